@@ -8,4 +8,5 @@ export * as lm from "./lm";
 export * as migration from "./migration";
 export * as model from "./model";
 export * as server from "./server";
+export * as site from "./site";
 export * as views from "./views";

@@ -1,5 +1,7 @@
 // The events of `GET /api/events`, one after the other, again whenever the connection breaks. Nothing is polled.
 
+import type { Site } from "./site";
+
 /** One event. */
 export interface Told {
   id: string;
@@ -12,6 +14,8 @@ const MOST_BYTES = 16 * 1024 * 1024;
 /** How long it is waited before the first and before any later try. */
 const FIRST_MS = 250;
 const LONGEST_MS = 10_000;
+/** So long a connection has to hold until those before it that broke are forgotten. */
+const HELD_MS = 30_000;
 
 /** Cuts a stream of text into events (the event stream format of the HTML standard). */
 export class Parser {
@@ -59,21 +63,33 @@ function event(lines: string[]): Told | undefined {
   }
 }
 
+/** Who hears of the events. */
+export interface Listener {
+  /** Given every event; those of kind `hello` begin a connection. */
+  told(event: Told): void;
+  /** There is a connection. */
+  live(): void;
+  /** There is none, why not, and how many in a row did not hold. */
+  broken(error: Error, inVain: number): void;
+}
+
+/** What time is to the follower. */
+export interface Clock {
+  now(): number;
+  wait(ms: number): Promise<void>;
+}
+
+const CLOCK: Clock = { now: () => Date.now(), wait: (ms) => new Promise((done) => setTimeout(done, ms)) };
+
 /** Follows the events until it is stopped. */
 export class Events {
   private readonly stopper = new AbortController();
   private last: string | undefined;
 
-  /**
-   * @param site the beginning of the address, `http://127.0.0.1:7420`
-   * @param hear is given every event; those of kind `hello` begin a connection
-   * @param turned is told whether there is a connection
-   */
   constructor(
-    private readonly site: string,
-    private readonly hear: (told: Told) => void,
-    private readonly turned: (isLive: boolean, problem?: string) => void,
-    private readonly wait: (ms: number) => Promise<void> = (ms) => new Promise((done) => setTimeout(done, ms)),
+    private readonly site: Site,
+    private readonly listener: Listener,
+    private readonly clock = CLOCK,
   ) {}
 
   stop(): void {
@@ -83,35 +99,31 @@ export class Events {
   /** Runs until it is stopped. */
   async run(): Promise<void> {
     const { signal } = this.stopper;
-    let pause = FIRST_MS;
+    let inVain = 0;
     while (!signal.aborted) {
-      let problem = "the connection ended";
-      try {
-        await this.follow(() => (pause = FIRST_MS));
-      } catch (error) {
-        problem = error instanceof Error ? error.message : String(error);
-      }
+      const began = this.clock.now();
+      const error = await this.follow().catch((error: unknown) => (error instanceof Error ? error : new Error(String(error))));
       if (signal.aborted) return;
-      this.turned(false, problem);
-      await this.wait(pause);
-      pause = Math.min(pause * 2, LONGEST_MS);
+      inVain = this.clock.now() - began < HELD_MS ? inVain + 1 : 1;
+      this.listener.broken(error ?? new Error("the connection ended"), inVain);
+      await this.clock.wait(Math.min(FIRST_MS * 2 ** (inVain - 1), LONGEST_MS));
     }
   }
 
-  private async follow(begun: () => void): Promise<void> {
+  private async follow(): Promise<undefined> {
     const headers: Record<string, string> = { accept: "text/event-stream" };
     if (this.last) headers["last-event-id"] = this.last;
-    const response = await fetch(`${this.site}/api/events`, { headers, signal: this.stopper.signal });
-    if (!response.ok || !response.body) throw new Error(response.status === 401 ? "a token is asked for here" : `refused (${response.status})`);
-    begun();
-    this.turned(true);
+    const response = await this.site.ask("/api/events", { headers, signal: this.stopper.signal });
+    if (!response.body) throw new Error("the events have no body");
+    this.listener.live();
     const parser = new Parser();
     const decoder = new TextDecoder();
     for await (const part of response.body) {
       for (const told of parser.take(decoder.decode(part as Uint8Array, { stream: true }))) {
         if (told.id !== "") this.last = told.id;
-        this.hear(told);
+        this.listener.told(told);
       }
     }
+    return undefined;
   }
 }

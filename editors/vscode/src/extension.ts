@@ -1,15 +1,16 @@
 // The extension: offers the MCP server to the chat, and shows the board and the plans as they are.
 
-import { statSync, watchFile, unwatchFile } from "node:fs";
+import { statSync } from "node:fs";
 import { join } from "node:path";
 import * as vscode from "vscode";
 import { find } from "./binary";
 import { chosenPath, isLiveEnabled, isMcpEnabled, touchesDefinition, transport } from "./config";
-import { Events } from "./events";
+import { Events, type Listener } from "./events";
 import * as lm from "./lm";
 import { NAME, oldEntries, withServer, without } from "./migration";
 import { Model } from "./model";
 import { up } from "./server";
+import { Site, TokenWanted } from "./site";
 import { type BoardNode, BoardTree, type PlanNode, PlanTree } from "./views";
 
 /** Where it is remembered that somebody was told of an old entry. */
@@ -17,6 +18,8 @@ const TOLD_OF_OLD = "orchestra.toldOfOldEntries";
 const TOLD_OF_UPGRADE = "orchestra.toldOfUpgrade";
 /** How often it is looked whether the program was replaced, by one look at its file. */
 const LOOK_MS = 5_000;
+/** After so many connections that do not hold, whoever serves is looked for anew. */
+const IN_VAIN = 3;
 
 /** What there is, for tests. */
 export interface Face {
@@ -42,10 +45,14 @@ class Orchestra implements Face {
   private readonly boards = new BoardTree(() => this.known);
   private readonly plans = new PlanTree(() => this.known);
   private known: Model | undefined;
-  private site: string | undefined;
+  private site: Site | undefined;
   private mcp: string | undefined;
   private events: Events | undefined;
   private end: (() => void) | undefined;
+  /** Ends the look at the program that is in use, and which one that is. */
+  private watched: { program: string; end: () => void } | undefined;
+  /** The trouble with finding a program that was told last. */
+  private trouble: string | undefined;
   private connecting: Promise<void> | undefined;
   connected: Promise<void> = Promise.resolve();
 
@@ -60,9 +67,16 @@ class Orchestra implements Face {
     return String(this.context.extension.packageJSON.version);
   }
 
+  /** The program to use now, which is looked at from then on; why there is none is told once. */
   private program(): string | undefined {
     const found = find({ chosen: chosenPath(), extension: this.context.extensionPath, path: process.env["PATH"], isWindows: process.platform === "win32" });
-    if ("program" in found) return found.program;
+    if ("program" in found) {
+      this.trouble = undefined;
+      this.watch(found.program);
+      return found.program;
+    }
+    if (this.trouble === found.problem) return undefined;
+    this.trouble = found.problem;
     this.log.warn(found.problem);
     void this.say(found.problem, ["Open the settings"]).then((choice) => choice && vscode.commands.executeCommand("workbench.action.openSettings", "orchestra.path"));
     return undefined;
@@ -78,7 +92,7 @@ class Orchestra implements Face {
 
   async begin(): Promise<void> {
     const { subscriptions } = this.context;
-    subscriptions.push(this.log, this.changed, this.status, { dispose: () => this.leave() });
+    subscriptions.push(this.log, this.changed, this.status, { dispose: () => this.leave() }, { dispose: () => this.watched?.end() });
     subscriptions.push(vscode.window.registerTreeDataProvider("orchestra.board", this.boards), vscode.window.registerTreeDataProvider("orchestra.plans", this.plans));
     this.commands();
     subscriptions.push(
@@ -92,8 +106,7 @@ class Orchestra implements Face {
       }),
     );
     this.show("$(circle-slash) Orchestra", "Not connected");
-    const program = this.folder && this.program();
-    if (program) this.watch(program);
+    if (this.folder) this.program();
     if (lm.isThere()) {
       subscriptions.push(lm.register(() => this.definition(), this.changed.event));
       if (transport() === "http") this.log.info("The chat talks to the MCP server over HTTP, as the setting says; stdio needs no server that runs.");
@@ -110,7 +123,7 @@ class Orchestra implements Face {
     if (!folder || !isMcpEnabled()) return undefined;
     if (transport() === "http") {
       await this.connect();
-      return this.mcp ? { transport: "http", url: this.mcp, version } : undefined;
+      return this.mcp && this.site ? { transport: "http", url: this.mcp, headers: this.site.headers, version } : undefined;
     }
     const command = this.program();
     if (!command) return undefined;
@@ -126,15 +139,24 @@ class Orchestra implements Face {
 
   /** Whenever the program is another one, the chat has to start it anew. */
   private watch(program: string): void {
-    const before = stamp(program);
-    watchFile(program, { interval: LOOK_MS, persistent: false }, () => stamp(program) !== before && this.changed.fire());
-    this.context.subscriptions.push({ dispose: () => unwatchFile(program) });
+    if (this.watched?.program === program) return;
+    this.watched?.end();
+    let before = stamp(program);
+    const look = (): void => {
+      const now = stamp(program);
+      if (now === before) return;
+      before = now;
+      this.changed.fire();
+    };
+    const looking = setInterval(look, LOOK_MS);
+    looking.unref();
+    this.watched = { program, end: () => clearInterval(looking) };
   }
 
+  /** Follows nothing more. A server that this window has started ends with that; other windows that use it start the next. */
   private leave(): void {
     this.events?.stop();
     this.events = undefined;
-    // One that this window has started is of use to the other windows: it is left to them only where it is theirs.
     this.end?.();
     this.end = undefined;
     this.site = undefined;
@@ -143,6 +165,8 @@ class Orchestra implements Face {
   }
 
   private async reconnect(): Promise<void> {
+    // One that is on its way would be left as soon as it is there.
+    await this.connecting;
     this.leave();
     this.boards.refresh();
     this.plans.refresh();
@@ -162,61 +186,79 @@ class Orchestra implements Face {
     if (!folder || !program) return;
     try {
       const { served, ended, end } = await up(program, folder.uri.fsPath);
-      this.log.info(`Connected to ${served.http}`);
       this.end = end;
-      this.site = served.http;
-      this.mcp = served.mcp;
-      this.follow(served.http);
       void ended.then(() => this.log.debug("The process that was started has ended."));
+      const token = served.asksToken ? await this.token(served.http) : undefined;
+      if (served.asksToken && token === undefined) return this.failed(`Orchestra at ${served.http} asks for a token.`, "Enter the Token");
+      this.log.info(`Connected to ${served.http}`);
+      this.site = new Site(served.http, token);
+      this.mcp = served.mcp;
+      this.follow(this.site);
     } catch (error) {
-      const text = error instanceof Error ? error.message : String(error);
-      this.log.error(text);
-      this.show("$(error) Orchestra", text);
+      this.failed(message(error), "Try Again");
     }
   }
 
-  private follow(site: string): void {
+  /** There is no connection until somebody wants it anew. */
+  private failed(text: string, again: string): void {
+    this.log.error(text);
+    this.show("$(error) Orchestra", text, "orchestra.reconnect");
+    void this.say(text, [again]).then((choice) => (choice === again ? this.reconnect() : undefined));
+  }
+
+  /** The token of a server that asks for one: what was entered before, or is now. */
+  private async token(address: string): Promise<string | undefined> {
+    const { secrets } = this.context;
+    const kept = await secrets.get(tokenOf(address));
+    if (kept !== undefined) return kept;
+    const entered = await vscode.window.showInputBox({ title: "Orchestra", prompt: `The token of ${address}, as its configuration says`, password: true, ignoreFocusOut: true });
+    if (!entered) return undefined;
+    await secrets.store(tokenOf(address), entered);
+    return entered;
+  }
+
+  private follow(site: Site): void {
     const model = new Model(
-      async (path) => {
-        const response = await fetch(site + path);
-        if (!response.ok) throw new Error(`${path}: refused (${response.status})`);
-        return response.json();
-      },
+      (path) => site.get(path),
       (what) => {
         (what === "board" ? this.boards : this.plans).refresh();
         this.count();
       },
     );
     this.known = model;
-    let tries = 0;
-    const events = new Events(
-      site,
-      (told) => void model.take(told.event, told.data).catch((error: unknown) => this.log.error(String(error))),
-      (isLive, problem) => {
-        if (isLive) {
-          tries = 0;
-          return this.count();
-        }
-        tries += 1;
-        this.show("$(sync~spin) Orchestra", `Trying again: ${problem ?? "the connection broke"}`);
+    const listener: Listener = {
+      told: ({ event, data }) => void model.take(event, data).catch((error: unknown) => this.log.error(message(error))),
+      live: () => this.count(),
+      broken: (error, inVain) => {
+        if (this.events !== events) return;
+        if (error instanceof TokenWanted) return void this.refused(site);
+        this.show("$(sync~spin) Orchestra", `Trying again: ${error.message}`, "orchestra.reconnect");
         // Somebody may have ended it for good: then it is started anew, or found elsewhere.
-        if (tries === 3 && this.events === events) void this.reconnect();
+        if (inVain === IN_VAIN) void this.reconnect();
       },
-    );
+    };
+    const events = new Events(site, listener);
     this.events = events;
     void events.run();
+  }
+
+  /** The token that was entered is none that is known there. */
+  private async refused(site: Site): Promise<void> {
+    this.leave();
+    await this.context.secrets.delete(tokenOf(site.address));
+    this.failed(`Orchestra at ${site.address} does not know the token that was entered.`, "Enter the Token");
   }
 
   private count(): void {
     const running = this.known?.newest().filter(({ status }) => status === "running").length ?? 0;
     const busy = this.known?.projects.reduce((sum, { slug }) => sum + (this.known?.inState(slug, "in-progress").length ?? 0), 0) ?? 0;
-    this.show(`$(project) ${busy} in progress, ${running} ${running === 1 ? "plan" : "plans"} running`, `Orchestra at ${this.site ?? "?"}; MCP over ${transport()}`);
+    this.show(`$(project) ${busy} in progress, ${running} ${running === 1 ? "plan" : "plans"} running`, `Orchestra at ${this.site?.address ?? "?"}; MCP over ${transport()}`);
   }
 
-  private show(text: string, more: string): void {
+  private show(text: string, more: string, command = "orchestra.openDashboard"): void {
     this.status.text = text;
     this.status.tooltip = more;
-    this.status.command = "orchestra.openDashboard";
+    this.status.command = command;
     this.status.show();
   }
 
@@ -239,7 +281,7 @@ class Orchestra implements Face {
     await this.connect();
     if (!this.site) return;
     // Where the workspace is on another machine, its port is brought here.
-    const there = await vscode.env.asExternalUri(vscode.Uri.parse(this.site + path));
+    const there = await vscode.env.asExternalUri(vscode.Uri.parse(this.site.address + path));
     await vscode.env.openExternal(there);
   }
 
@@ -247,11 +289,9 @@ class Orchestra implements Face {
     await this.connect();
     if (!this.site) return;
     try {
-      const response = await fetch(`${this.site}/api/mcp/tools/call`, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ name, arguments: args }) });
-      const answer = (await response.json()) as { isError?: boolean; content?: { text?: string }[]; structuredContent?: { error?: string }; error?: string };
-      if (!response.ok || answer.isError) throw new Error(answer.structuredContent?.error ?? answer.content?.[0]?.text ?? answer.error ?? `refused (${response.status})`);
+      await this.site.call(name, args);
     } catch (error) {
-      void vscode.window.showErrorMessage(`Orchestra: ${error instanceof Error ? error.message : String(error)}`);
+      void vscode.window.showErrorMessage(`Orchestra: ${message(error)}`);
     }
   }
 
@@ -282,9 +322,18 @@ class Orchestra implements Face {
     try {
       await write(file, withServer(await read(file), mcp));
     } catch (error) {
-      void vscode.window.showErrorMessage(`.vscode/mcp.json: ${error instanceof Error ? error.message : String(error)}`);
+      void vscode.window.showErrorMessage(`.vscode/mcp.json: ${message(error)}`);
     }
   }
+}
+
+function message(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** Under which name the token of a server is kept. */
+function tokenOf(address: string): string {
+  return `orchestra.token ${address}`;
 }
 
 function stamp(file: string): string {

@@ -6,7 +6,7 @@ export const PROVIDER = "orchestra.mcp";
 export const LABEL = "Orchestra";
 
 /** What a definition is made of. */
-export type Definition = { transport: "stdio"; command: string; args: string[]; cwd: string; env: Record<string, string>; version: string } | { transport: "http"; url: string; version: string };
+export type Definition = { transport: "stdio"; command: string; args: string[]; cwd: string; env: Record<string, string>; version: string } | { transport: "http"; url: string; headers: Record<string, string>; version: string };
 
 interface Provider {
   onDidChangeMcpServerDefinitions: vscode.Event<void>;
@@ -52,7 +52,7 @@ export function register(define: () => Promise<Definition | undefined>, changed:
 function made(definition: Definition): unknown {
   if (definition.transport === "http") {
     if (!api.McpHttpServerDefinition) throw new Error("this VS Code has no MCP servers over HTTP");
-    return new api.McpHttpServerDefinition(LABEL, vscode.Uri.parse(definition.url), {}, definition.version);
+    return new api.McpHttpServerDefinition(LABEL, vscode.Uri.parse(definition.url), definition.headers, definition.version);
   }
   if (!api.McpStdioServerDefinition) throw new Error("this VS Code has no MCP servers over stdio");
   const { command, args, env, version, cwd } = definition;

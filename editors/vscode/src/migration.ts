@@ -37,6 +37,8 @@ export function withServer(text: string, url: string): string {
   const before = text.trim() === "" ? "{}\n" : text;
   const file: unknown = parse(before, errors, { allowTrailingComma: true });
   if (errors.length > 0 || typeof file !== "object" || file === null || Array.isArray(file)) throw new Error("it is no JSON with comments; mend it by hand first");
+  const { servers } = file as Record<string, unknown>;
+  if (servers !== undefined && (typeof servers !== "object" || servers === null || Array.isArray(servers))) throw new Error("its `servers` is no object; mend it by hand first");
   return applyEdits(before, modify(before, ["servers", NAME], { type: "http", url }, FORM));
 }
 

@@ -1,6 +1,7 @@
 // The extension in a stand-in of VS Code, with the real program where ORCHESTRA_BIN names it.
 
 import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
 import { copyFileSync, readFileSync, utimesSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -63,6 +64,45 @@ test("a program that is replaced is told to the chat", async (t) => {
   code.said.definitions.provider.onDidChangeMcpServerDefinitions(() => (told += 1));
   utimesSync(own, new Date(), new Date(Date.now() + 60_000));
   await until("a change is told", () => told > 0);
+});
+
+test("the program that another setting names is looked at from then on, and the one before no more", async (t) => {
+  const folder = workspace();
+  const [first, second] = ["first", "second"].map((name) => join(folder, name));
+  for (const own of [first, second]) copyFileSync("/bin/true", own);
+  const code = await active(t, { folder, settings: { ...quiet, "orchestra.path": first } });
+  let told = 0;
+  code.said.definitions.provider.onDidChangeMcpServerDefinitions(() => (told += 1));
+  code.set("orchestra.path", second);
+  assert.equal((await offered(code))[0].command, second);
+  assert.equal(told, 1);
+  utimesSync(first, new Date(), new Date(Date.now() + 60_000));
+  utimesSync(second, new Date(), new Date(Date.now() + 60_000));
+  await until("a change is told", () => told === 2);
+});
+
+test("why there is no program is told once, and again when it is another reason", async (t) => {
+  const code = await active(t, { folder: workspace(), settings: { "orchestra.path": "/nowhere/orchestra" } });
+  await code.face.connected;
+  await offered(code);
+  assert.equal(code.said.warnings.length, 1);
+  code.set("orchestra.path", "/elsewhere/orchestra");
+  await until("the other is told", () => code.said.warnings.length === 2);
+  assert.match(code.said.warnings[1], /elsewhere/);
+});
+
+test("a server that cannot be started is told, and started again when asked", async (t) => {
+  const folder = workspace();
+  const own = join(folder, "orchestra");
+  copyFileSync("/bin/false", own);
+  const code = vscode({ folder, settings: { "orchestra.path": own } });
+  code.answers.push("Try Again");
+  const given = context();
+  t.after(() => given.subscriptions.forEach((one) => one.dispose()));
+  await load(code.api).extension.activate(given);
+  await until("it was tried twice", () => code.said.warnings.length === 2);
+  assert.match(code.said.warnings.join(), /orchestra up ended/);
+  assert.equal(code.status.command, "orchestra.reconnect");
 });
 
 test("the setting of the earlier extension counts while ours is unset", async (t) => {
@@ -150,6 +190,29 @@ test("two windows share one server, and the one that stays goes on without the o
   await until("both know", () => first.face.model() && second.face.model());
   first.given.subscriptions.splice(0).forEach((one) => one.dispose());
   await until("the second starts one of its own", () => second.said.log.filter((line) => line.includes("Connected")).length === 2);
+});
+
+test("a server that asks for a token is shown the one that is entered, which is kept", real, async (t) => {
+  const folder = workspace();
+  const token = "a-token-that-nobody-guesses";
+  const server = spawn(program, ["up", "--workspace", folder, "--http", "127.0.0.1:0", "--quic", "off", "--json"], { stdio: ["ignore", "pipe", "ignore"], env: { ...process.env, ORCHESTRA_TOKEN: token } });
+  t.after(() => server.kill());
+  await new Promise((ready) => server.stdout.once("data", ready));
+  const code = vscode({ folder, settings: { "orchestra.path": program, "orchestra.mcp.transport": "http" } });
+  code.inputs.push("a-wrong-one", token);
+  code.answers.push("Enter the Token");
+  const given = context();
+  t.after(() => given.subscriptions.forEach((one) => one.dispose()));
+  const { extension } = load(code.api);
+  const face = await extension.activate(given);
+  await until("the board is known", () => face.model()?.states.length > 0);
+  assert.ok(code.said.asked.length === 2 && code.said.asked.every(({ password }) => password));
+  assert.match(code.said.warnings.join(), /does not know the token/);
+  const [definition] = await offered(code);
+  assert.deepEqual(definition.headers, { authorization: `Bearer ${token}` });
+  await (await extension.activate(given)).connected;
+  assert.equal(code.said.asked.length, 2);
+  assert.ok(!code.said.log.join().includes(token));
 });
 
 test("over HTTP the chat is offered the address of the server that runs", real, async (t) => {

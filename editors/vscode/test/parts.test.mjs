@@ -8,7 +8,7 @@ import { delimiter, join } from "node:path";
 import { test } from "node:test";
 import { load, vscode } from "./stub.mjs";
 
-const { binary, events, migration, model, server } = load(vscode().api);
+const { binary, events, migration, model, server, site: sites } = load(vscode().api);
 
 function programs(t) {
   const directory = mkdtempSync(join(tmpdir(), "orchestra-find-"));
@@ -76,36 +76,72 @@ test("an event that is no JSON is left out, and one that never ends is refused",
   assert.throws(() => parser.take("data: ".padEnd(17 * 1024 * 1024, "x")), /too long/);
 });
 
+/** Answers each request as told; its address. */
+async function answering(t, answer) {
+  const server = createServer(answer);
+  await new Promise((done) => server.listen(0, "127.0.0.1", done));
+  t.after(() => server.close());
+  return `http://127.0.0.1:${server.address().port}`;
+}
+
+/** Follows a site for so many connections, each of which holds so long. */
+async function followed(site, connections, heldMs = 0) {
+  const heard = { waits: [], told: [], broken: [] };
+  let now = 0;
+  const clock = {
+    now: () => now,
+    wait: async (ms) => {
+      heard.waits.push(ms);
+      if (heard.waits.length === connections) follower.stop();
+    },
+  };
+  const listener = { told: ({ id }) => heard.told.push(id), live: () => (now += heldMs), broken: (error, inVain) => heard.broken.push([error.message, inVain]) };
+  const follower = new events.Events(site, listener, clock);
+  await follower.run();
+  return heard;
+}
+
 test("a connection that breaks is made anew where it broke", async (t) => {
   const seen = [];
-  const site = createServer((request, response) => {
+  const address = await answering(t, (request, response) => {
     seen.push(request.headers["last-event-id"]);
     response.writeHead(200, { "content-type": "text/event-stream" });
     response.end(`id: b-${seen.length}\nevent: cards\ndata: {}\n\n`);
   });
-  await new Promise((done) => site.listen(0, "127.0.0.1", done));
-  t.after(() => site.close());
-  const waits = [];
-  const told = [];
-  const followed = new events.Events(`http://127.0.0.1:${site.address().port}`, (one) => told.push(one.id), () => {}, async (ms) => {
-    waits.push(ms);
-    if (waits.length === 3) followed.stop();
-  });
-  await followed.run();
+  const { told } = await followed(new sites.Site(address), 3);
   assert.deepEqual(seen, [undefined, "b-1", "b-2"]);
   assert.deepEqual(told, ["b-1", "b-2", "b-3"]);
 });
 
 test("whoever cannot be reached is asked less and less often", async () => {
-  const waits = [];
-  const problems = [];
-  const followed = new events.Events("http://127.0.0.1:1", () => {}, (_, problem) => problems.push(problem), async (ms) => {
-    waits.push(ms);
-    if (waits.length === 7) followed.stop();
-  });
-  await followed.run();
+  const { waits, broken } = await followed(new sites.Site("http://127.0.0.1:1"), 7);
   assert.deepEqual(waits, [250, 500, 1_000, 2_000, 4_000, 8_000, 10_000]);
-  assert.ok(problems.every((problem) => typeof problem === "string"));
+  assert.deepEqual(broken.map(([, inVain]) => inVain), [1, 2, 3, 4, 5, 6, 7]);
+});
+
+test("connections that break at once are made less and less often, those that held are made anew at once", async (t) => {
+  const address = await answering(t, (_, response) => response.writeHead(200, { "content-type": "text/event-stream" }).end("data: {}\n\n"));
+  assert.deepEqual((await followed(new sites.Site(address), 4)).waits, [250, 500, 1_000, 2_000]);
+  assert.deepEqual((await followed(new sites.Site(address), 4, 60_000)).waits, [250, 250, 250, 250]);
+});
+
+test("the token is shown with every request, and that one is wanted is told as such", async (t) => {
+  const shown = [];
+  const address = await answering(t, (request, response) => {
+    shown.push(request.headers.authorization);
+    response.writeHead(request.headers.authorization === "Bearer right" ? 200 : 401).end("{}");
+  });
+  await new sites.Site(address, "right").get("/api/board");
+  await new sites.Site(address, "right").call("list_projects", {});
+  await assert.rejects(new sites.Site(address).get("/api/board"), sites.TokenWanted);
+  await assert.rejects(new sites.Site(address, "wrong").call("list_projects", {}), sites.TokenWanted);
+  assert.deepEqual(shown, ["Bearer right", "Bearer right", undefined, "Bearer wrong"]);
+});
+
+test("what is refused is said in the words of who refuses", async (t) => {
+  const address = await answering(t, (request, response) => (request.method === "GET" ? response.writeHead(404).end('{"error": "no such plan"}') : response.end('{"isError": true, "content": [{"text": "it has ended"}]}')));
+  await assert.rejects(new sites.Site(address).get("/api/plans/x"), /^Error: no such plan$/);
+  await assert.rejects(new sites.Site(address).call("pause_copilot_plan", {}), /^Error: it has ended$/);
 });
 
 test("entries of an earlier orchestrator are known by name and by port", () => {
@@ -127,6 +163,7 @@ test("our server is written beside what stands there, comments and all", () => {
 
 test("an empty file becomes one with our server, and one that is damaged is left alone", () => {
   assert.deepEqual(JSON.parse(migration.withServer("", "http://127.0.0.1:1/mcp")), { servers: { orchestra: { type: "http", url: "http://127.0.0.1:1/mcp" } } });
+  assert.throws(() => migration.withServer('{"servers": []}', "http://127.0.0.1:1/mcp"), /`servers` is no object/);
   for (const text of ["{", "[]", "1"]) assert.throws(() => migration.withServer(text, "http://127.0.0.1:1/mcp"), /by hand/);
 });
 

@@ -44,11 +44,12 @@ class TreeItem {
 
 /** Makes a VS Code. `settings` are by whole name; without `lm` it is one of before. */
 export function vscode({ folder, settings = {}, lm = true } = {}) {
-  const said = { warnings: [], errors: [], log: [], opened: [], definitions: undefined, disposed: 0 };
+  const said = { asked: [], warnings: [], errors: [], log: [], opened: [], definitions: undefined, disposed: 0 };
   const configuration = new EventEmitter();
   const folders = new EventEmitter();
   const commands = new Map();
   const answers = [];
+  const inputs = [];
   const level = (kind) => (text) => said.log.push(`${kind}: ${text}`);
   const status = { show() {}, dispose() {} };
   const trees = new Map();
@@ -78,6 +79,7 @@ export function vscode({ folder, settings = {}, lm = true } = {}) {
       registerTreeDataProvider: (id, provider) => (trees.set(id, provider), { dispose: () => trees.delete(id) }),
       showWarningMessage: async (text) => (said.warnings.push(text), answers.shift()),
       showErrorMessage: async (text) => void said.errors.push(text),
+      showInputBox: async (how) => (said.asked.push(how), inputs.shift()),
       showTextDocument: async (uri) => void said.opened.push(uri.toString()),
     },
     commands: {
@@ -100,7 +102,7 @@ export function vscode({ folder, settings = {}, lm = true } = {}) {
     api.McpHttpServerDefinition = class { constructor(label, uri, headers, version) { Object.assign(this, { label, uri, headers, version }); } };
   }
   return {
-    api, said, commands, status, trees, answers,
+    api, said, commands, status, trees, answers, inputs,
     set(key, value) {
       if (value === undefined) delete settings[key];
       else settings[key] = value;
@@ -126,8 +128,9 @@ export function load(api) {
 
 /** What VS Code gives to an extension that it activates. */
 export function context(extensionPath = "/nowhere") {
-  const kept = new Map();
-  return { subscriptions: [], extensionPath, extension: { packageJSON: { version: "1.2.3" } }, workspaceState: { get: (key) => kept.get(key), update: async (key, value) => void kept.set(key, value) } };
+  const [kept, hidden] = [new Map(), new Map()];
+  const secrets = { get: async (key) => hidden.get(key), store: async (key, value) => void hidden.set(key, value), delete: async (key) => void hidden.delete(key) };
+  return { secrets, subscriptions: [], extensionPath, extension: { packageJSON: { version: "1.2.3" } }, workspaceState: { get: (key) => kept.get(key), update: async (key, value) => void kept.set(key, value) } };
 }
 
 /** An empty repository; it is removed when all tests of the file have ended, and what runs in it has. */

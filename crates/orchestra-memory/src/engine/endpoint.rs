@@ -149,6 +149,14 @@ impl Endpoint {
         Process::find(self.pid, self.began)
     }
 
+    /// Whether both tell of one engine. Where processes are few, as in a container, the next engine may
+    /// have the process id of the last.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        let of = |one: &Self| (one.pid, one.began, one.address);
+        let token = |one: &Self| one.token.as_ref().map(|token| token.0.clone());
+        of(self) == of(other) && token(self) == token(other)
+    }
+
     /// Refuses an engine that is not for programs of this version in this workspace.
     pub(crate) fn check(&self, workspace: &Path) -> Result<(), Foreign> {
         if self.workspace != workspace {

@@ -300,9 +300,7 @@ impl Inner {
                 None => LOOK_EVERY,
             })
             .await;
-            let is_there =
-                matches!(self.place.look(), Ok(Look::Told(told)) if told.pid == endpoint.pid);
-            if !is_there {
+            if !self.has_place(endpoint) {
                 return Parted::Ended;
             }
             let asked = Instant::now();
@@ -318,13 +316,17 @@ impl Inner {
         }
     }
 
+    /// Whether it is still this engine that has the place.
+    fn has_place(&self, endpoint: &Endpoint) -> bool {
+        matches!(self.place.look(), Ok(Look::Told(told)) if told.is_same(endpoint))
+    }
+
     /// Ends an engine that hangs. It holds the lock of the place, and its process began when its file
     /// says: so it is no other.
     async fn kill(&self, endpoint: &Endpoint) {
-        let is_there =
-            matches!(self.place.look(), Ok(Look::Told(told)) if told.pid == endpoint.pid);
+        let has_place = self.has_place(endpoint);
         match endpoint.process() {
-            Some(process) if is_there => {
+            Some(process) if has_place => {
                 tracing::warn!(pid = endpoint.pid, "the memory engine hangs, and is ended");
                 process.end(ENDING).await;
             }

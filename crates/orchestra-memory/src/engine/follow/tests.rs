@@ -204,6 +204,20 @@ async fn an_engine_that_refuses_us_is_left_to_those_who_use_it() {
     assert!(stand.process().is_there());
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn the_next_engine_is_another_even_with_the_same_process_id() {
+    let stand = Stand::waiting();
+    let nobody = "127.0.0.1:1".parse().unwrap();
+    let (gone, next) = (stand.endpoint(nobody), stand.endpoint(nobody));
+    stand.place.publish(&next).unwrap();
+    let engines = stand.engines();
+    let waits = engines.0.wait_for(&gone, Silence::default());
+    let parted = timeout(PATIENCE, waits).await.unwrap();
+    assert!(matches!(parted, Parted::Ended));
+    engines.0.kill(&gone).await;
+    assert!(stand.process().is_there());
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_engine_that_says_nothing_hangs_and_is_told_to_be_silent() {
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();

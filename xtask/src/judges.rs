@@ -156,6 +156,9 @@ pub(crate) fn all(word: Option<&str>) -> Result<Tally> {
     if word.is_none_or(|word| "vscode".contains(word)) {
         report("vscode", pages::vscode(), &mut tally);
     }
+    if word.is_none_or(|word| "vscode server".contains(word)) {
+        report("vscode server", pages::vscode_server(), &mut tally);
+    }
     for face in [Face::Stdio, Face::Http] {
         for (judge_name, judge, revisions) in JUDGES {
             for revision in *revisions {

@@ -218,16 +218,38 @@ pub(crate) fn npm_project(project: &str) -> Result<PathBuf> {
         &stamp,
         || {
             program("npm")?;
-            let quiet = [
-                "--ignore-scripts",
-                "--no-audit",
-                "--no-fund",
-                "--loglevel=error",
-            ];
-            run::run(Command::new("npm").current_dir(&home).arg("ci").args(quiet))
+            run::run(Command::new("npm").current_dir(&home).arg("ci").args(NPM))
         },
     )?;
     Ok(home)
+}
+
+/// What each installation with npm is told: to run no scripts of packages, and to say little.
+const NPM: [&str; 4] = [
+    "--ignore-scripts",
+    "--no-audit",
+    "--no-fund",
+    "--loglevel=error",
+];
+
+/// A VS Code that serves browsers: the script of code-server that starts it. Nothing of it is built: what is
+/// native of it, it does without.
+///
+/// # Errors
+/// When npm is missing or cannot install.
+pub(crate) fn code_server() -> Result<PathBuf> {
+    let project = "judges/vscode";
+    let home = npm_project(project)?.join("node_modules/code-server");
+    let lock = run::root().join(project).join("package-lock.json");
+    let stamp = fs::read_to_string(&lock).with_context(|| format!("reading {}", lock.display()))?;
+    once("code-server", &stamp, || {
+        // The editor in it has packages of its own, which it pins.
+        let mut npm = Command::new("npm");
+        npm.current_dir(home.join("lib/vscode"))
+            .args(["install", "--omit=dev"]);
+        run::run(npm.args(NPM))
+    })?;
+    Ok(home.join("out/node/entry.js"))
 }
 
 /// Directories that npm and its scripts make.

@@ -93,6 +93,17 @@ impl Installer {
         })
     }
 
+    /// The clients for which a workspace was set up.
+    ///
+    /// # Errors
+    /// When its manifest cannot be understood.
+    pub(crate) fn clients(workspace: &Path) -> Result<Vec<Client>, InitError> {
+        let manifest = Manifest::read(&Root::new(workspace))?;
+        let mut clients = Client::ALL.to_vec();
+        clients.retain(|client| client.is_in(&manifest));
+        Ok(clients)
+    }
+
     /// Installs everything, with the configuration of `clients`.
     ///
     /// # Errors

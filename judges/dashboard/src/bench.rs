@@ -49,7 +49,7 @@ pub(crate) async fn run(browser: &Browser, orchestra: &Path) -> Result<()> {
 
 impl Bench<'_> {
     fn program(&self) -> Result<Program> {
-        Program::start(self.orchestra)
+        Program::start(self.orchestra, &[])
     }
 
     /// A page with the board, as soon as there are cards and it follows what happens.

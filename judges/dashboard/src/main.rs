@@ -4,15 +4,19 @@
 //! PROGRAM is `orchestra`, BROWSER a Chromium without a window, AXE the script of axe-core, PICTURES the
 //! directory where pictures of the pages are left, and WORD narrows the scenarios to those whose name holds it.
 //!
-//! `judge-dashboard bench PROGRAM BROWSER` measures what the dashboard costs.
+//! `judge-dashboard bench PROGRAM BROWSER` measures what the dashboard costs, and `judge-dashboard vscode` uses the
+//! extension.
 
 mod bench;
 mod program;
 mod scenarios;
 mod tab;
+mod vscode;
 
 use std::{
-    env, fs,
+    env,
+    ffi::OsStr,
+    fs,
     io::{self, Write as _},
     path::{self, Path, PathBuf},
     process::ExitCode,
@@ -27,22 +31,27 @@ use program::Program;
 use tab::Tab;
 
 /// What scenarios are played with.
-pub(crate) struct Stage {
-    browser: Browser,
+pub(crate) struct Stage<'a> {
+    browser: &'a Browser,
     orchestra: PathBuf,
     axe: String,
     pictures: PathBuf,
 }
 
-impl Stage {
+impl Stage<'_> {
     /// Starts the program in a workspace of its own.
     pub(crate) fn program(&self) -> Result<Program> {
-        Program::start(&self.orchestra)
+        Program::start(&self.orchestra, &[])
+    }
+
+    /// The file of the program.
+    pub(crate) fn orchestra(&self) -> &Path {
+        &self.orchestra
     }
 
     /// A new page that shows a path of the program.
     pub(crate) async fn tab(&self, program: &Program, path: &str) -> Result<Tab> {
-        Tab::open(&self.browser, &format!("{}{path}", program.site())).await
+        Tab::open(self.browser, &format!("{}{path}", program.site())).await
     }
 
     /// Fails where axe-core finds anything to object to, in light and in dark.
@@ -58,63 +67,106 @@ impl Stage {
     }
 }
 
+/// What is done with the browser.
+enum Play {
+    Scenarios {
+        axe: PathBuf,
+        pictures: PathBuf,
+        word: String,
+    },
+    Bench,
+    Vscode {
+        installed: vscode::Installed,
+        pictures: PathBuf,
+    },
+}
+
 #[tokio::main]
 async fn main() -> Result<ExitCode> {
     let mut arguments = env::args_os().skip(1).peekable();
-    let is_bench = arguments.next_if(|first| first == "bench").is_some();
+    let mode = arguments.next_if(|first| first == "bench" || first == "vscode");
     let mut next = |name| {
-        arguments
-            .next()
+        let argument = arguments.next();
+        argument
+            .map(PathBuf::from)
             .with_context(|| format!("no {name} is given"))
     };
-    let orchestra = PathBuf::from(next("PROGRAM")?);
-    let orchestra = path::absolute(orchestra).context("looking for the program")?;
-    let chromium = next("BROWSER")?;
+    let orchestra = path::absolute(next("PROGRAM")?).context("looking for the program")?;
+    let chromium = found(&next("BROWSER")?)?;
+    let play = match mode.as_deref().and_then(OsStr::to_str) {
+        Some("bench") => Play::Bench,
+        Some(_) => Play::Vscode {
+            pictures: next("PICTURES")?,
+            installed: vscode::Installed {
+                node: next("NODE")?,
+                code: next("CODE")?,
+                extensions: arguments.map(PathBuf::from).collect(),
+            },
+        },
+        None => Play::Scenarios {
+            axe: next("AXE")?,
+            pictures: next("PICTURES")?,
+            word: next("WORD").map_or_else(
+                |_| String::new(),
+                |word| word.to_string_lossy().into_owned(),
+            ),
+        },
+    };
     let profile = tempfile::tempdir().context("making a profile")?;
     let config = BrowserConfig::builder()
-        .chrome_executable(found(Path::new(&chromium))?)
+        .chrome_executable(chromium)
         .user_data_dir(profile.path())
         .no_sandbox()
         .window_size(1600, 900)
         .viewport(None)
         .build()
         .map_err(anyhow::Error::msg)?;
-    let (browser, mut handler) = Browser::launch(config)
+    let (mut browser, mut handler) = Browser::launch(config)
         .await
         .context("starting the browser")?;
     let handling = tokio::spawn(async move { while handler.next().await.is_some() {} });
-    if is_bench {
-        let measured = bench::run(&browser, &orchestra).await;
-        close(browser).await?;
-        handling.abort();
-        return measured.map(|()| ExitCode::SUCCESS);
-    }
-    let (axe, pictures) = (
-        PathBuf::from(next("AXE")?),
-        PathBuf::from(next("PICTURES")?),
-    );
-    let word = next("WORD").ok().and_then(|word| word.into_string().ok());
-    fs::create_dir_all(&pictures).context("making the directory of pictures")?;
-    let stage = Stage {
-        browser,
-        orchestra,
-        axe: fs::read_to_string(&axe).with_context(|| format!("reading {}", axe.display()))?,
-        pictures,
-    };
-    let failed = scenarios::play(&stage, word.as_deref().unwrap_or_default()).await;
-    close(stage.browser).await?;
+    let played = played(&browser, orchestra, play).await;
+    browser.close().await.context("closing the browser")?;
+    browser.wait().await.context("waiting for the browser")?;
     handling.abort();
-    Ok(if failed == 0 {
+    Ok(if played? {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
     })
 }
 
-async fn close(mut browser: Browser) -> Result<()> {
-    browser.close().await.context("closing the browser")?;
-    browser.wait().await.context("waiting for the browser")?;
-    Ok(())
+/// Whether all went well.
+async fn played(browser: &Browser, orchestra: PathBuf, play: Play) -> Result<bool> {
+    match play {
+        Play::Bench => bench::run(browser, &orchestra).await.map(|()| true),
+        Play::Vscode {
+            installed,
+            pictures,
+        } => {
+            fs::create_dir_all(&pictures).context("making the directory of pictures")?;
+            let began = Instant::now();
+            let outcome = vscode::play(browser, &orchestra, &installed, &pictures).await;
+            report("vscode", began, &outcome);
+            Ok(outcome.is_ok())
+        }
+        Play::Scenarios {
+            axe,
+            pictures,
+            word,
+        } => {
+            fs::create_dir_all(&pictures).context("making the directory of pictures")?;
+            let axe =
+                fs::read_to_string(&axe).with_context(|| format!("reading {}", axe.display()))?;
+            let stage = Stage {
+                browser,
+                orchestra,
+                axe,
+                pictures,
+            };
+            Ok(scenarios::play(&stage, &word).await == 0)
+        }
+    }
 }
 
 /// Where a program is: the path itself, or the one of that name on PATH.

@@ -23,6 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// `orchestra up`, killed with this value.
 pub(crate) struct Program {
     orchestra: PathBuf,
+    variables: &'static [(&'static str, &'static str)],
     directory: TempDir,
     address: String,
     running: Child,
@@ -37,7 +38,8 @@ impl Drop for Program {
 }
 
 impl Program {
-    pub(crate) fn start(orchestra: &Path) -> Result<Self> {
+    /// Starts it, with further variables in its environment.
+    pub(crate) fn start(orchestra: &Path, variables: &'static [(&str, &str)]) -> Result<Self> {
         let directory = tempfile::tempdir().context("making a workspace")?;
         for part in ["home", "workspace"] {
             fs::create_dir(directory.path().join(part)).context("making a workspace")?;
@@ -49,9 +51,10 @@ impl Program {
             git.status().context("starting git")?.success(),
             "git init failed"
         );
-        let (running, address) = up(orchestra, directory.path(), "127.0.0.1:0")?;
+        let (running, address) = up(orchestra, variables, directory.path(), "127.0.0.1:0")?;
         Ok(Self {
             orchestra: orchestra.to_owned(),
+            variables,
             directory,
             address,
             running,
@@ -62,7 +65,12 @@ impl Program {
     pub(crate) fn restart(&mut self) -> Result<()> {
         self.running.kill().context("killing the program")?;
         self.running.wait().context("waiting for the program")?;
-        let (running, address) = up(&self.orchestra, self.directory.path(), &self.address)?;
+        let (running, address) = up(
+            &self.orchestra,
+            self.variables,
+            self.directory.path(),
+            &self.address,
+        )?;
         ensure!(address == self.address, "it came back at {address}");
         self.running = running;
         Ok(())
@@ -83,9 +91,14 @@ impl Program {
         self.running.id()
     }
 
+    /// The workspace that it serves.
+    pub(crate) fn workspace(&self) -> PathBuf {
+        self.directory.path().join("workspace")
+    }
+
     /// Writes a file of the workspace.
     pub(crate) fn write(&self, path: &str, text: &str) -> Result<()> {
-        let path = self.directory.path().join("workspace").join(path);
+        let path = self.workspace().join(path);
         fs::write(&path, text).with_context(|| format!("writing {}", path.display()))
     }
 
@@ -170,7 +183,12 @@ impl Program {
     }
 }
 
-fn up(orchestra: &Path, directory: &Path, address: &str) -> Result<(Child, String)> {
+fn up(
+    orchestra: &Path,
+    variables: &[(&str, &str)],
+    directory: &Path,
+    address: &str,
+) -> Result<(Child, String)> {
     let mut running = Command::new(orchestra)
         .args(["up", "--http", address, "--quic", "off", "--json"])
         .current_dir(directory.join("workspace"))
@@ -179,6 +197,7 @@ fn up(orchestra: &Path, directory: &Path, address: &str) -> Result<(Child, Strin
         .env_remove("XDG_DATA_HOME")
         .env_remove("XDG_STATE_HOME")
         .env_remove("ORCHESTRATOR_WORKSPACE")
+        .envs(variables.iter().copied())
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())

@@ -1,5 +1,6 @@
 //! What is done in the browser, each in a program of its own.
 
+mod access;
 mod board;
 mod keyboard;
 mod large;
@@ -7,6 +8,7 @@ mod live;
 mod memory;
 mod plans;
 mod servers;
+mod small;
 mod usage;
 
 use std::time::Instant;
@@ -14,7 +16,7 @@ use std::time::Instant;
 use crate::{Stage, report};
 
 /// Plays the scenarios whose name holds the word; how many failed.
-pub(crate) async fn play(stage: &Stage, word: &str) -> usize {
+pub(crate) async fn play(stage: &Stage<'_>, word: &str) -> usize {
     let mut failed = 0;
     macro_rules! played {
         ($($name:literal: $scenario:path),* $(,)?) => {
@@ -34,6 +36,10 @@ pub(crate) async fn play(stage: &Stage, word: &str) -> usize {
         "agent": live::what_an_agent_does_is_seen_as_it_happens,
         "restart": live::a_page_goes_on_when_the_program_is_started_anew_under_it,
         "plans": plans::a_plan_is_watched_and_steered,
+        "job": plans::a_job_is_followed_phase_by_phase_and_mended,
+        "stop": plans::a_plan_that_runs_is_paused_and_ended,
+        "login": access::whoever_shows_no_token_sees_nothing,
+        "small": small::a_small_screen_shows_a_stage_at_a_time,
         "memory": memory::what_is_remembered_is_found_edited_and_forgotten,
         "servers": servers::a_server_is_approved_tried_watched_and_switched_off,
         "usage": usage::what_was_used_is_shown,

@@ -1,11 +1,12 @@
 //! A page of the browser: what a person sees of it, and what a person does with mouse and keys.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
 use chromiumoxide::{
     Browser, Page,
     cdp::browser_protocol::{
+        emulation::SetDeviceMetricsOverrideParams,
         input::{
             DispatchKeyEventParams, DispatchKeyEventType, DispatchMouseEventParams,
             DispatchMouseEventType, InsertTextParams, MouseButton, SynthesizeScrollGestureParams,
@@ -62,6 +63,13 @@ impl Tab {
         Ok(())
     }
 
+    /// A screen of this width and height, in pixels.
+    pub(crate) async fn size(&self, (width, height): (u32, u32)) -> Result<()> {
+        let size = SetDeviceMetricsOverrideParams::new(width, height, 1.0, false);
+        self.0.execute(size).await.context("changing the screen")?;
+        Ok(())
+    }
+
     pub(crate) async fn go(&self, url: &str) -> Result<()> {
         let gone = self.0.goto(url).await;
         gone.with_context(|| format!("opening {url}"))?;
@@ -99,7 +107,15 @@ impl Tab {
              (performance.now() > end) done(false); else requestAnimationFrame(look); }}; look(); }})",
             PATIENCE.as_millis()
         );
-        if self.ask(&asked).await? {
+        let begun = Instant::now();
+        let comes = loop {
+            match self.ask(&asked).await {
+                // The page was left for another one meanwhile.
+                Err(_) if begun.elapsed() < PATIENCE => {}
+                comes => break comes?,
+            }
+        };
+        if comes {
             return Ok(());
         }
         let shown: String = self.ask("document.body.innerText.slice(0, 2000)").await?;

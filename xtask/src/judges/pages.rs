@@ -53,6 +53,31 @@ pub(super) fn vscode() -> Result<Result<Ended>, Absent> {
     Ok(judge())
 }
 
+/// The extension is installed into a real VS Code, which a browser uses.
+pub(super) fn vscode_server() -> Result<Result<Ended>, Absent> {
+    let home = tools::npm_project("editors/vscode").map_err(Absent)?;
+    let node = tools::node().map_err(Absent)?;
+    let code = tools::code_server().map_err(Absent)?;
+    tools::program(BROWSER).map_err(Absent)?;
+    let judge = || {
+        for script in ["package", "package:hand"] {
+            let packed = npm(&home, &node, script)?;
+            if !packed.success {
+                return Ok(packed);
+            }
+        }
+        let mut judge = Command::new(debug("judge-dashboard")?);
+        judge.arg("vscode").arg(debug("orchestra")?).arg(BROWSER);
+        judge.arg(run::target().join("judges/pictures"));
+        judge.arg(&node).arg(&code);
+        for extension in ["orchestra", "hand"] {
+            judge.arg(home.join(format!("dist/{extension}.vsix")));
+        }
+        run::run_within(&mut judge, LIMIT)
+    };
+    Ok(judge())
+}
+
 /// Runs a script of a project, with this Node.js.
 fn npm(home: &Path, node: &Path, script: &str) -> Result<Ended> {
     let mut npm = Command::new("npm");

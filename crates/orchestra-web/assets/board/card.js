@@ -63,6 +63,28 @@ function progress(card, model) {
   return total > 0 ? `${done} of ${total} done` : "nothing below it";
 }
 
+/** What the words of a row are, which differ from card to card, and of what sort it is; rows of one sort are alike in all else. */
+const known = new WeakMap();
+
+/** The sort of the row of an entry; undefined where it has more than words of its own. */
+function sortOf(entry, board) {
+  const { card } = entry;
+  const isPlain = entry.waits === 0 && !entry.pending && !card.labels && !card.claim && !card.assignees && board.opened !== card.id;
+  return isPlain ? `${card.type} ${card.priority}` : undefined;
+}
+
+function wordsOf({ card }, model) {
+  return { id: card.id, title: card.title, where: isParent(card) ? progress(card, model) : within(card, model) };
+}
+
+/** Shows for a while that somebody else changed a card; one that is drawn anew meanwhile goes on from there. */
+function flash(parts, { changed }) {
+  clearTimeout(parts.flashing);
+  const left = changed > 0 ? changed + FLASH_MS - performance.now() : 0;
+  parts.link.classList.toggle("changed", left > 0);
+  if (left > 0) parts.flashing = setTimeout(() => parts.link.classList.remove("changed"), left);
+}
+
 /**
  * Makes the row of an entry: a list item that holds a link to the issue.
  *
@@ -72,9 +94,10 @@ function progress(card, model) {
 export function cardRow(entry, board) {
   const { card } = entry;
   const { model } = board;
-  const where = isParent(card) ? progress(card, model) : within(card, model);
+  const words = wordsOf(entry, model);
   const claim = liveClaim(card);
   const others = (card.assignees ?? []).filter((name) => name !== claim?.agent);
+  const [id, title, where] = [h("span.id", {}, words.id), h("span.title", { title: words.title }, words.title), h("span.within", {}, words.where)];
   const link = h(
     "a.card",
     { href: board.href(card.id), tabindex: "-1", draggable: "false", dataset: { id: card.id, type: card.type, priority: card.priority ?? "" } },
@@ -83,26 +106,48 @@ export function cardRow(entry, board) {
       {},
       sign(card.type, card.type),
       " ",
-      h("span.id", {}, card.id),
+      id,
       " ",
       entry.waits > 0 && h("span.waits", { title: `Waits for ${model.waitsFor(card).slice(0, 20).join(", ")}` }, sign("lock", "waits for unfinished"), " ", String(entry.waits)),
       entry.pending && h("span.moving", {}, "moving…"),
       card.priority && priorityMark(card.priority),
     ),
-    h("span.title", { title: card.title }, card.title),
-    h("span.within", {}, where),
+    title,
+    where,
     (card.labels || claim || others.length > 0) && h("span.foot", {}, labels(card.labels ?? []), h("span.grow"), people(claim, others)),
   );
   if (entry.pending) link.classList.add("pending");
   if (board.opened === card.id) link.setAttribute("aria-current", "true");
-  const since = performance.now() - entry.changed;
-  if (entry.changed > 0 && since < FLASH_MS) {
-    link.classList.add("changed");
-    // A card that is made anew meanwhile goes on where the one before it was.
-    link.style.setProperty("--since", `${-Math.round(since)}ms`);
-    setTimeout(() => link.classList.remove("changed"), FLASH_MS - since);
+  const row = h("div.row", { role: "listitem" }, link);
+  const parts = { link, id, title, where, words, sort: sortOf(entry, board) };
+  known.set(row, parts);
+  flash(parts, entry);
+  return row;
+}
+
+/**
+ * Turns the row of one entry into that of another, where only their words differ.
+ *
+ * @returns {boolean} whether it could be
+ */
+export function reuseRow(row, entry, board) {
+  const parts = known.get(row);
+  const { link, id, title, where, words, sort } = parts;
+  if (sort === undefined || sort !== sortOf(entry, board)) return false;
+  const now = wordsOf(entry, board.model);
+  if (now.id !== words.id) {
+    id.textContent = now.id;
+    link.href = board.href(now.id);
+    link.dataset.id = now.id;
   }
-  return h("div.row", { role: "listitem" }, link);
+  if (now.title !== words.title) {
+    title.textContent = now.title;
+    title.title = now.title;
+  }
+  if (now.where !== words.where) where.textContent = now.where;
+  Object.assign(words, now);
+  flash(parts, entry);
+  return true;
 }
 
 /** Brings the times of all claims in sight up to date. */

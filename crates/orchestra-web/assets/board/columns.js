@@ -2,7 +2,7 @@
 
 import { h, icon } from "../lib/dom.js";
 import { VirtualList } from "../lib/virtual.js";
-import { cardRow, rowHeight } from "./card.js";
+import { cardRow, reuseRow, rowHeight } from "./card.js";
 import { placeIn } from "./model.js";
 import { NAMES, STATES } from "./states.js";
 
@@ -76,6 +76,7 @@ export class Columns {
       height: rowHeight(),
       key: (entry) => entry.id,
       make: (entry) => cardRow(entry, board),
+      reuse: (row, entry) => reuseRow(row, entry, board),
       order: (id) => this.index(state, id),
     });
     list.space.setAttribute("aria-labelledby", `column-${state}`);

@@ -68,5 +68,5 @@ export function testOf(filter, model, me) {
   if (filter.epic.size > 0) tests.push(({ card }) => filter.epic.has(card.epic_id ?? (card.type === "epic" ? card.id : NONE)));
   if (filter.blocked) tests.push((entry) => entry.card.status === "blocked" || entry.waits > 0);
   if (filter.mine) tests.push(({ card }) => me !== undefined && (card.claim?.agent === me || (card.assignees ?? []).includes(me)));
-  return (entry) => tests.every((test) => test(entry));
+  return tests.length === 1 ? tests[0] : (entry) => tests.every((test) => test(entry));
 }

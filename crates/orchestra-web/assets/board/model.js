@@ -263,8 +263,12 @@ export class Model {
   filter(test) {
     this.test = test;
     for (const [state, column] of this.columns) {
-      for (const entry of column.all) entry.fits = test === undefined || test(entry);
-      column.shown = test === undefined ? column.all : column.all.filter((entry) => entry.fits);
+      if (test === undefined) {
+        for (const entry of column.all) entry.fits = true;
+        column.shown = column.all;
+      } else {
+        column.shown = column.all.filter((entry) => (entry.fits = test(entry)));
+      }
       this.dirty.add(state);
     }
     this.watcher?.rebuilt();

@@ -41,6 +41,7 @@ export class Panel {
     replace(this.element, h("header.side-head", {}, this.heading, close), this.body);
     this.element.setAttribute("aria-label", `Issue ${id}`);
     this.element.hidden = false;
+    document.body.classList.add("beside");
     this.sections = undefined;
     this.focus();
     return this.reload();
@@ -56,11 +57,13 @@ export class Panel {
     this.issue = undefined;
     this.element.hidden = true;
     this.element.replaceChildren();
+    document.body.classList.remove("beside");
   }
 
   end() {
     this.leave?.abort();
     clearTimeout(this.settling);
+    document.body.classList.remove("beside");
   }
 
   pressed(event) {

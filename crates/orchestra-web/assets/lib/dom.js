@@ -1,5 +1,7 @@
 // Elements made in code: text is always text, never markup.
 
+import { ICONS } from "./icons.js";
+
 /**
  * Makes an element.
  *
@@ -57,10 +59,12 @@ export function replace(element, ...children) {
   append(element, children);
 }
 
-/** An icon of the sheet `icons.svg`, for the eye alone. */
+const icons = new Map();
+
+/** An icon, for the eye alone. One of a sheet beside the page would be asked for each time it is shown. */
 export function icon(name) {
-  const { base, assets } = document.documentElement.dataset;
-  return s("svg.icon", { "aria-hidden": "true" }, s("use", { href: `${base}/assets/${assets}/icons.svg#${name}` }));
+  if (!icons.has(name)) icons.set(name, s("svg.icon", { viewBox: "0 0 16 16", "aria-hidden": "true" }, s("path", { d: ICONS[name] })));
+  return icons.get(name).cloneNode(true);
 }
 
 /** Says something to whoever listens to the page rather than looks at it. */

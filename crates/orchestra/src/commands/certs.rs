@@ -139,6 +139,19 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
     .map(|()| Exit::Ok)
 }
 
+/// What is to be done about the certificates of a directory; nothing where there are none.
+pub(in crate::commands) fn findings(directory: &Path) -> Vec<String> {
+    let rows = match existing(directory).map(|found| Row::all(&found, SystemTime::now())) {
+        Ok(Ok(rows)) => rows,
+        Ok(Err(error)) => return vec![error.to_string()],
+        // Nobody has founded an authority.
+        Err(_) => return Vec::new(),
+    };
+    let mut findings = shown::notes(&rows);
+    findings.extend(shown::exposed(directory, &rows));
+    findings
+}
+
 /// The certificates of a plugin: those by which it is called, and calls. None where none can be read.
 pub(in crate::commands) fn of_plugin(directory: &Path, id: &str) -> Vec<Row> {
     let all = existing(directory)

@@ -1,7 +1,8 @@
-//! `orchestra doctor`: compares the database with the readable files, looks at the plans, and mends
-//! what is wrong.
+//! `orchestra doctor`: compares the database with the readable files, looks at the plans and at what the
+//! program is used with, and mends what is wrong.
 
 mod plans;
+mod surroundings;
 
 use std::{
     fs,
@@ -37,7 +38,8 @@ const MAX_ASIDE: u32 = 100;
 
 /// Look for what is wrong with the board and the plans, and mend it
 ///
-/// Says what is wrong, each with what to do about it.
+/// Says what is wrong, each with what to do about it: also of git, of the configuration of clients that `init`
+/// has written, and of certificates.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// Mend what can be mended without losing anything
@@ -73,10 +75,9 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
         true => of_board(&config.workspace, arguments.fix)?,
         false => Found::default(),
     };
-    let plans = plans::examine(&config, arguments.fix)?;
+    found.add(plans::examine(&config, arguments.fix)?);
+    found.add(surroundings::examine(&config, arguments.fix)?);
     drop(turning);
-    found.findings.extend(plans.findings);
-    found.remaining.extend(plans.remaining);
     let answer = Answer {
         healthy: found.remaining.is_empty(),
         findings: found.findings,

@@ -65,6 +65,24 @@ impl Client {
         }
     }
 
+    /// Whether its entry is one that was installed.
+    pub(crate) fn is_in(self, manifest: &Manifest) -> bool {
+        manifest.names(self.path(), ENTRY)
+    }
+
+    /// What it starts for the entry of this program, if it has one.
+    ///
+    /// # Errors
+    /// When the file is not what this client's file should be.
+    pub(crate) fn command(self, text: &str) -> Result<Option<String>, Refusal> {
+        let top = Document::parse(Some(text))?.top();
+        let entry = match top.object(self.servers_key())? {
+            Some(servers) => servers.value(ENTRY)?,
+            None => None,
+        };
+        Ok(entry.and_then(|entry| entry["command"].as_str().map(str::to_owned)))
+    }
+
     /// Puts the entry in.
     ///
     /// # Errors

@@ -104,6 +104,11 @@ impl Manifest {
             .is_some_and(|known| *known == hash(&canonical(value)))
     }
 
+    /// Whether anything was installed as `name` of `path`.
+    pub(crate) fn names(&self, path: &Path, name: &str) -> bool {
+        self.values.contains_key(&value_key(path, name))
+    }
+
     /// Records that `text` was installed at `path`.
     pub(crate) fn add_file(&mut self, path: &Path, text: &str) {
         self.files.insert(key(path), hash(text));

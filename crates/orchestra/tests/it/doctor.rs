@@ -1,6 +1,6 @@
 //! `orchestra doctor` finds what is wrong and mends it; `orchestra import` takes over old files.
 
-use std::fs;
+use std::{fs, path::Path};
 
 use orchestra_runner::journal::{Append, Fresh, Journal, Options, PlanKey};
 use serde_json::{Value, json};
@@ -70,6 +70,58 @@ fn a_wrong_name_is_told_once_with_those_there_are() {
         line + 1
     );
     assert_eq!(findings, [expected.as_str()]);
+}
+
+#[test]
+fn what_init_installed_is_brought_up_to_date() {
+    let workspace = board();
+    workspace.run(["init", "--client", "vscode"]);
+    let guide = "AGENTS.md";
+    let whole = workspace.read(guide);
+    fs::remove_file(workspace.join(guide)).unwrap();
+    let said = workspace.run(["doctor"]);
+    assert_eq!(said.code, Some(4), "{said:?}");
+    assert!(said.out.contains("AGENTS.md is not there"), "{said:?}");
+    assert!(said.out.contains("orchestra doctor --fix"), "{said:?}");
+    workspace.run(["doctor", "--fix"]);
+    assert_eq!(workspace.read(guide), whole);
+    assert!(!workspace.join(".mcp.json").exists());
+}
+
+#[test]
+fn a_client_that_starts_what_is_not_there_is_named() {
+    let workspace = board();
+    let entry =
+        json!({"servers": {"orchestra": {"command": "/nowhere/orchestra", "args": ["stdio"]}}});
+    workspace.write(".vscode/mcp.json", &entry.to_string());
+    workspace.write(".cursor/mcp.json", "{");
+    let said = workspace.run(["doctor"]);
+    assert_eq!(said.code, Some(4), "{said:?}");
+    for finding in [
+        ".vscode/mcp.json starts `/nowhere/orchestra`, which is not there",
+        ".cursor/mcp.json: not valid JSON",
+    ] {
+        assert!(said.out.contains(finding), "{said:?}");
+    }
+    // What somebody else wrote is nobody's to mend.
+    assert_eq!(workspace.run(["doctor", "--fix"]).code, Some(4));
+    assert_eq!(workspace.read(".cursor/mcp.json"), "{");
+}
+
+#[test]
+fn keys_that_others_can_read_and_a_missing_git_are_told() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let workspace = board();
+    let made = workspace.run(["certs", "init", "--json"]).out;
+    let made: Value = serde_json::from_str(&made).unwrap();
+    let key = Path::new(made["directory"].as_str().unwrap()).join("ca.key");
+    fs::set_permissions(key, fs::Permissions::from_mode(0o644)).unwrap();
+    let mut doctor = workspace.command(["doctor"]);
+    let said = doctor.env("PATH", "/nowhere").output().unwrap();
+    let out = String::from_utf8_lossy(&said.stdout);
+    assert!(out.contains("chmod 600"), "{out}");
+    assert!(out.contains("git: "), "{out}");
 }
 
 #[test]

@@ -38,8 +38,10 @@ pub(super) struct Tracing<'a> {
 /// What was done from the first frame on.
 #[derive(Debug, Default)]
 pub(super) struct Work {
-    /// Of each frame, the main thread's work until the next, in ms.
+    /// Of each frame, the time of a processor that the main thread's work until the next took, in ms.
     pub(super) frames: Vec<f64>,
+    /// The same by the clock: with what other threads and programs were given meanwhile.
+    pub(super) lasted: Vec<f64>,
     /// Each task of the main thread, in ms.
     pub(super) tasks: Vec<f64>,
 }
@@ -114,22 +116,28 @@ fn of_thread<'a>(events: impl Iterator<Item = &'a Value>) -> Work {
         };
         match event["name"].as_str() {
             Some(FRAME) => handed.push(at),
-            Some(TASK) => tasks.extend(event["dur"].as_f64().map(|long| (at, long / 1e3))),
+            Some(TASK) => tasks.extend(event["dur"].as_f64().map(|long| {
+                let busy = event["tdur"].as_f64().unwrap_or(long);
+                (at, long / 1e3, busy / 1e3)
+            })),
             _ => {}
         }
     }
     handed.sort_by(f64::total_cmp);
-    let mut frames = vec![0.0; handed.len()];
-    for (at, long) in &tasks {
+    let mut frames = vec![(0.0, 0.0); handed.len()];
+    for (at, long, busy) in &tasks {
         // The task that made a frame began before the event that tells of it.
         let frame = handed.partition_point(|over| over <= &(at + long * 1e3));
         if let Some(work) = frame.checked_sub(1).and_then(|frame| frames.get_mut(frame)) {
-            *work += long;
+            work.0 += busy;
+            work.1 += long;
         }
     }
+    let (frames, lasted) = frames.into_iter().unzip();
     Work {
         frames,
-        tasks: tasks.into_iter().map(|(_, long)| long).collect(),
+        lasted,
+        tasks: tasks.into_iter().map(|(_, long, _)| long).collect(),
     }
 }
 
@@ -141,7 +149,7 @@ mod tests {
 
     #[test]
     fn work_is_counted_to_the_frame_it_belongs_to() {
-        let event = |name: &str, ts: u64, dur: u64| json!({"pid": 1, "tid": 2, "name": name, "ts": ts, "dur": dur});
+        let event = |name: &str, ts: u64, dur: u64| json!({"pid": 1, "tid": 2, "name": name, "ts": ts, "dur": dur, "tdur": dur / 2});
         let name =
             json!({"pid": 1, "tid": 2, "name": "thread_name", "args": {"name": "CrRendererMain"}});
         let events = [
@@ -155,7 +163,8 @@ mod tests {
             json!({"pid": 1, "tid": 3, "name": TASK, "ts": 2_000, "dur": 90_000}),
         ];
         let work = work(&events).expect("a page");
-        assert_eq!(work.frames, [4.0, 2.0]);
+        assert_eq!(work.frames, [2.0, 1.0]);
+        assert_eq!(work.lasted, [4.0, 2.0]);
         assert_eq!(work.tasks, [0.5, 3.0, 1.0, 2.0]);
     }
 }

@@ -7,7 +7,7 @@ use super::card_in;
 use crate::Stage;
 
 pub(super) async fn cards_are_moved_by_mouse_and_refused_where_they_may_not_go(
-    stage: &Stage,
+    stage: &Stage<'_>,
 ) -> Result<()> {
     let program = stage.program()?;
     let ids = program.board(6)?;
@@ -63,7 +63,7 @@ pub(super) async fn cards_are_moved_by_mouse_and_refused_where_they_may_not_go(
     tab.close().await
 }
 
-pub(super) async fn an_issue_is_opened_by_its_address_and_edited(stage: &Stage) -> Result<()> {
+pub(super) async fn an_issue_is_opened_by_its_address_and_edited(stage: &Stage<'_>) -> Result<()> {
     let program = stage.program()?;
     let ids = program.board(3)?;
     let id = ids.first().context("there are tasks")?;

@@ -9,7 +9,7 @@ use crate::{Stage, tab::Tab};
 /// Far more presses of Tab than there are things before the cards.
 const MOST_TABS: usize = 60;
 
-pub(super) async fn everything_is_done_without_a_mouse(stage: &Stage) -> Result<()> {
+pub(super) async fn everything_is_done_without_a_mouse(stage: &Stage<'_>) -> Result<()> {
     let program = stage.program()?;
     let ids = program.board(2)?;
     let id = ids.first().context("there are tasks")?;

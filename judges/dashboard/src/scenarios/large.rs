@@ -10,7 +10,7 @@ const CARDS: usize = 10_000;
 /// How many stand in the page at most: those in sight, and some around them.
 const MOST_SHOWN: u64 = 400;
 
-pub(super) async fn ten_thousand_cards_are_shown_in_few_elements(stage: &Stage) -> Result<()> {
+pub(super) async fn ten_thousand_cards_are_shown_in_few_elements(stage: &Stage<'_>) -> Result<()> {
     let program = stage.program()?;
     let ids = program.board(CARDS)?;
     let tab = stage.tab(&program, "/board/app").await?;

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::card_in;
 use crate::Stage;
 
-pub(super) async fn two_viewers_see_what_each_does(stage: &Stage) -> Result<()> {
+pub(super) async fn two_viewers_see_what_each_does(stage: &Stage<'_>) -> Result<()> {
     let program = stage.program()?;
     let ids = program.board(3)?;
     let (one, two) = (
@@ -29,7 +29,7 @@ pub(super) async fn two_viewers_see_what_each_does(stage: &Stage) -> Result<()> 
     there.close().await
 }
 
-pub(super) async fn what_an_agent_does_is_seen_as_it_happens(stage: &Stage) -> Result<()> {
+pub(super) async fn what_an_agent_does_is_seen_as_it_happens(stage: &Stage<'_>) -> Result<()> {
     let program = stage.program()?;
     let tab = stage.tab(&program, "/board").await?;
     tab.sees("h1", Some("No project yet")).await?;
@@ -45,7 +45,7 @@ pub(super) async fn what_an_agent_does_is_seen_as_it_happens(stage: &Stage) -> R
 }
 
 pub(super) async fn a_page_goes_on_when_the_program_is_started_anew_under_it(
-    stage: &Stage,
+    stage: &Stage<'_>,
 ) -> Result<()> {
     let mut program = stage.program()?;
     let ids = program.board(2)?;

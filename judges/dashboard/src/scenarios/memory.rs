@@ -5,7 +5,9 @@ use serde_json::json;
 
 use crate::Stage;
 
-pub(super) async fn what_is_remembered_is_found_edited_and_forgotten(stage: &Stage) -> Result<()> {
+pub(super) async fn what_is_remembered_is_found_edited_and_forgotten(
+    stage: &Stage<'_>,
+) -> Result<()> {
     let program = stage.program()?;
     program.board(1)?;
     for (summary, content) in [

@@ -21,7 +21,7 @@ done
 "#;
 
 pub(super) async fn a_server_is_approved_tried_watched_and_switched_off(
-    stage: &Stage,
+    stage: &Stage<'_>,
 ) -> Result<()> {
     let program = stage.program()?;
     program.write("server.sh", SERVER)?;

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::Stage;
 
-pub(super) async fn what_was_used_is_shown(stage: &Stage) -> Result<()> {
+pub(super) async fn what_was_used_is_shown(stage: &Stage<'_>) -> Result<()> {
     let program = stage.program()?;
     program.board(1)?;
     let tab = stage.tab(&program, "/usage").await?;

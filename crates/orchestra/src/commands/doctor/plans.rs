@@ -20,7 +20,7 @@ const LOOK: Duration = Duration::from_millis(100);
 /// How many files are named.
 const NAMED: usize = 5;
 
-/// What was found of the plans.
+/// What was found.
 #[derive(Default)]
 pub(super) struct Found {
     /// All of it.
@@ -30,7 +30,14 @@ pub(super) struct Found {
 }
 
 impl Found {
-    fn still(&mut self, finding: String) {
+    /// What was found elsewhere, too.
+    pub(super) fn add(&mut self, other: Self) {
+        self.findings.extend(other.findings);
+        self.remaining.extend(other.remaining);
+    }
+
+    /// Found, and not mended.
+    pub(super) fn still(&mut self, finding: String) {
         self.findings.push(finding.clone());
         self.remaining.push(finding);
     }

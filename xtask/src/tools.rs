@@ -255,8 +255,23 @@ pub(crate) fn code_server() -> Result<PathBuf> {
 /// Directories that npm and its scripts make.
 const MADE: [&str; 2] = ["node_modules", "dist"];
 
+/// Copies what a directory holds, and removes what it does not hold any more.
 fn copy_files(source: &Path, target: &Path) -> Result<()> {
     fs::create_dir_all(target).with_context(|| format!("creating {}", target.display()))?;
+    let copies = fs::read_dir(target).with_context(|| format!("reading {}", target.display()))?;
+    for copy in copies {
+        let copy = copy.with_context(|| format!("reading {}", target.display()))?;
+        let is_made = MADE.iter().any(|made| copy.file_name() == *made);
+        if is_made || source.join(copy.file_name()).exists() {
+            continue;
+        }
+        let path = copy.path();
+        let removed = match path.is_dir() {
+            true => fs::remove_dir_all(&path),
+            false => fs::remove_file(&path),
+        };
+        removed.with_context(|| format!("removing {}", path.display()))?;
+    }
     let entries = fs::read_dir(source).with_context(|| format!("reading {}", source.display()))?;
     for entry in entries {
         let entry = entry.with_context(|| format!("reading {}", source.display()))?;

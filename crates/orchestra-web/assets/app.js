@@ -35,9 +35,17 @@ export function link(path, props, ...children) {
   return h("a", { href: base + path, ...props }, ...children);
 }
 
+/** The parts of the address below the base; none where it cannot be read. */
+export function place() {
+  try {
+    return location.pathname.slice(base.length).split("/").filter(Boolean).map(decodeURIComponent);
+  } catch {
+    return [];
+  }
+}
+
 async function show() {
-  const path = location.pathname.slice(base.length);
-  const [name = "", ...parts] = path.split("/").filter(Boolean).map(decodeURIComponent);
+  const [name = "", ...parts] = place();
   const known = PAGES[name];
   if (!known) return go(`/board`, { replace: true });
   leave.abort();
@@ -60,7 +68,8 @@ async function show() {
     if (moved && !signal.aborted) announce(known.title);
   } catch (error) {
     if (signal.aborted) return;
-    replace(root, h("div.empty", { role: "alert" }, h("h1", {}, "This cannot be shown"), h("p", {}, error.message), h("button", { type: "button", onclick: show }, "Try again")));
+    const [title, text, again] = error.status === 401 ? ["You are not logged in", "Whoever started this Orchestra has a token for you.", "Log in"] : ["This cannot be shown", error.message, "Try again"];
+    replace(root, h("div.empty", { role: "alert" }, h("h1", {}, title), h("p", {}, text), h("button", { type: "button", onclick: show }, again)));
     if (!(error instanceof ApiError)) throw error;
   }
 }

@@ -214,7 +214,8 @@ impl Installer {
         let mut reason = None;
         let action = match &present {
             None => Action::Created,
-            Some(text) if text == resource.text => Action::Unchanged,
+            // A checkout may have changed the line ends.
+            Some(text) if text.replace("\r\n", "\n") == resource.text => Action::Unchanged,
             Some(text) if self.manifest.has_file(&path, text) => Action::Updated,
             Some(text) if resource.kind == Kind::Hook && is_earlier_hook(text) => {
                 let backup = self.back_up(&path, text)?;
@@ -248,7 +249,12 @@ impl Installer {
         if action != Action::Unchanged {
             self.manifest.add_file(&path, resource.text);
         }
-        self.record(&path, action, reason);
+        if repair && action == Action::Unchanged {
+            let reason = "it could not be executed".to_owned();
+            self.record(&path, Action::Updated, Some(reason));
+        } else {
+            self.record(&path, action, reason);
+        }
         Ok(())
     }
 
@@ -411,7 +417,8 @@ impl Installer {
 }
 
 /// Where our hook script is.
-fn hook_script() -> PathBuf {
+/// Where the hook script is installed, relative to the workspace.
+pub(crate) fn hook_script() -> PathBuf {
     Path::new(HOOKS).join(bundle::HOOK_SCRIPT)
 }
 

@@ -86,9 +86,11 @@ export class Events {
   private readonly stopper = new AbortController();
   private last: string | undefined;
 
+  /** @param inVain how many connections before the first one did not hold */
   constructor(
     private readonly site: Site,
     private readonly listener: Listener,
+    private inVain = 0,
     private readonly clock = CLOCK,
   ) {}
 
@@ -99,14 +101,13 @@ export class Events {
   /** Runs until it is stopped. */
   async run(): Promise<void> {
     const { signal } = this.stopper;
-    let inVain = 0;
     while (!signal.aborted) {
       const began = this.clock.now();
       const error = await this.follow().catch((error: unknown) => (error instanceof Error ? error : new Error(String(error))));
       if (signal.aborted) return;
-      inVain = this.clock.now() - began < HELD_MS ? inVain + 1 : 1;
-      this.listener.broken(error ?? new Error("the connection ended"), inVain);
-      await this.clock.wait(Math.min(FIRST_MS * 2 ** (inVain - 1), LONGEST_MS));
+      this.inVain = this.clock.now() - began < HELD_MS ? this.inVain + 1 : 1;
+      this.listener.broken(error ?? new Error("the connection ended"), this.inVain);
+      await this.clock.wait(Math.min(FIRST_MS * 2 ** (this.inVain - 1), LONGEST_MS));
     }
   }
 

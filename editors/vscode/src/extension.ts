@@ -18,7 +18,7 @@ const TOLD_OF_OLD = "orchestra.toldOfOldEntries";
 const TOLD_OF_UPGRADE = "orchestra.toldOfUpgrade";
 /** How often it is looked whether the program was replaced, by one look at its file. */
 const LOOK_MS = 5_000;
-/** After so many connections that do not hold, whoever serves is looked for anew. */
+/** After each so many connections that do not hold, whoever serves is looked for anew. */
 const IN_VAIN = 3;
 
 /** What there is, for tests. */
@@ -48,7 +48,8 @@ class Orchestra implements Face {
   private site: Site | undefined;
   private mcp: string | undefined;
   private events: Events | undefined;
-  private end: (() => void) | undefined;
+  /** The process that this window has started, if it has. */
+  private own: { end: () => void; isRunning: boolean } | undefined;
   /** Ends the look at the program that is in use, and which one that is. */
   private watched: { program: string; end: () => void } | undefined;
   /** The trouble with finding a program that was told last. */
@@ -137,6 +138,11 @@ class Orchestra implements Face {
     this.changed.fire();
   }
 
+  /** Over HTTP the chat is told where the server is now, and with which token. */
+  private readdress(): void {
+    if (transport() === "http") this.changed.fire();
+  }
+
   /** Whenever the program is another one, the chat has to start it anew. */
   private watch(program: string): void {
     if (this.watched?.program === program) return;
@@ -157,43 +163,47 @@ class Orchestra implements Face {
   private leave(): void {
     this.events?.stop();
     this.events = undefined;
-    this.end?.();
-    this.end = undefined;
+    this.own?.end();
+    this.own = undefined;
     this.site = undefined;
     this.mcp = undefined;
     this.known = undefined;
   }
 
-  private async reconnect(): Promise<void> {
+  /** @param inVain how many connections before did not hold */
+  private async reconnect(inVain = 0): Promise<void> {
     // One that is on its way would be left as soon as it is there.
     await this.connecting;
     this.leave();
+    this.show("$(circle-slash) Orchestra", "Not connected");
     this.boards.refresh();
     this.plans.refresh();
-    await this.connect();
+    await this.connect(inVain);
   }
 
   /** Learns where `orchestra up` runs, or starts it, and follows what it tells. */
-  private connect(): Promise<void> {
+  private connect(inVain = 0): Promise<void> {
     if (this.site) return Promise.resolve();
-    this.connecting ??= this.begun().finally(() => (this.connecting = undefined));
+    this.connecting ??= this.begun(inVain).finally(() => (this.connecting = undefined));
     return this.connecting;
   }
 
-  private async begun(): Promise<void> {
+  private async begun(inVain: number): Promise<void> {
     const { folder } = this;
     const program = folder && isLiveEnabled() ? this.program() : undefined;
     if (!folder || !program) return;
     try {
       const { served, ended, end } = await up(program, folder.uri.fsPath);
-      this.end = end;
-      void ended.then(() => this.log.debug("The process that was started has ended."));
+      const own = { end, isRunning: true };
+      this.own = own;
+      void ended.then(() => (own.isRunning = false));
       const token = served.asksToken ? await this.token(served.http) : undefined;
       if (served.asksToken && token === undefined) return this.failed(`Orchestra at ${served.http} asks for a token.`, "Enter the Token");
       this.log.info(`Connected to ${served.http}`);
       this.site = new Site(served.http, token);
       this.mcp = served.mcp;
-      this.follow(this.site);
+      this.follow(this.site, inVain);
+      this.readdress();
     } catch (error) {
       this.failed(message(error), "Try Again");
     }
@@ -217,7 +227,7 @@ class Orchestra implements Face {
     return entered;
   }
 
-  private follow(site: Site): void {
+  private follow(site: Site, before: number): void {
     const model = new Model(
       (path) => site.get(path),
       (what) => {
@@ -233,11 +243,12 @@ class Orchestra implements Face {
         if (this.events !== events) return;
         if (error instanceof TokenWanted) return void this.refused(site);
         this.show("$(sync~spin) Orchestra", `Trying again: ${error.message}`, "orchestra.reconnect");
-        // Somebody may have ended it for good: then it is started anew, or found elsewhere.
-        if (inVain === IN_VAIN) void this.reconnect();
+        // Somebody may have ended it for good: then it is started anew, or found elsewhere. What was started here and
+        // still runs is what others use.
+        if (inVain % IN_VAIN === 0 && !this.own?.isRunning) void this.reconnect(inVain);
       },
     };
-    const events = new Events(site, listener);
+    const events = new Events(site, listener, before);
     this.events = events;
     void events.run();
   }
@@ -245,6 +256,7 @@ class Orchestra implements Face {
   /** The token that was entered is none that is known there. */
   private async refused(site: Site): Promise<void> {
     this.leave();
+    this.readdress();
     await this.context.secrets.delete(tokenOf(site.address));
     this.failed(`Orchestra at ${site.address} does not know the token that was entered.`, "Enter the Token");
   }

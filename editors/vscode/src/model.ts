@@ -54,19 +54,22 @@ export class Model {
     private readonly changed: (what: "board" | "plans") => void,
   ) {}
 
-  /** Events that came while everything was asked for: what is asked for may be older than they are. */
-  private waiting: [string, unknown][] | undefined;
+  /** What is done one after the other: what is asked for may be older than an event that comes meanwhile. */
+  private turn: Promise<void> = Promise.resolve();
+
+  private inTurn(act: () => Promise<void>): Promise<void> {
+    const done = this.turn.then(act);
+    this.turn = done.catch(() => undefined);
+    return done;
+  }
 
   /** Asks for everything. */
-  async load(): Promise<void> {
-    this.waiting = [];
-    try {
-      await Promise.all([this.loadBoard(), this.loadPlans()]);
-    } finally {
-      const told = this.waiting;
-      this.waiting = undefined;
-      for (const [event, data] of told) await this.take(event, data);
-    }
+  load(): Promise<void> {
+    return this.inTurn(() => this.loadAll());
+  }
+
+  private async loadAll(): Promise<void> {
+    await Promise.all([this.loadBoard(), this.loadPlans()]);
   }
 
   private async loadBoard(): Promise<void> {
@@ -110,20 +113,20 @@ export class Model {
   }
 
   /** Takes an event; what it does not know is of no matter here. */
-  async take(event: string, data: unknown): Promise<void> {
-    if (this.waiting) {
-      this.waiting.push([event, data]);
-      return;
-    }
+  take(event: string, data: unknown): Promise<void> {
+    return this.inTurn(() => this.apply(event, data));
+  }
+
+  private async apply(event: string, data: unknown): Promise<void> {
     const told = members(data);
     switch (event) {
       case "hello":
         // The first time, and after more was missed than could be told.
-        if (told["missed"] === true || this.states.length === 0) await this.load();
+        if (told["missed"] === true || this.states.length === 0) await this.loadAll();
         return;
       case "reset":
       case "anew":
-        return this.load();
+        return this.loadAll();
       case "projects": {
         this.takeProjects(told["projects"]);
         const fresh = this.projects.filter(({ slug }) => !this.cards.has(slug));

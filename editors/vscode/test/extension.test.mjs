@@ -204,8 +204,8 @@ test("a server that asks for a token is shown the one that is entered, which is 
   const given = context();
   t.after(() => given.subscriptions.forEach((one) => one.dispose()));
   const { extension } = load(code.api);
-  const face = await extension.activate(given);
-  await until("the board is known", () => face.model()?.states.length > 0);
+  await extension.activate(given);
+  await until("the board is followed", () => code.status.text.includes("in progress"));
   assert.ok(code.said.asked.length === 2 && code.said.asked.every(({ password }) => password));
   assert.match(code.said.warnings.join(), /does not know the token/);
   const [definition] = await offered(code);

@@ -96,7 +96,7 @@ async function followed(site, connections, heldMs = 0) {
     },
   };
   const listener = { told: ({ id }) => heard.told.push(id), live: () => (now += heldMs), broken: (error, inVain) => heard.broken.push([error.message, inVain]) };
-  const follower = new events.Events(site, listener, clock);
+  const follower = new events.Events(site, listener, 0, clock);
   await follower.run();
   return heard;
 }

@@ -34,6 +34,7 @@ pub(crate) async fn play(stage: &Stage<'_>, word: &str) -> usize {
         "keyboard": keyboard::everything_is_done_without_a_mouse,
         "two viewers": live::two_viewers_see_what_each_does,
         "agent": live::what_an_agent_does_is_seen_as_it_happens,
+        "focus": live::the_focus_goes_along_with_a_card_that_an_agent_moves,
         "restart": live::a_page_goes_on_when_the_program_is_started_anew_under_it,
         "plans": plans::a_plan_is_watched_and_steered,
         "job": plans::a_job_is_followed_phase_by_phase_and_mended,

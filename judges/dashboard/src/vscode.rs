@@ -1,4 +1,4 @@
-//! The extension in a VS Code that runs in the browser: `judge-dashboard vscode PROGRAM BROWSER NODE CODE PICTURES
+//! The extension in a VS Code that runs in the browser: `judge-dashboard vscode PROGRAM BROWSER PICTURES NODE CODE
 //! VSIX...`.
 //!
 //! NODE runs CODE, which is code-server, and each VSIX is an extension: ours, and one that calls a tool as the chat

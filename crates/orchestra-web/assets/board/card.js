@@ -137,9 +137,11 @@ export function reuseRow(row, entry, board) {
   const now = wordsOf(entry, board.model);
   if (now.id !== words.id) {
     id.textContent = now.id;
-    link.href = board.href(now.id);
     link.dataset.id = now.id;
   }
+  // It holds the filter of the board, too.
+  const href = board.href(now.id);
+  if (link.getAttribute("href") !== href) link.setAttribute("href", href);
   if (now.title !== words.title) {
     title.textContent = now.title;
     title.title = now.title;

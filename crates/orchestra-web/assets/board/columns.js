@@ -124,22 +124,28 @@ export class Columns {
     const order = [...this.waiting].sort((one, other) => Number(this.inSight.has(other)) - Number(this.inSight.has(one)));
     for (const state of order) {
       if (performance.now() > until) return false;
-      this.waiting.delete(state);
-      const { all, shown } = this.board.model.columns.get(state);
-      const column = this.columns.get(state);
-      const text = shown.length === all.length ? String(all.length) : `${shown.length} of ${all.length}`;
-      if (column.count.textContent !== text) column.count.textContent = text;
-      column.empty.hidden = shown.length > 0;
-      column.list.items = shown;
-      if (this.visible(state)) column.list.draw();
+      this.drawColumn(state);
     }
     return true;
   }
 
-  /** The link of a card, if it is drawn. */
+  drawColumn(state) {
+    this.waiting.delete(state);
+    const { all, shown } = this.board.model.columns.get(state);
+    const column = this.columns.get(state);
+    const text = shown.length === all.length ? String(all.length) : `${shown.length} of ${all.length}`;
+    if (column.count.textContent !== text) column.count.textContent = text;
+    column.empty.hidden = shown.length > 0;
+    column.list.items = shown;
+    if (this.visible(state)) column.list.draw();
+  }
+
+  /** The link of a card, if it is in sight. */
   element(id) {
     const entry = this.board.model.get(id);
-    return entry && this.columns.get(entry.state)?.list.shown.get(id)?.element.firstElementChild;
+    if (!entry) return undefined;
+    if (this.waiting.has(entry.state)) this.drawColumn(entry.state);
+    return this.columns.get(entry.state)?.list.shown.get(id)?.element.firstElementChild;
   }
 
   /** Brings a card in sight and gives its link. */

@@ -80,6 +80,8 @@ class Drag {
 
   begin() {
     const { card, id, pointer, fromX, fromY } = this.pressed;
+    // The list has moved on under the pointer.
+    if (card.dataset.id !== id) return this.finish(false);
     const box = card.getBoundingClientRect();
     this.ghost = card.cloneNode(true);
     this.ghost.classList.add("ghost");

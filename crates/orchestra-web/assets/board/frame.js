@@ -1,6 +1,6 @@
 // The board of one project: what it shows, how it hears of changes, and where the focus is.
 
-import { go } from "../app.js";
+import { go, place } from "../app.js";
 import { get } from "../lib/api.js";
 import { announce, h, toast } from "../lib/dom.js";
 import { on } from "../lib/stream.js";
@@ -262,7 +262,7 @@ export class Board {
   }
 
   wentBack(event) {
-    const [page, slug, issue] = location.pathname.slice(base.length).split("/").filter(Boolean).map(decodeURIComponent);
+    const [page, slug, issue] = place();
     if (page !== "board" || slug !== this.slug || !this.model) return;
     event.stopImmediatePropagation();
     const lanes = this.filter.lanes;

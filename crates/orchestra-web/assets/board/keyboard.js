@@ -13,6 +13,7 @@ export function boardKeys(board, signal) {
     else toast("No issue has the focus: go to a card with Tab and the arrow keys.");
   };
   board.region.addEventListener("keydown", (event) => step(board, event), { signal });
+  document.addEventListener("keydown", (event) => enter(board, event), { signal });
   // These two are the region's own and the browser's; they are here to be listed.
   keys("← ↑ ↓ →", "Go from card to card; Home and End to the ends of a column", () => {}, signal);
   keys("↵", "Open the issue (Enter)", () => {}, signal);
@@ -23,6 +24,14 @@ export function boardKeys(board, signal) {
   keys("f", "Filter the issues", () => board.toolbar.focusFilters(), signal);
   keys("g", "Change the swimlanes", () => board.nextLanes(), signal);
   keys("Escape", "Close the issue", () => board.opened && board.open(undefined), signal);
+}
+
+/** An arrow, where nothing has the focus, goes to the card that had it last, or to the first. */
+function enter(board, event) {
+  const isArrow = event.key.startsWith("Arrow") && !event.ctrlKey && !event.metaKey && !event.altKey && !event.shiftKey;
+  if (!isArrow || event.defaultPrevented || !board.model || ![document.body, document.getElementById("main")].includes(event.target)) return;
+  event.preventDefault();
+  board.focusFirst();
 }
 
 function step(board, event) {

@@ -169,9 +169,18 @@ export class Model {
     this.swap(before, this.entryOf(card, { pending: before?.pending, changed: changed || before?.changed }));
     const was = before && FINAL.has(before.card.status);
     if (was !== FINAL.has(card.status)) for (const id of this.neededBy.get(card.id) ?? []) this.refresh(id);
+    if (before && before.card.title !== card.title) this.renamed(card.id);
     const moved = before?.card.status !== card.status || before?.card.story_id !== card.story_id || before?.card.epic_id !== card.epic_id;
     if (moved) for (const id of [before?.card.story_id, before?.card.epic_id, card.story_id, card.epic_id]) this.refresh(id);
     return true;
+  }
+
+  /** What stands below an issue shows its title. */
+  renamed(id) {
+    for (const child of this.below.get(id) ?? []) {
+      this.refresh(child);
+      this.renamed(child);
+    }
   }
 
   /** Takes in what a tool answered of an issue: those of its fields that a card has. */

@@ -29,9 +29,20 @@ export function showKeys() {
   dialog("Keys", [h("table.keys", {}, h("tbody", {}, rows))]);
 }
 
+/** Escape empties a field that searches, and then leaves it. */
+function leaveSearch(event) {
+  const field = event.target;
+  event.preventDefault();
+  if (field.value === "") return field.blur();
+  field.value = "";
+  field.dispatchEvent(new Event("input", { bubbles: true }));
+  return undefined;
+}
+
 document.addEventListener("keydown", (event) => {
   if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
   const at = event.target;
+  if (event.key === "Escape" && at instanceof HTMLElement && at.matches("input[type=search]") && !at.closest("dialog, [popover]")) return leaveSearch(event);
   if (at instanceof HTMLElement && (at.isContentEditable || at.matches("input,textarea,select"))) return;
   if (document.querySelector("dialog[open]")) return;
   const entry = known.get(event.key);

@@ -66,9 +66,17 @@ export class VirtualList {
     const left = [];
     for (const [key, row] of shown) {
       if (wanted.has(key)) continue;
-      // Who holds the focus stays until it goes elsewhere.
-      if (row.element.contains(document.activeElement) && this.place(key) >= 0) continue;
-      left.push(row.element);
+      if (!row.element.contains(document.activeElement)) {
+        left.push(row.element);
+      } else {
+        // Who holds the focus stays until it goes elsewhere, or is gone: it becomes no other.
+        const at = this.place(key);
+        if (at >= 0) {
+          wanted.set(key, at);
+          continue;
+        }
+        row.element.remove();
+      }
       shown.delete(key);
     }
     for (const [key, index] of wanted) {

@@ -28,7 +28,7 @@ export async function entryPage(root, project, id, signal) {
     });
   const edit = () => writeDialog(project, entry, () => (announce("Saved"), again()));
   const forget = () => {
-    dialog(`Forget ${id}?`, [h("p", {}, "“", entry.summary, "” is found by nobody any more. This cannot be undone here; git may still have its file.")], {
+    dialog(`Forget ${id}?`, [h("p", {}, "“", entry.summary || entry.content.slice(0, 200), "” is found by nobody any more. This cannot be undone here; git may still have its file.")], {
       submit: "Forget",
       danger: true,
       onSubmit: async () => {

@@ -5,7 +5,7 @@ import { get } from "../lib/api.js";
 import { announce, h, replace } from "../lib/dom.js";
 import { keys } from "../lib/keys.js";
 import { on } from "../lib/stream.js";
-import { ago, span } from "../lib/time.js";
+import { ago, clock } from "../lib/time.js";
 import { act, buttons } from "./act.js";
 import { logOf } from "./log.js";
 import { sparkline } from "./sparkline.js";
@@ -63,7 +63,7 @@ function drawFacts(root, server) {
   const held = root.contains(document.activeElement) ? document.activeElement.getAttribute("aria-label") : undefined;
   const entries = [
     ["Transport", [transport, protocol].filter(Boolean).join(", MCP ")],
-    ["Up for", uptime !== undefined && span(uptime * 1_000)],
+    ["Up since", uptime !== undefined && clock(Date.now() - uptime * 1_000)],
     ["Processes", String(processes)],
     ["Restarts", String(restarts)],
     ["Calls", `${calls.answered} answered, ${calls.refused} refused, ${calls.failed} failed, ${calls.in_flight} running`],

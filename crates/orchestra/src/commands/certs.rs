@@ -139,16 +139,18 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
     .map(|()| Exit::Ok)
 }
 
-/// What is to be done about the certificates of a directory; nothing where there are none.
+/// What somebody has to do about the certificates of a directory; nothing where there are none. Those that their
+/// programs renew are theirs.
 pub(in crate::commands) fn findings(directory: &Path) -> Vec<String> {
-    let rows = match existing(directory).map(|found| Row::all(&found, SystemTime::now())) {
+    let mut rows = match existing(directory).map(|found| Row::all(&found, SystemTime::now())) {
         Ok(Ok(rows)) => rows,
         Ok(Err(error)) => return vec![error.to_string()],
         // Nobody has founded an authority.
         Err(_) => return Vec::new(),
     };
-    let mut findings = shown::notes(&rows);
-    findings.extend(shown::exposed(directory, &rows));
+    let mut findings = shown::exposed(directory, &rows);
+    rows.retain(Row::needs_somebody);
+    findings.extend(shown::notes(&rows));
     findings
 }
 

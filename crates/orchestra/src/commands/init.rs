@@ -97,7 +97,7 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
         found_above,
     };
     Format::of_flag(arguments.json).print(&report, text)?;
-    if !uninstall && !is_there(PROGRAM) {
+    if !uninstall && !is_on_path(PROGRAM) {
         output::complain(&format!(
             "warning: no `{PROGRAM}` in the directories of PATH, so clients and hooks will not find it; \
              install it: `cargo install --locked --path crates/orchestra`"
@@ -109,14 +109,9 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
 /// What clients and hooks start.
 const PROGRAM: &str = "orchestra";
 
-/// Whether clients and hooks find a program: by its name on PATH, or where its path says.
-pub(in crate::commands) fn is_there(program: &str) -> bool {
+/// Whether clients and hooks find a program by its name on PATH.
+pub(in crate::commands) fn is_on_path(program: &str) -> bool {
     let name = format!("{program}{}", std::env::consts::EXE_SUFFIX);
-    if Path::new(program).components().nth(1).is_some() {
-        return [program, &name]
-            .iter()
-            .any(|path| Path::new(path).is_file());
-    }
     Variable::Path
         .read()
         .is_some_and(|path| std::env::split_paths(&path).any(|place| place.join(&name).is_file()))

@@ -73,19 +73,32 @@ fn a_wrong_name_is_told_once_with_those_there_are() {
 }
 
 #[test]
-fn what_init_installed_is_brought_up_to_date() {
+fn what_init_installed_and_is_needed_comes_back() {
     let workspace = board();
-    workspace.run(["init", "--client", "vscode"]);
-    let guide = "AGENTS.md";
-    let whole = workspace.read(guide);
-    fs::remove_file(workspace.join(guide)).unwrap();
+    workspace.run(["init", "--client", "claude"]);
+    workspace.write(".mcp.json", "{}");
+    // Whoever does not want a guide, or the server, takes it out.
+    fs::remove_file(workspace.join("AGENTS.md")).unwrap();
+    assert_eq!(workspace.run(["doctor"]).code, Some(0));
+    let script = ".claude/hooks/orchestra-mcp-hook.sh";
+    let whole = workspace.read(script);
+    workspace.write(script, &whole.replace('\n', "\r\n"));
+    assert_eq!(workspace.run(["doctor"]).code, Some(0));
+    fs::remove_file(workspace.join(script)).unwrap();
     let said = workspace.run(["doctor"]);
     assert_eq!(said.code, Some(4), "{said:?}");
-    assert!(said.out.contains("AGENTS.md is not there"), "{said:?}");
+    assert!(said.out.contains("hook.sh is not there"), "{said:?}");
     assert!(said.out.contains("orchestra doctor --fix"), "{said:?}");
-    workspace.run(["doctor", "--fix"]);
-    assert_eq!(workspace.read(guide), whole);
-    assert!(!workspace.join(".mcp.json").exists());
+    assert_eq!(workspace.run(["doctor", "--fix"]).code, Some(0));
+    assert_eq!(workspace.read(script), whole);
+    assert!(!workspace.join("AGENTS.md").exists());
+    workspace.write(".claude/settings.json", "{");
+    let said = workspace.run(["doctor", "--fix"]);
+    assert_eq!(said.code, Some(4), "{said:?}");
+    assert!(
+        said.out.contains(".claude/settings.json: not valid"),
+        "{said:?}"
+    );
 }
 
 #[test]

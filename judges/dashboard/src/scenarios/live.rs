@@ -29,6 +29,39 @@ pub(super) async fn two_viewers_see_what_each_does(stage: &Stage<'_>) -> Result<
     there.close().await
 }
 
+pub(super) async fn the_focus_goes_along_with_a_card_that_an_agent_moves(
+    stage: &Stage<'_>,
+) -> Result<()> {
+    let program = stage.program()?;
+    let ids = program.board(40)?;
+    let tab = stage.tab(&program, "/board/app").await?;
+    tab.sees(".column[data-state=backlog] .card", None).await?;
+    // Nothing has the focus: an arrow finds the first card.
+    tab.press("ArrowDown").await?;
+    for _ in 0..2 {
+        tab.press("ArrowDown").await?;
+    }
+    let at = "document.activeElement";
+    let id: String = tab.ask(&format!("{at}.dataset.id")).await?;
+    anyhow::ensure!(ids.contains(&id), "the focus is on {id}");
+    let change = json!({"project": "app", "task_id": id, "status": "todo"});
+    program.call("update_task", &change)?;
+    tab.sees(&card_in("todo", &id), None).await?;
+    tab.until(&format!("{at}.dataset.id === {}", json!(id)))
+        .await?;
+    // And it stays on one that is drawn anew.
+    for key in ["ArrowLeft", "ArrowDown", "ArrowDown"] {
+        tab.press(key).await?;
+    }
+    let id: String = tab.ask(&format!("{at}.dataset.id")).await?;
+    let change = json!({"project": "app", "task_id": id, "title": "Changed under the focus"});
+    program.call("update_task", &change)?;
+    tab.sees(".card", Some("Changed under the focus")).await?;
+    tab.until(&format!("{at}.dataset.id === {}", json!(id)))
+        .await?;
+    tab.close().await
+}
+
 pub(super) async fn what_an_agent_does_is_seen_as_it_happens(stage: &Stage<'_>) -> Result<()> {
     let program = stage.program()?;
     let tab = stage.tab(&program, "/board").await?;

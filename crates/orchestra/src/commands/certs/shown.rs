@@ -75,6 +75,11 @@ impl Row {
         }
     }
 
+    /// Whether nothing renews it by itself: the authority, and what is of no authority here.
+    pub(super) fn needs_somebody(&self) -> bool {
+        is_authority(&self.name) || !self.trusted
+    }
+
     /// What is wrong with it, in a word or two.
     fn state(&self) -> &'static str {
         match (self.valid, self.renewal_due) {

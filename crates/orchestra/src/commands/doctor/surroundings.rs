@@ -7,22 +7,26 @@ use orchestra_runner::git::{Git, GitError, GitSettings};
 use super::plans::Found;
 use crate::{
     access,
+    bundle::RESOURCES,
     commands::{certs, init},
     config::Config,
     exit::Failure,
     files::Root,
-    init::{Action, Client, Effect, InitError, Installer, Step},
+    init::{Action, Client, Effect, InitError, Installer, hook_script},
     output, serving,
 };
 
-/// Looks at all of it. What `init` installed and is of another version, or gone, is brought up to date if
-/// asked.
+/// Looks at all of it. What `init` installed and is of another version is brought up to date if asked.
 ///
 /// # Errors
 /// When the system gives no threads.
 pub(super) fn examine(config: &Config, mends: bool) -> Result<Found, Failure> {
     let mut found = Found::default();
-    if let Err(error) = git()? {
+    // Who has no repository has no use for git.
+    let mut directories = config.workspace.ancestors();
+    if directories.any(|directory| directory.join(".git").exists())
+        && let Err(error) = git()?
+    {
         found.still(format!(
             "git: {error}; until then no plan runs: {}",
             error.hint()
@@ -54,7 +58,7 @@ fn clients(workspace: &Path, found: &mut Found) {
         };
         match client.command(&text) {
             Err(refusal) => found.still(format!("{path}: {refusal}")),
-            Ok(Some(command)) if !init::is_there(&command) => found.still(format!(
+            Ok(Some(command)) if !is_there(&command, workspace) => found.still(format!(
                 "{path} starts `{}`, which is not there: install it (`cargo install --locked --path \
                  crates/orchestra`), or see that it is on PATH",
                 output::in_a_line(&command)
@@ -64,45 +68,69 @@ fn clients(workspace: &Path, found: &mut Found) {
     }
 }
 
-/// Whether what `init` has installed is whole and of this version.
+/// Whether a client finds what it is to start, as far as that can be said here.
+fn is_there(command: &str, workspace: &Path) -> bool {
+    // Clients put in what stands for it.
+    if command.contains("${") {
+        return true;
+    }
+    match Path::new(command).components().nth(1) {
+        Some(_) => workspace.join(command).is_file(),
+        None => init::is_on_path(command),
+    }
+}
+
+/// Whether the files that `init` has installed are of this version. What somebody has taken out is missed by
+/// nobody, but for a script that a hook runs.
 fn installed(workspace: &Path, mends: bool, found: &mut Found) {
-    let present: Vec<Client> = match Installer::clients(workspace) {
-        Ok(present) => present,
-        Err(error) => return found.still(error.to_string()),
-    };
+    if let Err(error) = look(workspace, mends, found) {
+        found.still(error.to_string());
+    }
+}
+
+fn look(workspace: &Path, mends: bool, found: &mut Found) -> Result<(), InitError> {
+    let present = Installer::clients(workspace)?;
     if present.is_empty() {
-        return;
+        return Ok(());
     }
-    let run = |effect| -> Result<Vec<Step>, InitError> {
-        Installer::open(workspace, effect)?.install(&present)
-    };
-    let steps = match run(Effect::DryRun) {
-        Ok(steps) => steps,
-        Err(error) => return found.still(error.to_string()),
-    };
-    let stale: Vec<String> = steps
-        .into_iter()
-        .filter(|step| matches!(step.action, Action::Created | Action::Updated))
-        .map(|step| match step.action {
-            Action::Created => format!("{} is not there", step.path),
-            _ => format!("{} is of another version of orchestra", step.path),
-        })
-        .collect();
-    if stale.is_empty() {
-        return;
-    }
-    let mended = mends.then(|| run(Effect::Apply));
-    match mended {
-        Some(Ok(_)) => found.findings.extend(stale),
-        Some(Err(error)) => found.still(error.to_string()),
-        None => {
-            for finding in stale {
+    let mut stale = Vec::new();
+    for step in Installer::open(workspace, Effect::DryRun)?.install(&present)? {
+        let path = Path::new(&step.path);
+        let resource = RESOURCES.iter().find(|one| one.path() == path);
+        match (step.action, resource) {
+            (Action::Created, Some(one)) if one.path() == hook_script() => {
+                stale.push((one, format!("{} is not there", step.path)));
+            }
+            (Action::Updated, Some(one)) => {
+                let text = match step.reason {
+                    Some(reason) => format!("{}: {reason}", step.path),
+                    None => format!("{} is of another version of orchestra", step.path),
+                };
+                stale.push((one, text));
+            }
+            // What the files of clients say was looked at already.
+            (Action::Refused, _) if !Client::ALL.iter().any(|one| one.path() == path) => {
                 found.still(format!(
-                    "{finding}; `orchestra doctor --fix` brings it up to date"
+                    "{}: {}",
+                    step.path,
+                    step.reason.unwrap_or_default()
                 ));
             }
+            _ => {}
         }
     }
+    if mends {
+        let resources = stale.iter().map(|(resource, _)| *resource);
+        Installer::open(workspace, Effect::Apply)?.install_resources(resources)?;
+        found
+            .findings
+            .extend(stale.into_iter().map(|(_, text)| text));
+        return Ok(());
+    }
+    for (_, text) in stale {
+        found.still(format!("{text}; `orchestra doctor --fix` mends that"));
+    }
+    Ok(())
 }
 
 /// Whether certificates are valid, and their keys for nobody else to read.

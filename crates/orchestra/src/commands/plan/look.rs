@@ -59,9 +59,6 @@ struct ListRow {
     row: view::PlanRow,
     #[serde(skip_serializing_if = "Usage::is_zero")]
     usage: Usage,
-    /// How many of its jobs have succeeded: others have ended, and are not done.
-    #[serde(skip)]
-    succeeded: u32,
     #[serde(skip)]
     took: String,
 }
@@ -78,7 +75,6 @@ pub(super) async fn list(
     let rows = shown.map(|plan| ListRow {
         row: view::row(plan),
         usage: *plan.usage(),
-        succeeded: plan.counts().succeeded,
         took: took(plan),
     });
     let mut list = List::of(rows.collect());
@@ -98,9 +94,9 @@ pub(super) async fn list(
                 .items
                 .iter()
                 .map(|listed| {
-                    let ListRow { row, succeeded, .. } = listed;
+                    let ListRow { row, .. } = listed;
                     let id: String = row.id.to_string().chars().take(8).collect();
-                    let done = format!("{}%", succeeded * 100 / row.nodes.max(1));
+                    let done = format!("{}%", row.progress);
                     let span = listed.took.clone();
                     let jobs = row.nodes.to_string();
                     vec![

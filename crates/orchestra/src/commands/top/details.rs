@@ -72,7 +72,14 @@ pub(super) fn of_card(model: &Model, id: Option<&str>) -> Vec<Fact> {
         Some(asks) => format!("{} (shown has to be: {asks})", exit.to),
         None => exit.to.clone(),
     });
-    facts.add("may go to", exits.collect::<Vec<_>>().join(", "));
+    let exits = match card.kind.as_str() {
+        // The others follow from what is below it.
+        "epic" | "story" => {
+            "cancelled, by hand; its state follows from what is below it".to_owned()
+        }
+        _ => exits.collect::<Vec<_>>().join(", "),
+    };
+    facts.add("may go to", exits);
     facts.0
 }
 

@@ -416,7 +416,6 @@ impl Installer {
     }
 }
 
-/// Where our hook script is.
 /// Where the hook script is installed, relative to the workspace.
 pub(crate) fn hook_script() -> PathBuf {
     Path::new(HOOKS).join(bundle::HOOK_SCRIPT)

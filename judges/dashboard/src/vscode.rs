@@ -24,6 +24,8 @@ const LISTENS: &str = "HTTP server listening on ";
 
 /// A row of the list that is open.
 const CHOICE: &str = ".quick-input-widget .monaco-list-row";
+/// The one of them that Enter takes.
+const CHOSEN: &str = ".quick-input-widget .monaco-list-row.focused";
 
 /// VS Code as it is installed.
 pub(crate) struct Installed {
@@ -121,9 +123,6 @@ impl Installed {
         bail!("VS Code ended before it said where it is")
     }
 }
-
-/// The one of them that Enter takes.
-const CHOSEN: &str = ".quick-input-widget .monaco-list-row.focused";
 
 /// Uses the extension: the server appears, a tool is called, the tree changes as the board does.
 pub(crate) async fn play(

@@ -7,7 +7,9 @@ mod projects;
 mod tasks;
 mod work;
 
-use crate::{Change, Command, Context, DecideError, Event, IssueId, Slug, View};
+use crate::{
+    Change, Command, Context, DecideError, Event, IssueId, IssueRef, Slug, UsageEntry, View,
+};
 use work::Work;
 
 pub use next::{NextTask, next_task};
@@ -76,7 +78,7 @@ pub fn decide(view: &dyn View, cx: &Context, command: &Command) -> Result<Decisi
         Command::Claim { target, agent } => tasks::claim(&mut work, target, agent)?,
         Command::Release { target, agent } => tasks::release(&mut work, target, agent.as_ref())?,
         Command::ClaimNext { project, agent } => tasks::claim_next(&mut work, project, agent)?,
-        Command::RecordUsage(entry) => work.emit_workspace(Change::UsageRecorded(entry.clone())),
+        Command::RecordUsage(entry) => record_usage(&mut work, entry)?,
         Command::EndUsageSession => {
             if view.usage_session_open()? {
                 work.emit_workspace(Change::UsageSessionEnded);
@@ -84,4 +86,17 @@ pub fn decide(view: &dyn View, cx: &Context, command: &Command) -> Result<Decisi
         }
     }
     Ok(work.finish())
+}
+
+/// Usage counts for a project and an issue that are there, the issue by the id that it has now.
+fn record_usage(work: &mut Work<'_>, entry: &UsageEntry) -> work::Result<()> {
+    let mut entry = entry.clone();
+    if let Some(of) = &mut entry.of {
+        work.project(&of.project)?;
+        if let Some(id) = of.issue.take() {
+            of.issue = Some(work.target(&IssueRef::new(of.project.clone(), id))?.id);
+        }
+    }
+    work.emit_usage(entry);
+    Ok(())
 }

@@ -37,5 +37,5 @@ pub use refusal::{DecideError, Refusal};
 pub use state::{Gate, State};
 pub use text::{Body, TextError, Title};
 pub use time::{TimeError, Timestamp};
-pub use usage::{Cost, UsageEntry, UsageError, UsageSession, UsageTotals};
+pub use usage::{Cost, UsageEntry, UsageError, UsageOf, UsageSession, UsageTotals};
 pub use view::{View, ViewError};

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::Timestamp;
+use crate::{IssueId, Slug, Timestamp};
 
 /// Money in billionths of the unit the caller counts in, so that sums do not drift.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -32,6 +32,17 @@ pub struct UsageEntry {
     pub output_tokens: u64,
     /// What it cost.
     pub cost: Cost,
+    /// What it was made for, where somebody said so.
+    pub of: Option<UsageOf>,
+}
+
+/// What a request to a model was made for.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct UsageOf {
+    /// The project.
+    pub project: Slug,
+    /// The issue in it.
+    pub issue: Option<IssueId>,
 }
 
 /// Sums.
@@ -128,11 +139,11 @@ impl UsageEntry {
 }
 
 impl UsageTotals {
-    /// Adds one entry.
-    pub fn add(&mut self, entry: &UsageEntry) {
-        self.input = self.input.saturating_add(entry.input_tokens);
-        self.output = self.output.saturating_add(entry.output_tokens);
-        self.cost = Cost(self.cost.0.saturating_add(entry.cost.0));
+    /// Adds other sums; no sum goes over the largest number.
+    pub fn add(&mut self, more: &Self) {
+        self.input = self.input.saturating_add(more.input);
+        self.output = self.output.saturating_add(more.output);
+        self.cost = Cost(self.cost.0.saturating_add(more.cost.0));
     }
 }
 
@@ -145,11 +156,9 @@ mod tests {
         let mut totals = UsageTotals::default();
         for cost in [0.1, 0.2] {
             let cost = Cost::from_units(cost).expect("a cost");
-            totals.add(&UsageEntry {
-                provider: None,
-                model: None,
-                input_tokens: 1,
-                output_tokens: 2,
+            totals.add(&UsageTotals {
+                input: 1,
+                output: 2,
                 cost,
             });
         }

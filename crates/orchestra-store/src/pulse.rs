@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use orchestra_board::{IssueId, Slug};
 use rusqlite::Connection;
@@ -19,6 +19,9 @@ const KEEPING: Duration = Duration::from_millis(25);
 const WATCHING: Duration = Duration::from_millis(50);
 /// How often changes of the list of projects are looked for while somebody listens for them.
 const LISTENING: Duration = Duration::from_millis(250);
+/// How often it is looked whether the files of the board are still those that are open, which costs
+/// more than to look for commits.
+const SAME: Duration = Duration::from_millis(250);
 /// The least time between two tellings: what is committed meanwhile is told together.
 const BREATH: Duration = Duration::from_millis(5);
 /// How often the rest is looked after.
@@ -51,6 +54,7 @@ pub(crate) fn run(shared: &Arc<Shared>, begin: Option<Place>) {
     let mut watched = open(shared).ok();
     let mut place = begin;
     let mut log = LogSync::new(&shared.options.files);
+    let mut looked: Option<Instant> = None;
     loop {
         let pause = if shared.reports.is_keeper() {
             KEEPING
@@ -68,16 +72,20 @@ pub(crate) fn run(shared: &Arc<Shared>, begin: Option<Place>) {
             return;
         }
         shared.queue.give_up();
-        // Without `.projects` somebody removed the board, and means it.
-        let removable = shared.read_only.is_none() && shared.paths.projects.is_dir();
-        if timed_out && removable && !shared.is_current() {
-            shared.queue.push(Job::Reopen);
-            continue;
-        }
-        let found = FileId::of(&shared.paths.database);
-        if found.is_some() && found != file {
-            // Of another database nothing is known, whether the one before could be read or not.
-            (watched, place, file) = (None, None, found);
+        let is_due = looked.is_none_or(|at| at.elapsed() >= SAME);
+        if is_due {
+            looked = timed_out.then(Instant::now);
+            // Without `.projects` somebody removed the board, and means it.
+            let removable = shared.read_only.is_none() && shared.paths.projects.is_dir();
+            if timed_out && removable && !shared.is_current() {
+                shared.queue.push(Job::Reopen);
+                continue;
+            }
+            let found = FileId::of(&shared.paths.database);
+            if found.is_some() && found != file {
+                // Of another database nothing is known, whether the one before could be read or not.
+                (watched, place, file) = (None, None, found);
+            }
         }
         if watched.is_none() {
             watched = open(shared).ok();
@@ -92,7 +100,8 @@ pub(crate) fn run(shared: &Arc<Shared>, begin: Option<Place>) {
         };
         let told = version_of(database).and_then(|found| {
             // Only other connections' commits change the number, and the writer is one of those.
-            if committed || *version != Some(found) {
+            let is_other = committed || *version != Some(found);
+            if is_other {
                 *version = Some(found);
                 shared.reports.committed();
                 match &mut place {
@@ -104,11 +113,15 @@ pub(crate) fn run(shared: &Arc<Shared>, begin: Option<Place>) {
                 }
                 thread::sleep(BREATH);
             }
-            Ok(())
+            Ok(is_other)
         });
-        if told.is_err() {
+        let Ok(is_other) = told else {
             watched = None;
-        } else if shared.read_only.is_none()
+            continue;
+        };
+        // The log grows by commits alone.
+        if shared.read_only.is_none()
+            && (is_other || is_due)
             && db::log_state(database).is_ok_and(|log| log.pages - log.moved > LONG_LOG_PAGES)
         {
             // What is in use now is moved next time.

@@ -4,7 +4,7 @@ use std::fmt;
 
 use orchestra_board::{
     AgentName, Body, Cost, Issue, IssueId, Kind, Label, PlanId, PrdStatus, Project, SessionId,
-    Slug, State, Timestamp, Title, UsageSession, UsageTotals, Version,
+    Slug, State, Timestamp, Title, UsageOf, UsageSession, UsageTotals, Version,
 };
 
 /// An issue with its full address.
@@ -257,6 +257,28 @@ pub struct UsageRecord {
     pub totals: UsageTotals,
     /// The latest sessions, newest first.
     pub sessions: Vec<UsageSessionRecord>,
+    /// The sums of every project and issue that something was recorded for, in the order of their
+    /// names; those of a project, which stand before those of its issues, include what was recorded
+    /// for an issue of it.
+    pub of: Vec<UsageOfRecord>,
+}
+
+/// The sums of what was recorded for a project, or for an issue of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UsageOfRecord {
+    /// The project or issue.
+    pub of: UsageOf,
+    /// Its sums.
+    pub sums: UsageSums,
+}
+
+/// How much was used for something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct UsageSums {
+    /// How many requests to models.
+    pub requests: u64,
+    /// Their sums.
+    pub totals: UsageTotals,
 }
 
 /// A usage session with its latest requests.
@@ -269,7 +291,7 @@ pub struct UsageSessionRecord {
 }
 
 /// One recorded request to a model.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UsageRequest {
     /// When it was recorded.
     pub at: Timestamp,
@@ -279,6 +301,16 @@ pub struct UsageRequest {
     pub output_tokens: u64,
     /// What it cost.
     pub cost: Cost,
+    /// What it was made for, where somebody said so.
+    pub of: Option<UsageOf>,
+}
+
+impl UsageSums {
+    /// Adds other sums.
+    pub fn add(&mut self, more: &Self) {
+        self.requests = self.requests.saturating_add(more.requests);
+        self.totals.add(&more.totals);
+    }
 }
 
 impl Census {

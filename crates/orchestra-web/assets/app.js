@@ -16,6 +16,9 @@ const PAGES = {
   usage: { title: "Usage", load: () => import("./usage.js") },
 };
 
+/** What is shown at an address that leads nowhere. */
+const NOWHERE = { title: "Not found", load: async () => ({ page: nowhere }) };
+
 let leave = new AbortController();
 let shown;
 
@@ -35,6 +38,12 @@ export function link(path, props, ...children) {
   return h("a", { href: base + path, ...props }, ...children);
 }
 
+/** Says that there is nothing at an address. @param {HTMLElement} root */
+export function nowhere(root) {
+  document.title = "Not found – Orchestra";
+  replace(root, h("div.empty", { role: "alert" }, h("h1", {}, "There is nothing at this address"), h("p", {}, link("/board", { class: "button" }, "To the board"))));
+}
+
 /** The parts of the address below the base; none where it cannot be read. */
 export function place() {
   try {
@@ -46,8 +55,7 @@ export function place() {
 
 async function show() {
   const [name = "", ...parts] = place();
-  const known = PAGES[name];
-  if (!known) return go(`/board`, { replace: true });
+  const known = PAGES[name] ?? NOWHERE;
   leave.abort();
   leave = new AbortController();
   const { signal } = leave;

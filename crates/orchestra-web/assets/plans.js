@@ -1,5 +1,6 @@
 // The plans: all of them, one with its graph, or a job of one.
 
+import { nowhere } from "./app.js";
 import { listPage } from "./plans/list.js";
 
 /** @param {HTMLElement} root @param {{ parts: string[], query: URLSearchParams }} place @param {AbortSignal} signal */
@@ -10,6 +11,7 @@ export async function page(root, { parts, query }, signal) {
     const { jobPage } = await import("./plans/job.js");
     return jobPage(root, plan, job, query, signal);
   }
+  if (kind) return nowhere(root);
   const { planPage } = await import("./plans/plan.js");
   return planPage(root, plan, query, signal);
 }

@@ -1,6 +1,6 @@
 // Servers of others and plugins: how they are, what is said to them, and a place to try tools.
 
-import { go, link } from "./app.js";
+import { link, nowhere } from "./app.js";
 import { h, replace } from "./lib/dom.js";
 import { listOf } from "./servers/list.js";
 
@@ -8,6 +8,7 @@ import { listOf } from "./servers/list.js";
 export async function page(root, { parts, query }, signal) {
   const [kind, ...names] = parts;
   const content = h("div.servers-content", {});
+  if (kind && (!["of", "playground", "traffic"].includes(kind) || (kind === "of" && !names[0]))) return nowhere(root);
   replace(root, head(kind), content);
   if (!kind) return listOf(content, signal);
   if (kind === "traffic") {
@@ -18,7 +19,6 @@ export async function page(root, { parts, query }, signal) {
     const { playgroundPage } = await import("./servers/playground.js");
     return playgroundPage(content, names[0], query, signal);
   }
-  if (kind !== "of" || !names[0]) return go("/servers", { replace: true });
   const { serverPage } = await import("./servers/server.js");
   return serverPage(content, names[0], signal);
 }

@@ -1,4 +1,4 @@
-// What models cost: by day, and by model, provider or plan.
+// What models cost: by day, and by model, provider, project or plan.
 
 import { go, link } from "./app.js";
 import { get } from "./lib/api.js";
@@ -149,11 +149,11 @@ class UsagePage {
   }
 
   table() {
-    const head = ["Day", "Provider", "Model", "Plan"].map((name) => h("th", { scope: "col" }, name));
+    const head = ["Day", "Provider", "Model", "Project", "Plan"].map((name) => h("th", { scope: "col" }, name));
     const numbers = ["Requests", "Tokens in", "Tokens out", "Cost"].map((name) => h("th.number", { scope: "col" }, name));
     const shown = this.usage.days.slice(-MOST_ROWS).reverse();
     const left = this.usage.days.length - shown.length;
-    const rows = shown.map((row) => h("tr", {}, h("th", { scope: "row" }, row.day), h("td", {}, row.provider || "–"), h("td", {}, row.model || "–"), h("td", {}, row.plan ? this.plan(row.plan) : "–"), h("td.number", {}, row.requests.toLocaleString()), h("td.number", {}, row.input.toLocaleString()), h("td.number", {}, row.output.toLocaleString()), h("td.number", {}, MEASURES.cost.format(row.cost))));
+    const rows = shown.map((row) => h("tr", {}, h("th", { scope: "row" }, row.day), h("td", {}, row.provider || "–"), h("td", {}, row.model || "–"), h("td", {}, row.project ? link(`/board/${encodeURIComponent(row.project)}`, {}, row.project) : "–"), h("td", {}, row.plan ? this.plan(row.plan) : "–"), h("td.number", {}, row.requests.toLocaleString()), h("td.number", {}, row.input.toLocaleString()), h("td.number", {}, row.output.toLocaleString()), h("td.number", {}, MEASURES.cost.format(row.cost))));
     return h("section.usage-table", { tabindex: "0", role: "region", "aria-label": "All figures" }, h("table", {}, h("caption.unseen", {}, "All figures"), h("thead", {}, h("tr", {}, head, numbers)), h("tbody", {}, rows)), left > 0 && h("p", {}, `${left.toLocaleString()} older rows are left out here; the CSV has them.`));
   }
 

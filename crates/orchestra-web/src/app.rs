@@ -7,8 +7,8 @@ use std::{
 
 use axum::{
     Extension, Router,
-    extract::{MatchedPath, State},
-    http::StatusCode,
+    extract::{MatchedPath, OriginalUri, State},
+    http::{HeaderMap, StatusCode, Uri, header},
     middleware,
     response::{IntoResponse as _, Response},
 };
@@ -107,7 +107,14 @@ fn routes(server: &Server, options: HttpOptions, source: Option<Arc<dyn Source>>
     let health = access
         .guard_public(health)
         .layer(middleware::map_response(refusal::told));
-    let mcp = access.guard(face.routes().fallback(nothing));
+    let shown = has_dashboard.then(|| Arc::clone(&site));
+    let nowhere = move |headers: HeaderMap, OriginalUri(whole): OriginalUri, uri: Uri| {
+        std::future::ready(match &shown {
+            Some(site) if wants_page(&headers) => dashboard::nowhere(site, &whole, &uri),
+            _ => nothing(),
+        })
+    };
+    let mcp = access.guard(face.routes().fallback(nowhere));
     let metadata = access.metadata_routes();
     let whole = mcp.merge(api).merge(health).merge(metadata);
     if !has_dashboard {
@@ -117,7 +124,14 @@ fn routes(server: &Server, options: HttpOptions, source: Option<Arc<dyn Source>>
     whole.merge(access.guard_public(pages))
 }
 
-async fn nothing() -> Response {
+/// Whether it is a browser that shows somebody a page that asks (RFC 9110, section 12.5.1).
+fn wants_page(headers: &HeaderMap) -> bool {
+    let accepted = headers.get(header::ACCEPT);
+    let accepted = accepted.and_then(|types| types.to_str().ok());
+    accepted.is_some_and(|types| types.contains("text/html"))
+}
+
+fn nothing() -> Response {
     let text = "there is nothing here; MCP is at /mcp, REST is described at /api/openapi.json";
     (
         Extension(Refused(text.into())),

@@ -52,6 +52,7 @@ use crate::{
 };
 pub(crate) use feed::Feed;
 pub(crate) use login::routes as login_routes;
+pub(crate) use page::nowhere;
 pub use servers::{Act, NotDone, Servers};
 
 /// Takes what is told: the kind of an event, which is one word, and its data, which is one line of

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use super::Decision;
 use crate::{
     Cause, Change, Context, DecideError, Event, Issue, IssueId, IssueRef, NextTask, OwnState,
-    Project, Refusal, Slug, Tally, View, parent_state,
+    Project, Refusal, Slug, Tally, UsageEntry, View, parent_state,
 };
 
 pub(super) type Result<T> = std::result::Result<T, DecideError>;
@@ -176,6 +176,13 @@ impl<'a> Work<'a> {
 
     pub(super) fn emit_workspace(&mut self, change: Change) {
         self.push(None, None, change);
+    }
+
+    /// A request to a model was recorded. Neither its project nor its issue changes by it.
+    pub(super) fn emit_usage(&mut self, entry: UsageEntry) {
+        let of = entry.of.clone();
+        let (project, issue) = of.map_or((None, None), |of| (Some(of.project), of.issue));
+        self.push(project, issue, Change::UsageRecorded(entry));
     }
 
     /// Something happened to a project as a whole.

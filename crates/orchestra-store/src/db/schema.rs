@@ -13,7 +13,7 @@ use crate::files::needs::TABLES;
 use crate::writing::index_all_memory;
 
 /// The newest schema this program knows; kept in the database's `user_version`.
-pub(crate) const SCHEMA: i64 = 3;
+pub(crate) const SCHEMA: i64 = 4;
 /// The oldest schema whose boards can be read as they stand, where nothing can be written.
 pub(crate) const READABLE: i64 = 1;
 
@@ -262,6 +262,29 @@ CREATE TABLE plugin_document_body (
 );
 ";
 
+/// Makes of schema 3 schema 4: what requests to models were made for. The sums of a project stand
+/// under the issue `''`.
+const USAGE_OF: &str = "
+ALTER TABLE usage_request ADD COLUMN project TEXT;
+ALTER TABLE usage_request ADD COLUMN issue TEXT;
+CREATE TABLE usage_of (
+    project TEXT NOT NULL,
+    issue TEXT NOT NULL,
+    requests INTEGER NOT NULL,
+    input INTEGER NOT NULL,
+    output INTEGER NOT NULL,
+    cost INTEGER NOT NULL,
+    PRIMARY KEY (project, issue)
+) WITHOUT ROWID;
+";
+
+/// Lets a board of an older schema be read as if it were of schema 4, where nothing can be written.
+const USAGE_OF_AS_READ: &str = "
+CREATE TEMP VIEW usage_request AS SELECT *, NULL AS project, NULL AS issue FROM main.usage_request;
+CREATE TEMP VIEW usage_of AS
+    SELECT '' AS project, '' AS issue, 0 AS requests, 0 AS input, 0 AS output, 0 AS cost WHERE 0;
+";
+
 /// Gives a database that is made a number of its own, so that whoever keeps rows of it notices that it
 /// was built anew. Those that were made before have none.
 const IDENTITY: &str = "INSERT INTO counter VALUES ('database', random())";
@@ -337,6 +360,9 @@ pub(crate) fn migrate(connection: &Connection) -> Result<Found, Fault> {
         create_memory_index(connection, MEMORY_INDEX)?;
         index_all_memory(connection)?;
     }
+    if found < 4 {
+        connection.execute_batch(USAGE_OF)?;
+    }
     connection.pragma_update(None, "user_version", SCHEMA)?;
     Ok(outcome)
 }
@@ -345,6 +371,9 @@ pub(crate) fn migrate(connection: &Connection) -> Result<Found, Fault> {
 pub(crate) fn read_as_newest(connection: &Connection, found: i64) -> Result<(), Fault> {
     if found < 3 {
         connection.execute_batch(life::AS_READ)?;
+    }
+    if found < 4 {
+        connection.execute_batch(USAGE_OF_AS_READ)?;
     }
     Ok(())
 }

@@ -1,13 +1,14 @@
 //! What is kept for the workspace as a whole: usage and hook events.
 
-use orchestra_board::{Cost, Label, Timestamp, UsageSession, UsageTotals};
-use rusqlite::{Row, params};
+use orchestra_board::{Cost, IssueId, Label, Slug, Timestamp, UsageOf, UsageSession, UsageTotals};
+use rusqlite::{CachedStatement, Row, ToSql, params};
 
 use super::Reader;
 use crate::page::Filling;
 use crate::rows::{Read, label, unknown};
 use crate::{
-    Cursor, HookEventRecord, Page, PageRequest, UsageRecord, UsageRequest, UsageSessionRecord,
+    Cursor, HookEventRecord, Page, PageRequest, UsageOfRecord, UsageRecord, UsageRequest,
+    UsageSessionRecord, UsageSums,
 };
 
 const HOOK: &str =
@@ -51,6 +52,25 @@ fn totals(row: &Row<'_>, first: usize) -> Read<UsageTotals> {
     })
 }
 
+fn usage_sums(row: &Row<'_>) -> Read<UsageSums> {
+    Ok(UsageSums {
+        requests: row.get(0)?,
+        totals: totals(row, 1)?,
+    })
+}
+
+fn usage_of(project: Option<String>, issue: Option<String>) -> Read<Option<UsageOf>> {
+    let unknown = || unknown("usage");
+    let Some(project) = project else {
+        return Ok(None);
+    };
+    let issue = issue.map(|id| IssueId::parse(&id)).transpose();
+    Ok(Some(UsageOf {
+        project: Slug::parse(&project).map_err(|_| unknown())?,
+        issue: issue.map_err(|_| unknown())?,
+    }))
+}
+
 impl Reader<'_> {
     /// Usage of the workspace, with its latest `sessions` sessions.
     ///
@@ -78,23 +98,79 @@ impl Reader<'_> {
                 requests: self.usage_requests(id)?,
             });
         }
-        Ok(UsageRecord { totals, sessions })
+        let of = self.usage_of_all()?;
+        Ok(UsageRecord {
+            totals,
+            sessions,
+            of,
+        })
+    }
+
+    fn usage_of_all(&self) -> Read<Vec<UsageOfRecord>> {
+        let mut statement = self.connection.prepare_cached(
+            "SELECT requests, input, output, cost, project, issue FROM usage_of ORDER BY project, issue",
+        )?;
+        let mut rows = statement.query([])?;
+        let mut all = Vec::new();
+        while let Some(row) = rows.next()? {
+            let issue: String = row.get(5)?;
+            let issue = (!issue.is_empty()).then_some(issue);
+            if let Some(of) = usage_of(Some(row.get(4)?), issue)? {
+                let sums = usage_sums(row)?;
+                all.push(UsageOfRecord { of, sums });
+            }
+        }
+        Ok(all)
+    }
+
+    /// What was recorded for a project, or for an issue of it and all that is below that.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn usage_of(&self, project: &Slug, issue: Option<&IssueId>) -> Read<UsageSums> {
+        let mut sums = UsageSums::default();
+        let mut add = |statement: &mut CachedStatement<'_>, values: &[&dyn ToSql]| -> Read<()> {
+            let mut rows = statement.query(values)?;
+            while let Some(row) = rows.next()? {
+                sums.add(&usage_sums(row)?);
+            }
+            Ok(())
+        };
+        let Some(issue) = issue else {
+            let mut of_project = self.connection.prepare_cached(
+                "SELECT requests, input, output, cost FROM usage_of WHERE project = ?1 AND issue = ''",
+            )?;
+            add(&mut of_project, &[&project.as_str()])?;
+            return Ok(sums);
+        };
+        if let Some(found) = self.find_issue(project, issue)? {
+            let mut of_issues = self.connection.prepare_cached(
+                "WITH RECURSIVE below (id) AS ( \
+                     SELECT ?2 UNION SELECT i.id FROM below b JOIN issue i ON i.parent = b.id \
+                 ) SELECT u.requests, u.input, u.output, u.cost FROM below b JOIN issue i ON i.id = b.id \
+                 JOIN usage_of u ON u.project = ?1 AND u.issue = i.prefix || '-' || i.number",
+            )?;
+            add(&mut of_issues, &[&project.as_str(), &found.row])?;
+        }
+        Ok(sums)
     }
 
     fn usage_requests(&self, session: i64) -> Read<Vec<UsageRequest>> {
         let mut statement = self.connection.prepare_cached(
-            "SELECT at, input, output, cost FROM usage_request WHERE session = ?1 ORDER BY number",
+            "SELECT at, input, output, cost, project, issue FROM usage_request WHERE session = ?1 ORDER BY number",
         )?;
-        let request = |row: &Row<'_>| {
-            Ok(UsageRequest {
+        let mut rows = statement.query([session])?;
+        let mut requests = Vec::new();
+        while let Some(row) = rows.next()? {
+            requests.push(UsageRequest {
                 at: Timestamp::from_unix_seconds(row.get(0)?),
                 input_tokens: row.get(1)?,
                 output_tokens: row.get(2)?,
                 cost: Cost::from_billionths(row.get(3)?),
-            })
-        };
-        let rows = statement.query_map([session], request)?;
-        Ok(rows.collect::<Result<_, _>>()?)
+                of: usage_of(row.get(4)?, row.get(5)?)?,
+            });
+        }
+        Ok(requests)
     }
 
     /// The open usage session.

@@ -3,16 +3,16 @@
 use std::collections::HashSet;
 
 use orchestra_board::{
-    Answer, Body, Cost, Label, PrdSession, PrdStatus, QUESTIONS, Request, RequestKind,
-    RequestStatus, SessionId, Slug, Timestamp, Title, UsageSession, UsageTotals,
+    Answer, Body, Cost, IssueId, Label, PrdSession, PrdStatus, QUESTIONS, Request, RequestKind,
+    RequestStatus, SessionId, Slug, Timestamp, Title, UsageOf, UsageSession, UsageTotals,
 };
 use serde_json::{Map, Value, json};
 
 use super::document::SCHEMA;
 use super::{Document, FileError, FileFault};
 use crate::{
-    Chunk, ChunkId, HookEventRecord, SessionEvent, SessionRecord, UsageRecord, UsageRequest,
-    UsageSessionRecord,
+    Chunk, ChunkId, HookEventRecord, SessionEvent, SessionRecord, UsageOfRecord, UsageRecord,
+    UsageRequest, UsageSessionRecord, UsageSums,
 };
 
 /// The text of a file with these fields; fields that are null are left out.
@@ -332,6 +332,8 @@ pub(crate) fn write_usage(usage: &UsageRecord) -> String {
         json!({
             "timestamp": request.at.to_string(), "input_tokens": request.input_tokens,
             "output_tokens": request.output_tokens, "cost": decimal(request.cost),
+            "project": request.of.as_ref().map(|of| of.project.as_str()),
+            "issue": shown(request.of.as_ref().and_then(|of| of.issue.as_ref())),
         })
     };
     let session = |record: &UsageSessionRecord| {
@@ -351,10 +353,26 @@ pub(crate) fn write_usage(usage: &UsageRecord) -> String {
         })
     };
     let sessions: Vec<Value> = usage.sessions.iter().map(session).collect();
+    // Those of projects stand apart, for rows with the same fields are a table.
+    let sums = |of_issues: bool| {
+        let row = |record: &UsageOfRecord| {
+            let UsageSums { requests, totals } = record.sums;
+            json!({
+                "project": record.of.project.as_str(), "issue": shown(record.of.issue.as_ref()), "requests": requests,
+                "total_input": totals.input, "total_output": totals.output, "total_cost": decimal(totals.cost),
+            })
+        };
+        let records = usage
+            .of
+            .iter()
+            .filter(|record| record.of.issue.is_some() == of_issues);
+        let rows: Vec<Value> = records.map(row).collect();
+        (!rows.is_empty()).then_some(rows)
+    };
     let totals = &usage.totals;
     file(json!({
         "total_input": totals.input, "total_output": totals.output, "total_cost": decimal(totals.cost),
-        "sessions": sessions,
+        "projects": sums(false), "issues": sums(true), "sessions": sessions,
     }))
 }
 
@@ -390,9 +408,51 @@ fn read_totals(fields: &mut Document<'_>) -> Result<UsageTotals, FileError> {
     })
 }
 
+/// What something was used for; files of earlier programs do not say so.
+fn read_usage_of(fields: &mut Document<'_>) -> Result<Option<UsageOf>, FileError> {
+    let project = fields.optional_parsed("project", Slug::parse)?;
+    let issue = fields.optional_parsed("issue", IssueId::parse)?;
+    if project.is_none() && issue.is_some() {
+        return Err(fields.error("issue", "needs a project beside it"));
+    }
+    Ok(project.map(|project| UsageOf { project, issue }))
+}
+
+fn read_usage_sums(fields: &mut Document<'_>, list: &str) -> Result<Vec<UsageOfRecord>, FileError> {
+    let mut records = Vec::new();
+    let mut seen = HashSet::new();
+    for mut row in fields.rows(list)? {
+        let issue = match list {
+            "issues" => Some(row.parsed("issue", IssueId::parse)?),
+            _ => None,
+        };
+        let project = row.parsed("project", Slug::parse)?;
+        if !seen.insert((project.clone(), issue.clone())) {
+            return Err(row.error("project", "stands here twice"));
+        }
+        records.push(UsageOfRecord {
+            of: UsageOf { project, issue },
+            sums: UsageSums {
+                requests: row.number_up_to("requests", LARGEST_SUM)?,
+                totals: read_totals(&mut row)?,
+            },
+        });
+        row.finish()?;
+    }
+    Ok(records)
+}
+
 pub(crate) fn read_usage(name: &str, text: &str) -> Result<UsageRecord, FileError> {
     let mut fields = Document::parse(name, text)?;
     let totals = read_totals(&mut fields)?;
+    let mut of = read_usage_sums(&mut fields, "projects")?;
+    of.extend(read_usage_sums(&mut fields, "issues")?);
+    of.sort_by_cached_key(|record| {
+        (
+            record.of.project.to_string(),
+            shown(record.of.issue.as_ref()),
+        )
+    });
     let mut sessions = Vec::new();
     for mut row in fields.rows("sessions")? {
         let session = UsageSession {
@@ -409,6 +469,7 @@ pub(crate) fn read_usage(name: &str, text: &str) -> Result<UsageRecord, FileErro
                 input_tokens: request.number_up_to("input_tokens", LARGEST_SUM)?,
                 output_tokens: request.number_up_to("output_tokens", LARGEST_SUM)?,
                 cost: request.named("cost", parse_decimal)?,
+                of: read_usage_of(&mut request)?,
             });
             request.finish()?;
         }
@@ -416,7 +477,11 @@ pub(crate) fn read_usage(name: &str, text: &str) -> Result<UsageRecord, FileErro
         sessions.push(UsageSessionRecord { session, requests });
     }
     fields.finish()?;
-    Ok(UsageRecord { totals, sessions })
+    Ok(UsageRecord {
+        totals,
+        sessions,
+        of,
+    })
 }
 
 /// The most bytes that any readable file may have.

@@ -98,6 +98,11 @@ impl Writing<'_> {
         ] {
             self.execute(sql, [first, last])?;
         }
+        // A project of the same name begins without the usage of this one's issues.
+        let of_issues = "DELETE FROM usage_of WHERE project = ?1 AND issue <> ''";
+        if self.execute(of_issues, [slug.as_str()])? > 0 {
+            self.dirty(&Owner::Usage)?;
+        }
         for sql in [
             "DELETE FROM tally WHERE parent = -?1",
             "DELETE FROM mark WHERE project = ?1",

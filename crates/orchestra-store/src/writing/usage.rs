@@ -1,11 +1,11 @@
 //! Usage: sums that are kept for good, and the latest sessions with their latest requests.
 
-use orchestra_board::UsageEntry;
+use orchestra_board::{UsageEntry, UsageOf, UsageTotals};
 use rusqlite::params;
 
 use super::{Write, Writing};
-use crate::UsageRecord;
 use crate::files::owner::Owner;
+use crate::{UsageRecord, UsageRequest, UsageSums};
 
 /// The most usage sessions that are kept; the sums go on.
 pub(super) const MAX_SESSIONS: i64 = 200;
@@ -41,10 +41,14 @@ impl Writing<'_> {
             params![session, input, output, cost],
         )?;
         let number = number.unwrap_or(1);
-        self.execute(
-            "INSERT INTO usage_request (session, number, at, input, output, cost) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-            params![session, number, self.now().unix_seconds(), input, output, cost],
-        )?;
+        let request = UsageRequest {
+            at: self.now(),
+            input_tokens: entry.input_tokens,
+            output_tokens: entry.output_tokens,
+            cost: entry.cost,
+            of: entry.of.clone(),
+        };
+        self.put_request(session, number, &request)?;
         self.execute(
             "DELETE FROM usage_request WHERE session = ?1 AND number <= ?2",
             params![session, number - MAX_REQUESTS],
@@ -54,7 +58,66 @@ impl Writing<'_> {
              output = min(output + ?2, 9000000000000000000), cost = min(cost + ?3, 9000000000000000000)",
             params![input, output, cost],
         )?;
+        if let Some(of) = &entry.of {
+            let sums = UsageSums {
+                requests: 1,
+                totals: UsageTotals {
+                    input,
+                    output,
+                    cost: entry.cost,
+                },
+            };
+            if of.issue.is_some() {
+                self.add_usage_of(of, &sums)?;
+            }
+            let whole = UsageOf {
+                project: of.project.clone(),
+                issue: None,
+            };
+            self.add_usage_of(&whole, &sums)?;
+        }
         self.dirty(&Owner::Usage)
+    }
+
+    fn put_request(&self, session: i64, number: i64, request: &UsageRequest) -> Write<()> {
+        let of = request.of.as_ref();
+        self.execute(
+            "INSERT INTO usage_request (session, number, at, input, output, cost, project, issue) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+            params![
+                session,
+                number,
+                request.at.unix_seconds(),
+                request.input_tokens,
+                request.output_tokens,
+                request.cost.billionths(),
+                of.map(|of| of.project.as_str()),
+                of.and_then(|of| of.issue.as_ref()).map(ToString::to_string),
+            ],
+        )?;
+        Ok(())
+    }
+
+    fn add_usage_of(&self, of: &UsageOf, sums: &UsageSums) -> Write<()> {
+        let issue = of.issue.as_ref().map(ToString::to_string);
+        let UsageSums { requests, totals } = sums;
+        self.execute(
+            "INSERT INTO usage_of (project, issue, requests, input, output, cost) VALUES (?1, ?2, ?3, ?4, ?5, ?6) \
+             ON CONFLICT (project, issue) DO UPDATE SET \
+             requests = min(requests + excluded.requests, 9000000000000000000), \
+             input = min(input + excluded.input, 9000000000000000000), \
+             output = min(output + excluded.output, 9000000000000000000), \
+             cost = min(cost + excluded.cost, 9000000000000000000)",
+            params![
+                of.project.as_str(),
+                issue.unwrap_or_default(),
+                requests,
+                totals.input,
+                totals.output,
+                totals.cost.billionths(),
+            ],
+        )?;
+        Ok(())
     }
 
     fn begin_usage(&self, entry: &UsageEntry) -> Write<i64> {
@@ -92,6 +155,10 @@ impl Writing<'_> {
     pub(super) fn put_usage(&mut self, usage: &UsageRecord) -> Write<()> {
         self.execute("DELETE FROM usage_request", [])?;
         self.execute("DELETE FROM usage_session", [])?;
+        self.execute("DELETE FROM usage_of", [])?;
+        for record in &usage.of {
+            self.add_usage_of(&record.of, &record.sums)?;
+        }
         let totals = usage.totals;
         self.execute(
             "UPDATE usage_total SET input = ?1, output = ?2, cost = ?3",
@@ -115,18 +182,7 @@ impl Writing<'_> {
             )?;
             let id = self.connection.last_insert_rowid();
             for (number, request) in (1_i64..).zip(&record.requests) {
-                self.execute(
-                    "INSERT INTO usage_request (session, number, at, input, output, cost) \
-                     VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-                    params![
-                        id,
-                        number,
-                        request.at.unix_seconds(),
-                        request.input_tokens,
-                        request.output_tokens,
-                        request.cost.billionths(),
-                    ],
-                )?;
+                self.put_request(id, number, request)?;
             }
         }
         self.trim_usage()?;

@@ -1,10 +1,10 @@
 //! What could grow without end does not.
 
-use orchestra_board::{Command, Cost, Kind, UsageEntry};
+use orchestra_board::{Command, Cost, Kind, UsageEntry, UsageOf};
 use orchestra_store::{Action, Made, NewHookEvent, Options, PageRequest, Store};
 
 use crate::fixture::{Workspace, clock, options};
-use crate::words::{chunk, create_project, hook, label, new_issue, slug, target};
+use crate::words::{chunk, create_project, hook, id, label, new_issue, slug, target};
 
 fn told_by_hook(event_type: &str, data: serde_json::Value) -> Action {
     Action::HookEvent(NewHookEvent {
@@ -64,6 +64,7 @@ fn usage_keeps_exact_sums_and_the_latest_of_the_rest() {
         input_tokens: n,
         output_tokens: 1,
         cost: Cost::from_billionths(100_000_000),
+        of: None,
     };
     for session in 0..203_u64 {
         let count = if session == 202 { 1_050 } else { 1 };
@@ -107,6 +108,62 @@ fn usage_keeps_exact_sums_and_the_latest_of_the_rest() {
             .len(),
         0
     );
+}
+
+/// What a story cost is what was recorded for it and for its tasks; the project has all of it.
+#[test]
+fn usage_is_summed_for_projects_and_issues() {
+    let board = Workspace::with_a_story();
+    for title in ["One", "Two"] {
+        board.create(Kind::Task, Some("MA-2"), title);
+    }
+    let of = |issue: Option<&str>| UsageOf {
+        project: slug(),
+        issue: issue.map(id),
+    };
+    for (tokens, of) in [
+        (1, Some(of(Some("MA-3")))),
+        (20, Some(of(Some("MA-4")))),
+        (300, Some(of(Some("MA-2")))),
+        (4_000, Some(of(None))),
+        (50_000, None),
+    ] {
+        board.run(Command::RecordUsage(UsageEntry {
+            provider: None,
+            model: None,
+            input_tokens: tokens,
+            output_tokens: 1,
+            cost: Cost::from_billionths(tokens),
+            of,
+        }));
+    }
+    let sums = |issue: Option<&str>| {
+        let sums = board.read(|reader| reader.usage_of(&slug(), issue.map(id).as_ref()));
+        (sums.requests, sums.totals.input)
+    };
+    assert_eq!(sums(Some("MA-3")), (1, 1));
+    assert_eq!(sums(Some("MA-2")), (3, 321));
+    assert_eq!(sums(Some("MA-1")), (3, 321));
+    assert_eq!(sums(None), (4, 4_321));
+    let refused = board.try_act(Action::Board(Command::RecordUsage(UsageEntry {
+        provider: None,
+        model: None,
+        input_tokens: 1,
+        output_tokens: 1,
+        cost: Cost::default(),
+        of: Some(of(Some("MA-9"))),
+    })));
+    let refused = refused.expect_err("there is no such issue");
+    assert!(refused.to_string().contains("MA-9"), "{refused}");
+    assert_eq!(sums(None), (4, 4_321), "nothing was counted");
+    // A project of the same name begins anew, but what the old one cost is not forgotten.
+    board.run(Command::DeleteProject { project: slug() });
+    let kept = board.read(|reader| reader.usage(1)).of;
+    let kept: Vec<_> = kept
+        .iter()
+        .map(|kept| (kept.of.issue.clone(), kept.sums.requests))
+        .collect();
+    assert_eq!(kept, [(None, 4)]);
 }
 
 #[test]

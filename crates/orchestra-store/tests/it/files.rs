@@ -4,6 +4,7 @@ use std::fs;
 
 use orchestra_board::{
     AgentName, Command, Cost, Kind, NewRequest, PrdMove, RequestKind, SessionId, State, UsageEntry,
+    UsageOf,
 };
 use orchestra_store::{Action, NewChunk, NewHookEvent, NewSession, NewSessionEvent, Options};
 
@@ -76,6 +77,10 @@ fn full() -> Board {
         input_tokens: 7,
         output_tokens: 9,
         cost,
+        of: Some(UsageOf {
+            project: slug(),
+            issue: Some(id("MA-3")),
+        }),
     };
     board.run(Command::RecordUsage(entry));
     for text in ["remember\nthis", "and that"] {

@@ -472,8 +472,10 @@ fn a_remembered_text_costs_the_same_among_many() {
     }
 }
 
-/// What takes a board of schema 3 back to that of an earlier program.
+/// What takes a board of the newest schema back to that of an earlier program.
 pub(crate) const EARLIER: &str = "
+    DROP TABLE usage_of;
+    ALTER TABLE usage_request DROP COLUMN project; ALTER TABLE usage_request DROP COLUMN issue;
     DROP TRIGGER chunk_added; DROP TRIGGER chunk_resized; DROP TRIGGER chunk_removed;
     DROP TRIGGER session_added; DROP TRIGGER session_resized; DROP TRIGGER session_removed;
     DROP TABLE memory_size;

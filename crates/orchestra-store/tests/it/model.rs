@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use orchestra_board::{
     Change, Command, Context, DecideError, Decision, IssuePatch, Kind, Label, Model, NewRequest,
-    PrdMove, Priority, RequestKind, Source, State, Timestamp, UsageEntry, View, next_task,
+    PrdMove, Priority, RequestKind, Source, State, Timestamp, UsageEntry, UsageOf, View, next_task,
 };
 use orchestra_store::{
     Action, ActionError, Cursor, Fix, IssueFilter, PageRequest, Reader, Receipt, Waiting,
@@ -160,6 +160,10 @@ fn command((what, which, other, state): Step) -> Command {
                 input_tokens: 1,
                 output_tokens: 2,
                 cost: orchestra_board::Cost::from_billionths(3),
+                of: (which % 3 > 0).then(|| UsageOf {
+                    project,
+                    issue: (which % 3 > 1).then_some(target.id),
+                }),
             }),
         },
     }

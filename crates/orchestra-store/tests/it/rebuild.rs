@@ -105,6 +105,7 @@ fn numbers_that_cannot_be_counted_on_are_refused() {
         input_tokens: 7,
         output_tokens: 9,
         cost: Cost::from_units(0.5).expect("a cost"),
+        of: None,
     }));
     board.settle();
     let board = board.rebuilt(|projects| {

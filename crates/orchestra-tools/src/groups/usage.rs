@@ -1,13 +1,15 @@
 //! What models cost, for the whole workspace.
 
-use orchestra_board::{Command, Cost, UsageEntry, UsageSession, UsageTotals};
-use orchestra_store::Made;
+use orchestra_board::{
+    Command, Cost, IssueId, IssueRef, Slug, UsageEntry, UsageOf, UsageSession, UsageTotals,
+};
+use orchestra_store::{Made, Reader};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::args::{Arg, Count, Money};
 use crate::failure::Failure;
-use crate::services::Services;
+use crate::services::{Services, Sort, find, project};
 use crate::tool::{Effect, Step, Tool};
 use crate::wire::time;
 
@@ -20,14 +22,14 @@ pub(super) fn tools() -> Vec<Tool> {
             "get_usage",
             "Get usage",
             Effect::Read,
-            "Tokens and cost: totals and the last 10 sessions.",
+            "Tokens and cost: totals, projects and the last 10 sessions; or of one project or issue.",
             get,
         ),
         Tool::new(
             "record_usage",
             "Record usage",
             Effect::Add,
-            "Count one model request in the open usage session.",
+            "Count one model request in the open usage session, and for the project and issue it was made for.",
             record,
         ),
         Tool::new(
@@ -61,10 +63,39 @@ impl From<UsageTotals> for Sums {
     }
 }
 
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct GetUsage {
+    project: Option<Arg<Slug>>,
+    issue_id: Option<Arg<IssueId>>,
+}
+
+/// All usage, or that of one project or issue.
 #[derive(Serialize, JsonSchema)]
 struct Usage {
+    /// The project that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    project: Option<String>,
+    /// The issue that was asked for; what is below it counts, too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    issue_id: Option<String>,
+    /// How many requests were recorded for what was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    requests: Option<u64>,
     totals: Sums,
-    recent_sessions: Vec<Session>,
+    /// What was recorded for each project.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    projects: Vec<OfProject>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    recent_sessions: Option<Vec<Session>>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct OfProject {
+    project: String,
+    requests: u64,
+    #[serde(flatten)]
+    sums: Sums,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -93,16 +124,61 @@ fn session(session: &UsageSession, requests: usize) -> Session {
     }
 }
 
-fn get(services: &Services, _: Nothing) -> Result<Step<Usage>, Failure> {
+fn get(services: &Services, args: GetUsage) -> Result<Step<Usage>, Failure> {
+    if let Some(of) = meant(args.project, args.issue_id)? {
+        return Ok(Step::Done(services.read(|reader| of_one(reader, of))?));
+    }
     let record = services.read(|reader| Ok(reader.usage(RECENT_SESSIONS)?))?;
+    let of_projects = record.of.iter().filter(|record| record.of.issue.is_none());
+    let projects = of_projects.map(|record| OfProject {
+        project: record.of.project.to_string(),
+        requests: record.sums.requests,
+        sums: record.sums.totals.into(),
+    });
     let recent = record
         .sessions
         .iter()
         .map(|record| session(&record.session, record.requests.len()));
     Ok(Step::Done(Usage {
+        project: None,
+        issue_id: None,
+        requests: None,
         totals: record.totals.into(),
-        recent_sessions: recent.collect(),
+        projects: projects.collect(),
+        recent_sessions: Some(recent.collect()),
     }))
+}
+
+/// The project or issue that arguments name.
+fn meant(
+    project: Option<Arg<Slug>>,
+    issue: Option<Arg<IssueId>>,
+) -> Result<Option<UsageOf>, Failure> {
+    if project.is_none() && issue.is_some() {
+        let text = "argument `issue_id` needs `project` beside it: an id is one of a project";
+        return Err(Failure::text(text));
+    }
+    Ok(project.map(|project| UsageOf {
+        project: project.0,
+        issue: issue.map(|id| id.0),
+    }))
+}
+
+fn of_one(reader: &Reader<'_>, mut of: UsageOf) -> Result<Usage, Failure> {
+    project(reader, &of.project)?;
+    if let Some(id) = of.issue.take() {
+        let target = IssueRef::new(of.project.clone(), id);
+        of.issue = Some(find(reader, &target, Sort::Any)?.issue.id);
+    }
+    let sums = reader.usage_of(&of.project, of.issue.as_ref())?;
+    Ok(Usage {
+        project: Some(of.project.to_string()),
+        issue_id: of.issue.as_ref().map(ToString::to_string),
+        requests: Some(sums.requests),
+        totals: sums.totals.into(),
+        projects: Vec::new(),
+        recent_sessions: None,
+    })
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -113,6 +189,8 @@ struct RecordUsage {
     cost: Option<Money>,
     provider: Option<Arg<orchestra_board::Label>>,
     model: Option<Arg<orchestra_board::Label>>,
+    project: Option<Arg<Slug>>,
+    issue_id: Option<Arg<IssueId>>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -134,6 +212,7 @@ fn record(_: &Services, args: RecordUsage) -> Result<Step<Recorded>, Failure> {
         input_tokens: tokens("input_tokens", args.input_tokens)?,
         output_tokens: tokens("output_tokens", args.output_tokens)?,
         cost: Cost::from_units(cost).map_err(|error| invalid("cost", &error))?,
+        of: meant(args.project, args.issue_id)?,
     };
     Ok(Step::command(
         None,

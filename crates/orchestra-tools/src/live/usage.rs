@@ -23,6 +23,9 @@ struct Of {
     day: String,
     provider: String,
     model: String,
+    /// Of a project's issue this is the project as well.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    project: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     plan: Option<String>,
 }
@@ -122,11 +125,12 @@ fn of_sessions(store: &Store) -> Result<BTreeMap<Of, Sums>, LiveError> {
     let mut rows = BTreeMap::<Of, Sums>::new();
     for kept in record.sessions {
         let (session, requests) = (kept.session, kept.requests);
-        let mut add = |at, sums: &Sums| {
+        let mut add = |at, project: Option<String>, sums: &Sums| {
             let of = Of {
                 day: day(at),
                 provider: session.provider.clone(),
                 model: session.model.clone(),
+                project,
                 plan: None,
             };
             rows.entry(of).or_default().add(sums);
@@ -147,10 +151,14 @@ fn of_sessions(store: &Store) -> Result<BTreeMap<Of, Sums>, LiveError> {
             rest.input = rest.input.saturating_sub(sums.input);
             rest.output = rest.output.saturating_sub(sums.output);
             rest.cost = (rest.cost - sums.cost).max(0.0);
-            add(request.at, &sums);
+            add(
+                request.at,
+                request.of.map(|of| of.project.to_string()),
+                &sums,
+            );
         }
         if rest.input > 0 || rest.output > 0 {
-            add(session.started_at, &rest);
+            add(session.started_at, None, &rest);
         }
     }
     Ok(rows)
@@ -173,6 +181,7 @@ fn of_plan(plan: &Plan, rows: &mut BTreeMap<Of, Sums>) {
                 day: day(Timestamp::from_unix_seconds(seconds)),
                 provider: provider.map(ToString::to_string).unwrap_or_default(),
                 model: model.map(ToString::to_string).unwrap_or_default(),
+                project: None,
                 plan: Some(plan.name().to_owned()),
             };
             rows.entry(of).or_default().add(&Sums {

@@ -513,7 +513,11 @@ async fn the_arguments_of_document_001_are_required_or_allowed_as_it_says() {
             vec!["state", "source", "tag", "limit", "cursor"],
         ),
         ("save_session", vec!["events", "started_at", "ended_at"]),
-        ("record_usage", vec!["cost", "provider", "model"]),
+        (
+            "record_usage",
+            vec!["cost", "provider", "model", "project", "issue_id"],
+        ),
+        ("get_usage", vec!["project", "issue_id"]),
         ("save_plan", vec!["issue_id"]),
         (
             "receive_hook_event",

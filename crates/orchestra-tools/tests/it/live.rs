@@ -154,7 +154,10 @@ async fn usage_is_shown_by_the_day_on_which_it_was_recorded() {
         json!({"input_tokens": 10, "output_tokens": 5, "cost": 0.5, "provider": "p", "model": "m"});
     bench.ok("record_usage", used.clone()).await;
     bench.clock.advance(86_400);
-    bench.ok("record_usage", used.clone()).await;
+    let mut of_task = used.clone();
+    of_task["project"] = json!("my-app");
+    of_task["issue_id"] = json!("MA-2");
+    bench.ok("record_usage", of_task).await;
     bench.ok("record_usage", used).await;
     let watching = Watching::new(&bench);
     let usage = |from, to| {
@@ -169,13 +172,14 @@ async fn usage_is_shown_by_the_day_on_which_it_was_recorded() {
     let expected = json!({
         "days": [
             {"day": "2026-02-14", "provider": "p", "model": "m", "requests": 1, "input": 10, "output": 5, "cost": 0.5},
-            {"day": "2026-02-15", "provider": "p", "model": "m", "requests": 2, "input": 20, "output": 10, "cost": 1.0},
+            {"day": "2026-02-15", "provider": "p", "model": "m", "requests": 1, "input": 10, "output": 5, "cost": 0.5},
+            {"day": "2026-02-15", "provider": "p", "model": "m", "project": "my-app", "requests": 1, "input": 10, "output": 5, "cost": 0.5},
         ],
         "totals": {"requests": 3, "input": 30, "output": 15, "cost": 1.5},
     });
     assert_eq!(all, expected);
     let one = usage(Some("2026-02-15"), Some("2026-02-15")).await.unwrap();
-    assert_eq!(one["days"].as_array().unwrap().len(), 1);
+    assert_eq!(one["days"].as_array().unwrap().len(), 2);
     assert_eq!(one["totals"]["input"], 20);
     for bad in ["yesterday", "2026-2-14", "2026-02-14T00:00:00Z"] {
         let refused = usage(Some(bad), None).await;

@@ -197,7 +197,16 @@ async fn tour(bench: &Bench) {
             "record_usage",
             json!({"input_tokens": 10, "output_tokens": 2.0, "cost": 0.1, "provider": "p", "model": "m"}),
         ),
+        (
+            "record_usage",
+            json!({"input_tokens": 3, "output_tokens": 1, "project": "my-app", "issue_id": "MA-3"}),
+        ),
         ("get_usage", json!({})),
+        ("get_usage", p.clone()),
+        (
+            "get_usage",
+            json!({"project": "my-app", "issue_id": "MA-2"}),
+        ),
         ("reset_session_usage", json!({})),
         ("reset_session_usage", json!({})),
         (

@@ -7,7 +7,7 @@ import { placeIn } from "./model.js";
 import { NAMES, STATES } from "./states.js";
 
 /** So long a frame may draw columns, in milliseconds; the others follow in the next. */
-const DRAW_MS = 1.5;
+const DRAW_MS = 1;
 
 /** A list in which one card at a time can be reached with the Tab key. */
 class ColumnList extends VirtualList {

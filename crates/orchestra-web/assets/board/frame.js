@@ -144,11 +144,15 @@ export class Board {
     this.drawing = true;
     requestAnimationFrame(() => {
       this.drawing = false;
-      if (!this.signal.aborted) this.draw();
+      if (this.signal.aborted) return;
+      // To look through all of them and to draw is too much for one frame.
+      if (this.refilter()) this.later();
+      else this.draw();
     });
   }
 
   draw() {
+    this.refilter();
     const { model } = this;
     const before = this.focusedCard();
     const where = before && this.last;
@@ -202,14 +206,22 @@ export class Board {
     this.layout();
   }
 
-  /** The filter was changed: everything is looked through once. */
+  /** The filter was changed: everything is looked through once, not in the frame that shows the letter. */
   filtered() {
-    this.model?.filter(testOf(this.filter, this.model, myName()));
-    this.toolbar.counted();
-    this.toolbar.saySoon();
-    this.later();
+    this.unfiltered = true;
+    requestAnimationFrame(() => this.later());
     clearTimeout(this.addressing);
     this.addressing = setTimeout(() => !this.signal.aborted && go(this.path(), { replace: true, quiet: true }), ADDRESS_MS);
+  }
+
+  /** Applies a filter that was changed. @returns {boolean} whether there was one */
+  refilter() {
+    if (!this.unfiltered || !this.model) return false;
+    this.unfiltered = false;
+    this.model.filter(testOf(this.filter, this.model, myName()));
+    this.toolbar.counted();
+    this.toolbar.saySoon();
+    return true;
   }
 
   /** The lanes were changed. */
@@ -337,6 +349,7 @@ export class Board {
   }
 
   focusFirst() {
+    this.refilter();
     const id = this.last && this.view.near(this.last.state, this.last.at, this.last.key);
     if (!this.focusCard(id)) this.focusCard(this.view.first());
   }

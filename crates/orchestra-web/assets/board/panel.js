@@ -11,6 +11,7 @@ import { ends } from "./panel/ends.js";
 import { fields } from "./panel/fields.js";
 import { head } from "./panel/head.js";
 import { needs } from "./panel/needs.js";
+import { spent } from "./panel/spent.js";
 import { timeline } from "./panel/timeline.js";
 
 /** So long after a change an open issue is read again, so that many changes are one reading. */
@@ -113,7 +114,7 @@ export class Panel {
     this.issue = issue;
     if (fresh) {
       this.history = timeline(this);
-      this.sections = [head(this), about(this), fields(this), claim(this), needs(this), below(this), this.history, ends(this)];
+      this.sections = [head(this), about(this), fields(this), claim(this), needs(this), below(this), spent(this), this.history, ends(this)];
       replace(this.body, this.sections.map(({ element }) => element));
     }
     this.heading.replaceChildren(h("span.id", {}, issue.id), " ", issue.title);

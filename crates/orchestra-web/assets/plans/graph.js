@@ -257,6 +257,15 @@ export class GraphView {
     });
     listen("focusout", () => this.tip.hide());
     listen("keydown", (event) => this.key(event));
+    document.addEventListener("keydown", (event) => this.enter(event), { signal });
+  }
+
+  /** An arrow, where nothing has the focus, goes to the job that had it last, or to the first. */
+  enter(event) {
+    const isArrow = event.key.startsWith("Arrow") && !event.ctrlKey && !event.metaKey && !event.altKey && !event.shiftKey;
+    if (!isArrow || event.defaultPrevented || ![document.body, document.getElementById("main")].includes(event.target)) return;
+    event.preventDefault();
+    this.goTo(this.current);
   }
 
   tell(element) {

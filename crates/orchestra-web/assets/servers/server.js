@@ -46,8 +46,9 @@ export async function serverPage(root, name, signal) {
   };
   on("servers", show, { signal });
   const load = async () => {
-    await define();
+    // From above to below, so that nothing moves away below a finger.
     show(await get("/api/mcp/servers", { signal }));
+    await define();
     await list();
   };
   on("anew", load, { signal });

@@ -1,6 +1,6 @@
 // Figures as other programs read them (RFC 4180).
 
-const COLUMNS = ["day", "provider", "model", "plan", "requests", "input", "output", "cost"];
+const COLUMNS = ["day", "provider", "model", "project", "plan", "requests", "input", "output", "cost"];
 
 /** Rows of figures as lines of text, the first with the names of the columns. */
 export function csv(rows) {

@@ -9,6 +9,7 @@ const MOST_PARTS = 7;
 export const PARTS = {
   model: { title: "By model", of: ({ model }) => model || "Model not told" },
   provider: { title: "By provider", of: ({ provider }) => provider || "Provider not told" },
+  project: { title: "By project", of: ({ project }) => project ?? "Project not told" },
   plan: { title: "By plan", of: ({ plan }) => plan ?? "Outside of plans" },
 };
 

@@ -6,7 +6,7 @@ use askama::Template;
 use axum::{
     Router,
     extract::{OriginalUri, State},
-    http::{HeaderValue, Uri, header},
+    http::{HeaderValue, StatusCode, Uri, header},
     response::{IntoResponse as _, Redirect, Response},
     routing::get,
 };
@@ -51,6 +51,15 @@ async fn shell(
     OriginalUri(whole): OriginalUri,
     uri: Uri,
 ) -> Response {
+    page(&site, &whole, &uri)
+}
+
+/// Tells a person, who does not read JSON, that an address leads nowhere.
+pub(crate) fn nowhere(site: &Site, whole: &Uri, uri: &Uri) -> Response {
+    (StatusCode::NOT_FOUND, page(site, whole, uri)).into_response()
+}
+
+fn page(site: &Site, whole: &Uri, uri: &Uri) -> Response {
     let shell = Shell {
         base: whole.path().strip_suffix(uri.path()).unwrap_or_default(),
         assets: assets::version(),

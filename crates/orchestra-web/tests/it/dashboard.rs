@@ -206,6 +206,14 @@ async fn the_page_runs_nothing_but_what_is_served_with_it() {
                 .starts_with("text/javascript")
         );
     }
+    // A person is shown a page where there is nothing, a program is told so.
+    let lost = site
+        .send("GET /nosuch", &[("accept", "text/html,*/*;q=0.8")], "")
+        .await;
+    let kind = lost.header("content-type").unwrap();
+    assert_eq!((lost.status, kind), (404, "text/html; charset=utf-8"));
+    let told = site.send("GET /nosuch", &[], "").await;
+    assert!(told.header("content-type").unwrap().contains("json"));
     for path in ["GET /assets/x/nothing.js", "GET /assets/x/../Cargo.toml"] {
         assert_eq!(site.send(path, &[], "").await.status, 404, "{path}");
     }

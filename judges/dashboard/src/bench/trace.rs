@@ -11,7 +11,7 @@ use chromiumoxide::{
     },
     listeners::EventStream,
 };
-use futures_util::StreamExt as _;
+use futures_util::{FutureExt as _, StreamExt as _};
 use serde_json::Value;
 
 /// What is traced: the tasks of all threads, and the frames.
@@ -73,7 +73,13 @@ impl<'a> Tracing<'a> {
                 tokio::select! {
                     biased;
                     Some(some) = self.collected.next() => events.extend(some.value.iter().cloned()),
-                    complete = self.complete.next() => return complete,
+                    complete = self.complete.next() => {
+                        // What was told before it may not have been looked at yet.
+                        while let Some(Some(some)) = self.collected.next().now_or_never() {
+                            events.extend(some.value.iter().cloned());
+                        }
+                        return complete;
+                    }
                 }
             }
         };
@@ -85,7 +91,7 @@ impl<'a> Tracing<'a> {
     }
 }
 
-/// The work of that main thread on which most was done, if there is one with frames.
+/// The work of that main thread on which most was done, of those that made frames.
 fn work(events: &[Value]) -> Option<Work> {
     let is_main = |event: &&Value| {
         event["name"] == "thread_name" && event["args"]["name"] == "CrRendererMain"
@@ -100,11 +106,11 @@ fn work(events: &[Value]) -> Option<Work> {
             .filter(|event| event["pid"] == *pid && event["tid"] == *tid);
         of_thread(own)
     });
-    let busiest = works.max_by(|one, other| {
+    let painted = works.filter(|work| !work.frames.is_empty());
+    painted.max_by(|one, other| {
         let total = |work: &Work| work.tasks.iter().sum::<f64>();
         total(one).total_cmp(&total(other))
-    });
-    busiest.filter(|work| !work.frames.is_empty())
+    })
 }
 
 /// The work of one thread, whose events come in any order.

@@ -80,6 +80,13 @@ pub(super) async fn an_issue_is_opened_by_its_address_and_edited(stage: &Stage<'
         .await?;
     let task = program.call("get_task", &json!({"project": "app", "task_id": id}))?;
     ensure!(task["title"] == "Say <b>hello</b>", "{task}");
+    // What an agent spends on it is told as it is recorded.
+    tab.sees("[data-testid=spent]", Some("None recorded"))
+        .await?;
+    let used = json!({"project": "app", "issue_id": id, "input_tokens": 42_000, "output_tokens": 900, "cost": 0.25});
+    program.call("record_usage", &used)?;
+    tab.sees("[data-testid=spent]", Some("42.9 k in 1 request"))
+        .await?;
     stage.accessible(&tab, "the panel").await?;
     stage.picture(&tab, "panel").await?;
     tab.close().await

@@ -233,6 +233,7 @@ pub(super) fn usage(fields: &Fields) -> UsageRecord {
             input_tokens: row.number("input_tokens"),
             output_tokens: row.number("output_tokens"),
             cost: cost(&row, "cost"),
+            of: None,
         };
         let totals = UsageTotals {
             input: row.number("total_input"),
@@ -254,16 +255,14 @@ pub(super) fn usage(fields: &Fields) -> UsageRecord {
         fields.rows("sessions").into_iter().map(session).collect();
     let mut totals = UsageTotals::default();
     for record in &sessions {
-        totals.input = totals.input.saturating_add(record.session.totals.input);
-        totals.output = totals.output.saturating_add(record.session.totals.output);
-        let cost = totals
-            .cost
-            .billionths()
-            .saturating_add(record.session.totals.cost.billionths());
-        totals.cost = Cost::from_billionths(cost);
+        totals.add(&record.session.totals);
     }
     sessions.reverse();
-    UsageRecord { totals, sessions }
+    UsageRecord {
+        totals,
+        sessions,
+        of: Vec::new(),
+    }
 }
 
 pub(super) fn hook_events(fields: &Fields, now: Timestamp) -> Vec<HookEventRecord> {

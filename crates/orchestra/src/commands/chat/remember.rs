@@ -32,6 +32,9 @@ pub(super) async fn usage(conversation: &Conversation<'_>, ending: &Ending) {
     if let Some(cost) = ending.cost {
         arguments["cost"] = json!(cost);
     }
+    if let Some(project) = &conversation.manner.remember {
+        arguments["project"] = json!(project);
+    }
     if let Err(why) = room.call("record_usage", &arguments).await {
         output::complain(&output::printable(&format!(
             "the usage of this turn is not counted: {why}"

@@ -257,9 +257,8 @@ pub struct UsageRecord {
     pub totals: UsageTotals,
     /// The latest sessions, newest first.
     pub sessions: Vec<UsageSessionRecord>,
-    /// The sums of every project and issue that something was recorded for, in the order of their
-    /// names; those of a project, which stand before those of its issues, include what was recorded
-    /// for an issue of it.
+    /// The sums of each project that something was recorded for, that of its issues included; in files
+    /// each followed by those of its issues. In the order of their names.
     pub of: Vec<UsageOfRecord>,
 }
 

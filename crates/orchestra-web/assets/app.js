@@ -55,7 +55,8 @@ export function place() {
 
 async function show() {
   const [name = "", ...parts] = place();
-  const known = PAGES[name] ?? NOWHERE;
+  const isKnown = Object.hasOwn(PAGES, name);
+  const known = isKnown ? PAGES[name] : NOWHERE;
   leave.abort();
   leave = new AbortController();
   const { signal } = leave;
@@ -64,7 +65,7 @@ async function show() {
     else entry.removeAttribute("aria-current");
   }
   const main = document.getElementById("main");
-  const root = h("div.page", { class: name });
+  const root = h("div.page", { class: isKnown ? name : undefined });
   replace(main, root);
   document.title = `${known.title} – Orchestra`;
   const moved = shown !== undefined && shown !== name;
@@ -143,7 +144,7 @@ function begin() {
     if (!anchor || event.defaultPrevented || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey) return;
     if (anchor.origin !== location.origin || anchor.target || anchor.hasAttribute("download") || anchor.getAttribute("href").startsWith("#")) return;
     const path = anchor.pathname.slice(base.length);
-    if (!(path.split("/")[1] in PAGES)) return;
+    if (!Object.hasOwn(PAGES, path.split("/")[1])) return;
     event.preventDefault();
     go(path + anchor.search);
   });

@@ -8,7 +8,7 @@ use std::{
 use axum::{
     Extension, Router,
     extract::{MatchedPath, OriginalUri, State},
-    http::{HeaderMap, StatusCode, Uri, header},
+    http::{HeaderMap, Method, StatusCode, Uri, header},
     middleware,
     response::{IntoResponse as _, Response},
 };
@@ -108,12 +108,15 @@ fn routes(server: &Server, options: HttpOptions, source: Option<Arc<dyn Source>>
         .guard_public(health)
         .layer(middleware::map_response(refusal::told));
     let shown = has_dashboard.then(|| Arc::clone(&site));
-    let nowhere = move |headers: HeaderMap, OriginalUri(whole): OriginalUri, uri: Uri| {
-        std::future::ready(match &shown {
-            Some(site) if wants_page(&headers) => dashboard::nowhere(site, &whole, &uri),
-            _ => nothing(),
-        })
-    };
+    let nowhere =
+        move |method: Method, headers: HeaderMap, OriginalUri(whole): OriginalUri, uri: Uri| {
+            std::future::ready(match &shown {
+                Some(site) if wants_page(&method, &uri, &headers) => {
+                    dashboard::nowhere(site, &whole, &uri)
+                }
+                _ => nothing(),
+            })
+        };
     let mcp = access.guard(face.routes().fallback(nowhere));
     let metadata = access.metadata_routes();
     let whole = mcp.merge(api).merge(health).merge(metadata);
@@ -124,8 +127,13 @@ fn routes(server: &Server, options: HttpOptions, source: Option<Arc<dyn Source>>
     whole.merge(access.guard_public(pages))
 }
 
-/// Whether it is a browser that shows somebody a page that asks (RFC 9110, section 12.5.1).
-fn wants_page(headers: &HeaderMap) -> bool {
+/// Whether it is a browser that asks, to show somebody a page (RFC 9110, section 12.5.1), and not for
+/// what only programs ask for.
+fn wants_page(method: &Method, uri: &Uri, headers: &HeaderMap) -> bool {
+    let first = uri.path().split('/').nth(1);
+    if method != Method::GET || matches!(first, Some("api" | "mcp" | "assets")) {
+        return false;
+    }
     let accepted = headers.get(header::ACCEPT);
     let accepted = accepted.and_then(|types| types.to_str().ok());
     accepted.is_some_and(|types| types.contains("text/html"))

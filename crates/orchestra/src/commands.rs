@@ -18,7 +18,7 @@ pub(crate) mod mcp;
 pub(crate) mod memory;
 pub(crate) mod plan;
 pub(crate) mod plugin;
-mod progress;
+pub(crate) mod progress;
 pub(crate) mod runner;
 pub(crate) mod stdio;
 mod table;

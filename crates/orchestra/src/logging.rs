@@ -6,6 +6,7 @@ use anyhow::Context as _;
 use tracing_subscriber::{EnvFilter, filter::LevelFilter};
 
 use crate::{
+    commands::progress,
     config::{Origin, Setting},
     exit::Failure,
 };
@@ -58,10 +59,23 @@ pub(crate) fn start(filter: &str) -> Result<(), Failure> {
     // A second start in one process can only happen in tests, where the first one stands.
     let _ = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(io::stderr)
+        .with_writer(|| Aside)
         .with_ansi(ansi)
         .try_init();
     Ok(())
+}
+
+/// Stderr, beside what turns there.
+struct Aside;
+
+impl io::Write for Aside {
+    fn write(&mut self, text: &[u8]) -> io::Result<usize> {
+        progress::aside(|| io::stderr().write(text))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stderr().flush()
+    }
 }
 
 #[cfg(test)]

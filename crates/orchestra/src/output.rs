@@ -8,7 +8,7 @@ use std::{
 use orchestra_plan::draw::Paint;
 use serde::Serialize;
 
-use crate::{env::Variable, exit::Failure};
+use crate::{commands::progress, env::Variable, exit::Failure};
 
 /// How a command prints its data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,7 +78,7 @@ pub(crate) fn raw(bytes: &[u8]) -> Result<(), Failure> {
 
 /// Says something to the person at the terminal. That it cannot be said is no error.
 pub(crate) fn complain(text: &str) {
-    let _ = writeln!(io::stderr().lock(), "{text}");
+    let _ = progress::aside(|| writeln!(io::stderr().lock(), "{text}"));
 }
 
 /// Whether a terminal is told of colours: unless who uses it wants none.

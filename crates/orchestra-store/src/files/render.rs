@@ -69,7 +69,7 @@ pub(crate) fn render(reader: &Reader<'_>, owner: &Owner) -> Read<Vec<Rendered>> 
     let project = match owner {
         Owner::HookEvents => return hook_events(reader),
         Owner::Usage => {
-            let text = toon::records::write_usage(&reader.usage(USAGE_SESSIONS)?);
+            let text = toon::records::write_usage(&reader.usage_whole(USAGE_SESSIONS)?);
             return Ok(vec![Rendered::whole(Place::Usage, text)]);
         }
         Owner::Document(path) => {

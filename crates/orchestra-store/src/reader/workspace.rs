@@ -1,7 +1,7 @@
 //! What is kept for the workspace as a whole: usage and hook events.
 
 use orchestra_board::{Cost, IssueId, Label, Slug, Timestamp, UsageOf, UsageSession, UsageTotals};
-use rusqlite::{CachedStatement, Row, ToSql, params};
+use rusqlite::{Row, params};
 
 use super::Reader;
 use crate::page::Filling;
@@ -72,7 +72,7 @@ fn usage_of(project: Option<String>, issue: Option<String>) -> Read<Option<Usage
 }
 
 impl Reader<'_> {
-    /// Usage of the workspace, with its latest `sessions` sessions.
+    /// Usage of the workspace, with its latest `sessions` sessions and the sums of its projects.
     ///
     /// # Errors
     /// When the database cannot be read.
@@ -98,18 +98,26 @@ impl Reader<'_> {
                 requests: self.usage_requests(id)?,
             });
         }
-        let of = self.usage_of_all()?;
         Ok(UsageRecord {
             totals,
             sessions,
-            of,
+            of: self.sums_where("issue = ''")?,
         })
     }
 
-    fn usage_of_all(&self) -> Read<Vec<UsageOfRecord>> {
-        let mut statement = self.connection.prepare_cached(
-            "SELECT requests, input, output, cost, project, issue FROM usage_of ORDER BY project, issue",
-        )?;
+    /// As [`Reader::usage`], with the sums of all issues.
+    pub(crate) fn usage_whole(&self, sessions: u32) -> Read<UsageRecord> {
+        Ok(UsageRecord {
+            of: self.sums_where("TRUE")?,
+            ..self.usage(sessions)?
+        })
+    }
+
+    fn sums_where(&self, condition: &str) -> Read<Vec<UsageOfRecord>> {
+        let mut statement = self.connection.prepare_cached(&format!(
+            "SELECT requests, input, output, cost, project, issue FROM usage_of WHERE {condition} \
+             ORDER BY project, issue"
+        ))?;
         let mut rows = statement.query([])?;
         let mut all = Vec::new();
         while let Some(row) = rows.next()? {
@@ -128,31 +136,38 @@ impl Reader<'_> {
     /// # Errors
     /// When the database cannot be read.
     pub fn usage_of(&self, project: &Slug, issue: Option<&IssueId>) -> Read<UsageSums> {
-        let mut sums = UsageSums::default();
-        let mut add = |statement: &mut CachedStatement<'_>, values: &[&dyn ToSql]| -> Read<()> {
-            let mut rows = statement.query(values)?;
-            while let Some(row) = rows.next()? {
-                sums.add(&usage_sums(row)?);
-            }
-            Ok(())
-        };
         let Some(issue) = issue else {
-            let mut of_project = self.connection.prepare_cached(
-                "SELECT requests, input, output, cost FROM usage_of WHERE project = ?1 AND issue = ''",
-            )?;
-            add(&mut of_project, &[&project.as_str()])?;
+            let of = UsageOf {
+                project: project.clone(),
+                issue: None,
+            };
+            return Ok(self.usage_sums_of(&of)?.unwrap_or_default());
+        };
+        let mut sums = UsageSums::default();
+        let Some(found) = self.find_issue(project, issue)? else {
             return Ok(sums);
         };
-        if let Some(found) = self.find_issue(project, issue)? {
-            let mut of_issues = self.connection.prepare_cached(
-                "WITH RECURSIVE below (id) AS ( \
-                     SELECT ?2 UNION SELECT i.id FROM below b JOIN issue i ON i.parent = b.id \
-                 ) SELECT u.requests, u.input, u.output, u.cost FROM below b JOIN issue i ON i.id = b.id \
-                 JOIN usage_of u ON u.project = ?1 AND u.issue = i.prefix || '-' || i.number",
-            )?;
-            add(&mut of_issues, &[&project.as_str(), &found.row])?;
+        let mut statement = self.connection.prepare_cached(
+            "WITH RECURSIVE below (id) AS ( \
+                 SELECT ?2 UNION SELECT i.id FROM below b JOIN issue i ON i.parent = b.id \
+             ) SELECT u.requests, u.input, u.output, u.cost FROM below b JOIN issue i ON i.id = b.id \
+             JOIN usage_of u ON u.project = ?1 AND u.issue = i.prefix || '-' || i.number",
+        )?;
+        let mut rows = statement.query(params![project.as_str(), found.row])?;
+        while let Some(row) = rows.next()? {
+            sums.add(&usage_sums(row)?);
         }
         Ok(sums)
+    }
+
+    /// What was recorded for exactly this.
+    pub(crate) fn usage_sums_of(&self, of: &UsageOf) -> Read<Option<UsageSums>> {
+        let mut statement = self.connection.prepare_cached(
+            "SELECT requests, input, output, cost FROM usage_of WHERE project = ?1 AND issue = ?2",
+        )?;
+        let issue = of.issue.as_ref().map(ToString::to_string);
+        let mut rows = statement.query([of.project.as_str(), &issue.unwrap_or_default()])?;
+        rows.next()?.map(usage_sums).transpose()
     }
 
     fn usage_requests(&self, session: i64) -> Read<Vec<UsageRequest>> {

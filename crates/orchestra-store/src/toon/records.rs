@@ -328,12 +328,15 @@ pub(crate) fn read_hook_events(name: &str, text: &str) -> Result<Vec<HookEventRe
 
 /// Usage; costs are decimal text, so that they stay exact.
 pub(crate) fn write_usage(usage: &UsageRecord) -> String {
-    let request = |request: &UsageRequest| {
+    // All rows have the fields that one has, for only such rows are a table, which is far shorter.
+    let request = |request: &UsageRequest, is_for: bool| {
+        let of = request.of.as_ref();
+        let issue = of.and_then(|of| of.issue.as_ref());
         json!({
             "timestamp": request.at.to_string(), "input_tokens": request.input_tokens,
             "output_tokens": request.output_tokens, "cost": decimal(request.cost),
-            "project": request.of.as_ref().map(|of| of.project.as_str()),
-            "issue": shown(request.of.as_ref().and_then(|of| of.issue.as_ref())),
+            "project": is_for.then(|| of.map_or("", |of| of.project.as_str())),
+            "issue": is_for.then(|| shown(issue).unwrap_or_default()),
         })
     };
     let session = |record: &UsageSessionRecord| {
@@ -344,7 +347,9 @@ pub(crate) fn write_usage(usage: &UsageRecord) -> String {
             ended_at,
             totals,
         } = &record.session;
-        let requests: Vec<Value> = record.requests.iter().map(request).collect();
+        let is_for = record.requests.iter().any(|request| request.of.is_some());
+        let requests = record.requests.iter().map(|one| request(one, is_for));
+        let requests: Vec<Value> = requests.collect();
         json!({
             "provider": provider, "model": model, "started_at": started_at.to_string(),
             "ended_at": shown(ended_at.as_ref()),
@@ -410,8 +415,12 @@ fn read_totals(fields: &mut Document<'_>) -> Result<UsageTotals, FileError> {
 
 /// What something was used for; files of earlier programs do not say so.
 fn read_usage_of(fields: &mut Document<'_>) -> Result<Option<UsageOf>, FileError> {
-    let project = fields.optional_parsed("project", Slug::parse)?;
-    let issue = fields.optional_parsed("issue", IssueId::parse)?;
+    fn said<T, E>(text: &str, parse: impl Fn(&str) -> Result<T, E>) -> Result<Option<T>, E> {
+        (!text.is_empty()).then(|| parse(text)).transpose()
+    }
+    let project = fields.optional_parsed("project", |text| said(text, Slug::parse))?;
+    let issue = fields.optional_parsed("issue", |text| said(text, IssueId::parse))?;
+    let (project, issue) = (project.flatten(), issue.flatten());
     if project.is_none() && issue.is_some() {
         return Err(fields.error("issue", "needs a project beside it"));
     }

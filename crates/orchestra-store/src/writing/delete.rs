@@ -45,6 +45,7 @@ impl Writing<'_> {
         self.count(project, found.parent_row, issue, Step::Down)?;
         self.remove_marks(project, row, issue)?;
         self.unindex_issue(row)?;
+        self.pass_on_usage(slug, issue)?;
         for sql in [
             "DELETE FROM tally WHERE parent = ?1",
             "DELETE FROM dependency WHERE issue = ?1",
@@ -98,9 +99,8 @@ impl Writing<'_> {
         ] {
             self.execute(sql, [first, last])?;
         }
-        // A project of the same name begins without the usage of this one's issues.
-        let of_issues = "DELETE FROM usage_of WHERE project = ?1 AND issue <> ''";
-        if self.execute(of_issues, [slug.as_str()])? > 0 {
+        let sums = "DELETE FROM usage_of WHERE project = ?1";
+        if self.execute(sums, [slug.as_str()])? > 0 {
             self.dirty(&Owner::Usage)?;
         }
         for sql in [

@@ -1,6 +1,6 @@
 //! Usage: sums that are kept for good, and the latest sessions with their latest requests.
 
-use orchestra_board::{UsageEntry, UsageOf, UsageTotals};
+use orchestra_board::{Issue, IssueId, Slug, UsageEntry, UsageOf, UsageTotals};
 use rusqlite::params;
 
 use super::{Write, Writing};
@@ -118,6 +118,25 @@ impl Writing<'_> {
             ],
         )?;
         Ok(())
+    }
+
+    /// What was recorded for an issue that goes counts for the one above it; the project has it already.
+    pub(super) fn pass_on_usage(&mut self, project: &Slug, issue: &Issue) -> Write<()> {
+        let of = |id: &IssueId| UsageOf {
+            project: project.clone(),
+            issue: Some(id.clone()),
+        };
+        let Some(sums) = self.reader().usage_sums_of(&of(&issue.id))? else {
+            return Ok(());
+        };
+        if let Some(parent) = &issue.parent {
+            self.add_usage_of(&of(parent), &sums)?;
+        }
+        self.execute(
+            "DELETE FROM usage_of WHERE project = ?1 AND issue = ?2",
+            params![project.as_str(), issue.id.to_string()],
+        )?;
+        self.dirty(&Owner::Usage)
     }
 
     fn begin_usage(&self, entry: &UsageEntry) -> Write<i64> {

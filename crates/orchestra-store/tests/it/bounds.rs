@@ -4,7 +4,7 @@ use orchestra_board::{Command, Cost, Kind, UsageEntry, UsageOf};
 use orchestra_store::{Action, Made, NewHookEvent, Options, PageRequest, Store};
 
 use crate::fixture::{Workspace, clock, options};
-use crate::words::{chunk, create_project, hook, id, label, new_issue, slug, target};
+use crate::words::{chunk, create_project, hook, id, label, new_issue, slug, target, used_for};
 
 fn told_by_hook(event_type: &str, data: serde_json::Value) -> Action {
     Action::HookEvent(NewHookEvent {
@@ -117,25 +117,22 @@ fn usage_is_summed_for_projects_and_issues() {
     for title in ["One", "Two"] {
         board.create(Kind::Task, Some("MA-2"), title);
     }
-    let of = |issue: Option<&str>| UsageOf {
+    let of_project = UsageOf {
         project: slug(),
-        issue: issue.map(id),
+        issue: None,
     };
-    for (tokens, of) in [
-        (1, Some(of(Some("MA-3")))),
-        (20, Some(of(Some("MA-4")))),
-        (300, Some(of(Some("MA-2")))),
-        (4_000, Some(of(None))),
-        (50_000, None),
+    let entry = |tokens, of| UsageEntry {
+        of,
+        ..used_for("MA-3", tokens)
+    };
+    for used in [
+        used_for("MA-3", 1),
+        used_for("MA-4", 20),
+        used_for("MA-2", 300),
+        entry(4_000, Some(of_project)),
+        entry(50_000, None),
     ] {
-        board.run(Command::RecordUsage(UsageEntry {
-            provider: None,
-            model: None,
-            input_tokens: tokens,
-            output_tokens: 1,
-            cost: Cost::from_billionths(tokens),
-            of,
-        }));
+        board.run(Command::RecordUsage(used));
     }
     let sums = |issue: Option<&str>| {
         let sums = board.read(|reader| reader.usage_of(&slug(), issue.map(id).as_ref()));
@@ -145,25 +142,28 @@ fn usage_is_summed_for_projects_and_issues() {
     assert_eq!(sums(Some("MA-2")), (3, 321));
     assert_eq!(sums(Some("MA-1")), (3, 321));
     assert_eq!(sums(None), (4, 4_321));
-    let refused = board.try_act(Action::Board(Command::RecordUsage(UsageEntry {
-        provider: None,
-        model: None,
-        input_tokens: 1,
-        output_tokens: 1,
-        cost: Cost::default(),
-        of: Some(of(Some("MA-9"))),
-    })));
+    let refused = board.try_act(Action::Board(Command::RecordUsage(used_for("MA-9", 1))));
     let refused = refused.expect_err("there is no such issue");
     assert!(refused.to_string().contains("MA-9"), "{refused}");
     assert_eq!(sums(None), (4, 4_321), "nothing was counted");
-    // A project of the same name begins anew, but what the old one cost is not forgotten.
+    // What a task cost that is deleted was spent on its story.
+    board.run(Command::DeleteIssue {
+        target: target("MA-4"),
+        expected: Kind::Task,
+    });
+    assert_eq!(sums(Some("MA-2")), (3, 321));
+    assert_eq!(sums(Some("MA-4")), (0, 0));
+    let most = 9_000_000_000_000_000_000;
+    for _ in 0..3 {
+        board.run(Command::RecordUsage(used_for("MA-3", most)));
+    }
+    assert_eq!(sums(Some("MA-3")), (4, 9_000_000_000_000_000_000));
+    // A project of the same name begins anew; what all cost is not forgotten.
     board.run(Command::DeleteProject { project: slug() });
-    let kept = board.read(|reader| reader.usage(1)).of;
-    let kept: Vec<_> = kept
-        .iter()
-        .map(|kept| (kept.of.issue.clone(), kept.sums.requests))
-        .collect();
-    assert_eq!(kept, [(None, 4)]);
+    board.make_project("My App");
+    assert_eq!(sums(None), (0, 0));
+    let usage = board.read(|reader| reader.usage(1));
+    assert_eq!((usage.of.len(), usage.totals.output), (0, 8));
 }
 
 #[test]

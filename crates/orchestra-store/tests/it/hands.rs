@@ -10,7 +10,7 @@ use orchestra_store::{Action, Options, What};
 
 use crate::board::{Board, still};
 use crate::git::git;
-use crate::words::{body, chunk, create, effort, id, slug, target, title, update};
+use crate::words::{body, chunk, create, effort, id, slug, target, title, update, used_for};
 
 /// How many edits.
 fn edits() -> usize {
@@ -285,7 +285,8 @@ fn two_branches_gave_one_id_and_the_doctor_renumbers_the_younger() {
     board.settle();
     assert!(!place.join("MA-4.toon").exists() && place.join("MA-6.toon").exists());
     assert_eq!(board.problems(), "");
-    // And the other way round: ours is the younger.
+    // And the other way round: ours is the younger. What it cost goes along.
+    board.run(Command::RecordUsage(used_for("MA-3", 7)));
     let twin = board
         .file(&task_path(3))
         .replace("title: First", "title: Elder")
@@ -294,6 +295,13 @@ fn two_branches_gave_one_id_and_the_doctor_renumbers_the_younger() {
     board.mend();
     assert_eq!(board.title_of("MA-3").as_deref(), Some("Elder"));
     assert_eq!(board.title_of("MA-7").as_deref(), Some("First"));
+    let used = |issue: &str| {
+        let sums = board
+            .store
+            .read(|reader| reader.usage_of(&slug(), Some(&id(issue))));
+        sums.expect("readable").totals.input
+    };
+    assert_eq!((used("MA-3"), used("MA-7")), (0, 7));
     board.settle();
     assert_eq!(board.problems(), "");
     assert!(

@@ -1,6 +1,6 @@
 //! The life of what is remembered: changed, superseded, expired, merged, and bounded.
 
-use orchestra_board::{Body, SessionId, Timestamp};
+use orchestra_board::{Body, Command, SessionId, Timestamp, UsageEntry};
 use orchestra_store::{
     Action, Chunk, ChunkFilter, ChunkId, ChunkPatch, Life, Made, NewChunk, Options, PageRequest,
     Store,
@@ -9,7 +9,7 @@ use rusqlite::Connection;
 
 use crate::fixture::{Workspace, clock, options};
 use crate::memory::{save as save_session, session};
-use crate::words::{body, chunk, create_project, effort, hook, label, slug};
+use crate::words::{body, chunk, create_project, effort, hook, id, label, slug, used_for};
 
 const DAY: i64 = 86_400;
 
@@ -472,6 +472,11 @@ fn a_remembered_text_costs_the_same_among_many() {
     }
 }
 
+/// What takes a board of schema 4 back to schema 3.
+const USAGE_OF: &str = "
+    DROP TABLE usage_of;
+    ALTER TABLE usage_request DROP COLUMN project; ALTER TABLE usage_request DROP COLUMN issue";
+
 /// What takes a board of the newest schema back to that of an earlier program.
 pub(crate) const EARLIER: &str = "
     DROP TABLE usage_of;
@@ -492,6 +497,7 @@ fn w40_a_board_of_an_earlier_schema_keeps_what_it_remembers() {
     keep(&board, chunk("The cache is warm"));
     save_session(&board, session("s", "warmed the cache", &["a"]));
     let size = board.read(|reader| reader.memory_size(&slug()));
+    board.run(Command::RecordUsage(used_for("MA-2", 7)));
     board.store.close(std::time::Duration::from_secs(1));
     let path = board.path().join(".projects/.store/board.db");
     let raw = Connection::open(&path).expect("opens");
@@ -508,7 +514,39 @@ fn w40_a_board_of_an_earlier_schema_keeps_what_it_remembers() {
     let version: i64 = Connection::open(&path)
         .and_then(|raw| raw.pragma_query_value(None, "user_version", |row| row.get(0)))
         .expect("a version");
-    assert!(version >= 3);
+    assert_eq!(version, 4);
+    assert_eq!(used(&store), (7, 0), "a request without what it was for");
+    let again = Action::Board(Command::RecordUsage(used_for("MA-2", 5)));
+    store.submit_blocking(None, again).expect("counted");
+    assert_eq!(used(&store), (12, 5));
+}
+
+/// The tokens of all requests that are kept, and those that were spent on the story.
+fn used(store: &Store) -> (u64, u64) {
+    let usage = store.read(|reader| reader.usage(10)).expect("readable");
+    let requests = usage.sessions.iter().flat_map(|session| &session.requests);
+    let story = store.read(|reader| reader.usage_of(&slug(), Some(&id("MA-2"))));
+    (
+        requests.map(|request| request.input_tokens).sum(),
+        story.expect("readable").totals.input,
+    )
+}
+
+#[test]
+fn a_board_of_schema_3_counts_what_requests_were_for_from_now_on() {
+    let board = Workspace::with_a_story();
+    board.run(Command::RecordUsage(used_for("MA-2", 7)));
+    board.store.close(std::time::Duration::from_secs(1));
+    let raw = Connection::open(board.path().join(".projects/.store/board.db")).expect("opens");
+    raw.execute_batch(USAGE_OF).expect("goes back");
+    raw.pragma_update(None, "user_version", 3)
+        .expect("goes back");
+    drop(raw);
+    let store = crate::fixture::open(board.path());
+    assert_eq!(used(&store), (7, 0));
+    let again = Action::Board(Command::RecordUsage(used_for("MA-2", 5)));
+    store.submit_blocking(None, again).expect("counted");
+    assert_eq!(used(&store), (12, 5));
 }
 
 #[test]
@@ -543,6 +581,10 @@ fn w40_a_board_of_an_earlier_schema_can_be_read_where_nothing_can_be_written() {
         Action::Board(create_project("My App")),
         Action::SaveMemory(chunk("The cache is warm")),
         Action::SaveSession(session("s", "warmed it", &[])),
+        Action::Board(Command::RecordUsage(UsageEntry {
+            of: None,
+            ..used_for("MA-2", 7)
+        })),
     ] {
         store.submit_blocking(None, action).expect("done");
     }
@@ -562,6 +604,7 @@ fn w40_a_board_of_an_earlier_schema_can_be_read_where_nothing_can_be_written() {
     assert_eq!(chunks.expect("readable").total, 1);
     let sessions = store.read(|reader| reader.sessions(&slug(), &PageRequest::default()));
     assert_eq!(sessions.expect("readable").items.len(), 1);
+    assert_eq!(used(&store), (7, 0));
     drop(store);
     mount.remount("rw");
 }

@@ -271,6 +271,8 @@ fn check(model: &Model, reader: &Reader<'_>, now: Timestamp) {
             .events()
             .iter()
             .filter(|event| event.issue.as_ref() == Some(&issue.id))
+            // What was spent on an issue changes nothing of it.
+            .filter(|event| !matches!(event.change, Change::UsageRecorded(_)))
             .count();
         let history = reader
             .history(&project, &issue.id, &PageRequest::first(500))

@@ -1,8 +1,8 @@
 //! Short words for commanding a board, and for how much is tried.
 
 use orchestra_board::{
-    AgentName, Body, Command, IssueId, IssuePatch, IssueRef, Kind, Label, NewIssue, NewProject,
-    Slug, Title,
+    AgentName, Body, Command, Cost, IssueId, IssuePatch, IssueRef, Kind, Label, NewIssue,
+    NewProject, Slug, Title, UsageEntry, UsageOf,
 };
 use orchestra_store::{
     ActionError, Cursor, IssueRecord, NewChunk, NewHookEvent, Page, PageRequest, ReadError,
@@ -113,6 +113,21 @@ pub(crate) fn hook(event_type: &str) -> NewHookEvent {
 }
 
 /// One of the kinds of leaves.
+/// A request to a model that was made for an issue.
+pub(crate) fn used_for(issue: &str, tokens: u64) -> UsageEntry {
+    UsageEntry {
+        provider: None,
+        model: None,
+        input_tokens: tokens,
+        output_tokens: 1,
+        cost: Cost::from_billionths(tokens),
+        of: Some(UsageOf {
+            project: slug(),
+            issue: Some(id(issue)),
+        }),
+    }
+}
+
 pub(crate) fn kinds_of(leaf: u8) -> Kind {
     [Kind::Task, Kind::Bug, Kind::Hotfix][usize::from(leaf) % 3]
 }

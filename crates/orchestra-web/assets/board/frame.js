@@ -206,7 +206,7 @@ export class Board {
     this.layout();
   }
 
-  /** The filter was changed: everything is looked through once, not in the frame that shows the letter. */
+  /** The filter was changed: everything is looked through once, where nothing else is drawn after the letter was. */
   filtered() {
     this.unfiltered = true;
     requestAnimationFrame(() => this.later());

@@ -263,7 +263,8 @@ export class GraphView {
   /** An arrow, where nothing has the focus, goes to the job that had it last, or to the first. */
   enter(event) {
     const isArrow = event.key.startsWith("Arrow") && !event.ctrlKey && !event.metaKey && !event.altKey && !event.shiftKey;
-    if (!isArrow || event.defaultPrevented || ![document.body, document.getElementById("main")].includes(event.target)) return;
+    const isShown = this.frame.isConnected && this.laid.nodes.has(this.current) && !document.querySelector("dialog[open]");
+    if (!isArrow || !isShown || event.defaultPrevented || ![document.body, document.getElementById("main")].includes(event.target)) return;
     event.preventDefault();
     this.goTo(this.current);
   }

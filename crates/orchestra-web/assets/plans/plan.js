@@ -178,7 +178,7 @@ class PlanPage {
     for (const key of ["+", "="]) keys(key, "Nearer", camera("nearer"), signal);
     keys("-", "Farther", camera("farther"), signal);
     keys("0", "All of it", camera("fit"), signal);
-    // These are heard where the graph has the focus; they are here for the list of keys alone.
+    // The graph hears these itself; they are here for the list of keys alone.
     keys("Arrow keys", "In the graph: along edges, up and down; Enter opens, f folds", () => {}, signal);
   }
 }

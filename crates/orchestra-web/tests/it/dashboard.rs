@@ -212,8 +212,18 @@ async fn the_page_runs_nothing_but_what_is_served_with_it() {
         .await;
     let kind = lost.header("content-type").unwrap();
     assert_eq!((lost.status, kind), (404, "text/html; charset=utf-8"));
-    let told = site.send("GET /nosuch", &[], "").await;
-    assert!(told.header("content-type").unwrap().contains("json"));
+    for (path, accepts) in [
+        ("GET /nosuch", "*/*"),
+        ("GET /api/nosuch", "text/html"),
+        ("POST /nosuch", "text/html"),
+    ] {
+        let told = site.send(path, &[("accept", accepts)], "").await;
+        let kind = told.header("content-type").unwrap();
+        assert!(
+            told.status == 404 && kind.contains("json"),
+            "{path}: {kind}"
+        );
+    }
     for path in ["GET /assets/x/nothing.js", "GET /assets/x/../Cargo.toml"] {
         assert_eq!(site.send(path, &[], "").await.status, 404, "{path}");
     }

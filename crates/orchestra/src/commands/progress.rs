@@ -1,8 +1,12 @@
 //! How far work is that may take long: on stderr, where that is a terminal, and gone when it is done.
 
-use std::{thread, time::Duration};
+use std::{
+    sync::{Mutex, PoisonError},
+    thread,
+    time::Duration,
+};
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle, WeakProgressBar};
 
 /// How often something turns.
 const TURN: Duration = Duration::from_millis(100);
@@ -28,16 +32,30 @@ pub(in crate::commands) fn spinner(what: &'static str) -> ProgressBar {
     spinner
 }
 
+/// What turns now, if something does.
+static TURNING: Mutex<Option<WeakProgressBar>> = Mutex::new(None);
+
+/// Writes to stderr what is not to mix with what turns there.
+pub(crate) fn aside<T>(write: impl FnOnce() -> T) -> T {
+    let turning = TURNING.lock().unwrap_or_else(PoisonError::into_inner);
+    let turning = turning.as_ref().and_then(WeakProgressBar::upgrade);
+    match turning.filter(|bar| !bar.is_finished()) {
+        Some(bar) => bar.suspend(write),
+        None => write(),
+    }
+}
+
 /// Something that turns, once the work has taken a while, until this is dropped.
 #[derive(Debug)]
 pub(in crate::commands) struct Turning(ProgressBar);
 
 impl Turning {
-    /// Begins. Nothing else may write to stderr meanwhile.
+    /// Begins. Meanwhile what else is written to stderr is written [`aside`].
     pub(in crate::commands) fn new(what: &'static str) -> Self {
         let spinner = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
         spinner.set_message(what);
         let weak = spinner.downgrade();
+        *TURNING.lock().unwrap_or_else(PoisonError::into_inner) = Some(weak.clone());
         thread::spawn(move || {
             thread::sleep(QUICK);
             if let Some(spinner) = weak.upgrade().filter(|spinner| !spinner.is_finished()) {

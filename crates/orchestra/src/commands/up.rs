@@ -18,6 +18,7 @@ use tokio::{net::TcpListener, sync::watch};
 use crate::{
     access,
     cli::{self, Common},
+    commands::progress::Turning,
     config::{
         AccessFlags, Config, EngineFlags, Entry, Origin, Overrides, QuicAddress, QuicFlags,
         TextFormat,
@@ -123,7 +124,9 @@ async fn serve(config: &Config, place: &mut Place, format: Format) -> Result<Exi
     let tls = config.access.tls.value.as_ref().map(access::tls);
     let tls = tls.transpose().map_err(Failure::usage)?;
     let guard = access::guard(&config.access, config.http.value).map_err(Failure::usage)?;
+    let opening = Turning::new("opening the board");
     let mut serving = Serving::open(config, Options::default())?;
+    drop(opening);
     while !place.take()? {
         if let Some(running) = place.running()? {
             return announce_running(config, &running, format);

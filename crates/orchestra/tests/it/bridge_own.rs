@@ -393,8 +393,15 @@ fn what_changes_and_what_is_logged_is_told() {
     let listed = listed["result"]["tools"].to_string();
     assert!(listed.contains("\"e__test_added_"), "{listed:.200}");
     session.request("logging/setLevel", &json!({"level": "info"}));
-    call(&mut session, "test_tool_with_logging", &json!({}));
-    session.notified("notifications/message");
+    let end = Instant::now() + PATIENCE;
+    // The server is told the level while the session goes on.
+    loop {
+        call(&mut session, "test_tool_with_logging", &json!({}));
+        if session.was_notified("notifications/message") {
+            break;
+        }
+        assert!(Instant::now() < end, "never told");
+    }
     session.request("resources/list", &json!({}));
     let uri = json!({"uri": "test://watched-resource"});
     let watched = session.request("resources/subscribe", &uri);

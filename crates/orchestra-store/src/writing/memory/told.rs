@@ -128,7 +128,7 @@ impl Writing<'_> {
         }
         let mut statement = self.connection.prepare_cached(
             "SELECT DISTINCT slug FROM event WHERE seq > (SELECT coalesce(max(seq), 0) FROM event) - ?3 \
-             AND at BETWEEN ?1 AND ?2 AND slug IN (SELECT slug FROM project) LIMIT 2",
+             AND at BETWEEN ?1 AND ?2 AND kind NOT LIKE 'usage-%' AND slug IN (SELECT slug FROM project) LIMIT 2",
         )?;
         let changed: Vec<String> = statement
             .query_map(

@@ -38,7 +38,7 @@ export function spent(panel) {
     return `${tokens.format(input + output)} in ${asked}${where}: ${input.toLocaleString()} in, ${output.toLocaleString()} out${paid}`;
   };
 
-  const later = soon(read, PAUSE_MS, signal);
+  const later = soon(() => element.isConnected && read(), PAUSE_MS, signal);
   on("changed", ({ what, project }) => what === "usage" && project === board.slug && later(), { signal });
   return { element, show: read };
 }

@@ -35,7 +35,15 @@ pub(super) async fn usage(conversation: &Conversation<'_>, ending: &Ending) {
     if let Some(project) = &conversation.manner.remember {
         arguments["project"] = json!(project);
     }
-    if let Err(why) = room.call("record_usage", &arguments).await {
+    let mut counted = room.call("record_usage", &arguments).await;
+    if counted.is_err() && conversation.manner.remember.is_some() {
+        // The project may have been deleted meanwhile.
+        if let Some(arguments) = arguments.as_object_mut() {
+            arguments.remove("project");
+        }
+        counted = room.call("record_usage", &arguments).await;
+    }
+    if let Err(why) = counted {
         output::complain(&output::printable(&format!(
             "the usage of this turn is not counted: {why}"
         )));

@@ -3,7 +3,7 @@
 mod once;
 mod unused;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use clap::Args;
 use orchestra_gateway::{
@@ -25,6 +25,7 @@ use crate::{
     commands::{
         arguments::Given,
         consent,
+        progress::Turning,
         told::{self, TellFlags},
     },
     config::Config,
@@ -112,8 +113,18 @@ pub(super) fn run(here: &Here, config: &Config, arguments: Arguments) -> Result<
     let connectors = live::connectors(here)?;
     let trace = &arguments.trace;
     let (config_of_call, asked_of_it) = (config.clone(), asked.clone());
+    // What is recorded may go where it would turn.
+    let turns = !trace.is_given();
+    let starting = turns.then(|| Turning::new("starting the server"));
+    let starting = Arc::new(Mutex::new(starting));
     let called = live::each_traced(trace, connectors, &[server], None, move |live| {
-        call(live, config_of_call.clone(), asked_of_it.clone())
+        drop(
+            starting
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .take(),
+        );
+        call(live, config_of_call.clone(), asked_of_it.clone(), turns)
     })?;
     let ended = match called.into_iter().next() {
         Some(Ok(Ok(result))) => {
@@ -168,6 +179,7 @@ async fn call(
     live: Arc<Live>,
     config: Config,
     asked: Asked,
+    turns: bool,
 ) -> Result<Result<RawJson, Ended>, Trouble> {
     let listed = live::list(&live, ListKind::Tools).await?;
     let settled = match meant(&live, &listed, &asked) {
@@ -197,6 +209,7 @@ async fn call(
             step: Step::Leave(refused.end, Ended::Failure(refused.failure)),
         },
     };
+    let _turning = turns.then(|| Turning::new("waiting for the tool"));
     Ok(once::put(&config, &live.config.name, put).await)
 }
 

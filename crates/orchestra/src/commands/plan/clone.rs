@@ -7,6 +7,7 @@ use super::{
     file::said,
 };
 use crate::{
+    commands::progress::Turning,
     exit::{Exit, Failure},
     output::{self, Format},
 };
@@ -28,7 +29,10 @@ pub(super) async fn run(
         ..Desk::caller()
     };
     let made = desk.plans().copy(*source.id(), name, target, &caller);
-    let answer = made.await.map_err(failure)?;
+    let turning = Turning::new("making the plan");
+    let made = made.await;
+    drop(turning);
+    let answer = made.map_err(failure)?;
     desk::warn(&answer);
     let plan = desk.plan(&answer.plan.to_string()).await?;
     format.print(&answer, |answer| {

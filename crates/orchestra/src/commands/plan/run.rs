@@ -19,6 +19,7 @@ use super::{
     file, watch,
 };
 use crate::{
+    commands::progress::Turning,
     exit::{Exit, Failure},
     output::{self, Format},
 };
@@ -138,7 +139,10 @@ async fn made(
     let made = desk
         .plans()
         .create(settings, jobs.into_vec(), false, &caller);
-    let answer = match made.await {
+    let turning = Turning::new("making the plan");
+    let made = made.await;
+    drop(turning);
+    let answer = match made {
         Ok(answer) => answer,
         Err(error) if error.code() == "key-reused" => {
             let plans = desk.plans().list().await.map_err(failure)?;

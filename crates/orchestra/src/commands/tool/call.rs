@@ -18,6 +18,7 @@ use crate::{
     commands::{
         arguments::{self, Given},
         consent,
+        progress::Turning,
         told::{self, TellFlags},
     },
     config::{Config, TextFormat},
@@ -154,6 +155,7 @@ async fn of_board(config: &Config, asked: &Asked) -> Result<Answer, Failure> {
     // What somebody edited a moment ago is seen by the tool.
     serving.catch_up();
     if FIND_BY_MEANING.contains(&asked.name.as_str()) {
+        let _turning = Turning::new("waiting for the memory engine");
         serving.await_engine().await;
     }
     let answer = ask(&serving, asked).await;
@@ -312,5 +314,6 @@ async fn put(
         answers,
         ..Cx::default()
     };
+    let _turning = Turning::new("waiting for the tool");
     Ok(attachment.call(Request { target, cx }).await)
 }

@@ -13,7 +13,10 @@ use orchestra_tools as tools;
 use tokio::time::timeout;
 
 use crate::{
-    commands::mcp::{self, Unused},
+    commands::{
+        mcp::{self, Unused},
+        progress::Turning,
+    },
     config::Config,
     exit::Failure,
     output, servers,
@@ -151,6 +154,7 @@ impl Theirs {
         let unknown = wait_soon(serving).await;
         if !unknown.is_empty() {
             output::complain(&format!("waiting for {}", unknown.join(", ")));
+            let _turning = Turning::new("starting servers");
             serving.attach(Toolset::All).settled().await;
         }
         Ok(guests)

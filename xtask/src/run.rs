@@ -37,7 +37,9 @@ pub(crate) fn in_ci() -> bool {
     std::env::var_os("CI").is_some_and(|value| !value.is_empty() && value != "false")
 }
 
-/// The cargo that started us, in the workspace's directory.
+/// The cargo that started us, in the workspace's directory. It is not told what cargo tells the
+/// programs that it runs: build scripts that look at that would run anew each time that somebody
+/// builds without us, and after them most of the workspace would be built anew.
 pub(crate) fn cargo<I, S>(arguments: I) -> Command
 where
     I: IntoIterator<Item = S>,
@@ -45,6 +47,14 @@ where
 {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root()).args(arguments);
+    for (name, _) in std::env::vars_os() {
+        let told = name.to_str().is_some_and(|name| {
+            name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")
+        });
+        if told {
+            command.env_remove(name);
+        }
+    }
     if in_ci() {
         command.env("CARGO_TERM_COLOR", "never");
     }

@@ -56,8 +56,8 @@ pub use reader::{
 pub use record::{
     Census, Chunk, ChunkFilter, ChunkId, ChunkIdError, ContextItem, Hit, HookEventRecord,
     IssueFilter, IssueRecord, Life, MemorySize, NextRecord, PhaseRecord, PlanRecord, ProjectRecord,
-    SessionEvent, SessionRecord, UsageOfRecord, UsageRecord, UsageRequest, UsageSessionRecord,
-    UsageSums, Waiting,
+    SessionEvent, SessionRecord, UsageDay, UsageOfRecord, UsageRecord, UsageRequest,
+    UsageSessionRecord, UsageSums, Waiting,
 };
 pub use store::{CloseWatch, Options, Store};
 pub use toon::{FileError, FileFault};

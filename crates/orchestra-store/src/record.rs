@@ -260,6 +260,23 @@ pub struct UsageRecord {
     /// The sums of each project that something was recorded for, that of its issues included; in files
     /// each followed by those of its issues. In the order of their names.
     pub of: Vec<UsageOfRecord>,
+    /// What was used by day; in files alone.
+    pub days: Vec<UsageDay>,
+}
+
+/// What was used of a model on a day, for a project.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UsageDay {
+    /// In UTC, as `2026-02-14`.
+    pub day: String,
+    /// Who runs the model.
+    pub provider: String,
+    /// The model.
+    pub model: String,
+    /// The project that was named, if one was.
+    pub project: Option<Slug>,
+    /// The sums.
+    pub sums: UsageSums,
 }
 
 /// The sums of what was recorded for a project, or for an issue of it.
@@ -290,7 +307,7 @@ pub struct UsageSessionRecord {
 }
 
 /// One recorded request to a model.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UsageRequest {
     /// When it was recorded.
     pub at: Timestamp,
@@ -300,8 +317,49 @@ pub struct UsageRequest {
     pub output_tokens: u64,
     /// What it cost.
     pub cost: Cost,
-    /// What it was made for, where somebody said so.
-    pub of: Option<UsageOf>,
+}
+
+impl UsageRecord {
+    /// What sessions tell of days: their requests, and of what is kept no more the rest on the day on
+    /// which they began.
+    pub(crate) fn days_of_sessions(&self) -> Vec<UsageDay> {
+        let mut days = Vec::new();
+        for UsageSessionRecord { session, requests } in &self.sessions {
+            let mut add = |at: Timestamp, requests, totals| {
+                days.push(UsageDay {
+                    day: UsageDay::of(at),
+                    provider: session.provider.clone(),
+                    model: session.model.clone(),
+                    project: None,
+                    sums: UsageSums { requests, totals },
+                });
+            };
+            let (mut rest, mut cost) = (session.totals, session.totals.cost.billionths());
+            for request in requests {
+                let totals = UsageTotals {
+                    input: request.input_tokens,
+                    output: request.output_tokens,
+                    cost: request.cost,
+                };
+                rest.input = rest.input.saturating_sub(totals.input);
+                rest.output = rest.output.saturating_sub(totals.output);
+                cost = cost.saturating_sub(totals.cost.billionths());
+                add(request.at, 1, totals);
+            }
+            rest.cost = Cost::from_billionths(cost);
+            if rest != UsageTotals::default() {
+                add(session.started_at, 0, rest);
+            }
+        }
+        days
+    }
+}
+
+impl UsageDay {
+    /// The day of a moment.
+    pub(crate) fn of(at: Timestamp) -> String {
+        at.to_string().chars().take(10).collect()
+    }
 }
 
 impl UsageSums {

@@ -262,11 +262,10 @@ CREATE TABLE plugin_document_body (
 );
 ";
 
-/// Makes of schema 3 schema 4: what requests to models were made for. The sums of a project stand
-/// under the issue `''`.
-const USAGE_OF: &str = "
-ALTER TABLE usage_request ADD COLUMN project TEXT;
-ALTER TABLE usage_request ADD COLUMN issue TEXT;
+/// Makes of schema 3 schema 4: what requests to models were made for, and what was used by day. The
+/// sums of a project stand under the issue `''`, those of a day that no project was named for under
+/// the project `''`.
+const USAGE_SUMS: &str = "
 CREATE TABLE usage_of (
     project TEXT NOT NULL,
     issue TEXT NOT NULL,
@@ -276,13 +275,45 @@ CREATE TABLE usage_of (
     cost INTEGER NOT NULL,
     PRIMARY KEY (project, issue)
 ) WITHOUT ROWID;
+CREATE TABLE usage_day (
+    day TEXT NOT NULL,
+    provider TEXT NOT NULL,
+    model TEXT NOT NULL,
+    project TEXT NOT NULL,
+    requests INTEGER NOT NULL,
+    input INTEGER NOT NULL,
+    output INTEGER NOT NULL,
+    cost INTEGER NOT NULL,
+    PRIMARY KEY (day, provider, model, project)
+) WITHOUT ROWID;
+";
+
+/// What sessions tell of days: their requests, and of what is kept no more the rest on the day on
+/// which they began.
+const DAYS_OF_SESSIONS: &str = "
+SELECT coalesce(date(at, 'unixepoch'), '1970-01-01') AS day, provider, model, '' AS project,
+    sum(requests) AS requests,
+    CAST(min(total(input), 9e18) AS INTEGER) AS input,
+    CAST(min(total(output), 9e18) AS INTEGER) AS output,
+    CAST(min(total(cost), 9e18) AS INTEGER) AS cost
+FROM (
+    SELECT r.at, s.provider, s.model, 1 AS requests, r.input, r.output, r.cost
+    FROM main.usage_request r JOIN main.usage_session s ON s.id = r.session
+    UNION ALL
+    SELECT s.started_at, s.provider, s.model, 0,
+        max(s.input - (SELECT total(input) FROM main.usage_request WHERE session = s.id), 0),
+        max(s.output - (SELECT total(output) FROM main.usage_request WHERE session = s.id), 0),
+        max(s.cost - (SELECT total(cost) FROM main.usage_request WHERE session = s.id), 0)
+    FROM main.usage_session s
+)
+GROUP BY 1, 2, 3 HAVING sum(requests) > 0 OR total(input) + total(output) + total(cost) > 0
 ";
 
 /// Lets a board of an older schema be read as if it were of schema 4, where nothing can be written.
-const USAGE_OF_AS_READ: &str = "
-CREATE TEMP VIEW usage_request AS SELECT *, NULL AS project, NULL AS issue FROM main.usage_request;
+const USAGE_SUMS_AS_READ: &str = "
 CREATE TEMP VIEW usage_of AS
     SELECT '' AS project, '' AS issue, 0 AS requests, 0 AS input, 0 AS output, 0 AS cost WHERE 0;
+CREATE TEMP VIEW usage_day AS
 ";
 
 /// Gives a database that is made a number of its own, so that whoever keeps rows of it notices that it
@@ -361,7 +392,8 @@ pub(crate) fn migrate(connection: &Connection) -> Result<Found, Fault> {
         index_all_memory(connection)?;
     }
     if found < 4 {
-        connection.execute_batch(USAGE_OF)?;
+        connection.execute_batch(USAGE_SUMS)?;
+        connection.execute_batch(&format!("INSERT INTO usage_day {DAYS_OF_SESSIONS}"))?;
     }
     connection.pragma_update(None, "user_version", SCHEMA)?;
     Ok(outcome)
@@ -373,7 +405,7 @@ pub(crate) fn read_as_newest(connection: &Connection, found: i64) -> Result<(), 
         connection.execute_batch(life::AS_READ)?;
     }
     if found < 4 {
-        connection.execute_batch(USAGE_OF_AS_READ)?;
+        connection.execute_batch(&format!("{USAGE_SUMS_AS_READ}{DAYS_OF_SESSIONS}"))?;
     }
     Ok(())
 }

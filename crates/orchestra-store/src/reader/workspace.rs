@@ -7,7 +7,7 @@ use super::Reader;
 use crate::page::Filling;
 use crate::rows::{Read, label, unknown};
 use crate::{
-    Cursor, HookEventRecord, Page, PageRequest, UsageOfRecord, UsageRecord, UsageRequest,
+    Cursor, HookEventRecord, Page, PageRequest, UsageDay, UsageOfRecord, UsageRecord, UsageRequest,
     UsageSessionRecord, UsageSums,
 };
 
@@ -59,16 +59,13 @@ fn usage_sums(row: &Row<'_>) -> Read<UsageSums> {
     })
 }
 
-fn usage_of(project: Option<String>, issue: Option<String>) -> Read<Option<UsageOf>> {
+fn usage_of(project: &str, issue: &str) -> Read<UsageOf> {
     let unknown = || unknown("usage");
-    let Some(project) = project else {
-        return Ok(None);
-    };
-    let issue = issue.map(|id| IssueId::parse(&id)).transpose();
-    Ok(Some(UsageOf {
-        project: Slug::parse(&project).map_err(|_| unknown())?,
-        issue: issue.map_err(|_| unknown())?,
-    }))
+    let issue = (!issue.is_empty()).then(|| IssueId::parse(issue));
+    Ok(UsageOf {
+        project: Slug::parse(project).map_err(|_| unknown())?,
+        issue: issue.transpose().map_err(|_| unknown())?,
+    })
 }
 
 impl Reader<'_> {
@@ -102,13 +99,15 @@ impl Reader<'_> {
             totals,
             sessions,
             of: self.sums_where("issue = ''")?,
+            days: Vec::new(),
         })
     }
 
-    /// As [`Reader::usage`], with the sums of all issues.
+    /// As [`Reader::usage`], with the sums of all issues and days.
     pub(crate) fn usage_whole(&self, sessions: u32) -> Read<UsageRecord> {
         Ok(UsageRecord {
             of: self.sums_where("TRUE")?,
+            days: self.usage_days()?,
             ..self.usage(sessions)?
         })
     }
@@ -121,12 +120,11 @@ impl Reader<'_> {
         let mut rows = statement.query([])?;
         let mut all = Vec::new();
         while let Some(row) = rows.next()? {
-            let issue: String = row.get(5)?;
-            let issue = (!issue.is_empty()).then_some(issue);
-            if let Some(of) = usage_of(Some(row.get(4)?), issue)? {
-                let sums = usage_sums(row)?;
-                all.push(UsageOfRecord { of, sums });
-            }
+            let (project, issue): (String, String) = (row.get(4)?, row.get(5)?);
+            all.push(UsageOfRecord {
+                of: usage_of(&project, &issue)?,
+                sums: usage_sums(row)?,
+            });
         }
         Ok(all)
     }
@@ -172,20 +170,43 @@ impl Reader<'_> {
 
     fn usage_requests(&self, session: i64) -> Read<Vec<UsageRequest>> {
         let mut statement = self.connection.prepare_cached(
-            "SELECT at, input, output, cost, project, issue FROM usage_request WHERE session = ?1 ORDER BY number",
+            "SELECT at, input, output, cost FROM usage_request WHERE session = ?1 ORDER BY number",
         )?;
-        let mut rows = statement.query([session])?;
-        let mut requests = Vec::new();
-        while let Some(row) = rows.next()? {
-            requests.push(UsageRequest {
+        let request = |row: &Row<'_>| {
+            Ok(UsageRequest {
                 at: Timestamp::from_unix_seconds(row.get(0)?),
                 input_tokens: row.get(1)?,
                 output_tokens: row.get(2)?,
                 cost: Cost::from_billionths(row.get(3)?),
-                of: usage_of(row.get(4)?, row.get(5)?)?,
+            })
+        };
+        let rows = statement.query_map([session], request)?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    /// What was used by day, the oldest first.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn usage_days(&self) -> Read<Vec<UsageDay>> {
+        let mut statement = self.connection.prepare_cached(
+            "SELECT requests, input, output, cost, day, provider, model, project FROM usage_day \
+             ORDER BY day, provider, model, project",
+        )?;
+        let mut rows = statement.query([])?;
+        let mut days = Vec::new();
+        while let Some(row) = rows.next()? {
+            let project: String = row.get(7)?;
+            let project = (!project.is_empty()).then(|| Slug::parse(&project));
+            days.push(UsageDay {
+                day: row.get(4)?,
+                provider: row.get(5)?,
+                model: row.get(6)?,
+                project: project.transpose().map_err(|_| unknown("usage"))?,
+                sums: usage_sums(row)?,
             });
         }
-        Ok(requests)
+        Ok(days)
     }
 
     /// The open usage session.

@@ -11,8 +11,8 @@ use serde_json::{Map, Value, json};
 use super::document::SCHEMA;
 use super::{Document, FileError, FileFault};
 use crate::{
-    Chunk, ChunkId, HookEventRecord, SessionEvent, SessionRecord, UsageOfRecord, UsageRecord,
-    UsageRequest, UsageSessionRecord, UsageSums,
+    Chunk, ChunkId, HookEventRecord, SessionEvent, SessionRecord, UsageDay, UsageOfRecord,
+    UsageRecord, UsageRequest, UsageSessionRecord, UsageSums,
 };
 
 /// The text of a file with these fields; fields that are null are left out.
@@ -328,15 +328,10 @@ pub(crate) fn read_hook_events(name: &str, text: &str) -> Result<Vec<HookEventRe
 
 /// Usage; costs are decimal text, so that they stay exact.
 pub(crate) fn write_usage(usage: &UsageRecord) -> String {
-    // All rows have the fields that one has, for only such rows are a table, which is far shorter.
-    let request = |request: &UsageRequest, is_for: bool| {
-        let of = request.of.as_ref();
-        let issue = of.and_then(|of| of.issue.as_ref());
+    let request = |request: &UsageRequest| {
         json!({
             "timestamp": request.at.to_string(), "input_tokens": request.input_tokens,
             "output_tokens": request.output_tokens, "cost": decimal(request.cost),
-            "project": is_for.then(|| of.map_or("", |of| of.project.as_str())),
-            "issue": is_for.then(|| shown(issue).unwrap_or_default()),
         })
     };
     let session = |record: &UsageSessionRecord| {
@@ -347,9 +342,7 @@ pub(crate) fn write_usage(usage: &UsageRecord) -> String {
             ended_at,
             totals,
         } = &record.session;
-        let is_for = record.requests.iter().any(|request| request.of.is_some());
-        let requests = record.requests.iter().map(|one| request(one, is_for));
-        let requests: Vec<Value> = requests.collect();
+        let requests: Vec<Value> = record.requests.iter().map(request).collect();
         json!({
             "provider": provider, "model": model, "started_at": started_at.to_string(),
             "ended_at": shown(ended_at.as_ref()),
@@ -374,10 +367,21 @@ pub(crate) fn write_usage(usage: &UsageRecord) -> String {
         let rows: Vec<Value> = records.map(row).collect();
         (!rows.is_empty()).then_some(rows)
     };
+    // An empty project instead of none, for the same reason.
+    let day = |day: &UsageDay| {
+        let UsageSums { requests, totals } = day.sums;
+        json!({
+            "day": day.day, "provider": day.provider, "model": day.model,
+            "project": day.project.as_ref().map_or("", |project| project.as_str()), "requests": requests,
+            "total_input": totals.input, "total_output": totals.output, "total_cost": decimal(totals.cost),
+        })
+    };
+    let days: Vec<Value> = usage.days.iter().map(day).collect();
     let totals = &usage.totals;
     file(json!({
         "total_input": totals.input, "total_output": totals.output, "total_cost": decimal(totals.cost),
-        "projects": sums(false), "issues": sums(true), "sessions": sessions,
+        "projects": sums(false), "issues": sums(true), "days": (!days.is_empty()).then_some(days),
+        "sessions": sessions,
     }))
 }
 
@@ -413,18 +417,28 @@ fn read_totals(fields: &mut Document<'_>) -> Result<UsageTotals, FileError> {
     })
 }
 
-/// What something was used for; files of earlier programs do not say so.
-fn read_usage_of(fields: &mut Document<'_>) -> Result<Option<UsageOf>, FileError> {
-    fn said<T, E>(text: &str, parse: impl Fn(&str) -> Result<T, E>) -> Result<Option<T>, E> {
-        (!text.is_empty()).then(|| parse(text)).transpose()
+/// What was used by day; files of earlier programs have none.
+fn read_usage_days(fields: &mut Document<'_>) -> Result<Vec<UsageDay>, FileError> {
+    let day = |text: &str| {
+        let at = Timestamp::parse(&format!("{text}T00:00:00Z")).ok()?;
+        (UsageDay::of(at) == text).then(|| text.to_owned())
+    };
+    let mut days = Vec::new();
+    for mut row in fields.rows("days")? {
+        let project = |text: &str| (!text.is_empty()).then(|| Slug::parse(text)).transpose();
+        days.push(UsageDay {
+            day: row.named("day", day)?,
+            provider: row.text("provider")?,
+            model: row.text("model")?,
+            project: row.parsed("project", project)?,
+            sums: UsageSums {
+                requests: row.number_up_to("requests", LARGEST_SUM)?,
+                totals: read_totals(&mut row)?,
+            },
+        });
+        row.finish()?;
     }
-    let project = fields.optional_parsed("project", |text| said(text, Slug::parse))?;
-    let issue = fields.optional_parsed("issue", |text| said(text, IssueId::parse))?;
-    let (project, issue) = (project.flatten(), issue.flatten());
-    if project.is_none() && issue.is_some() {
-        return Err(fields.error("issue", "needs a project beside it"));
-    }
-    Ok(project.map(|project| UsageOf { project, issue }))
+    Ok(days)
 }
 
 fn read_usage_sums(fields: &mut Document<'_>, list: &str) -> Result<Vec<UsageOfRecord>, FileError> {
@@ -462,6 +476,7 @@ pub(crate) fn read_usage(name: &str, text: &str) -> Result<UsageRecord, FileErro
             shown(record.of.issue.as_ref()),
         )
     });
+    let days = read_usage_days(&mut fields)?;
     let mut sessions = Vec::new();
     for mut row in fields.rows("sessions")? {
         let session = UsageSession {
@@ -478,7 +493,6 @@ pub(crate) fn read_usage(name: &str, text: &str) -> Result<UsageRecord, FileErro
                 input_tokens: request.number_up_to("input_tokens", LARGEST_SUM)?,
                 output_tokens: request.number_up_to("output_tokens", LARGEST_SUM)?,
                 cost: request.named("cost", parse_decimal)?,
-                of: read_usage_of(&mut request)?,
             });
             request.finish()?;
         }
@@ -490,6 +504,7 @@ pub(crate) fn read_usage(name: &str, text: &str) -> Result<UsageRecord, FileErro
         totals,
         sessions,
         of,
+        days,
     })
 }
 

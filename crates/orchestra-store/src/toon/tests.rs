@@ -10,8 +10,8 @@ use proptest::prelude::*;
 use super::project::{Row, Shown};
 use super::{IssuePlace, issue, project, records};
 use crate::{
-    Chunk, ChunkId, HookEventRecord, SessionEvent, SessionRecord, UsageOfRecord, UsageRecord,
-    UsageRequest, UsageSessionRecord, UsageSums,
+    Chunk, ChunkId, HookEventRecord, SessionEvent, SessionRecord, UsageDay, UsageOfRecord,
+    UsageRecord, UsageRequest, UsageSessionRecord, UsageSums,
 };
 
 /// Texts that writers and readers of text formats have stumbled over.
@@ -298,14 +298,19 @@ proptest! {
     fn usage(provider in text(), cost in 0..=9_000_000_000_000_000_000_u64, at in time()) {
         let totals = UsageTotals { input: 9_000_000_000_000_000_000, output: 1, cost: Cost::from_billionths(cost) };
         let session = UsageSession { provider, model: "true".into(), started_at: at, ended_at: Some(at), totals };
-        let request = UsageRequest { at, input_tokens: 1, output_tokens: 2, cost: Cost::from_billionths(cost), of: None };
+        let request = UsageRequest { at, input_tokens: 1, output_tokens: 2, cost: Cost::from_billionths(cost) };
         let of_project = UsageOf { project: Slug::parse("a").expect("a slug"), issue: None };
         let of_issue = UsageOf { issue: Some(IssueId::parse("A-3").expect("an id")), ..of_project.clone() };
         let of = [&of_project, &of_issue].map(|of| UsageOfRecord { of: of.clone(), sums: UsageSums { requests: 2, totals } });
-        let told = [&of_project, &of_issue].map(|of| UsageRequest { of: Some(of.clone()), ..request.clone() });
-        let requests = [request].into_iter().chain(told).collect();
-        let sessions = vec![UsageSessionRecord { session, requests }];
-        let expected = UsageRecord { totals, sessions, of: of.to_vec() };
+        let sessions = vec![UsageSessionRecord { session, requests: vec![request, request] }];
+        let day = |project: Option<&str>| UsageDay {
+            day: UsageDay::of(at),
+            provider: "p".into(),
+            model: "true".into(),
+            project: project.map(|slug| Slug::parse(slug).expect("a slug")),
+            sums: UsageSums { requests: 2, totals },
+        };
+        let expected = UsageRecord { totals, sessions, of: of.to_vec(), days: vec![day(None), day(Some("a"))] };
         let written = records::write_usage(&expected);
         prop_assert_eq!(records::read_usage("f", &written), Ok(expected));
     }

@@ -101,6 +101,7 @@ impl Writing<'_> {
         }
         let sums = "DELETE FROM usage_of WHERE project = ?1";
         if self.execute(sums, [slug.as_str()])? > 0 {
+            self.keep_usage_days(slug)?;
             self.dirty(&Owner::Usage)?;
         }
         for sql in [

@@ -5,12 +5,14 @@ use rusqlite::params;
 
 use super::{Write, Writing};
 use crate::files::owner::Owner;
-use crate::{UsageRecord, UsageRequest, UsageSums};
+use crate::{UsageDay, UsageRecord, UsageRequest, UsageSums};
 
 /// The most usage sessions that are kept; the sums go on.
 pub(super) const MAX_SESSIONS: i64 = 200;
 /// The most requests that are kept of one session; its sums go on.
 pub(super) const MAX_REQUESTS: i64 = 1_000;
+/// The most sums of days that are kept.
+const MAX_DAYS: i64 = 10_000;
 /// The most characters of a provider's or model's name.
 const MAX_NAME_CHARS: usize = 128;
 
@@ -24,9 +26,16 @@ fn name(text: Option<&str>) -> String {
 
 impl Writing<'_> {
     pub(super) fn record_usage(&mut self, entry: &UsageEntry) -> Write<()> {
-        let session = match self.reader().open_usage()? {
-            Some((id, _)) => id,
-            None => self.begin_usage(entry)?,
+        let (session, provider, model) = match self.reader().open_usage()? {
+            Some((id, open)) => (id, open.provider, open.model),
+            None => (
+                self.begin_usage(entry)?,
+                name(entry.provider.as_deref()),
+                name(entry.model.as_deref()),
+            ),
+        };
+        let named = |text: &Option<String>, else_: String| {
+            text.as_deref().map_or(else_, |text| name(Some(text)))
         };
         let (input, output, cost) = (
             entry.input_tokens,
@@ -46,7 +55,6 @@ impl Writing<'_> {
             input_tokens: entry.input_tokens,
             output_tokens: entry.output_tokens,
             cost: entry.cost,
-            of: entry.of.clone(),
         };
         self.put_request(session, number, &request)?;
         self.execute(
@@ -58,15 +66,22 @@ impl Writing<'_> {
              output = min(output + ?2, 9000000000000000000), cost = min(cost + ?3, 9000000000000000000)",
             params![input, output, cost],
         )?;
+        let sums = UsageSums {
+            requests: 1,
+            totals: UsageTotals {
+                input,
+                output,
+                cost: entry.cost,
+            },
+        };
+        self.add_usage_day(&UsageDay {
+            day: UsageDay::of(self.now()),
+            provider: named(&entry.provider, provider),
+            model: named(&entry.model, model),
+            project: entry.of.as_ref().map(|of| of.project.clone()),
+            sums,
+        })?;
         if let Some(of) = &entry.of {
-            let sums = UsageSums {
-                requests: 1,
-                totals: UsageTotals {
-                    input,
-                    output,
-                    cost: entry.cost,
-                },
-            };
             if of.issue.is_some() {
                 self.add_usage_of(of, &sums)?;
             }
@@ -80,10 +95,8 @@ impl Writing<'_> {
     }
 
     fn put_request(&self, session: i64, number: i64, request: &UsageRequest) -> Write<()> {
-        let of = request.of.as_ref();
         self.execute(
-            "INSERT INTO usage_request (session, number, at, input, output, cost, project, issue) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+            "INSERT INTO usage_request (session, number, at, input, output, cost) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
             params![
                 session,
                 number,
@@ -91,9 +104,57 @@ impl Writing<'_> {
                 request.input_tokens,
                 request.output_tokens,
                 request.cost.billionths(),
-                of.map(|of| of.project.as_str()),
-                of.and_then(|of| of.issue.as_ref()).map(ToString::to_string),
             ],
+        )?;
+        Ok(())
+    }
+
+    fn add_usage_day(&self, day: &UsageDay) -> Write<()> {
+        let UsageSums { requests, totals } = day.sums;
+        let there = self.find_number(
+            "INSERT INTO usage_day (day, provider, model, project, requests, input, output, cost) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT (day, provider, model, project) DO UPDATE SET \
+             requests = min(requests + excluded.requests, 9000000000000000000), \
+             input = min(input + excluded.input, 9000000000000000000), \
+             output = min(output + excluded.output, 9000000000000000000), \
+             cost = min(cost + excluded.cost, 9000000000000000000) RETURNING requests",
+            params![
+                day.day,
+                day.provider,
+                day.model,
+                day.project.as_ref().map_or("", |project| project.as_str()),
+                requests,
+                totals.input,
+                totals.output,
+                totals.cost.billionths(),
+            ],
+        )?;
+        // Only a row that is new makes one too many.
+        if there.is_some_and(|there| i64::try_from(requests) == Ok(there)) {
+            self.execute(
+                "DELETE FROM usage_day WHERE (day, provider, model, project) IN ( \
+                     SELECT day, provider, model, project FROM usage_day \
+                     ORDER BY day DESC, provider, model, project LIMIT -1 OFFSET ?1)",
+                [MAX_DAYS],
+            )?;
+        }
+        Ok(())
+    }
+
+    /// What was used by day for a project that goes was used for none that is there.
+    pub(super) fn keep_usage_days(&self, project: &Slug) -> Write<()> {
+        self.execute(
+            "INSERT INTO usage_day SELECT day, provider, model, '', requests, input, output, cost FROM usage_day \
+             WHERE project = ?1 ON CONFLICT (day, provider, model, project) DO UPDATE SET \
+             requests = min(requests + excluded.requests, 9000000000000000000), \
+             input = min(input + excluded.input, 9000000000000000000), \
+             output = min(output + excluded.output, 9000000000000000000), \
+             cost = min(cost + excluded.cost, 9000000000000000000)",
+            [project.as_str()],
+        )?;
+        self.execute(
+            "DELETE FROM usage_day WHERE project = ?1",
+            [project.as_str()],
         )?;
         Ok(())
     }
@@ -175,8 +236,14 @@ impl Writing<'_> {
         self.execute("DELETE FROM usage_request", [])?;
         self.execute("DELETE FROM usage_session", [])?;
         self.execute("DELETE FROM usage_of", [])?;
+        self.execute("DELETE FROM usage_day", [])?;
         for record in &usage.of {
             self.add_usage_of(&record.of, &record.sums)?;
+        }
+        // Files of earlier programs have none.
+        let told = usage.days.is_empty().then(|| usage.days_of_sessions());
+        for day in told.as_ref().unwrap_or(&usage.days) {
+            self.add_usage_day(day)?;
         }
         let totals = usage.totals;
         self.execute(

@@ -263,6 +263,7 @@ pub(crate) fn answers(reader: &Reader<'_>) -> Result<String, ReadError> {
     let document = document.map(|found| (found.content, found.metadata));
     writeln!(text, "{document:?}").expect("a string");
     writeln!(text, "{:?}", reader.usage(500)?).expect("a string");
+    writeln!(text, "{:?}", reader.usage_days()?).expect("a string");
     for event in every(|page| reader.hook_events(None, page))? {
         writeln!(text, "{event:?}").expect("a string");
     }

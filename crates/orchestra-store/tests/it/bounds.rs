@@ -88,6 +88,10 @@ fn usage_keeps_exact_sums_and_the_latest_of_the_rest() {
     assert_eq!(usage.sessions.len(), 200);
     assert_eq!(usage.totals.output, 202 + 1_050 + 1);
     assert_eq!(usage.totals.cost.to_string(), "125.3");
+    // Days keep what sessions do not.
+    let days = board.read(|reader| reader.usage_days());
+    let requests: u64 = days.iter().map(|day| day.sums.requests).sum();
+    assert_eq!((days.len(), requests), (1, 202 + 1_050 + 1));
     let last = &usage.sessions[1];
     assert_eq!(
         (last.requests.len(), last.session.totals.output),
@@ -158,12 +162,33 @@ fn usage_is_summed_for_projects_and_issues() {
         board.run(Command::RecordUsage(used_for("MA-3", most)));
     }
     assert_eq!(sums(Some("MA-3")), (4, 9_000_000_000_000_000_000));
+    // A request counts for the model that it names, and else for that of its session.
+    let of_model = |model: Option<&str>| UsageEntry {
+        model: model.map(str::to_owned),
+        ..used_for("MA-2", 1)
+    };
+    board.run(Command::EndUsageSession);
+    for model in [Some("one"), None, Some("two"), Some("one")] {
+        board.run(Command::RecordUsage(of_model(model)));
+    }
+    let used = |project: Option<&str>, model: &str| {
+        let days = board.read(|reader| reader.usage_days());
+        let of = days.iter().filter(|day| {
+            day.model == model && day.project.as_ref().map(orchestra_board::Slug::as_str) == project
+        });
+        of.map(|day| day.sums.requests).sum::<u64>()
+    };
+    assert_eq!(
+        (used(Some("my-app"), "one"), used(Some("my-app"), "two")),
+        (3, 1)
+    );
     // A project of the same name begins anew; what all cost is not forgotten.
     board.run(Command::DeleteProject { project: slug() });
     board.make_project("My App");
     assert_eq!(sums(None), (0, 0));
     let usage = board.read(|reader| reader.usage(1));
-    assert_eq!((usage.of.len(), usage.totals.output), (0, 8));
+    assert_eq!((usage.of.len(), usage.totals.output), (0, 12));
+    assert_eq!((used(Some("my-app"), "one"), used(None, "one")), (0, 3));
 }
 
 #[test]

@@ -473,14 +473,12 @@ fn a_remembered_text_costs_the_same_among_many() {
 }
 
 /// What takes a board of schema 4 back to schema 3.
-const USAGE_OF: &str = "
-    DROP TABLE usage_of;
-    ALTER TABLE usage_request DROP COLUMN project; ALTER TABLE usage_request DROP COLUMN issue";
+const USAGE_SUMS: &str = "
+    DROP TABLE usage_of; DROP TABLE usage_day";
 
 /// What takes a board of the newest schema back to that of an earlier program.
 pub(crate) const EARLIER: &str = "
-    DROP TABLE usage_of;
-    ALTER TABLE usage_request DROP COLUMN project; ALTER TABLE usage_request DROP COLUMN issue;
+    DROP TABLE usage_of; DROP TABLE usage_day;
     DROP TRIGGER chunk_added; DROP TRIGGER chunk_resized; DROP TRIGGER chunk_removed;
     DROP TRIGGER session_added; DROP TRIGGER session_resized; DROP TRIGGER session_removed;
     DROP TABLE memory_size;
@@ -521,13 +519,12 @@ fn w40_a_board_of_an_earlier_schema_keeps_what_it_remembers() {
     assert_eq!(used(&store), (12, 5));
 }
 
-/// The tokens of all requests that are kept, and those that were spent on the story.
+/// The tokens of all days, and those that were spent on the story.
 fn used(store: &Store) -> (u64, u64) {
-    let usage = store.read(|reader| reader.usage(10)).expect("readable");
-    let requests = usage.sessions.iter().flat_map(|session| &session.requests);
+    let days = store.read(|reader| reader.usage_days()).expect("readable");
     let story = store.read(|reader| reader.usage_of(&slug(), Some(&id("MA-2"))));
     (
-        requests.map(|request| request.input_tokens).sum(),
+        days.iter().map(|day| day.sums.totals.input).sum(),
         story.expect("readable").totals.input,
     )
 }
@@ -538,7 +535,7 @@ fn a_board_of_schema_3_counts_what_requests_were_for_from_now_on() {
     board.run(Command::RecordUsage(used_for("MA-2", 7)));
     board.store.close(std::time::Duration::from_secs(1));
     let raw = Connection::open(board.path().join(".projects/.store/board.db")).expect("opens");
-    raw.execute_batch(USAGE_OF).expect("goes back");
+    raw.execute_batch(USAGE_SUMS).expect("goes back");
     raw.pragma_update(None, "user_version", 3)
         .expect("goes back");
     drop(raw);

@@ -2,17 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use orchestra_board::Timestamp;
+use orchestra_board::{Cost, Timestamp};
 use orchestra_plan::{plan::Plan, work::WorkSpec};
 use orchestra_runner::plans::Plans;
-use orchestra_store::Store;
-use serde::Serialize;
+use orchestra_store::{Store, UsageSums};
+use serde::{Serialize, Serializer};
 
 use super::{LiveError, blocking, json};
 use crate::wire::time;
 
-/// As many sessions as are kept.
-const SESSIONS: u32 = 200;
 /// How many rows are shown; of more the oldest are left out.
 const ROWS: usize = 20_000;
 
@@ -36,7 +34,12 @@ struct Sums {
     input: u64,
     output: u64,
     /// In whole units of the currency that the caller counts in.
-    cost: f64,
+    #[serde(serialize_with = "units")]
+    cost: Cost,
+}
+
+fn units<S: Serializer>(cost: &Cost, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_f64(cost.units())
 }
 
 #[derive(Serialize)]
@@ -62,7 +65,11 @@ impl Sums {
         self.requests += more.requests;
         self.input = self.input.saturating_add(more.input);
         self.output = self.output.saturating_add(more.output);
-        self.cost += more.cost;
+        let cost = self
+            .cost
+            .billionths()
+            .saturating_add(more.cost.billionths());
+        self.cost = Cost::from_billionths(cost);
     }
 }
 
@@ -82,7 +89,7 @@ pub(super) async fn usage(
             return Err(LiveError::Unknown(text));
         }
     }
-    let mut rows = blocking(move || of_sessions(&store)).await?;
+    let mut rows = blocking(move || of_days(&store)).await?;
     if let Some(plans) = plans {
         for plan in plans.list().await? {
             of_plan(&plan, &mut rows);
@@ -118,50 +125,27 @@ fn day(at: Timestamp) -> String {
     day
 }
 
-/// What was recorded request by request. Of what is kept no more, the sums of its session count on the day
-/// on which that began.
-fn of_sessions(store: &Store) -> Result<BTreeMap<Of, Sums>, LiveError> {
-    let record = store.read(|reader| reader.usage(SESSIONS))?;
-    let mut rows = BTreeMap::<Of, Sums>::new();
-    for kept in record.sessions {
-        let (session, requests) = (kept.session, kept.requests);
-        let mut add = |at, project: Option<String>, sums: &Sums| {
-            let of = Of {
-                day: day(at),
-                provider: session.provider.clone(),
-                model: session.model.clone(),
-                project,
-                plan: None,
-            };
-            rows.entry(of).or_default().add(sums);
+/// What was recorded.
+fn of_days(store: &Store) -> Result<BTreeMap<Of, Sums>, LiveError> {
+    let days = store.read(|reader| reader.usage_days())?;
+    let rows = days.into_iter().map(|row| {
+        let of = Of {
+            day: row.day,
+            provider: row.provider,
+            model: row.model,
+            project: row.project.map(|project| project.to_string()),
+            plan: None,
         };
-        let mut rest = Sums {
-            requests: 0,
-            input: session.totals.input,
-            output: session.totals.output,
-            cost: session.totals.cost.units(),
+        let UsageSums { requests, totals } = row.sums;
+        let sums = Sums {
+            requests,
+            input: totals.input,
+            output: totals.output,
+            cost: totals.cost,
         };
-        for request in requests {
-            let sums = Sums {
-                requests: 1,
-                input: request.input_tokens,
-                output: request.output_tokens,
-                cost: request.cost.units(),
-            };
-            rest.input = rest.input.saturating_sub(sums.input);
-            rest.output = rest.output.saturating_sub(sums.output);
-            rest.cost = (rest.cost - sums.cost).max(0.0);
-            add(
-                request.at,
-                request.of.map(|of| of.project.to_string()),
-                &sums,
-            );
-        }
-        if rest.input > 0 || rest.output > 0 {
-            add(session.started_at, None, &rest);
-        }
-    }
-    Ok(rows)
+        (of, sums)
+    });
+    Ok(rows.collect())
 }
 
 /// What the agents of a plan used, on the days on which their attempts began.
@@ -188,7 +172,7 @@ fn of_plan(plan: &Plan, rows: &mut BTreeMap<Of, Sums>) {
                 requests: attempt.usage.turns,
                 input: attempt.usage.input_tokens,
                 output: attempt.usage.output_tokens,
-                cost: attempt.usage.cost_micros as f64 / 1e6,
+                cost: Cost::from_billionths(attempt.usage.cost_micros.saturating_mul(1_000)),
             });
         }
     }

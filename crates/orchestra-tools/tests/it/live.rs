@@ -159,6 +159,9 @@ async fn usage_is_shown_by_the_day_on_which_it_was_recorded() {
     of_task["issue_id"] = json!("MA-2");
     bench.ok("record_usage", of_task).await;
     bench.ok("record_usage", used).await;
+    // Another model in the same session is another row.
+    let other = json!({"input_tokens": 1, "output_tokens": 1, "cost": 0.1, "model": "n"});
+    bench.ok("record_usage", other).await;
     let watching = Watching::new(&bench);
     let usage = |from, to| {
         let live = watching.live.clone();
@@ -174,13 +177,14 @@ async fn usage_is_shown_by_the_day_on_which_it_was_recorded() {
             {"day": "2026-02-14", "provider": "p", "model": "m", "requests": 1, "input": 10, "output": 5, "cost": 0.5},
             {"day": "2026-02-15", "provider": "p", "model": "m", "requests": 1, "input": 10, "output": 5, "cost": 0.5},
             {"day": "2026-02-15", "provider": "p", "model": "m", "project": "my-app", "requests": 1, "input": 10, "output": 5, "cost": 0.5},
+            {"day": "2026-02-15", "provider": "p", "model": "n", "requests": 1, "input": 1, "output": 1, "cost": 0.1},
         ],
-        "totals": {"requests": 3, "input": 30, "output": 15, "cost": 1.5},
+        "totals": {"requests": 4, "input": 31, "output": 16, "cost": 1.6},
     });
     assert_eq!(all, expected);
     let one = usage(Some("2026-02-15"), Some("2026-02-15")).await.unwrap();
-    assert_eq!(one["days"].as_array().unwrap().len(), 2);
-    assert_eq!(one["totals"]["input"], 20);
+    assert_eq!(one["days"].as_array().unwrap().len(), 3);
+    assert_eq!(one["totals"]["input"], 21);
     for bad in ["yesterday", "2026-2-14", "2026-02-14T00:00:00Z"] {
         let refused = usage(Some(bad), None).await;
         assert!(matches!(refused, Err(LiveError::Unknown(_))), "{refused:?}");

@@ -233,7 +233,6 @@ pub(super) fn usage(fields: &Fields) -> UsageRecord {
             input_tokens: row.number("input_tokens"),
             output_tokens: row.number("output_tokens"),
             cost: cost(&row, "cost"),
-            of: None,
         };
         let totals = UsageTotals {
             input: row.number("total_input"),
@@ -262,6 +261,7 @@ pub(super) fn usage(fields: &Fields) -> UsageRecord {
         totals,
         sessions,
         of: Vec::new(),
+        days: Vec::new(),
     }
 }
 

@@ -33,14 +33,10 @@ impl Writing<'_> {
             "INSERT OR REPLACE INTO alias (project, prefix, number, issue) VALUES (?1, ?2, ?3, ?4)",
             params![id, old.prefix(), old.number(), row],
         )?;
-        for table in ["usage_of", "usage_request"] {
-            self.execute(
-                &format!(
-                    "UPDATE OR REPLACE {table} SET issue = ?1 WHERE project = ?2 AND issue = ?3"
-                ),
-                params![new.to_string(), project.as_str(), old.to_string()],
-            )?;
-        }
+        self.execute(
+            "UPDATE OR REPLACE usage_of SET issue = ?1 WHERE project = ?2 AND issue = ?3",
+            params![new.to_string(), project.as_str(), old.to_string()],
+        )?;
         for owner in [
             Owner::Usage,
             Owner::Issue(project.clone(), old.clone()),

@@ -137,7 +137,7 @@ async fn a_killed_supervisor_takes_all_along_when_nobody_looks() {
     let family = ids(&rig.first_text().await);
     runner.kill();
     kill(runner.supervisor, Signal::KILL);
-    for process in family {
+    for process in family.into_iter().chain([runner.supervisor]) {
         gone(process).await;
     }
     assert!(matches!(rig.find(1).await, Found::Lost));

@@ -319,42 +319,6 @@ pub struct UsageRequest {
     pub cost: Cost,
 }
 
-impl UsageRecord {
-    /// What sessions tell of days: their requests, and of what is kept no more the rest on the day on
-    /// which they began.
-    pub(crate) fn days_of_sessions(&self) -> Vec<UsageDay> {
-        let mut days = Vec::new();
-        for UsageSessionRecord { session, requests } in &self.sessions {
-            let mut add = |at: Timestamp, requests, totals| {
-                days.push(UsageDay {
-                    day: UsageDay::of(at),
-                    provider: session.provider.clone(),
-                    model: session.model.clone(),
-                    project: None,
-                    sums: UsageSums { requests, totals },
-                });
-            };
-            let (mut rest, mut cost) = (session.totals, session.totals.cost.billionths());
-            for request in requests {
-                let totals = UsageTotals {
-                    input: request.input_tokens,
-                    output: request.output_tokens,
-                    cost: request.cost,
-                };
-                rest.input = rest.input.saturating_sub(totals.input);
-                rest.output = rest.output.saturating_sub(totals.output);
-                cost = cost.saturating_sub(totals.cost.billionths());
-                add(request.at, 1, totals);
-            }
-            rest.cost = Cost::from_billionths(cost);
-            if rest != UsageTotals::default() {
-                add(session.started_at, 0, rest);
-            }
-        }
-        days
-    }
-}
-
 impl UsageDay {
     /// The day of a moment.
     pub(crate) fn of(at: Timestamp) -> String {

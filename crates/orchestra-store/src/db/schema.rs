@@ -290,7 +290,7 @@ CREATE TABLE usage_day (
 
 /// What sessions tell of days: their requests, and of what is kept no more the rest on the day on
 /// which they began.
-const DAYS_OF_SESSIONS: &str = "
+pub(crate) const DAYS_OF_SESSIONS: &str = "
 SELECT coalesce(date(at, 'unixepoch'), '1970-01-01') AS day, provider, model, '' AS project,
     sum(requests) AS requests,
     CAST(min(total(input), 9e18) AS INTEGER) AS input,

@@ -4,6 +4,7 @@ use orchestra_board::{Issue, IssueId, Slug, UsageEntry, UsageOf, UsageTotals};
 use rusqlite::params;
 
 use super::{Write, Writing};
+use crate::db::schema::DAYS_OF_SESSIONS;
 use crate::files::owner::Owner;
 use crate::{UsageDay, UsageRecord, UsageRequest, UsageSums};
 
@@ -11,6 +12,11 @@ use crate::{UsageDay, UsageRecord, UsageRequest, UsageSums};
 pub(super) const MAX_SESSIONS: i64 = 200;
 /// The most requests that are kept of one session; its sums go on.
 pub(super) const MAX_REQUESTS: i64 = 1_000;
+/// Adds sums to those that are there, which stop at the largest number instead of turning over.
+const ADD: &str = "requests = min(requests + excluded.requests, 9000000000000000000), \
+    input = min(input + excluded.input, 9000000000000000000), \
+    output = min(output + excluded.output, 9000000000000000000), \
+    cost = min(cost + excluded.cost, 9000000000000000000)";
 /// The most sums of days that are kept.
 const MAX_DAYS: i64 = 10_000;
 /// The most characters of a provider's or model's name.
@@ -112,16 +118,13 @@ impl Writing<'_> {
     fn add_usage_day(&self, day: &UsageDay) -> Write<()> {
         let UsageSums { requests, totals } = day.sums;
         let there = self.find_number(
-            "INSERT INTO usage_day (day, provider, model, project, requests, input, output, cost) \
+            &format!("INSERT INTO usage_day (day, provider, model, project, requests, input, output, cost) \
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT (day, provider, model, project) DO UPDATE SET \
-             requests = min(requests + excluded.requests, 9000000000000000000), \
-             input = min(input + excluded.input, 9000000000000000000), \
-             output = min(output + excluded.output, 9000000000000000000), \
-             cost = min(cost + excluded.cost, 9000000000000000000) RETURNING requests",
+             {ADD} RETURNING requests"),
             params![
                 day.day,
-                day.provider,
-                day.model,
+                name(Some(&day.provider)),
+                name(Some(&day.model)),
                 day.project.as_ref().map_or("", |project| project.as_str()),
                 requests,
                 totals.input,
@@ -144,12 +147,9 @@ impl Writing<'_> {
     /// What was used by day for a project that goes was used for none that is there.
     pub(super) fn keep_usage_days(&self, project: &Slug) -> Write<()> {
         self.execute(
-            "INSERT INTO usage_day SELECT day, provider, model, '', requests, input, output, cost FROM usage_day \
+            &format!("INSERT INTO usage_day SELECT day, provider, model, '', requests, input, output, cost FROM usage_day \
              WHERE project = ?1 ON CONFLICT (day, provider, model, project) DO UPDATE SET \
-             requests = min(requests + excluded.requests, 9000000000000000000), \
-             input = min(input + excluded.input, 9000000000000000000), \
-             output = min(output + excluded.output, 9000000000000000000), \
-             cost = min(cost + excluded.cost, 9000000000000000000)",
+             {ADD}"),
             [project.as_str()],
         )?;
         self.execute(
@@ -163,12 +163,9 @@ impl Writing<'_> {
         let issue = of.issue.as_ref().map(ToString::to_string);
         let UsageSums { requests, totals } = sums;
         self.execute(
-            "INSERT INTO usage_of (project, issue, requests, input, output, cost) VALUES (?1, ?2, ?3, ?4, ?5, ?6) \
+            &format!("INSERT INTO usage_of (project, issue, requests, input, output, cost) VALUES (?1, ?2, ?3, ?4, ?5, ?6) \
              ON CONFLICT (project, issue) DO UPDATE SET \
-             requests = min(requests + excluded.requests, 9000000000000000000), \
-             input = min(input + excluded.input, 9000000000000000000), \
-             output = min(output + excluded.output, 9000000000000000000), \
-             cost = min(cost + excluded.cost, 9000000000000000000)",
+             {ADD}"),
             params![
                 of.project.as_str(),
                 issue.unwrap_or_default(),
@@ -240,9 +237,7 @@ impl Writing<'_> {
         for record in &usage.of {
             self.add_usage_of(&record.of, &record.sums)?;
         }
-        // Files of earlier programs have none.
-        let told = usage.days.is_empty().then(|| usage.days_of_sessions());
-        for day in told.as_ref().unwrap_or(&usage.days) {
+        for day in &usage.days {
             self.add_usage_day(day)?;
         }
         let totals = usage.totals;
@@ -270,6 +265,10 @@ impl Writing<'_> {
             for (number, request) in (1_i64..).zip(&record.requests) {
                 self.put_request(id, number, request)?;
             }
+        }
+        // Files of earlier programs tell of no days.
+        if usage.days.is_empty() {
+            self.execute(&format!("INSERT INTO usage_day {DAYS_OF_SESSIONS}"), [])?;
         }
         self.trim_usage()?;
         self.dirty(&Owner::Usage)

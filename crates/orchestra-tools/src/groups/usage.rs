@@ -1,4 +1,4 @@
-//! What models cost, for the whole workspace.
+//! What models cost: in the whole workspace, for a project and for an issue.
 
 use orchestra_board::{
     Command, Cost, IssueId, IssueRef, Slug, UsageEntry, UsageOf, UsageSession, UsageTotals,
@@ -129,8 +129,7 @@ fn get(services: &Services, args: GetUsage) -> Result<Step<Usage>, Failure> {
         return Ok(Step::Done(services.read(|reader| of_one(reader, of))?));
     }
     let record = services.read(|reader| Ok(reader.usage(RECENT_SESSIONS)?))?;
-    let of_projects = record.of.iter().filter(|record| record.of.issue.is_none());
-    let projects = of_projects.map(|record| OfProject {
+    let projects = record.of.iter().map(|record| OfProject {
         project: record.of.project.to_string(),
         requests: record.sums.requests,
         sums: record.sums.totals.into(),

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use orchestra_board::{Cost, Timestamp};
+use orchestra_board::{Cost, Timestamp, UsageTotals};
 use orchestra_plan::{plan::Plan, work::WorkSpec};
 use orchestra_runner::plans::Plans;
 use orchestra_store::{Store, UsageSums};
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
 use super::{LiveError, blocking, json};
 use crate::wire::time;
@@ -28,18 +28,24 @@ struct Of {
     plan: Option<String>,
 }
 
-#[derive(Clone, Copy, Default, Serialize)]
+#[derive(Serialize)]
 struct Sums {
     requests: u64,
     input: u64,
     output: u64,
     /// In whole units of the currency that the caller counts in.
-    #[serde(serialize_with = "units")]
-    cost: Cost,
+    cost: f64,
 }
 
-fn units<S: Serializer>(cost: &Cost, to: S) -> Result<S::Ok, S::Error> {
-    to.serialize_f64(cost.units())
+impl From<UsageSums> for Sums {
+    fn from(UsageSums { requests, totals }: UsageSums) -> Self {
+        Self {
+            requests,
+            input: totals.input,
+            output: totals.output,
+            cost: totals.cost.units(),
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -58,19 +64,6 @@ struct Shown<'a> {
     to: Option<&'a str>,
     days: Vec<Row>,
     totals: Sums,
-}
-
-impl Sums {
-    fn add(&mut self, more: &Self) {
-        self.requests += more.requests;
-        self.input = self.input.saturating_add(more.input);
-        self.output = self.output.saturating_add(more.output);
-        let cost = self
-            .cost
-            .billionths()
-            .saturating_add(more.cost.billionths());
-        self.cost = Cost::from_billionths(cost);
-    }
 }
 
 /// The rows between two days, both included; days are compared as they are written.
@@ -100,14 +93,17 @@ pub(super) async fn usage(
     while rows.len() > ROWS {
         rows.pop_first();
     }
-    let mut totals = Sums::default();
+    let mut totals = UsageSums::default();
     rows.values().for_each(|sums| totals.add(sums));
-    let days = rows.into_iter().map(|(of, sums)| Row { of, sums });
+    let days = rows.into_iter().map(|(of, sums)| Row {
+        of,
+        sums: sums.into(),
+    });
     Ok(json(&Shown {
         from,
         to,
         days: days.collect(),
-        totals,
+        totals: totals.into(),
     }))
 }
 
@@ -126,7 +122,7 @@ fn day(at: Timestamp) -> String {
 }
 
 /// What was recorded.
-fn of_days(store: &Store) -> Result<BTreeMap<Of, Sums>, LiveError> {
+fn of_days(store: &Store) -> Result<BTreeMap<Of, UsageSums>, LiveError> {
     let days = store.read(|reader| reader.usage_days())?;
     let rows = days.into_iter().map(|row| {
         let of = Of {
@@ -136,20 +132,13 @@ fn of_days(store: &Store) -> Result<BTreeMap<Of, Sums>, LiveError> {
             project: row.project.map(|project| project.to_string()),
             plan: None,
         };
-        let UsageSums { requests, totals } = row.sums;
-        let sums = Sums {
-            requests,
-            input: totals.input,
-            output: totals.output,
-            cost: totals.cost,
-        };
-        (of, sums)
+        (of, row.sums)
     });
     Ok(rows.collect())
 }
 
 /// What the agents of a plan used, on the days on which their attempts began.
-fn of_plan(plan: &Plan, rows: &mut BTreeMap<Of, Sums>) {
+fn of_plan(plan: &Plan, rows: &mut BTreeMap<Of, UsageSums>) {
     for job in plan.jobs() {
         let work = job.definition().work.as_ref();
         let agent = work.and_then(WorkSpec::agent);
@@ -168,11 +157,13 @@ fn of_plan(plan: &Plan, rows: &mut BTreeMap<Of, Sums>) {
                 project: None,
                 plan: Some(plan.name().to_owned()),
             };
-            rows.entry(of).or_default().add(&Sums {
+            rows.entry(of).or_default().add(&UsageSums {
                 requests: attempt.usage.turns,
-                input: attempt.usage.input_tokens,
-                output: attempt.usage.output_tokens,
-                cost: Cost::from_billionths(attempt.usage.cost_micros.saturating_mul(1_000)),
+                totals: UsageTotals {
+                    input: attempt.usage.input_tokens,
+                    output: attempt.usage.output_tokens,
+                    cost: Cost::from_billionths(attempt.usage.cost_micros.saturating_mul(1_000)),
+                },
             });
         }
     }

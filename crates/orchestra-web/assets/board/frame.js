@@ -206,7 +206,7 @@ export class Board {
     this.layout();
   }
 
-  /** The filter was changed: everything is looked through once, where nothing else is drawn after the letter was. */
+  /** The filter was changed: everything is looked through once, after the frame that shows the letter if none is under way. */
   filtered() {
     this.unfiltered = true;
     requestAnimationFrame(() => this.later());

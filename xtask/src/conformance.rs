@@ -51,10 +51,9 @@ pub(crate) fn all() -> Result<Tally> {
         Err(error) if run::in_ci() => Err(error),
         Err(error) => {
             run::say(&format!("conformance ... LEFT OUT: {error:#}"));
-            Ok(Tally {
-                ignored: 1,
-                ..Tally::default()
-            })
+            let mut tally = Tally::default();
+            tally.ignored += 1;
+            Ok(tally)
         }
     }
 }

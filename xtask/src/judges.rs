@@ -284,8 +284,7 @@ fn report(name: &str, outcome: Result<Result<Ended>, Absent>, tally: &mut Tally)
         Ok(Ok(ended)) => format!("{}{}", ended.out, ended.complaint),
         Ok(Err(error)) | Err(Absent(error)) => format!("{error:#}"),
     };
-    tally.failed += 1;
-    run::say(&format!("judge {name} ... FAILED\n{failure}"));
+    tally.fail(&format!("judge {name} ... FAILED\n{failure}"));
 }
 
 fn sit(judge: Judge, revision: &str, server: &Server, face: Face) -> Result<Result<Ended>, Absent> {

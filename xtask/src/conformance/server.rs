@@ -86,14 +86,12 @@ impl Suite {
                 tally.passed += 1;
                 run::say(&format!("conformance {what} {passed}"));
             } else if let Some(failed) = line.strip_prefix("✗ ") {
-                tally.failed += 1;
-                run::say(&format!("conformance {what} {failed} ... FAILED"));
+                tally.fail(&format!("conformance {what} {failed} ... FAILED"));
             }
         }
         if !ended.success && tally.failed == before.1 {
-            tally.failed += 1;
             let complaint = &ended.complaint;
-            run::say(&format!("conformance {what} ... FAILED\n{complaint}"));
+            tally.fail(&format!("conformance {what} ... FAILED\n{complaint}"));
         }
         if (tally.passed, tally.failed) == before {
             bail!("the suite ran nothing for {what}: {}", ended.complaint);
@@ -129,9 +127,8 @@ impl Suite {
                     run::say(&format!("conformance extension {name}: {counted}"));
                 }
                 _ => {
-                    tally.failed += 1;
                     let (out, complaint) = (ended.out, ended.complaint);
-                    run::say(&format!(
+                    tally.fail(&format!(
                         "conformance extension {name} ... FAILED\n{out}{complaint}"
                     ));
                 }

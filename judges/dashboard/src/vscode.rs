@@ -22,6 +22,10 @@ use crate::{program::Program, tab::Tab};
 /// What it says before its address.
 const LISTENS: &str = "HTTP server listening on ";
 
+/// Where VS Code asks for something.
+const QUESTION: &str = ".quick-input-widget";
+/// Whether it is what is written into.
+const ASKED: &str = "document.activeElement.closest('.quick-input-widget')";
 /// A row of the list that is open.
 const CHOICE: &str = ".quick-input-widget .monaco-list-row";
 /// The one of them that Enter takes.
@@ -145,6 +149,9 @@ pub(crate) async fn play(
     command(&tab, "MCP: List Servers").await?;
     tab.click(CHOICE, Some("Orchestra")).await?;
     tab.click(CHOICE, Some("Start Server")).await?;
+    // Its log opens, and takes the focus along.
+    tab.until("document.activeElement.closest('.part.panel')")
+        .await?;
     command(&tab, "MCP: List Servers").await?;
     tab.sees(CHOICE, Some("Running")).await?;
     tab.press("Escape").await?;
@@ -176,8 +183,10 @@ pub(crate) async fn play(
 
 /// Runs a command by its name.
 async fn command(tab: &Tab, name: &str) -> Result<()> {
+    // What is chosen of the list before may still be closing it.
+    tab.sees_no(QUESTION).await?;
     tab.press("F1").await?;
-    tab.sees(".quick-input-widget input", None).await?;
+    tab.until(ASKED).await?;
     tab.write(name).await?;
     // The best match, once the list is down to what matches.
     tab.sees(CHOSEN, Some(name)).await?;
@@ -186,7 +195,8 @@ async fn command(tab: &Tab, name: &str) -> Result<()> {
 
 /// Answers what is asked for.
 async fn answer(tab: &Tab, asked: &str, text: &str) -> Result<()> {
-    tab.sees(".quick-input-widget", Some(asked)).await?;
+    tab.sees(QUESTION, Some(asked)).await?;
+    tab.until(ASKED).await?;
     tab.write(text).await?;
     tab.press("Enter").await
 }

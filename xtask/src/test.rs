@@ -30,11 +30,8 @@ impl Tally {
     pub(crate) fn fail(&mut self, what: &str) {
         run::say(what);
         self.failed += 1;
-        // Of what it says the end tells most.
-        let (name, said) = what.split_once('\n').unwrap_or((what, ""));
-        let lines: Vec<&str> = said.lines().collect();
-        let last = &lines[lines.len().saturating_sub(SAID_AGAIN)..];
-        self.failures.push(format!("{name}\n{}", last.join("\n")));
+        let lines: Vec<&str> = what.lines().take(SAID_AGAIN).collect();
+        self.failures.push(lines.join("\n"));
     }
 
     pub(crate) fn add(&mut self, other: Self) {

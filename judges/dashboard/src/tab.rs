@@ -34,8 +34,9 @@ const FIND: &str = "(selector, text) => [...document.querySelectorAll(selector)]
 /// One page.
 pub(crate) struct Tab(Page);
 
+/// A place on the screen, in pixels.
 #[derive(serde::Deserialize, Clone, Copy)]
-struct Spot {
+pub(crate) struct Spot {
     x: f64,
     y: f64,
 }
@@ -163,13 +164,23 @@ impl Tab {
 
     /// Drags one thing onto another.
     pub(crate) async fn drag(&self, from: &str, to: &str) -> Result<()> {
-        let from = self.spot(from, None).await?;
-        // It has to be in sight beside the other.
+        let from = self.grab(from).await?;
+        self.carry(from, to).await
+    }
+
+    /// Presses the button on one thing; where that is.
+    pub(crate) async fn grab(&self, what: &str) -> Result<Spot> {
+        let at = self.spot(what, None).await?;
+        self.mouse(DispatchMouseEventType::MouseMoved, at, false)
+            .await?;
+        self.mouse(DispatchMouseEventType::MousePressed, at, true)
+            .await?;
+        Ok(at)
+    }
+
+    /// Drags what was grabbed onto another thing, which has to be in sight, and lets go.
+    pub(crate) async fn carry(&self, from: Spot, to: &str) -> Result<()> {
         let onto = self.place(to, None, "").await?;
-        self.mouse(DispatchMouseEventType::MouseMoved, from, false)
-            .await?;
-        self.mouse(DispatchMouseEventType::MousePressed, from, true)
-            .await?;
         for step in 1..=STEPS {
             let part = f64::from(step) / f64::from(STEPS);
             let at = Spot {
@@ -179,8 +190,6 @@ impl Tab {
             self.mouse(DispatchMouseEventType::MouseMoved, at, true)
                 .await?;
         }
-        // What lies below is looked for once a frame.
-        let _: Value = self.ask("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(0))))").await?;
         self.mouse(DispatchMouseEventType::MouseReleased, onto, false)
             .await
     }

@@ -38,7 +38,10 @@ class Drag {
     const listen = (kind, act, options = {}) => region.addEventListener(kind, act, { signal, ...options });
     listen("pointerdown", (event) => this.press(event));
     listen("pointermove", (event) => this.move(event));
-    listen("pointerup", (event) => event.pointerId === this.pressed?.pointer && this.finish(true));
+    listen("pointerup", (event) => {
+      this.move(event);
+      if (event.pointerId === this.pressed?.pointer) this.finish(true);
+    });
     listen("pointercancel", (event) => event.pointerId === this.pressed?.pointer && this.finish(false));
     listen("lostpointercapture", (event) => event.pointerId === this.pressed?.pointer && this.finish(false));
     // Cards are links, which browsers would drag by themselves.
@@ -64,7 +67,7 @@ class Drag {
     const card = event.target.closest?.(".card");
     if (!card || event.button !== 0 || this.pressed || event.ctrlKey || event.metaKey || event.shiftKey) return;
     const touch = event.pointerType === "touch";
-    this.pressed = { id: card.dataset.id, card, pointer: event.pointerId, touch, x: event.clientX, y: event.clientY, fromX: event.clientX, fromY: event.clientY };
+    this.pressed = { id: card.dataset.id, pointer: event.pointerId, touch, x: event.clientX, y: event.clientY, fromX: event.clientX, fromY: event.clientY };
     if (touch) this.pressed.timer = setTimeout(() => this.begin(), LONG_PRESS_MS);
   }
 
@@ -79,9 +82,10 @@ class Drag {
   }
 
   begin() {
-    const { card, id, pointer, fromX, fromY } = this.pressed;
-    // The list has moved on under the pointer.
-    if (card.dataset.id !== id) return this.finish(false);
+    const { id, pointer, fromX, fromY } = this.pressed;
+    // The list may have moved on under the pointer.
+    const card = [...this.region.querySelectorAll(".card")].find((one) => one.dataset.id === id);
+    if (!card) return this.finish(false);
     const box = card.getBoundingClientRect();
     this.ghost = card.cloneNode(true);
     this.ghost.classList.add("ghost");
@@ -89,7 +93,8 @@ class Drag {
     this.ghost.setAttribute("aria-hidden", "true");
     this.ghost.style.width = `${box.width}px`;
     this.ghost.style.height = `${box.height}px`;
-    this.offset = { x: fromX - box.left, y: fromY - box.top };
+    const within = (at, size) => Math.min(Math.max(at, 0), size);
+    this.offset = { x: within(fromX - box.left, box.width), y: within(fromY - box.top, box.height) };
     document.body.append(this.ghost);
     // The card itself may leave the list while it is dragged, so the region hears the pointer.
     try {
@@ -107,13 +112,7 @@ class Drag {
     if (!this.ghost) return;
     const { x, y } = this.pressed;
     this.ghost.style.transform = `translate(${x - this.offset.x}px, ${y - this.offset.y}px) rotate(1.5deg)`;
-    const at = document.elementFromPoint(x, y);
-    const over = at?.closest(".may, .may-not, [data-state]") ?? undefined;
-    if (over !== this.over) {
-      this.over?.classList.remove("over");
-      over?.classList.add("over");
-      this.over = over;
-    }
+    const at = this.look();
     this.overTab(at?.closest("[role=tab]") ?? undefined);
     const { across, down } = this.acts.scrollers(at);
     const box = across.getBoundingClientRect();
@@ -125,6 +124,18 @@ class Drag {
     this.frame = requestAnimationFrame(() => this.follow());
   }
 
+  /** Finds and marks what the pointer is over. */
+  look() {
+    const at = document.elementFromPoint(this.pressed.x, this.pressed.y);
+    const over = at?.closest(".may, .may-not, [data-state]") ?? undefined;
+    if (over !== this.over) {
+      this.over?.classList.remove("over");
+      over?.classList.add("over");
+      this.over = over;
+    }
+    return at;
+  }
+
   overTab(tab) {
     if (tab === this.tab) return;
     clearTimeout(this.tabTimer);
@@ -133,9 +144,12 @@ class Drag {
   }
 
   finish(dropped) {
-    const { pressed, ghost, over } = this;
+    const { pressed, ghost } = this;
     if (!pressed) return;
     clearTimeout(pressed.timer);
+    // A quick hand lets go before the next frame.
+    if (ghost && dropped) this.look();
+    const { over } = this;
     this.pressed = undefined;
     if (!ghost) return;
     cancelAnimationFrame(this.frame);

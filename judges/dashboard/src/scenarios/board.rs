@@ -33,6 +33,9 @@ pub(super) async fn cards_are_moved_by_mouse_and_refused_where_they_may_not_go(
         tab.sees_no(".card.pending").await?;
         ensure!(status()? == state, "it is {}", status()?);
     }
+    // Its epic and its story have come along, and the column is as it stays.
+    tab.until("document.querySelectorAll('.column[data-state=in-progress] .card').length === 3")
+        .await?;
     // A gate asks for evidence, and takes no word for it.
     let from = format!(".card[data-id='{id}']");
     tab.drag(&from, ".column[data-state='ready-for-testing']")

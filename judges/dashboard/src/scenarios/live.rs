@@ -1,6 +1,6 @@
 //! What others do is seen as it happens.
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use serde_json::json;
 
 use super::card_in;
@@ -9,10 +9,9 @@ use crate::Stage;
 pub(super) async fn two_viewers_see_what_each_does(stage: &Stage<'_>) -> Result<()> {
     let program = stage.program()?;
     let ids = program.board(3)?;
-    let (one, two) = (
-        ids.first().context("a task")?,
-        ids.get(1).context("a task")?,
-    );
+    let [one, two, _] = ids.as_slice() else {
+        bail!("three tasks are made: {ids:?}");
+    };
     let here = stage.tab(&program, "/board/app").await?;
     let there = stage.tab(&program, "/board/app").await?;
     for tab in [&here, &there] {
@@ -25,6 +24,14 @@ pub(super) async fn two_viewers_see_what_each_does(stage: &Stage<'_>) -> Result<
         .drag(&card_in("backlog", two), ".column[data-state='todo']")
         .await?;
     here.sees(&card_in("todo", two), None).await?;
+    // The list moves on under the hand: what is dragged is what was pressed.
+    let grabbed = here.grab(&card_in("todo", two)).await?;
+    let change = json!({"project": "app", "task_id": one, "status": "backlog"});
+    program.call("update_task", &change)?;
+    here.sees(&card_in("backlog", one), None).await?;
+    here.carry(grabbed, ".column[data-state='in-progress']")
+        .await?;
+    there.sees(&card_in("in-progress", two), None).await?;
     here.close().await?;
     there.close().await
 }

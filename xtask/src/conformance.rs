@@ -26,14 +26,7 @@ const LIMIT: Duration = Duration::from_secs(300);
 /// # Errors
 /// When a scenario fails, or the suite cannot be had.
 pub(crate) fn run() -> Result<()> {
-    let examples = ["--package", "orchestra-mcp", "--examples"];
-    run::run(run::cargo(["build", "--quiet"]).args(examples))?;
-    run::run(&mut run::cargo([
-        "build",
-        "--quiet",
-        "--package",
-        "orchestra",
-    ]))?;
+    run::build()?;
     test::close(all()?, true)
 }
 

@@ -135,8 +135,7 @@ pub(crate) fn run(word: Option<&str>) -> Result<()> {
 /// When the servers cannot be built. A judge that fails is counted.
 pub(crate) fn all(word: Option<&str>) -> Result<Tally> {
     run::say("== judges");
-    let build = ["build", "--quiet", "--workspace", "--bins", "--examples"];
-    run::run(&mut run::cargo(build))?;
+    run::build()?;
     let mut tally = Tally::default();
     if word.is_none_or(|word| "readme".contains(word)) {
         report("readme", Ok(read_readme()), &mut tally);

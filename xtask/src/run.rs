@@ -61,6 +61,16 @@ where
     command
 }
 
+/// Builds every program that is judged, all at once: a package by itself would be built with fewer features, and
+/// all below it anew.
+///
+/// # Errors
+/// When they cannot be built.
+pub(crate) fn build() -> Result<()> {
+    let build = ["build", "--quiet", "--workspace", "--bins", "--examples"];
+    run(&mut cargo(build))
+}
+
 /// Runs a command to its end, its output shown.
 ///
 /// # Errors

@@ -41,9 +41,7 @@ impl Program {
         let path = match std::env::var_os(OVERRIDE) {
             Some(path) => run::root().join(path),
             None => {
-                // As the judges build it: other packages would have other features, and be built twice.
-                let build = ["build", "--quiet", "--workspace", "--bins", "--examples"];
-                run::run(&mut run::cargo(build))?;
+                run::build()?;
                 run::target().join("debug/orchestra")
             }
         };

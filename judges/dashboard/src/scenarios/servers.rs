@@ -55,11 +55,11 @@ pub(super) async fn a_server_is_approved_tried_watched_and_switched_off(
     // What passes is seen with its reply.
     let watching = stage.tab(&program, "/servers/traffic").await?;
     watching.sees(".nothing", Some("from now on")).await?;
-    // Whoever watches is joined in a moment that the page does not tell.
+    // Whoever watches is joined in a moment that the page does not tell, between a call and its reply, too.
     let call = json!({"name": "shell__greet", "arguments": {"name": "agent"}});
     let mut tries = 0;
     while !watching
-        .ask("document.querySelectorAll('tbody tr').length > 0")
+        .ask("document.querySelector('tbody').textContent.includes('tools/call greet')")
         .await?
     {
         program.post("/api/mcp/tools/call", &call)?;

@@ -61,7 +61,7 @@ where
     command
 }
 
-/// Builds every program that is judged, all at once: a package by itself would be built with fewer features, and
+/// Builds every program that is judged or asked, all at once: a package by itself would be built with fewer features, and
 /// all below it anew.
 ///
 /// # Errors

@@ -1,5 +1,5 @@
-//! `cargo xtask test`: the workspace's tests, then the judges and the conformance suite, then one
-//! closing line.
+//! `cargo xtask test`: the workspace's tests, then the judges and the conformance suite, then what failed and
+//! one closing line.
 
 use std::{
     io::{BufRead as _, BufReader},
@@ -26,12 +26,15 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// Counts a judge that failed, and says so now and at the end.
+    /// Counts a judge or a scenario that failed, and says so now and at the end.
     pub(crate) fn fail(&mut self, what: &str) {
         run::say(what);
         self.failed += 1;
-        let lines: Vec<&str> = what.lines().take(SAID_AGAIN).collect();
-        self.failures.push(lines.join("\n"));
+        // First it says its name, and last why.
+        let (name, said) = what.split_once('\n').unwrap_or((what, ""));
+        let lines: Vec<&str> = said.lines().collect();
+        let last = &lines[lines.len().saturating_sub(SAID_AGAIN)..];
+        self.failures.push(format!("{name}\n{}", last.join("\n")));
     }
 
     pub(crate) fn add(&mut self, other: Self) {
@@ -57,13 +60,14 @@ impl Harness {
                 self.in_failures = false;
                 self.close(closing);
             }
-            None if line == "failures:" => self.in_failures = true,
+            // Their names follow below a headline that is the same.
+            None if line == "failures:" => self.in_failures = !self.in_failures,
             None if self.in_failures => self.failure(line),
             None => {}
         }
     }
 
-    /// Each test that failed has a headline of its own; a list of their names follows all of them.
+    /// Each test that failed has a headline of its own.
     fn failure(&mut self, line: &str) {
         let failures = &mut self.tally.failures;
         if line.starts_with("---- ") && line.ends_with(" stdout ----") {
@@ -200,7 +204,7 @@ mod tests {
             ignored: 1,
             failures: vec![
                 "---- a::b stdout ----\nthread 'a::b' panicked".to_owned(),
-                "---- a::c stdout ----\n\n    a::b".to_owned(),
+                "---- a::c stdout ----\n".to_owned(),
             ],
         };
         assert_eq!(harness.tally, expected);

@@ -37,8 +37,8 @@ pub(crate) struct Tab(Page);
 /// A place on the screen, in pixels.
 #[derive(serde::Deserialize, Clone, Copy)]
 pub(crate) struct Spot {
-    x: f64,
-    y: f64,
+    pub(crate) x: f64,
+    pub(crate) y: f64,
 }
 
 impl Tab {
@@ -120,7 +120,11 @@ impl Tab {
             return Ok(());
         }
         let shown: String = self.ask("document.body.innerText.slice(0, 2000)").await?;
-        bail!("it does not come to {expression}; the page shows: {shown}")
+        let words: Vec<&str> = shown.split_whitespace().collect();
+        bail!(
+            "it does not come to {expression}; the page shows: {}",
+            words.join(" ")
+        )
     }
 
     /// Waits until something is seen, which has this text where one is given.
@@ -165,7 +169,8 @@ impl Tab {
     /// Drags one thing onto another.
     pub(crate) async fn drag(&self, from: &str, to: &str) -> Result<()> {
         let from = self.grab(from).await?;
-        self.carry(from, to).await
+        let at = self.carry(from, to).await?;
+        self.release(at).await
     }
 
     /// Presses the button on one thing; where that is.
@@ -178,8 +183,8 @@ impl Tab {
         Ok(at)
     }
 
-    /// Drags what was grabbed onto another thing, which has to be in sight, and lets go.
-    pub(crate) async fn carry(&self, from: Spot, to: &str) -> Result<()> {
+    /// Drags what was grabbed onto another thing, which has to be in sight; where that is.
+    pub(crate) async fn carry(&self, from: Spot, to: &str) -> Result<Spot> {
         let onto = self.place(to, None, "").await?;
         for step in 1..=STEPS {
             let part = f64::from(step) / f64::from(STEPS);
@@ -190,7 +195,12 @@ impl Tab {
             self.mouse(DispatchMouseEventType::MouseMoved, at, true)
                 .await?;
         }
-        self.mouse(DispatchMouseEventType::MouseReleased, onto, false)
+        Ok(onto)
+    }
+
+    /// Lets go.
+    pub(crate) async fn release(&self, at: Spot) -> Result<()> {
+        self.mouse(DispatchMouseEventType::MouseReleased, at, false)
             .await
     }
 

@@ -23,7 +23,7 @@ function pull(at, from, to) {
 /**
  * What a drag tells.
  *
- * @typedef {{ begin: (id: string) => void, end: () => void, drop: (id: string, state: string) => void,
+ * @typedef {{ card: (id: string) => HTMLElement|undefined, begin: (id: string) => void, end: () => void, drop: (id: string, state: string) => void,
  *   tab: (tab: HTMLElement) => void, scrollers: (at: Element|null) => { across: HTMLElement, down?: HTMLElement } }} Acts
  */
 
@@ -38,12 +38,11 @@ class Drag {
     const listen = (kind, act, options = {}) => region.addEventListener(kind, act, { signal, ...options });
     listen("pointerdown", (event) => this.press(event));
     listen("pointermove", (event) => this.move(event));
-    listen("pointerup", (event) => {
-      this.move(event);
-      if (event.pointerId === this.pressed?.pointer) this.finish(true);
-    });
-    listen("pointercancel", (event) => event.pointerId === this.pressed?.pointer && this.finish(false));
-    listen("lostpointercapture", (event) => event.pointerId === this.pressed?.pointer && this.finish(false));
+    // A quick hand lets go elsewhere before the region has the pointer.
+    document.addEventListener("pointerup", (event) => this.release(event), { signal });
+    document.addEventListener("pointercancel", (event) => event.pointerId === this.pressed?.pointer && this.finish(false), { signal });
+    // A card loses the finger that pressed it when the region takes that over.
+    listen("lostpointercapture", (event) => event.target === region && event.pointerId === this.pressed?.pointer && this.finish(false));
     // Cards are links, which browsers would drag by themselves.
     listen("dragstart", (event) => event.preventDefault());
     // A finger that drags a card scrolls nothing; this has to be heard before it begins to.
@@ -81,11 +80,16 @@ class Drag {
     else this.begin();
   }
 
+  release(event) {
+    this.move(event);
+    if (event.pointerId === this.pressed?.pointer) this.finish(true);
+  }
+
   begin() {
     const { id, pointer, fromX, fromY } = this.pressed;
     // The list may have moved on under the pointer.
-    const card = [...this.region.querySelectorAll(".card")].find((one) => one.dataset.id === id);
-    if (!card) return this.finish(false);
+    const card = this.acts.card(id);
+    if (!card?.checkVisibility()) return this.finish(false);
     const box = card.getBoundingClientRect();
     this.ghost = card.cloneNode(true);
     this.ghost.classList.add("ghost");

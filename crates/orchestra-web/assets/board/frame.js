@@ -84,6 +84,7 @@ export class Board {
     drags(
       this.region,
       {
+        card: (id) => this.view.element(id),
         begin: (id) => this.view.mark(this.moves.judge(this.model.get(id).card)),
         end: () => this.view.mark(),
         drop: (id, state) => this.moves.move(id, state),

@@ -8,9 +8,9 @@ use crate::Stage;
 
 pub(super) async fn two_viewers_see_what_each_does(stage: &Stage<'_>) -> Result<()> {
     let program = stage.program()?;
-    let ids = program.board(3)?;
-    let [one, two, _] = ids.as_slice() else {
-        bail!("three tasks are made: {ids:?}");
+    let ids = program.board(2)?;
+    let [one, two] = ids.as_slice() else {
+        bail!("two tasks are made: {ids:?}");
     };
     let here = stage.tab(&program, "/board/app").await?;
     let there = stage.tab(&program, "/board/app").await?;
@@ -29,8 +29,17 @@ pub(super) async fn two_viewers_see_what_each_does(stage: &Stage<'_>) -> Result<
     let change = json!({"project": "app", "task_id": one, "status": "backlog"});
     program.call("update_task", &change)?;
     here.sees(&card_in("backlog", one), None).await?;
-    here.carry(grabbed, ".column[data-state='in-progress']")
+    let at = here
+        .carry(grabbed, ".column[data-state='in-progress']")
         .await?;
+    here.until(&format!(
+        "(({{ left, right, top, bottom }}) => left <= {x} && {x} <= right && top <= {y} && {y} <= bottom)\
+         (document.querySelector('.ghost').getBoundingClientRect())",
+        x = at.x,
+        y = at.y
+    ))
+    .await?;
+    here.release(at).await?;
     there.sees(&card_in("in-progress", two), None).await?;
     here.close().await?;
     there.close().await

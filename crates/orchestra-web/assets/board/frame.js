@@ -70,7 +70,7 @@ export class Board {
   frame(projects) {
     const { signal } = this;
     this.toolbar = new Toolbar(this, projects);
-    this.tabs = new Tabs(() => this.layout());
+    this.tabs = new Tabs(() => this.staged());
     this.region = h("div.board-region", { id: "board-region" }, h("p.loading", { role: "status" }, "Loading the issues…"));
     this.panel = new Panel(this);
     this.root.replaceChildren(this.toolbar.element, this.tabs.element, h("div.board-body", {}, this.region, this.panel.element));
@@ -85,8 +85,14 @@ export class Board {
       this.region,
       {
         card: (id) => this.view.element(id),
-        begin: (id) => this.view.mark(this.moves.judge(this.model.get(id).card)),
-        end: () => this.view.mark(),
+        begin: (id) => {
+          this.dragged = id;
+          this.markStates();
+        },
+        end: () => {
+          this.dragged = undefined;
+          this.view.mark();
+        },
         drop: (id, state) => this.moves.move(id, state),
         tab: (tab) => tab.click(),
         scrollers: (at) => ({ across: this.view.scroller ?? this.region, down: this.view.scrollerAt(at) }),
@@ -169,6 +175,7 @@ export class Board {
     if (before && document.activeElement === document.body) this.keepFocus(before, where);
     if (before && this.focusedCard() === before) this.last = this.view.at(before);
     if (touched.size > 0) this.panel.changed(touched);
+    if (this.dragged && (touched.has(this.dragged) || !model.get(this.dragged))) this.markStates();
     if (!all) this.later();
   }
 
@@ -186,6 +193,21 @@ export class Board {
     localStorage.setItem(FOLDED_KEY, JSON.stringify([...this.folded]));
     this.layout();
     this.region.querySelector(`[data-state="${state}"] .fold`)?.focus();
+  }
+
+  /** Says of each state whether the card that is dragged may go there, as it is by now. */
+  markStates() {
+    const entry = this.model.get(this.dragged);
+    if (entry) return this.view.mark(this.moves.judge(entry.card));
+    toast(`${this.dragged} was deleted.`);
+    this.dragged = undefined;
+    this.view.mark();
+  }
+
+  /** Another stage was chosen: it begins with its first state. */
+  staged() {
+    this.layout();
+    (this.view?.scroller ?? this.region).scrollLeft = 0;
   }
 
   layout() {

@@ -39,6 +39,15 @@ pub(super) async fn two_viewers_see_what_each_does(stage: &Stage<'_>) -> Result<
         y = at.y
     ))
     .await?;
+    // What an agent does with it is told while it is dragged.
+    let may_go_on = ".column[data-state='blocked'].may";
+    here.sees_no(may_go_on).await?;
+    let change = json!({"project": "app", "task_id": two, "status": "in-progress"});
+    program.call("update_task", &change)?;
+    here.sees(may_go_on, None).await?;
+    let change = json!({"project": "app", "task_id": two, "status": "todo"});
+    program.call("update_task", &change)?;
+    here.sees_no(may_go_on).await?;
     here.release(at).await?;
     there.sees(&card_in("in-progress", two), None).await?;
     here.close().await?;

@@ -22,8 +22,13 @@ pub(super) async fn a_small_screen_shows_a_stage_at_a_time(stage: &Stage<'_>) ->
         .accessible(&tab, "the board on a small screen")
         .await?;
     stage.picture(&tab, "small").await?;
+    // Another stage begins with its first state, however far this one is scrolled.
+    let scrolled = "document.querySelector('.board-region').scrollLeft";
+    let _: i32 = tab.ask(&format!("({scrolled} = 200, 0)")).await?;
+    tab.until(&format!("{scrolled} > 0")).await?;
     tab.click("[role=tab]", Some("Build")).await?;
     tab.sees(".column[data-state='in-progress']", None).await?;
+    tab.until(&format!("{scrolled} === 0")).await?;
     tab.sees_no(".column[data-state='backlog']").await?;
     // No page is wider than the screen.
     for path in ["/board/app", "/plans", "/memory", "/servers", "/usage"] {

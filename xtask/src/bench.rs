@@ -3,11 +3,28 @@
 //! The driver is a program of its own (`bench/driver`), so that it runs optimised and its
 //! dependencies stay out of every other command.
 
-use std::process::Command;
+use std::{path::PathBuf, process::Command};
 
 use anyhow::Result;
 
 use crate::{eval, judges::BROWSER, run, tools};
+
+/// The profile that is measured: the one that is shipped.
+const PROFILE: &str = "dist";
+
+/// Builds packages of the workspace with [`PROFILE`].
+///
+/// # Errors
+/// When they cannot be built.
+pub(crate) fn build(packages: &[&str]) -> Result<()> {
+    let profile = ["build", "--quiet", "--profile", PROFILE];
+    run::run(run::cargo(profile).args(packages))
+}
+
+/// Path of a program that was built with [`PROFILE`].
+pub(crate) fn built(program: &str) -> PathBuf {
+    run::target().join(PROFILE).join(program)
+}
 
 /// Runs the named benchmarks, or all.
 ///
@@ -32,18 +49,16 @@ pub(crate) fn run(names: &[&str]) -> Result<()> {
     }
     let mut names = names.to_vec();
     names.retain(|name| !apart.contains(name));
-    let release = ["build", "--quiet", "--release"];
-    let drivers = ["--package", "bench-driver", "--package", "bench-floor"];
-    run::run(run::cargo(release).args(drivers))?;
-    run::run(run::cargo(release).args(["--package", "orchestra"]))?;
-    run::run(run::cargo(release).args(["--package", "orchestra-mcp", "--examples"]))?;
+    build(&["--package", "bench-driver", "--package", "bench-floor"])?;
+    build(&["--package", "orchestra"])?;
+    build(&["--package", "orchestra-mcp", "--examples"])?;
     let wants = |name| names.is_empty() || names.contains(&name);
     outside("bench/rmcp-echo/Cargo.toml")?;
     if wants("plugin") {
         outside("bench/plugin/Cargo.toml")?;
     }
 
-    let mut driver = Command::new(run::target().join("release/bench-driver"));
+    let mut driver = Command::new(built("bench-driver"));
     driver.current_dir(run::root());
     add_interpreted(&mut driver);
     if wants("http") || wants("gateway") {
@@ -57,34 +72,22 @@ pub(crate) fn run(names: &[&str]) -> Result<()> {
 
 /// Measures plans, which needs no peer but git.
 fn plans() -> Result<()> {
-    let release = [
-        "build",
-        "--quiet",
-        "--release",
-        "--package",
-        "orchestra-runner",
-    ];
-    run::run(run::cargo(release).args(["--example", "plans_bench"]))?;
-    run::run(&mut Command::new(
-        run::target().join("release/examples/plans_bench"),
-    ))
+    build(&["--package", "orchestra-runner", "--example", "plans_bench"])?;
+    run::run(&mut Command::new(built("examples/plans_bench")))
 }
 
 /// Measures conversations, which need no model.
 fn chat() -> Result<()> {
-    let release = ["build", "--quiet", "--release"];
-    run::run(run::cargo(release).args(["--package", "orchestra"]))?;
-    let example = ["--package", "orchestra-chat", "--example", "chat_bench"];
-    run::run(run::cargo(release).args(example))?;
-    let bench = run::target().join("release/examples/chat_bench");
-    run::run(Command::new(bench).arg(run::target().join("release/orchestra")))
+    build(&["--package", "orchestra"])?;
+    build(&["--package", "orchestra-chat", "--example", "chat_bench"])?;
+    let bench = built("examples/chat_bench");
+    run::run(Command::new(bench).arg(built("orchestra")))
 }
 
 /// Measures the dashboard in a browser.
 fn web() -> Result<()> {
     tools::program(BROWSER)?;
-    let release = ["build", "--quiet", "--release", "--package"];
-    run::run(run::cargo(release).arg("orchestra"))?;
+    build(&["--package", "orchestra"])?;
     // What measures need not be fast: it waits for the browser.
     run::run(&mut run::cargo([
         "build",
@@ -94,16 +97,19 @@ fn web() -> Result<()> {
     ]))?;
     let mut judge = Command::new(run::target().join("debug/judge-dashboard"));
     judge.arg("bench");
-    run::run(
-        judge
-            .arg(run::target().join("release/orchestra"))
-            .arg(BROWSER),
-    )
+    run::run(judge.arg(built("orchestra")).arg(BROWSER))
 }
 
 /// Builds peers that are a workspace of their own, beside everything else.
 fn outside(manifest: &str) -> Result<()> {
-    let mut peers = run::cargo(["build", "--quiet", "--release", "--manifest-path", manifest]);
+    let mut peers = run::cargo([
+        "build",
+        "--quiet",
+        "--profile",
+        PROFILE,
+        "--manifest-path",
+        manifest,
+    ]);
     run::run(peers.env("CARGO_TARGET_DIR", run::target()))
 }
 

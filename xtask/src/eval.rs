@@ -6,7 +6,7 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use crate::{run, tools};
+use crate::{bench, run, tools};
 
 /// Judges memory search; with the name of a ranker also tells what that one missed.
 ///
@@ -43,15 +43,8 @@ fn add_models(judge: &mut Command) -> Result<()> {
 }
 
 fn judge() -> Result<Command> {
-    let release = [
-        "build",
-        "--quiet",
-        "--release",
-        "--package",
-        "orchestra-eval",
-    ];
-    run::run(&mut run::cargo(release))?;
-    let mut judge = Command::new(run::target().join("release/orchestra-eval"));
+    bench::build(&["--package", "orchestra-eval"])?;
+    let mut judge = Command::new(bench::built("orchestra-eval"));
     judge.current_dir(run::root());
     Ok(judge)
 }

@@ -60,7 +60,7 @@ pub(crate) fn run() -> Result<(Tally, bool)> {
         bail!("the server of the model says {address:?} in place of its address");
     }
     // With what the soak has built: a package by itself would be built anew, with fewer features.
-    let arguments = ["test", "--workspace", "--profile", "soak"];
+    let arguments = ["test", "--workspace", "--release"];
     let mut command = run::cargo(arguments);
     command.args(["--test", "it", TESTS, "--", "--show-output"]);
     command.env("ORCHESTRA_SOAK_MODEL", address.trim());

@@ -17,7 +17,7 @@ pub(crate) fn run(rounds: u32, words: &[&str]) -> Result<()> {
     tools::runtimes()?;
     for round in 1..=rounds {
         run::say(&format!("== soak, round {round} of {rounds}"));
-        let arguments = ["test", "--workspace", "--profile", "soak", "--no-fail-fast"];
+        let arguments = ["test", "--workspace", "--release", "--no-fail-fast"];
         let mut command = run::cargo(arguments);
         command.args(["--", "--show-output"]).args(words);
         command.env("ORCHESTRA_SOAK", "1");

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
-use orchestra_memory::index::{Index, Phase};
-use orchestra_memory::model::{self, EmbedError, Embedder, ModelId, ModelKind, Purpose};
+use orchestra_engine::index::{Index, Phase};
+use orchestra_engine::model::{self, EmbedError, Embedder, ModelId, ModelKind, Purpose};
 use orchestra_store::Store;
 
 /// The real models, by the directories they lie in and what they are called in the tables.

@@ -2,8 +2,8 @@
 
 use anyhow::Result;
 use orchestra_board::{Slug, Timestamp};
+use orchestra_engine::vectors::Within;
 use orchestra_memory::search::{Near, Search, search, weight};
-use orchestra_memory::vectors::Within;
 use orchestra_store::{ContextItem, MemoryFilter};
 
 use crate::models::Model;
@@ -142,7 +142,7 @@ impl Meaning<'_> {
         let rows = store.read(|reader| reader.remembered_range(&project))?;
         let within = Within::rows(rows);
         let near = self.model.index.near(&query.query, NEAR, &within)?;
-        let hit = |near: &orchestra_memory::vectors::Near| Near {
+        let hit = |near: &orchestra_engine::vectors::Near| Near {
             row: near.row,
             similarity: f64::from(near.similarity),
         };

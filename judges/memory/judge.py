@@ -223,7 +223,6 @@ def main():
     # It lies in a repository, perhaps, whose board would be meant otherwise.
     place = ["--workspace", str(workspace)]
     subprocess.run([program, *create, *place], cwd=workspace, check=True, stdout=subprocess.DEVNULL)
-    # Under the name by which programs of the past find it.
     name = pathlib.Path(program).with_name("orchestra-engine")
     said = subprocess.run([name, "--help"], cwd=workspace, check=True, capture_output=True)
     assert b"--addr" in said.stdout and b"--no-token" in said.stdout, said

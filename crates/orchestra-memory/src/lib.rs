@@ -1,13 +1,11 @@
-//! Memory that finds what was meant: what stands beside the store, which has all that is remembered.
+//! Memory beside the store, which holds everything that is remembered.
 //!
-//! [`search`] ranks what the store recalls for a query, with or without hits by meaning from
-//! elsewhere, and says why each was found. [`engine`] is the process that a workspace has for those,
-//! its gRPC interface, and the clients that find it, start it and do without it. What it finds by is
-//! a [`model`], the [`vectors`] made with it, and an [`index`] that keeps those in step with the
-//! store: all of it follows from what is stored, and may be killed, deleted or absent.
+//! [`search`] ranks what the store recalls for a query, with or without hits by meaning, and gives
+//! the reason for each. [`engine`] is the gRPC service that the programs of a workspace share to
+//! find by meaning: the server, and the client that finds it, starts it and works without it.
+//! [`model`] names the embedding models. The models themselves, the vectors made with them and the
+//! index that keeps those in step with the store are in the crate `orchestra-engine`.
 
 pub mod engine;
-pub mod index;
 pub mod model;
 pub mod search;
-pub mod vectors;

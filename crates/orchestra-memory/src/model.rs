@@ -1,120 +1,145 @@
-//! What makes vectors of texts: the trait, and the models that are read from files or asked for over
-//! HTTP.
+//! Which model makes the vectors of texts: its kind, and the choice that the configuration makes.
 //!
-//! [`open`] takes a directory as it was downloaded and finds out what it is: a table of vectors
-//! ([`StaticModel`]) or a network in ONNX form ([`OnnxModel`]). [`RemoteModel`] asks a server.
-//! Everything that is read is bounded and checked before it is used, and a wrong file is an error
-//! that says what was expected.
+//! The models themselves, which read files or ask servers, are in the crate `orchestra-engine`.
 
-mod choice;
-mod error;
-mod hub;
 mod id;
-mod layout;
-mod network;
-mod remote;
-mod table;
-mod tokens;
 
-use std::fmt;
-use std::path::Path;
-use std::sync::Arc;
+use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 
-pub(crate) use choice::Stamp;
-pub use choice::{Choice, Wish};
-pub use error::{EmbedError, ModelError};
-pub use hub::{HUB, Hub, HubName};
+use orchestra_remote::{is_local_address, shown};
+
 pub use id::{ModelId, ModelIdError};
-pub use network::OnnxModel;
-pub use remote::{Api, RemoteModel, RemoteOptions};
-pub use table::StaticModel;
 
-/// What a text is embedded for: some models are told so by a word before it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Purpose {
-    /// It is looked for.
-    Query,
-    /// It is to be found.
-    Text,
-}
-
-/// What sort of model it is, which says how far its vectors can be trusted.
+/// Kind of a model, which decides how far its vectors are trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ModelKind {
-    /// A table of one vector for each token, which are added up: quick, and blind to order.
+    /// A table of one vector per token, which are added up: quick, and blind to word order.
     Static,
     /// A network on this machine that reads the whole text.
     Network,
-    /// A server's.
+    /// A model of a server.
     Remote,
 }
 
-/// Makes vectors of texts.
-///
-/// Calls may come from several threads at once, and block: for microseconds (a static model) up to
-/// the time limit of a server.
-pub trait Embedder: fmt::Debug + Send + Sync {
-    /// The fingerprint of all that a vector depends on: vectors of equal ids can be compared, and
-    /// others not.
-    fn id(&self) -> &ModelId;
-
-    /// What sort of model it is.
-    fn kind(&self) -> ModelKind;
-
-    /// How many numbers a vector has.
-    fn dimensions(&self) -> usize;
-
-    /// One vector for each text, in their order, of length 1; or of length 0, where the model knows
-    /// nothing of the text.
-    ///
-    /// A text may be of any length; what the model cannot take is cut off at its end.
-    ///
-    /// # Errors
-    /// When the model fails, or its server does. None of the texts has a vector then.
-    fn embed(&self, texts: &[&str], purpose: Purpose) -> Result<Vec<Vec<f32>>, EmbedError>;
-}
-
-/// A text that no model refuses, to try one with.
-pub(crate) const TRIAL: &str = "What is remembered can be found.";
-
-/// The longest vector that is taken from any model.
+/// Largest number of dimensions accepted from any model.
 pub const MAX_DIMENSIONS: usize = 8_192;
 
-/// Reads the model in a directory, whatever of the known kinds it is of.
-///
-/// Known are a table with its tokenizer (`model.safetensors`, `tokenizer.json`, as model2vec and
-/// sentence-transformers write them, and as the package wordllama holds them) and a network with its
-/// tokenizer (`model.onnx`, `tokenizer.json`). Where both are there, the network is taken unless it
-/// takes something else than a text's tokens, as a table does that was written in ONNX form too.
-///
-/// # Errors
-/// When the directory holds none of them, or a file of it is too large, damaged or of another sort.
-pub fn open(directory: &Path) -> Result<Arc<dyn Embedder>, ModelError> {
-    let mut files = layout::Files::find(directory)?;
-    if let layout::Weights::Table(_) = files.weights {
-        return Ok(Arc::new(StaticModel::read(&files)?));
-    }
-    match (OnnxModel::read(&files), files.beside.take()) {
-        (Ok(network), _) => Ok(Arc::new(network)),
-        (Err(other @ ModelError::OtherNetwork { .. }), Some(table)) => {
-            files.weights = layout::Weights::Table(table);
-            match StaticModel::read(&files) {
-                Ok(table) => Ok(Arc::new(table)),
-                // What lies there are a network's weights in another form.
-                Err(_) => Err(other),
-            }
+/// A model that was chosen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Choice {
+    /// A model that is read from files.
+    Directory {
+        /// Name shown to users.
+        name: String,
+        /// Directory of the files.
+        path: PathBuf,
+    },
+    /// A model of a server.
+    Server(Box<RemoteOptions>),
+}
+
+/// Model that the configuration asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Wish {
+    /// None: words alone.
+    Nothing,
+    /// This one.
+    Model(Choice),
+    /// One that must not be used: the reason, and what to do.
+    Refused(String),
+    /// The configuration cannot be read now; the current model stays in use.
+    Unknown(String),
+}
+
+/// Reads the configuration: called each time the wanted model may have changed.
+pub type Wishes = Arc<dyn Fn() -> Wish + Send + Sync>;
+
+impl Choice {
+    /// Name shown to users.
+    #[must_use]
+    pub fn name(&self) -> String {
+        match self {
+            Self::Directory { name, .. } => name.clone(),
+            Self::Server(options) => format!("{}:{}", options.api.name(), options.model),
         }
-        (Err(error), _) => Err(error),
     }
 }
 
-/// Makes a vector's length 1, where it has one that is finite.
-fn normalise(vector: &mut [f32]) {
-    let square: f32 = vector.iter().map(|x| x * x).sum();
-    let length = square.sqrt();
-    if length.is_finite() && length > f32::MIN_POSITIVE {
-        vector.iter_mut().for_each(|x| *x /= length);
-    } else {
-        vector.fill(0.0);
+/// Protocol of a server of models.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Api {
+    /// `POST /api/embed` below the address.
+    Ollama,
+    /// `POST /embeddings` below the address, which usually ends with `/v1`.
+    OpenAi,
+}
+
+/// Which model of which server, and how it is asked.
+#[derive(Clone, PartialEq, Eq)]
+pub struct RemoteOptions {
+    /// How.
+    pub api: Api,
+    /// Where: `http://127.0.0.1:11434` for Ollama, `https://…/v1` for others.
+    pub url: String,
+    /// The name of the model there.
+    pub model: String,
+    /// The key, if one is asked for. It is never shown.
+    pub key: Option<String>,
+    /// How many numbers are asked for, where the server can shorten its vectors.
+    pub dimensions: Option<usize>,
+    /// What is put before a query, for models that want it.
+    pub query_prefix: String,
+    /// What is put before a text that is to be found.
+    pub text_prefix: String,
+    /// How long a query may take.
+    pub query_time: Duration,
+    /// How long a batch of texts may take.
+    pub batch_time: Duration,
+}
+
+impl Api {
+    /// Name in the configuration.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ollama => "ollama",
+            Self::OpenAi => "openai",
+        }
+    }
+}
+
+impl RemoteOptions {
+    /// The usual ones.
+    #[must_use]
+    pub fn new(api: Api, url: &str, model: &str) -> Self {
+        Self {
+            api,
+            url: url.to_owned(),
+            model: model.to_owned(),
+            key: None,
+            dimensions: None,
+            query_prefix: String::new(),
+            text_prefix: String::new(),
+            query_time: Duration::from_secs(5),
+            // A model that has to be loaded first takes its time.
+            batch_time: Duration::from_secs(60),
+        }
+    }
+
+    /// Whether the server is on this machine, by how it is named.
+    #[must_use]
+    pub fn is_local(&self) -> bool {
+        is_local_address(&self.url)
+    }
+}
+
+impl fmt::Debug for RemoteOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RemoteOptions")
+            .field("api", &self.api)
+            .field("url", &shown(&self.url))
+            .field("model", &self.model)
+            .field("key", &self.key.as_ref().map(|_| "…"))
+            .finish_non_exhaustive()
     }
 }

@@ -6,7 +6,7 @@ use crate::output;
 
 /// What the program's exit code says. The numbers never change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Exit {
+pub enum Exit {
     /// Done.
     Ok,
     /// Something broke: a file, a network address, the database.
@@ -93,7 +93,7 @@ pub(crate) fn table() -> String {
 
 /// Why a command did not do what it was asked.
 #[derive(Debug)]
-pub(crate) enum Failure {
+pub enum Failure {
     /// Something broke.
     Failed(anyhow::Error),
     /// What the user asked for makes no sense.
@@ -113,7 +113,7 @@ impl Failure {
     }
 
     /// A wrong command line, in words.
-    pub(crate) fn usage_text(text: impl Into<String>) -> Self {
+    pub fn usage_text(text: impl Into<String>) -> Self {
         Self::Usage(anyhow::Error::msg(text.into()))
     }
 
@@ -122,8 +122,20 @@ impl Failure {
         Self::Denied(anyhow::Error::msg(text.into()))
     }
 
+    /// The same failure, with what was attempted before its causes.
+    pub(crate) fn context(self, attempt: String) -> Self {
+        match self {
+            Self::Failed(error) => Self::Failed(error.context(attempt)),
+            Self::Usage(error) => Self::Usage(error.context(attempt)),
+            Self::Refused(error) => Self::Refused(error.context(attempt)),
+            Self::Denied(error) => Self::Denied(error.context(attempt)),
+            Self::BrokenPipe => Self::BrokenPipe,
+        }
+    }
+
     /// What went wrong, with its causes.
-    pub(crate) fn text(&self) -> String {
+    #[must_use]
+    pub fn text(&self) -> String {
         match self {
             Self::Failed(error)
             | Self::Usage(error)
@@ -134,7 +146,7 @@ impl Failure {
     }
 
     /// A refusal, in words.
-    pub(crate) fn refused(text: impl Into<String>) -> Self {
+    pub fn refused(text: impl Into<String>) -> Self {
         Self::Refused(anyhow::Error::msg(text.into()))
     }
 }

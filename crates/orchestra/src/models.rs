@@ -2,10 +2,6 @@
 //!
 //! A model is opened before it is put in its place, by a rename; one install or removal at a time.
 
-mod archive;
-mod parts;
-mod source;
-
 use std::{
     fs::{self, File, TryLockError},
     io::Write as _,
@@ -17,8 +13,6 @@ use orchestra_memory::model::ModelKind;
 use serde::{Deserialize, Serialize};
 
 use crate::{env::Variable, exit::Failure};
-use parts::Parts;
-pub(crate) use source::{Source, Watch};
 
 /// The longest name.
 const MAX_NAME: usize = 64;
@@ -38,7 +32,7 @@ pub(crate) fn directory() -> Option<PathBuf> {
 }
 
 /// Whether a text may be the name of one: it is a directory's, and nothing else that can be named.
-pub(crate) fn is_name(text: &str) -> bool {
+pub fn is_name(text: &str) -> bool {
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     text.len() <= MAX_NAME
         && text.starts_with(|c: char| c.is_ascii_alphanumeric())
@@ -47,7 +41,7 @@ pub(crate) fn is_name(text: &str) -> bool {
 }
 
 /// What sort of model it is, in a word.
-pub(crate) const fn kind_name(kind: ModelKind) -> &'static str {
+pub const fn kind_name(kind: ModelKind) -> &'static str {
     match kind {
         ModelKind::Static => "static",
         ModelKind::Network => "network",
@@ -57,23 +51,23 @@ pub(crate) const fn kind_name(kind: ModelKind) -> &'static str {
 
 /// What is known of a model that is installed.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(crate) struct About {
+pub struct About {
     /// Its name, which is that of its directory.
     #[serde(default)]
-    pub(crate) name: String,
+    pub name: String,
     /// What sort of model it is.
-    pub(crate) kind: String,
+    pub kind: String,
     /// How many numbers a vector has.
-    pub(crate) dimensions: usize,
+    pub dimensions: usize,
     /// How large its files are.
-    pub(crate) bytes: u64,
+    pub bytes: u64,
     /// Where it is from.
-    pub(crate) source: String,
+    pub source: String,
 }
 
 /// The place where models are installed, while nobody else changes it.
 #[derive(Debug)]
-pub(crate) struct Shelf {
+pub struct Shelf {
     directory: PathBuf,
     _lock: File,
 }
@@ -109,7 +103,7 @@ impl Shelf {
     ///
     /// # Errors
     /// When the user has no home, it cannot be made, or another changes it.
-    pub(crate) fn open() -> Result<Self, Failure> {
+    pub fn open() -> Result<Self, Failure> {
         let directory = directory().ok_or_else(|| {
             Failure::usage_text("set HOME or XDG_DATA_HOME: models are kept there")
         })?;
@@ -152,15 +146,15 @@ impl Shelf {
         }
     }
 
-    /// Installs a model from sources, whose files go together.
+    /// Installs a model. `fill` makes the directory that it is given, with the files of the model in it,
+    /// from whatever it keeps meanwhile in the other directory.
     ///
     /// # Errors
-    /// When there is one of that name, or no model in the sources.
-    pub(crate) fn install(
+    /// When there is one of that name, or `fill` fails.
+    pub fn install(
         &self,
         name: &str,
-        sources: &[Source],
-        watch: &mut Watch<'_>,
+        fill: impl FnOnce(&Path, &Path) -> Result<About, Failure>,
     ) -> Result<About, Failure> {
         let place = self.directory.join(name);
         if fs::symlink_metadata(&place).is_ok() {
@@ -173,19 +167,10 @@ impl Shelf {
             .prefix(ASIDE)
             .tempdir_in(&self.directory)
             .context("write the model")?;
-        let mut parts = Parts::new(staging.path());
-        for source in sources {
-            source.take(&mut parts, watch)?;
-        }
         let made = staging.path().join("model");
-        let shown: Vec<String> = sources.iter().map(Source::shown).collect();
-        let sound = parts.assemble(&made, &shown.join(" and "))?;
         let about = About {
             name: name.to_owned(),
-            kind: kind_name(sound.kind).to_owned(),
-            dimensions: sound.dimensions,
-            bytes: sound.bytes,
-            source: shown.join(" "),
+            ..fill(staging.path(), &made)?
         };
         let mut file = File::create_new(made.join(ABOUT)).context("write the model")?;
         file.write_all(&serde_json::to_vec(&about)?)

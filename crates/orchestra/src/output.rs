@@ -12,7 +12,7 @@ use crate::{commands::progress, env::Variable, exit::Failure};
 
 /// How a command prints its data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Format {
+pub enum Format {
     /// For people.
     Text,
     /// One JSON document.
@@ -21,7 +21,7 @@ pub(crate) enum Format {
 
 impl Format {
     /// The format that the flag `--json` asks for.
-    pub(crate) const fn of_flag(json: bool) -> Self {
+    pub const fn of_flag(json: bool) -> Self {
         if json { Self::Json } else { Self::Text }
     }
 
@@ -29,7 +29,7 @@ impl Format {
     ///
     /// # Errors
     /// When stdout cannot be written to.
-    pub(crate) fn print<T: Serialize>(
+    pub fn print<T: Serialize>(
         self,
         value: &T,
         text: impl FnOnce(&T) -> String,
@@ -112,7 +112,7 @@ pub(crate) fn printable(text: &str) -> Cow<'_, str> {
 /// Text of others as part of one line that is ours: what would end the line, move on the screen,
 /// turn the direction or not be seen is escaped, and so are blanks behind a blank, with which it could
 /// be wrapped so that it looks like a line of its own.
-pub(crate) fn in_a_line(text: &str) -> String {
+pub fn in_a_line(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut is_behind_blank = false;
     for c in text.chars() {
@@ -125,6 +125,16 @@ pub(crate) fn in_a_line(text: &str) -> String {
         is_behind_blank = c == ' ';
     }
     shown
+}
+
+/// A number of bytes for people.
+#[must_use]
+pub fn size(bytes: u64) -> String {
+    match bytes {
+        0..1_024 => format!("{bytes} B"),
+        1_024..1_048_576 => format!("{} KiB", bytes / 1_024),
+        _ => format!("{} MiB", bytes / 1_048_576),
+    }
 }
 
 #[cfg(test)]

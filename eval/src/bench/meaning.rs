@@ -8,10 +8,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, anyhow, bail};
-use orchestra_memory::index::{Index, Phase};
-use orchestra_memory::model;
+use orchestra_engine::index::{Index, Phase};
+use orchestra_engine::model;
+use orchestra_engine::vectors::Within;
 use orchestra_memory::search::{Near, weight};
-use orchestra_memory::vectors::Within;
 use orchestra_store::Store;
 
 use super::figures::{Bars, Want, line};
@@ -54,7 +54,7 @@ pub(super) fn run(store: &Store, directory: &Path, models: &Path, bars: &mut Bar
             let query = query(&mut dice, words);
             let start = Instant::now();
             let near = index.near(&query, NEAR, &within)?;
-            let hit = |near: &orchestra_memory::vectors::Near| Near {
+            let hit = |near: &orchestra_engine::vectors::Near| Near {
                 row: near.row,
                 similarity: f64::from(near.similarity),
             };

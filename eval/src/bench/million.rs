@@ -8,8 +8,8 @@ use std::path::Path;
 use std::time::Instant;
 
 use anyhow::{Context as _, Result};
-use orchestra_memory::model::{self, Embedder, Purpose};
-use orchestra_memory::vectors::{NewVector, TextHash, Vectors, Within};
+use orchestra_engine::model::{self, Embedder, Purpose};
+use orchestra_engine::vectors::{NewVector, TextHash, Vectors, Within};
 
 use super::Dice;
 use super::figures::{Bars, Want, line};

@@ -1,20 +1,14 @@
 //! Asking the engine of a workspace one thing, where one runs; none is started for it.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::{
     connection::Connection,
     generated::StatsResponse,
     meaning::Standing,
     place::{Look, Place},
+    vector_files::{remove_other_vectors, vectors_directory},
 };
-use crate::{model::ModelId, vectors::Vectors};
-
-/// Where the vectors of a workspace are kept: beside its board.
-#[must_use]
-pub fn vectors_directory(workspace: &Path) -> PathBuf {
-    workspace.join(".projects").join(".store")
-}
 
 /// How the model of the engine is that serves a workspace; `None` where none answers.
 pub async fn standing(workspace: &Path) -> Option<Standing> {
@@ -36,8 +30,7 @@ pub fn forget_vectors(workspace: &Path) -> bool {
     if !matches!(Place::new(workspace).look(), Ok(Look::Free)) {
         return false;
     }
-    // No model is called so.
-    Vectors::remove_others(&vectors_directory(workspace), &ModelId::of(&[]));
+    remove_other_vectors(&vectors_directory(workspace), None);
     true
 }
 

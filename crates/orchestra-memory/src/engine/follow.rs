@@ -11,13 +11,14 @@ use tokio::time::{Instant, sleep, timeout};
 use tonic::Streaming;
 
 use super::{
-    client::{Inner, Mode, Ready, lock},
+    client::{Inner, Mode, Ready, Settings, lock},
     connection::{Connection, ConnectionError, is_an_answer},
     endpoint::{Endpoint, check_path},
     generated::{AttendResponse, StatsResponse},
     meaning::OPENING,
     place::Look,
-    spawn::{self, ENDING, Program, Started},
+    program::{self, NoEngine},
+    spawn::{ENDING, StartError, Started},
 };
 
 /// How often an engine is asked whether it still answers, when it is well and when it is in doubt.
@@ -116,8 +117,6 @@ impl Inner {
     /// Finds, starts and attends engines, one after the other. Never ends by itself where there can be
     /// one.
     pub(super) async fn follow(self: Arc<Self>) {
-        let programs =
-            spawn::programs(&self.settings.program, self.settings.search_path.as_deref());
         if let Err(error) = check_path(&self.settings.workspace) {
             self.away(&format!("is not used: {error}"));
             return;
@@ -145,9 +144,13 @@ impl Inner {
                     }
                 }
                 Ok(Look::Free) if self.settings.starts => {
+                    if !self.is_installed() {
+                        self.away(&NoEngine::Missing.to_string());
+                        sleep(LOOK_EVERY).await;
+                        continue;
+                    }
                     sleep(starts.pause(Instant::now())).await;
-                    let place = starts.failed % programs.len();
-                    if !self.start_one(&programs[place]).await {
+                    if !self.start_one(starts.failed).await {
                         starts.failed += 1;
                     }
                 }
@@ -163,20 +166,38 @@ impl Inner {
         }
     }
 
-    /// Starts an engine; whether one is there then.
-    async fn start_one(&self, program: &Program) -> bool {
-        let workspace = &self.settings.workspace;
-        let told = match Started::start(program, workspace, &self.place) {
-            Ok(started) => {
-                *lock(&self.started) = Some(started.clone());
-                started.until_told(&self.place, workspace).await
-            }
-            Err(error) => Err(error),
-        };
+    /// Whether there is a program to start. It may be installed at any time.
+    fn is_installed(&self) -> bool {
+        let Settings {
+            program,
+            search_path,
+            workspace,
+            ..
+        } = &self.settings;
+        !program::programs(program, search_path.as_deref(), workspace).is_empty()
+    }
+
+    /// Starts an engine, after `failed` programs that did not become one; returns whether one is there
+    /// then.
+    async fn start_one(&self, failed: usize) -> bool {
+        let told = self.start(failed).await;
         if let Err(error) = &told {
             self.away(&with_causes(error));
         }
         told.is_ok()
+    }
+
+    async fn start(&self, failed: usize) -> Result<(), StartError> {
+        let Settings {
+            program,
+            search_path,
+            workspace,
+            ..
+        } = self.settings.clone();
+        let engine = program::nth(program, search_path, workspace.clone(), failed).await?;
+        let started = Started::start(&engine, &workspace, &self.place)?;
+        *lock(&self.started) = Some(started.clone());
+        started.until_told(&self.place, &workspace).await
     }
 
     /// Uses an engine until it is over with it.

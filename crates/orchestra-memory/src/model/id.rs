@@ -22,7 +22,7 @@ impl ModelId {
     const DIGITS: usize = 32;
 
     /// Of parts that are each named; the order counts.
-    pub(crate) fn of(parts: &[(&str, &[u8])]) -> Self {
+    pub fn of(parts: &[(&str, &[u8])]) -> Self {
         let mut hash = Sha256::new();
         for (name, content) in [("method", METHOD)].iter().chain(parts) {
             for bytes in [name.as_bytes(), content] {

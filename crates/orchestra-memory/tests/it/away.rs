@@ -11,7 +11,10 @@ use orchestra_memory::{
 use orchestra_store::{ContextItem, MemoryFilter, Store};
 use tokio::time::Instant;
 
-use crate::served::{Fake, PATIENCE, Served, engines, text};
+use crate::{
+    in_process::{PATIENCE, Served, engines, text},
+    served::Fake,
+};
 
 /// What a search in this program finds, as a tool makes it.
 async fn found(engines: &Engines, store: &Store, query: &str) -> (bool, Vec<Found>) {

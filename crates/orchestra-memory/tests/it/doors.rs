@@ -7,7 +7,7 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-use crate::served::{Client, PATIENCE, Served};
+use crate::in_process::{Client, PATIENCE, Served};
 
 use std::time::Duration;
 

@@ -5,7 +5,7 @@ use orchestra_memory::engine::generated::{
 };
 use tonic::Code;
 
-use crate::served::{Served, query, text};
+use crate::in_process::{Served, query, text};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hundred_thousand_tags_and_events_are_refused() {

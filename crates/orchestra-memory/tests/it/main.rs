@@ -4,22 +4,14 @@
 
 mod away;
 mod context;
-mod damage;
 mod doors;
 mod fixture;
 mod generated;
 mod hostile;
-mod index;
-mod joined;
+mod in_process;
 mod large;
-mod models;
-mod real;
-mod remote;
 mod search;
 mod served;
-mod server;
-mod tiny;
-mod vectors;
 
 /// A file that no `mod` line names would never be compiled.
 #[test]

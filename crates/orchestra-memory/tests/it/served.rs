@@ -1,8 +1,6 @@
-//! An engine in this process, called over gRPC.
+//! The service of the engine, called over gRPC.
 
 use std::{
-    fs,
-    path::{Path, PathBuf},
     sync::{
         Arc, Condvar, Mutex, PoisonError,
         atomic::{AtomicUsize, Ordering},
@@ -11,150 +9,19 @@ use std::{
 };
 
 use futures_util::future::join_all;
-use orchestra_board::{Command, NewProject, Slug, Timestamp, Title};
+use orchestra_board::{Slug, Timestamp};
 use orchestra_memory::engine::{
-    self, Address, Endpoint, Engines, Life, Meaning, MeaningError, NearHit, Options, Outcome,
-    Settings,
+    Meaning, MeaningError, NearHit, Outcome,
     generated::{
         AttendRequest, ContextRequest, DeleteChunkRequest, GetSessionRequest, ListSessionsRequest,
         NearRequest, SearchRequest, SessionEvent, StatsRequest, StoreChunkRequest,
-        StoreSessionRequest, memory_service_client::MemoryServiceClient,
+        StoreSessionRequest,
     },
 };
-use orchestra_store::{Action, Store};
-use tempfile::TempDir;
-use tokio::{
-    sync::oneshot,
-    task::JoinHandle,
-    time::{Instant, timeout},
-};
-use tonic::{Code, Request, Status, service::interceptor::InterceptedService, transport::Channel};
+use tokio::time::Instant;
+use tonic::{Code, Request};
 
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
-
-pub(crate) type Show = Box<dyn FnMut(Request<()>) -> Result<Request<()>, Status> + Send + Sync>;
-pub(crate) type Client = MemoryServiceClient<InterceptedService<Channel, Show>>;
-
-pub(crate) struct Served {
-    _directory: Option<TempDir>,
-    workspace: PathBuf,
-    pub(crate) endpoint: Endpoint,
-    end: Option<oneshot::Sender<()>>,
-    running: JoinHandle<Outcome>,
-}
-
-impl Served {
-    pub(crate) async fn start(meaning: Option<Arc<dyn Meaning>>) -> Self {
-        let directory = tempfile::tempdir().unwrap();
-        let mut served = Self::start_in(directory.path(), meaning).await;
-        served._directory = Some(directory);
-        served
-    }
-
-    /// Starts one in a directory that the caller keeps.
-    pub(crate) async fn start_in(directory: &Path, meaning: Option<Arc<dyn Meaning>>) -> Self {
-        let workspace = directory.canonicalize().unwrap();
-        make_project(&workspace);
-        Self::serve(workspace, meaning).await
-    }
-
-    async fn serve(workspace: PathBuf, meaning: Option<Arc<dyn Meaning>>) -> Self {
-        let options = Options {
-            workspace: workspace.clone(),
-            address: Address::Preferred(0),
-            asks_token: true,
-            life: Life::OfItsOwn,
-            store: orchestra_store::Options::default(),
-            meaning,
-        };
-        let (end, told) = oneshot::channel();
-        let (sender, endpoint) = oneshot::channel();
-        let running = tokio::spawn(async move {
-            let ready = |endpoint: &Endpoint| sender.send(endpoint.clone()).unwrap();
-            let told = async { told.await.unwrap_or_default() };
-            engine::run(options, ready, told).await.unwrap()
-        });
-        Self {
-            _directory: None,
-            workspace,
-            endpoint: endpoint.await.unwrap(),
-            end: Some(end),
-            running,
-        }
-    }
-
-    pub(crate) fn workspace(&self) -> PathBuf {
-        self.workspace.clone()
-    }
-
-    /// What its file says that clients show.
-    fn token(&self) -> String {
-        let text = fs::read(self.workspace().join(".projects/.run/engine.json")).unwrap();
-        let told: serde_json::Value = serde_json::from_slice(&text).unwrap();
-        format!("Bearer {}", told["token"].as_str().unwrap())
-    }
-
-    async fn client(&self, token: Option<String>) -> Client {
-        let address = format!("http://{}", self.endpoint.address);
-        let channel = Channel::from_shared(address).unwrap();
-        let show: Show = Box::new(move |mut request| {
-            if let Some(token) = &token {
-                let value = token.parse().unwrap();
-                request.metadata_mut().insert("authorization", value);
-            }
-            Ok(request)
-        });
-        MemoryServiceClient::with_interceptor(channel.connect().await.unwrap(), show)
-    }
-
-    pub(crate) async fn ours(&self) -> Client {
-        self.client(Some(self.token())).await
-    }
-
-    pub(crate) async fn end(mut self) -> Outcome {
-        self.stop().await
-    }
-
-    /// Ends it, and starts another one.
-    pub(crate) async fn restart(mut self, meaning: Option<Arc<dyn Meaning>>) -> Self {
-        self.stop().await;
-        let mut next = Self::serve(self.workspace.clone(), meaning).await;
-        next._directory = self._directory.take();
-        next
-    }
-
-    async fn stop(&mut self) -> Outcome {
-        self.end.take().unwrap().send(()).unwrap();
-        timeout(PATIENCE, &mut self.running).await.unwrap().unwrap()
-    }
-}
-
-fn make_project(workspace: &Path) {
-    let store = Store::open(workspace, orchestra_store::Options::default()).unwrap();
-    let create = Command::CreateProject(NewProject {
-        name: Title::parse("Demo").unwrap(),
-        description: orchestra_board::Body::default(),
-    });
-    store.submit_blocking(None, Action::Board(create)).unwrap();
-    store.close(PATIENCE);
-}
-
-pub(crate) fn text(summary: &str, content: &str) -> StoreChunkRequest {
-    StoreChunkRequest {
-        project: "demo".to_owned(),
-        summary: summary.to_owned(),
-        content: content.to_owned(),
-        ..StoreChunkRequest::default()
-    }
-}
-
-pub(crate) fn query(text: &str) -> SearchRequest {
-    SearchRequest {
-        project: "demo".to_owned(),
-        query: text.to_owned(),
-        limit: 0,
-    }
-}
+use crate::in_process::{PATIENCE, Served, engines, query, text};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn texts_and_sessions_are_stored_found_and_forgotten() {
@@ -426,21 +293,6 @@ impl Meaning for Fake {
         self.holds.pass();
         7
     }
-}
-
-pub(crate) fn engines(served: &Served, said: &Arc<std::sync::Mutex<Vec<String>>>) -> Engines {
-    let said = Arc::clone(said);
-    let engines = Engines::new(Settings {
-        workspace: served.workspace(),
-        client: "test",
-        starts: false,
-        always_asks: false,
-        program: PathBuf::from("/none"),
-        search_path: None,
-        tell: Arc::new(move |line| said.lock().unwrap().push(line.to_owned())),
-    });
-    engines.begin();
-    engines
 }
 
 #[tokio::test(flavor = "multi_thread")]

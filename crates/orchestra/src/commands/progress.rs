@@ -25,7 +25,7 @@ pub(in crate::commands) fn bar(length: u64, what: &'static str) -> ProgressBar {
 }
 
 /// Something that turns while work of unknown length is done.
-pub(in crate::commands) fn spinner(what: &'static str) -> ProgressBar {
+pub fn spinner(what: &'static str) -> ProgressBar {
     let spinner = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
     spinner.set_message(what);
     spinner.enable_steady_tick(TURN);

@@ -83,9 +83,10 @@ impl Serving {
         if let Wish::Refused(why) = model.wish() {
             engines.tell_trouble(why);
         }
+        // Clients of its own, without a model, are served where it is installed.
         let is_wanted = self.config.engine.value == EngineUse::Always
-            || face == Face::Http
-            || model.is_wanted();
+            || model.is_wanted()
+            || face == Face::Http && is_installed(&self.config.workspace);
         if is_wanted {
             engines.begin();
         } else {
@@ -125,6 +126,13 @@ pub(super) fn of(config: &Config, workspace: &Path) -> Option<Engines> {
         search_path: Variable::Path.read(),
         tell: Arc::new(output::complain),
     }))
+}
+
+/// Whether there is a program that may be the engine.
+fn is_installed(workspace: &Path) -> bool {
+    let search_path = Variable::Path.read();
+    let this = std::env::current_exe();
+    this.is_ok_and(|this| !engine::programs(&this, search_path.as_deref(), workspace).is_empty())
 }
 
 /// Whether a model is configured by now.

@@ -428,9 +428,20 @@ fn with_script(workspace: &Workspace, script: &str) -> PathBuf {
         fs::copy(env!("CARGO_BIN_EXE_orchestra"), &program).unwrap();
     }
     let engine = directory.join("orchestra-engine");
-    fs::write(&engine, format!("#!/bin/sh\n{script}\n")).unwrap();
+    let version = env!("CARGO_PKG_VERSION");
+    let answer = format!("[ \"$1\" = --version ] && echo orchestra-engine {version} && exit");
+    fs::write(&engine, format!("#!/bin/sh\n{answer}\n{script}\n")).unwrap();
     fs::set_permissions(&engine, fs::Permissions::from_mode(0o755)).unwrap();
     program
+}
+
+/// Puts the directory of the real engine on the search path.
+fn with_ours_on_path(mut command: Command) -> Command {
+    let ours = Path::new(env!("CARGO_BIN_EXE_orchestra")).parent().unwrap();
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let directories = std::iter::once(ours.to_owned()).chain(std::env::split_paths(&path));
+    command.env("PATH", std::env::join_paths(directories).unwrap());
+    command
 }
 
 #[test]
@@ -473,8 +484,7 @@ fn an_engine_that_says_nothing_holds_up_nobody_and_is_not_left() {
 fn an_engine_that_cannot_start_is_told_once_and_the_next_of_them_is_tried() {
     let workspace = Workspace::board();
     let program = with_script(&workspace, "exit 7");
-    let session = Session::start(of(&program, &workspace, &["stdio"]));
-    // The one on the search path, which is real, or the program itself.
+    let session = Session::start(with_ours_on_path(of(&program, &workspace, &["stdio"])));
     let engine = engine_but(&workspace, None);
     until(|| {
         talk(&workspace)
@@ -498,7 +508,7 @@ echo $$ >"$HOME/pid"
 printf '{"workspace":"%s","version":"0.9.0","address":"127.0.0.1:1","pid":%d}' "$3" $$ >new
 mv new engine.json; exec sleep 600"#;
     let program = with_script(&workspace, script);
-    let session = Session::start(of(&program, &workspace, &["stdio"]));
+    let session = Session::start(with_ours_on_path(of(&program, &workspace, &["stdio"])));
     until(|| (told(&workspace)?["version"] == env!("CARGO_PKG_VERSION")).then_some(()));
     let foreign = fs::read_to_string(workspace.home().join("pid")).unwrap();
     gone(foreign.trim().parse().unwrap());
@@ -515,37 +525,104 @@ mv new engine.json; exec sleep 600"#;
     gone(engine);
 }
 
+/// A copy of the program without an engine beside it.
+fn alone(workspace: &Workspace) -> PathBuf {
+    let program = with_script(workspace, "");
+    fs::remove_file(program.with_file_name("orchestra-engine")).unwrap();
+    program
+}
+
+/// A program named `orchestra-engine` in a new directory, which writes that it was called.
+fn called_engine(directory: &Path, version: &str) {
+    fs::create_dir_all(directory).unwrap();
+    let path = directory.join("orchestra-engine");
+    let script = format!(
+        "#!/bin/sh\n[ \"$1\" = --version ] && echo orchestra-engine {version} && exit\n\
+         echo \"$0 $*\" >\"$HOME/called\"\n"
+    );
+    fs::write(&path, script).unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
 #[test]
-fn a_program_that_lies_where_we_stand_is_not_taken_for_ours() {
+fn engine_in_the_workspace_or_a_relative_directory_is_not_started() {
     let workspace = Workspace::board();
-    let directory = workspace.home().join("alone");
-    fs::create_dir(&directory).unwrap();
-    let engine = directory.join("orchestra-engine");
-    fs::copy(env!("CARGO_BIN_EXE_orchestra-engine"), &engine).unwrap();
-    let script = |directory: &Path| {
-        let path = directory.join("orchestra");
-        fs::write(&path, "#!/bin/sh\necho \"$0 $*\" >\"$HOME/called\"\n").unwrap();
-        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
-    };
-    script(&workspace.path());
+    let program = alone(&workspace);
+    let version = env!("CARGO_PKG_VERSION");
+    called_engine(&workspace.path(), version);
+    called_engine(&workspace.join("relative"), version);
     let run = |path: &str| {
-        let mut command = workspace.command_as(&engine, ["--attended"]);
+        let mut command = workspace.command_as(&program, ["engine"]);
         command.current_dir(workspace.path()).env("PATH", path);
         said(command, "")
     };
     let called = || fs::read_to_string(workspace.home().join("called"));
-    for path in ["", ".", ":", ".:relative:"] {
+    let inside = workspace.path().display().to_string();
+    for path in [
+        "",
+        ".",
+        ":",
+        ".:relative:",
+        &inside,
+        &format!("{inside}/relative"),
+    ] {
         let refused = run(path);
         assert_eq!(refused.code, Some(1), "{refused:?}");
-        assert!(refused.err.contains("on the search path"), "{refused:?}");
+        let advice = "cargo build --release -p orchestra-engine";
+        assert!(refused.err.contains(advice), "{refused:?}");
         assert!(called().is_err(), "{path}");
     }
     let ours = workspace.home().join("ours");
-    fs::create_dir(&ours).unwrap();
-    script(&ours);
+    called_engine(&ours, version);
     run(&format!(".:{}", ours.display()));
-    let expected = format!("{} engine --attended\n", ours.join("orchestra").display());
-    assert_eq!(called().unwrap(), expected);
+    let called = called().unwrap();
+    let expected = format!("{} --workspace ", ours.join("orchestra-engine").display());
+    assert!(called.starts_with(&expected), "{called}");
+}
+
+#[test]
+fn engine_of_another_version_is_named_and_not_started() {
+    let workspace = Workspace::board();
+    let program = alone(&workspace);
+    let other = workspace.home().join("other");
+    called_engine(&other, "0.9.0");
+    let mut command = workspace.command_as(&program, ["engine"]);
+    command.env("PATH", &other);
+    let refused = said(command, "");
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    let why = format!(
+        "is orchestra-engine 0.9.0, not orchestra-engine {}",
+        env!("CARGO_PKG_VERSION")
+    );
+    assert!(refused.err.contains(&why), "{refused:?}");
+    assert!(!workspace.home().join("called").exists());
+}
+
+#[test]
+fn without_an_engine_all_else_works_and_a_wanted_one_is_reported_missing() {
+    let workspace = Workspace::board();
+    let program = alone(&workspace);
+    let path = workspace.home().join("none");
+    let mut command = of(&program, &workspace, &["stdio"]);
+    command.env("PATH", &path);
+    let mut session = Session::start(command);
+    session.ok("create_project", &json!({"name": "Demo"}));
+    session.ok(
+        "save_memory",
+        &json!({"project": "demo", "summary": "s", "content": "blue whale"}),
+    );
+    let found = session.ok(
+        "search_memory",
+        &json!({"project": "demo", "query": "whale"}),
+    );
+    assert_eq!(found["total"], 1, "{found}");
+    until(|| talk(&workspace).contains("is not installed").then_some(()));
+    assert!(session.process.end().success());
+    let mut command = workspace.command_as(&program, ["memory", "model", "install", "/nowhere"]);
+    command.env("PATH", &path);
+    let refused = said(command, "");
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert!(refused.err.contains("is not installed"), "{refused:?}");
 }
 
 #[test]

@@ -18,8 +18,8 @@ use tokio::{
 
 use super::*;
 use crate::engine::{
-    Address, Engines, Life, Meaning, MeaningError, NearHit, Options, Outcome, Place, Settings,
-    Standing, endpoint::Token, run, spawn::StartError,
+    Address, Engines, Life, Meaning, MeaningError, NearHit, Options, Outcome, Place, Standing,
+    endpoint::Token, run,
 };
 
 /// How long anything may take here.
@@ -41,8 +41,7 @@ impl Stand {
         let path = directory.path().join("engine");
         fs::write(&path, format!("#!/bin/sh\nshift 2\n{script}\n")).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
-        let program = Program::of(path);
-        let started = Started::start(&program, directory.path(), &place).unwrap();
+        let started = Started::start(&path, directory.path(), &place).unwrap();
         Self {
             directory,
             place,

@@ -1,22 +1,24 @@
 //! `orchestra memory model`: the models that find by meaning.
 
-use std::path::Path;
+use std::{ffi::OsString, path::Path};
 
 use clap::{Args, Subcommand};
-use indicatif::ProgressBar;
 use orchestra_memory::{
-    engine::{self, Standing},
+    engine::{Standing, standing as ask_standing},
     model::{Choice, Wish},
 };
 use serde_json::{Value, json};
 
 use crate::{
-    commands::{progress, table},
+    commands::{
+        engine::{self, MODEL_CHECK, MODEL_INSTALL},
+        table,
+    },
     config::{self, Config, Origin},
     env::Variable,
     exit::{Exit, Failure},
-    models::{self, About, Shelf, Source, kind_name},
-    output::{self, Format, in_a_line},
+    models::{self, Shelf, kind_name},
+    output::{self, Format, in_a_line, size},
     serving, workspace,
 };
 
@@ -79,7 +81,7 @@ enum Scope {
 /// When that is refused.
 pub(super) fn run(config: &Config, arguments: Arguments, format: Format) -> Result<Exit, Failure> {
     match arguments.command {
-        Command::Install { source, name } => install(&source, name, format),
+        Command::Install { source, name } => install(config, source, name, format),
         Command::List => list(config, format),
         Command::Use { name, scope } => choose(config, &name, scope, format),
         Command::Remove { name } => remove(config, &name, format),
@@ -87,41 +89,23 @@ pub(super) fn run(config: &Config, arguments: Arguments, format: Format) -> Resu
     }
 }
 
-fn install(sources: &[String], name: Option<String>, format: Format) -> Result<Exit, Failure> {
-    let sources: Vec<Source> = sources
-        .iter()
-        .map(|text| Source::parse(text))
-        .collect::<Result<_, _>>()?;
-    let usual = || sources.first().and_then(Source::usual_name);
-    let name = name.or_else(usual).filter(|name| models::is_name(name));
-    let name = name.ok_or_else(|| {
-        Failure::usage_text(
-            "a model's name has up to 64 letters, digits, dots, dashes and underscores, and begins with \
-             a letter or digit, and none stands for no model; give it one with --name",
-        )
-    })?;
-    let shelf = Shelf::open()?;
-    let bar = progress::spinner("installing");
-    let mut watch = |what: &str, bytes: u64, length: Option<u64>| tell(&bar, what, bytes, length);
-    let installed = shelf.install(&name, &sources, &mut watch);
-    bar.finish_and_clear();
-    let about = installed?;
-    format.print(&json!(about), |_| {
-        let About { kind, dimensions, .. } = &about;
-        format!(
-            "{name} is installed: {kind}, {dimensions} dimensions, {}; `orchestra memory model use {name}` \
-             finds by it\n",
-            size(about.bytes)
-        )
-    })?;
-    Ok(Exit::Ok)
-}
-
-fn tell(bar: &ProgressBar, what: &str, bytes: u64, length: Option<u64>) {
-    let of = length.map(|length| format!(" of {}", size(length)));
-    let so_far = (bytes > 0).then(|| format!(" {}{}", size(bytes), of.unwrap_or_default()));
-    let so_far = so_far.unwrap_or_default();
-    bar.set_message(format!("{}{so_far}", in_a_line(what)));
+/// Has the engine install a model: only that program can open one.
+fn install(
+    config: &Config,
+    sources: Vec<String>,
+    name: Option<String>,
+    format: Format,
+) -> Result<Exit, Failure> {
+    let mut words: Vec<OsString> = vec![MODEL_INSTALL.into()];
+    if let Some(name) = name {
+        words.extend(["--name".into(), name.into()]);
+    }
+    if format == Format::Json {
+        words.push("--json".into());
+    }
+    words.push("--".into());
+    words.extend(sources.into_iter().map(OsString::from));
+    engine::become_it(&config.workspace, words)
 }
 
 fn list(config: &Config, format: Format) -> Result<Exit, Failure> {
@@ -196,7 +180,7 @@ fn choose(
             Failure::usage_text("set HOME or XDG_CONFIG_HOME: your orchestra.toml is kept there")
         })?,
     };
-    let name = placed(name)?;
+    let name = placed(&config.workspace, name)?;
     if let Some(why) = Config::refused_model(&config.workspace, &directory, &name)? {
         return Err(Failure::refused(why));
     }
@@ -223,7 +207,7 @@ fn choose(
 }
 
 /// The name as a file says it: a directory is told from where we stand.
-fn placed(name: &str) -> Result<String, Failure> {
+fn placed(workspace: &Path, name: &str) -> Result<String, Failure> {
     let is_server = name.starts_with("ollama:") || name.starts_with("openai:");
     if is_server || !name.contains('/') {
         return Ok(name.to_owned());
@@ -238,11 +222,8 @@ fn placed(name: &str) -> Result<String, Failure> {
         )));
     }
     // What cannot be opened would fail each time that it is wanted.
-    if let Err(error) = orchestra_memory::model::open(&path) {
-        return Err(Failure::Refused(
-            anyhow::Error::new(error).context(format!("{} is not used", path.display())),
-        ));
-    }
+    engine::ask(workspace, &[MODEL_CHECK.as_ref(), path.as_os_str()])
+        .map_err(|failure| failure.context(format!("{} is not used", path.display())))?;
     let text = path.to_str().map(str::to_owned);
     text.ok_or_else(|| Failure::usage_text("the path of the model is no text"))
 }
@@ -270,7 +251,7 @@ fn show(config: &Config, format: Format) -> Result<Exit, Failure> {
 /// What is configured, and how the engine is with it, if one runs.
 pub(super) fn standing(config: &Config) -> Result<Value, Failure> {
     let model = &config.memory.model;
-    let engine = serving::runtime()?.block_on(engine::standing(&config.workspace));
+    let engine = serving::runtime()?.block_on(ask_standing(&config.workspace));
     let trouble = match model.wish() {
         Wish::Refused(why) | Wish::Unknown(why) => Some(why.clone()),
         Wish::Nothing | Wish::Model(_) => None,
@@ -353,13 +334,4 @@ pub(super) fn shown(answer: &Value) -> String {
         }
     }
     shown
-}
-
-/// A number of bytes for people.
-fn size(bytes: u64) -> String {
-    match bytes {
-        0..1_024 => format!("{bytes} B"),
-        1_024..1_048_576 => format!("{} KiB", bytes / 1_024),
-        _ => format!("{} MiB", bytes / 1_048_576),
-    }
 }

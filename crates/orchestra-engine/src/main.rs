@@ -1,0 +1,32 @@
+//! The program `orchestra-engine`: the memory engine of a workspace, with its embedding models.
+
+mod install;
+
+use std::{path::PathBuf, process::ExitCode, sync::Arc};
+
+use orchestra::engine::{Exit, Failure, InstallModel, Parts};
+use orchestra_engine::{Indexed, model};
+use orchestra_memory::{engine::Meaning, model::Wishes};
+
+struct Program;
+
+impl Parts for Program {
+    fn meaning(&self, wishes: Wishes) -> Arc<dyn Meaning> {
+        Arc::new(Indexed::new(wishes))
+    }
+
+    fn check(&self, directory: PathBuf) -> Result<Exit, Failure> {
+        match model::open(&directory) {
+            Ok(_) => Ok(Exit::Ok),
+            Err(error) => Err(Failure::Refused(error.into())),
+        }
+    }
+
+    fn install(&self, model: InstallModel) -> Result<Exit, Failure> {
+        install::run(model)
+    }
+}
+
+fn main() -> ExitCode {
+    orchestra::engine::main(&Program)
+}

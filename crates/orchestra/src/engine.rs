@@ -1,0 +1,203 @@
+//! What the program `orchestra-engine` shares with this one: its command line, its configuration, and
+//! serving the memory of a workspace.
+//!
+//! The embedding models, which make up most of that program, are its own: it passes them as [`Parts`].
+
+use std::{path::PathBuf, process::ExitCode, sync::Arc};
+
+use clap::{Args, Parser, Subcommand};
+use orchestra_memory::{
+    engine::{self, Address, Endpoint, Life, Meaning, Outcome},
+    model::Wishes,
+};
+use orchestra_store::Options;
+
+use crate::{
+    cli::Common,
+    commands::engine::{Arguments, MODEL_CHECK, MODEL_INSTALL},
+    config::{Config, Overrides, engine_port, wrong_engine_port},
+    env::Variable,
+    exit, logging, output, serving,
+    stopping::Signals,
+    workspace,
+};
+pub use crate::{
+    commands::progress::spinner,
+    exit::{Exit, Failure},
+    models::{About, Shelf, is_name, kind_name},
+    output::{Format, in_a_line, size},
+};
+
+/// Parts of the engine that are not in this crate.
+pub trait Parts {
+    /// Finds by meaning, with the model that is wanted at the time.
+    fn meaning(&self, wishes: Wishes) -> Arc<dyn Meaning>;
+
+    /// Opens the model in a directory, and closes it again.
+    ///
+    /// # Errors
+    /// When there is no model that can be used.
+    fn check(&self, directory: PathBuf) -> Result<Exit, Failure>;
+
+    /// Installs a model.
+    ///
+    /// # Errors
+    /// When that is refused or fails.
+    fn install(&self, model: InstallModel) -> Result<Exit, Failure>;
+}
+
+/// Serves the memory of a workspace over gRPC.
+#[derive(Debug, Parser)]
+#[command(
+    name = engine::ENGINE,
+    version,
+    max_term_width = 100,
+    args_conflicts_with_subcommands = true
+)]
+struct Cli {
+    #[command(flatten)]
+    common: Common,
+    #[command(flatten)]
+    serve: Arguments,
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Install a model, for `orchestra memory model install`
+    #[command(name = MODEL_INSTALL, hide = true)]
+    Install(InstallModel),
+    /// Check a model, for `orchestra memory model use`
+    #[command(name = MODEL_CHECK, hide = true)]
+    Check {
+        /// Directory of the model
+        directory: PathBuf,
+    },
+}
+
+/// Model to install.
+#[derive(Debug, Args)]
+pub struct InstallModel {
+    /// Directories, archives, or names of models of a hub, whose files go together
+    #[arg(required = true)]
+    pub source: Vec<String>,
+    /// Name to install it under [default: as its source]
+    #[arg(long)]
+    pub name: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Runs the program `orchestra-engine` to its end.
+pub fn main(parts: &dyn Parts) -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return exit::report_usage(&error),
+    };
+    exit::report(match cli.command {
+        None => serve(&cli.common, cli.serve, parts),
+        Some(Command::Install(model)) => parts.install(model),
+        Some(Command::Check { directory }) => parts.check(directory),
+    })
+}
+
+/// Address of the hub that models are fetched from, where the user has named one.
+///
+/// # Errors
+/// When it is not valid UTF-8.
+pub fn model_hub() -> Result<Option<String>, Failure> {
+    let address = Variable::ModelHub
+        .read()
+        .map(|address| address.into_string());
+    let address = address.transpose();
+    address.map_err(|_| Failure::usage_text(format!("{} is no text", Variable::ModelHub)))
+}
+
+/// Serves until a signal, or the end of its clients.
+///
+/// # Errors
+/// When the board cannot be opened, or the address not be listened on.
+fn serve(common: &Common, arguments: Arguments, parts: &dyn Parts) -> Result<Exit, Failure> {
+    let config = Config::settle(common, Overrides::default())?;
+    logging::start(&config.log.value)?;
+    // Opening a board makes it; a program that starts an engine has opened it already.
+    if !arguments.attended {
+        workspace::check_board(&config.workspace)?;
+        let wrong = wrong_engine_port().filter(|_| arguments.addr.is_none());
+        wrong.iter().for_each(|why| output::complain(why));
+    }
+    let usual = || Address::Preferred(engine_port().unwrap_or(engine::DEFAULT_PORT));
+    let options = engine::Options {
+        workspace: config.workspace.clone(),
+        address: arguments.addr.unwrap_or_else(usual),
+        asks_token: !arguments.no_token,
+        life: match arguments.attended {
+            true => Life::OfItsClients,
+            false => Life::OfItsOwn,
+        },
+        store: config.memory.apply(Options::default()),
+        meaning: Some(parts.meaning(wishes(&config, arguments.model))),
+    };
+    let runtime = serving::runtime()?;
+    let served = runtime.block_on(async {
+        let signals = Signals::listen()?;
+        let outcome = engine::run(options, announce, signals.first()).await;
+        outcome.map_err(|error| Failure::from(anyhow::Error::new(error)))
+    });
+    // Nothing that still computes is waited for.
+    runtime.shutdown_background();
+    match served? {
+        Outcome::Elsewhere(found) => {
+            let there = found.map(|found| found.address);
+            let place = there.map_or_else(String::new, |there| format!(" at {there}"));
+            let text = format!(
+                "another engine serves {}{place}",
+                config.workspace.display()
+            );
+            let unmet = arguments.addr.filter(|asked| {
+                !arguments.attended && there.is_some_and(|there| !asked.is_met_by(there))
+            });
+            if let Some(asked) = unmet {
+                return Err(Failure::refused(format!(
+                    "{text}, and not at {asked}; use that one, or end it first"
+                )));
+            }
+            output::complain(&text);
+        }
+        Outcome::Lost => {
+            let text = "the board, or .projects/.run, was removed or replaced while it was served; start \
+                        again to serve what is there now";
+            return Err(anyhow::Error::msg(text).into());
+        }
+        Outcome::Told | Outcome::Unused => {}
+    }
+    Ok(Exit::Ok)
+}
+
+/// Says which model is wanted, from files that are read anew each time: a running engine follows them.
+fn wishes(config: &Config, given: Option<String>) -> Wishes {
+    let workspace = config.workspace.clone();
+    let is_path = |text: &String| text.contains('/') && !text.contains(':');
+    let given = given.map(
+        |text| match is_path(&text).then(|| std::path::absolute(&text)) {
+            Some(Ok(path)) => path.to_string_lossy().into_owned(),
+            _ => text,
+        },
+    );
+    Arc::new(move || Config::model_wish(&workspace, given.as_deref()))
+}
+
+/// Says that it is ready.
+fn announce(endpoint: &Endpoint) {
+    let token = match endpoint.token {
+        Some(_) => "clients show the token in .projects/.run/engine.json",
+        None => "every program of this machine is let in",
+    };
+    let (address, workspace) = (endpoint.address, endpoint.workspace.display());
+    // Who started it in the background does not read this.
+    let _ = output::lines(&format!(
+        "memory engine of {workspace} at {address}; {token}"
+    ));
+}

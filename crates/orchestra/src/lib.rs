@@ -1,0 +1,52 @@
+//! The program `orchestra`: reads the command line, settles the configuration, runs one command
+//! and turns its outcome into an exit code. What a command does stands in `commands/`.
+//!
+//! It is a library so that the program `orchestra-engine` has the same configuration, log and exit
+//! codes: [`engine`] is what that one uses.
+
+mod access;
+mod bundle;
+mod cli;
+mod commands;
+mod config;
+mod dashboard;
+pub mod engine;
+mod env;
+mod exit;
+mod files;
+mod http;
+mod init;
+mod logging;
+mod models;
+mod orchestrator;
+mod output;
+mod servers;
+mod serving;
+mod stopping;
+mod trace;
+mod workspace;
+
+use std::process::ExitCode;
+
+use orchestra_process::{CHILD_COMMAND, adopt_orphans, child_main};
+use orchestra_runner::{agents::scripted, supervise};
+
+/// Runs the program to its end.
+pub fn main() -> ExitCode {
+    let mut words = std::env::args_os().skip(1);
+    // Between this program and its children stands this program: nothing else is looked at first. The
+    // same holds for the jobs of plans, and for the agent that does what a script says.
+    match words.next() {
+        Some(word) if word == CHILD_COMMAND => return child_main(words),
+        Some(word) if word == supervise::JOB_COMMAND => return supervise::job_main(),
+        Some(word) if word == scripted::COMMAND => return scripted::main(words),
+        _ => {}
+    }
+    // What is left of a child whose guard was killed is ours to end. Without it, one that has left
+    // its group goes on.
+    let _ = adopt_orphans();
+    match cli::parse(std::env::args_os()) {
+        Ok(invocation) => exit::report(commands::run(invocation)),
+        Err(error) => exit::report_usage(&error),
+    }
+}

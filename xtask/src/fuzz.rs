@@ -1,13 +1,19 @@
 //! `cargo xtask fuzz`: each fuzz target for a bounded time.
 
-use std::process::Command;
-
 use anyhow::{Result, bail};
 
-use crate::{run, tools};
+use crate::{
+    run,
+    tools::{self, Tool},
+};
 
-/// The version that is installed when it is needed.
-const VERSION: &str = "0.13.2";
+const FUZZ: Tool = Tool {
+    package: "cargo-fuzz",
+    program: "cargo-fuzz",
+    version: "0.13.2",
+    wheel: None,
+    features: &[],
+};
 
 /// Runs each target of `fuzz/` for `seconds`, on the stable toolchain (no sanitizer).
 ///
@@ -17,17 +23,11 @@ pub(crate) fn run(seconds: u32) -> Result<()> {
     if !run::root().join("fuzz/Cargo.toml").exists() {
         bail!("there are no fuzz targets: fuzz/Cargo.toml is missing");
     }
-    let targets = run::output(cargo_fuzz()?.arg("list"))?;
+    let targets = run::output(tools::subcommand(&FUZZ)?.arg("list"))?;
     let time = format!("-max_total_time={seconds}");
     for target in targets.split_whitespace() {
         let run = ["run", "--sanitizer", "none", target, "--", &time];
-        run::run(cargo_fuzz()?.args(run))?;
+        run::run(tools::subcommand(&FUZZ)?.args(run))?;
     }
     Ok(())
-}
-
-fn cargo_fuzz() -> Result<Command> {
-    let mut command = tools::cargo_command("cargo-fuzz", VERSION)?;
-    command.arg("fuzz");
-    Ok(command)
 }

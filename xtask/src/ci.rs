@@ -14,8 +14,6 @@ const FULL: &[Step] = &[
     ("clippy", clippy),
     ("docs", docs),
     ("licences", deny::run),
-    ("benches", benches),
-    ("fuzz targets", fuzz_targets),
     ("book", whole_book),
     ("tests", test::run),
 ];
@@ -56,14 +54,10 @@ fn format() -> Result<()> {
 }
 
 fn clippy() -> Result<()> {
-    run::run(&mut run::cargo([
-        "clippy",
-        "--workspace",
-        "--all-targets",
-        "--",
-        "-D",
-        "warnings",
-    ]))
+    let workspace = ["clippy", "--workspace", "--all-targets"];
+    let mut clippy = run::cargo(workspace);
+    clippy.args(["--features", "orchestra-fuzz/targets"]);
+    run::run(clippy.args(["--", "-D", "warnings"]))
 }
 
 fn docs() -> Result<()> {
@@ -75,37 +69,8 @@ fn tidy() -> Result<()> {
     run::run(&mut run::cargo(["test", "--quiet", "--package", "xtask"]))
 }
 
-/// The peers that are workspaces of their own still build.
-fn benches() -> Result<()> {
-    outside("bench/rmcp-echo/Cargo.toml")?;
-    outside("bench/plugin/Cargo.toml")
-}
-
 /// The book says what the program says, its links hold, and it can be built.
 fn whole_book() -> Result<()> {
     book::check()?;
     book::build()
-}
-
-fn fuzz_targets() -> Result<()> {
-    outside("fuzz/Cargo.toml")
-}
-
-/// Formats and lints a package outside of the workspace, with the workspace's target directory.
-fn outside(manifest: &str) -> Result<()> {
-    if !run::root().join(manifest).exists() {
-        run::say(&format!("there is no {manifest}"));
-        return Ok(());
-    }
-    let format = ["fmt", "--check", "--manifest-path", manifest];
-    run::run(&mut run::cargo(format))?;
-    let clippy = [
-        "clippy",
-        "--manifest-path",
-        manifest,
-        "--",
-        "-D",
-        "warnings",
-    ];
-    run::run(run::cargo(clippy).env("CARGO_TARGET_DIR", run::target()))
 }

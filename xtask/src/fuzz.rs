@@ -1,6 +1,6 @@
 //! `cargo xtask fuzz`: each fuzz target for a bounded time.
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 
 use crate::{
     run,
@@ -20,14 +20,14 @@ const FUZZ: Tool = Tool {
 /// # Errors
 /// When `cargo-fuzz` cannot be installed, or a target finds something.
 pub(crate) fn run(seconds: u32) -> Result<()> {
-    if !run::root().join("fuzz/Cargo.toml").exists() {
-        bail!("there are no fuzz targets: fuzz/Cargo.toml is missing");
-    }
     let targets = run::output(tools::subcommand(&FUZZ)?.arg("list"))?;
     let time = format!("-max_total_time={seconds}");
     for target in targets.split_whitespace() {
-        let run = ["run", "--sanitizer", "none", target, "--", &time];
-        run::run(tools::subcommand(&FUZZ)?.args(run))?;
+        let mut fuzz = tools::subcommand(&FUZZ)?;
+        fuzz.args(["run", "--sanitizer", "none", "--features", "link"]);
+        // A crash is reported with the names of its functions.
+        fuzz.env("CARGO_PROFILE_RELEASE_STRIP", "false");
+        run::run(fuzz.args([target, "--", &time]))?;
     }
     Ok(())
 }

@@ -13,6 +13,7 @@ mod eval;
 mod fuzz;
 mod judges;
 mod model;
+mod nextest;
 mod papers;
 mod run;
 mod served;
@@ -43,6 +44,9 @@ usage: cargo xtask COMMAND
   soak [ROUNDS] [WORD]...
                     the long variants of the fault tests, ROUNDS times over (default 1); with words
                     only those whose name holds one
+  soak flaky [ROUNDS]
+                    every test ROUNDS times (default 10) beside four busy loops, without retries;
+                    prints each test that failed once
   fuzz [SECONDS]    each fuzz target for SECONDS (default 60)
 ";
 
@@ -74,6 +78,8 @@ fn dispatch(arguments: &[String]) -> Result<()> {
         ["eval", "memory"] => eval::memory(None),
         ["eval", "memory", ranker] => eval::memory(Some(ranker)),
         ["soak"] => soak::run(1, &[]),
+        ["soak", "flaky"] => soak::flaky(10),
+        ["soak", "flaky", rounds] => soak::flaky(number(rounds)?),
         ["soak", rounds, words @ ..] => soak::run(number(rounds)?, words),
         ["fuzz"] => fuzz::run(60),
         ["fuzz", seconds] => fuzz::run(number(seconds)?),

@@ -170,7 +170,7 @@ fn drain<R: std::io::Read + Send + 'static>(mut from: R) -> JoinHandle<String> {
 }
 
 /// A command as a person would type it.
-fn describe(command: &Command) -> String {
+pub(crate) fn describe(command: &Command) -> String {
     let program = Path::new(command.get_program());
     let name = program.file_name().unwrap_or(command.get_program());
     let mut text = name.to_string_lossy().into_owned();

@@ -4,16 +4,18 @@ use std::time::Instant;
 
 use anyhow::Result;
 
-use crate::{book, deny, run, test};
+use crate::{bench, book, deny, nextest, run, soak, test};
 
 type Step = (&'static str, fn() -> Result<()>);
 
-/// Every check, the tests and their closing line last.
-const FULL: &[Step] = &[
+/// Every check, the tests and their closing line last. Everything that a later step runs is built by
+/// `build`, all at once.
+const CI: &[Step] = &[
     ("format", format),
     ("clippy", clippy),
     ("docs", docs),
     ("licences", deny::run),
+    ("build", build),
     ("book", whole_book),
     ("tests", test::run),
 ];
@@ -21,12 +23,19 @@ const FULL: &[Step] = &[
 /// The checks of a minute.
 const FAST: &[Step] = &[("format", format), ("clippy", clippy), ("tidy", tidy)];
 
-/// Runs every check.
+/// What takes longer than a change may wait for.
+const FULL: &[Step] = &[
+    ("ci", run),
+    ("soak", || soak::run(1, &[])),
+    ("bench", || bench::run(&[])),
+];
+
+/// Runs every check of a change.
 ///
 /// # Errors
 /// At the first check that fails.
-pub(crate) fn full() -> Result<()> {
-    steps(FULL)
+pub(crate) fn run() -> Result<()> {
+    steps(CI)
 }
 
 /// Runs the quick checks.
@@ -35,6 +44,14 @@ pub(crate) fn full() -> Result<()> {
 /// At the first check that fails.
 pub(crate) fn fast() -> Result<()> {
     steps(FAST)
+}
+
+/// Runs every check there is, and measures.
+///
+/// # Errors
+/// At the first check that fails.
+pub(crate) fn full() -> Result<()> {
+    steps(FULL)
 }
 
 fn steps(steps: &[Step]) -> Result<()> {
@@ -69,7 +86,13 @@ fn tidy() -> Result<()> {
     run::run(&mut run::cargo(["test", "--quiet", "--package", "xtask"]))
 }
 
-/// The book says what the program says, its links hold, and it can be built.
+/// Builds the tests, and the programs that the book and the external checks run.
+fn build() -> Result<()> {
+    nextest::build()?;
+    run::build()
+}
+
+/// Checks the reference and the links of the book, and builds it.
 fn whole_book() -> Result<()> {
     book::check()?;
     book::build()

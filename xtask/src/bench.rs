@@ -53,9 +53,10 @@ pub(crate) fn run(names: &[&str]) -> Result<()> {
     build(&["--package", "orchestra"])?;
     build(&["--package", "orchestra-mcp", "--examples"])?;
     let wants = |name| names.is_empty() || names.contains(&name);
-    outside("bench/rmcp-echo/Cargo.toml")?;
+    // Each alone: the features of a peer must not reach the programs that are measured against it.
+    build(&["--package", "bench-rmcp-echo"])?;
     if wants("plugin") {
-        outside("bench/plugin/Cargo.toml")?;
+        build(&["--package", "bench-plugin"])?;
     }
 
     let mut driver = Command::new(built("bench-driver"));
@@ -98,19 +99,6 @@ fn web() -> Result<()> {
     let mut judge = Command::new(run::target().join("debug/judge-dashboard"));
     judge.arg("bench");
     run::run(judge.arg(built("orchestra")).arg(BROWSER))
-}
-
-/// Builds peers that are a workspace of their own, beside everything else.
-fn outside(manifest: &str) -> Result<()> {
-    let mut peers = run::cargo([
-        "build",
-        "--quiet",
-        "--profile",
-        PROFILE,
-        "--manifest-path",
-        manifest,
-    ]);
-    run::run(peers.env("CARGO_TARGET_DIR", run::target()))
 }
 
 /// Tells the driver of the peers that need an interpreter, where there is one.

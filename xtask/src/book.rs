@@ -22,13 +22,17 @@ use std::{
 use anyhow::{Context as _, Result, bail};
 
 use self::program::Program;
-use crate::{run, tools as installed};
+use crate::{run, tools::Tool};
 
-/// The version whose output was looked at.
-const MDBOOK: &str = "0.5.4";
-
-/// Without the parts that serve and watch, which take longest to build.
-const MDBOOK_FEATURES: [&str; 3] = ["--no-default-features", "--features", "search"];
+/// The version whose output was reviewed, without the parts that serve and watch, which take longest
+/// to build. PyPI has it too, but not from its authors.
+const MDBOOK: Tool = Tool {
+    package: "mdbook",
+    program: "mdbook",
+    version: "0.5.4",
+    wheel: None,
+    features: &["--no-default-features", "--features", "search"],
+};
 
 /// What every generated page begins with, after its title.
 const GENERATED: &str =
@@ -82,9 +86,8 @@ pub(crate) fn check() -> Result<()> {
 /// # Errors
 /// When mdBook cannot be installed, or finds something wrong.
 pub(crate) fn build() -> Result<()> {
-    let programs = installed::cargo_package("mdbook", MDBOOK, &MDBOOK_FEATURES)?;
     let place = run::target().join("book");
-    let mut mdbook = Command::new(programs.join("mdbook"));
+    let mut mdbook = Command::new(MDBOOK.path()?);
     run::run(
         mdbook
             .arg("build")

@@ -4,18 +4,18 @@ use std::time::Instant;
 
 use anyhow::Result;
 
-use crate::{book, deny, run, test};
+use crate::{bench, book, deny, nextest, run, soak, test};
 
 type Step = (&'static str, fn() -> Result<()>);
 
-/// Every check, the tests and their closing line last.
-const FULL: &[Step] = &[
+/// Every check, the tests and their closing line last. Everything that a later step runs is built by
+/// `build`, all at once.
+const CI: &[Step] = &[
     ("format", format),
     ("clippy", clippy),
     ("docs", docs),
     ("licences", deny::run),
-    ("benches", benches),
-    ("fuzz targets", fuzz_targets),
+    ("build", build),
     ("book", whole_book),
     ("tests", test::run),
 ];
@@ -23,12 +23,19 @@ const FULL: &[Step] = &[
 /// The checks of a minute.
 const FAST: &[Step] = &[("format", format), ("clippy", clippy), ("tidy", tidy)];
 
-/// Runs every check.
+/// What takes longer than a change may wait for.
+const FULL: &[Step] = &[
+    ("ci", run),
+    ("soak", || soak::run(1, &[])),
+    ("bench", || bench::run(&[])),
+];
+
+/// Runs every check of a change.
 ///
 /// # Errors
 /// At the first check that fails.
-pub(crate) fn full() -> Result<()> {
-    steps(FULL)
+pub(crate) fn run() -> Result<()> {
+    steps(CI)
 }
 
 /// Runs the quick checks.
@@ -37,6 +44,14 @@ pub(crate) fn full() -> Result<()> {
 /// At the first check that fails.
 pub(crate) fn fast() -> Result<()> {
     steps(FAST)
+}
+
+/// Runs every check there is, and measures.
+///
+/// # Errors
+/// At the first check that fails.
+pub(crate) fn full() -> Result<()> {
+    steps(FULL)
 }
 
 fn steps(steps: &[Step]) -> Result<()> {
@@ -56,14 +71,10 @@ fn format() -> Result<()> {
 }
 
 fn clippy() -> Result<()> {
-    run::run(&mut run::cargo([
-        "clippy",
-        "--workspace",
-        "--all-targets",
-        "--",
-        "-D",
-        "warnings",
-    ]))
+    let workspace = ["clippy", "--workspace", "--all-targets"];
+    let mut clippy = run::cargo(workspace);
+    clippy.args(["--features", "orchestra-fuzz/targets"]);
+    run::run(clippy.args(["--", "-D", "warnings"]))
 }
 
 fn docs() -> Result<()> {
@@ -75,37 +86,14 @@ fn tidy() -> Result<()> {
     run::run(&mut run::cargo(["test", "--quiet", "--package", "xtask"]))
 }
 
-/// The peers that are workspaces of their own still build.
-fn benches() -> Result<()> {
-    outside("bench/rmcp-echo/Cargo.toml")?;
-    outside("bench/plugin/Cargo.toml")
+/// Builds the tests, and the programs that the book and the external checks run.
+fn build() -> Result<()> {
+    nextest::build()?;
+    run::build()
 }
 
-/// The book says what the program says, its links hold, and it can be built.
+/// Checks the reference and the links of the book, and builds it.
 fn whole_book() -> Result<()> {
     book::check()?;
     book::build()
-}
-
-fn fuzz_targets() -> Result<()> {
-    outside("fuzz/Cargo.toml")
-}
-
-/// Formats and lints a package outside of the workspace, with the workspace's target directory.
-fn outside(manifest: &str) -> Result<()> {
-    if !run::root().join(manifest).exists() {
-        run::say(&format!("there is no {manifest}"));
-        return Ok(());
-    }
-    let format = ["fmt", "--check", "--manifest-path", manifest];
-    run::run(&mut run::cargo(format))?;
-    let clippy = [
-        "clippy",
-        "--manifest-path",
-        manifest,
-        "--",
-        "-D",
-        "warnings",
-    ];
-    run::run(run::cargo(clippy).env("CARGO_TARGET_DIR", run::target()))
 }

@@ -27,7 +27,7 @@ const LIMIT: Duration = Duration::from_secs(300);
 /// When a scenario fails, or the suite cannot be had.
 pub(crate) fn run() -> Result<()> {
     run::build()?;
-    test::close(all()?, true)
+    test::close(&all()?)
 }
 
 /// Runs the suite for each revision. One that cannot be had is left out loudly, and is a failure on

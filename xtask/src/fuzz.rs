@@ -1,33 +1,33 @@
 //! `cargo xtask fuzz`: each fuzz target for a bounded time.
 
-use std::process::Command;
+use anyhow::Result;
 
-use anyhow::{Result, bail};
+use crate::{
+    run,
+    tools::{self, Tool},
+};
 
-use crate::{run, tools};
-
-/// The version that is installed when it is needed.
-const VERSION: &str = "0.13.2";
+const FUZZ: Tool = Tool {
+    package: "cargo-fuzz",
+    program: "cargo-fuzz",
+    version: "0.13.2",
+    wheel: None,
+    features: &[],
+};
 
 /// Runs each target of `fuzz/` for `seconds`, on the stable toolchain (no sanitizer).
 ///
 /// # Errors
 /// When `cargo-fuzz` cannot be installed, or a target finds something.
 pub(crate) fn run(seconds: u32) -> Result<()> {
-    if !run::root().join("fuzz/Cargo.toml").exists() {
-        bail!("there are no fuzz targets: fuzz/Cargo.toml is missing");
-    }
-    let targets = run::output(cargo_fuzz()?.arg("list"))?;
+    let targets = run::output(tools::subcommand(&FUZZ)?.arg("list"))?;
     let time = format!("-max_total_time={seconds}");
     for target in targets.split_whitespace() {
-        let run = ["run", "--sanitizer", "none", target, "--", &time];
-        run::run(cargo_fuzz()?.args(run))?;
+        let mut fuzz = tools::subcommand(&FUZZ)?;
+        fuzz.args(["run", "--sanitizer", "none", "--features", "link"]);
+        // A crash is reported with the names of its functions.
+        fuzz.env("CARGO_PROFILE_RELEASE_STRIP", "false");
+        run::run(fuzz.args([target, "--", &time]))?;
     }
     Ok(())
-}
-
-fn cargo_fuzz() -> Result<Command> {
-    let mut command = tools::cargo_command("cargo-fuzz", VERSION)?;
-    command.arg("fuzz");
-    Ok(command)
 }

@@ -126,7 +126,7 @@ impl Face {
 /// # Errors
 /// When one of them fails.
 pub(crate) fn run(word: Option<&str>) -> Result<()> {
-    test::close(all(word)?, true)
+    test::close(&all(word)?)
 }
 
 /// Runs the judges whose name holds `word`.

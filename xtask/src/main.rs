@@ -13,6 +13,7 @@ mod eval;
 mod fuzz;
 mod judges;
 mod model;
+mod nextest;
 mod papers;
 mod run;
 mod served;
@@ -31,6 +32,7 @@ usage: cargo xtask COMMAND
   judges [WORD]     only the judges whose name holds WORD
   conformance       the public conformance suite against the fixtures, over HTTP
   ci [--fast]       what CI runs; --fast leaves out docs, judges, licences and most tests
+  full              ci, then a soak and all benches, for what takes longer than CI may
   codegen           writes the code anew that is made from schemas
   book [--check]    writes the reference in docs/reference anew from the program and builds the book;
                     --check says whether the reference and all links are right, and writes nothing
@@ -43,6 +45,9 @@ usage: cargo xtask COMMAND
   soak [ROUNDS] [WORD]...
                     the long variants of the fault tests, ROUNDS times over (default 1); with words
                     only those whose name holds one
+  soak flaky [ROUNDS]
+                    every test ROUNDS times (default 10) beside four busy loops, without retries;
+                    prints each test that failed once
   fuzz [SECONDS]    each fuzz target for SECONDS (default 60)
 ";
 
@@ -64,8 +69,9 @@ fn dispatch(arguments: &[String]) -> Result<()> {
         ["judges"] => judges::run(None),
         ["judges", word] => judges::run(Some(word)),
         ["conformance"] => conformance::run(),
-        ["ci"] => ci::full(),
+        ["ci"] => ci::run(),
         ["ci", "--fast"] => ci::fast(),
+        ["full"] => ci::full(),
         ["codegen"] => codegen::run(),
         ["book"] => book::run(),
         ["book", "--check"] => book::check(),
@@ -74,6 +80,8 @@ fn dispatch(arguments: &[String]) -> Result<()> {
         ["eval", "memory"] => eval::memory(None),
         ["eval", "memory", ranker] => eval::memory(Some(ranker)),
         ["soak"] => soak::run(1, &[]),
+        ["soak", "flaky"] => soak::flaky(10),
+        ["soak", "flaky", rounds] => soak::flaky(number(rounds)?),
         ["soak", rounds, words @ ..] => soak::run(number(rounds)?, words),
         ["fuzz"] => fuzz::run(60),
         ["fuzz", seconds] => fuzz::run(number(seconds)?),

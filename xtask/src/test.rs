@@ -1,39 +1,41 @@
-//! `cargo xtask test`: the workspace's tests, then the judges and the conformance suite, then what failed and
-//! one closing line.
+//! `cargo xtask test`: the workspace's tests, then the documentation tests, the external checks and the
+//! conformance suite, then a summary that ends with one closing line.
 
-use std::{
-    io::{BufRead as _, BufReader},
-    process::{Command, Stdio},
-};
+use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Result, bail};
 
-use crate::{conformance, judges, run, tools};
+use crate::{conformance, judges, nextest, run, tools};
 
-/// What a line begins with by which a test says what it has counted.
-const COUNTED: &str = "counted: ";
+/// Maximum number of lines of a failed check's output in the summary.
+const MAX_LINES: usize = 40;
 
-/// How many lines of what a failed test says are said once more at the end.
-const SAID_AGAIN: usize = 40;
+/// Maximum number of flaky tests in a run that passes.
+const MAX_FLAKY: usize = 3;
 
-/// How many tests passed, failed and were left out, and what those that failed say.
+/// Far more than building and running all documentation tests takes.
+const DOC_LIMIT: Duration = Duration::from_secs(20 * 60);
+
+/// Totals of the tests and checks, and the output of those that failed.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
     pub(crate) passed: usize,
     pub(crate) failed: usize,
     pub(crate) ignored: usize,
     failures: Vec<String>,
+    flaky: Vec<String>,
+    counted: Vec<String>,
 }
 
 impl Tally {
-    /// Counts a judge or a scenario that failed, and says so now and at the end.
+    /// Counts a failed check, and prints its output now and in the summary.
     pub(crate) fn fail(&mut self, what: &str) {
         run::say(what);
+        // The name comes first, and the reason last.
+        let (name, output) = what.split_once('\n').unwrap_or((what, ""));
+        let lines: Vec<&str> = output.lines().collect();
+        let last = &lines[lines.len().saturating_sub(MAX_LINES)..];
         self.failed += 1;
-        // First it says its name, and last why.
-        let (name, said) = what.split_once('\n').unwrap_or((what, ""));
-        let lines: Vec<&str> = said.lines().collect();
-        let last = &lines[lines.len().saturating_sub(SAID_AGAIN)..];
         self.failures.push(format!("{name}\n{}", last.join("\n")));
     }
 
@@ -42,127 +44,103 @@ impl Tally {
         self.failed += other.failed;
         self.ignored += other.ignored;
         self.failures.extend(other.failures);
+        self.flaky.extend(other.flaky);
+        self.counted.extend(other.counted);
+    }
+
+    /// The summary that ends a run. Its last line is one that readers of `cargo test` recognise.
+    fn summary(&self) -> String {
+        let mut summary = String::new();
+        for line in &self.counted {
+            summary.push_str(&format!("{line}\n"));
+        }
+        if !self.flaky.is_empty() {
+            let flaky = self.flaky.join("\n\n");
+            summary.push_str(&format!(
+                "\nflaky tests, which passed when run again:\n\n{flaky}\n\n"
+            ));
+        }
+        if !self.failures.is_empty() {
+            let failures = self.failures.join("\n\n");
+            summary.push_str(&format!("\nfailures:\n\n{failures}\n\n"));
+        }
+        if self.flaky.len() > MAX_FLAKY {
+            let count = self.flaky.len();
+            summary.push_str(&format!(
+                "{count} flaky tests, where at most {MAX_FLAKY} are allowed\n"
+            ));
+        }
+        let word = if self.is_good() { "ok" } else { "FAILED" };
+        let Self {
+            passed,
+            failed,
+            ignored,
+            ..
+        } = self;
+        summary.push_str(&format!(
+            "test result: {word}. {passed} passed; {failed} failed; {ignored} ignored; judges included"
+        ));
+        summary
+    }
+
+    fn is_good(&self) -> bool {
+        self.failed == 0 && self.flaky.len() <= MAX_FLAKY
     }
 }
 
-/// Reads what a test harness writes.
-#[derive(Debug, Default)]
-struct Harness {
-    tally: Tally,
-    /// Within what failed tests say.
-    in_failures: bool,
-}
-
-impl Harness {
-    fn read(&mut self, line: &str) {
-        match line.strip_prefix("test result: ") {
-            Some(closing) => {
-                self.in_failures = false;
-                self.close(closing);
-            }
-            // Their names follow below a headline that is the same.
-            None if line == "failures:" => self.in_failures = !self.in_failures,
-            None if self.in_failures => self.failure(line),
-            None => {}
-        }
-    }
-
-    /// Each test that failed has a headline of its own.
-    fn failure(&mut self, line: &str) {
-        let failures = &mut self.tally.failures;
-        if line.starts_with("---- ") && line.ends_with(" stdout ----") {
-            failures.push(line.to_owned());
-        } else if let Some(failure) = failures.last_mut()
-            && failure.lines().count() < SAID_AGAIN
-        {
-            failure.push('\n');
-            failure.push_str(line);
-        }
-    }
-
-    fn close(&mut self, rest: &str) {
-        let counts = rest.split_once(". ").map_or("", |(_, counts)| counts);
-        for part in counts.split("; ") {
-            match part.split_once(' ') {
-                Some((number, "passed")) => self.tally.passed += number.parse().unwrap_or(0),
-                Some((number, "failed")) => self.tally.failed += number.parse().unwrap_or(0),
-                Some((number, "ignored")) => self.tally.ignored += number.parse().unwrap_or(0),
-                _ => {}
-            }
+impl From<nextest::Report> for Tally {
+    fn from(report: nextest::Report) -> Self {
+        let shown = |failures: Vec<nextest::Failure>| {
+            let shown = failures.into_iter();
+            shown.map(|failure| format!("---- {} ----\n{}", failure.name, failure.output))
+        };
+        Self {
+            passed: report.passed,
+            failed: report.failed.len(),
+            ignored: 0,
+            failures: shown(report.failed).collect(),
+            flaky: shown(report.flaky).collect(),
+            counted: report.counted,
         }
     }
 }
 
-/// Runs everything; fails when one test or judge failed.
+/// Runs everything.
 ///
 /// # Errors
-/// When something cannot be run, or a test failed.
+/// When something cannot be run, a test or check failed, or too many tests are flaky.
 pub(crate) fn run() -> Result<()> {
     tools::program("git")?;
     tools::runtimes()?;
-    let mut arguments = vec!["test", "--workspace", "--no-fail-fast"];
-    if run::in_ci() {
-        arguments.push("--locked");
-    }
-    run::say(&format!("$ cargo {}", arguments.join(" ")));
-    let (mut tally, succeeded) = counted(&mut run::cargo(arguments))?;
+    let mut tally = Tally::from(nextest::run(nextest::DEFAULT, |_| {})?);
+    documentation(&mut tally)?;
     tally.add(judges::all(None)?);
     tally.add(conformance::all()?);
-    close(tally, succeeded)
+    close(&tally)
 }
 
-/// Runs a `cargo test`, its output shown, and counts. What tests have counted themselves is said once more
-/// at the end.
+/// Runs the documentation tests, which nextest does not run. They count as one test.
+fn documentation(tally: &mut Tally) -> Result<()> {
+    run::say("== documentation tests");
+    let arguments = ["test", "--quiet", "--workspace", "--doc", "--no-fail-fast"];
+    let ended = run::run_within(&mut run::cargo(arguments), DOC_LIMIT)?;
+    match ended.success {
+        true => tally.passed += 1,
+        false => tally.fail(&format!(
+            "documentation tests ... FAILED\n{}{}",
+            ended.out, ended.complaint
+        )),
+    }
+    Ok(())
+}
+
+/// Prints the summary.
 ///
 /// # Errors
-/// When cargo cannot be run.
-pub(crate) fn counted(command: &mut Command) -> Result<(Tally, bool)> {
-    let mut child = command
-        .stdout(Stdio::piped())
-        .spawn()
-        .context("starting cargo test")?;
-    let stdout = child.stdout.take().context("no pipe to cargo test")?;
-    let mut harness = Harness::default();
-    let mut counts = Vec::new();
-    for line in BufReader::new(stdout).split(b'\n') {
-        let line = line.context("reading what cargo test writes")?;
-        let line = String::from_utf8_lossy(&line);
-        harness.read(&line);
-        run::say(&line);
-        counts.extend(count(&line).map(str::to_owned));
-    }
-    for line in counts {
-        run::say(&line);
-    }
-    let status = child.wait().context("waiting for cargo test")?;
-    Ok((harness.tally, status.success()))
-}
-
-/// What a test has counted, if a line says so.
-fn count(line: &str) -> Option<&str> {
-    line.find(COUNTED).map(|at| &line[at..])
-}
-
-/// Says what failed tests say and the closing line; fails when something failed.
-///
-/// # Errors
-/// When a test failed or the runner did.
-pub(crate) fn close(tally: Tally, succeeded: bool) -> Result<()> {
-    let good = succeeded && tally.failed == 0;
-    let word = if good { "ok" } else { "FAILED" };
-    let Tally {
-        passed,
-        failed,
-        ignored,
-        failures,
-    } = tally;
-    if !failures.is_empty() {
-        run::say(&format!("\nwhat failed:\n\n{}\n", failures.join("\n\n")));
-    }
-    run::say(&format!(
-        "test result: {word}. {passed} passed; {failed} failed; {ignored} ignored; judges included"
-    ));
-    if !good {
+/// When a test or check failed, or too many tests are flaky.
+pub(crate) fn close(tally: &Tally) -> Result<()> {
+    run::say(&tally.summary());
+    if !tally.is_good() {
         bail!("tests failed");
     }
     Ok(())
@@ -173,40 +151,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_test_has_counted_is_found_also_behind_its_name() {
-        assert_eq!(count("counted: 3 worlds"), Some("counted: 3 worlds"));
-        let behind = "test a::b ... counted: 3 worlds";
-        assert_eq!(count(behind), Some("counted: 3 worlds"));
-        assert_eq!(count("test a::b ... ok"), None);
+    fn summary_lists_totals_flaky_tests_and_failures_before_the_closing_line() {
+        let tally = Tally {
+            passed: 5,
+            failed: 1,
+            ignored: 2,
+            failures: vec!["---- a::it b ----\npanicked".to_owned()],
+            flaky: vec!["---- a::it c ----\ntoo late".to_owned()],
+            counted: vec!["counted: 3 worlds".to_owned()],
+        };
+        let expected = "counted: 3 worlds\n\n\
+            flaky tests, which passed when run again:\n\n---- a::it c ----\ntoo late\n\n\n\
+            failures:\n\n---- a::it b ----\npanicked\n\n\
+            test result: FAILED. 5 passed; 1 failed; 2 ignored; judges included";
+        assert_eq!(tally.summary(), expected);
     }
 
     #[test]
-    fn closing_lines_of_a_harness_are_added_up_and_what_failed_is_kept() {
-        let mut harness = Harness::default();
-        for line in [
-            "running 3 tests",
-            "test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s",
-            "failures:",
-            "",
-            "---- a::b stdout ----",
-            "thread 'a::b' panicked",
-            "---- a::c stdout ----",
-            "",
-            "failures:",
-            "    a::b",
-            "test result: FAILED. 2 passed; 4 failed; 0 ignored; 0 measured; 0 filtered out",
-        ] {
-            harness.read(line);
-        }
-        let expected = Tally {
-            passed: 5,
-            failed: 4,
-            ignored: 1,
-            failures: vec![
-                "---- a::b stdout ----\nthread 'a::b' panicked".to_owned(),
-                "---- a::c stdout ----\n".to_owned(),
-            ],
+    fn more_than_three_flaky_tests_fail_the_run() {
+        let with = |count| Tally {
+            flaky: vec![String::new(); count],
+            ..Tally::default()
         };
-        assert_eq!(harness.tally, expected);
+        assert!(with(3).is_good());
+        assert!(!with(4).is_good());
     }
 }

@@ -95,33 +95,79 @@ fn answers(command: &mut Command) -> bool {
     quiet.status().is_ok_and(|status| status.success())
 }
 
-/// A cargo that knows the subcommand which one more package brings.
+/// A cargo subcommand, ready for its arguments.
 ///
 /// # Errors
-/// When the package cannot be installed.
-pub(crate) fn cargo_command(package: &str, version: &str) -> Result<Command> {
-    let programs = cargo_package(package, version, &[])?;
-    let old = std::env::var_os("PATH").unwrap_or_default();
-    let directories = std::iter::once(programs).chain(std::env::split_paths(&old));
-    let path = std::env::join_paths(directories).context("a directory of PATH has a colon")?;
-    let mut command = run::cargo::<_, &str>([]);
-    command.env("PATH", path);
+/// When the subcommand can neither be downloaded nor built.
+pub(crate) fn subcommand(tool: &Tool) -> Result<Command> {
+    let mut command = run::tool(tool.path()?);
+    // Cargo passes the name of the subcommand too.
+    command.args(tool.package.strip_prefix("cargo-"));
     Ok(command)
 }
 
-/// The directory of the programs of a package, which is built here; `features` are further arguments.
-///
-/// # Errors
-/// When the package cannot be installed.
-pub(crate) fn cargo_package(package: &str, version: &str, features: &[&str]) -> Result<PathBuf> {
-    let home = directory().join(package);
-    once(package, version, || {
-        let pinned = format!("{package}@{version}");
-        // Unoptimised: what is installed here works for seconds, and building it takes longest.
+/// A program from crates.io, pinned. Some come already built, in a wheel from PyPI.
+pub(crate) struct Tool {
+    /// Name on crates.io.
+    pub(crate) package: &'static str,
+    /// Name of the program.
+    pub(crate) program: &'static str,
+    pub(crate) version: &'static str,
+    /// Name on PyPI of a package of the same version with the program in it.
+    pub(crate) wheel: Option<&'static str>,
+    /// Further arguments of `cargo install`.
+    pub(crate) features: &'static [&'static str],
+}
+
+impl Tool {
+    /// Path of the program, which is installed first if it is missing: from its wheel, or built from
+    /// source where there is no wheel for this platform.
+    ///
+    /// # Errors
+    /// When the program can be installed in neither way.
+    pub(crate) fn path(&self) -> Result<PathBuf> {
+        let home = directory().join(self.package);
+        let path = home.join("bin").join(self.program);
+        once(self.package, self.version, || {
+            if home.exists() {
+                fs::remove_dir_all(&home)
+                    .with_context(|| format!("removing {}", home.display()))?;
+            }
+            match self.wheel.map(|wheel| self.download(wheel, &home)) {
+                Some(Ok(())) => return Ok(()),
+                Some(Err(error)) => run::say(&format!(
+                    "{} cannot be downloaded and is built from source, which takes minutes: {error:#}",
+                    self.package
+                )),
+                None => {}
+            }
+            self.build(&home)
+        })?;
+        Ok(path)
+    }
+
+    fn download(&self, wheel: &str, home: &Path) -> Result<()> {
+        let python = venv("pip")?;
+        let pinned = format!("{wheel}=={}", self.version);
+        let directory = home.to_string_lossy();
+        let options = ["--only-binary", ":all:", "--no-deps", "--target"];
+        pip(&python, &[&options[..], &[&*directory, &pinned]].concat())?;
+        // A wheel for another C library installs, and does not run.
+        let program = home.join("bin").join(self.program);
+        if !answers(Command::new(&program).arg("--version")) {
+            bail!("{} of {pinned} does not run here", program.display());
+        }
+        Ok(())
+    }
+
+    fn build(&self, home: &Path) -> Result<()> {
+        let pinned = format!("{}@{}", self.package, self.version);
+        // Building takes longer than everything the program does here, so it is built unoptimised.
         let quick = ["install", "--locked", "--quiet", "--debug", &pinned];
-        run::run(run::cargo(quick).args(features).arg("--root").arg(&home))
-    })?;
-    Ok(home.join("bin"))
+        let mut install = run::cargo(quick);
+        install.args(self.features).arg("--root").arg(home);
+        run::run(install.env("CARGO_PROFILE_DEV_DEBUG", "0"))
+    }
 }
 
 /// A Node.js new enough for every judge.
@@ -306,15 +352,22 @@ pub(crate) fn python_of(project: &str) -> Result<PathBuf> {
     let list = run::root().join(project).join("requirements.txt");
     let stamp = fs::read_to_string(&list).with_context(|| format!("reading {}", list.display()))?;
     once(name, &stamp, || {
-        program("python3")?;
-        let venv = ["-m", "venv", "--clear"];
-        if run::run(Command::new("python3").args(venv).arg(&home)).is_err() {
-            install_debian("python3-venv", &["python3-venv"])?;
-            run::run(Command::new("python3").args(venv).arg(&home))?;
-        }
+        let python = venv(name)?;
         pip(&python, &["--requirement", &list.to_string_lossy()])
     })?;
     Ok(python)
+}
+
+/// Creates an empty Python environment and returns its interpreter.
+fn venv(name: &str) -> Result<PathBuf> {
+    let home = directory().join(name);
+    program("python3")?;
+    let venv = ["-m", "venv", "--clear"];
+    if run::run(Command::new("python3").args(venv).arg(&home)).is_err() {
+        install_debian("python3-venv", &["python3-venv"])?;
+        run::run(Command::new("python3").args(venv).arg(&home))?;
+    }
+    Ok(home.join("bin/python"))
 }
 
 /// Pinned Python packages that come before the venv's, without their dependencies, in a

@@ -4,6 +4,7 @@
 
 mod commands;
 mod edges;
+mod features;
 mod papers;
 mod tidy;
 mod tree;

@@ -1,7 +1,7 @@
 //! Models of servers, over real sockets: what is asked, and what is made of any answer.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use orchestra_engine::model::{
     Api, EmbedError, Embedder as _, ModelKind, Purpose, RemoteModel, RemoteOptions,
@@ -179,11 +179,9 @@ fn a_server_that_does_not_answer_is_given_up() {
     let mut options = options(&server, Api::Ollama);
     options.query_time = Duration::from_millis(200);
     let model = RemoteModel::connect(options).expect("it answers");
-    let begin = Instant::now();
     let error = model
         .embed(&["text"], Purpose::Query)
         .expect_err("no answer");
-    assert!(begin.elapsed() < Duration::from_secs(5));
     assert!(
         error.may_pass() && error.to_string().contains("no answer in time"),
         "{error}"

@@ -3,11 +3,11 @@
 
 use std::{
     io::{BufRead as _, BufReader},
-    net::{SocketAddr, TcpListener},
+    net::{Ipv4Addr, SocketAddr, TcpListener},
     process::{Child, Command, Stdio},
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -36,9 +36,19 @@ struct Place {
 
 impl Place {
     fn new(era: &'static str) -> Self {
-        let free = TcpListener::bind("127.0.0.1:0").unwrap();
+        // Below the ports that systems give to who asks for any, and another one in each process of
+        // tests: it stays free while the server is away.
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let address = loop {
+            let next = std::process::id() * 8 + NEXT.fetch_add(1, Ordering::Relaxed);
+            let port = u16::try_from(10_000 + next % 20_000).unwrap();
+            let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+            if TcpListener::bind(address).is_ok() {
+                break address;
+            }
+        };
         Self {
-            address: free.local_addr().unwrap(),
+            address,
             era,
             process: None,
         }

@@ -88,7 +88,7 @@ impl Client {
     }
 
     async fn next(&mut self) -> Value {
-        let line = timeout(Duration::from_secs(20), self.lines.next_line()).await;
+        let line = timeout(PATIENCE, self.lines.next_line()).await;
         let line = line.expect("something in time").unwrap();
         serde_json::from_str(&line.expect("the stream goes on")).unwrap()
     }

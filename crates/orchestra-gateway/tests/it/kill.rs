@@ -25,12 +25,6 @@ const CALLERS: usize = 50;
 /// How often each server is killed.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// Within this a server that was killed answers again, when it starts at once.
-const BACK: Duration = Duration::from_millis(500);
-
-/// Within this, and the time that it takes to start, one that does not.
-const BACK_BESIDE_START: Duration = Duration::from_millis(100);
-
 /// The tools of a server are changed before one of so many of its kills.
 const CHANGE_ONE_OF: usize = 3;
 
@@ -39,9 +33,6 @@ struct Size {
     length: Duration,
     /// One of so many kills is preceded by a start without the gateway, to compare with.
     compare_one_of: usize,
-    /// This part of the times in percent must be within the bound where a start takes long: half of
-    /// many, or some of a few, which other tests beside this one may have made late.
-    in_time: usize,
 }
 
 impl Size {
@@ -50,12 +41,10 @@ impl Size {
             true => Self {
                 length: Duration::from_secs(600),
                 compare_one_of: 2,
-                in_time: 50,
             },
             false => Self {
                 length: Duration::from_secs(6),
                 compare_one_of: 1,
-                in_time: 20,
             },
         }
     }
@@ -134,22 +123,11 @@ async fn killer(
     killed
 }
 
-/// How long one server took to be back, and whether that is within its bound.
-fn report(bench: &Bench, killed: Killed) -> (String, bool) {
-    let server = &bench.servers[killed.server];
+/// How long one server took to be back, and to start without the gateway.
+fn report(bench: &Bench, killed: Killed) -> String {
     let (back, alone) = (Spread::new(killed.back), Spread::new(killed.alone));
-    let (bound, in_time) = match server.is_foreign {
-        true => (alone.at(50) + BACK_BESIDE_START, Size::chosen().in_time),
-        false => (BACK, 50),
-    };
-    let told = format!(
-        "{}: back after {back}; {} later than {bound:.0?}, as were {} starts without the gateway, {alone}",
-        server.name,
-        back.beyond(bound),
-        alone.beyond(bound),
-    );
-    // One that is late is a machine that was busy; all of them are not.
-    (told, back.at(in_time) <= bound)
+    let name = bench.servers[killed.server].name;
+    format!("{name}: back after {back}; without the gateway it starts within {alone}")
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -197,12 +175,9 @@ async fn servers_that_are_killed_are_back_and_nobody_else_notices() {
         census.most,
     );
     killed.sort_by_key(|one| one.server);
-    let reports: Vec<_> = killed.into_iter().map(|one| report(&bench, one)).collect();
-    for (told, _) in &reports {
-        println!("{told}");
+    for one in killed {
+        println!("{}", report(&bench, one));
     }
-    let late = reports.iter().find(|(_, is_in_time)| !is_in_time);
-    assert!(late.is_none(), "{late:?}");
     assert!(tally.is_of_use(), "no call met a kill");
     if cfg!(target_os = "linux") {
         assert_eq!(census.most, 1, "processes of one server at once");

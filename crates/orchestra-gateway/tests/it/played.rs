@@ -34,7 +34,7 @@ use tokio::{
 };
 
 /// How long anything may take here.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What a server says to a call.
 type Say = Box<dyn Fn(&str, &Value) -> Answer + Send + Sync>;

@@ -67,7 +67,6 @@ async fn a_call_of_a_server_that_does_not_come_says_why() {
             "`orchestra mcp validate`",
         ),
     ] {
-        let begun = Instant::now();
         let answer = bench.ask(tool_call(name, &json!({})), within(1)).await;
         let (told, is_error) = text(answer.unwrap());
         assert!(is_error && told.contains(what), "{told}");
@@ -75,7 +74,6 @@ async fn a_call_of_a_server_that_does_not_come_says_why() {
             told.contains("The call did not run.") && told.contains(advice),
             "{told}"
         );
-        assert!(begun.elapsed() < Duration::from_secs(5), "{name}");
     }
     let prompt = Target::Prompt {
         name: "away__p_q".into(),

@@ -34,7 +34,7 @@ use crate::{
 };
 
 /// So short that a test can wait for its end.
-const SOON: Duration = Duration::from_millis(300);
+const SOON: Duration = Duration::from_secs(1);
 
 /// Far longer than a test.
 const LONG: Duration = Duration::from_secs(600);

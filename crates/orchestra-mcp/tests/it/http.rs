@@ -281,8 +281,22 @@ async fn what_a_stateless_call_reports_comes_before_its_answer_and_leaving_cance
         ("Mcp-Name", "never"),
     ];
     let call = stateless("tools/call", params);
-    let waiting = timeout(Duration::from_millis(200), site.post(&headers, &call));
-    assert!(waiting.await.is_err(), "it is never answered");
+    let begun = async {
+        while site
+            .shared
+            .order
+            .lock()
+            .unwrap()
+            .last()
+            .is_none_or(|name| name != "never")
+        {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::select! {
+        _ = site.post(&headers, &call) => panic!("it is never answered"),
+        begun = timeout(PATIENCE, begun) => begun.expect("the call begins"),
+    }
     let gone = async {
         while site
             .shared

@@ -78,7 +78,7 @@ async fn clients_that_trust_the_certificate_are_served_and_others_are_let_go() {
     let app = http::router(&server, HttpOptions::default());
     let limits = http::Limits {
         connections: 1,
-        head_time: Duration::from_millis(300),
+        head_time: Duration::from_secs(1),
         ..http::Limits::default()
     };
     tokio::spawn(http::serve_tls(listener, tls, app, stopped, limits));

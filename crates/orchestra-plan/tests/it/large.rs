@@ -1,6 +1,6 @@
 //! Plans of many jobs.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use orchestra_plan::command::{Command, Cx, Report, Request};
 use orchestra_plan::decide::{create, decide};
@@ -152,6 +152,4 @@ fn ten_thousand_jobs_are_validated_and_run_to_their_end() {
     );
     assert_eq!(bench.plan.status(), PlanStatus::Succeeded);
     assert_eq!(bench.scheduler.active(), 0);
-    let most = if cfg!(debug_assertions) { 60 } else { 2 };
-    assert!(whole < Duration::from_secs(most), "{whole:?}");
 }

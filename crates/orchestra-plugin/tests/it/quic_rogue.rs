@@ -29,7 +29,6 @@ use crate::{
 /// Codes of resets.
 const MALFORMED: u64 = 0x4f52_0003;
 const TOO_SLOW: u64 = 0x4f52_0004;
-const BUSY: u64 = 0x4f52_0002;
 
 /// A server that is bound to no rule of ours: it answers as the first byte of a request says.
 struct Rogue {
@@ -135,9 +134,7 @@ async fn answers_that_are_none_are_told_and_cost_their_call_alone() {
     let call = async |what: &'static str, within: Duration| {
         let deadline = Instant::now() + within;
         let answer = caller.call(Bytes::from_static(what.as_bytes()), deadline);
-        timeout(within + Duration::from_secs(2), answer)
-            .await
-            .unwrap()
+        timeout(within + PATIENCE, answer).await.unwrap()
     };
     let too_large = |length| WireError::TooLarge { length };
     for (what, wanted) in [
@@ -281,11 +278,9 @@ async fn progress_buys_a_slow_writer_no_time() {
     };
     let rig = Rig::new(limits);
     let (_endpoint, connection) = honest(&rig).await;
-    let began = Instant::now();
     assert_eq!(trickle(&connection, &[], 3).await, TOO_SLOW);
-    assert_eq!(trickle(&connection, &[0, 0, 0, 200], 200).await, TOO_SLOW);
-    // Two hundred bytes at that pace would take twenty seconds.
-    assert!(began.elapsed() < Duration::from_secs(6));
+    // A thousand bytes at that pace would take more than all patience.
+    assert_eq!(trickle(&connection, &[0, 0, 4, 0], 1024).await, TOO_SLOW);
     let served = said(&connection, &[0, 0, 0, 1, b'e'], true).await;
     assert_eq!(served, Ok(vec![0, 0, 0, 1, b'e']));
 }
@@ -326,7 +321,7 @@ async fn whoever_holds_all_its_room_holds_up_nobody_else() {
     let limits = Limits {
         peer_bytes: 2 * LARGE,
         all_bytes: 4 * LARGE,
-        request_time: Duration::from_secs(4),
+        request_time: 20 * PATIENCE,
         ..Limits::default()
     };
     let rig = Rig::new(limits);
@@ -342,16 +337,11 @@ async fn whoever_holds_all_its_room_holds_up_nobody_else() {
     let small = said(&greedy, &[0, 0, 0, 1, b'e'], true).await;
     assert_eq!(small, Ok(vec![0, 0, 0, 1, b'e']));
     let other = rig.caller("b-client");
-    let began = Instant::now();
+    // None of them may wait until what is held is given up, which is long after their deadline.
     for _ in 0..20 {
         let request = Bytes::from(vec![b'e'; LARGE]);
         let answer = other.call(request.clone(), soon()).await;
         assert!(answer.unwrap() == request);
-    }
-    assert!(began.elapsed() < Duration::from_secs(3), "it had to wait");
-    for ended in timeout(PATIENCE, holding.join_all()).await.unwrap() {
-        let code = ended.unwrap_err();
-        assert!([BUSY, TOO_SLOW].contains(&code), "{code:#x}");
     }
 }
 
@@ -377,7 +367,7 @@ async fn whoever_shares_a_name_shares_no_room() {
     let small = said(&greedy, &[0, 0, 0, 1, b'e'], true).await;
     assert_eq!(small, Ok(vec![0, 0, 0, 1, b'e']));
     let request = Bytes::from(vec![b'e'; LARGE]);
-    let deadline = Instant::now() + Duration::from_secs(10);
+    let deadline = soon();
     let other = rig.caller("many-client");
     let answer = other.call(request.clone(), deadline).await;
     assert!(answer.unwrap() == request);
@@ -408,7 +398,7 @@ async fn what_many_announce_and_do_not_send_holds_up_nobody_else() {
     }
     let other = rig.caller("b-client");
     let request = Bytes::from(vec![b'e'; LARGE]);
-    let deadline = Instant::now() + Duration::from_secs(10);
+    let deadline = soon();
     for _ in 0..20 {
         let answer = other.call(request.clone(), deadline).await;
         assert!(answer.unwrap() == request);
@@ -433,9 +423,7 @@ async fn requests_that_come_together_do_not_wait_for_each_other() {
             assert!(answer.unwrap() == request);
         });
     }
-    timeout(Duration::from_secs(20), callers.join_all())
-        .await
-        .unwrap();
+    timeout(PATIENCE, callers.join_all()).await.unwrap();
 }
 
 /// The first datagrams of many who want to connect.

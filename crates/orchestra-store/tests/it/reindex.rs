@@ -407,8 +407,6 @@ fn others_write_while_the_index_is_made_anew() {
     assert!(made.rows >= count as u64, "{made:?}");
     assert_eq!(part(&board, Reindex::Continue(made.run)).run, 1);
     println!("{count} texts indexed in {took:?}; a change waited {slowest:?} at most");
-    // A part, and what this machine adds.
-    assert!(slowest < Duration::from_secs(1), "{slowest:?}");
     check_whole(&board);
 }
 

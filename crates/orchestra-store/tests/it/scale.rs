@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use orchestra_board::State;
 use orchestra_store::{Options, Store};
@@ -106,8 +106,6 @@ fn a_large_board_comes_back_from_its_files() {
     println!("{tasks} tasks were rebuilt from their files in {rebuilt:?}");
     assert_eq!(record.census.leaves(), u64::try_from(tasks).expect("small"));
     assert_eq!(record.census.leaves_in(State::Todo), record.census.leaves());
-    // Generous, for machines that do other things as well; the bench has the exact bar.
-    assert!(rebuilt < Duration::from_secs(120), "{rebuilt:?}");
     board.settle();
     // One change on the large board is written like one on a small one.
     let start = Instant::now();

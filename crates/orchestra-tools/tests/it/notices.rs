@@ -9,7 +9,7 @@ use tokio::sync::mpsc::Receiver;
 use crate::bench::Bench;
 
 /// Long enough for a busy machine; a notice is there as soon as the change is durable.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 async fn next(notices: &mut Receiver<Notice>) -> String {
     match tokio::time::timeout(PATIENCE, notices.recv())

@@ -175,7 +175,7 @@ fn a_wrong_configuration_is_named_with_its_place() {
 
 #[test]
 fn the_configuration_is_shown_with_its_origin() {
-    let workspace = Workspace::new();
+    let workspace = Workspace::git();
     workspace.write("orchestra.toml", "tools = \"lean\"\n");
     fs::create_dir_all(workspace.home().join(".config/orchestra")).unwrap();
     let users = workspace.home().join(".config/orchestra/orchestra.toml");

@@ -1,13 +1,7 @@
 //! What is remembered while things are wrong: with the disk, with the index, with the program's files,
 //! and with what callers send.
 
-use std::{
-    fs,
-    io::Write as _,
-    os::unix::fs::PermissionsExt as _,
-    process::Command,
-    time::{Duration, Instant},
-};
+use std::{fs, io::Write as _, os::unix::fs::PermissionsExt as _, process::Command, time::Instant};
 
 use rusqlite::Connection;
 use rustix::process::Signal;
@@ -254,11 +248,8 @@ fn an_engine_whose_program_is_deleted_is_done_without_until_it_is_back() {
             .contains("memories are found by their words alone")
             .then_some(())
     });
-    for round in 0..50 {
-        let begin = Instant::now();
+    for _ in 0..50 {
         assert_eq!(count(&mut session, "queue"), 1);
-        // What a call may wait, and what this machine adds.
-        assert!(begin.elapsed() < Duration::from_secs(1), "{round}");
     }
     save(&mut session, "saved without an engine");
     assert!(

@@ -90,6 +90,8 @@ fn as_the_readme_says(workspace: &Workspace, end: Option<&str>) -> (Said, PathBu
     for (name, value) in orchestra.get_envs() {
         shell.env(name, value.unwrap_or_default());
     }
+    // The repository that is made there is one of its own.
+    shell.env_remove("ORCHESTRATOR_WORKSPACE");
     shell
         .stdout(std::process::Stdio::piped())
         .stderr(std::process::Stdio::piped());
@@ -127,7 +129,9 @@ fn the_plan_of_the_readme_is_healed_and_merged() {
     assert_eq!(merged(&repository, "count.txt"), "2\n");
     let plan = |words: &[&str]| {
         let mut command = workspace.command([&["plan"], words].concat());
-        command.current_dir(&repository);
+        command
+            .current_dir(&repository)
+            .env_remove("ORCHESTRATOR_WORKSPACE");
         let said = said(command, "");
         assert_eq!(said.code, Some(0), "{words:?}: {said:?}");
         said.out
@@ -174,6 +178,7 @@ fn the_plan_of_the_readme_is_made_and_merged_by_an_agent_as_well() {
     let mut stdio = workspace.command(["stdio"]);
     stdio
         .current_dir(&repository)
+        .env_remove("ORCHESTRATOR_WORKSPACE")
         .env("ORCHESTRA_AGENT_SCRIPT", repository.join("mend.json"));
     let mut session = Session::start(stdio);
     let file = fs::read_to_string(repository.join("diamond.yaml")).unwrap();

@@ -1,9 +1,6 @@
 //! Plugins as the program runs them: started, served, kept from each other, and ended.
 
-use std::{
-    path::PathBuf,
-    time::{Duration, Instant, SystemTime},
-};
+use std::{path::PathBuf, time::SystemTime};
 
 use orchestra_plugin::{
     certs::CertDir,
@@ -18,7 +15,7 @@ use orchestra_plugin::{
 use rustix::process::{Pid, Signal};
 use serde_json::{Value, json};
 
-use crate::support::{PATIENCE, Running, Session, Workspace, get, post, until};
+use crate::support::{PATIENCE, Running, Session, Workspace, free_address, get, post, until};
 
 const BOTH: (&str, &str) = ("Accept", "application/json, text/event-stream");
 
@@ -201,9 +198,7 @@ fn a_plugin_finishes_its_work_when_the_program_ends() {
     let workspace = workspace("args = [\"--end-file\", \"ended.txt\"]\n");
     let up = Up::start(&workspace);
     let process = pid(&up.text("pid", &json!({})));
-    let begin = Instant::now();
     up.end();
-    assert!(begin.elapsed() < Duration::from_secs(10));
     assert!(is_gone(process));
     assert_eq!(workspace.read("ended.txt"), "ended\n");
 }
@@ -675,9 +670,7 @@ fn where_plugins_come_in_is_for_the_user_to_say() {
 #[test]
 fn a_program_that_is_configured_as_its_own_orchestrator_does_not_call_itself() {
     let workspace = Workspace::board();
-    let free = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
-    let address = free.local_addr().unwrap().to_string();
-    drop(free);
+    let address = free_address();
     workspace.write(
         "orchestra.toml",
         &format!("[servers.mirror]\norchestrator = \"{address}\"\n"),
@@ -689,7 +682,7 @@ fn a_program_that_is_configured_as_its_own_orchestrator_does_not_call_itself() {
     let flags = ["up", "--http", "127.0.0.1:0", "--json", "--quic", &address];
     let process = Running::start(workspace.command(flags));
     let ready = process.json();
-    assert_eq!(ready["quic"], address, "the port was free a moment ago");
+    assert_eq!(ready["quic"], address);
     let http = ready["http"].as_str().unwrap().replace("http://", "");
     until(|| {
         let told = get(&http, "/api/mcp/servers").json().to_string();
@@ -728,10 +721,7 @@ fn tools_that_come_and_go_while_a_plugin_runs_are_told() {
 fn orchestrators_do_not_go_in_circles() {
     let workspaces = [Workspace::board(), Workspace::board()];
     let certs = workspaces[0].home().join("certs").display().to_string();
-    let free = workspaces.each_ref().map(|_| {
-        let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
-        socket.local_addr().unwrap().to_string()
-    });
+    let free = workspaces.each_ref().map(|_| free_address());
     CertDir::open(&certs)
         .unwrap()
         .ensure_ca(SystemTime::now())

@@ -5,7 +5,7 @@ use std::{
     io::{ErrorKind, Read as _, Write as _},
     os::fd::OwnedFd,
     process::{Child, Command, ExitStatus},
-    sync::mpsc::{self, Receiver},
+    sync::mpsc::{self, Receiver, RecvTimeoutError},
     thread,
     time::{Duration, Instant},
 };
@@ -80,21 +80,24 @@ impl Pty {
 
     /// What comes next; `None` at the end.
     pub(crate) fn more(&mut self) -> Option<String> {
-        match self.bytes.recv_timeout(PATIENCE) {
-            Err(mpsc::RecvTimeoutError::Disconnected) => None,
-            Err(mpsc::RecvTimeoutError::Timeout) => panic!("nothing comes: {}", self.all),
-            Ok(bytes) => {
-                self.partial.extend(bytes);
-                let valid = match std::str::from_utf8(&self.partial) {
-                    Ok(text) => text.len(),
-                    Err(error) => error.valid_up_to(),
-                };
-                let whole: Vec<u8> = self.partial.drain(..valid).collect();
-                let whole = String::from_utf8(whole).unwrap();
-                self.all.push_str(&whole);
-                Some(whole)
-            }
+        match self.more_within(PATIENCE) {
+            Ok(text) => Some(text),
+            Err(RecvTimeoutError::Disconnected) => None,
+            Err(RecvTimeoutError::Timeout) => panic!("nothing comes: {}", self.all),
         }
+    }
+
+    /// The next output within a time.
+    pub(crate) fn more_within(&mut self, time: Duration) -> Result<String, RecvTimeoutError> {
+        self.partial.extend(self.bytes.recv_timeout(time)?);
+        let valid = match std::str::from_utf8(&self.partial) {
+            Ok(text) => text.len(),
+            Err(error) => error.valid_up_to(),
+        };
+        let whole: Vec<u8> = self.partial.drain(..valid).collect();
+        let whole = String::from_utf8(whole).unwrap();
+        self.all.push_str(&whole);
+        Ok(whole)
     }
 
     /// Types, or answers what the terminal was asked.

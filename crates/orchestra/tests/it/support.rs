@@ -4,10 +4,13 @@ use std::{
     ffi::{OsStr, OsString},
     fs,
     io::{BufRead as _, BufReader, Read as _, Write as _},
-    net::TcpStream,
+    net::{TcpListener, TcpStream, UdpSocket},
     path::{Path, PathBuf},
     process::{Child, ChildStdin, Command, ExitStatus, Stdio},
-    sync::mpsc::{self, Receiver},
+    sync::{
+        atomic::{AtomicU32, Ordering},
+        mpsc::{self, Receiver},
+    },
     thread,
     time::{Duration, Instant},
 };
@@ -106,6 +109,7 @@ impl Workspace {
             .args(arguments)
             .current_dir(self.path())
             .env_clear()
+            .envs(self.unmarked())
             .env("PATH", path_with_program())
             .env("HOME", self.home())
             .env("ORCHESTRA_SYSTEM", self.system())
@@ -115,6 +119,16 @@ impl Workspace {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
         command
+    }
+
+    /// What names this workspace where nothing in it marks it as one: it would be looked for above, where
+    /// the tester may have another.
+    fn unmarked(&self) -> Option<(&'static str, PathBuf)> {
+        let path = self.path();
+        let is_marked = [".git", ".projects"]
+            .iter()
+            .any(|mark| path.join(mark).exists());
+        (!is_marked).then_some(("ORCHESTRATOR_WORKSPACE", path))
     }
 
     /// Runs the program to its end.
@@ -145,6 +159,25 @@ fn path_with_program() -> OsString {
     let others = std::env::var_os("PATH").unwrap_or_default();
     let places = std::iter::once(program.to_owned()).chain(std::env::split_paths(&others));
     std::env::join_paths(places).unwrap()
+}
+
+/// A port that nobody has. It is below those that systems give to who asks for any, and other processes
+/// of tests begin elsewhere, so that it is still free when it is used, and when it is used again.
+pub(crate) fn free_port() -> u16 {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    loop {
+        let next = std::process::id() * 8 + NEXT.fetch_add(1, Ordering::Relaxed);
+        let port = u16::try_from(10_000 + next % 20_000).unwrap();
+        let address = ("127.0.0.1", port);
+        if TcpListener::bind(address).is_ok() && UdpSocket::bind(address).is_ok() {
+            return port;
+        }
+    }
+}
+
+/// An address with such a port.
+pub(crate) fn free_address() -> String {
+    format!("127.0.0.1:{}", free_port())
 }
 
 /// Runs a command to its end.

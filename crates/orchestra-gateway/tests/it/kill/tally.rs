@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, time::Duration};
 
-use super::bench::{Bench, DEADLINE, Kill, Seen};
+use super::bench::{Bench, Kill, Seen};
 
 /// Counts of a run, to be told.
 pub(super) struct Tally {
@@ -97,11 +97,6 @@ impl Tally {
             what()
         );
         self.repeated += usize::from(ran > 1);
-        assert!(
-            call.ended - call.began <= DEADLINE + Duration::from_secs(1),
-            "it was answered too late; {}",
-            what()
-        );
     }
 
     pub(super) fn told(&self) -> String {
@@ -144,12 +139,6 @@ impl Spread {
     /// So many percent of them took at most this long.
     pub(super) fn at(&self, percent: usize) -> Duration {
         self.0[(self.0.len() - 1) * percent / 100]
-    }
-
-    /// How many took longer, of how many.
-    pub(super) fn beyond(&self, bound: Duration) -> String {
-        let longer = self.0.len() - self.0.partition_point(|took| *took <= bound);
-        format!("{longer} of {}", self.0.len())
     }
 }
 

@@ -7,6 +7,7 @@ use std::{
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     process::{Command, Output},
+    time::{Duration, Instant},
 };
 
 use orchestra_plan::ids::{Branch, Commit, JobId, PlanId};
@@ -15,6 +16,9 @@ use orchestra_runner::git::{
     Repository, TargetChoice, Worktree,
 };
 use tempfile::TempDir;
+
+/// Longer than anything here takes on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A user with a repository.
 pub(crate) struct World {
@@ -196,13 +200,20 @@ pub(crate) fn command(home: &Path, directory: &Path, arguments: &[&str]) -> Comm
 }
 
 pub(crate) fn git_in(home: &Path, directory: &Path, arguments: &[&str]) -> String {
-    let output = command(home, directory, arguments).output().unwrap();
-    assert!(
-        output.status.success(),
-        "git {arguments:?}: {}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    String::from_utf8_lossy(&output.stdout).into_owned()
+    let end = Instant::now() + PATIENCE;
+    loop {
+        let output = command(home, directory, arguments).output().unwrap();
+        if output.status.success() {
+            return String::from_utf8_lossy(&output.stdout).into_owned();
+        }
+        // No git that looks at worktrees can do with one that another is just making.
+        let said = String::from_utf8_lossy(&output.stderr);
+        let is_half_made = said.contains("/commondir");
+        assert!(
+            is_half_made && Instant::now() < end,
+            "git {arguments:?}: {said}"
+        );
+    }
 }
 
 pub(crate) fn write(root: &Path, path: &str, content: impl AsRef<[u8]>) {

@@ -352,7 +352,7 @@ async fn a_git_that_outlives_its_runner_is_waited_for() {
         .unwrap();
     // It is git only once it has become that.
     let name = format!("/proc/{}/comm", other.id());
-    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
     while !fs::read_to_string(&name).unwrap().starts_with("git") {
         assert!(std::time::Instant::now() < deadline);
         tokio::task::yield_now().await;
@@ -582,7 +582,7 @@ async fn a_git_of_ours_that_outlives_its_runner_is_waited_for_before_it_locks_an
             .spawn()
             .unwrap();
         let line = format!("/proc/{}/cmdline", other.id());
-        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
         while !fs::read_to_string(&line).unwrap().contains("hash-object") {
             assert!(std::time::Instant::now() < deadline);
             tokio::task::yield_now().await;

@@ -15,7 +15,7 @@ use orchestra_runner::plans::{Caller, Plans};
 
 use super::{
     graphs::Numbers,
-    rig::{Rig, create, ended, job, settings, succeeded, told},
+    rig::{Rig, at_last, create, ended, gated, job, settings, succeeded, told},
     witness::{nothing_is_kept, nothing_runs, picture},
 };
 
@@ -188,20 +188,15 @@ async fn a_target_that_is_rewritten_during_a_run_is_not_turned_back() {
     let plans = rig.plans();
     let mut settings = settings("Rewritten");
     settings.base_branch = Some(Branch::parse("main").unwrap());
-    let made = create(
-        &plans,
-        settings,
-        vec![job("one", &[], "sleep 0.5; echo 1 > one.txt")],
-    )
-    .await;
-    let mut last = 0;
-    while plans.plan(made.plan).await.unwrap().counts().active() == 0 {
-        last = plans.changes(last, Duration::from_secs(60)).await.unwrap();
-    }
+    let (began, gate) = (rig.home().join("began"), rig.home().join("gate"));
+    let line = gated(&began, &gate, "echo 1 > one.txt");
+    let made = create(&plans, settings, vec![job("one", &[], &line)]).await;
+    at_last("the job", || began.exists()).await;
     rig.git(&["branch", "-f", "result", "main"]);
     fs::write(rig.root.join("README"), "rewritten\n").unwrap();
     rig.git(&["commit", "-q", "-am", "in its place"]);
     rig.git(&["branch", "-f", "result", "main"]);
+    fs::write(&gate, "").unwrap();
     let plan = ended(&plans, made.plan).await;
     let words = refused(&plan, FailureKind::TargetRewritten);
     assert!(words.contains("`result` was rewritten"), "{words}");
@@ -260,16 +255,10 @@ async fn a_branch_that_gets_the_made_up_name_meanwhile_is_not_moved() {
     let plans = rig.plans();
     let mut settings = settings("Hello");
     settings.target_branch = None;
-    let gate = rig.home().join("gate");
-    let line = format!(
-        "until test -e '{}'; do sleep 0.01; done; echo 1 > one.txt",
-        gate.display()
-    );
+    let (began, gate) = (rig.home().join("began"), rig.home().join("gate"));
+    let line = gated(&began, &gate, "echo 1 > one.txt");
     let made = create(&plans, settings, vec![job("one", &[], &line)]).await;
-    let mut last = 0;
-    while plans.plan(made.plan).await.unwrap().counts().active() == 0 {
-        last = plans.changes(last, Duration::from_secs(60)).await.unwrap();
-    }
+    at_last("the job", || began.exists()).await;
     let target = plans
         .plan(made.plan)
         .await
@@ -325,15 +314,13 @@ async fn branches_that_are_deleted_during_a_run_stop_nothing() {
     let mut settings = settings("Deleted");
     settings.base_branch = Some(Branch::parse("base").unwrap());
     settings.max_parallel = MaxParallel::new(1).unwrap();
+    let (began, gate) = (rig.home().join("began"), rig.home().join("gate"));
     let jobs = vec![
-        job("one", &[], "sleep 0.4; echo 1 > one.txt"),
+        job("one", &[], &gated(&began, &gate, "echo 1 > one.txt")),
         job("two", &["one"], "echo 2 > two.txt"),
     ];
     let made = create(&plans, settings, jobs).await;
-    let mut last = 0;
-    while plans.plan(made.plan).await.unwrap().counts().active() == 0 {
-        last = plans.changes(last, Duration::from_secs(60)).await.unwrap();
-    }
+    at_last("the first job", || began.exists()).await;
     rig.git(&["switch", "-q", "main"]);
     rig.git(&["branch", "-q", "-D", "base"]);
     // The user takes the branch of the result away, if it is there already, and what we keep besides.
@@ -341,6 +328,7 @@ async fn branches_that_are_deleted_during_a_run_stop_nothing() {
         rig.try_git(&["branch", "-q", "-D", name]);
     }
     let left = picture(&rig.root);
+    fs::write(&gate, "").unwrap();
     succeeded(&plans, made.plan).await;
     assert_eq!(rig.file("result", "one.txt"), "1\n");
     assert_eq!(rig.file("result", "two.txt"), "2\n");

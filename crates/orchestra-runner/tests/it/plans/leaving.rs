@@ -9,29 +9,23 @@ use orchestra_runner::{
 };
 use rustix::process::{Pid, test_kill_process};
 
-use super::rig::{PATIENCE, Rig, create, job, settings, succeeded};
+use super::rig::{PATIENCE, Rig, at_last, create, gated, job, settings, succeeded};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_plan_goes_on_in_the_background_when_its_runner_leaves() {
     let rig = Rig::new();
     let first = rig.plans();
-    let gate = rig.storage().join("gate");
+    let (began, gate) = (rig.home().join("began"), rig.home().join("gate"));
+    let line = format!(
+        "echo began; {}",
+        gated(&began, &gate, "echo done > slow.txt")
+    );
     let jobs = vec![
-        job(
-            "slow",
-            &[],
-            &format!(
-                "echo began; until [ -e '{}' ]; do sleep 0.02; done; echo done > slow.txt",
-                gate.display()
-            ),
-        ),
+        job("slow", &[], &line),
         job("next", &["slow"], "cp slow.txt next.txt"),
     ];
     let made = create(&first, settings("Long"), jobs).await;
-    let mut last = 0;
-    while first.plan(made.plan).await.unwrap().counts().active() == 0 {
-        last = first.changes(last, PATIENCE).await.unwrap();
-    }
+    at_last("the first job", || began.exists()).await;
     assert_eq!(first.close(PATIENCE).await.unwrap(), Closed::HandedOver);
     assert_eq!(first.standing(), Standing::Ended);
 
@@ -102,8 +96,9 @@ async fn a_plan_goes_on_in_the_background_though_who_resumed_it_leaves_at_once()
 async fn a_follower_takes_up_the_plans_of_a_holder_that_is_killed() {
     let rig = Rig::new();
     let setup = rig.plans();
+    let (began, gate) = (rig.home().join("began"), rig.home().join("gate"));
     let jobs = vec![
-        job("slow", &[], "sleep 1; echo done > slow.txt"),
+        job("slow", &[], &gated(&began, &gate, "echo done > slow.txt")),
         job("next", &["slow"], "cp slow.txt next.txt"),
     ];
     let mut paused = settings("Long");
@@ -139,12 +134,10 @@ async fn a_follower_takes_up_the_plans_of_a_holder_that_is_killed() {
         .await
         .unwrap_err();
     assert_eq!(refused.code(), "wrong-plan-state");
-    let mut last = 0;
-    while follower.plan(made.plan).await.unwrap().counts().active() == 0 {
-        last = follower.changes(last, PATIENCE).await.unwrap();
-    }
+    at_last("the first job", || began.exists()).await;
     holder.kill().unwrap();
     holder.wait().unwrap();
+    std::fs::write(&gate, "").unwrap();
     let plan = succeeded(&follower, made.plan).await;
     assert_eq!(follower.standing(), Standing::Holds);
     assert_eq!(plan.find("slow").unwrap().attempts().len(), 1);
@@ -161,7 +154,6 @@ async fn a_job_whose_supervisor_is_killed_is_done_again() {
         flag.display()
     );
     let made = create(&plans, settings("Lost"), vec![job("lost", &[], &line)]).await;
-    let mut last = 0;
     let process = loop {
         let plan = plans.plan(made.plan).await.unwrap();
         let attempt = plan.find("lost").unwrap().attempt();
@@ -170,7 +162,7 @@ async fn a_job_whose_supervisor_is_killed_is_done_again() {
         {
             break process;
         }
-        last = plans.changes(last, PATIENCE).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(10)).await;
     };
     let supervisor = Pid::from_raw(process.pid.cast_signed()).unwrap();
     rustix::process::kill_process(supervisor, rustix::process::Signal::KILL).unwrap();

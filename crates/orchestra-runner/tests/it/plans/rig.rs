@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
     process::{Child, Command, Output, Stdio},
     sync::Arc,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use orchestra_plan::{
@@ -126,11 +126,22 @@ impl Rig {
         Plans::new(self.options())
     }
 
-    /// The user runs git, which must succeed.
+    /// The user runs git, which must succeed. It is run again where it met a worktree that another git
+    /// was just making: none that looks at worktrees can do with a half-made one.
     pub(super) fn git(&self, words: &[&str]) -> String {
-        let output = self.try_git(words);
-        assert!(output.status.success(), "git {words:?}: {output:?}");
-        String::from_utf8(output.stdout).unwrap()
+        let end = Instant::now() + PATIENCE;
+        loop {
+            let output = self.try_git(words);
+            let said = String::from_utf8_lossy(&output.stderr);
+            if output.status.success() {
+                return String::from_utf8(output.stdout).unwrap();
+            }
+            let is_half_made = said.contains("/commondir");
+            assert!(
+                is_half_made && Instant::now() < end,
+                "git {words:?}: {said}"
+            );
+        }
     }
 
     pub(super) fn try_git(&self, words: &[&str]) -> Output {
@@ -193,6 +204,15 @@ pub(super) fn job(name: &str, after: &[&str], line: &str) -> JobSpec {
     }
 }
 
+/// A line that says in one file that it has begun, and waits for another one before it goes on.
+pub(super) fn gated(began: &Path, gate: &Path, line: &str) -> String {
+    format!(
+        "touch '{}'; until test -e '{}'; do sleep 0.01; done; {line}",
+        began.display(),
+        gate.display()
+    )
+}
+
 /// A plan that starts at once and ends on `result`.
 pub(super) fn settings(name: &str) -> PlanSettings {
     PlanSettings {
@@ -206,6 +226,15 @@ pub(super) fn settings(name: &str) -> PlanSettings {
 pub(super) async fn create(plans: &Plans, settings: PlanSettings, jobs: Vec<JobSpec>) -> Answer {
     let caller = Caller::named("a test");
     plans.create(settings, jobs, false, &caller).await.unwrap()
+}
+
+/// Waits until something is so.
+pub(super) async fn at_last(what: &str, mut is: impl FnMut() -> bool) {
+    let end = Instant::now() + PATIENCE;
+    while !is() {
+        assert!(Instant::now() < end, "{what}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
 }
 
 /// Waits for the end of a plan, and says what its jobs came to where that is not success.

@@ -1,6 +1,9 @@
 //! Plans are paused, canceled, retried, put away and waited for.
 
-use std::time::{Duration, Instant};
+use std::{
+    fs,
+    time::{Duration, Instant},
+};
 
 use orchestra_plan::{
     command::{Command, PlanPatch, Retry},
@@ -13,7 +16,9 @@ use orchestra_plan::{
 use orchestra_runner::plans::{Answer, Caller, Closed, Plans, PlansError};
 use rustix::process::{Pid, test_kill_process};
 
-use super::rig::{PATIENCE, Rig, create, ended, job, settings, status, succeeded, told};
+use super::rig::{
+    PATIENCE, Rig, at_last, create, ended, gated, job, settings, status, succeeded, told,
+};
 
 async fn ask(plans: &Plans, plan: PlanId, command: Command) -> Result<Answer, PlansError> {
     plans.command(plan, command, &Caller::default()).await
@@ -23,7 +28,7 @@ async fn ask(plans: &Plans, plan: PlanId, command: Command) -> Result<Answer, Pl
 async fn written(path: &std::path::Path) -> String {
     let end = Instant::now() + PATIENCE;
     loop {
-        match std::fs::read_to_string(path) {
+        match fs::read_to_string(path) {
             Ok(text) if text.ends_with('\n') => return text,
             _ => assert!(Instant::now() < end, "{}", path.display()),
         }
@@ -34,14 +39,6 @@ async fn written(path: &std::path::Path) -> String {
 fn is_there(pid: &str) -> bool {
     let pid = Pid::from_raw(pid.trim().parse().unwrap()).unwrap();
     test_kill_process(pid).is_ok()
-}
-
-async fn until(what: &str, mut is: impl FnMut() -> bool) {
-    let end = Instant::now() + PATIENCE;
-    while !is() {
-        assert!(Instant::now() < end, "{what}");
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -68,9 +65,9 @@ async fn a_canceled_plan_leaves_no_process_and_no_worktree() {
         .unwrap();
     let plan = ended(&plans, made.plan).await;
     assert_eq!(plan.status(), PlanStatus::Canceled);
-    until("processes", || !pids.iter().any(|pid| is_there(pid))).await;
-    until("worktrees", || rig.worktrees().is_empty()).await;
-    until("branches", || {
+    at_last("processes", || !pids.iter().any(|pid| is_there(pid))).await;
+    at_last("worktrees", || rig.worktrees().is_empty()).await;
+    at_last("branches", || {
         rig.git(&["for-each-ref", "--format=%(refname)", "refs/heads"]) == "refs/heads/main\n"
     })
     .await;
@@ -99,7 +96,7 @@ async fn a_job_at_work_is_forced_to_fail_and_asked_for_again() {
     ask(&plans, made.plan, force).await.unwrap();
     let plan = ended(&plans, made.plan).await;
     assert_eq!(status(&plan, "stuck"), JobStatus::Failed);
-    until("the process", || !is_there(&said)).await;
+    at_last("the process", || !is_there(&said)).await;
     let (context, _) = plans.failure(&plan, "stuck").await.unwrap();
     assert_eq!(context.error.as_deref(), Some("forced to fail: it hangs"));
     let retry = Command::RetryJob {
@@ -115,15 +112,16 @@ async fn a_job_at_work_is_forced_to_fail_and_asked_for_again() {
 async fn a_paused_plan_starts_nothing_new_and_goes_on_when_resumed() {
     let rig = Rig::new();
     let plans = rig.plans();
-    let began = rig.home().join("began");
-    let line = format!("echo x > '{}'; sleep 0.3; echo a > a.txt", began.display());
+    let (began, gate) = (rig.home().join("began"), rig.home().join("gate"));
+    let line = gated(&began, &gate, "echo a > a.txt");
     let jobs = vec![
         job("one", &[], &line),
         job("two", &["one"], "cp a.txt b.txt"),
     ];
     let made = create(&plans, settings("Paused"), jobs).await;
-    written(&began).await;
+    at_last("the first job", || began.exists()).await;
     ask(&plans, made.plan, Command::Pause).await.unwrap();
+    fs::write(&gate, "").unwrap();
     let plan = ended(&plans, made.plan).await;
     assert_eq!(plan.status(), PlanStatus::Paused, "{}", told(&plan));
     assert_eq!(status(&plan, "one"), JobStatus::Succeeded);
@@ -164,17 +162,15 @@ async fn a_failed_job_is_retried_with_other_work() {
 async fn a_plan_waits_for_another() {
     let rig = Rig::new();
     let plans = rig.plans();
-    let first = create(
-        &plans,
-        settings("First"),
-        vec![job("one", &[], "sleep 0.3; echo one > one.txt")],
-    )
-    .await;
+    let (began, gate) = (rig.home().join("began"), rig.home().join("gate"));
+    let line = gated(&began, &gate, "echo one > one.txt");
+    let first = create(&plans, settings("First"), vec![job("one", &[], &line)]).await;
     let mut second = settings("Second");
     second.resume_after_plan = Some(first.plan);
     second.base_branch = None;
     let second = create(&plans, second, vec![job("two", &[], "cp one.txt two.txt")]).await;
     assert_eq!(second.status, PlanStatus::PendingStart);
+    fs::write(&gate, "").unwrap();
     succeeded(&plans, first.plan).await;
     let mut last = 0;
     while !plans.plan(second.plan).await.unwrap().status().is_ended() {
@@ -239,15 +235,15 @@ async fn two_plans_run_at_once_on_one_repository() {
             assert_eq!(rig.file(&target, &format!("{at}.txt")), format!("{name}\n"));
         }
     }
-    until("worktrees", || rig.worktrees().is_empty()).await;
+    at_last("worktrees", || rig.worktrees().is_empty()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn worktrees_are_made_ready_and_the_whole_is_verified() {
     let rig = Rig::new();
-    std::fs::create_dir(rig.root.join("cache")).unwrap();
-    std::fs::write(rig.root.join("cache/big"), "big\n").unwrap();
-    std::fs::write(rig.root.join(".git/info/exclude"), "cache\n").unwrap();
+    fs::create_dir(rig.root.join("cache")).unwrap();
+    fs::write(rig.root.join("cache/big"), "big\n").unwrap();
+    fs::write(rig.root.join(".git/info/exclude"), "cache\n").unwrap();
     let plans = rig.plans();
     let mut linked = settings("Linked");
     linked.additional_symlink_dirs = serde_json::from_str(r#"["cache"]"#).unwrap();
@@ -322,7 +318,7 @@ async fn worktrees_of_jobs_that_succeeded_stay_where_that_is_asked() {
 async fn a_job_begins_from_the_branch_that_it_names() {
     let rig = Rig::new();
     rig.git(&["switch", "-q", "-c", "other"]);
-    std::fs::write(rig.root.join("other.txt"), "other\n").unwrap();
+    fs::write(rig.root.join("other.txt"), "other\n").unwrap();
     rig.git(&["add", "-A"]);
     rig.git(&["commit", "-q", "-m", "other"]);
     rig.git(&["switch", "-q", "main"]);
@@ -340,15 +336,15 @@ async fn a_job_begins_from_the_branch_that_it_names() {
 async fn no_directory_of_the_checkout_is_linked_unless_the_plan_asks_for_it() {
     let rig = Rig::new();
     let kept = rig.root.join("node_modules/kept");
-    std::fs::create_dir(rig.root.join("node_modules")).unwrap();
-    std::fs::write(&kept, "mine\n").unwrap();
-    std::fs::write(rig.root.join(".git/info/exclude"), "node_modules\n").unwrap();
+    fs::create_dir(rig.root.join("node_modules")).unwrap();
+    fs::write(&kept, "mine\n").unwrap();
+    fs::write(rig.root.join(".git/info/exclude"), "node_modules\n").unwrap();
     let plans = rig.plans();
     let clean = "rm -rf node_modules/*; mkdir -p node_modules; echo job > node_modules/job; ";
     let work = format!("{clean} echo 1 > one.txt");
     let made = create(&plans, settings("Alone"), vec![job("one", &[], &work)]).await;
     succeeded(&plans, made.plan).await;
-    assert_eq!(std::fs::read_to_string(&kept).unwrap(), "mine\n");
+    assert_eq!(fs::read_to_string(&kept).unwrap(), "mine\n");
     assert!(!rig.root.join("node_modules/job").exists());
 
     let mut asked = settings("Asked");
@@ -371,7 +367,7 @@ async fn plans_are_put_away_and_deleted() {
     ask(&plans, made.plan, Command::Archive { force: false })
         .await
         .unwrap();
-    until("worktrees", || rig.worktrees().is_empty()).await;
+    at_last("worktrees", || rig.worktrees().is_empty()).await;
     assert_eq!(
         plans.plan(made.plan).await.unwrap().status(),
         PlanStatus::Archived
@@ -380,7 +376,7 @@ async fn plans_are_put_away_and_deleted() {
     assert!(directory.is_dir());
     ask(&plans, made.plan, Command::Delete).await.unwrap();
     assert!(plans.list().await.unwrap().is_empty());
-    until("its directory", || !directory.exists()).await;
+    at_last("its directory", || !directory.exists()).await;
     let error = plans.plan(made.plan).await.unwrap_err();
     assert_eq!(error.code(), "plan-unknown");
 }
@@ -404,7 +400,7 @@ async fn a_canceled_plan_is_recovered_and_ends() {
         .await
         .unwrap();
     // Brought back at once, it waits until it is put away.
-    std::fs::write(gate, "open").unwrap();
+    fs::write(gate, "open").unwrap();
     ask(&plans, made.plan, Command::Recover).await.unwrap();
     ask(&plans, made.plan, Command::Resume).await.unwrap();
     let plan = succeeded(&plans, made.plan).await;
@@ -426,8 +422,8 @@ async fn a_worktree_that_somebody_removes_costs_no_work_that_was_committed() {
     let plan = ended(&plans, made.plan).await;
     assert_eq!(plan.status(), PlanStatus::Failed);
     let worktree = plan.find("one").unwrap().worktree().unwrap().to_owned();
-    std::fs::remove_dir_all(&worktree).unwrap();
-    std::fs::write(gate, "open").unwrap();
+    fs::remove_dir_all(&worktree).unwrap();
+    fs::write(gate, "open").unwrap();
     let retry = Command::RetryJob {
         job: "one".to_owned(),
         retry: Retry::default(),

@@ -7,17 +7,21 @@ use anyhow::Result;
 
 use crate::run;
 
-/// Crates whose `generated.rs` is made from a schema.
-const CRATES: [&str; 2] = ["orchestra-plugin", "orchestra-memory"];
+/// Crates with a `generated.rs`, and the part of their tests that makes it.
+const CRATES: [(&str, &[&str]); 3] = [
+    ("orchestra-plugin", &["--test", "it", "generated::"]),
+    ("orchestra-memory", &["--test", "it", "generated::"]),
+    ("orchestra-tools", &["--lib", "generated_schemas"]),
+];
 
 /// Writes every `generated.rs` anew.
 ///
 /// # Errors
 /// When a schema cannot be read, or a file not be written.
 pub(crate) fn run() -> Result<()> {
-    for package in CRATES {
-        let test = ["test", "-p", package, "--test", "it", "generated::"];
-        run::run(run::cargo(test).env("UPDATE_GENERATED", "1"))?;
+    for (package, filter) in CRATES {
+        let mut test = run::cargo(["test", "-p", package]);
+        run::run(test.args(filter).env("UPDATE_GENERATED", "1"))?;
     }
     Ok(())
 }

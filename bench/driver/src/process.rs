@@ -54,6 +54,14 @@ pub(crate) fn cpu(pid: u32) -> Option<Duration> {
     Some(Duration::from_nanos(total))
 }
 
+/// Page faults of a process so far that needed no disk.
+pub(crate) fn minor_faults(pid: u32) -> Option<u64> {
+    let line = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name before may hold spaces; the eighth field behind it counts.
+    let (_, fields) = line.rsplit_once(") ")?;
+    fields.split(' ').nth(7)?.parse().ok()
+}
+
 /// The most memory a process had resident so far, in MiB.
 pub(crate) fn peak_resident(pid: u32) -> Option<f64> {
     status(pid, "VmHWM:")

@@ -53,8 +53,8 @@ pub enum WatchError {
 }
 
 impl Watching {
-    /// Looks for servers, and goes on to look after them. Must run inside a runtime; reads files
-    /// before it returns.
+    /// Looks for servers, and watches for changes as soon as `begun` turns true: what changed since
+    /// the first look is found then. Must run inside a runtime; reads files before it returns.
     ///
     /// # Errors
     /// When what the user decided cannot be read.
@@ -62,10 +62,9 @@ impl Watching {
         places: Places,
         scope: Scope,
         decisions: DecisionFile,
+        begun: watch::Receiver<bool>,
     ) -> Result<Self, WatchError> {
         let again = Arc::new(Notify::new());
-        // Armed before the first look, so that no change falls between.
-        let armed = Armed::new(Arc::clone(&again));
         let mut looker = Looker {
             known: decisions.read()?,
             named: BTreeSet::new(),
@@ -73,11 +72,10 @@ impl Watching {
             places,
             scope,
             decisions,
-            armed,
+            armed: None,
         };
-        looker.arm();
         let (sender, found) = watch::channel(Arc::new(looker.look()));
-        let task = tokio::spawn(run(looker, Arc::clone(&again), sender));
+        let task = tokio::spawn(run(looker, Arc::clone(&again), begun, sender));
         Ok(Self { found, again, task })
     }
 
@@ -108,12 +106,16 @@ struct Looker {
     /// The files that servers named the last time.
     named: BTreeSet<PathBuf>,
     last: LastRead,
-    armed: Armed,
+    /// `None` until the watching begins.
+    armed: Option<Armed>,
 }
 
 impl Looker {
     /// Watches what there is to be watched now.
     fn arm(&mut self) {
+        let Some(armed) = &mut self.armed else {
+            return;
+        };
         let mut paths: Vec<Arc<Path>> = self
             .places
             .files()
@@ -124,7 +126,7 @@ impl Looker {
         paths.extend(directories.map(Arc::from));
         paths.push(self.decisions.path().into());
         paths.extend(self.named.iter().map(|path| Arc::from(path.as_path())));
-        self.armed.arm(&paths);
+        armed.arm(&paths);
     }
 
     fn look(&mut self) -> Found {
@@ -154,17 +156,34 @@ impl Looker {
     }
 }
 
-async fn run(looker: Looker, again: Arc<Notify>, sender: watch::Sender<Arc<Found>>) {
+async fn run(
+    looker: Looker,
+    again: Arc<Notify>,
+    mut begun: watch::Receiver<bool>,
+    sender: watch::Sender<Arc<Found>>,
+) {
     let mut looker = looker;
+    if begun.wait_for(|begun| *begun).await.is_err() {
+        // The program ended before.
+        return;
+    }
     loop {
-        if looker.armed.is_told() {
-            again.notified().await;
-        } else {
-            // A change that nobody tells of is found by looking.
-            let _ = timeout(SWEEP, again.notified()).await;
+        match looker.armed.as_ref().map(Armed::is_told) {
+            // Looks once more when it watches: what changed since the first look is found.
+            None => {}
+            Some(true) => {
+                again.notified().await;
+                be_quiet(&again).await;
+            }
+            Some(false) => {
+                // A change that nobody tells of is found by looking.
+                let _ = timeout(SWEEP, again.notified()).await;
+                be_quiet(&again).await;
+            }
         }
-        be_quiet(&again).await;
+        let told = Arc::clone(&again);
         let looked = tokio::task::spawn_blocking(move || {
+            looker.armed.get_or_insert_with(|| Armed::new(told));
             looker.arm();
             let found = looker.look();
             (looker, found)

@@ -215,6 +215,10 @@ impl Attachments {
         all.for_each(|listener| listener.tell(notice.clone()));
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.open.is_empty()
+    }
+
     pub(crate) fn tell_catalog_changed(&self, tools: bool, prompts: bool, resources: bool) {
         if tools || prompts || resources {
             self.tell_all(&HubNotice::CatalogChanged {

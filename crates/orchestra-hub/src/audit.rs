@@ -10,12 +10,12 @@ mod verify;
 mod writer;
 
 use std::{
-    fs, io,
+    fmt, fs, io,
     path::PathBuf,
     sync::{
-        Arc,
+        Arc, Mutex, OnceLock, PoisonError,
         atomic::Ordering,
-        mpsc::{SyncSender, TrySendError, sync_channel},
+        mpsc::{SyncSender, sync_channel},
     },
     thread::{self, JoinHandle},
     time::{Duration, SystemTime},
@@ -75,11 +75,27 @@ impl AuditConfig {
 }
 
 /// Writes audit records. Dropping it writes what is queued.
-#[derive(Debug)]
 pub struct Audit {
-    queue: Option<SyncSender<Record>>,
     shared: Arc<Shared>,
-    thread: Option<JoinHandle<()>>,
+    /// What the thread writes with, until it is started.
+    idle: Mutex<Option<Writer>>,
+    /// Set once; `None` where the system has no thread.
+    thread: OnceLock<Option<Thread>>,
+}
+
+/// The thread that writes, and its queue, which takes most of a megabyte.
+#[derive(Debug)]
+struct Thread {
+    queue: SyncSender<Record>,
+    handle: JoinHandle<()>,
+}
+
+impl fmt::Debug for Audit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Audit")
+            .field("thread", &self.thread)
+            .finish_non_exhaustive()
+    }
 }
 
 /// One call, as it is recorded.
@@ -102,26 +118,45 @@ pub(crate) struct Record {
 }
 
 impl Audit {
-    /// Opens the file, creating it and its directory when they are missing, and starts the thread.
+    /// Opens the file, creating it and its directory when they are missing. The thread starts with
+    /// the first record or by [`Audit::start`], whichever comes first.
     ///
     /// # Errors
-    /// When the directory or the file cannot be created, or no thread can be started.
+    /// When the directory or the file cannot be created.
     pub fn open(config: AuditConfig) -> io::Result<Self> {
         if let Some(directory) = config.path.parent() {
             fs::create_dir_all(directory)?;
         }
         let shared = Arc::<Shared>::default();
         let writer = Writer::open(config, Arc::clone(&shared))?;
-        let (queue, records) = sync_channel(QUEUE);
-        let thread = thread::Builder::new()
-            .name("audit".into())
-            .stack_size(128 * 1024)
-            .spawn(move || writer.run(&records, QUEUE))?;
         Ok(Self {
-            queue: Some(queue),
             shared,
-            thread: Some(thread),
+            idle: Mutex::new(Some(writer)),
+            thread: OnceLock::new(),
         })
+    }
+
+    /// Starts the thread, which also removes files that are too old.
+    pub fn start(&self) {
+        self.thread();
+    }
+
+    fn thread(&self) -> Option<&Thread> {
+        let start = || {
+            let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+            let writer = idle.take()?;
+            let (queue, records) = sync_channel(QUEUE);
+            let handle = thread::Builder::new()
+                .name("audit".into())
+                .stack_size(128 * 1024)
+                .spawn(move || writer.run(&records, QUEUE))
+                .map_err(|error| tracing::warn!(%error, "calls are not audited: no thread"));
+            Some(Thread {
+                queue,
+                handle: handle.ok()?,
+            })
+        };
+        self.thread.get_or_init(start).as_ref()
     }
 
     /// How many records were lost: the thread could not keep up, or could not write them. The next
@@ -132,8 +167,8 @@ impl Audit {
     }
 
     pub(crate) fn record(&self, record: Record) {
-        let Some(queue) = &self.queue else { return };
-        if let Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) = queue.try_send(record) {
+        let sent = self.thread().map(|thread| thread.queue.try_send(record));
+        if !matches!(sent, Some(Ok(()))) {
             self.shared.dropped.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -142,11 +177,11 @@ impl Audit {
 impl Drop for Audit {
     fn drop(&mut self) {
         self.shared.is_closing.store(true, Ordering::Relaxed);
-        self.queue = None;
-        if let Some(thread) = self.thread.take() {
-            thread.thread().unpark();
+        if let Some(Some(Thread { queue, handle })) = self.thread.take() {
+            drop(queue);
+            handle.thread().unpark();
             // A panicked thread has nothing left to write.
-            let _ = thread.join();
+            let _ = handle.join();
         }
     }
 }

@@ -217,6 +217,9 @@ impl Hub {
     /// Sends methods that the hub does not know to this provider, or to none.
     pub fn forward_unknown_methods_to(&self, id: Option<ProviderId>) {
         let mut registry = self.0.registry();
+        if registry.raw_to == id {
+            return;
+        }
         registry.offers.raw = id.is_some();
         registry.raw_to = id;
         self.0.remerge(&mut registry);
@@ -247,6 +250,13 @@ impl Hub {
             .slots()
             .map(|slot| (slot.id.clone(), slot.catalog.borrow().clone()))
             .collect()
+    }
+
+    /// Starts the thread of the audit file, if there is one; otherwise the first call does.
+    pub fn start_audit(&self) {
+        if let Some(audit) = &self.0.config.audit {
+            audit.start();
+        }
     }
 
     /// The counters of all calls.
@@ -374,10 +384,13 @@ impl Inner {
         let previous = std::mem::replace(&mut *current, Arc::clone(&merged));
         drop(current);
         self.generation.store(generation, Ordering::Release);
-        let changed = ListKind::ALL.map(|kind| merged.differs(&previous, kind));
-        let [tools, prompts, concrete, templates] = changed;
-        self.attachments()
-            .tell_catalog_changed(tools, prompts, concrete || templates);
+        let is_heard = !self.attachments().is_empty();
+        if is_heard {
+            let changed = ListKind::ALL.map(|kind| merged.differs(&previous, kind));
+            let [tools, prompts, concrete, templates] = changed;
+            self.attachments()
+                .tell_catalog_changed(tools, prompts, concrete || templates);
+        }
         merged
     }
 }

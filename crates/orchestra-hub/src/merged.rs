@@ -53,8 +53,8 @@ pub(crate) struct Merged {
     skill_roots: BTreeMap<String, At>,
     skill_listing: OnceLock<Listing>,
     shown: [Vec<At>; 4],
-    /// Each list as the newest revision shows it, to tell whether it changed.
-    newest: [Listing; 4],
+    /// Each list as the newest revision shows it, written when it is compared with another.
+    newest: [OnceLock<Listing>; 4],
 }
 
 /// Two providers offer the same name.
@@ -139,12 +139,6 @@ impl Merged {
         }
         merged.shown[ListKind::Tools.index()] = merged.tools.clone();
         merged.shown[ListKind::Templates.index()] = merged.templates.clone();
-        merged.newest = ListKind::ALL.map(|kind| {
-            let mut told = merged.shown[kind.index()].clone();
-            // They say themselves when it matters: what was never listed changes for nobody.
-            told.retain(|at| !merged.slot(*at).lists_anew);
-            merged.listing_of(kind, &told, Revision::NEWEST)
-        });
         (merged, collisions)
     }
 
@@ -158,7 +152,16 @@ impl Merged {
     }
 
     pub(crate) fn differs(&self, other: &Self, kind: ListKind) -> bool {
-        self.newest[kind.index()].text() != other.newest[kind.index()].text()
+        self.newest(kind).text() != other.newest(kind).text()
+    }
+
+    fn newest(&self, kind: ListKind) -> &Listing {
+        self.newest[kind.index()].get_or_init(|| {
+            let mut told = self.shown[kind.index()].clone();
+            // They say themselves when it matters: what was never listed changes for nobody.
+            told.retain(|at| !self.slot(*at).lists_anew);
+            self.listing_of(kind, &told, Revision::NEWEST)
+        })
     }
 
     pub(crate) fn offers(&self, kind: ListKind) -> bool {

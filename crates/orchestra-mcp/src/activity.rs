@@ -65,6 +65,11 @@ impl Activity {
         Some(self.begin + Duration::from_millis(since))
     }
 
+    /// Completes when a client has said something.
+    pub(crate) async fn heard(&self) {
+        self.heard_since(SoFar(0)).await;
+    }
+
     /// Completes when a client has said something since `seen`. Any number may wait.
     pub(crate) async fn heard_since(&self, seen: SoFar) {
         loop {

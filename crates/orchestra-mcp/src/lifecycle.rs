@@ -267,6 +267,11 @@ impl ServerLifecycle {
         lock(&self.0.status).clone()
     }
 
+    /// Completes when a client has sent something since the server was built.
+    pub async fn heard(&self) {
+        self.0.server.0.activity.heard().await;
+    }
+
     /// Whether it was started and has not ended.
     #[must_use]
     pub fn is_running(&self) -> bool {

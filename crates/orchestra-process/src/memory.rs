@@ -3,15 +3,22 @@
 use std::{
     fs,
     path::{Path, PathBuf},
+    sync::OnceLock,
 };
 
 /// Where the system shows its groups of processes.
 const GROUPS: &str = "/sys/fs/cgroup";
 
 /// How many bytes of memory there are for this process and what it starts: the machine's, or fewer where its
-/// container or its group of processes may not have them all. `None` where the system does not tell.
+/// container or its group of processes may not have them all. `None` where the system does not tell. The
+/// system is asked once.
 #[must_use]
 pub fn memory_there() -> Option<u64> {
+    static THERE: OnceLock<Option<u64>> = OnceLock::new();
+    *THERE.get_or_init(look)
+}
+
+fn look() -> Option<u64> {
     let machine = of_machine(&fs::read_to_string("/proc/meminfo").ok()?)?;
     let group = fs::read_to_string("/proc/self/cgroup").ok();
     let group = group.and_then(|text| group_of(&text));

@@ -196,6 +196,20 @@ pub(crate) fn open_ready(path: &Path) -> Result<Option<Connection>, Fault> {
     Ok((found == schema::SCHEMA).then_some(connection))
 }
 
+/// A reading connection to a database that has the newest schema; `None` when it must be made,
+/// rebuilt or brought up to date first.
+pub(crate) fn open_ready_reader(path: &Path) -> Result<Option<Connection>, Fault> {
+    if !is_there(path)? {
+        return Ok(None);
+    }
+    let connection = Connection::open_with_flags(path, reader_flags())?;
+    let found: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    if found != schema::SCHEMA {
+        return Ok(None);
+    }
+    checked_reader(connection, false).map(Some)
+}
+
 /// Whether the database is there. What cannot be told is an error: taken for gone it would be
 /// built anew.
 pub(crate) fn is_there(path: &Path) -> Result<bool, Fault> {
@@ -365,10 +379,7 @@ pub(crate) fn publish(built: &Path, place: &Path) -> Result<(), Fault> {
 /// A connection for reading. In a directory that cannot be written, what is in the database file
 /// is read as it stands.
 pub(crate) fn open_reader(paths: &Paths) -> Result<Connection, Fault> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
-        | OpenFlags::SQLITE_OPEN_NO_MUTEX
-        | OpenFlags::SQLITE_OPEN_NOFOLLOW;
-    let first = Connection::open_with_flags(&paths.database, flags)
+    let first = Connection::open_with_flags(&paths.database, reader_flags())
         .map_err(Fault::from)
         .and_then(|connection| checked_reader(connection, false));
     match first {
@@ -381,6 +392,12 @@ pub(crate) fn open_reader(paths: &Paths) -> Result<Connection, Fault> {
         }
         other => other,
     }
+}
+
+fn reader_flags() -> OpenFlags {
+    OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX
+        | OpenFlags::SQLITE_OPEN_NOFOLLOW
 }
 
 fn checked_reader(connection: Connection, immutable: bool) -> Result<Connection, Fault> {

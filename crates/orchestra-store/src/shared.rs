@@ -16,6 +16,7 @@ use crate::db::{self, FileId, Paths};
 use crate::error::index_damage_was_found;
 use crate::files::needs::{self, Board, Work};
 use crate::files::{Engine, Reports};
+use crate::pulse::{self, Place};
 use crate::queue::{Job, Queue};
 use crate::reader::Reader;
 use crate::writing::{KnownWords, Limits, Writing};
@@ -179,6 +180,25 @@ impl Shared {
         self.mending.store(u64::MAX, Ordering::Relaxed);
     }
 
+    /// Whether the database has the newest schema; opens a connection for reading to know it, which
+    /// is kept.
+    pub(crate) fn is_ready(&self) -> Result<bool, Fault> {
+        let Some(connection) = db::open_ready_reader(&self.paths.database)? else {
+            return Ok(false);
+        };
+        let file = FileId::of(&self.paths.database);
+        self.return_reader(connection, file);
+        Ok(true)
+    }
+
+    /// The place of what is newest.
+    pub(crate) fn latest(&self) -> Result<Place, Fault> {
+        let (connection, file) = self.take_reader()?;
+        let latest = pulse::latest(&connection)?;
+        self.return_reader(connection, file);
+        Ok(latest)
+    }
+
     fn take_reader(&self) -> Result<(Connection, Option<FileId>), Fault> {
         let mut readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
         let (idle, file) = (readers.idle.pop(), readers.file);
@@ -320,7 +340,7 @@ impl Board for Shared {
 
 /// Opens the database for writing, with the newest schema. One that is not there is built beside
 /// its place from the readable files, and put there when it is whole. The caller holds the lock.
-pub(crate) fn prepare(paths: &Paths, options: &Options) -> Result<Connection, Fault> {
+fn prepare(paths: &Paths, options: &Options) -> Result<Connection, Fault> {
     paths.make_directories()?;
     if !db::is_there(&paths.database)? {
         build(paths, options)?;
@@ -372,6 +392,8 @@ fn build(paths: &Paths, options: &Options) -> Result<(), Fault> {
         })?;
     }
     connection.execute_batch("COMMIT")?;
+    // Nobody else knows of it yet, so that this waits for no disk; in its place it would.
+    connection.pragma_update(None, "journal_mode", "WAL")?;
     drop(connection);
     db::publish(&paths.rebuilt, &paths.database)
 }

@@ -3,7 +3,7 @@
 mod documents;
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ use tokio::sync::broadcast;
 use crate::db::{self, Paths};
 use crate::files::Files;
 use crate::queue::LOCK_PATIENCE;
-use crate::shared::{self, Shared, Step};
+use crate::shared::{Shared, Step};
 use crate::writer::Writer;
 use crate::{
     Action, ActionError, ChangeNotice, Clock, DoctorError, Fault, FileIo, FilesError, Fix,
@@ -66,12 +66,22 @@ const END_LOOK: Duration = Duration::from_millis(2);
 const SETTLE_AT_END: Duration = Duration::from_secs(5);
 
 /// Owns the threads.
-#[derive(Debug)]
 struct Handle {
     shared: Arc<Shared>,
+    /// Completed when the threads were started.
+    started: Once,
+    /// State of the threads, until they are started; none where nothing can be written.
+    idle: Mutex<Option<Idle>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
     /// The readable files; none where nothing can be written.
     files: Option<Files>,
+}
+
+/// State of the threads before they run.
+struct Idle {
+    writer: Writer,
+    /// Where the telling of changes begins.
+    begin: Option<pulse::Place>,
 }
 
 impl Store {
@@ -82,6 +92,19 @@ impl Store {
     /// # Errors
     /// When the workspace is no directory, or its database can neither be used nor made.
     pub fn open(workspace: &Path, options: Options) -> Result<Self, OpenError> {
+        let store = Self::open_idle(workspace, options)?;
+        let started = store.0.start();
+        started.map_err(|fault| store.0.shared.paths.failed(fault))?;
+        Ok(store)
+    }
+
+    /// As [`Store::open`], without threads: they start with the first change, or at the latest by
+    /// [`Store::start`]. Until then changes of other processes and of the readable files are not
+    /// seen, but lost are none. Reading needs no threads.
+    ///
+    /// # Errors
+    /// As [`Store::open`].
+    pub fn open_idle(workspace: &Path, options: Options) -> Result<Self, OpenError> {
         let workspace = workspace
             .canonicalize()
             .map_err(|_| OpenError::NotADirectory(workspace.to_path_buf()))?;
@@ -102,6 +125,8 @@ impl Store {
                     })?;
                 Ok(Self(Arc::new(Handle {
                     shared: Arc::new(shared),
+                    started: Once::new(),
+                    idle: Mutex::default(),
                     threads: Mutex::default(),
                     files: None,
                 })))
@@ -113,30 +138,34 @@ impl Store {
     fn open_for_writing(paths: &Paths, options: &Options) -> Result<Self, Fault> {
         paths.make_directories()?;
         let mut lock = db::lock_file(&paths.writer_lock)?;
-        let connection = match db::open_ready(&paths.database)? {
-            Some(connection) => connection,
-            None => {
-                lock = db::lock_within(lock, LOCK_PATIENCE)?;
-                let connection = shared::prepare(paths, options)?;
-                lock.unlock()
-                    .map_err(|error| Fault::io("unlock .projects/.store/writer.lock", error))?;
-                connection
-            }
-        };
-        // What is changed from now on is told, however late the thread begins that does so.
-        let begin = pulse::latest(&connection).ok();
         let shared = Arc::new(Shared::new(paths.clone(), options.clone(), None));
+        // The connection of the writer is opened by its thread: who only reads needs one alone.
+        let mut connection = None;
+        if !shared.is_ready()? {
+            lock = db::lock_within(lock, LOCK_PATIENCE)?;
+            connection = Some(shared.reopen()?);
+            lock.unlock()
+                .map_err(|error| Fault::io("unlock .projects/.store/writer.lock", error))?;
+        }
+        // What is changed from now on is told, however late the thread begins that does so.
+        let begin = shared.latest().ok();
         let writer = Writer::new(Arc::clone(&shared), lock, connection);
-        let files = Files::start(paths, options, shared.engine(), Arc::clone(&shared.reports))
-            .map_err(|error| Fault::io("start a thread", error))?;
-        let handle = Handle {
-            shared: Arc::clone(&shared),
+        let files = Files::new(paths, options, shared.engine(), Arc::clone(&shared.reports));
+        Ok(Self(Arc::new(Handle {
+            shared,
+            started: Once::new(),
+            idle: Mutex::new(Some(Idle { writer, begin })),
             threads: Mutex::default(),
             files: Some(files),
-        };
-        handle.spawn("store-writer", move || writer.run())?;
-        handle.spawn("store-pulse", move || pulse::run(&shared, begin))?;
-        Ok(Self(Arc::new(handle)))
+        })))
+    }
+
+    /// Starts the threads of a store that was opened without, if they do not run yet. Where the
+    /// system has none, that is logged, and changes are answered by [`Fault::Closed`].
+    pub fn start(&self) {
+        if let Err(error) = self.0.start() {
+            tracing::error!(%error, "the board cannot be changed");
+        }
     }
 
     /// The directory that holds `.projects/`.
@@ -148,6 +177,7 @@ impl Store {
     /// Hands an action to the writer. It is queued at once: the order of calls is the order of
     /// effects. The answer comes once the action is durable; dropping it undoes nothing.
     pub fn submit(&self, agent: Option<AgentName>, action: Action) -> Submission {
+        self.start();
         self.0.shared.submit(Source::Tool, agent, action)
     }
 
@@ -160,6 +190,7 @@ impl Store {
         agent: Option<AgentName>,
         action: Action,
     ) -> Result<Receipt, ActionError> {
+        self.start();
         self.0.shared.submit_blocking(Source::Tool, agent, action)
     }
 
@@ -213,6 +244,7 @@ impl Store {
     /// Has every change told, soon, until what this returns is dropped.
     #[must_use]
     pub fn watch_closely(&self) -> CloseWatch {
+        self.start();
         let shared = Arc::clone(&self.0.shared);
         shared.watch_closely(Step::Begin);
         CloseWatch(shared)
@@ -231,6 +263,7 @@ impl Store {
     /// # Errors
     /// When that takes longer than `timeout`, or the files cannot be written.
     pub fn settle(&self, timeout: Duration) -> Result<(), FilesError> {
+        self.start();
         match &self.0.files {
             Some(files) if self.0.shared.options.flush => files.settle(timeout),
             _ => Ok(()),
@@ -251,6 +284,7 @@ impl Store {
     /// # Errors
     /// When the old files cannot be read or copied, or the store fails.
     pub fn import(&self) -> Result<Imported, ImportError> {
+        self.start();
         let shared = &self.0.shared;
         crate::import::import(shared, shared.engine())
     }
@@ -260,6 +294,7 @@ impl Store {
     /// # Errors
     /// When either cannot be read at all.
     pub fn doctor(&self, fix: Fix) -> Result<Report, DoctorError> {
+        self.start();
         let shared = &self.0.shared;
         crate::doctor::examine(shared, shared.engine(), fix)
     }
@@ -276,20 +311,48 @@ impl Drop for CloseWatch {
 }
 
 impl Handle {
+    /// Starts the threads, once.
+    fn start(&self) -> Result<(), Fault> {
+        let mut started = Ok(());
+        self.started.call_once(|| {
+            let Some(idle) = lock(&self.idle).take() else {
+                return;
+            };
+            started = self.start_threads(idle);
+            if started.is_err() {
+                self.shared.queue.close();
+                self.shared.queue.fail_all(&Fault::Closed);
+            }
+        });
+        started
+    }
+
+    fn start_threads(&self, idle: Idle) -> Result<(), Fault> {
+        let Idle { writer, begin } = idle;
+        let shared = Arc::clone(&self.shared);
+        self.spawn("store-writer", move || writer.run())?;
+        self.spawn("store-pulse", move || pulse::run(&shared, begin))?;
+        match &self.files {
+            Some(files) => files
+                .start()
+                .map_err(|error| Fault::io("start a thread", error)),
+            None => Ok(()),
+        }
+    }
+
     fn spawn(&self, name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), Fault> {
         let thread = thread::Builder::new()
             .name(name.to_owned())
             .spawn(work)
             .map_err(|error| Fault::io("start a thread", error))?;
-        self.threads
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(thread);
+        lock(&self.threads).push(thread);
         Ok(())
     }
 
     /// Lets the writer finish and waits for the threads.
     fn end(&self, timeout: Duration) {
+        // What was edited in the files is applied by every program that was there.
+        let _ = self.start();
         if let Some(files) = &self.files {
             // What is never written needs no time.
             files.close(if self.shared.options.flush {
@@ -301,8 +364,7 @@ impl Handle {
         let shared = &self.shared;
         shared.queue.close();
         shared.close();
-        let threads =
-            std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
+        let threads = std::mem::take(&mut *lock(&self.threads));
         let patience = Instant::now() + LOCK_PATIENCE;
         for thread in threads {
             // A writer that waits for a lock nobody gives back ends with the process: what waits
@@ -318,6 +380,18 @@ impl Handle {
         }
         shared.queue.fail_all(&Fault::Locked);
     }
+}
+
+impl std::fmt::Debug for Handle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Handle")
+            .field("shared", &self.shared)
+            .finish_non_exhaustive()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Drop for Handle {

@@ -43,12 +43,12 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    pub(crate) fn new(shared: Arc<Shared>, lock: File, connection: Connection) -> Self {
+    pub(crate) fn new(shared: Arc<Shared>, lock: File, connection: Option<Connection>) -> Self {
         let log = LogSync::new(&shared.options.files);
         Self {
             shared,
             lock: Some(lock),
-            connection: Some(connection),
+            connection,
             words: KnownWords::default(),
             log,
         }
@@ -57,6 +57,10 @@ impl Writer {
     /// Works until the queue is closed and empty.
     pub(crate) fn run(mut self) {
         let shared = Arc::clone(&self.shared);
+        if self.connection.is_none() && shared.is_current() {
+            // Before the first change comes. A failure is reported with that.
+            self.connection = db::open_ready(&shared.paths.database).ok().flatten();
+        }
         while shared.queue.wait() {
             match self.locked() {
                 Ok(()) => self.group(),

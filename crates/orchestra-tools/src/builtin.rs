@@ -49,6 +49,8 @@ pub struct Options {
     /// Whether changes of the workspace's skills are told by themselves. Without, they are seen
     /// when somebody asks for skills.
     pub watch: bool,
+    /// Turns true when the watching begins; by default it begins at once.
+    pub begun: Option<watch::Receiver<bool>>,
     /// What finds by meaning, if anything does.
     pub engines: Option<Engines>,
     /// Whoever runs the plans; without, the group `plans` is not offered.
@@ -61,6 +63,7 @@ impl Default for Options {
             text: TextFormat::Json,
             bundle: Arc::new(EmptyBundle),
             watch: true,
+            begun: None,
             engines: None,
             plans: None,
         }
@@ -72,6 +75,9 @@ pub struct Builtin {
     id: ProviderId,
     inner: Arc<Inner>,
     watch: bool,
+    begun: Option<watch::Receiver<bool>>,
+    /// Changes since the catalog was made, until they are followed.
+    changes: Mutex<Option<Receiver<ChangeNotice>>>,
     followers: Mutex<Vec<AbortHandle>>,
 }
 
@@ -93,6 +99,7 @@ impl Builtin {
     /// The provider over `store`.
     #[must_use]
     pub fn new(store: Store, options: Options) -> Self {
+        let changes = store.changes();
         let skills = Skills::new(store.workspace(), &options.bundle.skills());
         let found = skills.descriptors();
         let instructions = match options.plans {
@@ -138,6 +145,8 @@ impl Builtin {
             id,
             inner: Arc::new(inner),
             watch: options.watch,
+            begun: options.begun,
+            changes: Mutex::new(Some(changes)),
             followers: Mutex::default(),
         }
     }
@@ -169,23 +178,25 @@ impl Provider for Builtin {
     /// Follows the store from here on; needs a tokio runtime, without which nothing is announced.
     fn notices(&self) -> Option<mpsc::Receiver<Notice>> {
         let runtime = tokio::runtime::Handle::try_current().ok()?;
+        let changes = self
+            .changes
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()?;
         let mut followers = self
             .followers
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        if !followers.is_empty() {
-            return None;
-        }
         let (sender, receiver) = mpsc::channel(NOTICE_QUEUE);
         // The first one, as the follower is there once.
         let _ = self.inner.notices.set(sender.clone());
-        let changes = self.inner.services.store().changes();
-        // A change between the making of the catalog and now would be missed.
-        self.inner.refresh_catalog();
         let task = runtime.spawn(follow(Arc::clone(&self.inner), changes, sender));
         followers.push(task.abort_handle());
         if self.watch {
-            let task = runtime.spawn(follow_skills::run(Arc::clone(&self.inner)));
+            let task = runtime.spawn(follow_skills::run(
+                Arc::clone(&self.inner),
+                self.begun.clone(),
+            ));
             followers.push(task.abort_handle());
         }
         Some(receiver)

@@ -62,7 +62,7 @@ mod tests {
     use serde::Serialize;
 
     use super::Joined;
-    use crate::schema;
+    use crate::schema::derive;
 
     #[derive(Serialize, JsonSchema)]
     struct First {
@@ -85,7 +85,7 @@ mod tests {
         let value = serde_json::to_value(Joined(First { a: 1 }, Second { b: Some(2) })).unwrap();
         assert_eq!(value, serde_json::json!({"a": 1, "b": 2}));
         assert_eq!(
-            schema::output::<Joined<First, Second>>().as_str(),
+            derive::output::<Joined<First, Second>>(),
             r#"{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"integer"}},"required":["a"]}"#
         );
         assert!(serde_json::to_string(&Joined(1, First { a: 1 })).is_err());

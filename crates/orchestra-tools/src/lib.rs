@@ -2,8 +2,8 @@
 //!
 //! [`Builtin`] answers calls over one [`Store`](orchestra_store::Store): a call becomes a typed
 //! struct, the struct a command for the store's writer or a reading in place, and what comes of it
-//! a typed result. What is allowed is the board's to say, who may call is the hub's. A tool's
-//! schemas are derived from its structs, so that they cannot disagree with what it does.
+//! a typed result. What is allowed is the board's to say, who may call is the hub's. The
+//! schemas of a tool are generated from its structs and checked in; a test compares the two.
 
 mod args;
 mod builtin;

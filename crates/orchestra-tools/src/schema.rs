@@ -1,256 +1,48 @@
-//! JSON Schemas (draft 2020-12) of argument and result structs: inlined and stripped, because a
-//! model pays for every word of them. What they mean is left to the structs.
-
-mod shared;
-
-use orchestra_wire::RawJson;
-use schemars::{JsonSchema, generate::SchemaSettings};
-use serde_json::{Map, Value};
-
-/// What marks an argument that is seldom needed, where it is declared:
-/// `#[schemars(extend("x-seldom" = true))]`. Toolsets that are short for a model's sake do not tell
-/// of it; it is taken all the same. No mark leaves this module.
-const SELDOM: &str = "x-seldom";
-
-/// What marks a place in which `null` says something.
-const NULL: &str = "x-null";
-
-/// What marks what a model is told of an argument where comments are left out.
-const SAY: &str = "x-say";
-
-/// The schemas of a tool's arguments.
-pub(crate) struct Input {
-    /// With all of them, and no others allowed.
-    pub(crate) whole: RawJson,
-    /// Without those that are seldom needed, if there are any. It is open: a client that holds
-    /// calls against what it was shown must not refuse what the tool takes. What the tool does not
-    /// take it refuses itself, and names all that it does.
-    pub(crate) lean: Option<RawJson>,
-}
-
-/// The schemas of a tool's arguments. The comments of its fields are the descriptions a model sees.
-pub(crate) fn input<T: JsonSchema>() -> Input {
-    let marked = generate::<T>(SchemaSettings::draft2020_12().for_deserialize());
-    let lean = without_seldom(&marked);
-    Input {
-        whole: input_text(marked),
-        lean: lean.map(input_text),
-    }
-}
-
-/// The schemas of a tool's arguments, in which what stands in several places is written once. Comments are
-/// left out; what a model is told of an argument is declared by
-/// `#[schemars(extend("x-say" = "…"))]`.
-pub(crate) fn shared_input<T: JsonSchema>() -> Input {
-    let settings = SchemaSettings::draft2020_12().for_deserialize();
-    let mut schema = generate_with::<T>(settings, false);
-    let mut defs = schema.get_mut("$defs").map(Value::take);
-    strip(&mut schema, Descriptions::Drop);
-    let all = defs.as_mut().and_then(Value::as_object_mut);
-    all.into_iter()
-        .flat_map(Map::values_mut)
-        .for_each(|definition| strip(definition, Descriptions::Drop));
-    if let (Some(defs), Some(fields)) = (defs, schema.as_object_mut()) {
-        fields.insert("$defs".to_owned(), defs);
-    }
-    shared::share(&mut schema);
-    shared::shorten(&mut schema);
-    shared::define(&mut schema);
-    Input {
-        whole: input_of(schema),
-        lean: None,
-    }
-}
-
-fn without_seldom(marked: &Value) -> Option<Value> {
-    let mut lean = marked.clone();
-    let fields = lean.as_object_mut()?;
-    let arguments = fields.get_mut("properties")?.as_object_mut()?;
-    let count = arguments.len();
-    arguments.retain(|_, argument| argument.get(SELDOM).is_none());
-    if arguments.len() == count {
-        return None;
-    }
-    fields.retain(|name, _| name != "additionalProperties");
-    Some(lean)
-}
-
-fn input_text(mut schema: Value) -> RawJson {
-    strip(&mut schema, Descriptions::Keep);
-    input_of(schema)
-}
-
-fn input_of(mut schema: Value) -> RawJson {
-    if let Value::Object(fields) = &mut schema {
-        fields.remove("description");
-        // Some clients take an object schema without it for broken.
-        fields
-            .entry("properties")
-            .or_insert_with(|| Value::Object(Map::new()));
-    }
-    compact(&schema)
-}
-
-/// The schema of a tool's structured result.
-pub(crate) fn output<T: JsonSchema>() -> RawJson {
-    let mut schema = generate::<T>(SchemaSettings::draft2020_12().for_serialize());
-    strip(&mut schema, Descriptions::Drop);
-    compact(&schema)
-}
-
-/// The schema of a structured result that is either that of a tool that did its work or of one that
-/// did not.
-pub(crate) fn either<T: JsonSchema, F: JsonSchema>() -> RawJson {
-    let of = |mut schema: Value| {
-        strip(&mut schema, Descriptions::Drop);
-        schema
-    };
-    let settings = || SchemaSettings::draft2020_12().for_serialize();
-    let (done, failed) = (of(generate::<T>(settings())), of(generate::<F>(settings())));
-    compact(&serde_json::json!({"type": "object", "anyOf": [done, failed]}))
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Descriptions {
-    Keep,
-    Drop,
-}
-
-fn generate<T: JsonSchema>(settings: SchemaSettings) -> Value {
-    generate_with::<T>(settings, true)
-}
-
-fn generate_with<T: JsonSchema>(settings: SchemaSettings, inlined: bool) -> Value {
-    let settings = settings.with(|settings| {
-        settings.inline_subschemas = inlined;
-        settings.meta_schema = None;
-    });
-    settings
-        .into_generator()
-        .into_root_schema_for::<T>()
-        .to_value()
-}
-
-fn compact(schema: &Value) -> RawJson {
-    RawJson::of(schema).expect("a JSON value has only text keys")
-}
-
-/// Drops what says nothing to a model: titles, number formats, defaults, our own marks, and the
-/// `null` that stands for an argument that is left out.
-fn strip(schema: &mut Value, descriptions: Descriptions) {
-    match schema {
-        Value::Object(fields) => strip_object(fields, descriptions),
-        Value::Array(items) => items.iter_mut().for_each(|item| strip(item, descriptions)),
-        _ => {}
-    }
-}
-
-fn strip_object(fields: &mut Map<String, Value>, descriptions: Descriptions) {
-    for name in ["title", "format", "default", "$schema", "$defs", SELDOM] {
-        fields.remove(name);
-    }
-    if descriptions == Descriptions::Drop {
-        fields.remove("description");
-    }
-    if let Some(said) = fields.remove(SAY) {
-        fields.insert("description".to_owned(), said);
-    }
-    if fields.get("minimum").and_then(Value::as_f64) == Some(0.0) {
-        fields.remove("minimum");
-    }
-    if let Some(Value::Array(types)) = fields.get_mut("type") {
-        types.retain(|name| name != "null");
-        if let [only] = types.as_slice() {
-            let only = only.clone();
-            fields.insert("type".to_owned(), only);
-        }
-    }
-    if let Some(Value::Array(values)) = fields.get_mut("enum") {
-        values.retain(|value| !value.is_null());
-    }
-    if fields.remove(NULL).is_none() {
-        unwrap_nullable(fields);
-    }
-    for (name, value) in fields.iter_mut() {
-        // The keys of `properties` are names of arguments, whatever they are called.
-        match (name.as_str(), value) {
-            ("properties", Value::Object(properties)) => {
-                properties
-                    .values_mut()
-                    .for_each(|property| strip(property, descriptions));
-            }
-            ("enum" | "required" | "type" | "const", _) => {}
-            (_, value) => strip(value, descriptions),
-        }
-    }
-}
-
-/// `anyOf: [X, null]` becomes X.
-fn unwrap_nullable(fields: &mut Map<String, Value>) {
-    let Some(Value::Array(branches)) = fields.get_mut("anyOf") else {
-        return;
-    };
-    branches.retain(|branch| branch.get("type").is_none_or(|name| name != "null"));
-    if let [Value::Object(only)] = branches.as_slice() {
-        let only = only.clone();
-        fields.remove("anyOf");
-        fields.extend(only);
-    }
-}
+//! JSON Schemas (draft 2020-12) of the arguments and results of tools. They are derived from the
+//! structs when those change, and only looked up at run time.
 
 #[cfg(test)]
-mod tests {
-    use schemars::JsonSchema;
-    use serde::Deserialize;
+pub(crate) mod derive;
+mod generated;
 
-    use super::{input, output};
+use orchestra_wire::RawJson;
 
-    #[derive(Deserialize, JsonSchema)]
-    #[serde(deny_unknown_fields)]
-    #[expect(dead_code, reason = "only its schema is looked at")]
-    struct Arguments {
-        title: String,
-        /// Seen by the model.
-        count: Option<u32>,
-        inner: Option<Inner>,
+/// The schemas of one tool.
+pub(crate) struct Schemas {
+    tool: &'static str,
+    /// Schema of all arguments, with no others allowed.
+    input: &'static str,
+    /// Schema without the arguments that are seldom needed, if there are any. It is open: a client
+    /// that checks calls against the schema it was shown must not refuse an argument that the tool
+    /// accepts. The tool itself refuses unknown arguments, and names all that it accepts.
+    lean: Option<&'static str>,
+    /// Schema of the structured result.
+    output: &'static str,
+}
+
+impl Schemas {
+    /// Returns the schemas of the tool with this name. Every tool has generated schemas; a new one
+    /// shows empty ones until they are generated.
+    pub(crate) fn of(tool: &str) -> &'static Self {
+        const NONE: Schemas = Schemas {
+            tool: "",
+            input: r#"{"type":"object","properties":{}}"#,
+            lean: None,
+            output: r#"{"type":"object"}"#,
+        };
+        let at = generated::ALL.binary_search_by(|schemas| schemas.tool.cmp(tool));
+        at.map_or(&NONE, |at| &generated::ALL[at])
     }
 
-    #[derive(Deserialize, JsonSchema)]
-    #[expect(dead_code, reason = "only its schema is looked at")]
-    struct Inner {
-        on: bool,
+    pub(crate) const fn input(&self) -> RawJson {
+        RawJson::from_static(self.input)
     }
 
-    #[test]
-    fn schemas_are_inlined_and_bare() {
-        assert_eq!(
-            input::<Arguments>().whole.as_str(),
-            r#"{"type":"object","additionalProperties":false,"properties":{"title":{"type":"string"},"count":{"type":"integer","description":"Seen by the model."},"inner":{"type":"object","properties":{"on":{"type":"boolean"}},"required":["on"]}},"required":["title"]}"#
-        );
-        assert!(input::<Arguments>().lean.is_none());
-        assert!(!output::<Arguments>().as_str().contains("description"));
+    pub(crate) fn lean(&self) -> Option<RawJson> {
+        self.lean.map(RawJson::from_static)
     }
 
-    #[derive(Deserialize, JsonSchema)]
-    #[serde(deny_unknown_fields)]
-    #[expect(dead_code, reason = "only its schema is looked at")]
-    struct Marked {
-        title: String,
-        #[schemars(extend("x-seldom" = true))]
-        inner: Option<Inner>,
-        count: Option<u32>,
-    }
-
-    #[test]
-    fn what_is_seldom_needed_is_left_out_of_the_lean_schema_which_is_open() {
-        let schemas = input::<Marked>();
-        assert_eq!(
-            schemas.whole.as_str(),
-            r#"{"type":"object","additionalProperties":false,"properties":{"title":{"type":"string"},"inner":{"type":"object","properties":{"on":{"type":"boolean"}},"required":["on"]},"count":{"type":"integer"}},"required":["title"]}"#
-        );
-        assert_eq!(
-            schemas.lean.unwrap().as_str(),
-            r#"{"type":"object","properties":{"title":{"type":"string"},"count":{"type":"integer"}},"required":["title"]}"#
-        );
+    pub(crate) const fn output(&self) -> RawJson {
+        RawJson::from_static(self.output)
     }
 }

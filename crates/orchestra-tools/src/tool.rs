@@ -12,10 +12,10 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
     args,
-    failure::{Coded, Failure},
+    failure::Failure,
     joined::Joined,
     plan_service::PlanService,
-    schema,
+    schema::Schemas,
     services::{NearQuery, Services},
     text,
 };
@@ -128,6 +128,9 @@ impl Effect {
 pub(crate) struct Tool {
     pub(crate) descriptor: ToolDescriptor,
     serve: Serve,
+    /// Derives the schemas, to compare them with the generated ones.
+    #[cfg(test)]
+    pub(crate) derived: fn() -> crate::schema::derive::Derived,
 }
 
 impl Tool {
@@ -220,9 +223,16 @@ impl Tool {
                 }
             })
         });
-        let input = schema::shared_input::<Args>();
-        let output = schema::either::<Joined<Success, Out>, Coded>();
-        Self::made(name, title, effect, description, (input, output), serve)
+        Self {
+            descriptor: descriptor(name, title, effect, description),
+            serve,
+            #[cfg(test)]
+            derived: crate::schema::derive::shared::<
+                Args,
+                Joined<Success, Out>,
+                crate::failure::Coded,
+            >,
+        }
     }
 
     fn described<Args: JsonSchema, Out: JsonSchema>(
@@ -232,32 +242,12 @@ impl Tool {
         description: &'static str,
         serve: Serve,
     ) -> Self {
-        let schemas = (schema::input::<Args>(), schema::output::<Out>());
-        Self::made(name, title, effect, description, schemas, serve)
-    }
-
-    fn made(
-        name: &'static str,
-        title: &'static str,
-        effect: Effect,
-        description: &'static str,
-        (input, output): (schema::Input, RawJson),
-        serve: Serve,
-    ) -> Self {
-        let descriptor = ToolDescriptor {
-            name: name.to_owned(),
-            title: Some(title.to_owned()),
-            description: Some(description.to_owned()),
-            input_schema: input.whole,
-            lean_schema: input.lean,
-            output_schema: Some(output),
-            annotations: effect.annotations(),
-            group: "".into(),
-            definition: None,
-            cost: Cost::Quick,
-            long: LongWork::Never,
-        };
-        Self { descriptor, serve }
+        Self {
+            descriptor: descriptor(name, title, effect, description),
+            serve,
+            #[cfg(test)]
+            derived: crate::schema::derive::plain::<Args, Out>,
+        }
     }
 
     /// The same tool, computing for longer than a call in place may.
@@ -286,6 +276,23 @@ impl Tool {
         cx: Cx,
     ) -> BoxFuture<Outcome> {
         (self.serve)(services, arguments, cx)
+    }
+}
+
+fn descriptor(name: &str, title: &str, effect: Effect, description: &str) -> ToolDescriptor {
+    let schemas = Schemas::of(name);
+    ToolDescriptor {
+        name: name.to_owned(),
+        title: Some(title.to_owned()),
+        description: Some(description.to_owned()),
+        input_schema: schemas.input(),
+        lean_schema: schemas.lean(),
+        output_schema: Some(schemas.output()),
+        annotations: effect.annotations(),
+        group: "".into(),
+        definition: None,
+        cost: Cost::Quick,
+        long: LongWork::Never,
     }
 }
 

@@ -58,6 +58,12 @@ impl RawJson {
         Self(Bytes::from_static(b"{}"))
     }
 
+    /// Takes a text of the program itself. It is not checked: a test of the caller does that.
+    #[must_use]
+    pub const fn from_static(text: &'static str) -> Self {
+        Self(Bytes::from_static(text.as_bytes()))
+    }
+
     /// Takes the text of a value that serde_json has already validated.
     #[must_use]
     pub fn from_raw(value: &serde_json::value::RawValue) -> Self {

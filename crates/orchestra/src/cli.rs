@@ -42,6 +42,27 @@ pub(crate) struct Common {
     pub(crate) log: Option<String>,
 }
 
+/// Commands that clients start often, without the description of the others, which takes
+/// milliseconds to build.
+#[derive(Debug, Parser)]
+#[command(
+    name = "orchestra",
+    disable_help_flag = true,
+    disable_help_subcommand = true
+)]
+struct QuickCli {
+    #[command(flatten)]
+    common: Common,
+    #[command(subcommand)]
+    command: QuickCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum QuickCommand {
+    Stdio(commands::stdio::Arguments),
+    Hook(commands::hook::Arguments),
+}
+
 /// What to do. The help of each stands at its arguments.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -121,6 +142,11 @@ pub(crate) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Invocat
     if let Some(launched) = launchers::parse(name, &words) {
         return launched;
     }
+    // A command line that it refuses is another command, a request for help, or an error, which the
+    // whole description reports.
+    if let Ok(quick) = QuickCli::try_parse_from(&words) {
+        return Ok(quick.into_invocation());
+    }
     let cli = Cli::try_parse_from(words)?;
     Ok(Invocation {
         common: cli.common,
@@ -154,6 +180,19 @@ pub(crate) fn tools_help() -> String {
          the servers so named",
         groups.join(", ")
     )
+}
+
+impl QuickCli {
+    fn into_invocation(self) -> Invocation {
+        let command = match self.command {
+            QuickCommand::Stdio(arguments) => Command::Stdio(arguments),
+            QuickCommand::Hook(arguments) => Command::Hook(arguments),
+        };
+        Invocation {
+            common: self.common,
+            command,
+        }
+    }
 }
 
 impl EarlierCli {
@@ -196,6 +235,30 @@ mod tests {
     fn the_description_is_sound() {
         Cli::command().debug_assert();
         EarlierCli::command().debug_assert();
+        QuickCli::command().debug_assert();
+    }
+
+    #[test]
+    fn frequent_commands_are_parsed_without_the_other_commands() {
+        for line in [
+            "orchestra stdio",
+            "orchestra --workspace /w stdio --tools lean --format toon",
+            "orchestra hook --log info",
+        ] {
+            let words = line.split_whitespace().map(OsString::from);
+            let quick = QuickCli::try_parse_from(words).unwrap().into_invocation();
+            let whole = Cli::try_parse_from(line.split_whitespace()).unwrap();
+            assert_eq!(
+                format!("{:?} {:?}", quick.common, quick.command),
+                format!("{:?} {:?}", whole.common, whole.command),
+            );
+        }
+        for line in ["orchestra stdio --help", "orchestra up", "orchestra"] {
+            assert!(
+                QuickCli::try_parse_from(line.split_whitespace()).is_err(),
+                "{line}"
+            );
+        }
     }
 
     #[test]

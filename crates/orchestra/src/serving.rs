@@ -7,20 +7,21 @@ mod plans;
 mod resources;
 mod scratch;
 
-use std::{io, num::NonZeroUsize, path::Path, sync::Arc, thread, time::Duration};
+use std::{future, io, num::NonZeroUsize, path::Path, sync::Arc, thread, time::Duration};
 
 use anyhow::Context as _;
 use orchestra_gateway::config::ServerConfig;
 use orchestra_hub::{Attachment, Audit, Caller, Hub, HubConfig, Toolset, ToolsetError};
-use orchestra_mcp::{Limits, Server, ServerStatus, client::tap::TapWatch};
+use orchestra_mcp::{Limits, Server, ServerLifecycle, ServerStatus, client::tap::TapWatch};
 use orchestra_memory::engine::Engines;
 use orchestra_runner::plans::Plans;
 use orchestra_store::{self as store, Store};
 use orchestra_tools::{self as tools, Builtin, PlanService};
 use tokio::{
     runtime::{Builder, Runtime},
+    sync::watch,
     task::{JoinHandle, spawn_blocking},
-    time::{Instant, timeout_at},
+    time::{Instant, sleep, timeout, timeout_at},
 };
 
 use crate::{
@@ -54,6 +55,12 @@ pub(crate) const LEAVING: Duration = Duration::from_secs(15);
 /// network before.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
+/// How long after the first message of a client the background work begins: the answer comes first.
+const AFTER_FIRST: Duration = Duration::from_millis(50);
+
+/// How long a client that says nothing delays the background work.
+const WITHOUT_FIRST: Duration = Duration::from_secs(1);
+
 /// Threads of the runtime at most. Calls are polled where they arrive; these only run what waits.
 const MAX_WORKERS: usize = 2;
 
@@ -70,6 +77,9 @@ pub(crate) struct Serving {
     plans: Option<Plans>,
     /// Waits for a model to be configured, to start the engine then.
     waiting: Option<JoinHandle<()>>,
+    /// Turns true when the background work begins: threads of the board and of the audit file,
+    /// watching of files, plans, the look for an engine.
+    begun: watch::Sender<bool>,
 }
 
 /// Over what a board is served.
@@ -124,7 +134,9 @@ impl Serving {
         options: store::Options,
         list_wait: Duration,
     ) -> Result<Self, Failure> {
-        Self::open_with(config, workspace, options, list_wait, false)
+        let serving = Self::open_with(config, workspace, options, list_wait, false)?;
+        serving.begin();
+        Ok(serving)
     }
 
     /// As [`open`](Self::open); lists wait so long for servers that do not know yet what they offer.
@@ -136,7 +148,47 @@ impl Serving {
         options: store::Options,
         list_wait: Duration,
     ) -> Result<Self, Failure> {
+        let serving = Self::open_with(config, &config.workspace, options, list_wait, true)?;
+        serving.begin();
+        Ok(serving)
+    }
+
+    /// As [`open`](Self::open), for a client that waits for its first answer: the background work
+    /// waits for [`begin`](Self::begin), and the threads of the board also start with a change.
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn open_idle(config: &Config, options: store::Options) -> Result<Self, Failure> {
+        let list_wait = HubConfig::default().list_wait;
         Self::open_with(config, &config.workspace, options, list_wait, true)
+    }
+
+    /// Begins the background work.
+    pub(crate) fn begin(&self) {
+        self.begun.send_replace(true);
+        self.hub.start_audit();
+        if let Some(store) = &self.store {
+            store.start();
+        }
+    }
+
+    /// Waits until the client had its first answer, or says nothing, then begins the background
+    /// work. May be cancelled.
+    pub(crate) async fn begin_after_first(&self, life: &ServerLifecycle) {
+        if timeout(WITHOUT_FIRST, life.heard()).await.is_ok() {
+            sleep(AFTER_FIRST).await;
+        }
+        self.begin();
+    }
+
+    /// Completes when the background work begins; never where the program ends before.
+    fn begun(&self) -> impl Future<Output = ()> + Send + use<> {
+        let mut begun = self.begun.subscribe();
+        async move {
+            if begun.wait_for(|begun| *begun).await.is_err() {
+                future::pending::<()>().await;
+            }
+        }
     }
 
     fn open_with(
@@ -147,8 +199,9 @@ impl Serving {
         keeps: bool,
     ) -> Result<Self, Failure> {
         let options = config.memory.apply(options);
-        let watch = options.watch;
-        let store = Store::open(&config.workspace, options)?;
+        let watches = options.watch;
+        let begun = watch::Sender::new(false);
+        let store = Store::open_idle(&config.workspace, options)?;
         let hub = Hub::new(HubConfig {
             deadline: config.call_timeout.value,
             list_wait,
@@ -166,7 +219,8 @@ impl Serving {
         let options = tools::Options {
             text,
             bundle,
-            watch,
+            watch: watches,
+            begun: Some(begun.subscribe()),
             engines: engines.clone(),
             plans: plans
                 .clone()
@@ -192,6 +246,7 @@ impl Serving {
             engines,
             plans,
             waiting: None,
+            begun,
         })
     }
 
@@ -213,6 +268,7 @@ impl Serving {
             engines: None,
             plans: None,
             waiting: None,
+            begun: watch::Sender::new(true),
         }
     }
 
@@ -225,7 +281,14 @@ impl Serving {
         // A text that is no toolset is told when it is needed.
         let toolset = Toolset::parse(&self.config.tools.value).unwrap_or_default();
         let orchestrator = self.orchestrator.clone();
-        match Others::start(&self.hub, &self.config, toolset, orchestrator, watch) {
+        match Others::start(
+            &self.hub,
+            &self.config,
+            toolset,
+            orchestrator,
+            watch,
+            self.begun.subscribe(),
+        ) {
             Ok(others) => self.others = Some(others),
             // Whoever asked for servers is told; others are served without.
             Err(failure) if self.config.servers.given().next().is_some() => return Err(failure),

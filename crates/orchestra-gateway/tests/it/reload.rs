@@ -28,7 +28,13 @@ use crate::{
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn watching(world: &World) -> (Watching, watch::Receiver<Arc<Found>>) {
-    let watching = Watching::start(world.places.clone(), world.scope(), world.decisions()).unwrap();
+    let watching = Watching::start(
+        world.places.clone(),
+        world.scope(),
+        world.decisions(),
+        watch::channel(true).1,
+    )
+    .unwrap();
     let found = watching.found();
     (watching, found)
 }

@@ -1,6 +1,9 @@
 //! All agents that can be named: those that come along, and those of the configuration.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, OnceLock},
+};
 
 use orchestra_plan::work::ProfileName;
 
@@ -9,7 +12,9 @@ use super::{AgentError, Capabilities, Prober, Profile, ready};
 /// Profiles by name, and what asks their programs.
 #[derive(Debug)]
 pub struct Agents {
-    profiles: BTreeMap<ProfileName, Profile>,
+    configured: BTreeMap<ProfileName, Profile>,
+    /// The built-in profiles with the configured ones, read when one is asked for.
+    all: OnceLock<BTreeMap<ProfileName, Profile>>,
     default: Option<ProfileName>,
     prober: Prober,
 }
@@ -29,10 +34,9 @@ impl Agents {
     /// Those that come along, with those of the configuration, which win by their names.
     #[must_use]
     pub fn new(configured: BTreeMap<ProfileName, Profile>, prober: Prober) -> Self {
-        let mut profiles = ready::profiles();
-        profiles.extend(configured);
         Self {
-            profiles,
+            configured,
+            all: OnceLock::new(),
             default: None,
             prober,
         }
@@ -46,23 +50,31 @@ impl Agents {
         self
     }
 
+    fn profiles(&self) -> &BTreeMap<ProfileName, Profile> {
+        self.all.get_or_init(|| {
+            let mut all = ready::profiles();
+            all.extend(self.configured.clone());
+            all
+        })
+    }
+
     /// All names.
     pub fn names(&self) -> impl Iterator<Item = &ProfileName> {
-        self.profiles.keys()
+        self.profiles().keys()
     }
 
     /// A profile.
     #[must_use]
     pub fn profile(&self, name: &str) -> Option<&Profile> {
         let name = ProfileName::parse(name).ok()?;
-        self.profiles.get(&name)
+        self.profiles().get(&name)
     }
 
     /// Agents whose programs are there. The scripted one, which is ours, is not told.
     #[must_use]
     pub fn installed(&self) -> Vec<String> {
         let others = self
-            .profiles
+            .profiles()
             .iter()
             .filter(|(name, _)| name.as_str() != ready::SCRIPTED);
         let installed = others.filter(|(_, profile)| self.prober.find(profile).is_some());
@@ -115,10 +127,10 @@ impl Agents {
 
     fn named(&self, name: &str) -> Result<(&ProfileName, &Profile), AgentError> {
         let parsed = ProfileName::parse(name).ok();
-        let found = parsed.and_then(|name| self.profiles.get_key_value(&name));
+        let found = parsed.and_then(|name| self.profiles().get_key_value(&name));
         found.ok_or_else(|| AgentError::Unknown {
             name: name.chars().take(100).collect(),
-            agents: self.profiles.keys().map(ToString::to_string).collect(),
+            agents: self.profiles().keys().map(ToString::to_string).collect(),
         })
     }
 
@@ -128,7 +140,7 @@ impl Agents {
         }
         let ready = ready::ORDER.iter().filter_map(|name| self.named(name).ok());
         let configured = self
-            .profiles
+            .profiles()
             .iter()
             .filter(|(name, _)| !ready::is_ready(name.as_str()));
         let mut all = ready.chain(configured);

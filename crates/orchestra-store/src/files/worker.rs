@@ -31,9 +31,10 @@ const SUCCEED: Duration = Duration::from_millis(250);
 const MAX_REPORTED: usize = 10_000;
 
 /// The readable files of an open store.
-#[derive(Debug)]
 pub(crate) struct Files {
     shared: Arc<Shared>,
+    /// The work of the thread, until it is started.
+    idle: Mutex<Option<Worker>>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -185,14 +186,13 @@ impl Shared {
 }
 
 impl Files {
-    /// Starts the thread, and the watcher if it is wanted. Nothing is read or written before this
-    /// returns.
-    pub(crate) fn start(
+    /// The readable files of a store, without a thread yet.
+    pub(crate) fn new(
         paths: &Paths,
         options: &Options,
         engine: Engine,
         shared: Arc<Shared>,
-    ) -> std::io::Result<Self> {
+    ) -> Self {
         shared.lock().sweep = options.sweep;
         shared.lock().due = Some(Instant::now());
         let worker = Worker {
@@ -212,13 +212,28 @@ impl Files {
             heard: 0,
             goal: None,
         };
+        Self {
+            shared,
+            idle: Mutex::new(Some(worker)),
+            thread: Mutex::default(),
+        }
+    }
+
+    /// Starts the thread, and the watcher if it is wanted, unless they run.
+    pub(crate) fn start(&self) -> std::io::Result<()> {
+        let worker = self
+            .idle
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        let Some(worker) = worker else {
+            return Ok(());
+        };
         let thread = std::thread::Builder::new()
             .name("orchestra-files".to_owned())
             .spawn(move || worker.run())?;
-        Ok(Self {
-            shared,
-            thread: Mutex::new(Some(thread)),
-        })
+        *self.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread);
+        Ok(())
     }
 
     /// Waits until the files show what was committed before.

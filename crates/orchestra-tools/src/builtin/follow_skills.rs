@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use orchestra_hub::{Catalog, LogLevel, Notice};
 use orchestra_wire::RawJson;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 
@@ -16,16 +16,25 @@ use crate::skills::{self, Changes, Skills, Watching};
 /// who copies many of them is told once.
 const SETTLING: Duration = Duration::from_millis(100);
 
-/// Looks at the skills, and again whenever something about them has changed.
-pub(super) async fn run(inner: Arc<Inner>) {
+/// Looks at the skills when `begun` turns true, and again whenever something about them has changed.
+pub(super) async fn run(inner: Arc<Inner>, begun: Option<watch::Receiver<bool>>) {
     let changed = Arc::new(Notify::new());
     let workspace = inner.services.store().workspace().to_owned();
-    let mut watching = Watching::new(&workspace, Arc::clone(&changed));
+    if let Some(mut begun) = begun
+        && begun.wait_for(|begun| *begun).await.is_err()
+    {
+        // The program ended before.
+        return;
+    }
+    let mut watching = None;
     loop {
         let directories = inner.skills.directories();
         let expected = directories.clone();
+        let (workspace, changed_again) = (workspace.clone(), Arc::clone(&changed));
         // Before the look, so that nothing happens unseen between both.
         let following = spawn_blocking(move || {
+            let begin = || Watching::new(&workspace, changed_again);
+            let mut watching = watching.unwrap_or_else(begin);
             watching.follow(&directories);
             watching
         });
@@ -33,7 +42,7 @@ pub(super) async fn run(inner: Arc<Inner>) {
             tracing::error!("watching the skills broke");
             return;
         };
-        watching = still;
+        watching = Some(still);
         inner.look_at_skills().await;
         if inner.skills.directories() != expected {
             // In those that are new something may have happened before they were watched.

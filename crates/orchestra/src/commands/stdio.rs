@@ -103,7 +103,7 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
     logging::start(&config.log.value)?;
     let runtime = stdio::runtime()?;
     let served = runtime.block_on(async {
-        let mut serving = Serving::open(&config, Options::default())?;
+        let mut serving = Serving::open_idle(&config, Options::default())?;
         serving.start_others(None)?;
         serving.start_engine(Face::Stdio);
         let signals = Signals::listen()?;
@@ -111,7 +111,10 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
         let _told = life.on_status_change(serving::tell);
         serving.attend_plans(&life);
         life.start().map_err(anyhow::Error::from)?;
-        let ended = until(&life, &signals).await;
+        let ended = tokio::select! {
+            ended = until(&life, &signals) => ended,
+            () = serving.begin_after_first(&life) => until(&life, &signals).await,
+        };
         serving.end(signals.deadline()).await;
         ended.map_err(|reason| Failure::from(anyhow::Error::msg(reason)))
     });

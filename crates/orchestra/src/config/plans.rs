@@ -96,6 +96,7 @@ impl PlansConfig {
         let named = |pick: fn(&PlansFile) -> Option<ProfileName>| {
             settle(None, files, |file| pick(&file.plans).map(Some), || None)
         };
+        let machine = machine_jobs();
         let mut profiles = BTreeMap::new();
         for (path, file) in files.iter().rev() {
             profiles.extend(file.plans.profiles(path)?);
@@ -103,11 +104,11 @@ impl PlansConfig {
         let overreach = files.iter().flat_map(|(_, file)| &file.plans.overreach);
         Ok(Self {
             storage: storage(workspace)?,
-            jobs: number(|file| file.jobs, machine_jobs()),
+            jobs: number(|file| file.jobs, machine),
             agent_jobs: number(|file| file.agent_jobs, AGENTS),
             shell_jobs: number(|file| file.shell_jobs, 0),
             process_jobs: number(|file| file.process_jobs, 0),
-            machine_jobs: number(|file| file.machine_jobs, machine_jobs()),
+            machine_jobs: number(|file| file.machine_jobs, machine),
             heal_attempts: number(|file| file.heal_attempts, u64::from(policy.heals_max)),
             restart: settle(None, files, |file| file.plans.restart, || policy.restart),
             timeout: number(|file| file.timeout, seconds(job.timeout)),

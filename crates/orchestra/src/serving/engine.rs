@@ -91,7 +91,9 @@ impl Serving {
             engines.begin();
         } else {
             let (engines, workspace) = (engines.clone(), self.config.workspace.clone());
+            let begun = self.begun();
             self.waiting = Some(tokio::spawn(async move {
+                begun.await;
                 while !model_is_wanted(&workspace).await && !has_model(&workspace).await {
                     sleep(MODEL_LOOKS).await;
                 }

@@ -40,8 +40,8 @@ pub(super) struct Others {
 
 impl Others {
     /// Finds and starts the servers of a workspace and its user that a toolset reaches, and follows
-    /// their files. Waits for none of them. `watch` is for those who look at what is said to them. Must run
-    /// inside the runtime.
+    /// their files from the moment that `begun` turns true. Waits for none of them. `watch` is for those
+    /// who look at what is said to them. Must run inside the runtime.
     ///
     /// # Errors
     /// When what the user decided of them cannot be read.
@@ -51,6 +51,7 @@ impl Others {
         toolset: Toolset,
         orchestrator: Orchestrator,
         watch: Option<TapWatch>,
+        begun: watch::Receiver<bool>,
     ) -> Result<Self, Failure> {
         let places = servers::places(&config.workspace, &config.servers);
         let scope = servers::scope(&config.workspace);
@@ -70,7 +71,7 @@ impl Others {
             once: false,
             relay: false,
         };
-        let watching = Watching::start(places, scope, servers::decisions()?)
+        let watching = Watching::start(places, scope, servers::decisions()?, begun)
             .map_err(|error| Failure::from(anyhow::Error::from(error)))?;
         let gateway = Arc::new(Gateway::new(hub.clone(), options));
         orchestrator.ask_through(&gateway);

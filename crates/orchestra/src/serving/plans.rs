@@ -49,7 +49,11 @@ impl Serving {
             life.add_part(part);
         }
         if let Some(plans) = self.plans.clone() {
-            tokio::spawn(async move { attend(&plans).await });
+            let begun = self.begun();
+            tokio::spawn(async move {
+                begun.await;
+                attend(&plans).await;
+            });
         }
     }
 

@@ -3,14 +3,16 @@
 use std::{
     fs,
     io::{BufRead as _, BufReader, Write as _},
+    path::PathBuf,
     process::Stdio,
     sync::mpsc,
     thread,
+    time::{Duration, Instant},
 };
 
 use serde_json::{Value, json};
 
-use crate::support::{PATIENCE, Running, Session, Workspace};
+use crate::support::{PATIENCE, Running, Session, Workspace, until};
 
 const EVIDENCE: &str = "ran the tests: 42 passed, none failed";
 
@@ -198,6 +200,42 @@ fn no_stray_output_precedes_the_protocol() {
     );
     drop(stdin);
     assert!(process.end().success());
+}
+
+/// The client is answered by the main thread and the one that reads, and no other program was
+/// started by then. What begins later is given time after the first message, so that a look within
+/// that time is conclusive; a later one is repeated.
+#[test]
+fn initialize_is_answered_without_further_threads_and_processes() {
+    const AFTER_FIRST: Duration = Duration::from_millis(50);
+    const WITHOUT_FIRST: Duration = Duration::from_secs(1);
+    let workspace = Workspace::git();
+    let (threads, children) = until(|| {
+        let started = Instant::now();
+        let mut process = Running::start(workspace.command(["stdio"]));
+        let initialize = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+            "protocolVersion": "2025-11-25", "capabilities": {},
+            "clientInfo": {"name": "test", "version": "1"}}});
+        let asked = Instant::now();
+        writeln!(process.stdin.as_mut().unwrap(), "{initialize}").unwrap();
+        assert_eq!(process.json()["id"], 1);
+        let tasks = format!("/proc/{}/task", process.id());
+        let tasks = fs::read_dir(tasks)
+            .unwrap()
+            .map(|task| task.unwrap().path());
+        let read = |path: PathBuf| fs::read_to_string(path).unwrap_or_default();
+        let (mut threads, mut children) = (Vec::new(), String::new());
+        for task in tasks {
+            threads.push(read(task.join("comm")).trim().to_owned());
+            children.push_str(&read(task.join("children")));
+        }
+        let in_time = asked.elapsed() < AFTER_FIRST && started.elapsed() < WITHOUT_FIRST;
+        assert!(process.end().success());
+        threads.sort_unstable();
+        in_time.then_some((threads, children))
+    });
+    assert_eq!(threads, ["orchestra", "stdio-reader"]);
+    assert_eq!(children, "");
 }
 
 /// How the server is, is told as it changes, by what clients do and not by looking.

@@ -214,7 +214,9 @@ fn what_is_too_old_is_put_aside_and_then_removed() {
     // A week after its last record it goes, also where nothing is recorded.
     let file = fs::File::options().append(true).open(&old).unwrap();
     file.set_modified(now - 8 * day).unwrap();
-    drop(Audit::open(config).unwrap());
+    let idle = Audit::open(config).unwrap();
+    idle.start();
+    drop(idle);
     assert_eq!(files(directory.path()), std::slice::from_ref(&path));
     let found = verify_audit(&path).unwrap();
     assert_eq!((found.records, &found.misfit), (2, &None), "{found:?}");

@@ -167,8 +167,9 @@ impl Audit {
     }
 
     pub(crate) fn record(&self, record: Record) {
-        let sent = self.thread().map(|thread| thread.queue.try_send(record));
-        if !matches!(sent, Some(Ok(()))) {
+        let thread = self.thread();
+        let is_queued = thread.is_some_and(|thread| thread.queue.try_send(record).is_ok());
+        if !is_queued {
             self.shared.dropped.fetch_add(1, Ordering::Relaxed);
         }
     }

@@ -235,6 +235,13 @@ impl Tool {
         }
     }
 
+    #[cfg_attr(
+        not(test),
+        expect(
+            clippy::extra_unused_type_parameters,
+            reason = "tests compare the generated schemas with those of the types"
+        )
+    )]
     fn described<Args: JsonSchema, Out: JsonSchema>(
         name: &'static str,
         title: &'static str,

@@ -4,13 +4,13 @@ mod install;
 
 use std::{path::PathBuf, process::ExitCode, sync::Arc};
 
-use orchestra::engine::{Exit, Failure, InstallModel, Parts};
+use orchestra::engine::{EngineParts, Exit, Failure, InstallModel};
 use orchestra_engine::{Indexed, model};
 use orchestra_memory::{engine::Meaning, model::Wishes};
 
 struct Program;
 
-impl Parts for Program {
+impl EngineParts for Program {
     fn meaning(&self, wishes: Wishes) -> Arc<dyn Meaning> {
         Arc::new(Indexed::new(wishes))
     }

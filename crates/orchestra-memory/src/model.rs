@@ -77,9 +77,9 @@ pub enum Api {
 /// Which model of which server, and how it is asked.
 #[derive(Clone, PartialEq, Eq)]
 pub struct RemoteOptions {
-    /// How.
+    /// Protocol of the server.
     pub api: Api,
-    /// Where: `http://127.0.0.1:11434` for Ollama, `https://…/v1` for others.
+    /// Address: `http://127.0.0.1:11434` for Ollama, `https://…/v1` for others.
     pub url: String,
     /// The name of the model there.
     pub model: String,

@@ -46,11 +46,10 @@ struct Watched {
     version: Option<i64>,
 }
 
-/// Runs until the store is closed. Tells what is after `begin`, where the store was opened, if that
-/// could be read.
-pub(crate) fn run(shared: &Arc<Shared>, begin: Option<Place>) {
+/// Runs until the store is closed. Sends the changes after `begin`, which was read from the database
+/// `file` when the store was opened.
+pub(crate) fn run(shared: &Arc<Shared>, begin: Option<Place>, mut file: Option<FileId>) {
     let mut seen = Pulse::default();
-    let mut file = FileId::of(&shared.paths.database);
     let mut watched = open(shared).ok();
     let mut place = begin;
     let mut log = LogSync::new(&shared.options.files);

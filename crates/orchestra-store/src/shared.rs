@@ -186,17 +186,22 @@ impl Shared {
         let Some(connection) = db::open_ready_reader(&self.paths.database)? else {
             return Ok(false);
         };
+        // Another process may have created it since we looked.
         let file = FileId::of(&self.paths.database);
+        self.readers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .file = file;
         self.return_reader(connection, file);
         Ok(true)
     }
 
-    /// The place of what is newest.
-    pub(crate) fn latest(&self) -> Result<Place, Fault> {
+    /// The newest event, if it can be read, and the database in which it is.
+    pub(crate) fn latest(&self) -> Result<(Option<Place>, Option<FileId>), Fault> {
         let (connection, file) = self.take_reader()?;
-        let latest = pulse::latest(&connection)?;
+        let latest = pulse::latest(&connection).ok();
         self.return_reader(connection, file);
-        Ok(latest)
+        Ok((latest, file))
     }
 
     fn take_reader(&self) -> Result<(Connection, Option<FileId>), Fault> {

@@ -80,8 +80,10 @@ struct Handle {
 /// State of the threads before they run.
 struct Idle {
     writer: Writer,
-    /// Where the telling of changes begins.
+    /// Event after which changes are sent; none where it could not be read.
     begin: Option<pulse::Place>,
+    /// Database in which that event is.
+    file: Option<db::FileId>,
 }
 
 impl Store {
@@ -99,8 +101,8 @@ impl Store {
     }
 
     /// As [`Store::open`], without threads: they start with the first change, or at the latest by
-    /// [`Store::start`]. Until then changes of other processes and of the readable files are not
-    /// seen, but lost are none. Reading needs no threads.
+    /// [`Store::start`]. Changes of other processes and of the readable files are seen only then;
+    /// none is lost. Reading needs no threads.
     ///
     /// # Errors
     /// As [`Store::open`].
@@ -147,14 +149,18 @@ impl Store {
             lock.unlock()
                 .map_err(|error| Fault::io("unlock .projects/.store/writer.lock", error))?;
         }
-        // What is changed from now on is told, however late the thread begins that does so.
-        let begin = shared.latest().ok();
+        // Changes from now on are sent, however late the thread starts that sends them.
+        let (begin, file) = shared.latest().unwrap_or_default();
         let writer = Writer::new(Arc::clone(&shared), lock, connection);
         let files = Files::new(paths, options, shared.engine(), Arc::clone(&shared.reports));
         Ok(Self(Arc::new(Handle {
             shared,
             started: Once::new(),
-            idle: Mutex::new(Some(Idle { writer, begin })),
+            idle: Mutex::new(Some(Idle {
+                writer,
+                begin,
+                file,
+            })),
             threads: Mutex::default(),
             files: Some(files),
         })))
@@ -328,10 +334,14 @@ impl Handle {
     }
 
     fn start_threads(&self, idle: Idle) -> Result<(), Fault> {
-        let Idle { writer, begin } = idle;
+        let Idle {
+            writer,
+            begin,
+            file,
+        } = idle;
         let shared = Arc::clone(&self.shared);
         self.spawn("store-writer", move || writer.run())?;
-        self.spawn("store-pulse", move || pulse::run(&shared, begin))?;
+        self.spawn("store-pulse", move || pulse::run(&shared, begin, file))?;
         match &self.files {
             Some(files) => files
                 .start()

@@ -1,5 +1,5 @@
-//! JSON Schemas (draft 2020-12) of the arguments and results of tools. They are derived from the
-//! structs when those change, and only looked up at run time.
+//! JSON Schemas (draft 2020-12) of the arguments and results of tools. `cargo xtask
+//! codegen` derives them from the structs; at run time they are only looked up.
 
 #[cfg(test)]
 pub(crate) mod derive;

@@ -1,7 +1,7 @@
-//! What the program `orchestra-engine` shares with this one: its command line, its configuration, and
-//! serving the memory of a workspace.
+//! Parts of this program that `orchestra-engine` uses: its command line, the configuration, and serving
+//! the memory of a workspace.
 //!
-//! The embedding models, which make up most of that program, are its own: it passes them as [`Parts`].
+//! The embedding models, which make up most of that program, are its own: it passes them as [`EngineParts`].
 
 use std::{path::PathBuf, process::ExitCode, sync::Arc};
 
@@ -29,7 +29,7 @@ pub use crate::{
 };
 
 /// Parts of the engine that are not in this crate.
-pub trait Parts {
+pub trait EngineParts {
     /// Finds by meaning, with the model that is wanted at the time.
     fn meaning(&self, wishes: Wishes) -> Arc<dyn Meaning>;
 
@@ -91,7 +91,7 @@ pub struct InstallModel {
 }
 
 /// Runs the program `orchestra-engine` to its end.
-pub fn main(parts: &dyn Parts) -> ExitCode {
+pub fn main(parts: &dyn EngineParts) -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return exit::report_usage(&error),
@@ -119,7 +119,7 @@ pub fn model_hub() -> Result<Option<String>, Failure> {
 ///
 /// # Errors
 /// When the board cannot be opened, or the address not be listened on.
-fn serve(common: &Common, arguments: Arguments, parts: &dyn Parts) -> Result<Exit, Failure> {
+fn serve(common: &Common, arguments: Arguments, parts: &dyn EngineParts) -> Result<Exit, Failure> {
     let config = Config::settle(common, Overrides::default())?;
     logging::start(&config.log.value)?;
     // Opening a board makes it; a program that starts an engine has opened it already.
@@ -189,14 +189,14 @@ fn wishes(config: &Config, given: Option<String>) -> Wishes {
     Arc::new(move || Config::model_wish(&workspace, given.as_deref()))
 }
 
-/// Says that it is ready.
+/// Prints the address and the kind of authentication.
 fn announce(endpoint: &Endpoint) {
     let token = match endpoint.token {
         Some(_) => "clients show the token in .projects/.run/engine.json",
         None => "every program of this machine is let in",
     };
     let (address, workspace) = (endpoint.address, endpoint.workspace.display());
-    // Who started it in the background does not read this.
+    // A program that started it in the background has closed stdout.
     let _ = output::lines(&format!(
         "memory engine of {workspace} at {address}; {token}"
     ));

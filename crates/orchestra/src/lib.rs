@@ -1,5 +1,5 @@
 //! The program `orchestra`: reads the command line, settles the configuration, runs one command
-//! and turns its outcome into an exit code. What a command does stands in `commands/`.
+//! and turns its outcome into an exit code. Each command is a module of `commands`.
 //!
 //! It is a library so that the program `orchestra-engine` has the same configuration, log and exit
 //! codes: [`engine`] is what that one uses.

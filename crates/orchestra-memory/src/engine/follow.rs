@@ -7,7 +7,10 @@ use std::{
 };
 
 use orchestra_remote::with_causes;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::{
+    task::spawn_blocking,
+    time::{Instant, sleep, timeout},
+};
 use tonic::Streaming;
 
 use super::{
@@ -53,6 +56,9 @@ const GOOD: Duration = Duration::from_secs(30);
 
 /// How often one is looked for that others have to start, or to end.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// How often a program to start is looked for.
+const INSTALLED_EVERY: Duration = Duration::from_secs(5);
 
 /// How often one is looked for that has the place and does not say where it listens.
 const SILENT_EVERY: Duration = Duration::from_millis(20);
@@ -144,9 +150,9 @@ impl Inner {
                     }
                 }
                 Ok(Look::Free) if self.settings.starts => {
-                    if !self.is_installed() {
+                    if !is_installed(&self.settings).await {
                         self.away(&NoEngine::Missing.to_string());
-                        sleep(LOOK_EVERY).await;
+                        sleep(INSTALLED_EVERY).await;
                         continue;
                     }
                     sleep(starts.pause(Instant::now())).await;
@@ -166,19 +172,8 @@ impl Inner {
         }
     }
 
-    /// Whether there is a program to start. It may be installed at any time.
-    fn is_installed(&self) -> bool {
-        let Settings {
-            program,
-            search_path,
-            workspace,
-            ..
-        } = &self.settings;
-        !program::programs(program, search_path.as_deref(), workspace).is_empty()
-    }
-
-    /// Starts an engine, after `failed` programs that did not become one; returns whether one is there
-    /// then.
+    /// Starts an engine, after `failed` programs that did not become one; returns whether an engine
+    /// runs afterwards.
     async fn start_one(&self, failed: usize) -> bool {
         let told = self.start(failed).await;
         if let Err(error) = &told {
@@ -364,6 +359,17 @@ impl Inner {
             process.end(ENDING).await;
         }
     }
+}
+
+/// Returns whether there is a program to start, which may be installed at any time.
+async fn is_installed(settings: &Settings) -> bool {
+    let settings = settings.clone();
+    // Directories of the search path may be slow to reach.
+    let found = spawn_blocking(move || {
+        let path = settings.search_path.as_deref();
+        !program::programs(&settings.program, path, &settings.workspace).is_empty()
+    });
+    found.await.unwrap_or_default()
 }
 
 /// Waits for the end of a stream that says nothing more.

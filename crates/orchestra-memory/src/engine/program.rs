@@ -2,9 +2,9 @@
 
 use std::{
     ffi::{OsStr, OsString},
-    io::{self, Read as _},
+    io::{self, BufRead as _, BufReader, Read as _},
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::{Child, Command, Stdio},
     sync::mpsc,
     thread,
     time::Duration,
@@ -15,6 +15,11 @@ use super::endpoint::VERSION;
 /// Name of the engine's program.
 pub const ENGINE: &str = "orchestra-engine";
 
+/// How to get an engine.
+const INSTALL: &str = "in a clone of Orchestra, `cargo build --release -p orchestra-engine` puts it beside \
+                       `target/release/orchestra`, and `cargo install --locked --path \
+                       crates/orchestra-engine` beside an `orchestra` that was installed so";
+
 /// Time limit for the answer to `--version`, which takes milliseconds.
 const ANSWER: Duration = Duration::from_secs(5);
 /// Bytes of that answer which are read.
@@ -24,14 +29,11 @@ const MAX_ANSWER: u64 = 256;
 #[derive(Debug, thiserror::Error)]
 pub enum NoEngine {
     /// No program of that name was found.
-    #[error(
-        "`{ENGINE}` is not installed; `cargo build --release -p {ENGINE}` in a clone of Orchestra puts \
-         it beside `orchestra`"
-    )]
+    #[error("`{ENGINE}` is not installed; {INSTALL}")]
     Missing,
     /// The program that was found has another version.
     #[error(
-        "{} is {answer}, not {ENGINE} {VERSION}; install the version that belongs to this program",
+        "{} is {answer}, not {ENGINE} {VERSION}; {INSTALL}",
         path.display()
     )]
     OtherVersion {
@@ -39,6 +41,12 @@ pub enum NoEngine {
         path: PathBuf,
         /// Its answer to `--version`.
         answer: String,
+    },
+    /// The program that was found does not say which version it is.
+    #[error("{} gave no answer to --version within {} s", path.display(), ANSWER.as_secs())]
+    Silent {
+        /// Path of the program.
+        path: PathBuf,
     },
     /// The program that was found cannot be run.
     #[error("{} cannot be started", path.display())]
@@ -57,7 +65,8 @@ pub enum NoEngine {
 /// there may be part of a checkout.
 #[must_use]
 pub fn programs(this: &Path, search_path: Option<&OsStr>, workspace: &Path) -> Vec<PathBuf> {
-    let beside = this.parent().map(|directory| directory.join(ENGINE));
+    let name = format!("{ENGINE}{}", std::env::consts::EXE_SUFFIX);
+    let beside = this.parent().map(|directory| directory.join(&name));
     let is_outside = |directory: &PathBuf| {
         directory.is_absolute()
             && directory
@@ -68,7 +77,7 @@ pub fn programs(this: &Path, search_path: Option<&OsStr>, workspace: &Path) -> V
         .into_iter()
         .flat_map(std::env::split_paths)
         .filter(is_outside)
-        .map(|directory| directory.join(ENGINE))
+        .map(|directory| directory.join(&name))
         .find(|path| is_program(path));
     let beside = beside.into_iter().filter(|path| is_program(path));
     let mut found: Vec<PathBuf> = beside.chain(on_path).collect();
@@ -98,15 +107,18 @@ pub fn find(
 
 /// Checks that a program is an engine of the version of this program. Blocks until it has answered.
 pub(crate) fn check(path: &Path) -> Result<(), NoEngine> {
-    let answer = version(path).map_err(|source| NoEngine::Start {
+    let started = |source| NoEngine::Start {
         path: path.to_owned(),
         source,
+    };
+    let answer = version(path).map_err(started)?;
+    let answer = answer.ok_or_else(|| NoEngine::Silent {
+        path: path.to_owned(),
     })?;
     if answer.trim() == format!("{ENGINE} {VERSION}") {
         return Ok(());
     }
-    let line = answer.lines().next().unwrap_or_default().trim();
-    let printable: String = line.chars().filter(|c| !c.is_control()).collect();
+    let printable: String = answer.trim().chars().filter(|c| !c.is_control()).collect();
     Err(NoEngine::OtherVersion {
         path: path.to_owned(),
         answer: match printable.is_empty() {
@@ -116,30 +128,47 @@ pub(crate) fn check(path: &Path) -> Result<(), NoEngine> {
     })
 }
 
-/// Answer of a program to `--version`; empty when it does not come in time.
-fn version(path: &Path) -> io::Result<String> {
+/// First line of the answer of a program to `--version`; `None` when it does not come in time.
+fn version(path: &Path) -> io::Result<Option<String>> {
     // direct: it ends by itself, or is killed below.
-    let mut child = Command::new(path)
+    let mut command = Command::new(path);
+    command
         .arg("--version")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()?;
+        .stderr(Stdio::null());
+    // What it starts ends with it.
+    #[cfg(unix)]
+    std::os::unix::process::CommandExt::process_group(&mut command, 0);
+    let mut child = command.spawn()?;
     let stdout = child.stdout.take();
     let (sender, answer) = mpsc::channel();
-    thread::spawn(move || {
-        let mut text = Vec::new();
-        if let Some(stdout) = stdout {
-            // What was read until then is the answer.
-            let _ = stdout.take(MAX_ANSWER).read_to_end(&mut text);
+    let reader = thread::Builder::new().name("engine-version".to_owned());
+    let reading = reader.spawn(move || {
+        let mut line = Vec::new();
+        let mut stdout = stdout.map(|stdout| BufReader::new(stdout.take(MAX_ANSWER)));
+        let read = stdout
+            .as_mut()
+            .map(|stdout| stdout.read_until(b'\n', &mut line));
+        if matches!(read, Some(Ok(_))) {
+            // Nobody waits for it any more.
+            let _ = sender.send(String::from_utf8_lossy(&line).into_owned());
         }
-        let _ = sender.send(text);
     });
-    let text = answer.recv_timeout(ANSWER).unwrap_or_default();
-    // It may have ended already.
+    let answer = reading.map(|_| answer.recv_timeout(ANSWER).ok());
+    end(&mut child)?;
+    answer
+}
+
+/// Kills a child with everything in its process group, and reaps it.
+fn end(child: &mut Child) -> io::Result<()> {
+    #[cfg(unix)]
+    if let Some(group) = rustix::process::Pid::from_raw(child.id().cast_signed()) {
+        // The child is not reaped yet, so the group is still its own; it may have ended.
+        let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+    }
     let _ = child.kill();
-    child.wait()?;
-    Ok(String::from_utf8_lossy(&text).into_owned())
+    child.wait().map(drop)
 }
 
 #[cfg(unix)]
@@ -175,7 +204,7 @@ pub(crate) async fn nth(
         .unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()))
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
     use std::{fs, os::unix::fs::PermissionsExt as _};
 

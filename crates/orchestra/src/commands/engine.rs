@@ -26,12 +26,11 @@ pub(crate) const MODEL_CHECK: &str = "model-check";
 /// Bytes of an error of the engine that are shown.
 const MAX_ERROR: usize = 16 * 1024;
 
-/// Serve the memory of the workspace over gRPC
+/// Start `orchestra-engine`, which serves the memory of the workspace over gRPC
 ///
-/// Serves `orchestra.memory.v1.MemoryService` to programs of this machine until SIGINT, SIGTERM or
-/// SIGHUP. It is a program of its own, `orchestra-engine`, which this one starts. Where it listens, and the token that its clients show, stands in
-/// `.projects/.run/engine.json`. `orchestra up` starts it by itself. Where another engine serves the
-/// workspace already, this one says so and ends.
+/// The engine serves `orchestra.memory.v1.MemoryService` to programs of this machine until SIGINT, SIGTERM
+/// or SIGHUP. Its address and the token for clients are in `.projects/.run/engine.json`. `orchestra up`
+/// starts it by itself. If another engine serves the workspace already, this one reports it and ends.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// Where to listen on this machine, as 127.0.0.1:50051, localhost:50051 or 50051; where that is
@@ -117,6 +116,10 @@ pub(crate) fn ask(workspace: &Path, words: &[&OsStr]) -> Result<(), Failure> {
         .with_context(|| format!("start {}", program.display()))?;
     if output.status.success() {
         return Ok(());
+    }
+    if output.status.code() != Some(i32::from(Exit::Refused.code())) && output.stderr.is_empty() {
+        let why = format!("{} ended: {}", program.display(), output.status);
+        return Err(anyhow::Error::msg(why).into());
     }
     let printed = &output.stderr[..output.stderr.len().min(MAX_ERROR)];
     let printed = String::from_utf8_lossy(printed);

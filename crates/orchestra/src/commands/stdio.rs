@@ -2,6 +2,8 @@
 
 mod bridge;
 
+use std::{convert::Infallible, future};
+
 use clap::Args;
 use orchestra_mcp::{LifecycleTimes, ServerLifecycle, stdio};
 use orchestra_store::Options;
@@ -111,9 +113,17 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
         let _told = life.on_status_change(serving::tell);
         serving.attend_plans(&life);
         life.start().map_err(anyhow::Error::from)?;
+        // Nothing begins any more once a signal has come.
+        let begin = async {
+            tokio::select! {
+                () = signals.first() => {}
+                () = serving.begin_after_first(&life) => {}
+            }
+            future::pending::<Infallible>().await
+        };
         let ended = tokio::select! {
             ended = until(&life, &signals) => ended,
-            () = serving.begin_after_first(&life) => until(&life, &signals).await,
+            never = begin => match never {},
         };
         serving.end(signals.deadline()).await;
         ended.map_err(|reason| Failure::from(anyhow::Error::msg(reason)))

@@ -83,23 +83,22 @@ impl Serving {
         if let Wish::Refused(why) = model.wish() {
             engines.tell_trouble(why);
         }
-        // Clients of its own, without a model, are served where it is installed.
-        let is_wanted = self.config.engine.value == EngineUse::Always
-            || model.is_wanted()
-            || face == Face::Http && is_installed(&self.config.workspace);
-        if is_wanted {
+        let is_wanted = self.config.engine.value == EngineUse::Always || model.is_wanted();
+        // Programs of others are served without a model, where an engine is installed.
+        let serves_others = face == Face::Http;
+        let (engines, workspace) = (engines.clone(), self.config.workspace.clone());
+        let begun = self.begun();
+        self.waiting = Some(tokio::spawn(async move {
+            begun.await;
+            while !(is_wanted
+                || serves_others && is_installed(&workspace).await
+                || model_is_wanted(&workspace).await
+                || has_model(&workspace).await)
+            {
+                sleep(MODEL_LOOKS).await;
+            }
             engines.begin();
-        } else {
-            let (engines, workspace) = (engines.clone(), self.config.workspace.clone());
-            let begun = self.begun();
-            self.waiting = Some(tokio::spawn(async move {
-                begun.await;
-                while !model_is_wanted(&workspace).await && !has_model(&workspace).await {
-                    sleep(MODEL_LOOKS).await;
-                }
-                engines.begin();
-            }));
-        }
+        }));
     }
 }
 
@@ -130,11 +129,15 @@ pub(super) fn of(config: &Config, workspace: &Path) -> Option<Engines> {
     }))
 }
 
-/// Whether there is a program that may be the engine.
-fn is_installed(workspace: &Path) -> bool {
-    let search_path = Variable::Path.read();
-    let this = std::env::current_exe();
-    this.is_ok_and(|this| !engine::programs(&this, search_path.as_deref(), workspace).is_empty())
+/// Returns whether there is a program that may be the engine.
+async fn is_installed(workspace: &Path) -> bool {
+    let workspace = workspace.to_owned();
+    let found = spawn_blocking(move || {
+        let search_path = Variable::Path.read();
+        let this = std::env::current_exe().ok()?;
+        Some(!engine::programs(&this, search_path.as_deref(), &workspace).is_empty())
+    });
+    matches!(found.await, Ok(Some(true)))
 }
 
 /// Whether a model is configured by now.

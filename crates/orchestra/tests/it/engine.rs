@@ -70,6 +70,12 @@ pub(crate) fn of(program: &Path, workspace: &Workspace, words: &[&str]) -> Comma
     let line = ["-c", "exec \"$@\" 2>>\"$0\"", talk.to_str().unwrap()];
     let called = [&line[..], &[program.to_str().unwrap()], words].concat();
     let mut command = workspace.command_as(Path::new("/bin/sh"), called);
+    let engine = Path::new(env!("CARGO_BIN_EXE_orchestra")).with_file_name("orchestra-engine");
+    assert!(
+        engine.exists(),
+        "{} is missing: run `cargo build -p orchestra-engine`",
+        engine.display()
+    );
     command.env("ORCHESTRA_ENGINE", "always");
     command.env("ORCHESTRA_ENGINE_PORT", free_port().to_string());
     command

@@ -186,8 +186,15 @@ async fn a_server_is_used_as_soon_as_its_secret_can_be() {
 async fn what_belongs_together_is_taken_together() {
     let world = World::new();
     let (_watching, mut found) = watching(&world);
-    found.mark_unchanged();
     let path = "home/.config/orchestra/mcp.json";
+    // Once it is found, the files are watched.
+    world.write(path, r#"{"mcpServers": {"first": {"command": "x"}}}"#);
+    let is_watched = |found: &Arc<Found>| found.server("first").is_some();
+    timeout(PATIENCE, found.wait_for(is_watched))
+        .await
+        .unwrap()
+        .unwrap();
+    found.mark_unchanged();
     for n in 0..50 {
         let servers: Vec<String> = (0..=n)
             .map(|n| format!("\"s{n}\": {{\"command\": \"x\"}}"))

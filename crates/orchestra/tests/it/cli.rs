@@ -39,7 +39,7 @@ fn the_help_tells_commands_exit_codes_and_environment() {
       chat         Talk to a model that has every tool of the hub
       plugin       Make plugins, and look at those that are configured
       certs        The certificates by which plugins, orchestrators and bridges know each other
-      engine       Serve the memory of the workspace over gRPC
+      engine       Start `orchestra-engine`, which serves the memory of the workspace over gRPC
       hook         Store one hook event that a client sends to stdin as JSON
       doctor       Look for what is wrong with the board and the plans, and mend it
       audit        Check the records of calls

@@ -1,7 +1,7 @@
 //! What is remembered while things are wrong: with the disk, with the index, with the program's files,
 //! and with what callers send.
 
-use std::{fs, io::Write as _, os::unix::fs::PermissionsExt as _, process::Command, time::Instant};
+use std::{fs, io::Write as _, path::Path, process::Command, time::Instant};
 
 use rusqlite::Connection;
 use rustix::process::Signal;
@@ -11,6 +11,8 @@ use crate::{
     engine::{engine_but, is_there, of, signal, talk},
     support::{PATIENCE, Session, Workspace, until},
 };
+
+const ENGINE: &str = "orchestra-engine";
 
 /// Says that the test that runs leaves something out, past the harness, which shows nothing of a
 /// test that passes. In CI that is a failure.
@@ -229,11 +231,10 @@ fn an_engine_whose_program_is_deleted_is_done_without_until_it_is_back() {
     let workspace = Workspace::board();
     let directory = workspace.home().join("bin");
     fs::create_dir(&directory).unwrap();
-    let program = directory.join("orchestra");
-    let bring = || {
-        fs::copy(env!("CARGO_BIN_EXE_orchestra"), &program).unwrap();
-        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
-    };
+    let ours = Path::new(env!("CARGO_BIN_EXE_orchestra"));
+    let (program, engine_program) = (directory.join("orchestra"), directory.join(ENGINE));
+    fs::copy(ours, &program).unwrap();
+    let bring = || fs::copy(ours.with_file_name(ENGINE), &engine_program).unwrap();
     bring();
     let mut command = of(&program, &workspace, &["stdio"]);
     // So that it is the only one.
@@ -241,7 +242,7 @@ fn an_engine_whose_program_is_deleted_is_done_without_until_it_is_back() {
     let mut session = Session::start(command);
     demo(&mut session);
     let engine = engine_but(&workspace, None);
-    fs::remove_file(&program).unwrap();
+    fs::remove_file(&engine_program).unwrap();
     signal(engine, Signal::KILL);
     until(|| {
         talk(&workspace)

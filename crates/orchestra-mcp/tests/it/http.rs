@@ -281,15 +281,10 @@ async fn what_a_stateless_call_reports_comes_before_its_answer_and_leaving_cance
         ("Mcp-Name", "never"),
     ];
     let call = stateless("tools/call", params);
+    let calls = || site.shared.order.lock().unwrap().len();
+    let before = calls();
     let begun = async {
-        while site
-            .shared
-            .order
-            .lock()
-            .unwrap()
-            .last()
-            .is_none_or(|name| name != "never")
-        {
+        while calls() == before {
             tokio::task::yield_now().await;
         }
     };

@@ -260,6 +260,7 @@ pub(super) const ALL: &[Schemas] = &[
         wanted.push_str("];\n");
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/schema/generated.rs");
         if std::env::var_os("UPDATE_GENERATED").is_some() {
+            // direct: it is a file of this crate's source.
             fs::write(&path, &wanted).expect("the file can be written");
         }
         let found = fs::read_to_string(&path).expect("the file can be read");

@@ -1,9 +1,9 @@
 //! `cargo xtask test`: the workspace's tests, then the documentation tests, the external checks and the
 //! conformance suite, then a summary that ends with one closing line.
 
-use std::time::Duration;
+use std::{thread, time::Duration};
 
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail};
 
 use crate::{conformance, judges, nextest, run, tools};
 
@@ -114,8 +114,13 @@ pub(crate) fn run() -> Result<()> {
     tools::runtimes()?;
     let mut tally = Tally::from(nextest::run(nextest::DEFAULT, |_| {})?);
     documentation(&mut tally)?;
-    tally.add(judges::all(None)?);
-    tally.add(conformance::all()?);
+    // The conformance suite waits for most of its time.
+    let (judges, conformance) = thread::scope(|scope| {
+        let conformance = scope.spawn(conformance::all);
+        (judges::all(None), conformance.join())
+    });
+    tally.add(judges?);
+    tally.add(conformance.map_err(|_| anyhow!("the conformance suite panicked"))??);
     close(&tally)
 }
 

@@ -24,7 +24,8 @@ const STARTS: usize = 40;
 const HOOKS: usize = 200;
 const LARGE: usize = 100_000;
 
-/// How much longer than the floor `orchestra stdio` may take to the answer of `initialize`.
+/// Maximum time in milliseconds by which `orchestra stdio` may exceed the floor to the answer of
+/// `initialize`.
 const ABOVE_FLOOR: f64 = 6.0;
 
 /// A program that is started again and again.
@@ -36,7 +37,7 @@ struct Peer<'a> {
     faults: Vec<u64>,
 }
 
-/// What is measured of one workspace beside the handshake.
+/// Measurements of one workspace besides the handshake.
 #[derive(Default)]
 struct Starts {
     first_answer: Samples,

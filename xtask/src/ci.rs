@@ -1,10 +1,10 @@
 //! `cargo xtask ci`: what a change must pass before it lands.
 
-use std::time::Instant;
+use std::{thread, time::Instant};
 
 use anyhow::Result;
 
-use crate::{bench, book, deny, nextest, run, soak, test};
+use crate::{bench, book, deny, judges, nextest, run, soak, test};
 
 type Step = (&'static str, fn() -> Result<()>);
 
@@ -35,7 +35,11 @@ const FULL: &[Step] = &[
 /// # Errors
 /// At the first check that fails.
 pub(crate) fn run() -> Result<()> {
-    steps(CI)
+    // The tools of the last step are downloaded while the first ones compile.
+    thread::scope(|scope| {
+        scope.spawn(judges::prefetch);
+        steps(CI)
+    })
 }
 
 /// Runs the quick checks.

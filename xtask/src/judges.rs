@@ -12,11 +12,12 @@ use std::{
     fs,
     path::{Path, PathBuf},
     process::Command,
+    sync::atomic::{AtomicUsize, Ordering},
     thread,
     time::{Duration, Instant},
 };
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, anyhow, bail};
 
 use crate::{
     papers,
@@ -136,28 +137,44 @@ pub(crate) fn run(word: Option<&str>) -> Result<()> {
 pub(crate) fn all(word: Option<&str>) -> Result<Tally> {
     run::say("== judges");
     run::build()?;
+    // Two lanes, because most checks wait for other processes.
+    let (single, clients) = thread::scope(|scope| {
+        let single = scope.spawn(|| single(word));
+        (single.join(), clients(word))
+    });
+    let mut tally = single.map_err(|_| anyhow!("an external check panicked"))?;
+    tally.add(clients);
+    Ok(tally)
+}
+
+/// An external check that runs once: its name and the function that runs it.
+type Single = (&'static str, fn() -> Result<Result<Ended>, Absent>);
+
+/// External checks that run once.
+const SINGLE: &[Single] = &[
+    ("readme", || Ok(read_readme())),
+    ("corpora", play_corpora),
+    ("openapi", try_openapi),
+    ("memory", call_engine),
+    ("dashboard", pages::dashboard),
+    ("vscode", pages::vscode),
+    ("vscode server", pages::vscode_server),
+];
+
+/// Runs the checks that run once and whose name contains `word`.
+fn single(word: Option<&str>) -> Tally {
     let mut tally = Tally::default();
-    if word.is_none_or(|word| "readme".contains(word)) {
-        report("readme", Ok(read_readme()), &mut tally);
+    for (name, check) in SINGLE {
+        if word.is_none_or(|word| name.contains(word)) {
+            report(name, check(), &mut tally);
+        }
     }
-    if word.is_none_or(|word| "corpora".contains(word)) {
-        report("corpora", play_corpora(), &mut tally);
-    }
-    if word.is_none_or(|word| "openapi".contains(word)) {
-        report("openapi", try_openapi(), &mut tally);
-    }
-    if word.is_none_or(|word| "memory".contains(word)) {
-        report("memory", call_engine(), &mut tally);
-    }
-    if word.is_none_or(|word| "dashboard".contains(word)) {
-        report("dashboard", pages::dashboard(), &mut tally);
-    }
-    if word.is_none_or(|word| "vscode".contains(word)) {
-        report("vscode", pages::vscode(), &mut tally);
-    }
-    if word.is_none_or(|word| "vscode server".contains(word)) {
-        report("vscode server", pages::vscode_server(), &mut tally);
-    }
+    tally
+}
+
+/// Runs the SDK clients and the upstream servers whose name contains `word`.
+fn clients(word: Option<&str>) -> Tally {
+    let mut tally = Tally::default();
     for face in [Face::Stdio, Face::Http] {
         for (judge_name, judge, revisions) in JUDGES {
             for revision in *revisions {
@@ -178,7 +195,31 @@ pub(crate) fn all(word: Option<&str>) -> Result<Tally> {
         }
     }
     others::all(word, &mut tally);
-    Ok(tally)
+    tally
+}
+
+/// Installs what the external checks and the conformance suite need. A failure is left to the check
+/// that needs the tool, which reports it.
+pub(crate) fn prefetch() {
+    for project in [
+        "judges/typescript",
+        "judges/conformance",
+        "judges/corpora",
+        "judges/dashboard",
+        "judges/servers",
+        "editors/vscode",
+    ] {
+        drop(tools::npm_project(project));
+    }
+    for project in ["judges/openapi", "judges/memory", "judges/servers"] {
+        drop(tools::python_of(project));
+    }
+    for (revision, packages) in PYTHON_RELEASES {
+        drop(tools::python_release(revision, packages));
+    }
+    drop(tools::models());
+    drop(tools::code_server());
+    drop(tools::program(BROWSER));
 }
 
 /// README is a judge as well: what it shows must exist.
@@ -209,7 +250,7 @@ fn try_openapi() -> Result<Result<Ended>, Absent> {
 }
 
 fn try_openapi_with(tester: &Path) -> Result<Ended> {
-    let workspace = run::target().join(format!("judges/{}", std::process::id()));
+    let workspace = workspace_of_check();
     renew(&workspace)?;
     let server = SERVERS
         .iter()
@@ -251,7 +292,7 @@ fn try_openapi_with(tester: &Path) -> Result<Ended> {
 fn call_engine() -> Result<Result<Ended>, Absent> {
     let python = tools::python_of("judges/memory").map_err(Absent)?;
     let judge = || {
-        let workspace = run::target().join(format!("judges/{}", std::process::id()));
+        let workspace = workspace_of_check();
         renew(&workspace)?;
         let mut judge = Command::new(&python);
         judge.arg(run::root().join("judges/memory/judge.py"));
@@ -300,7 +341,7 @@ fn hear(
 ) -> Result<Ended> {
     let script = run::root().join(format!("judges/scripts/{}.json", server.name));
     client.arg(revision).arg(script);
-    let workspace = run::target().join(format!("judges/{}", std::process::id()));
+    let workspace = workspace_of_check();
     if server.workspace == Workspace::Fresh {
         renew(&workspace)?;
     }
@@ -362,6 +403,13 @@ pub(crate) fn remove(directory: &Path) -> Result<()> {
     }
 }
 
+/// Path of a workspace for one check, which no other check of any process has.
+fn workspace_of_check() -> PathBuf {
+    static COUNT: AtomicUsize = AtomicUsize::new(0);
+    let number = COUNT.fetch_add(1, Ordering::Relaxed);
+    run::target().join(format!("judges/{}-{number}", std::process::id()))
+}
+
 fn renew(directory: &Path) -> Result<()> {
     remove(directory)?;
     fs::create_dir_all(directory).context("creating the judge's workspace")
@@ -416,8 +464,6 @@ fn debug(program: &str) -> Result<PathBuf> {
 
 #[cfg(test)]
 mod tests {
-    use anyhow::anyhow;
-
     use super::*;
 
     #[test]

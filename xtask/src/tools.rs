@@ -5,9 +5,11 @@
 //! are missing, we are root and `apt-get` is there.
 
 use std::{
+    collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
     process::{Command, Stdio},
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use anyhow::{Context as _, Result, bail};
@@ -28,11 +30,20 @@ pub(crate) fn directory() -> PathBuf {
     run::target().join("tools")
 }
 
-/// Does `work` unless it was done before for this name and stamp.
+/// Locks by name, so that threads which need the same tool install it once.
+fn lock(name: &str) -> Arc<Mutex<()>> {
+    static LOCKS: Mutex<BTreeMap<String, Arc<Mutex<()>>>> = Mutex::new(BTreeMap::new());
+    let mut locks = LOCKS.lock().unwrap_or_else(PoisonError::into_inner);
+    Arc::clone(locks.entry(name.to_owned()).or_default())
+}
+
+/// Does `work` unless it was done before for this name and stamp. Other threads with the same name wait.
 ///
 /// # Errors
 /// When the work fails, or its stamp cannot be written.
 pub(crate) fn once(name: &str, stamp: &str, work: impl FnOnce() -> Result<()>) -> Result<()> {
+    let lock = lock(name);
+    let _held = lock.lock().unwrap_or_else(PoisonError::into_inner);
     let path = directory().join(format!("{name}.stamp"));
     if fs::read_to_string(&path).is_ok_and(|text| text == stamp) {
         return Ok(());
@@ -58,6 +69,9 @@ pub(crate) fn program(name: &str) -> Result<()> {
 }
 
 fn install_debian(name: &str, packages: &[&str]) -> Result<()> {
+    // Two installations at once fail.
+    let lock = lock("apt-get");
+    let _held = lock.lock().unwrap_or_else(PoisonError::into_inner);
     if !is_root() || !answers(Command::new("apt-get").arg("--version")) {
         bail!("{name} is missing: install it with your system's package manager");
     }
@@ -255,18 +269,19 @@ pub(crate) fn models() -> Result<PathBuf> {
 /// When npm is missing or cannot install.
 pub(crate) fn npm_project(project: &str) -> Result<PathBuf> {
     let source = run::root().join(project);
+    let name = format!("npm-{}", project.replace('/', "-"));
     let home = directory().join("npm").join(project.replace('/', "-"));
-    copy_files(&source, &home)?;
+    {
+        let lock = lock(&home.to_string_lossy());
+        let _held = lock.lock().unwrap_or_else(PoisonError::into_inner);
+        copy_files(&source, &home)?;
+    }
     let lock = source.join("package-lock.json");
     let stamp = fs::read_to_string(&lock).with_context(|| format!("reading {}", lock.display()))?;
-    once(
-        &format!("npm-{}", project.replace('/', "-")),
-        &stamp,
-        || {
-            program("npm")?;
-            run::run(Command::new("npm").current_dir(&home).arg("ci").args(NPM))
-        },
-    )?;
+    once(&name, &stamp, || {
+        program("npm")?;
+        run::run(Command::new("npm").current_dir(&home).arg("ci").args(NPM))
+    })?;
     Ok(home)
 }
 
@@ -301,7 +316,8 @@ pub(crate) fn code_server() -> Result<PathBuf> {
 /// Directories that npm and its scripts make.
 const MADE: [&str; 2] = ["node_modules", "dist"];
 
-/// Copies what a directory holds, and removes what it does not hold any more.
+/// Copies the changed files of a directory, and removes files that it no longer has. A program may be running
+/// the unchanged ones.
 fn copy_files(source: &Path, target: &Path) -> Result<()> {
     fs::create_dir_all(target).with_context(|| format!("creating {}", target.display()))?;
     let copies = fs::read_dir(target).with_context(|| format!("reading {}", target.display()))?;
@@ -323,7 +339,10 @@ fn copy_files(source: &Path, target: &Path) -> Result<()> {
         let entry = entry.with_context(|| format!("reading {}", source.display()))?;
         let (from, to) = (entry.path(), target.join(entry.file_name()));
         if from.is_file() {
-            fs::copy(&from, to).with_context(|| format!("copying {}", from.display()))?;
+            let text = fs::read(&from).with_context(|| format!("reading {}", from.display()))?;
+            if !fs::read(&to).is_ok_and(|copy| copy == text) {
+                fs::copy(&from, to).with_context(|| format!("copying {}", from.display()))?;
+            }
         } else if !MADE.iter().any(|made| entry.file_name() == *made) {
             copy_files(&from, &to)?;
         }

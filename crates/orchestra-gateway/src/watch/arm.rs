@@ -14,6 +14,9 @@ use notify::{
 };
 use tokio::sync::Notify;
 
+/// Maximum number of times that directories are looked for while new ones appear.
+const MAX_ROUNDS: usize = 8;
+
 /// What is watched.
 pub(super) struct Armed {
     watcher: Option<RecommendedWatcher>,
@@ -49,24 +52,30 @@ impl Armed {
 
     /// Watches these paths and no others.
     pub(super) fn arm(&mut self, paths: &[Arc<Path>]) {
-        let Some(watcher) = &mut self.watcher else {
-            return;
-        };
         let mut wanted: Vec<PathBuf> = Vec::with_capacity(paths.len());
         for path in paths {
             wanted.extend(std::path::absolute(path));
             // A link changes where it leads to.
             wanted.extend(path.canonicalize());
         }
-        let directories: BTreeSet<PathBuf> =
-            wanted.iter().filter_map(|path| nearest(path)).collect();
-        *self.wanted.lock().unwrap_or_else(PoisonError::into_inner) = wanted;
-        for gone in self.directories.difference(&directories) {
+        self.wanted
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone_from(&wanted);
+        settle(&wanted, |directories| self.watch(directories));
+    }
+
+    /// Watches these directories and no others.
+    fn watch(&mut self, directories: &BTreeSet<PathBuf>) {
+        let Some(watcher) = &mut self.watcher else {
+            return;
+        };
+        for gone in self.directories.difference(directories) {
             // It may be gone for good.
             let _ = watcher.unwatch(gone);
         }
         let mut failed = None;
-        for directory in &directories {
+        for directory in directories {
             // Also those that are watched already: one that was removed and made again is another.
             match watcher.watch(directory, RecursiveMode::NonRecursive) {
                 // What may not be looked into holds nothing that could be read.
@@ -74,11 +83,27 @@ impl Armed {
                 _ => {}
             }
         }
-        self.directories = directories;
+        self.directories.clone_from(directories);
         if let Some(error) = failed {
             super::complain(&error);
             self.watcher = None;
         }
+    }
+}
+
+/// Passes the nearest existing directories of `wanted` to `watch`, again for as long as they change: a directory
+/// that was created before its parent was watched caused no event.
+fn settle(wanted: &[PathBuf], mut watch: impl FnMut(&BTreeSet<PathBuf>)) {
+    let nearest =
+        || -> BTreeSet<PathBuf> { wanted.iter().filter_map(|path| nearest(path)).collect() };
+    let mut directories = nearest();
+    for _ in 0..MAX_ROUNDS {
+        watch(&directories);
+        let now = nearest();
+        if now == directories {
+            break;
+        }
+        directories = now;
     }
 }
 
@@ -105,4 +130,24 @@ fn counts(event: &Event, wanted: &[PathBuf]) -> bool {
         wanted.iter().any(near)
     };
     !is_read && (event.need_rescan() || event.paths.iter().any(meets))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn directory_created_while_its_parent_is_about_to_be_watched_is_watched() {
+        let root = tempfile::tempdir().unwrap();
+        let state = root.path().join("state");
+        let mut watched = Vec::new();
+        settle(&[state.join("decisions.json")], |directories| {
+            if watched.is_empty() {
+                std::fs::create_dir(&state).unwrap();
+            }
+            watched.push(directories.clone());
+        });
+        let only = |path: &Path| BTreeSet::from([path.to_owned()]);
+        assert_eq!(watched, [only(root.path()), only(&state)]);
+    }
 }

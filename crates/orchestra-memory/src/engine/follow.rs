@@ -2,6 +2,8 @@
 //! whether it answers. What calls may do meanwhile is in `client`.
 
 use std::{
+    mem, panic,
+    path::{Path, PathBuf},
     sync::{Arc, atomic::Ordering},
     time::Duration,
 };
@@ -14,13 +16,13 @@ use tokio::{
 use tonic::Streaming;
 
 use super::{
-    client::{Inner, Mode, Ready, Settings, lock},
+    client::{Inner, Mode, Ready, lock},
     connection::{Connection, ConnectionError, is_an_answer},
     endpoint::{Endpoint, check_path},
     generated::{AttendResponse, StatsResponse},
     meaning::OPENING,
     place::Look,
-    program::{self, NoEngine},
+    program::{self, Answers, NoEngine},
     spawn::{ENDING, StartError, Started},
 };
 
@@ -62,6 +64,7 @@ const INSTALLED_EVERY: Duration = Duration::from_secs(5);
 
 /// How often one is looked for that has the place and does not say where it listens.
 const SILENT_EVERY: Duration = Duration::from_millis(20);
+
 /// The starts of engines.
 #[derive(Debug, Default)]
 struct Starts {
@@ -69,8 +72,10 @@ struct Starts {
     last: Option<Instant>,
     /// How many before it did not help for long, one after the other.
     vain: u32,
-    /// How many programs did not become an engine: the next is tried.
+    /// Number of programs that were started and did not become an engine: the next is tried.
     failed: usize,
+    /// Versions of the programs that were found.
+    answers: Answers,
 }
 
 impl Starts {
@@ -149,17 +154,25 @@ impl Inner {
                         sleep(LOOK_EVERY).await;
                     }
                 }
-                Ok(Look::Free) if self.settings.starts => {
-                    if !is_installed(&self.settings).await {
-                        self.away(&NoEngine::Missing.to_string());
-                        sleep(INSTALLED_EVERY).await;
-                        continue;
+                Ok(Look::Free) if self.settings.starts => match self.find(&mut starts).await {
+                    Ok(engine) => {
+                        sleep(starts.pause(Instant::now())).await;
+                        if let Err(error) = self.start(&engine).await {
+                            starts.failed += 1;
+                            self.away(&with_causes(&error));
+                        }
                     }
-                    sleep(starts.pause(Instant::now())).await;
-                    if !self.start_one(starts.failed).await {
-                        starts.failed += 1;
+                    Err(error) => {
+                        self.away(&with_causes(&error));
+                        let pause = match error {
+                            NoEngine::Missing | NoEngine::OtherVersion { .. } => Duration::ZERO,
+                            NoEngine::Silent { .. } | NoEngine::Start { .. } => {
+                                starts.pause(Instant::now())
+                            }
+                        };
+                        sleep(pause.max(INSTALLED_EVERY)).await;
                     }
-                }
+                },
                 Ok(Look::Free) => {
                     self.away("does not run");
                     sleep(LOOK_EVERY).await;
@@ -172,27 +185,33 @@ impl Inner {
         }
     }
 
-    /// Starts an engine, after `failed` programs that did not become one; returns whether an engine
-    /// runs afterwards.
-    async fn start_one(&self, failed: usize) -> bool {
-        let told = self.start(failed).await;
-        if let Err(error) = &told {
-            self.away(&with_causes(error));
-        }
-        told.is_ok()
+    /// Finds the program of the engine, which may be installed at any time. The search begins behind the
+    /// programs that were started and did not become an engine.
+    async fn find(&self, starts: &mut Starts) -> Result<PathBuf, NoEngine> {
+        let settings = self.settings.clone();
+        let (mut answers, failed) = (mem::take(&mut starts.answers), starts.failed);
+        // Directories of the search path may be slow to reach, and programs slow to answer.
+        let finding = spawn_blocking(move || {
+            let search_path = settings.search_path.as_deref();
+            let mut programs =
+                program::programs(&settings.program, search_path, &settings.workspace);
+            let behind = failed % programs.len().max(1);
+            programs.rotate_left(behind);
+            let found = answers.first(programs);
+            (answers, found)
+        });
+        let (answers, found) = finding
+            .await
+            .unwrap_or_else(|error| panic::resume_unwind(error.into_panic()));
+        starts.answers = answers;
+        found
     }
 
-    async fn start(&self, failed: usize) -> Result<(), StartError> {
-        let Settings {
-            program,
-            search_path,
-            workspace,
-            ..
-        } = self.settings.clone();
-        let engine = program::nth(program, search_path, workspace.clone(), failed).await?;
-        let started = Started::start(&engine, &workspace, &self.place)?;
+    async fn start(&self, engine: &Path) -> Result<(), StartError> {
+        let workspace = &self.settings.workspace;
+        let started = Started::start(engine, workspace, &self.place)?;
         *lock(&self.started) = Some(started.clone());
-        started.until_told(&self.place, &workspace).await
+        started.until_told(&self.place, workspace).await
     }
 
     /// Uses an engine until it is over with it.
@@ -359,17 +378,6 @@ impl Inner {
             process.end(ENDING).await;
         }
     }
-}
-
-/// Returns whether there is a program to start, which may be installed at any time.
-async fn is_installed(settings: &Settings) -> bool {
-    let settings = settings.clone();
-    // Directories of the search path may be slow to reach.
-    let found = spawn_blocking(move || {
-        let path = settings.search_path.as_deref();
-        !program::programs(&settings.program, path, &settings.workspace).is_empty()
-    });
-    found.await.unwrap_or_default()
 }
 
 /// Waits for the end of a stream that says nothing more.

@@ -1,13 +1,15 @@
-//! Finding the program `orchestra-engine`: beside the program that needs it, then on the search path.
+//! Search for the program `orchestra-engine`: beside the program that needs it, then on the search path.
 
 use std::{
-    ffi::{OsStr, OsString},
+    collections::HashMap,
+    ffi::OsStr,
+    fs::Metadata,
     io::{self, BufRead as _, BufReader, Read as _},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     sync::mpsc,
     thread,
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
 use super::endpoint::VERSION;
@@ -15,17 +17,17 @@ use super::endpoint::VERSION;
 /// Name of the engine's program.
 pub const ENGINE: &str = "orchestra-engine";
 
-/// How to get an engine.
+/// Instructions to install an engine.
 const INSTALL: &str = "in a clone of Orchestra, `cargo build --release -p orchestra-engine` puts it beside \
                        `target/release/orchestra`, and `cargo install --locked --path \
                        crates/orchestra-engine` beside an `orchestra` that was installed so";
 
 /// Time limit for the answer to `--version`, which takes milliseconds.
 const ANSWER: Duration = Duration::from_secs(5);
-/// Bytes of that answer which are read.
+/// Maximum length of that answer in bytes.
 const MAX_ANSWER: u64 = 256;
 
-/// Why there is no engine to start.
+/// Reason why no engine can be started.
 #[derive(Debug, thiserror::Error)]
 pub enum NoEngine {
     /// No program of that name was found.
@@ -42,7 +44,7 @@ pub enum NoEngine {
         /// Its answer to `--version`.
         answer: String,
     },
-    /// The program that was found does not say which version it is.
+    /// The program that was found gives no answer to `--version`.
     #[error("{} gave no answer to --version within {} s", path.display(), ANSWER.as_secs())]
     Silent {
         /// Path of the program.
@@ -61,8 +63,8 @@ pub enum NoEngine {
 /// Returns the programs that may be the engine, in the order in which they are tried: the one beside
 /// `this`, and the first on the search path.
 ///
-/// Relative directories of the search path and directories inside the workspace are skipped: what lies
-/// there may be part of a checkout.
+/// Relative directories of the search path and directories inside the workspace are skipped: their files
+/// may be part of a checkout.
 #[must_use]
 pub fn programs(this: &Path, search_path: Option<&OsStr>, workspace: &Path) -> Vec<PathBuf> {
     let name = format!("{ENGINE}{}", std::env::consts::EXE_SUFFIX);
@@ -95,37 +97,83 @@ pub fn find(
     search_path: Option<&OsStr>,
     workspace: &Path,
 ) -> Result<PathBuf, NoEngine> {
-    let mut first = None;
-    for path in programs(this, search_path, workspace) {
-        match check(&path) {
-            Ok(()) => return Ok(path),
-            Err(why) => first = first.or(Some(why)),
-        }
-    }
-    Err(first.unwrap_or(NoEngine::Missing))
+    Answers::default().first(programs(this, search_path, workspace))
 }
 
-/// Checks that a program is an engine of the version of this program. Blocks until it has answered.
-pub(crate) fn check(path: &Path) -> Result<(), NoEngine> {
-    let started = |source| NoEngine::Start {
-        path: path.to_owned(),
-        source,
-    };
-    let answer = version(path).map_err(started)?;
-    let answer = answer.ok_or_else(|| NoEngine::Silent {
-        path: path.to_owned(),
-    })?;
-    if answer.trim() == format!("{ENGINE} {VERSION}") {
-        return Ok(());
+/// Answers of programs to `--version`. A program is asked again only when its file has changed.
+#[derive(Debug, Default)]
+pub(crate) struct Answers(HashMap<PathBuf, (Stamp, String)>);
+
+impl Answers {
+    /// Returns the first program that is an engine of the version of this program. Blocks until those
+    /// before it have answered.
+    ///
+    /// # Errors
+    /// When there is none; the reason is that of the first.
+    pub(crate) fn first(&mut self, programs: Vec<PathBuf>) -> Result<PathBuf, NoEngine> {
+        let mut first = None;
+        for path in programs {
+            match self.check(&path) {
+                Ok(()) => return Ok(path),
+                Err(why) => first = first.or(Some(why)),
+            }
+        }
+        Err(first.unwrap_or(NoEngine::Missing))
     }
-    let printable: String = answer.trim().chars().filter(|c| !c.is_control()).collect();
-    Err(NoEngine::OtherVersion {
-        path: path.to_owned(),
-        answer: match printable.is_empty() {
-            true => "another program".to_owned(),
-            false => printable,
-        },
-    })
+
+    fn check(&mut self, path: &Path) -> Result<(), NoEngine> {
+        let answer = self.of(path)?;
+        if answer == format!("{ENGINE} {VERSION}") {
+            return Ok(());
+        }
+        let printable: String = answer.chars().filter(|c| !c.is_control()).collect();
+        Err(NoEngine::OtherVersion {
+            path: path.to_owned(),
+            answer: match printable.is_empty() {
+                true => "another program".to_owned(),
+                false => printable,
+            },
+        })
+    }
+
+    /// Returns the answer of a program, from its file as it is now.
+    fn of(&mut self, path: &Path) -> Result<&str, NoEngine> {
+        let started = |source| NoEngine::Start {
+            path: path.to_owned(),
+            source,
+        };
+        let stamp = Stamp::of(&path.metadata().map_err(started)?);
+        if self.0.get(path).is_none_or(|(known, _)| *known != stamp) {
+            let answer = version(path).map_err(started)?;
+            let answer = answer.ok_or_else(|| NoEngine::Silent {
+                path: path.to_owned(),
+            })?;
+            let answer = (stamp, answer.trim().to_owned());
+            self.0.insert(path.to_owned(), answer);
+        }
+        Ok(&self.0[path].1)
+    }
+}
+
+/// Identity and age of a file, which change when another program takes its place.
+#[derive(Debug, PartialEq, Eq)]
+struct Stamp {
+    inode: u64,
+    length: u64,
+    modified: Option<SystemTime>,
+}
+
+impl Stamp {
+    fn of(file: &Metadata) -> Self {
+        Self {
+            #[cfg(unix)]
+            inode: std::os::unix::fs::MetadataExt::ino(file),
+            #[cfg(not(unix))]
+            inode: 0,
+            length: file.len(),
+            modified: file.modified().ok(),
+        }
+    }
 }
 
 /// First line of the answer of a program to `--version`; `None` when it does not come in time.
@@ -137,7 +185,7 @@ fn version(path: &Path) -> io::Result<Option<String>> {
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::null());
-    // What it starts ends with it.
+    // Its child processes are killed with it.
     #[cfg(unix)]
     std::os::unix::process::CommandExt::process_group(&mut command, 0);
     let mut child = command.spawn()?;
@@ -150,8 +198,9 @@ fn version(path: &Path) -> io::Result<Option<String>> {
         let read = stdout
             .as_mut()
             .map(|stdout| stdout.read_until(b'\n', &mut line));
-        if matches!(read, Some(Ok(_))) {
-            // Nobody waits for it any more.
+        // A program that is killed meanwhile has not answered.
+        if matches!(read, Some(Ok(1..))) {
+            // The receiver is gone after the time limit.
             let _ = sender.send(String::from_utf8_lossy(&line).into_owned());
         }
     });
@@ -181,27 +230,6 @@ fn is_program(path: &Path) -> bool {
 #[cfg(not(unix))]
 fn is_program(path: &Path) -> bool {
     path.is_file()
-}
-
-/// Finds and checks an engine without blocking the runtime.
-pub(crate) async fn nth(
-    this: PathBuf,
-    search_path: Option<OsString>,
-    workspace: PathBuf,
-    number: usize,
-) -> Result<PathBuf, NoEngine> {
-    let found = tokio::task::spawn_blocking(move || {
-        let mut programs = programs(&this, search_path.as_deref(), &workspace);
-        if programs.is_empty() {
-            return Err(NoEngine::Missing);
-        }
-        let place = number % programs.len();
-        let path = programs.swap_remove(place);
-        check(&path).map(|()| path)
-    });
-    found
-        .await
-        .unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()))
 }
 
 #[cfg(unix)]
@@ -259,5 +287,27 @@ mod tests {
         let script = format!("#!/bin/sh\necho {ENGINE} {VERSION}\n");
         let good = program(&other, &script, 0o755);
         assert_eq!(find().unwrap(), good);
+    }
+
+    #[test]
+    fn program_is_asked_for_its_version_again_only_after_its_file_changed() {
+        let root = tempfile::tempdir().unwrap();
+        let asked = root.path().join("asked");
+        let script = format!("#!/bin/sh\necho >>{}\necho {ENGINE}", asked.display());
+        let path = program(root.path(), &format!("{script} 0.9.0\n"), 0o755);
+        let mut answers = Answers::default();
+        for _ in 0..3 {
+            let found = answers.first(vec![path.clone()]);
+            assert!(
+                matches!(found, Err(NoEngine::OtherVersion { .. })),
+                "{found:?}"
+            );
+        }
+        assert_eq!(fs::metadata(&asked).unwrap().len(), 1);
+        program(root.path(), &format!("{script} {VERSION}\n# new\n"), 0o755);
+        for _ in 0..3 {
+            assert_eq!(answers.first(vec![path.clone()]).unwrap(), path);
+        }
+        assert_eq!(fs::metadata(&asked).unwrap().len(), 2);
     }
 }

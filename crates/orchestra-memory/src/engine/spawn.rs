@@ -17,7 +17,6 @@ use tokio::{
 use super::{
     endpoint::{Endpoint, Foreign},
     place::{Look, Place, PlaceError},
-    program::NoEngine,
 };
 
 /// How long an engine may take from its start until it is told of. It takes some milliseconds, and
@@ -36,9 +35,6 @@ pub(crate) enum StartError {
     /// Its place or log cannot be used.
     #[error(transparent)]
     Place(#[from] PlaceError),
-    /// There is none of our version.
-    #[error(transparent)]
-    None(#[from] NoEngine),
     /// The system cannot start it.
     #[error("{} cannot be started", path.display())]
     Spawn {

@@ -18,8 +18,8 @@ use tokio::{
 
 use super::*;
 use crate::engine::{
-    Address, Engines, Life, Meaning, MeaningError, NearHit, Options, Outcome, Place, Standing,
-    endpoint::Token, run,
+    Address, Engines, Life, Meaning, MeaningError, NearHit, Options, Outcome, Place, Settings,
+    Standing, endpoint::Token, run,
 };
 
 /// How long anything may take here.
@@ -245,6 +245,40 @@ async fn an_engine_that_never_says_where_it_listens_is_ended_by_whoever_waits_fo
     engines.begin();
     stand.ended().await;
     assert!(begin.elapsed() >= NEVER_TOLD, "{:?}", begin.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn program_of_another_version_is_run_once_until_its_file_changes() {
+    let directory = tempfile::tempdir().unwrap();
+    let [program, new, asked] =
+        ["orchestra-engine", "new", "asked"].map(|name| directory.path().join(name));
+    let install = |version: &str| {
+        let script = format!(
+            "#!/bin/sh\necho >>{}\necho orchestra-engine {version}\n",
+            asked.display()
+        );
+        fs::write(&new, script).unwrap();
+        fs::set_permissions(&new, fs::Permissions::from_mode(0o755)).unwrap();
+        fs::rename(&new, &program).unwrap();
+    };
+    let times = || fs::metadata(&asked).map_or(0, |asked| asked.len());
+    install("0.9.0");
+    let (sender, mut said) = unbounded_channel();
+    let settings = engines(directory.path()).0.settings.clone();
+    let engines = Engines::new(Settings {
+        starts: true,
+        program: directory.path().join("orchestra"),
+        tell: Arc::new(move |line| drop(sender.send(line.to_owned()))),
+        ..settings
+    });
+    engines.begin();
+    let line = said.recv().await.unwrap();
+    assert!(line.contains("is orchestra-engine 0.9.0, not"), "{line}");
+    sleep(Duration::from_secs(600)).await;
+    assert_eq!(times(), 1);
+    install("0.9.0-beta");
+    sleep(Duration::from_secs(600)).await;
+    assert_eq!(times(), 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]

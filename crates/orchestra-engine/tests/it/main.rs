@@ -2,12 +2,16 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use orchestra_memory::engine;
+
 mod damage;
 mod index;
 mod joined;
 mod models;
 mod real;
 mod remote;
+#[path = "../../../orchestra-memory/tests/it/running.rs"]
+mod running;
 #[path = "../../../orchestra-memory/tests/it/in_process.rs"]
 #[allow(dead_code, reason = "shared with the tests of orchestra-memory")]
 mod served;

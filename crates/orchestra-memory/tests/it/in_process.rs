@@ -9,13 +9,15 @@ use std::{
 
 use orchestra_board::{Command, NewProject, Title};
 use orchestra_memory::engine::{
-    self, Address, Endpoint, Engines, Life, Meaning, Options, Outcome, Settings,
+    Endpoint, Engines, Meaning, Outcome, Settings,
     generated::{SearchRequest, StoreChunkRequest, memory_service_client::MemoryServiceClient},
 };
 use orchestra_store::{Action, Store};
 use tempfile::TempDir;
 use tokio::{sync::oneshot, task::JoinHandle, time::timeout};
 use tonic::{Request, Status, service::interceptor::InterceptedService, transport::Channel};
+
+use crate::running::run_engine;
 
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -46,25 +48,11 @@ impl Served {
     }
 
     async fn serve(workspace: PathBuf, meaning: Option<Arc<dyn Meaning>>) -> Self {
-        let options = Options {
-            workspace: workspace.clone(),
-            address: Address::Preferred(0),
-            asks_token: true,
-            life: Life::OfItsOwn,
-            store: orchestra_store::Options::default(),
-            meaning,
-        };
-        let (end, told) = oneshot::channel();
-        let (sender, endpoint) = oneshot::channel();
-        let running = tokio::spawn(async move {
-            let ready = |endpoint: &Endpoint| sender.send(endpoint.clone()).unwrap();
-            let told = async { told.await.unwrap_or_default() };
-            engine::run(options, ready, told).await.unwrap()
-        });
+        let (endpoint, end, running) = run_engine(workspace.clone(), meaning).await;
         Self {
             _directory: None,
             workspace,
-            endpoint: endpoint.await.unwrap(),
+            endpoint,
             end: Some(end),
             running,
         }

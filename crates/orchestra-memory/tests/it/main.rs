@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use orchestra_memory::engine;
+
 mod away;
 mod context;
 mod doors;
@@ -10,6 +12,7 @@ mod generated;
 mod hostile;
 mod in_process;
 mod large;
+mod running;
 mod search;
 mod served;
 

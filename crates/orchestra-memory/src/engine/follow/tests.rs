@@ -16,11 +16,15 @@ use tokio::{
     task::JoinHandle,
 };
 
+use running::run_engine;
+
 use super::*;
 use crate::engine::{
-    Address, Engines, Life, Meaning, MeaningError, NearHit, Options, Outcome, Place, Settings,
-    Standing, endpoint::Token, run,
+    Engines, Meaning, MeaningError, NearHit, Outcome, Place, Settings, Standing, endpoint::Token,
 };
+
+#[path = "../../../tests/it/running.rs"]
+mod running;
 
 /// How long anything may take here.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -122,25 +126,11 @@ impl Served {
 
     async fn with(meaning: Option<Arc<dyn Meaning>>) -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let options = Options {
-            workspace: directory.path().canonicalize().unwrap(),
-            address: Address::Preferred(0),
-            asks_token: true,
-            life: Life::OfItsOwn,
-            store: orchestra_store::Options::default(),
-            meaning,
-        };
-        let (end, told) = oneshot::channel();
-        let (sender, endpoint) = oneshot::channel();
-        let running = tokio::spawn(async move {
-            let ready = |endpoint: &Endpoint| sender.send(endpoint.clone()).unwrap();
-            // Dropped is told as well.
-            let told = async { drop(told.await) };
-            run(options, ready, told).await.unwrap()
-        });
+        let workspace = directory.path().canonicalize().unwrap();
+        let (endpoint, end, running) = run_engine(workspace, meaning).await;
         Self {
             directory,
-            endpoint: endpoint.await.unwrap(),
+            endpoint,
             _end: end,
             _running: running,
         }

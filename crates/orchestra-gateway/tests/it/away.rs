@@ -3,11 +3,11 @@
 
 use std::{
     io::{BufRead as _, BufReader},
-    net::{Ipv4Addr, SocketAddr, TcpListener},
+    net::{Ipv4Addr, SocketAddr},
     process::{Child, Command, Stdio},
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -16,7 +16,10 @@ use orchestra_gateway::config::{Flavour, ServerConfig, Transport};
 use serde_json::json;
 use tokio::time::timeout;
 
-use crate::rig::{PATIENCE, Rig, example, http, is_soak, say};
+use crate::{
+    ports::free_port,
+    rig::{PATIENCE, Rig, example, http, is_soak, say},
+};
 
 /// So many calls are told that it is away before it comes back.
 const TOLD: usize = 20;
@@ -36,19 +39,8 @@ struct Place {
 
 impl Place {
     fn new(era: &'static str) -> Self {
-        // Below the ports that systems give to who asks for any, and another one in each process of
-        // tests: it stays free while the server is away.
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let address = loop {
-            let next = std::process::id() * 8 + NEXT.fetch_add(1, Ordering::Relaxed);
-            let port = u16::try_from(10_000 + next % 20_000).unwrap();
-            let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-            if TcpListener::bind(address).is_ok() {
-                break address;
-            }
-        };
         Self {
-            address,
+            address: SocketAddr::from((Ipv4Addr::LOCALHOST, free_port())),
             era,
             process: None,
         }

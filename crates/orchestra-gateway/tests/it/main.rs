@@ -16,6 +16,7 @@ mod log;
 mod offers;
 mod played;
 mod plugins;
+mod ports;
 mod relist;
 mod reload;
 mod rig;

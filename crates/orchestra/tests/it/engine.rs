@@ -13,7 +13,10 @@ use std::{
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::support::{Running, Session, Workspace, free_port, said, until};
+use crate::{
+    ports::free_port,
+    support::{Running, Session, Workspace, said, until},
+};
 
 /// Longer than an engine waits for its next client, and than one that hangs takes to be killed.
 const END: Duration = Duration::from_secs(60);

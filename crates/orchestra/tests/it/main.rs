@@ -71,6 +71,8 @@ mod plugin_documents;
 #[cfg(target_os = "linux")]
 mod plugin_languages;
 mod plugins;
+#[path = "../../../orchestra-gateway/tests/it/ports.rs"]
+mod ports;
 mod protocol;
 mod pty;
 mod realm;

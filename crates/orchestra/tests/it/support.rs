@@ -4,19 +4,18 @@ use std::{
     ffi::{OsStr, OsString},
     fs,
     io::{BufRead as _, BufReader, Read as _, Write as _},
-    net::{TcpListener, TcpStream, UdpSocket},
+    net::TcpStream,
     path::{Path, PathBuf},
     process::{Child, ChildStdin, Command, ExitStatus, Stdio},
-    sync::{
-        atomic::{AtomicU32, Ordering},
-        mpsc::{self, Receiver},
-    },
+    sync::mpsc::{self, Receiver},
     thread,
     time::{Duration, Instant},
 };
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
+
+use crate::ports::free_port;
 
 /// How long anything may take before a test gives up.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -121,8 +120,8 @@ impl Workspace {
         command
     }
 
-    /// What names this workspace where nothing in it marks it as one: it would be looked for above, where
-    /// the tester may have another.
+    /// Variable that names this workspace if nothing in it marks it as one. Without it the program searches
+    /// the directories above, where the user may have another workspace.
     fn unmarked(&self) -> Option<(&'static str, PathBuf)> {
         let path = self.path();
         let is_marked = [".git", ".projects"]
@@ -161,21 +160,7 @@ fn path_with_program() -> OsString {
     std::env::join_paths(places).unwrap()
 }
 
-/// A port that nobody has. It is below those that systems give to who asks for any, and other processes
-/// of tests begin elsewhere, so that it is still free when it is used, and when it is used again.
-pub(crate) fn free_port() -> u16 {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    loop {
-        let next = std::process::id() * 8 + NEXT.fetch_add(1, Ordering::Relaxed);
-        let port = u16::try_from(10_000 + next % 20_000).unwrap();
-        let address = ("127.0.0.1", port);
-        if TcpListener::bind(address).is_ok() && UdpSocket::bind(address).is_ok() {
-            return port;
-        }
-    }
-}
-
-/// An address with such a port.
+/// An address with a port that no program listens on.
 pub(crate) fn free_address() -> String {
     format!("127.0.0.1:{}", free_port())
 }
@@ -236,10 +221,14 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    pub(crate) fn start(mut command: Command) -> Self {
+    pub(crate) fn start(command: Command) -> Self {
+        Self::with_stderr(command, Stdio::inherit())
+    }
+
+    pub(crate) fn with_stderr(mut command: Command, stderr: impl Into<Stdio>) -> Self {
         let mut child = command
             .stdin(Stdio::piped())
-            .stderr(Stdio::inherit())
+            .stderr(stderr)
             .spawn()
             .unwrap();
         let stdin = child.stdin.take();
@@ -339,8 +328,13 @@ impl Session {
 
     /// Starts one whose client has this name.
     pub(crate) fn start_as(command: Command, client: &str) -> Self {
+        Self::over(Running::start(command), client)
+    }
+
+    /// Opens a session with a process that was started and has received no message.
+    pub(crate) fn over(process: Running, client: &str) -> Self {
         let mut session = Self {
-            process: Running::start(command),
+            process,
             next_id: 0,
             passed: Vec::new(),
         };

@@ -12,7 +12,7 @@ use crate::fixture::{Workspace, open};
 use crate::words::{comment, create, create_project, id, slug};
 
 /// Waits for a notice, at most so long that something must be wrong.
-fn heard(receiver: &mut Receiver<ChangeNotice>) -> ChangeNotice {
+pub(crate) fn heard(receiver: &mut Receiver<ChangeNotice>) -> ChangeNotice {
     let began = Instant::now();
     loop {
         match receiver.try_recv() {

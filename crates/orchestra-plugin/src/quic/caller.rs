@@ -5,7 +5,7 @@
 //! A call that has not been sent moves to the next connection by itself; one that may have run never
 //! does.
 
-use std::{collections::VecDeque, pin::pin, sync::Arc, time::Duration};
+use std::{collections::VecDeque, error::Error, pin::pin, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use ring::rand::{SecureRandom as _, SystemRandom};
@@ -288,7 +288,8 @@ impl Driver {
             };
             let pause = self.pause(failed);
             failed = failed.saturating_add(1);
-            tracing::debug!(address = %self.target.address, %error, ?pause, "no connection");
+            let cause: &(dyn Error + Send + Sync + 'static) = &error;
+            tracing::debug!(address = %self.target.address, error = cause, ?pause, "no connection");
             let until = Instant::now() + pause;
             let error = Arc::new(error);
             last = Some(Arc::clone(&error));

@@ -1,4 +1,4 @@
-//! Peers that are gone without a word: killed, and killed and started anew.
+//! Peers that end without closing their connections: killed, or killed and started again.
 
 use std::{sync::Arc, time::Duration};
 
@@ -6,11 +6,18 @@ use bytes::Bytes;
 use orchestra_plugin::quic::{
     CallError, Caller, CallerOptions, ConnectError, Endpoint, Limits, Link, Pace, Target,
 };
+use quinn::ConnectionError;
 use tokio::{task::JoinHandle, time::timeout};
 
 use crate::{
     quic_rig::{PATIENCE, Rig, Told, soon},
     relay::{Relay, Weather},
+};
+
+/// An idle timeout that no test waits for: what ends a connection is something else.
+const PACE: Pace = Pace {
+    idle: PATIENCE.saturating_mul(20),
+    keep_alive: Duration::from_secs(1),
 };
 
 /// A server whose port can be taken from it, and a call that it does not answer.
@@ -23,7 +30,7 @@ struct Scene {
 
 impl Scene {
     async fn new() -> Self {
-        let mut rig = Rig::new(Limits::default());
+        let mut rig = Rig::paced(Limits::default(), PACE);
         let relay = Relay::start(rig.address, Weather::default()).await;
         let target = Target::named(relay.address, "server".parse().unwrap());
         let endpoint = rig.endpoint("a-client");
@@ -41,12 +48,12 @@ impl Scene {
     }
 }
 
-/// How a call fails whose peer is gone.
-async fn lost(call: JoinHandle<Result<Bytes, CallError>>) {
-    let error = timeout(PATIENCE, call).await.expect("it is told");
+/// Checks that a call fails because its connection ended for this reason.
+async fn lost(call: JoinHandle<Result<Bytes, CallError>>, reason: ConnectionError) {
+    let error = timeout(PATIENCE, call).await.expect("the call ends");
     let error = error.unwrap().unwrap_err();
     assert!(
-        matches!(error, CallError::Lost(_)) && error.may_have_run(),
+        matches!(&error, CallError::Lost(lost) if *lost == reason) && error.may_have_run(),
         "{error:?}"
     );
 }
@@ -54,9 +61,9 @@ async fn lost(call: JoinHandle<Result<Bytes, CallError>>) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_peer_that_was_killed_is_found_out_by_its_port() {
     let scene = Scene::new().await;
-    // Nobody has the port from now on, and nobody has said so.
+    // The port is free from now on, and nothing closed the connection.
     drop(scene.relay);
-    lost(scene.call).await;
+    lost(scene.call, ConnectionError::LocallyClosed).await;
     let error = scene
         .caller
         .call(Bytes::from_static(b"e"), soon())
@@ -73,11 +80,11 @@ async fn a_peer_that_was_killed_is_found_out_by_its_port() {
 async fn a_peer_that_was_started_anew_says_that_it_knows_nothing() {
     let scene = Scene::new().await;
     let identity = scene.rig.authority.identity("server");
-    let endpoint = Endpoint::bind(Endpoint::LOOPBACK, &identity, Pace::default()).unwrap();
+    let endpoint = Endpoint::bind(Endpoint::LOOPBACK, &identity, PACE).unwrap();
     let (events, _heard) = tokio::sync::mpsc::unbounded_channel();
     let serving = endpoint.serve(Arc::new(Told { events }), Limits::default());
     scene.relay.replace(endpoint.address().unwrap());
-    lost(scene.call).await;
+    lost(scene.call, ConnectionError::Reset).await;
     let again = async {
         let call = async || scene.caller.call(Bytes::from_static(b"e"), soon()).await;
         while call().await.is_err() {}
@@ -107,19 +114,19 @@ async fn a_peer_that_is_silent_for_a_while_is_waited_for() {
 }
 
 #[tokio::test]
-async fn a_port_that_nobody_has_is_reported_as_such() {
+async fn connection_to_an_unused_port_fails_as_unused() {
     let rig = Rig::new(Limits::default());
-    // No system gives this port to who asks for any.
+    // No system assigns this port.
     let target = Target::anyone("127.0.0.1:1".parse().unwrap());
     let error = rig.endpoint("a-client").connect(&target).await.unwrap_err();
     assert!(matches!(error, ConnectError::Nobody { .. }), "{error:?}");
 }
 
-/// What it has begun is not gone on with for nobody.
+/// Its calls are cancelled, although nothing closed the connection.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_caller_that_was_killed_is_found_out_by_its_port() {
     let mut scene = Scene::new().await;
-    // Its end is not told: nothing passes any more, and its port is nobody's from then on.
+    // The relay drops every packet, then frees its port.
     scene.relay.silence(true);
     drop(scene.relay);
     scene.rig.hear("cancelled").await;

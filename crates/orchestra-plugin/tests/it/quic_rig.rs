@@ -106,13 +106,19 @@ pub(crate) struct Rig {
     pub(crate) serving: Serving,
     pub(crate) address: SocketAddr,
     pub(crate) events: mpsc::UnboundedReceiver<String>,
+    pace: Pace,
 }
 
 impl Rig {
     pub(crate) fn new(limits: Limits) -> Self {
+        Self::paced(limits, Pace::default())
+    }
+
+    /// A server and endpoints with the given idle timeout.
+    pub(crate) fn paced(limits: Limits, pace: Pace) -> Self {
         let authority = Authority::new();
         let identity = authority.identity("server");
-        let endpoint = Endpoint::bind(Endpoint::LOOPBACK, &identity, Pace::default()).unwrap();
+        let endpoint = Endpoint::bind(Endpoint::LOOPBACK, &identity, pace).unwrap();
         let (sender, events) = mpsc::unbounded_channel();
         let serving = endpoint.serve(Arc::new(Told { events: sender }), limits);
         let address = endpoint.address().unwrap();
@@ -121,6 +127,7 @@ impl Rig {
             serving,
             address,
             events,
+            pace,
         }
     }
 
@@ -130,7 +137,7 @@ impl Rig {
 
     pub(crate) fn endpoint(&self, name: &str) -> Endpoint {
         let identity = self.authority.identity(name);
-        Endpoint::outgoing(self.address, &identity, Pace::default()).unwrap()
+        Endpoint::outgoing(self.address, &identity, self.pace).unwrap()
     }
 
     pub(crate) fn caller(&self, name: &str) -> Caller {

@@ -14,7 +14,7 @@ const LEISURE: Duration = Duration::from_secs(1);
 const ROUNDS: u32 = 5;
 
 #[test]
-fn what_others_change_is_told_from_the_beginning_of_a_close_watch() {
+fn close_watch_reports_foreign_changes_from_its_beginning() {
     let other = Workspace::with_a_story();
     let watching = open(other.path());
     for round in 0..ROUNDS {

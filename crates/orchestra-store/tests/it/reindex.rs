@@ -1,5 +1,6 @@
 //! The full-text index of what is remembered is made anew in parts, and mended when it is damaged.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use orchestra_board::Timestamp;
@@ -379,14 +380,27 @@ fn an_index_that_is_damaged_while_it_is_mended_is_mended() {
 }
 
 #[test]
-fn others_write_while_the_index_is_made_anew() {
+fn changes_are_made_between_the_parts_of_a_new_index() {
+    /// The first part creates the index, the last finds that nothing is left, and one is between.
+    const MIN_PARTS: u64 = 3;
     let board = Workspace::with_a_story();
     let count = effort(3_000, 90_000);
     fill(&board, count);
     let other = board.store.clone();
     let began = Instant::now();
+    let (changes, mut parts) = (AtomicU64::new(0), 0);
     let (made, slowest) = std::thread::scope(|scope| {
-        let making = scope.spawn(|| board.store.reindex_memory(|_| {}));
+        // After each part, at least one change that was submitted meanwhile is done before the next part.
+        let part = |now: &Reindexed| {
+            parts += 1;
+            let before = changes.load(Ordering::Relaxed);
+            let begin = Instant::now();
+            while !now.is_done && changes.load(Ordering::Relaxed) == before {
+                assert!(begin.elapsed() < PATIENCE, "no change after part {parts}");
+                std::thread::yield_now();
+            }
+        };
+        let making = scope.spawn(|| board.store.reindex_memory(part));
         let mut slowest = Duration::ZERO;
         let mut number = 0;
         while !making.is_finished() {
@@ -399,6 +413,7 @@ fn others_write_while_the_index_is_made_anew() {
             // At no moment is it missing, or taken for damaged.
             assert_eq!(found(&board, "n7x"), [8]);
             number += 1;
+            changes.fetch_add(1, Ordering::Relaxed);
         }
         (making.join().expect("it ends"), slowest)
     });
@@ -406,7 +421,14 @@ fn others_write_while_the_index_is_made_anew() {
     let made = made.expect("the index is made");
     assert!(made.rows >= count as u64, "{made:?}");
     assert_eq!(part(&board, Reindex::Continue(made.run)).run, 1);
-    println!("{count} texts indexed in {took:?}; a change waited {slowest:?} at most");
+    let changes = changes.into_inner();
+    assert!(
+        parts >= MIN_PARTS && changes >= parts - 1,
+        "{changes} changes, {parts} parts"
+    );
+    println!(
+        "{count} texts indexed in {parts} parts and {took:?}; {changes} changes waited {slowest:?} at most"
+    );
     check_whole(&board);
 }
 

@@ -256,7 +256,7 @@ fn flags_that_do_not_go_together_are_told() {
 
 /// Also while it is dialed.
 #[test]
-fn a_signal_ends_a_bridge_to_nobody() {
+fn signal_ends_a_bridge_whose_orchestrator_is_away() {
     let workspace = Workspace::new();
     let orchestrator = Foreign::nowhere(&certs(&workspace));
     // That its terminal is gone as well.

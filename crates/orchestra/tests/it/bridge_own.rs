@@ -2,13 +2,14 @@
 //! the way.
 
 use std::{
+    fs::File,
     path::PathBuf,
     time::{Duration, Instant},
 };
 
 use serde_json::{Value, json};
 
-use crate::support::{PATIENCE, Running, Session, Workspace, free_address, said};
+use crate::support::{PATIENCE, Running, Session, Workspace, free_address, said, until};
 
 /// The server of the tests, which does all that MCP knows.
 fn everything() -> PathBuf {
@@ -61,6 +62,35 @@ impl Up {
     fn bridge(&self) -> std::process::Command {
         let flags = ["stdio", "--orchestrator-addr", &self.address];
         self.workspace.command(flags)
+    }
+
+    /// A session with a bridge that logs why a connection ended.
+    fn logged_session(&self) -> Session {
+        let log = File::create(self.workspace.home().join("log")).unwrap();
+        let mut bridge = self.bridge();
+        bridge.args(["--log", "orchestra_plugin=debug"]);
+        Session::over(Running::with_stderr(bridge, log), "test")
+    }
+
+    /// Waits until the bridge of [`logged_session`](Self::logged_session) has logged why its first
+    /// connection ended.
+    fn end_of_connection(&self) -> String {
+        until(|| {
+            let log = std::fs::read_to_string(self.workspace.home().join("log")).unwrap();
+            let mut lines = log
+                .split_inclusive('\n')
+                .filter(|line| line.ends_with('\n'));
+            lines
+                .find(|line| line.contains("no connection"))
+                .map(str::to_owned)
+        })
+    }
+
+    /// Checks that the bridge learned from the port that its orchestrator was killed.
+    fn port_was_found_unused(&self) {
+        let end = self.end_of_connection();
+        let expected = format!("nobody listens at {}", self.address);
+        assert!(end.contains(&expected), "{end}");
     }
 }
 
@@ -346,7 +376,7 @@ fn the_client_of_a_bridge_is_known_to_the_orchestrator() {
         let mut lines = records.lines().map(str::to_owned);
         lines.find(|line| line.contains("\"create_project\""))
     };
-    let record: Value = serde_json::from_str(&crate::support::until(recorded)).unwrap();
+    let record: Value = serde_json::from_str(&until(recorded)).unwrap();
     assert_eq!(record["client"], "test", "{record}");
 }
 
@@ -439,7 +469,7 @@ fn a_call_that_is_cancelled_ends_at_the_server_behind_the_orchestrator() {
     assert_eq!(pong["result"], json!({}));
 }
 
-/// How many calls of a tool were recorded as cancelled.
+/// Number of calls of a tool that were recorded as cancelled.
 fn cancelled(up: &Up, tool: &str) -> usize {
     let records = std::fs::read_to_string(up.workspace.join(".projects/.run/audit.jsonl"));
     let records = records.unwrap_or_default();
@@ -450,9 +480,9 @@ fn cancelled(up: &Up, tool: &str) -> usize {
     ended.count()
 }
 
-/// A bridge with calls on their way that have no end.
+/// A bridge with calls in flight that do not end.
 fn with_calls(up: &Up) -> Session {
-    let mut session = Session::start(up.bridge());
+    let mut session = up.logged_session();
     session.request("tools/list", &json!({}));
     for id in 100..108 {
         session.send(
@@ -466,7 +496,7 @@ fn with_calls(up: &Up) -> Session {
     session
 }
 
-/// Takes the errors of those calls.
+/// Receives the errors of those calls.
 fn fail(session: &mut Session) {
     let mut failed = 0;
     while failed < 8 {
@@ -488,33 +518,35 @@ fn failed_at_orchestrator(answer: &Value) {
     );
 }
 
-/// The orchestrator is killed with calls on their way, and stays away.
+/// The orchestrator is killed while calls are in flight, and stays away.
 #[test]
-fn an_orchestrator_that_is_killed_fails_what_runs_and_what_comes_soon() {
+fn killed_orchestrator_fails_running_and_later_calls() {
     let mut up = Up::with_everything();
     let mut session = with_calls(&up);
     up.process.kill();
     fail(&mut session);
+    up.port_was_found_unused();
     for _ in 0..3 {
         let params = json!({"name": "list_projects", "arguments": {}});
         failed_at_orchestrator(&session.request("tools/call", &params));
     }
 }
 
-/// It is killed while nobody calls, and the next call does not wait for it either.
+/// The orchestrator is killed while no call is in flight.
 #[test]
-fn a_call_after_the_orchestrator_was_killed_fails_soon() {
+fn call_after_the_orchestrator_was_killed_fails() {
     let mut up = Up::start();
-    let mut session = Session::start(up.bridge());
+    let mut session = up.logged_session();
     session.request("tools/list", &json!({}));
     up.process.kill();
     let params = json!({"name": "list_projects", "arguments": {}});
     failed_at_orchestrator(&session.request("tools/call", &params));
+    up.port_was_found_unused();
 }
 
-/// The orchestrator is killed with calls on their way, and comes back at the same port.
+/// The orchestrator is killed while calls are in flight, and comes back at the same port.
 #[test]
-fn an_orchestrator_that_is_killed_is_used_again_when_it_is_back() {
+fn killed_orchestrator_is_used_again_when_it_is_back() {
     let mut up = Up::with_everything();
     let mut session = with_calls(&up);
     up.process.kill();
@@ -524,6 +556,10 @@ fn an_orchestrator_that_is_killed_is_used_again_when_it_is_back() {
     assert_eq!(address, up.address);
     up.process = process;
     fail(&mut session);
+    // Its port was free for a moment, and the program that has it now knows no such connection.
+    let end = up.end_of_connection();
+    let reasons = ["nobody listens at", "reset by peer"];
+    assert!(reasons.iter().any(|reason| end.contains(reason)), "{end}");
     let end = Instant::now() + PATIENCE;
     loop {
         let params = json!({"name": "create_project", "arguments": {"name": "My App"}});

@@ -44,13 +44,14 @@ fn ids(found: &Value) -> Vec<String> {
 }
 
 #[test]
-fn w29_an_engine_that_hangs_costs_one_call_a_moment_and_is_replaced() {
+fn w29_hanging_engine_delays_at_most_one_call_and_is_replaced() {
     let workspace = Workspace::board();
     let mut session = start(&workspace);
     let engine = engine_but(&workspace, None);
     // Asked by a call, it is known to answer.
     let expected = search(&mut session, "queue");
     assert_eq!(ids(&expected).len(), 1);
+    let before = talk(&workspace).len();
     signal(engine, Signal::STOP);
     for _ in 0..50 {
         assert_eq!(search(&mut session, "queue"), expected);
@@ -65,8 +66,22 @@ fn w29_an_engine_that_hangs_costs_one_call_a_moment_and_is_replaced() {
             .then_some(())
     });
     assert_eq!(search(&mut session, "queue"), expected);
-    // Whether a call was in its way is for the moment to say.
     let talk = talk(&workspace);
+    // A call that waited for the engine is reported. Later calls did not ask it again.
+    let (hung, _) = talk[before..]
+        .split_once("the engine answers again")
+        .unwrap();
+    let waited: Vec<&str> = hung
+        .lines()
+        .filter(|line| line.contains("answered without it"))
+        .collect();
+    assert!(waited.len() <= 1, "{talk}");
+    assert!(
+        waited
+            .iter()
+            .all(|line| line.contains("no answer within 150 ms")),
+        "{talk}"
+    );
     assert!(
         talk.contains("memory: the engine does not answer"),
         "{talk}"

@@ -1,18 +1,19 @@
 //! Assembles what serves a workspace: the store, the built-in tools over it, the hub, and an MCP
 //! server for each face.
 
+mod background;
 mod engine;
 mod others;
 mod plans;
 mod resources;
 mod scratch;
 
-use std::{future, io, num::NonZeroUsize, path::Path, sync::Arc, thread, time::Duration};
+use std::{io, num::NonZeroUsize, path::Path, sync::Arc, thread, time::Duration};
 
 use anyhow::Context as _;
 use orchestra_gateway::config::ServerConfig;
 use orchestra_hub::{Attachment, Audit, Caller, Hub, HubConfig, Toolset, ToolsetError};
-use orchestra_mcp::{Limits, Server, ServerLifecycle, ServerStatus, client::tap::TapWatch};
+use orchestra_mcp::{Limits, Server, ServerStatus, client::tap::TapWatch};
 use orchestra_memory::engine::Engines;
 use orchestra_runner::plans::Plans;
 use orchestra_store::{self as store, Store};
@@ -21,7 +22,7 @@ use tokio::{
     runtime::{Builder, Runtime},
     sync::watch,
     task::{JoinHandle, spawn_blocking},
-    time::{Instant, sleep, timeout, timeout_at},
+    time::{Instant, timeout_at},
 };
 
 use crate::{
@@ -55,12 +56,6 @@ pub(crate) const LEAVING: Duration = Duration::from_secs(15);
 /// network before.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How long after the first message of a client the background work begins: the answer comes first.
-const AFTER_FIRST: Duration = Duration::from_millis(50);
-
-/// How long a client that says nothing delays the background work.
-const WITHOUT_FIRST: Duration = Duration::from_secs(1);
-
 /// Threads of the runtime at most. Calls are polled where they arrive; these only run what waits.
 const MAX_WORKERS: usize = 2;
 
@@ -77,8 +72,7 @@ pub(crate) struct Serving {
     plans: Option<Plans>,
     /// Waits for a model to be configured, to start the engine then.
     waiting: Option<JoinHandle<()>>,
-    /// Turns true when the background work begins: threads of the board and of the audit file,
-    /// watching of files, plans, the look for an engine.
+    /// Turns true when the background work begins.
     begun: watch::Sender<bool>,
 }
 
@@ -153,42 +147,14 @@ impl Serving {
         Ok(serving)
     }
 
-    /// As [`open`](Self::open), for a client that waits for its first answer: the background work
-    /// waits for [`begin`](Self::begin), and the threads of the board also start with a change.
+    /// As [`open`](Self::open), without background work, so that the client gets its first answer soon.
+    /// [`begin`](Self::begin) begins it. A change also starts the threads of the board.
     ///
     /// # Errors
     /// As there.
     pub(crate) fn open_idle(config: &Config, options: store::Options) -> Result<Self, Failure> {
         let list_wait = HubConfig::default().list_wait;
         Self::open_with(config, &config.workspace, options, list_wait, true)
-    }
-
-    /// Begins the background work.
-    pub(crate) fn begin(&self) {
-        self.begun.send_replace(true);
-        self.hub.start_audit();
-        if let Some(store) = &self.store {
-            store.start();
-        }
-    }
-
-    /// Waits until the client had its first answer, or says nothing, then begins the background
-    /// work. May be cancelled.
-    pub(crate) async fn begin_after_first(&self, life: &ServerLifecycle) {
-        if timeout(WITHOUT_FIRST, life.heard()).await.is_ok() {
-            sleep(AFTER_FIRST).await;
-        }
-        self.begin();
-    }
-
-    /// Completes when the background work begins; never where the program ends before.
-    fn begun(&self) -> impl Future<Output = ()> + Send + use<> {
-        let mut begun = self.begun.subscribe();
-        async move {
-            if begun.wait_for(|begun| *begun).await.is_err() {
-                future::pending::<()>().await;
-            }
-        }
     }
 
     fn open_with(

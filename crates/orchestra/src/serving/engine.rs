@@ -84,7 +84,7 @@ impl Serving {
             engines.tell_trouble(why);
         }
         let is_wanted = self.config.engine.value == EngineUse::Always || model.is_wanted();
-        // Programs of others are served without a model, where an engine is installed.
+        // Other programs are served even without a model, if an engine is installed.
         let serves_others = face == Face::Http;
         let (engines, workspace) = (engines.clone(), self.config.workspace.clone());
         let begun = self.begun();

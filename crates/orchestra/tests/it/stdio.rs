@@ -2,17 +2,20 @@
 
 use std::{
     fs,
-    io::{BufRead as _, BufReader, Write as _},
+    io::{self, BufRead as _, BufReader, Write as _},
     path::PathBuf,
-    process::Stdio,
+    process::{Command, Stdio},
     sync::mpsc,
     thread,
-    time::{Duration, Instant},
 };
 
 use serde_json::{Value, json};
 
-use crate::support::{PATIENCE, Running, Session, Workspace, until};
+use crate::{
+    engine::{engine_but, is_there},
+    ports::free_port,
+    support::{PATIENCE, Running, Session, Workspace, until},
+};
 
 const EVIDENCE: &str = "ran the tests: 42 passed, none failed";
 
@@ -202,40 +205,56 @@ fn no_stray_output_precedes_the_protocol() {
     assert!(process.end().success());
 }
 
-/// The client is answered by the main thread and the one that reads, and no other program was
-/// started by then. What begins later is given time after the first message, so that a look within
-/// that time is conclusive; a later one is repeated.
+/// A process whose first line on stderr waits until stderr is read, and what it writes there.
+fn held_at_first_line(command: Command) -> (Running, io::PipeReader) {
+    let (stderr, mut writer) = io::pipe().unwrap();
+    let capacity = rustix::pipe::fcntl_getpipe_size(&writer).unwrap();
+    writer.write_all(&vec![b'\n'; capacity]).unwrap();
+    (Running::with_stderr(command, writer), stderr)
+}
+
+/// Names of the threads of a process, and the ids of its child processes.
+fn threads_and_children(process: &Running) -> (Vec<String>, String) {
+    let tasks = format!("/proc/{}/task", process.id());
+    let read = |path: PathBuf| fs::read_to_string(path).unwrap_or_default();
+    let (mut threads, mut children) = (Vec::new(), String::new());
+    for task in fs::read_dir(tasks).unwrap() {
+        let task = task.unwrap().path();
+        threads.push(read(task.join("comm")).trim().to_owned());
+        children.push_str(&read(task.join("children")));
+    }
+    threads.sort_unstable();
+    (threads, children)
+}
+
+/// The main thread and the reader answer the client. The program logs that the background work begins,
+/// and is held at that line.
 #[test]
 fn initialize_is_answered_without_further_threads_and_processes() {
-    const AFTER_FIRST: Duration = Duration::from_millis(50);
-    const WITHOUT_FIRST: Duration = Duration::from_secs(1);
-    let workspace = Workspace::git();
-    let (threads, children) = until(|| {
-        let started = Instant::now();
-        let mut process = Running::start(workspace.command(["stdio"]));
-        let initialize = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
-            "protocolVersion": "2025-11-25", "capabilities": {},
-            "clientInfo": {"name": "test", "version": "1"}}});
-        let asked = Instant::now();
-        writeln!(process.stdin.as_mut().unwrap(), "{initialize}").unwrap();
-        assert_eq!(process.json()["id"], 1);
-        let tasks = format!("/proc/{}/task", process.id());
-        let tasks = fs::read_dir(tasks)
-            .unwrap()
-            .map(|task| task.unwrap().path());
-        let read = |path: PathBuf| fs::read_to_string(path).unwrap_or_default();
-        let (mut threads, mut children) = (Vec::new(), String::new());
-        for task in tasks {
-            threads.push(read(task.join("comm")).trim().to_owned());
-            children.push_str(&read(task.join("children")));
+    for model in [None, Some("ollama:tiny")] {
+        let workspace = Workspace::board();
+        let log = "orchestra::serving::background=debug";
+        let mut command = workspace.command(["stdio", "--log", log]);
+        command.env("ORCHESTRA_ENGINE", "auto");
+        command.env("ORCHESTRA_ENGINE_PORT", free_port().to_string());
+        if let Some(model) = model {
+            command.env("ORCHESTRA_MODEL", model);
+            command.env("OLLAMA_HOST", "http://127.0.0.1:1");
         }
-        let in_time = asked.elapsed() < AFTER_FIRST && started.elapsed() < WITHOUT_FIRST;
-        assert!(process.end().success());
-        threads.sort_unstable();
-        in_time.then_some((threads, children))
-    });
-    assert_eq!(threads, ["orchestra", "stdio-reader"]);
-    assert_eq!(children, "");
+        let (process, stderr) = held_at_first_line(command);
+        let session = Session::over(process, "test");
+        let (threads, children) = threads_and_children(&session.process);
+        assert_eq!(threads, ["orchestra", "stdio-reader"], "{model:?}");
+        assert_eq!(children, "", "{model:?}");
+        let mut lines = BufReader::new(stderr).lines();
+        assert!(lines.any(|line| line.unwrap().contains("background work begins")));
+        // With a model, that work is also to start the engine.
+        let engine = model.map(|_| engine_but(&workspace, None));
+        assert!(session.process.end().success());
+        if let Some(engine) = engine {
+            until(|| (!is_there(engine)).then_some(()));
+        }
+    }
 }
 
 /// How the server is, is told as it changes, by what clients do and not by looking.

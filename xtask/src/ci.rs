@@ -4,7 +4,7 @@ use std::{thread, time::Instant};
 
 use anyhow::Result;
 
-use crate::{bench, book, deny, judges, nextest, run, soak, test};
+use crate::{bench, book, deny, fuzz, judges, nextest, run, soak, test};
 
 type Step = (&'static str, fn() -> Result<()>);
 
@@ -26,9 +26,14 @@ const FAST: &[Step] = &[("format", format), ("clippy", clippy), ("tidy", tidy)];
 /// What takes longer than a change may wait for.
 const FULL: &[Step] = &[
     ("ci", run),
+    ("soak flaky", || soak::flaky(FLAKY_ROUNDS)),
     ("soak", || soak::run(1, &[])),
+    ("fuzz", || fuzz::run(fuzz::SECONDS)),
     ("bench", || bench::run(&[])),
 ];
+
+/// Number of rounds of `soak flaky`, which finds more the longer it runs.
+const FLAKY_ROUNDS: u32 = 3;
 
 /// Runs every check of a change.
 ///

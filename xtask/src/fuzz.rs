@@ -15,6 +15,9 @@ const FUZZ: Tool = Tool {
     features: &[],
 };
 
+/// Time for each target, where the caller names none.
+pub(crate) const SECONDS: u32 = 60;
+
 /// Runs each target of `fuzz/` for `seconds`, on the stable toolchain (no sanitizer).
 ///
 /// # Errors
@@ -25,8 +28,7 @@ pub(crate) fn run(seconds: u32) -> Result<()> {
     for target in targets.split_whitespace() {
         let mut fuzz = tools::subcommand(&FUZZ)?;
         fuzz.args(["run", "--sanitizer", "none", "--features", "link"]);
-        // A crash is reported with the names of its functions.
-        fuzz.env("CARGO_PROFILE_RELEASE_STRIP", "false");
+        fuzz.envs(run::BACKTRACES);
         run::run(fuzz.args([target, "--", &time]))?;
     }
     Ok(())

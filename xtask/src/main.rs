@@ -32,7 +32,7 @@ usage: cargo xtask COMMAND
   judges [WORD]     only the judges whose name holds WORD
   conformance       the public conformance suite against the fixtures, over HTTP
   ci [--fast]       what CI runs; --fast leaves out docs, judges, licences and most tests
-  full              ci, then a soak and all benches, for what takes longer than CI may
+  full              ci, then soak flaky with three rounds, a soak, every fuzz target and all benches
   codegen           writes the code anew that is made from schemas
   book [--check]    writes the reference in docs/reference anew from the program and builds the book;
                     --check says whether the reference and all links are right, and writes nothing
@@ -83,7 +83,7 @@ fn dispatch(arguments: &[String]) -> Result<()> {
         ["soak", "flaky"] => soak::flaky(10),
         ["soak", "flaky", rounds] => soak::flaky(number(rounds)?),
         ["soak", rounds, words @ ..] => soak::run(number(rounds)?, words),
-        ["fuzz"] => fuzz::run(60),
+        ["fuzz"] => fuzz::run(fuzz::SECONDS),
         ["fuzz", seconds] => fuzz::run(number(seconds)?),
         [] | ["help" | "--help" | "-h"] => {
             run::say(USAGE);

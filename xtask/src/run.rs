@@ -11,6 +11,12 @@ use std::{
 
 use anyhow::{Context as _, Result, bail};
 
+/// Environment that keeps function names and line numbers in backtraces of the release profile.
+pub(crate) const BACKTRACES: [(&str, &str); 2] = [
+    ("CARGO_PROFILE_RELEASE_STRIP", "false"),
+    ("CARGO_PROFILE_RELEASE_DEBUG", "line-tables-only"),
+];
+
 /// Writes one line to stdout. A reader that went away is no error.
 pub(crate) fn say(text: &str) {
     let mut out = std::io::stdout().lock();

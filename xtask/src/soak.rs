@@ -1,6 +1,6 @@
 //! `cargo xtask soak`: many rounds of tests.
 //!
-//! Without more words, the fault tests at full size: a test that has a long variant reads the environment
+//! By default, the fault tests at full size: a test that has a long variant reads the environment
 //! variable `ORCHESTRA_SOAK`. A real small model holds its conversations last. `soak flaky` repeats the
 //! ordinary tests while the machine is busy.
 
@@ -30,6 +30,7 @@ pub(crate) fn run(rounds: u32, words: &[&str]) -> Result<()> {
         let report = nextest::run(nextest::SOAK, |command| {
             command.arg("--release").args(words);
             command.env("ORCHESTRA_SOAK", "1");
+            command.envs(run::BACKTRACES);
         })?;
         let mut tally = test::Tally::from(report);
         if words.is_empty() || words.iter().any(|word| word.starts_with(model::TESTS)) {
@@ -46,32 +47,35 @@ pub(crate) fn run(rounds: u32, words: &[&str]) -> Result<()> {
 /// once.
 ///
 /// # Errors
-/// When a test failed in any round, or the tests cannot be run.
+/// When a test failed in any round, or the tests cannot be run. Failures of the rounds before that are
+/// printed.
 pub(crate) fn flaky(rounds: u32) -> Result<()> {
     tools::program("git")?;
     tools::runtimes()?;
     nextest::build()?;
-    let mut passed = 0;
+    let (mut passed, mut completed) = (0, 0);
     let mut failures = BTreeMap::new();
-    beside_busy_loops(|| {
+    let outcome = beside_busy_loops(|| {
         for round in 1..=rounds {
             run::say(&format!("== soak flaky, round {round} of {rounds}"));
             let report = nextest::run(nextest::DEFAULT, |command| {
                 command.args(["--retries", "0"]);
             })?;
             passed += report.passed;
+            completed = round;
             for failure in report.failed {
                 let (_, count) = failures.entry(failure.name).or_insert((failure.output, 0));
                 *count += 1;
             }
         }
         anyhow::Ok(())
-    })?;
+    });
     for (name, (output, count)) in &failures {
         run::say(&format!(
-            "---- {name} ---- failed in {count} of {rounds} rounds, first with\n{output}\n"
+            "---- {name} ---- failed in {count} of {completed} rounds, first with\n{output}\n"
         ));
     }
+    outcome?;
     let failed: u32 = failures.values().map(|(_, count)| count).sum();
     let word = if failed == 0 { "ok" } else { "FAILED" };
     run::say(&format!(

@@ -7,7 +7,7 @@ mod choosing;
 mod committing;
 mod faults;
 mod integrating;
-mod kit;
+pub(crate) mod kit;
 mod linking;
 mod merging;
 mod opening;

@@ -7,6 +7,7 @@ use std::{
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     process::{Command, Output},
+    thread,
     time::{Duration, Instant},
 };
 
@@ -200,19 +201,27 @@ pub(crate) fn command(home: &Path, directory: &Path, arguments: &[&str]) -> Comm
 }
 
 pub(crate) fn git_in(home: &Path, directory: &Path, arguments: &[&str]) -> String {
+    succeeding(arguments, || {
+        command(home, directory, arguments).output().unwrap()
+    })
+}
+
+/// Output of git, which must succeed. It runs again while it finds a worktree that another git is
+/// creating: git fails to read it until it is complete.
+pub(crate) fn succeeding(arguments: &[&str], run: impl Fn() -> Output) -> String {
     let end = Instant::now() + PATIENCE;
     loop {
-        let output = command(home, directory, arguments).output().unwrap();
+        let output = run();
         if output.status.success() {
             return String::from_utf8_lossy(&output.stdout).into_owned();
         }
-        // No git that looks at worktrees can do with one that another is just making.
-        let said = String::from_utf8_lossy(&output.stderr);
-        let is_half_made = said.contains("/commondir");
+        let error = String::from_utf8_lossy(&output.stderr);
+        let is_incomplete = error.contains("/commondir");
         assert!(
-            is_half_made && Instant::now() < end,
-            "git {arguments:?}: {said}"
+            is_incomplete && Instant::now() < end,
+            "git {arguments:?}: {error}"
         );
+        thread::sleep(Duration::from_millis(10));
     }
 }
 

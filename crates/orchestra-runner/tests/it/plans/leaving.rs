@@ -49,14 +49,12 @@ async fn a_plan_goes_on_in_the_background_when_its_runner_leaves() {
         panic!("{:?}", second.standing());
     };
     assert_eq!(second.close(PATIENCE).await.unwrap(), Closed::Left);
-    // Nobody needs it any more.
+    // It ends without clients, and the runtime reaps it, since it is our child.
     let holder = Pid::from_raw(holder.cast_signed()).unwrap();
-    let end = Instant::now() + PATIENCE;
-    while test_kill_process(holder).is_ok() && Instant::now() < end {
-        // It is our child, and its end is to be heard of.
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    assert!(test_kill_process(holder).is_err());
+    at_last("the end of the holder", || {
+        test_kill_process(holder).is_err()
+    })
+    .await;
     // Nothing lies beside the database that nobody uses.
     for name in ["plans.db-wal", "plans.db-shm", "runner.log", "runner.json"] {
         let left = rig.storage().join(name);
@@ -107,11 +105,8 @@ async fn a_follower_takes_up_the_plans_of_a_holder_that_is_killed() {
     assert_eq!(setup.close(PATIENCE).await.unwrap(), Closed::Idle);
     let mut holder = rig.process(&["attend"]);
     let follower = rig.plans();
+    at_last("a holder", || rig.storage().join("runner.json").exists()).await;
     let end = Instant::now() + PATIENCE;
-    while !rig.storage().join("runner.json").exists() {
-        assert!(Instant::now() < end, "nobody holds");
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
     loop {
         follower.attend().await.unwrap();
         match follower.standing() {
@@ -154,15 +149,15 @@ async fn a_job_whose_supervisor_is_killed_is_done_again() {
         flag.display()
     );
     let made = create(&plans, settings("Lost"), vec![job("lost", &[], &line)]).await;
+    at_last("the job", || flag.exists()).await;
+    let mut last = 0;
     let process = loop {
+        last = plans.changes(last, PATIENCE).await.unwrap();
         let plan = plans.plan(made.plan).await.unwrap();
         let attempt = plan.find("lost").unwrap().attempt();
-        if let Some(process) = attempt.and_then(|attempt| attempt.process.clone())
-            && flag.exists()
-        {
+        if let Some(process) = attempt.and_then(|attempt| attempt.process.clone()) {
             break process;
         }
-        tokio::time::sleep(Duration::from_millis(10)).await;
     };
     let supervisor = Pid::from_raw(process.pid.cast_signed()).unwrap();
     rustix::process::kill_process(supervisor, rustix::process::Signal::KILL).unwrap();

@@ -27,6 +27,8 @@ use orchestra_runner::{
 };
 use tempfile::TempDir;
 
+use crate::git::kit;
+
 /// Longer than anything here takes on a busy machine.
 pub(super) const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -126,22 +128,9 @@ impl Rig {
         Plans::new(self.options())
     }
 
-    /// The user runs git, which must succeed. It is run again where it met a worktree that another git
-    /// was just making: none that looks at worktrees can do with a half-made one.
+    /// Output of the user's git, which must succeed.
     pub(super) fn git(&self, words: &[&str]) -> String {
-        let end = Instant::now() + PATIENCE;
-        loop {
-            let output = self.try_git(words);
-            let said = String::from_utf8_lossy(&output.stderr);
-            if output.status.success() {
-                return String::from_utf8(output.stdout).unwrap();
-            }
-            let is_half_made = said.contains("/commondir");
-            assert!(
-                is_half_made && Instant::now() < end,
-                "git {words:?}: {said}"
-            );
-        }
+        kit::succeeding(words, || self.try_git(words))
     }
 
     pub(super) fn try_git(&self, words: &[&str]) -> Output {
@@ -204,7 +193,7 @@ pub(super) fn job(name: &str, after: &[&str], line: &str) -> JobSpec {
     }
 }
 
-/// A line that says in one file that it has begun, and waits for another one before it goes on.
+/// A command line that creates one file when it begins, then waits for another one.
 pub(super) fn gated(began: &Path, gate: &Path, line: &str) -> String {
     format!(
         "touch '{}'; until test -e '{}'; do sleep 0.01; done; {line}",
@@ -228,7 +217,7 @@ pub(super) async fn create(plans: &Plans, settings: PlanSettings, jobs: Vec<JobS
     plans.create(settings, jobs, false, &caller).await.unwrap()
 }
 
-/// Waits until something is so.
+/// Waits until a condition holds.
 pub(super) async fn at_last(what: &str, mut is: impl FnMut() -> bool) {
     let end = Instant::now() + PATIENCE;
     while !is() {

@@ -192,8 +192,7 @@ pub(crate) fn open_ready(path: &Path) -> Result<Option<Connection>, Fault> {
         return Ok(None);
     }
     let connection = open_writer(path)?;
-    let found: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
-    Ok((found == schema::SCHEMA).then_some(connection))
+    Ok((schema_of(&connection)? == schema::SCHEMA).then_some(connection))
 }
 
 /// A reading connection to a database that has the newest schema; `None` when it must be made,
@@ -202,12 +201,17 @@ pub(crate) fn open_ready_reader(path: &Path) -> Result<Option<Connection>, Fault
     if !is_there(path)? {
         return Ok(None);
     }
-    let connection = Connection::open_with_flags(path, reader_flags())?;
-    let found: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
-    if found != schema::SCHEMA {
+    let connection = configured_reader(path, reader_flags())?;
+    if schema_of(&connection)? != schema::SCHEMA {
         return Ok(None);
     }
-    checked_reader(connection, false).map(Some)
+    connection.pragma_update(None, "query_only", true)?;
+    Ok(Some(connection))
+}
+
+/// Returns the version of the schema of a database.
+fn schema_of(connection: &Connection) -> Result<i64, Fault> {
+    Ok(connection.pragma_query_value(None, "user_version", |row| row.get(0))?)
 }
 
 /// Whether the database is there. What cannot be told is an error: taken for gone it would be
@@ -379,8 +383,7 @@ pub(crate) fn publish(built: &Path, place: &Path) -> Result<(), Fault> {
 /// A connection for reading. In a directory that cannot be written, what is in the database file
 /// is read as it stands.
 pub(crate) fn open_reader(paths: &Paths) -> Result<Connection, Fault> {
-    let first = Connection::open_with_flags(&paths.database, reader_flags())
-        .map_err(Fault::from)
+    let first = configured_reader(&paths.database, reader_flags())
         .and_then(|connection| checked_reader(connection, false));
     match first {
         Err(Fault::ReadOnly | Fault::Database(_)) if is_checkpointed(paths) => {
@@ -388,7 +391,7 @@ pub(crate) fn open_reader(paths: &Paths) -> Result<Connection, Fault> {
                 | OpenFlags::SQLITE_OPEN_NO_MUTEX
                 | OpenFlags::SQLITE_OPEN_URI;
             let uri = immutable_uri(&paths.database);
-            checked_reader(Connection::open_with_flags(uri, read_only)?, true)
+            checked_reader(configured_reader(uri, read_only)?, true)
         }
         other => other,
     }
@@ -400,11 +403,16 @@ fn reader_flags() -> OpenFlags {
         | OpenFlags::SQLITE_OPEN_NOFOLLOW
 }
 
-fn checked_reader(connection: Connection, immutable: bool) -> Result<Connection, Fault> {
+fn configured_reader(path: impl AsRef<Path>, flags: OpenFlags) -> Result<Connection, Fault> {
+    let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.pragma_update(None, "cache_size", -READER_CACHE_KIB)?;
     configure(&connection)?;
-    let found: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    Ok(connection)
+}
+
+fn checked_reader(connection: Connection, immutable: bool) -> Result<Connection, Fault> {
+    let found = schema_of(&connection)?;
     if (schema::READABLE..schema::SCHEMA).contains(&found) {
         schema::read_as_newest(&connection, found)?;
     }

@@ -1,7 +1,7 @@
-//! Parts of this program that `orchestra-engine` uses: its command line, the configuration, and serving
-//! the memory of a workspace.
+//! Library part of `orchestra-engine`: the command line, the configuration, and the service of a
+//! workspace's memory.
 //!
-//! The embedding models, which make up most of that program, are its own: it passes them as [`EngineParts`].
+//! The embedding models are in the crate of that program, which passes them as [`EngineParts`].
 
 use std::{path::PathBuf, process::ExitCode, sync::Arc};
 
@@ -28,21 +28,21 @@ pub use crate::{
     output::{Format, in_a_line, size},
 };
 
-/// Parts of the engine that are not in this crate.
+/// Functions of the engine that need an embedding model.
 pub trait EngineParts {
-    /// Finds by meaning, with the model that is wanted at the time.
+    /// Returns the search by meaning, which follows the configured model.
     fn meaning(&self, wishes: Wishes) -> Arc<dyn Meaning>;
 
     /// Opens the model in a directory, and closes it again.
     ///
     /// # Errors
-    /// When there is no model that can be used.
+    /// When the directory has no usable model.
     fn check(&self, directory: PathBuf) -> Result<Exit, Failure>;
 
     /// Installs a model.
     ///
     /// # Errors
-    /// When that is refused or fails.
+    /// When the source is refused, or the installation fails.
     fn install(&self, model: InstallModel) -> Result<Exit, Failure>;
 }
 
@@ -59,6 +59,9 @@ struct Cli {
     common: Common,
     #[command(flatten)]
     serve: Arguments,
+    /// End soon after the last client
+    #[arg(long, hide = true)]
+    attended: bool,
     #[command(subcommand)]
     command: Option<Command>,
 }
@@ -97,7 +100,13 @@ pub fn main(parts: &dyn EngineParts) -> ExitCode {
         Err(error) => return exit::report_usage(&error),
     };
     exit::report(match cli.command {
-        None => serve(&cli.common, cli.serve, parts),
+        None => {
+            let life = match cli.attended {
+                true => Life::OfItsClients,
+                false => Life::OfItsOwn,
+            };
+            serve(&cli.common, cli.serve, life, parts)
+        }
         Some(Command::Install(model)) => parts.install(model),
         Some(Command::Check { directory }) => parts.check(directory),
     })
@@ -115,15 +124,21 @@ pub fn model_hub() -> Result<Option<String>, Failure> {
     address.map_err(|_| Failure::usage_text(format!("{} is no text", Variable::ModelHub)))
 }
 
-/// Serves until a signal, or the end of its clients.
+/// Serves until a signal, or until its clients have ended.
 ///
 /// # Errors
-/// When the board cannot be opened, or the address not be listened on.
-fn serve(common: &Common, arguments: Arguments, parts: &dyn EngineParts) -> Result<Exit, Failure> {
+/// When the board cannot be opened, or the address cannot be bound.
+fn serve(
+    common: &Common,
+    arguments: Arguments,
+    life: Life,
+    parts: &dyn EngineParts,
+) -> Result<Exit, Failure> {
+    let is_attended = life == Life::OfItsClients;
     let config = Config::settle(common, Overrides::default())?;
     logging::start(&config.log.value)?;
-    // Opening a board makes it; a program that starts an engine has opened it already.
-    if !arguments.attended {
+    // Opening would create a missing board. A program that starts an engine has opened its board.
+    if !is_attended {
         workspace::check_board(&config.workspace)?;
         let wrong = wrong_engine_port().filter(|_| arguments.addr.is_none());
         wrong.iter().for_each(|why| output::complain(why));
@@ -133,10 +148,7 @@ fn serve(common: &Common, arguments: Arguments, parts: &dyn EngineParts) -> Resu
         workspace: config.workspace.clone(),
         address: arguments.addr.unwrap_or_else(usual),
         asks_token: !arguments.no_token,
-        life: match arguments.attended {
-            true => Life::OfItsClients,
-            false => Life::OfItsOwn,
-        },
+        life,
         store: config.memory.apply(Options::default()),
         meaning: Some(parts.meaning(wishes(&config, arguments.model))),
     };
@@ -146,7 +158,7 @@ fn serve(common: &Common, arguments: Arguments, parts: &dyn EngineParts) -> Resu
         let outcome = engine::run(options, announce, signals.first()).await;
         outcome.map_err(|error| Failure::from(anyhow::Error::new(error)))
     });
-    // Nothing that still computes is waited for.
+    // Computations in progress are abandoned.
     runtime.shutdown_background();
     match served? {
         Outcome::Elsewhere(found) => {
@@ -156,9 +168,9 @@ fn serve(common: &Common, arguments: Arguments, parts: &dyn EngineParts) -> Resu
                 "another engine serves {}{place}",
                 config.workspace.display()
             );
-            let unmet = arguments.addr.filter(|asked| {
-                !arguments.attended && there.is_some_and(|there| !asked.is_met_by(there))
-            });
+            let unmet = arguments
+                .addr
+                .filter(|asked| !is_attended && there.is_some_and(|there| !asked.is_met_by(there)));
             if let Some(asked) = unmet {
                 return Err(Failure::refused(format!(
                     "{text}, and not at {asked}; use that one, or end it first"
@@ -176,7 +188,7 @@ fn serve(common: &Common, arguments: Arguments, parts: &dyn EngineParts) -> Resu
     Ok(Exit::Ok)
 }
 
-/// Says which model is wanted, from files that are read anew each time: a running engine follows them.
+/// Returns a function that reads the configured model, so that a running engine follows changes.
 fn wishes(config: &Config, given: Option<String>) -> Wishes {
     let workspace = config.workspace.clone();
     let is_path = |text: &String| text.contains('/') && !text.contains(':');
@@ -196,7 +208,7 @@ fn announce(endpoint: &Endpoint) {
         None => "every program of this machine is let in",
     };
     let (address, workspace) = (endpoint.address, endpoint.workspace.display());
-    // A program that started it in the background has closed stdout.
+    // A program that started the engine in the background has closed its stdout.
     let _ = output::lines(&format!(
         "memory engine of {workspace} at {address}; {token}"
     ));

@@ -1,4 +1,4 @@
-//! `orchestra engine`: becomes the program `orchestra-engine`, which serves the memory of a workspace.
+//! `orchestra engine`: replaces itself by `orchestra-engine`, which serves the memory of a workspace.
 
 use std::{
     env,
@@ -19,11 +19,11 @@ use crate::{
     output::printable,
 };
 
-/// Subcommands of the engine by which this program has models opened.
+/// Subcommands of `orchestra-engine` that open models for this program.
 pub(crate) const MODEL_INSTALL: &str = "model-install";
 pub(crate) const MODEL_CHECK: &str = "model-check";
 
-/// Bytes of an error of the engine that are shown.
+/// Maximum length of a shown error of the engine in bytes.
 const MAX_ERROR: usize = 16 * 1024;
 
 /// Start `orchestra-engine`, which serves the memory of the workspace over gRPC
@@ -43,16 +43,13 @@ pub(crate) struct Arguments {
     /// The model that finds by meaning, as memory.model in orchestra.toml names it
     #[arg(long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
-    /// End soon after the last client
-    #[arg(long, hide = true)]
-    pub(crate) attended: bool,
 }
 
 fn address(text: &str) -> Result<Address, AddressError> {
     text.parse()
 }
 
-/// Becomes the engine of the workspace.
+/// Replaces this process by the engine of the workspace.
 ///
 /// # Errors
 /// When the configuration is wrong, or the engine is not installed.
@@ -69,22 +66,19 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
     option("--log", common.log.clone());
     option("--addr", arguments.addr.map(|address| address.to_string()));
     option("--model", arguments.model);
-    let flags = [
-        ("--no-token", arguments.no_token),
-        ("--attended", arguments.attended),
-    ];
-    let set = flags.iter().filter(|(_, is_set)| *is_set);
-    words.extend(set.map(|(name, _)| OsString::from(name)));
+    if arguments.no_token {
+        words.push("--no-token".into());
+    }
     become_it(&config.workspace, words)
 }
 
-/// Replaces this process by the engine, with these words as its command line.
+/// Replaces this process by the engine with the given arguments.
 ///
 /// # Errors
 /// When the engine is not installed or cannot be started.
 pub(crate) fn become_it(workspace: &Path, words: Vec<OsString>) -> Result<Exit, Failure> {
     let program = find(workspace)?;
-    // direct: it takes the place of this process.
+    // direct: it replaces this process.
     let mut command = Command::new(&program);
     command.args(words);
     #[cfg(unix)]
@@ -102,13 +96,13 @@ pub(crate) fn become_it(workspace: &Path, words: Vec<OsString>) -> Result<Exit, 
     }
 }
 
-/// Has the engine do something short, and waits for its end.
+/// Runs a short subcommand of the engine to its end.
 ///
 /// # Errors
-/// When the engine is not installed, or fails: a refusal, with what it printed.
+/// When the engine is not installed, or fails: a refusal with its error message.
 pub(crate) fn ask(workspace: &Path, words: &[&OsStr]) -> Result<(), Failure> {
     let program = find(workspace)?;
-    // direct: it is our own program, and ends by itself.
+    // direct: our own program, which ends by itself.
     let output = Command::new(&program)
         .args(words)
         .stdin(Stdio::null())

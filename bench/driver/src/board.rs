@@ -1,8 +1,13 @@
-//! One process on a small and on a large board: reads, changes, memory.
+//! One process on a small and on a large board: reads, changes, edits of its files, memory.
 
-use std::time::{Duration, Instant};
+use std::{
+    fs,
+    path::Path,
+    thread,
+    time::{Duration, Instant},
+};
 
-use anyhow::Result;
+use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 
 use crate::{
@@ -11,7 +16,7 @@ use crate::{
     disk,
     numbers::{Samples, micros, millis},
     process,
-    seed::{self, Board, COMMON},
+    seed::{self, Address, Board, COMMON},
     server::Server,
     table::{Table, say},
 };
@@ -70,7 +75,8 @@ pub(crate) fn run(bench: &mut Bench) -> Result<()> {
         millis(syncs.p50()),
         millis(syncs.p99())
     ));
-    flatness(bench)
+    flatness(bench)?;
+    hand_edits(bench)
 }
 
 /// What a call may take, in ms at p99.
@@ -229,4 +235,84 @@ fn flatness(bench: &mut Bench) -> Result<()> {
     let what = "cost of a change with 100 000 tasks against 100";
     bench.bars.hold(what, Want::AtMost(1.5), "×", large / small);
     Ok(())
+}
+
+/// Number of edits of readable files on each board.
+const EDITS: usize = 100;
+
+/// Time for the server to write the files of a board, or to read an edited one.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Measures the time from the write of a readable file until the server answers with the edit.
+fn hand_edits(bench: &mut Bench) -> Result<()> {
+    let mut table = Table::new(&["tasks", "a hand edit is visible after", "samples"]);
+    for size in [SMALL, LARGE] {
+        let board = bench.boards.with_tasks(size)?;
+        let mut server = board.open()?;
+        let mut samples = Samples::default();
+        for number in 0..EDITS {
+            let task = &board.tasks[number * STRIDE % size];
+            samples.push(hand_edit(&mut server, board, task, number)?);
+        }
+        server.close()?;
+        let [p50, p99] = [samples.p50(), samples.p99()].map(millis);
+        table.row(&[
+            size.to_string(),
+            format!("p50 {p50:.1} ms, p99 {p99:.1} ms"),
+            samples.count().to_string(),
+        ]);
+        let what = format!("hand edit visible, p99 with {size} tasks");
+        bench.bars.hold(what, Want::AtMost(200.0), "ms", p99);
+    }
+    table.print();
+    Ok(())
+}
+
+/// Renames a task by an edit of its file, as an editor that replaces files does.
+fn hand_edit(
+    server: &mut Server,
+    board: &Board,
+    task: &Address,
+    number: usize,
+) -> Result<Duration> {
+    let title = format!("Edited by hand {number}");
+    let file = board.file(task);
+    let edited: String = complete(&file)?
+        .lines()
+        .map(|line| match line.starts_with("title: ") {
+            true => format!("title: {title}\n"),
+            false => format!("{line}\n"),
+        })
+        .collect();
+    let beside = file.with_extension("edited");
+    fs::write(&beside, edited).context("writing the edited file")?;
+    let started = Instant::now();
+    fs::rename(&beside, &file).context("replacing the file")?;
+    loop {
+        if server.call("get_task", &board.task(task))?.contains(&title) {
+            return Ok(started.elapsed());
+        }
+        ensure!(
+            started.elapsed() < PATIENCE,
+            "{} is not read",
+            file.display()
+        );
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Content of a readable file, once the server has written it.
+fn complete(file: &Path) -> Result<String> {
+    let started = Instant::now();
+    loop {
+        match fs::read_to_string(file) {
+            Ok(text) if text.trim_end().ends_with("end: true") => return Ok(text),
+            _ => ensure!(
+                started.elapsed() < PATIENCE,
+                "{} is not written",
+                file.display()
+            ),
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
 }

@@ -1,11 +1,12 @@
 //! Servers of others behind the gateway: an echo server of the official Rust SDK directly, through
 //! us, and through the proxies that others have made.
 
+mod killed;
 mod many;
 mod over_http;
 mod over_stdio;
 
-use std::{fs, path::PathBuf, process::Command, time::Duration};
+use std::{ffi::OsStr, fs, path::PathBuf, process::Command, time::Duration};
 
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
@@ -54,6 +55,7 @@ const ROUNDS: usize = 5;
 pub(crate) fn run(bench: &mut Bench) -> Result<()> {
     over_stdio::run(&mut bench.bars).context("over stdio")?;
     over_http::run(&mut bench.bars).context("over HTTP")?;
+    killed::run(&mut bench.bars).context("killed servers")?;
     many::run(&mut bench.bars).context("many servers")
 }
 
@@ -71,9 +73,18 @@ impl Home {
 
     /// A directory with one server, whose tools keep their names.
     fn of_one(pipes: Pipes) -> Result<Self> {
+        let mut command = Command::new(program(SERVER)?);
+        command.args(pipes.arguments());
+        Self::of(&command)
+    }
+
+    /// A directory with one server that a command starts.
+    fn of(command: &Command) -> Result<Self> {
         let home = Self::new()?;
-        let (command, args) = (program(SERVER)?, pipes.arguments());
-        let server = json!({"command": command, "args": args, "prefix": false});
+        let words = |words: &OsStr| words.to_string_lossy().into_owned();
+        let args: Vec<String> = command.get_args().map(words).collect();
+        let program = words(command.get_program());
+        let server = json!({"command": program, "args": args, "prefix": false});
         home.configure(&json!({"mcpServers": {"echo": server}}))?;
         Ok(home)
     }

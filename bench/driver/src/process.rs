@@ -1,7 +1,7 @@
 //! What the kernel says about a process, and where it may run. Linux only; elsewhere nothing is
 //! known and nothing is moved.
 
-use std::{fs, time::Duration};
+use std::{fs, io, time::Duration};
 
 /// Which processors a measurement may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,6 +52,26 @@ pub(crate) fn cpu(pid: u32) -> Option<Duration> {
         total += line.split(' ').next()?.parse::<u64>().ok()?;
     }
     Some(Duration::from_nanos(total))
+}
+
+/// The last process of the chain of first children of a process; `None` where it has no child.
+pub(crate) fn youngest(pid: u32) -> Option<u32> {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).ok()?;
+    let child = tasks.flatten().find_map(|task| {
+        let children = fs::read_to_string(task.path().join("children")).ok()?;
+        children.split_whitespace().next()?.parse().ok()
+    })?;
+    youngest(child).or(Some(child))
+}
+
+/// Kills a process.
+///
+/// # Errors
+/// When it has ended and was waited for.
+pub(crate) fn kill(pid: u32) -> io::Result<()> {
+    use rustix::process::{Pid, Signal, kill_process};
+    let pid = Pid::from_raw(pid.cast_signed()).ok_or(io::ErrorKind::InvalidInput)?;
+    Ok(kill_process(pid, Signal::KILL)?)
 }
 
 /// Page faults of a process so far that needed no disk.

@@ -96,6 +96,14 @@ impl Board {
         })
     }
 
+    /// Readable file of a task.
+    pub(crate) fn file(&self, address: &Address) -> PathBuf {
+        let (epic, story) = &self.stories[address.story];
+        let (project, id) = (&self.project, &address.id);
+        let file = format!(".projects/{project}/epics/{epic}/stories/{story}/tasks/{id}.toon");
+        self.path().join(file)
+    }
+
     /// Arguments that address the story at an index, modulo how many there are.
     pub(crate) fn story(&self, index: usize) -> Value {
         let (epic, story) = &self.stories[index % self.stories.len()];

@@ -1,4 +1,4 @@
-//! How soon a program is of use: the handshake, the first answer, a hook.
+//! Time from the start of a program to the handshake, to the first answer and to the end of a hook.
 
 use std::{
     fs,
@@ -24,11 +24,11 @@ const STARTS: usize = 40;
 const HOOKS: usize = 200;
 const LARGE: usize = 100_000;
 
-/// Maximum time in milliseconds by which `orchestra stdio` may exceed the floor to the answer of
-/// `initialize`.
+/// Maximum difference in milliseconds between `orchestra stdio` and the floor, from spawn to the answer
+/// of `initialize`.
 const ABOVE_FLOOR: f64 = 6.0;
 
-/// A program that is started again and again.
+/// Program whose start is measured repeatedly.
 struct Peer<'a> {
     name: &'static str,
     command: Box<dyn FnMut() -> Result<Command> + 'a>,
@@ -204,7 +204,7 @@ fn first_answer(path: &Path, project: &str, starts: &mut Starts) -> Result<()> {
     server.initialize()?;
     let resident = process::peak_resident(server.pid()).unwrap_or(f64::NAN);
     starts.resident = starts.resident.max(resident);
-    // On the empty workspace this is a refusal, which is an answer of the board as well.
+    // The empty workspace answers with a refusal, which needs the board too.
     let arguments = json!({"name": "get_next_task", "arguments": {"project": project}});
     server.request("tools/call", &arguments)?;
     starts.first_answer.push(started.elapsed());
@@ -228,7 +228,7 @@ fn hook(path: &Path, starts: &mut Starts) -> Result<()> {
     drop(input);
     let ended = child.wait_with_output().context("waiting for the hook")?;
     starts.hook.push(started.elapsed());
-    // It never fails its client, so only what it says tells whether the event was stored.
+    // A hook always succeeds, so only its stderr shows whether the event was stored.
     let said = String::from_utf8_lossy(&ended.stderr);
     ensure!(
         ended.status.success() && said.is_empty(),

@@ -77,13 +77,13 @@ impl AuditConfig {
 /// Writes audit records. Dropping it writes what is queued.
 pub struct Audit {
     shared: Arc<Shared>,
-    /// What the thread writes with, until it is started.
+    /// Writer of the thread, until the thread starts.
     idle: Mutex<Option<Writer>>,
-    /// Set once; `None` where the system has no thread.
+    /// Set at the start; `None` if the system could not create the thread.
     thread: OnceLock<Option<Thread>>,
 }
 
-/// The thread that writes, and its queue, which takes most of a megabyte.
+/// Thread that writes records, and its queue, which needs most of a megabyte.
 #[derive(Debug)]
 struct Thread {
     queue: SyncSender<Record>,

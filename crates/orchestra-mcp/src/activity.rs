@@ -65,7 +65,7 @@ impl Activity {
         Some(self.begin + Duration::from_millis(since))
     }
 
-    /// Completes when a client has said something.
+    /// Completes when a client has sent something.
     pub(crate) async fn heard(&self) {
         self.heard_since(SoFar(0)).await;
     }

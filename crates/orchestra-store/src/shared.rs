@@ -180,13 +180,13 @@ impl Shared {
         self.mending.store(u64::MAX, Ordering::Relaxed);
     }
 
-    /// Whether the database has the newest schema; opens a connection for reading to know it, which
-    /// is kept.
+    /// Returns whether the database has the newest schema. The connection that it opens is reused by
+    /// readers.
     pub(crate) fn is_ready(&self) -> Result<bool, Fault> {
         let Some(connection) = db::open_ready_reader(&self.paths.database)? else {
             return Ok(false);
         };
-        // Another process may have created it since we looked.
+        // Another process may have created it after the check.
         let file = FileId::of(&self.paths.database);
         self.readers
             .lock()
@@ -196,7 +196,7 @@ impl Shared {
         Ok(true)
     }
 
-    /// The newest event, if it can be read, and the database in which it is.
+    /// Returns the newest event, if it can be read, and the identity of its database file.
     pub(crate) fn latest(&self) -> Result<(Option<Place>, Option<FileId>), Fault> {
         let (connection, file) = self.take_reader()?;
         let latest = pulse::latest(&connection).ok();
@@ -397,7 +397,7 @@ fn build(paths: &Paths, options: &Options) -> Result<(), Fault> {
         })?;
     }
     connection.execute_batch("COMMIT")?;
-    // Nobody else knows of it yet, so that this waits for no disk; in its place it would.
+    // The database is still private, so this does not wait for the disk. After publication it would.
     connection.pragma_update(None, "journal_mode", "WAL")?;
     drop(connection);
     db::publish(&paths.rebuilt, &paths.database)

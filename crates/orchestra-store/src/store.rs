@@ -70,7 +70,7 @@ struct Handle {
     shared: Arc<Shared>,
     /// Completed when the threads were started.
     started: Once,
-    /// State of the threads, until they are started; none where nothing can be written.
+    /// State of the threads until they start; `None` if the store is read-only.
     idle: Mutex<Option<Idle>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
     /// The readable files; none where nothing can be written.
@@ -80,9 +80,9 @@ struct Handle {
 /// State of the threads before they run.
 struct Idle {
     writer: Writer,
-    /// Event after which changes are sent; none where it could not be read.
+    /// Last event before the changes that are sent; `None` if it could not be read.
     begin: Option<pulse::Place>,
-    /// Database in which that event is.
+    /// Identity of the database file with that event.
     file: Option<db::FileId>,
 }
 
@@ -100,9 +100,9 @@ impl Store {
         Ok(store)
     }
 
-    /// As [`Store::open`], without threads: they start with the first change, or at the latest by
-    /// [`Store::start`]. Changes of other processes and of the readable files are seen only then;
-    /// none is lost. Reading needs no threads.
+    /// As [`Store::open`], without threads. They start with the first change or with [`Store::start`].
+    /// From then on, changes of other processes and of the readable files are noticed, including those
+    /// since the opening. Reading needs no threads.
     ///
     /// # Errors
     /// As [`Store::open`].
@@ -141,7 +141,7 @@ impl Store {
         paths.make_directories()?;
         let mut lock = db::lock_file(&paths.writer_lock)?;
         let shared = Arc::new(Shared::new(paths.clone(), options.clone(), None));
-        // The connection of the writer is opened by its thread: who only reads needs one alone.
+        // The thread of the writer opens its own connection, so that a reader needs only one.
         let mut connection = None;
         if !shared.is_ready()? {
             lock = db::lock_within(lock, LOCK_PATIENCE)?;
@@ -149,7 +149,7 @@ impl Store {
             lock.unlock()
                 .map_err(|error| Fault::io("unlock .projects/.store/writer.lock", error))?;
         }
-        // Changes from now on are sent, however late the thread starts that sends them.
+        // Changes from now on are sent, even if the sending thread starts later.
         let (begin, file) = shared.latest().unwrap_or_default();
         let writer = Writer::new(Arc::clone(&shared), lock, connection);
         let files = Files::new(paths, options, shared.engine(), Arc::clone(&shared.reports));
@@ -166,8 +166,8 @@ impl Store {
         })))
     }
 
-    /// Starts the threads of a store that was opened without, if they do not run yet. Where the
-    /// system has none, that is logged, and changes are answered by [`Fault::Closed`].
+    /// Starts the threads of a store that [`Store::open_idle`] has opened, unless they run. If the system
+    /// cannot create them, an error is logged, and changes fail with [`Fault::Closed`].
     pub fn start(&self) {
         if let Err(error) = self.0.start() {
             tracing::error!(%error, "the board cannot be changed");
@@ -361,7 +361,7 @@ impl Handle {
 
     /// Lets the writer finish and waits for the threads.
     fn end(&self, timeout: Duration) {
-        // What was edited in the files is applied by every program that was there.
+        // A store that was opened applies the edits of the readable files before it ends.
         let _ = self.start();
         if let Some(files) = &self.files {
             // What is never written needs no time.

@@ -333,8 +333,8 @@ async fn a_server_that_closes_its_streams_is_closed() {
 
 #[tokio::test]
 async fn a_server_is_asked_to_end_then_told_then_killed() {
-    // What is to end a server has a short grace time where it is ignored, and more than all patience
-    // where it is not.
+    // Servers that ignore a request to end get a short grace time, the others more time than any test
+    // waits.
     let (short, long) = (Duration::from_millis(200), 2 * PATIENCE);
     for (words, graces) in [
         (&[][..], (long, long)),

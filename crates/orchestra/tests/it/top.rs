@@ -289,8 +289,8 @@ fn nothing_is_written_while_nothing_happens() {
         used.filter_map(|ticks| ticks.parse::<u64>().ok())
             .sum::<u64>()
     };
-    // What was under way comes first, however long this machine takes for it. A screen that is drawn
-    // again and again, or a program that looks again and again, is never at rest for so long.
+    // Work in progress ends first, however long a busy machine takes. A program that keeps drawing or
+    // polling never rests for this long.
     let end = Instant::now() + PATIENCE;
     loop {
         let before = ticks(&seen);

@@ -24,6 +24,7 @@ use crate::{
     message::{Answer, Call, Message},
     request::{Reply, Request, Trouble, Usage},
     settings::Settings,
+    thinking::Split,
     tokens::Scale,
     tool::Tools,
 };
@@ -366,6 +367,7 @@ impl Chat {
             self.go_on_without_tools();
             return self.ask();
         }
+        let said = Split::of(&said).answer();
         // What the person has seen already is not said again.
         if trouble.may_pass() && turn.retries < RETRIES && said.trim().is_empty() {
             turn.retries += 1;
@@ -385,7 +387,7 @@ impl Chat {
             self.conversation.push(Kept::new(Message::Tool(answer)));
         }
         self.wants.clear();
-        self.keep_said(said);
+        self.keep_said(Split::of(&said).answer());
         self.finish(how);
     }
 

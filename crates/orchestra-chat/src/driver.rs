@@ -19,6 +19,7 @@ use crate::{
     chat::{Chat, Due, Ending, Event, Note, Outcome, Verdict, Want},
     hold::Hold,
     request::{Piece, Request},
+    thinking::Splitter,
     tool::{Tool, Tools},
 };
 
@@ -296,49 +297,80 @@ async fn asked(
     let tools: Vec<Arc<Tool>> = request.tools.clone();
     let (sender, mut pieces) = mpsc::channel(PIECES);
     let mut asking = parts.backend.ask(request, sender);
-    let mut hold = Hold::new(&tools);
-    let mut said = String::new();
+    let mut shown = Shown {
+        splitter: Splitter::default(),
+        hold: Hold::new(&tools),
+        said: String::new(),
+    };
     let deadline = until(deadline, parts.began);
     tokio::pin!(deadline);
     let came = loop {
         tokio::select! {
             // What came is shown before the end is told.
             biased;
-            Some(piece) = pieces.recv() => show(piece, &mut hold, &mut said, parts),
+            Some(piece) = pieces.recv() => shown.show(piece, parts.face),
             done = &mut asking => break Came::Event(match done {
                 Ok(reply) => Event::Replied(reply),
                 Err(Failure { trouble, said }) => Event::Failed { trouble, said },
             }),
-            () = stop.stopped() => break Came::Event(Event::Stopped { said: std::mem::take(&mut said) }),
-            () = &mut deadline => break Came::Event(Event::Late { said: std::mem::take(&mut said) }),
+            () = stop.stopped() => break Came::Stopped,
+            () = &mut deadline => break Came::Late,
         }
     };
     drop(asking);
     while let Ok(piece) = pieces.try_recv() {
-        show(piece, &mut hold, &mut said, parts);
+        shown.show(piece, parts.face);
     }
-    let is_call = match &came {
-        Came::Event(Event::Replied(reply)) => {
-            reply.calls.is_empty() && crate::repair::recognised(&reply.text, &tools).is_some()
-        }
+    for piece in shown.splitter.end() {
+        shown.show_split(piece, parts.face);
+    }
+    let event = match came {
+        Came::Event(event) => event,
+        Came::Stopped => Event::Stopped { said: shown.said },
+        Came::Late => Event::Late { said: shown.said },
+    };
+    let is_call = match &event {
+        Event::Replied(reply) => reply.calls.is_empty() && reply.printed(&tools).is_some(),
         _ => false,
     };
-    if !is_call && !hold.rest().is_empty() {
-        parts.face.says(&Piece::Text(hold.rest().to_owned()));
+    let rest = shown.hold.rest();
+    if !is_call && !rest.is_empty() {
+        parts.face.says(&Piece::Text(rest.to_owned()));
     }
     parts.face.said();
-    came
+    Came::Event(event)
 }
 
-fn show(piece: Piece, hold: &mut Hold<'_>, said: &mut String, parts: &mut Parts<'_>) {
-    match piece {
-        Piece::Text(text) => {
-            said.push_str(&text);
-            let free = hold.take(&text);
-            if !free.is_empty() {
-                parts.face.says(&Piece::Text(free));
+/// State of an answer that is shown while it arrives.
+struct Shown<'t> {
+    splitter: Splitter,
+    hold: Hold<'t>,
+    /// Text so far, as the server sent it.
+    said: String,
+}
+
+impl Shown<'_> {
+    fn show(&mut self, piece: Piece, face: &mut dyn Face) {
+        match piece {
+            Piece::Text(text) => {
+                self.said.push_str(&text);
+                for piece in self.splitter.take(&text) {
+                    self.show_split(piece, face);
+                }
             }
+            thinking @ Piece::Thinking(_) => face.says(&thinking),
         }
-        thinking @ Piece::Thinking(_) => parts.face.says(&thinking),
+    }
+
+    fn show_split(&mut self, piece: Piece, face: &mut dyn Face) {
+        match piece {
+            Piece::Text(text) => {
+                let free = self.hold.take(&text);
+                if !free.is_empty() {
+                    face.says(&Piece::Text(free));
+                }
+            }
+            thinking @ Piece::Thinking(_) => face.says(&thinking),
+        }
     }
 }

@@ -5,6 +5,9 @@
 //! `<|python_tag|>`, …), tags, JSON in fences or by itself, and Python. Behind a mark everything counts as a call. By
 //! itself a value is one only where it names a tool that there is, has arguments that this takes, and is not shown as
 //! an example.
+//!
+//! Only calls that are whole are made. What ends too early or takes a guess to read is recognised all the same, and has
+//! a [`Fault`], which the model is given as the result of the call.
 
 mod fit;
 mod lenient;
@@ -15,7 +18,7 @@ mod plain;
 mod python;
 mod shapes;
 
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 use serde_json::{Map, Value};
 
@@ -27,6 +30,35 @@ const MAX_BYTES: usize = 64 * 1024;
 /// How many names are told of that are like one that there is not.
 const LIKE: usize = 5;
 
+/// Name of a call whose own name cannot be read.
+const UNNAMED: &str = "unknown";
+
+/// Why a call is not made: there is no certainty about its text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fault {
+    /// The text ends before the call does.
+    Incomplete,
+    /// The text is not JSON, or not the form that it begins as.
+    Unreadable(String),
+    /// The arguments are a value, but not an object.
+    NotAnObject,
+    /// There are no arguments, and the tool has some.
+    Missing,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Incomplete => f.write_str("the call is incomplete: its text ends too early"),
+            Self::Unreadable(why) => write!(f, "the call cannot be read: {why}"),
+            Self::NotAnObject => f.write_str("the arguments are not a JSON object"),
+            Self::Missing => {
+                f.write_str("the arguments are missing; `{}` calls the tool without any")
+            }
+        }
+    }
+}
+
 /// A call as it was said.
 #[derive(Debug, Clone, PartialEq)]
 struct Said {
@@ -37,6 +69,9 @@ struct Said {
     positional: Vec<Value>,
     /// Its name is the key that its arguments stand under, as it may be with any object.
     by_key: bool,
+    /// Its arguments are the members beside its name, as the members of any object are.
+    is_beside: bool,
+    fault: Option<Fault>,
 }
 
 impl Said {
@@ -46,15 +81,27 @@ impl Said {
             named,
             positional: Vec::new(),
             by_key: false,
+            is_beside: false,
+            fault: None,
         }
+    }
+
+    /// A call of which nothing can be read.
+    fn unreadable(fault: Fault) -> Self {
+        Self::new("", Value::Null).with(Some(fault))
+    }
+
+    /// The same with a fault, unless it has one already.
+    fn with(mut self, fault: Option<Fault>) -> Self {
+        self.fault = self.fault.or(fault);
+        self
     }
 
     fn written(call: python::Written) -> Self {
         Self {
-            name: call.name,
-            named: Value::Object(call.named),
             positional: call.positional,
-            by_key: false,
+            fault: call.fault,
+            ..Self::new(&call.name, Value::Object(call.named))
         }
     }
 }
@@ -64,8 +111,10 @@ impl Said {
 pub struct Repaired {
     /// The tool, as the hub calls it; what was said where there is none such.
     pub tool: String,
-    /// Its arguments, as the tool takes them where that is clear.
+    /// Its arguments, as the tool takes them where that is clear; none where it has a fault.
     pub arguments: Map<String, Value>,
+    /// Why it must not be made.
+    pub fault: Option<Fault>,
 }
 
 /// What was found in a text.
@@ -99,15 +148,32 @@ pub fn repaired(name: &str, arguments: &Value, tools: &[Arc<Tool>]) -> Repaired 
 }
 
 fn repaired_of(said: &Said, tools: &[Arc<Tool>]) -> Repaired {
-    match names::nearly(&said.name, tools) {
-        Some(tool) => Repaired {
-            tool: tool.name().to_owned(),
-            arguments: fit::arguments(tool, &said.named, &said.positional),
-        },
-        None => Repaired {
-            tool: said.name.clone(),
-            arguments: said.named.as_object().cloned().unwrap_or_default(),
-        },
+    let tool = names::nearly(&said.name, tools);
+    let arguments = match (&said.fault, tool) {
+        (Some(fault), _) => Err(fault.clone()),
+        (None, Some(tool)) => {
+            fit::arguments(tool, &said.named, &said.positional).and_then(|given| {
+                let is_own = |name: &&String| tool.arguments().any(|own| own == *name);
+                match given.keys().find(|name| said.is_beside && !is_own(name)) {
+                    Some(other) => Err(Fault::Unreadable(format!("`{other}` is not an argument"))),
+                    None => Ok(given),
+                }
+            })
+        }
+        (None, None) => Ok(said.named.as_object().cloned().unwrap_or_default()),
+    };
+    let name = match said.name.is_empty() {
+        true => UNNAMED,
+        false => &said.name,
+    };
+    let (arguments, fault) = match arguments {
+        Ok(arguments) => (arguments, None),
+        Err(fault) => (Map::new(), Some(fault)),
+    };
+    Repaired {
+        tool: tool.map_or(name, |tool| tool.name()).to_owned(),
+        arguments,
+        fault,
     }
 }
 

@@ -4,7 +4,12 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use serde_json::Value;
 
-use crate::{message::Message, tool::Tool};
+use crate::{
+    message::Message,
+    repair::{self, Recognised},
+    thinking::Split,
+    tool::Tool,
+};
 
 /// What a model is asked.
 #[derive(Debug, Clone)]
@@ -26,16 +31,16 @@ pub struct SaidCall {
     pub id: Option<String>,
     /// The name that the model said.
     pub name: String,
-    /// What it said as arguments: an object, or a text that should be one.
+    /// Its arguments: the JSON value that the server sent, or the text where that is not JSON.
     pub arguments: Value,
 }
 
 /// What a model answered, whole.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Reply {
-    /// Its words.
+    /// Its text. Some servers send the thinking of the model in it.
     pub text: String,
-    /// What it thought before, where that is told apart.
+    /// Its thinking, where the server sends that in a field of its own.
     pub thinking: String,
     /// The calls that its server told as calls.
     pub calls: Vec<SaidCall>,
@@ -43,6 +48,23 @@ pub struct Reply {
     pub usage: Usage,
     /// Whether it ended because nothing more fitted.
     pub is_cut: bool,
+}
+
+impl Reply {
+    /// The calls that are printed in its answer, and the rest of that; `None` where there are none.
+    pub(crate) fn printed(&self, tools: &[Arc<Tool>]) -> Option<Recognised> {
+        let mut found = Recognised::default();
+        for part in Split::of(&self.text).parts {
+            match repair::recognised(&part, tools) {
+                Some(more) => {
+                    found.calls.extend(more.calls);
+                    found.text.push_str(&more.text);
+                }
+                None => found.text.push_str(&part),
+            }
+        }
+        (!found.calls.is_empty()).then_some(found)
+    }
 }
 
 /// What an answer has used, as its server counts.

@@ -61,6 +61,25 @@ impl Signals {
     /// # Errors
     /// When the system does not tell of signals.
     pub(crate) fn listen() -> io::Result<Self> {
+        Self::listen_with(std::future::pending())
+    }
+
+    /// As [`listen`](Self::listen), for a command that a person operates at this terminal: that the terminal hangs up is
+    /// a signal, whether or not the system sends one.
+    ///
+    /// # Errors
+    /// When the system does not tell of signals.
+    pub(crate) fn at_terminal(terminal: impl Terminal) -> io::Result<Self> {
+        Self::listen_with(hung_up(terminal))
+    }
+
+    #[cfg_attr(
+        not(unix),
+        expect(unused_variables, reason = "a console does not hang up")
+    )]
+    fn listen_with(
+        terminal_hangs_up: impl Future<Output = ()> + Send + 'static,
+    ) -> io::Result<Self> {
         let (sender, receiver) = watch::channel(None);
         let held = Arc::new(AtomicUsize::new(0));
         let ends = Second::after(&held);
@@ -76,6 +95,7 @@ impl Signals {
                     _ = interrupt.recv() => {}
                     _ = terminate.recv() => {}
                     _ = hang_up.recv() => {}
+                    () = terminal_hangs_up => {}
                 }
                 let first = Instant::now();
                 sender.send_replace(Some(first));
@@ -133,6 +153,62 @@ impl Signals {
             None => Instant::now() + WHOLE.saturating_sub(CALLS),
         }
     }
+}
+
+/// A standard stream that may be a terminal.
+#[cfg(unix)]
+pub(crate) trait Terminal: io::IsTerminal + std::os::fd::AsFd + 'static {}
+
+#[cfg(unix)]
+impl<T: io::IsTerminal + std::os::fd::AsFd + 'static> Terminal for T {}
+
+/// A standard stream that may be a terminal.
+#[cfg(not(unix))]
+pub(crate) trait Terminal: io::IsTerminal + 'static {}
+
+#[cfg(not(unix))]
+impl<T: io::IsTerminal + 'static> Terminal for T {}
+
+/// Waits until a terminal hangs up; forever where it is none. The system sends SIGHUP only to the session whose
+/// terminal it is, and a read tells of it only while nothing else reads.
+#[cfg(unix)]
+pub(crate) fn hung_up(terminal: impl Terminal) -> impl Future<Output = ()> + Send + 'static {
+    use rustix::event::{PollFd, PollFlags, poll};
+    let (sender, receiver) = tokio::sync::oneshot::channel::<()>();
+    let descriptor = terminal.as_fd().try_clone_to_owned().ok();
+    if let Some(descriptor) = descriptor.filter(|_| terminal.is_terminal()) {
+        // It waits in the system, and ends with the program.
+        std::thread::spawn(move || {
+            let mut watched = [PollFd::new(&descriptor, PollFlags::empty())];
+            loop {
+                match poll(&mut watched, None) {
+                    Ok(_)
+                        if watched[0]
+                            .revents()
+                            .intersects(PollFlags::HUP | PollFlags::ERR) =>
+                    {
+                        // Nobody may wait for it any more.
+                        let _ = sender.send(());
+                        return;
+                    }
+                    Err(rustix::io::Errno::INTR) => {}
+                    // This terminal cannot be watched.
+                    Ok(_) | Err(_) => return,
+                }
+            }
+        });
+    }
+    async move {
+        if receiver.await.is_err() {
+            std::future::pending().await
+        }
+    }
+}
+
+/// A console does not hang up.
+#[cfg(not(unix))]
+pub(crate) fn hung_up(_terminal: impl Terminal) -> impl Future<Output = ()> + Send + 'static {
+    std::future::pending()
 }
 
 /// Whether a signal after the first ends the program.

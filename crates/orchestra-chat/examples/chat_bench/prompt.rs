@@ -1,12 +1,13 @@
-//! How soon the program asks for something to be typed, from its start on; beside it, how long it takes to tell its
-//! version.
+//! How soon the program asks for something to be typed, from its start on, and how soon it ends when its terminal hangs
+//! up; beside it, how long it takes to tell its version.
 
 use std::{
     fs,
     io::{Read as _, Write as _},
     path::Path,
     process::{Command, Stdio},
-    time::Instant,
+    thread,
+    time::{Duration, Instant},
 };
 
 use rustix::{
@@ -17,6 +18,9 @@ use rustix::{
 use crate::bars::{Bars, percentile};
 
 const TIMES: usize = 20;
+
+/// After this the program is ended: it does not end by itself.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What a terminal is asked for the place of its cursor with, and what it answers.
 const WHERE: &str = "\u{1b}[6n";
@@ -41,9 +45,9 @@ pub(crate) fn measure(program: &Path, bars: &mut Bars) {
     };
     // The first one makes the database.
     asked(command(&["chat", "--model", "m"]));
-    let mut ours: Vec<f64> = (0..TIMES)
+    let (mut ours, mut ends): (Vec<f64>, Vec<f64>) = (0..TIMES)
         .map(|_| asked(command(&["chat", "--model", "m"])))
-        .collect();
+        .unzip();
     let mut peer: Vec<f64> = (0..TIMES)
         .map(|_| {
             let began = Instant::now();
@@ -63,10 +67,15 @@ pub(crate) fn measure(program: &Path, bars: &mut Bars) {
         "ms",
         tail,
     );
+    let (median, tail) = (percentile(&mut ends.clone(), 50), percentile(&mut ends, 95));
+    println!(
+        "the terminal hangs up: median {median:.1} ms, p95 {tail:.1} ms to the end of the program"
+    );
+    bars.at_most("from the hang-up to the exit, p95", 1_000.0, "ms", tail);
 }
 
-/// How long it takes until something can be typed.
-fn asked(mut command: Command) -> f64 {
+/// Time until something can be typed, and from the hang-up of the terminal to the end of the program, in milliseconds.
+fn asked(mut command: Command) -> (f64, f64) {
     let master = pty::openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     pty::grantpt(&master).unwrap();
     pty::unlockpt(&master).unwrap();
@@ -90,7 +99,13 @@ fn asked(mut command: Command) -> f64 {
         }
     }
     let took = began.elapsed().as_secs_f64() * 1e3;
-    child.kill().unwrap();
-    child.wait().unwrap();
-    took
+    drop(master);
+    let began = Instant::now();
+    while child.try_wait().unwrap().is_none() {
+        if began.elapsed() > PATIENCE {
+            child.kill().unwrap();
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+    (took, began.elapsed().as_secs_f64() * 1e3)
 }

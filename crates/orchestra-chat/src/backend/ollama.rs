@@ -10,13 +10,14 @@ use std::sync::{
 
 use orchestra_remote::{Endpoint, EndpointError, Fault};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Value, json, value::RawValue};
 use tokio::sync::mpsc;
 
 use super::{
     About, Backend, BoxFuture, Failure, MAX_ANSWER, MAX_CALLS, Manner, lines::Lines, trouble_of,
 };
 use crate::{
+    exact,
     message::Message,
     request::{Piece, Reply, Request, SaidCall, Trouble, Usage},
     tool::{NAME_CHARS, Tool, legal},
@@ -239,7 +240,10 @@ async fn take(part: Part, reply: &mut Reply, pieces: &mpsc::Sender<Piece>) {
             reply.calls.push(SaidCall {
                 id: call.id,
                 name: call.function.name,
-                arguments: call.function.arguments,
+                arguments: call
+                    .function
+                    .arguments
+                    .map_or(Value::Null, |raw| exact::value_or_text(raw.get())),
             });
         }
     }
@@ -327,8 +331,7 @@ struct ToldCall {
 struct Function {
     #[serde(default)]
     name: String,
-    #[serde(default)]
-    arguments: Value,
+    arguments: Option<Box<RawValue>>,
 }
 
 impl Backend for Ollama {

@@ -13,7 +13,7 @@ use std::{
 
 use orchestra_remote::{Endpoint, EndpointError, Fault};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Value, json, value::RawValue};
 use tokio::sync::mpsc;
 
 use super::{
@@ -21,10 +21,14 @@ use super::{
     trouble_of,
 };
 use crate::{
+    exact,
     message::{Answer, Message},
     request::{Piece, Reply, Request, SaidCall, Trouble, Usage},
     tool::Tool,
 };
+
+/// Values of `finish_reason` of an answer for which there was no more room.
+const CUT: [&str; 3] = ["length", "max_tokens", "model_length"];
 
 /// A model of such a server.
 #[derive(Debug, Clone)]
@@ -225,6 +229,30 @@ struct SaidPieces {
     arguments: String,
 }
 
+impl SaidPieces {
+    /// Whether a piece begins another call than this one.
+    fn is_before(
+        &self,
+        id: &Option<String>,
+        name: &Option<String>,
+        more: &str,
+        index: Option<usize>,
+    ) -> bool {
+        let has_other_id = id.is_some() && self.id.is_some() && self.id != *id;
+        let is_whole = || exact::value(&self.arguments).is_ok_and(|value| value.is_object());
+        let has_begun = !self.name.is_empty() && !self.arguments.is_empty();
+        let is_again = match name {
+            Some(name) if *name != self.name => {
+                has_begun || (index.is_none() && !self.name.is_empty())
+            }
+            Some(_) if more.is_empty() => index.is_none() && !self.name.is_empty() && !has_begun,
+            Some(_) => has_begun && is_whole(),
+            None => false,
+        };
+        has_other_id || is_again
+    }
+}
+
 impl Reading {
     async fn take(&mut self, part: Part, pieces: &mpsc::Sender<Piece>) {
         if let Some(usage) = part.usage {
@@ -237,21 +265,25 @@ impl Reading {
             return;
         };
         let said = choice.delta.or(choice.message).unwrap_or_default();
-        let thinking = said.reasoning_content.or(said.reasoning);
-        if let Some(thinking) = thinking.filter(|text| !text.is_empty()) {
-            self.reply.thinking.push_str(&thinking);
+        let thinking = [said.reasoning_content, said.reasoning, said.thinking];
+        let thinking = thinking.iter().flatten().filter_map(Value::as_str);
+        let thinking = { thinking }.find(|thinking| !thinking.is_empty());
+        let thinking = thinking.map(|thinking| Piece::Thinking(thinking.to_owned()));
+        let mut parts: Vec<Piece> = thinking.into_iter().collect();
+        parts_of(&said.content, &mut parts);
+        for part in parts {
+            match &part {
+                Piece::Text(text) => self.reply.text.push_str(text),
+                Piece::Thinking(text) => self.reply.thinking.push_str(text),
+            }
             // Who listened may have gone.
-            let _ = pieces.send(Piece::Thinking(thinking)).await;
-        }
-        if let Some(text) = said.content.filter(|text| !text.is_empty()) {
-            self.reply.text.push_str(&text);
-            let _ = pieces.send(Piece::Text(text)).await;
+            let _ = pieces.send(part).await;
         }
         for call in said.tool_calls.unwrap_or_default() {
             self.take_call(call);
         }
         if let Some(reason) = choice.finish_reason {
-            self.reply.is_cut = reason == "length";
+            self.reply.is_cut = CUT.contains(&reason.as_str());
             // Servers that send no `[DONE]` end with this.
             self.is_done = true;
         }
@@ -260,21 +292,30 @@ impl Reading {
     fn take_call(&mut self, call: ToldCall) {
         let function = call.function.unwrap_or_default();
         let id = call.id.filter(|id| !id.is_empty());
-        // Servers that count nothing begin a new one with a name, and some count all of them alike.
-        let place = match call.index {
+        let name = function.name.filter(|name| !name.is_empty());
+        let more = function.arguments.map_or_else(String::new, |raw| {
+            // Some send the arguments as an object.
+            serde_json::from_str(raw.get()).unwrap_or_else(|_| raw.get().to_owned())
+        });
+        let by_id = id.as_ref().and_then(|id| {
+            let has_id = |begun: &SaidPieces| begun.id.as_ref() == Some(id);
+            self.calls.iter().position(has_id)
+        });
+        let last = match call.index {
             Some(index) => self.places.get(&index).copied(),
-            None if function.name.is_some() => None,
             None => self.calls.len().checked_sub(1),
         };
-        let is_other = |begun: &SaidPieces| {
-            let other_id = id.is_some() && begun.id.is_some() && begun.id != id;
-            let other_name = !begun.arguments.is_empty()
-                && (function.name.as_ref())
-                    .is_some_and(|name| !name.is_empty() && *name != begun.name);
-            other_id || other_name
+        // Some servers count all calls alike, and some do not count them.
+        let last =
+            last.filter(|place| !self.calls[*place].is_before(&id, &name, &more, call.index));
+        let known = match call
+            .index
+            .is_none_or(|index| self.places.contains_key(&index))
+        {
+            true => by_id.or(last),
+            false => None,
         };
-        let place = place.filter(|place| !is_other(&self.calls[*place]));
-        let place = place.unwrap_or(self.calls.len());
+        let place = known.unwrap_or(self.calls.len());
         if place >= MAX_CALLS {
             return;
         }
@@ -286,32 +327,25 @@ impl Reading {
         }
         let begun = &mut self.calls[place];
         begun.id = id.or(begun.id.take());
-        if let Some(more) = function.name {
-            // Some send the whole name with every piece.
-            if begun.name != more {
-                begun.name.push_str(&more);
-            }
+        // Some send the whole name with every piece.
+        if let Some(name) = name.filter(|name| begun.name != *name) {
+            begun.name.push_str(&name);
         }
-        match function.arguments {
-            Some(Value::String(more)) => begun.arguments.push_str(&more),
-            Some(Value::Null) | None => {}
-            Some(other) => begun.arguments.push_str(&other.to_string()),
-        }
+        begun.arguments.push_str(&more);
     }
 
     fn reply(self) -> Reply {
         let Self {
             mut reply, calls, ..
         } = self;
-        let calls = calls.into_iter().filter(|call| !call.name.is_empty());
-        reply.calls = calls
-            .map(|call| SaidCall {
-                id: call.id,
-                name: call.name,
-                arguments: serde_json::from_str(&call.arguments)
-                    .unwrap_or(Value::String(call.arguments)),
-            })
-            .collect();
+        let is_empty = |call: &SaidPieces| call.name.is_empty() && call.arguments.is_empty();
+        let calls = calls.into_iter().filter(|call| !is_empty(call));
+        let calls = calls.map(|call| SaidCall {
+            id: call.id,
+            name: call.name,
+            arguments: exact::value_or_text(&call.arguments),
+        });
+        reply.calls = calls.collect();
         reply
     }
 
@@ -320,6 +354,24 @@ impl Reading {
             trouble,
             said: self.reply.text,
         }
+    }
+}
+
+/// The parts of a content: one text, or a list of texts and thinking.
+fn parts_of(content: &Value, parts: &mut Vec<Piece>) {
+    match content {
+        Value::String(text) if !text.is_empty() => parts.push(Piece::Text(text.clone())),
+        Value::Array(list) => {
+            for part in list {
+                parts_of(&part["text"], parts);
+                let mut thinking = Vec::new();
+                parts_of(&part["thinking"], &mut thinking);
+                parts.extend(thinking.into_iter().map(|part| match part {
+                    Piece::Text(text) | Piece::Thinking(text) => Piece::Thinking(text),
+                }));
+            }
+        }
+        _ => {}
     }
 }
 
@@ -374,9 +426,11 @@ struct Choice {
 
 #[derive(Deserialize, Default)]
 struct Said {
-    content: Option<String>,
-    reasoning_content: Option<String>,
-    reasoning: Option<String>,
+    #[serde(default)]
+    content: Value,
+    reasoning_content: Option<Value>,
+    reasoning: Option<Value>,
+    thinking: Option<Value>,
     tool_calls: Option<Vec<ToldCall>>,
 }
 
@@ -390,7 +444,7 @@ struct ToldCall {
 #[derive(Deserialize, Default)]
 struct Function {
     name: Option<String>,
-    arguments: Option<Value>,
+    arguments: Option<Box<RawValue>>,
 }
 
 #[derive(Deserialize)]

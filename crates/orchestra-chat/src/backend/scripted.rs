@@ -11,7 +11,7 @@ use std::{
 };
 
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 
 use super::{About, Backend, BoxFuture, Failure};
@@ -60,8 +60,12 @@ struct Step {
 #[serde(deny_unknown_fields)]
 struct StepCall {
     name: String,
-    #[serde(default)]
+    #[serde(default = "no_arguments")]
     arguments: Value,
+}
+
+fn no_arguments() -> Value {
+    Value::Object(Map::new())
 }
 
 #[derive(Debug, Clone, Copy, Deserialize)]

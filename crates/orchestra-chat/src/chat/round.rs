@@ -2,19 +2,21 @@
 
 use std::{sync::Arc, time::Duration};
 
-use serde_json::{Map, Value};
-
 use super::{Chat, End, Note, Spent, Want};
 use crate::{
     context::Kept,
     message::{Call, Message},
-    repair,
-    request::{Reply, SaidCall},
+    repair::{self, Fault, Repaired},
+    request::Reply,
+    thinking::Split,
     tool::{Tool, Tools},
 };
 
 /// Calls of one answer of a model that are made; more are refused.
 const MAX_CALLS: usize = 32;
+
+/// Arguments of a tool that a refusal names.
+const TOLD_ARGUMENTS: usize = 20;
 
 impl Chat {
     pub(super) fn replied(&mut self, reply: Reply, now: Duration) {
@@ -23,7 +25,11 @@ impl Chat {
         turn.usage = turn.usage.plus(reply.usage);
         turn.retries = 0;
         self.scale.learn(turn.estimate, reply.usage.input);
-        let (text, calls, repaired) = understood(reply.text, &reply.calls, &offered, &self.tools);
+        let Understood {
+            text,
+            calls,
+            repaired,
+        } = understood(&reply, &offered, &self.tools);
         if reply.is_cut {
             self.wants.push_back(Want::Tell(Note::Cut));
         }
@@ -38,18 +44,18 @@ impl Chat {
             turn.concludes = turn.rounds > 0 || turn.concludes;
             return self.ask();
         }
-        let calls: Vec<Call> = calls
+        let (calls, faults): (Vec<Call>, Vec<Option<Fault>>) = calls
             .into_iter()
-            .map(|(tool, arguments)| {
+            .map(|found| {
                 self.next_call += 1;
-                let id = format!("call_{}", self.next_call);
-                Call {
-                    id,
-                    tool,
-                    arguments,
-                }
+                let call = Call {
+                    id: format!("call_{}", self.next_call),
+                    tool: found.tool,
+                    arguments: found.arguments,
+                };
+                (call, found.fault)
             })
-            .collect();
+            .unzip();
         let message = Message::Assistant {
             text: text.clone(),
             calls: calls.clone(),
@@ -66,13 +72,13 @@ impl Chat {
             };
             return self.finish(how);
         }
-        self.take_up(calls, reply.is_cut);
+        self.take_up(calls, &faults, reply.is_cut);
         self.advance(now);
     }
 
     /// Takes up calls: those that cannot be made are answered at once.
     /// The last one of an answer that was cut off may be half of what was meant.
-    fn take_up(&mut self, calls: Vec<Call>, is_cut: bool) {
+    fn take_up(&mut self, calls: Vec<Call>, faults: &[Option<Fault>], is_cut: bool) {
         let last = calls.len().saturating_sub(1);
         for (place, call) in calls.into_iter().enumerate() {
             let refusal = match place < MAX_CALLS {
@@ -80,7 +86,10 @@ impl Chat {
                     "Not called: the answer was cut off in the middle of this call. Make it again, and shorter."
                         .to_owned(),
                 ),
-                true => self.refusal(&call),
+                true => match &faults[place] {
+                    Some(fault) => Some(self.refusal_of_fault(&call, fault)),
+                    None => self.refusal(&call),
+                },
                 false => Some(format!(
                     "Not called: at most {MAX_CALLS} calls are made at once. Call again what is still needed."
                 )),
@@ -103,6 +112,21 @@ impl Chat {
         }
     }
 
+    /// Error result of a call whose text has a fault.
+    fn refusal_of_fault(&self, call: &Call, fault: &Fault) -> String {
+        let takes = match self.tools.named(&call.tool) {
+            Some(tool) => {
+                let names: Vec<&str> = tool.arguments().take(TOLD_ARGUMENTS).collect();
+                format!(" `{}` takes: {}.", tool.shown(), names.join(", "))
+            }
+            None => String::new(),
+        };
+        format!(
+            "Not called: {fault}. Nothing was run.{takes} Make the call again, complete, with its arguments as one \
+             JSON object."
+        )
+    }
+
     /// Why a call cannot be made, for the model.
     fn refusal(&self, call: &Call) -> Option<String> {
         if call.tool == self.finder() {
@@ -112,7 +136,7 @@ impl Chat {
             return Some(repair::no_such_tool(&call.tool, &self.offer().tools));
         };
         let mistakes = tool.mistakes(&call.arguments)?;
-        let takes: Vec<&str> = tool.arguments().take(20).collect();
+        let takes: Vec<&str> = tool.arguments().take(TOLD_ARGUMENTS).collect();
         Some(format!(
             "Not called: the arguments are not as `{}` takes them: {mistakes}. It takes: {}. Call it again with other \
              arguments.",
@@ -184,45 +208,57 @@ impl Chat {
     }
 }
 
-/// The words of a model, its calls with their tools as the hub calls them, and the tools of those that were put
-/// right.
-type Understood = (String, Vec<(String, Map<String, Value>)>, Vec<String>);
+/// An answer of a model.
+struct Understood {
+    /// The text without thinking and calls.
+    text: String,
+    calls: Vec<Repaired>,
+    /// The tools of the calls that were put right.
+    repaired: Vec<String>,
+}
 
-fn understood(text: String, said: &[SaidCall], offered: &[Arc<Tool>], tools: &Tools) -> Understood {
+fn understood(reply: &Reply, offered: &[Arc<Tool>], tools: &Tools) -> Understood {
+    let answer = || Split::of(&reply.text).answer();
     // Who is offered nothing can call nothing.
     if offered.is_empty() {
-        return (text, Vec::new(), Vec::new());
+        return Understood {
+            text: answer(),
+            calls: Vec::new(),
+            repaired: Vec::new(),
+        };
     }
-    if !said.is_empty() {
-        let mut repaired = Vec::new();
-        let calls = said.iter().map(|call| {
-            // A tool that is there and was not shown is meant by its name all the same.
-            let exact = tools.named(&call.name).or_else(|| tools.shown(&call.name));
-            let among = exact.map_or(offered, std::slice::from_ref);
-            let found = repair::repaired(&call.name, &call.arguments, among);
-            let shown = tools.named(&found.tool).map(|tool| tool.shown());
-            let is_changed = shown.is_some_and(|shown| shown != call.name)
-                || call
-                    .arguments
-                    .as_object()
-                    .is_some_and(|own| *own != found.arguments);
-            if is_changed {
-                repaired.push(found.tool.clone());
-            }
-            (found.tool, found.arguments)
-        });
-        let calls = calls.collect();
-        return (text, calls, repaired);
+    if reply.calls.is_empty() {
+        let found = reply.printed(offered);
+        let (text, calls) = match found {
+            Some(found) => (found.text, found.calls),
+            None => (answer(), Vec::new()),
+        };
+        let repaired = calls.iter().filter(|call| call.fault.is_none());
+        let repaired = repaired.map(|call| call.tool.clone()).collect();
+        return Understood {
+            text,
+            calls,
+            repaired,
+        };
     }
-    match repair::recognised(&text, offered) {
-        Some(found) => {
-            let repaired = found.calls.iter().map(|call| call.tool.clone()).collect();
-            let calls = found
-                .calls
-                .into_iter()
-                .map(|call| (call.tool, call.arguments));
-            (found.text, calls.collect(), repaired)
+    let mut repaired = Vec::new();
+    let calls = reply.calls.iter().map(|call| {
+        // A tool that is there and was not shown is meant by its name all the same.
+        let exact = tools.named(&call.name).or_else(|| tools.shown(&call.name));
+        let among = exact.map_or(offered, std::slice::from_ref);
+        let found = repair::repaired(&call.name, &call.arguments, among);
+        let shown = tools.named(&found.tool).map(|tool| tool.shown());
+        let has_other_name = shown.is_some_and(|shown| shown != call.name);
+        let own = call.arguments.as_object();
+        let has_other_arguments = own.is_some_and(|own| *own != found.arguments);
+        if found.fault.is_none() && (has_other_name || has_other_arguments) {
+            repaired.push(found.tool.clone());
         }
-        None => (text, Vec::new(), Vec::new()),
+        found
+    });
+    Understood {
+        text: answer(),
+        calls: calls.collect(),
+        repaired,
     }
 }

@@ -3,8 +3,8 @@
 
 use serde_json::{Map, Number, Value};
 
-use super::lenient;
-use crate::tool::Tool;
+use super::{Fault, lenient};
+use crate::{exact, tool::Tool};
 
 /// How deep values are put right.
 const DEPTH: usize = 6;
@@ -28,21 +28,22 @@ const WRAPPERS: [&str; 8] = [
 ];
 
 /// What was said as the arguments of a tool, put right.
-pub(super) fn arguments(tool: &Tool, said: &Value, positional: &[Value]) -> Map<String, Value> {
+///
+/// # Errors
+/// The fault of what was said, where that is not one object for certain.
+pub(super) fn arguments(
+    tool: &Tool,
+    said: &Value,
+    positional: &[Value],
+) -> Result<Map<String, Value>, Fault> {
     let schema = tool.whole_schema();
     if let Value::Object(object) = said
         && positional.is_empty()
         && is_fit(tool, object)
     {
-        return object.clone();
+        return Ok(object.clone());
     }
-    let mut given = match said {
-        Value::Object(object) => object.clone(),
-        Value::String(text) => of_text(tool, text, LAYERS),
-        Value::Array(list) => return arguments(tool, &Value::Object(Map::new()), list),
-        Value::Null => Map::new(),
-        other => of_one(tool, other),
-    };
+    let mut given = of_value(tool, said, LAYERS)?;
     // `{"arguments": {"city": …}}`.
     for _ in 0..2 {
         let Some((name, inner)) = given.iter().next().filter(|_| given.len() == 1) else {
@@ -52,9 +53,9 @@ pub(super) fn arguments(tool: &Tool, said: &Value, positional: &[Value]) -> Map<
             WRAPPERS.contains(&name.as_str()) && schema["properties"].get(name).is_none();
         let inner = match inner {
             Value::Object(inner) => Some(inner.clone()),
-            Value::String(text) => {
-                lenient::whole(text).and_then(|value| value.as_object().cloned())
-            }
+            Value::String(text) => exact::value(text)
+                .ok()
+                .and_then(|value| value.as_object().cloned()),
             _ => None,
         };
         match inner.filter(|_| is_wrapper) {
@@ -65,7 +66,7 @@ pub(super) fn arguments(tool: &Tool, said: &Value, positional: &[Value]) -> Map<
     for (name, value) in tool.arguments().zip(positional) {
         given.entry(name).or_insert_with(|| value.clone());
     }
-    object(given, schema, schema, DEPTH)
+    Ok(object(given, schema, schema, DEPTH))
 }
 
 /// Whether a tool takes arguments as they are: all of them are its own, and nothing is wrong with them.
@@ -77,23 +78,22 @@ fn is_fit(tool: &Tool, given: &Map<String, Value>) -> bool {
     !has_point && given.keys().all(is_own) && tool.mistakes(given).is_none()
 }
 
-/// A text that is JSON, or the only argument of a tool that needs one.
-fn of_text(tool: &Tool, text: &str, layers: usize) -> Map<String, Value> {
-    match lenient::whole(text) {
-        Some(Value::Object(object)) => object,
-        // It was written as a text twice.
-        Some(Value::String(inner)) if layers > 0 => of_text(tool, &inner, layers - 1),
-        _ if text.trim().is_empty() => Map::new(),
-        _ => of_one(tool, &Value::from(text)),
+/// An object, or the text of one; nothing for a tool that has no arguments.
+fn of_value(tool: &Tool, said: &Value, layers: usize) -> Result<Map<String, Value>, Fault> {
+    let is_nothing = match said {
+        Value::Null => true,
+        Value::String(text) => text.trim().is_empty(),
+        _ => false,
+    };
+    match said {
+        Value::Object(object) => Ok(object.clone()),
+        _ if is_nothing => match tool.arguments().next() {
+            None => Ok(Map::new()),
+            Some(_) => Err(Fault::Missing),
+        },
+        Value::String(text) if layers > 0 => of_value(tool, &exact::value(text)?, layers - 1),
+        _ => Err(Fault::NotAnObject),
     }
-}
-
-fn of_one(tool: &Tool, value: &Value) -> Map<String, Value> {
-    let first = tool.arguments().next();
-    first
-        .map(|name| (name.to_owned(), value.clone()))
-        .into_iter()
-        .collect()
 }
 
 fn object(
@@ -109,8 +109,9 @@ fn object(
         names.any(|own| own.as_str() == Some(name))
     };
     let mut fitted = Map::new();
+    let exact: Vec<String> = given.keys().cloned().collect();
     for (name, value) in given {
-        let own = properties.and_then(|own| named(&name, own, &fitted));
+        let own = properties.and_then(|own| named(&name, own, &exact, &fitted));
         let name = own.unwrap_or(name);
         let schema = properties.and_then(|own| own.get(&name));
         let value = match schema {
@@ -125,19 +126,26 @@ fn object(
     fitted
 }
 
-/// The argument that is meant by a name: itself, or the only one that is the same but for signs and case.
-fn named(name: &str, own: &Map<String, Value>, taken: &Map<String, Value>) -> Option<String> {
+/// The argument that is meant by a name which is none: the only one that is the same but for case and what separates
+/// words, and that is not given by its own name.
+fn named(
+    name: &str,
+    own: &Map<String, Value>,
+    exact: &[String],
+    taken: &Map<String, Value>,
+) -> Option<String> {
     if own.contains_key(name) {
         return None;
     }
     let folded = |text: &str| {
-        let letters = text.chars().filter(|c| c.is_alphanumeric());
+        let letters = text.chars().filter(|c| !matches!(c, '_' | '-'));
         letters.flat_map(char::to_lowercase).collect::<String>()
     };
     let wanted = folded(name);
+    let is_free = |own: &String| !exact.contains(own) && !taken.contains_key(own);
     let mut found = own
         .keys()
-        .filter(|own| folded(own) == wanted && !taken.contains_key(*own));
+        .filter(|own| folded(own) == wanted && is_free(own));
     let first = found.next()?;
     found.next().is_none().then(|| first.clone())
 }
@@ -229,7 +237,9 @@ fn of_string(text: String, schema: &Value, root: &Value, depth: usize) -> Value 
     {
         return put_right(inner, schema, root, depth - 1);
     }
-    if wants("array") && known(schema, root) {
+    // What begins as a list is not a list of names.
+    let is_unreadable = trimmed.starts_with(['[', '{']);
+    if wants("array") && known(schema, root) && !is_unreadable {
         let items = &array_of(schema, root)["items"];
         let parts: Vec<&str> = match trimmed.contains(['\n', ';']) {
             true => trimmed.split(['\n', ';']).collect(),
@@ -382,7 +392,7 @@ mod tests {
     use crate::tool::{Described, Nature, Tools};
     use serde_json::json;
 
-    fn check(said: Value, expected: Value) {
+    fn tool() -> Tools {
         let schema = json!({
             "type": "object",
             "$defs": {"Unit": {"type": "string", "enum": ["celsius", "fahrenheit"]}},
@@ -399,15 +409,19 @@ mod tests {
             },
             "required": ["city"],
         });
-        let tools = Tools::new([Described {
+        Tools::new([Described {
             name: "f".to_owned(),
             description: String::new(),
             schema,
             lean: None,
             server: None,
             nature: Nature::Reads,
-        }]);
-        let fitted = Value::Object(arguments(&tools.all()[0], &said, &[]));
+        }])
+    }
+
+    fn check(said: Value, expected: Value) {
+        let tools = tool();
+        let fitted = Value::Object(arguments(&tools.all()[0], &said, &[]).unwrap());
         assert_eq!(fitted, expected, "{said}");
     }
 
@@ -453,9 +467,6 @@ mod tests {
             json!({"city": "Rome"}),
         );
         check(json!("{\"city\": \"Rome\"}"), json!({"city": "Rome"}));
-        check(json!("Rome"), json!({"city": "Rome"}));
-        check(json!(["Rome", "3"]), json!({"city": "Rome", "days": 3}));
-        check(json!(null), json!({}));
     }
 
     #[test]
@@ -465,11 +476,40 @@ mod tests {
             json!({"unit": "kelvin"}),
             json!({"deep": "maybe"}),
             json!({"town": "Rome"}),
+            json!({"City": "Rome", "city": "Oslo"}),
             json!({"any": ["x"], "city": "a, b"}),
             json!({"place": "here"}),
+            json!({"place": "{\"zipCode\": \"1"}),
+            json!({"tags": "[\"a\", \"b"}),
             json!({"city": null}),
         ] {
             check(said.clone(), said);
+        }
+    }
+
+    #[test]
+    fn arguments_that_are_not_one_object_have_a_fault() {
+        let tools = tool();
+        for (said, fault) in [
+            (json!("{\"city\": \"Rom"), Fault::Incomplete),
+            (json!("\"{\\\"city\\\": \\\"Rom\""), Fault::Incomplete),
+            (json!("\"Rome\""), Fault::Unreadable(String::new())),
+            (json!("Rome"), Fault::Unreadable(String::new())),
+            (
+                json!("{\"city\": \"Rome\"}}"),
+                Fault::Unreadable(String::new()),
+            ),
+            (json!(["Rome", 3]), Fault::NotAnObject),
+            (json!(5), Fault::NotAnObject),
+            (json!(""), Fault::Missing),
+            (json!(null), Fault::Missing),
+        ] {
+            let found = arguments(&tools.all()[0], &said, &[]).unwrap_err();
+            let found = match found {
+                Fault::Unreadable(_) => Fault::Unreadable(String::new()),
+                found => found,
+            };
+            assert_eq!(found, fault, "{said}");
         }
     }
 }

@@ -1,37 +1,89 @@
-//! Values as small models write them: JSON with the quotes, commas and words of other languages, or cut off.
+//! Values as small models write them: JSON with the quotes, commas and words of other languages.
 //!
 //! Libraries that mend JSON make a value of any text. Here a value has to be told from a text, and where it ends
-//! has to be known, so what is no value is refused.
+//! has to be known, so what is no value is refused. A value that is cut off, or that takes a guess to read, is
+//! recognised and has a fault.
 
 use serde_json::{Map, Number, Value};
+
+use super::Fault;
 
 /// How deep values may be nested.
 const DEPTH: usize = 64;
 
-/// The value that a text begins with, and how many bytes of it that is. What is not closed at the end of the text
-/// counts as closed there.
-pub(super) fn value(text: &str) -> Option<(Value, usize)> {
-    let mut reader = Reader::new(text);
-    let value = reader.value(DEPTH)?;
-    Some((value, reader.at))
+/// A value at the start of a text.
+#[derive(Debug, PartialEq)]
+pub(super) struct Read {
+    pub(super) value: Value,
+    /// Its length in bytes.
+    pub(super) length: usize,
+    pub(super) fault: Option<Fault>,
 }
 
-/// As [`value`] where nothing but blanks and a full stop or semicolon follows.
+/// Reads the value that a text begins with.
+pub(super) fn value(text: &str) -> Option<Read> {
+    let mut reader = Reader::new(text);
+    let value = reader.value(DEPTH)?;
+    Some(Read {
+        value,
+        length: reader.at,
+        fault: reader.fault,
+    })
+}
+
+/// Reads a text that is one value, with blanks and a full stop or semicolon behind it.
+pub(super) fn alone(text: &str) -> Option<Read> {
+    let read = value(text)?;
+    let rest = text[read.length..].trim();
+    matches!(rest, "" | ";" | "." | ",").then_some(read)
+}
+
+/// Reads a text that is one value without a fault.
 pub(super) fn whole(text: &str) -> Option<Value> {
-    let (value, length) = value(text)?;
-    let rest = text[length..].trim();
-    matches!(rest, "" | ";" | "." | ",").then_some(value)
+    let read = value(text)?;
+    (read.fault.is_none() && text[read.length..].trim().is_empty()).then_some(read.value)
 }
 
 /// Reads a text from its beginning.
 pub(super) struct Reader<'t> {
     text: &'t str,
     pub(super) at: usize,
+    /// First fault of what was read.
+    pub(super) fault: Option<Fault>,
 }
 
 impl<'t> Reader<'t> {
     pub(super) const fn new(text: &'t str) -> Self {
-        Self { text, at: 0 }
+        Self {
+            text,
+            at: 0,
+            fault: None,
+        }
+    }
+
+    /// Notes that the text ends within a value.
+    pub(super) fn is_cut(&mut self) {
+        self.fault.get_or_insert(Fault::Incomplete);
+    }
+
+    /// Notes that a reading is a guess.
+    pub(super) fn guess(&mut self, why: &str) {
+        self.fault
+            .get_or_insert_with(|| Fault::Unreadable(why.to_owned()));
+    }
+
+    /// Takes the commas between two items. `is_first` tells that no item was read yet.
+    pub(super) fn commas(&mut self, is_first: bool, close: char) {
+        let mut count = 0;
+        self.blanks();
+        while self.take(',') {
+            count += 1;
+            self.blanks();
+        }
+        let is_end = self.peek().is_none_or(|c| c == close);
+        if count > usize::from(!is_first) || (count == 0 && !is_first && !is_end) {
+            self.guess("a comma is missing, or there is one too many");
+        }
     }
 
     pub(super) fn rest(&self) -> &'t str {
@@ -93,27 +145,34 @@ impl<'t> Reader<'t> {
         self.take('{');
         let mut object = Map::new();
         loop {
-            self.blanks();
-            while self.take(',') {
-                self.blanks();
+            self.commas(object.is_empty(), '}');
+            if self.take('}') {
+                return Some(Value::Object(object));
             }
-            if self.take('}') || self.rest().is_empty() {
+            if self.rest().is_empty() {
+                self.is_cut();
                 return Some(Value::Object(object));
             }
             let key = self.key()?;
             self.blanks();
             if self.rest().is_empty() {
-                // It was cut off behind a key.
+                self.is_cut();
                 return Some(Value::Object(object));
             }
-            if !(self.take(':') || self.take('=')) {
+            if self.take('=') {
+                self.guess("`=` is in place of `:`");
+            } else if !self.take(':') {
                 return None;
             }
             self.blanks();
             if self.rest().is_empty() {
+                self.is_cut();
                 return Some(Value::Object(object));
             }
             let value = self.value(depth)?;
+            if object.contains_key(&key) {
+                self.guess(&format!("`{key}` occurs twice"));
+            }
             object.insert(key, value);
             self.blanks();
             // A comma may be missing between two members, and nothing else.
@@ -141,11 +200,12 @@ impl<'t> Reader<'t> {
         self.take(open);
         let mut list = Vec::new();
         loop {
-            self.blanks();
-            while self.take(',') {
-                self.blanks();
+            self.commas(list.is_empty(), close);
+            if self.take(close) {
+                return Some(Value::Array(list));
             }
-            if self.take(close) || self.rest().is_empty() {
+            if self.rest().is_empty() {
+                self.is_cut();
                 return Some(Value::Array(list));
             }
             list.push(self.value(depth)?);
@@ -162,7 +222,10 @@ impl<'t> Reader<'t> {
         for triple in ["\"\"\"", "'''"] {
             if self.take_text(triple) {
                 let rest = self.rest();
-                let end = rest.find(triple).unwrap_or(rest.len());
+                let end = rest.find(triple).unwrap_or_else(|| {
+                    self.is_cut();
+                    rest.len()
+                });
                 self.at += (end + triple.len()).min(rest.len());
                 return Some(rest[..end].to_owned());
             }
@@ -176,9 +239,15 @@ impl<'t> Reader<'t> {
             match c {
                 '\\' => self.escape(&mut text)?,
                 c if c == close && ends(self) => return Some(text),
-                c => text.push(c),
+                c => {
+                    if c == close {
+                        self.guess("a quote within a text is not escaped");
+                    }
+                    text.push(c);
+                }
             }
         }
+        self.is_cut();
         Some(text)
     }
 
@@ -207,6 +276,12 @@ impl<'t> Reader<'t> {
             return Some(());
         };
         self.at += c.len_utf8();
+        if !matches!(
+            c,
+            'n' | 't' | 'r' | 'b' | 'f' | 'u' | '\n' | '\\' | '/' | '"' | '\'' | '`'
+        ) {
+            self.guess("a text has an unknown escape");
+        }
         match c {
             'n' => text.push('\n'),
             't' => text.push('\t'),
@@ -221,26 +296,29 @@ impl<'t> Reader<'t> {
     }
 
     fn unicode(&mut self) -> char {
-        let mut unit = || {
-            let digits = self.rest().get(..4)?;
-            let unit = u32::from_str_radix(digits, 16).ok()?;
-            self.at += 4;
-            Some(unit)
+        let first = self.unit().unwrap_or_default();
+        let code = match first {
+            0xd800..0xdc00 if self.take_text("\\u") => match self.unit() {
+                Some(low @ 0xdc00..0xe000) => 0x10000 + ((first - 0xd800) << 10) + (low - 0xdc00),
+                _ => first,
+            },
+            _ => first,
         };
-        let Some(first) = unit() else {
-            return 'u';
-        };
-        if (0xd800..0xdc00).contains(&first) && self.take_text("\\u") {
-            let mut unit = || {
-                let digits = self.rest().get(..4)?;
-                let unit = u32::from_str_radix(digits, 16).ok()?;
-                self.at += 4;
-                Some(unit)
-            };
-            let low = unit().unwrap_or_default().wrapping_sub(0xdc00) & 0x3ff;
-            return char::from_u32(0x10000 + ((first - 0xd800) << 10) + low).unwrap_or('\u{fffd}');
+        char::from_u32(code).unwrap_or_else(|| {
+            self.guess("a text has half a surrogate pair");
+            '\u{fffd}'
+        })
+    }
+
+    /// The four digits of an escape.
+    fn unit(&mut self) -> Option<u32> {
+        let digits = self.rest().get(..4);
+        let unit = digits.and_then(|digits| u32::from_str_radix(digits, 16).ok());
+        match unit {
+            Some(_) => self.at += 4,
+            None => self.guess("a text has an escape without four digits"),
         }
-        char::from_u32(first).unwrap_or('\u{fffd}')
+        unit
     }
 
     fn number(&mut self) -> Option<Value> {
@@ -254,6 +332,9 @@ impl<'t> Reader<'t> {
             let float: f64 = text.parse().ok()?;
             Number::from_f64(float)
         })?;
+        if serde_json::from_str::<Number>(text).is_err() {
+            self.guess("a number is not as JSON has them");
+        }
         self.at += length;
         Some(Value::Number(number))
     }
@@ -328,35 +409,57 @@ mod tests {
         );
         check("{“a”: “b”}", json!({"a": "b"}));
         check(
-            "{\"a\": \"say \"hi\" to them\", \"b\": 1}",
-            json!({"a": "say \"hi\" to them", "b": 1}),
-        );
-        check("{'a': 'it's here'}", json!({"a": "it's here"}));
-        check(
             "{\"a\": \"well, it is\", \"b\": 'x'}",
             json!({"a": "well, it is", "b": "x"}),
         );
         check(
-            "{\"a\": 1 // one\n, # two\n \"b\": 2 /* three */}",
+            "{\"a\": 1, // one\n # two\n \"b\": 2 /* three */}",
             json!({"a": 1, "b": 2}),
         );
         check("{\"a\": \"two\nlines\"}", json!({"a": "two\nlines"}));
-        check("{\"a\": 1\n\"b\": 2}", json!({"a": 1, "b": 2}));
         check("(1, 'a')", json!([1, "a"]));
         check("{\"a\": \"\"\"x\"y\"\"\"}", json!({"a": "x\"y"}));
-        check("{a=1}", json!({"a": 1}));
     }
 
     #[test]
-    fn what_is_cut_off_ends_there() {
+    fn value_that_is_cut_off_is_recognised_and_incomplete() {
         for (text, expected) in [
             ("{\"a\": {\"b\": [1, 2", json!({"a": {"b": [1, 2]}})),
             ("{\"a\": \"b", json!({"a": "b"})),
             ("{\"a\": 1, \"b\":", json!({"a": 1})),
             ("{\"a\": 1, \"b", json!({"a": 1})),
+            ("{\"a\": \"\"\"b", json!({"a": "b"})),
             ("{", json!({})),
         ] {
-            check(text, expected);
+            let read = alone(text).unwrap();
+            assert_eq!(
+                (read.value, read.fault),
+                (expected, Some(Fault::Incomplete)),
+                "{text}"
+            );
+            assert_eq!(whole(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn value_that_takes_a_guess_is_recognised_and_unreadable() {
+        for text in [
+            "{\"a\": \"say \"hi\" to them\", \"b\": 1}",
+            "{'a': 'it's here'}",
+            "{\"a\": 1\n\"b\": 2}",
+            "{\"a\": 1,, \"b\": 2}",
+            "[1 [2]]",
+            "{a=1}",
+            "{\"a\": 1, \"a\": 2}",
+            "{\"a\": \"\\q\"}",
+            "{\"a\": \"\\u12\"}",
+            "{\"a\": \"\\ud83e\"}",
+            "{\"a\": .5}",
+            "{\"a\": 05}",
+        ] {
+            let read = alone(text).unwrap_or_else(|| panic!("{text}"));
+            assert!(matches!(read.fault, Some(Fault::Unreadable(_))), "{text}");
+            assert_eq!(whole(text), None, "{text}");
         }
     }
 
@@ -372,9 +475,10 @@ mod tests {
             "{\"a\": b}",
             "}",
         ] {
-            assert_eq!(whole(text), None, "{text}");
+            assert_eq!(alone(text), None, "{text}");
         }
-        assert_eq!(value("{\"a\": 1} and more"), Some((json!({"a": 1}), 8)));
+        let read = value("{\"a\": 1} and more").unwrap();
+        assert_eq!((read.value, read.length), (json!({"a": 1}), 8));
         assert!(whole(&"[".repeat(10_000)).is_none());
         let wide = format!("[{}]", "1,".repeat(100_000));
         assert!(whole(&wide).is_some());

@@ -210,10 +210,10 @@ pub(super) fn found(text: &str, tools: &[Arc<Tool>]) -> Option<Found> {
             break;
         };
         let (at, behind) = (from + at, from + at + mark.begin.len());
-        let (end, after) = piece(&folded[behind..], mark);
+        let (end, after, is_closed) = piece(&folded[behind..], mark);
         let mut calls = match is_shown(&text[..at], mark.begin) {
             true => Vec::new(),
-            false => calls(mark.begin, &text[behind..behind + end]),
+            false => calls(mark.begin, &text[behind..behind + end], is_closed),
         };
         if mark.begin == ACTION {
             // It is a word of a sentence as well.
@@ -297,18 +297,18 @@ fn line_that_begins(text: &str, with: &str) -> Option<usize> {
     None
 }
 
-/// Up to where what stands behind a mark belongs to it, and from where on something else comes.
-fn piece(behind: &str, mark: &Mark) -> (usize, usize) {
+/// Up to where what stands behind a mark belongs to it, from where on something else comes, and whether a mark ends it.
+fn piece(behind: &str, mark: &Mark) -> (usize, usize, bool) {
     let ends = mark.ends.iter();
     let end = ends
         .filter_map(|end| Some((behind.find(end)?, end.len())))
         .min();
     match end {
-        Some((at, length)) => (at, at + length),
+        Some((at, length)) => (at, at + length, true),
         None => {
             // The next call of the same kind ends one that was not closed.
             let again = behind.find(mark.begin).unwrap_or(behind.len());
-            (again, again)
+            (again, again, false)
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{Said, lenient, python, shapes};
+use super::{Fault, Said, lenient, python, shapes};
 
 /// What some put before the names of their tags.
 const DSML: &str = "｜DSML｜";
@@ -10,27 +10,72 @@ const DSML: &str = "｜DSML｜";
 /// What stands between a name and its arguments behind `Action:`, in small letters.
 const ACTION_INPUT: &str = "action input:";
 
-/// The calls of a piece.
-pub(super) fn calls(mark: &str, inner: &str) -> Vec<Said> {
-    match mark {
-        "action:" => react(inner),
-        "<function=" => function_tag(inner).into_iter().collect(),
-        "<invoke " => invoke(inner).into_iter().collect(),
+/// The calls of a piece. `is_closed` tells whether the mark that ends it is there.
+pub(super) fn calls(mark: &str, inner: &str, is_closed: bool) -> Vec<Said> {
+    let said = match mark {
+        "action:" => return react(inner),
+        "<function=" => function_tag(inner, is_closed).into_iter().collect(),
+        "<invoke " => invoke(inner, is_closed).into_iter().collect(),
         "<｜dsml｜function_calls>" => of_nested(&inner.replace(DSML, "")),
-        "<｜dsml｜invoke " => invoke(&inner.replace(DSML, "")).into_iter().collect(),
+        "<｜dsml｜invoke " => invoke(&inner.replace(DSML, ""), is_closed)
+            .into_iter()
+            .collect(),
         "to=functions." | "to=tool." => harmony(inner).into_iter().collect(),
         "functools[" => of_value(&format!("[{inner}")),
-        _ => {
-            let inner = without_fence(inner.trim());
-            for read in [of_nested, of_value, of_python, of_pairs] {
-                let calls = read(inner);
-                if !calls.is_empty() {
-                    return calls;
-                }
-            }
-            Vec::new()
-        }
+        _ => of_any(inner, is_closed),
+    };
+    let begins = inner.trim_start();
+    if said.is_empty() && begins.starts_with(['{', '[']) {
+        let fault = match lenient::value(begins) {
+            Some(read) => read.fault.unwrap_or_else(|| {
+                Fault::Unreadable("there is no name of a tool in it".to_owned())
+            }),
+            None => Fault::Unreadable("it is neither JSON nor another known form".to_owned()),
+        };
+        return vec![Said::unreadable(fault)];
     }
+    said
+}
+
+fn of_any(inner: &str, is_closed: bool) -> Vec<Said> {
+    let inner = without_fence(inner.trim());
+    // Marks within a value are a part of its texts.
+    let readers: [fn(&str) -> Vec<Said>; 2] = match inner.starts_with(['{', '[']) {
+        true => [of_value, of_python],
+        false => [of_nested, of_python],
+    };
+    let found = readers.iter().map(|read| read(inner));
+    match found.into_iter().find(|said| !said.is_empty()) {
+        Some(said) => said,
+        None => of_pairs(inner, is_closed),
+    }
+}
+
+/// The calls that a value is, with the fault of the value and of what follows directly behind it.
+pub(super) fn calls_of(read: lenient::Read, behind: &str) -> Vec<Said> {
+    let is_apart = behind.starts_with(|c: char| c.is_whitespace() || ";,.<".contains(c));
+    let fault = match behind.is_empty() || is_apart {
+        true => read.fault,
+        false => read.fault.or_else(|| Some(followed())),
+    };
+    let said = shapes::calls(&read.value).into_iter();
+    said.map(|said| said.with(fault.clone())).collect()
+}
+
+fn followed() -> Fault {
+    Fault::Unreadable("other text follows it".to_owned())
+}
+
+/// The fault of what follows a call: only blanks, punctuation and marks of templates may.
+fn fault_of_rest(rest: &str) -> Option<Fault> {
+    let rest = rest.trim_matches(|c: char| c.is_whitespace() || ";,.`".contains(c));
+    let is_nothing = rest.is_empty() || rest.starts_with("<|") || rest.starts_with("</s>");
+    (!is_nothing).then(followed)
+}
+
+/// The fault of a call whose end is not there.
+fn unless_closed(is_closed: bool) -> Option<Fault> {
+    (!is_closed).then_some(Fault::Incomplete)
 }
 
 /// Calls with marks of their own within.
@@ -56,11 +101,11 @@ fn of_nested(inner: &str) -> Vec<Said> {
         let (piece, rest) = behind.split_at(again);
         left = rest;
         let found = match mark {
-            "<function=" => function_tag(piece).into_iter().collect(),
-            "<invoke " => invoke(piece).into_iter().collect(),
+            "<function=" => function_tag(piece, false).into_iter().collect(),
+            "<invoke " => invoke(piece, false).into_iter().collect(),
             "<tool_call>" => {
-                let end = piece.find("</tool_call>").unwrap_or(piece.len());
-                calls("", &piece[..end])
+                let (inner, is_closed) = until(piece, "</tool_call>");
+                calls("", inner, is_closed)
             }
             "<|tool_call_begin|>" => {
                 section(piece, "<|tool_call_argument_begin|>", "<|tool_call_end|>")
@@ -71,11 +116,24 @@ fn of_nested(inner: &str) -> Vec<Said> {
     }
 }
 
+/// The text before an end, and whether the end is there.
+fn until<'t>(text: &'t str, end: &str) -> (&'t str, bool) {
+    match text.split_once(end) {
+        Some((before, _)) => (before, true),
+        None => (text, false),
+    }
+}
+
 /// `NAME<separator>{…}<end>`; where what stands first is `function`, the name comes behind the separator.
 fn section(piece: &str, separator: &str, end: &str) -> Vec<Said> {
-    let piece = &piece[..piece.find(end).unwrap_or(piece.len())];
+    let (piece, is_closed) = until(piece, end);
     let Some((name, arguments)) = piece.split_once(separator) else {
-        return of_value(piece);
+        return match of_value(piece) {
+            said if said.is_empty() => {
+                vec![Said::unreadable(Fault::Incomplete)]
+            }
+            said => said,
+        };
     };
     let (name, arguments) = match name.trim() {
         "function" | "" => arguments
@@ -84,20 +142,27 @@ fn section(piece: &str, separator: &str, end: &str) -> Vec<Said> {
             .unwrap_or((arguments, "")),
         name => (name, arguments),
     };
-    named(name, arguments).into_iter().collect()
+    named(name, arguments, is_closed).into_iter().collect()
 }
 
 /// `[{"name": …}]`, `{"name": …}`, or several one after the other.
 fn of_value(inner: &str) -> Vec<Said> {
-    let mut said = Vec::new();
+    let mut said: Vec<Said> = Vec::new();
     let mut left = inner.trim();
-    while let Some((value, length)) = lenient::value(left) {
-        said.extend(shapes::calls(&value));
-        left =
-            left[length..].trim_start_matches(|c: char| c.is_whitespace() || c == ';' || c == ',');
+    while let Some(read) = lenient::value(left) {
+        let behind = &left[read.length..];
+        let calls = calls_of(read, behind);
+        if calls.is_empty() {
+            break;
+        }
+        said.extend(calls);
+        left = behind.trim_start_matches(|c: char| c.is_whitespace() || c == ';' || c == ',');
         if !left.starts_with(['{', '[']) {
             break;
         }
+    }
+    if let Some(last) = said.pop() {
+        said.push(last.with(fault_of_rest(left)));
     }
     said
 }
@@ -108,14 +173,14 @@ fn of_python(inner: &str) -> Vec<Said> {
 }
 
 /// A name and its arguments behind it: `NAME {…}`, `NAME[ARGS]{…}`, or marked one by one.
-fn of_pairs(inner: &str) -> Vec<Said> {
+fn of_pairs(inner: &str, is_closed: bool) -> Vec<Said> {
     if inner.contains("<arg_key>") {
-        return arg_keys(inner).into_iter().collect();
+        return arg_keys(inner, is_closed).into_iter().collect();
     }
     // What some have for quotes.
     let inner = inner.replace("<escape>", "\"").replace("<|\"|>", "\"");
     let inner = inner.strip_prefix("call:").unwrap_or(&inner);
-    let mut said = Vec::new();
+    let mut said: Vec<Said> = Vec::new();
     let mut left = inner.trim();
     while !left.is_empty() {
         let length = left
@@ -125,72 +190,111 @@ fn of_pairs(inner: &str) -> Vec<Said> {
         let behind = behind.trim_start();
         let behind = behind.strip_prefix("[ARGS]").unwrap_or(behind).trim_start();
         if name.is_empty() || !(behind.is_empty() || behind.starts_with('{')) {
-            return tagged(inner).into_iter().collect();
+            return match said.pop() {
+                // What follows the first is no call of this form.
+                Some(last) => {
+                    said.push(last.with(Some(followed())));
+                    said
+                }
+                None => tagged(inner).into_iter().collect(),
+            };
         }
-        let Some((arguments, length)) = lenient::value(behind) else {
+        let Some(read) = lenient::value(behind) else {
             // A name alone calls a tool without arguments.
-            if behind.is_empty() && said.is_empty() {
-                said.push(Said::new(name, Value::Null));
+            if behind.is_empty() {
+                said.push(Said::new(name, Value::Null).with(unless_closed(is_closed)));
+            } else {
+                let why = "its arguments are not JSON".to_owned();
+                said.push(Said::new(name, Value::Null).with(Some(Fault::Unreadable(why))));
             }
             return said;
         };
-        said.push(Said::new(name, arguments));
-        left = behind[length..].trim_start();
+        left = behind[read.length..].trim_start();
         left = left
             .strip_prefix("[TOOL_CALLS]")
             .unwrap_or(left)
             .trim_start();
+        said.push(Said::new(name, read.value).with(read.fault));
     }
     said
 }
 
 /// `NAME<arg_key>city</arg_key><arg_value>Rome</arg_value>`.
-fn arg_keys(inner: &str) -> Option<Said> {
+fn arg_keys(inner: &str, is_closed: bool) -> Option<Said> {
     let (name, mut left) = inner.split_once("<arg_key>")?;
     let mut arguments = Map::new();
+    let mut fault = unless_closed(is_closed);
     loop {
-        let (key, behind) = left.split_once("</arg_key>")?;
-        let (_, behind) = behind.split_once("<arg_value>")?;
-        let (value, behind) = behind.split_once("</arg_value>").unwrap_or((behind, ""));
-        arguments.insert(key.trim().to_owned(), of_text(value));
-        match behind.split_once("<arg_key>") {
+        let pair = left.split_once("</arg_key>");
+        let pair = pair.and_then(|(key, behind)| Some((key, behind.split_once("<arg_value>")?.1)));
+        let Some((key, behind)) = pair else {
+            fault = Some(Fault::Incomplete);
+            break;
+        };
+        let (value, is_closed) = until(behind, "</arg_value>");
+        fault = fault.or(unless_closed(is_closed));
+        fault = fault.or(inserted(&mut arguments, key, value));
+        match behind[value.len()..].split_once("<arg_key>") {
             Some((_, next)) => left = next,
-            None => return Some(Said::new(name.trim(), Value::Object(arguments))),
+            None => break,
         }
     }
+    Some(Said::new(name.trim(), Value::Object(arguments)).with(fault))
+}
+
+/// Inserts an argument. Returns the fault where it is there already.
+fn inserted(arguments: &mut Map<String, Value>, name: &str, text: &str) -> Option<Fault> {
+    let name = name.trim().trim_matches(['"', '\'']);
+    let before = arguments.insert(name.to_owned(), of_text(text));
+    before.map(|_| Fault::Unreadable(format!("`{name}` occurs twice")))
 }
 
 /// `NAME>…</function>`, with arguments as JSON or as `<parameter=NAME>VALUE</parameter>`.
-fn function_tag(inner: &str) -> Option<Said> {
+fn function_tag(inner: &str, is_closed: bool) -> Option<Said> {
     let (name, body) = inner.split_once('>').unwrap_or((inner, ""));
     let name = name.trim().trim_matches(['"', '\'']);
-    let body = body.split("</function>").next().unwrap_or(body);
-    if body.contains("<parameter=") {
-        let mut arguments = Map::new();
-        for part in body.split("<parameter=").skip(1) {
-            let (key, value) = part.split_once('>')?;
-            let value = value.split("</parameter>").next().unwrap_or(value);
-            arguments.insert(
-                key.trim().trim_matches(['"', '\'']).to_owned(),
-                of_text(value),
-            );
-        }
-        return Some(Said::new(name, Value::Object(arguments)));
+    let (body, has_end) = until(body, "</function>");
+    let is_closed = is_closed || has_end;
+    if !body.contains("<parameter=") {
+        return named(name, body, is_closed);
     }
-    named(name, body)
+    let parts = body.split("<parameter=").skip(1);
+    let parts = parts.map(|part| part.split_once('>'));
+    Some(parameters(name, parts, is_closed))
+}
+
+/// A call whose arguments are parts of a name and a value, which `</parameter>` ends.
+fn parameters<'t, N: AsRef<str>>(
+    name: &str,
+    parts: impl Iterator<Item = Option<(N, &'t str)>>,
+    is_closed: bool,
+) -> Said {
+    let mut arguments = Map::new();
+    let mut fault = unless_closed(is_closed);
+    for part in parts {
+        let Some((key, value)) = part else {
+            fault = fault.or(Some(Fault::Incomplete));
+            continue;
+        };
+        let (value, is_closed) = until(value, "</parameter>");
+        fault = fault.or(unless_closed(is_closed));
+        fault = fault.or(inserted(&mut arguments, key.as_ref(), value));
+    }
+    Said::new(name, Value::Object(arguments)).with(fault)
 }
 
 /// `name="NAME"><parameter name="city">Rome</parameter></invoke>`.
-fn invoke(inner: &str) -> Option<Said> {
-    let (head, body) = inner.split_once('>')?;
+fn invoke(inner: &str, is_closed: bool) -> Option<Said> {
+    let Some((head, body)) = inner.split_once('>') else {
+        return Some(Said::unreadable(Fault::Incomplete));
+    };
     let name = attribute(head, "name")?;
-    let mut arguments = Map::new();
-    for part in body.split("<parameter ").skip(1) {
+    let (body, has_end) = until(body, "</invoke>");
+    let parts = body.split("<parameter ").skip(1).map(|part| {
         let (head, value) = part.split_once('>')?;
-        let value = value.split("</parameter>").next().unwrap_or(value);
-        arguments.insert(attribute(head, "name")?, of_text(value));
-    }
-    Some(Said::new(&name, Value::Object(arguments)))
+        Some((attribute(head, "name")?, value))
+    });
+    Some(parameters(&name, parts, is_closed || has_end))
 }
 
 fn attribute(head: &str, name: &str) -> Option<String> {
@@ -205,20 +309,22 @@ fn attribute(head: &str, name: &str) -> Option<String> {
 
 /// `<name>NAME</name><arguments>…`, or `<NAME><city>Rome</city></NAME>`.
 fn tagged(inner: &str) -> Option<Said> {
-    let element = |text: &str, name: &str| -> Option<String> {
-        let (_, behind) = text.split_once(&format!("<{name}>"))?;
-        let value = behind.split(&format!("</{name}>")).next()?;
-        Some(value.to_owned())
+    let element = |name: &str| {
+        let (_, behind) = inner.split_once(&format!("<{name}>"))?;
+        Some(until(behind, &format!("</{name}>")))
     };
     let names = ["name", "tool_name", "function_name"];
-    if let Some(name) = names.iter().find_map(|name| element(inner, name)) {
+    if let Some((name, has_name)) = names.iter().find_map(|name| element(name)) {
         let bodies = ["arguments", "parameters", "args", "input"];
-        let body = bodies.iter().find_map(|body| element(inner, body));
-        let body = body.unwrap_or_default();
-        return match lenient::whole(&body) {
-            Some(arguments) => Some(Said::new(name.trim(), arguments)),
-            None => Some(Said::new(name.trim(), Value::Object(elements(&body)))),
+        let body = bodies.iter().find_map(|body| element(body));
+        let (body, is_closed) = body.unwrap_or_default();
+        let fault = unless_closed(has_name && is_closed);
+        let body = body.trim();
+        let said = match body.starts_with(['{', '[']) {
+            true => named(name, body, true)?,
+            false => of_elements(name.trim(), body),
         };
+        return Some(said.with(fault));
     }
     let name = inner.trim().strip_prefix('<')?.split('>').next()?;
     let is_name = !name.is_empty()
@@ -226,26 +332,28 @@ fn tagged(inner: &str) -> Option<Said> {
             .chars()
             .all(|c| c.is_alphanumeric() || "_-.".contains(c));
     is_name.then_some(())?;
-    let body = element(inner, name)?;
-    Some(Said::new(name, Value::Object(elements(&body))))
+    let (body, is_closed) = element(name)?;
+    Some(of_elements(name, body).with(unless_closed(is_closed)))
 }
 
-/// The elements of a text, one beside the other.
-fn elements(text: &str) -> Map<String, Value> {
-    let mut found = Map::new();
+/// A call whose arguments are elements, one beside the other.
+fn of_elements(name: &str, text: &str) -> Said {
+    let mut arguments = Map::new();
+    let mut fault = None;
     let mut left = text;
     while let Some((_, behind)) = left.split_once('<') {
-        let Some((name, behind)) = behind.split_once('>') else {
+        let element = behind.split_once('>').and_then(|(name, behind)| {
+            let (value, rest) = behind.split_once(&format!("</{name}>"))?;
+            Some((name, value, rest))
+        });
+        let Some((name, value, rest)) = element else {
+            fault = fault.or(Some(Fault::Incomplete));
             break;
         };
-        let Some((value, rest)) = behind.split_once(&format!("</{name}>")) else {
-            left = behind;
-            continue;
-        };
-        found.insert(name.trim().to_owned(), of_text(value));
+        fault = fault.or(inserted(&mut arguments, name, value));
         left = rest;
     }
-    found
+    Said::new(name, Value::Object(arguments)).with(fault)
 }
 
 /// `NAME <|constrain|>json<|message|>{…}`.
@@ -257,7 +365,7 @@ fn harmony(inner: &str) -> Option<Said> {
     let behind = behind
         .split_once("<|message|>")
         .map_or(behind, |(_, body)| body);
-    named(name, behind)
+    named(name, behind, false)
 }
 
 /// A line with a name, and behind `Action Input:` its arguments; or a value that is the call.
@@ -272,25 +380,36 @@ fn react(inner: &str) -> Vec<Said> {
     };
     let (first, behind) = (inner[..at].trim(), &inner[at + ACTION_INPUT.len()..]);
     let name = first.trim_matches(['`', '*', '"', '\'', ' ']);
+    let behind = without_fence(behind.trim());
+    // The model may go on in the lines behind the value.
+    let behind = match lenient::value(behind) {
+        Some(read) => {
+            let line = behind[read.length..].lines().next().unwrap_or_default();
+            &behind[..read.length + line.len()]
+        }
+        None => behind,
+    };
     match name.is_empty() || name.contains(char::is_whitespace) {
         true => Vec::new(),
-        false => named(name, without_fence(behind.trim()))
-            .into_iter()
-            .collect(),
+        false => named(name, behind, false).into_iter().collect(),
     }
 }
 
-/// A name with what stands for its arguments; a text that is no value is its only argument.
-fn named(name: &str, arguments: &str) -> Option<Said> {
+/// A name with the JSON of its arguments. A name alone is whole where its end is there.
+fn named(name: &str, arguments: &str, is_closed: bool) -> Option<Said> {
     let arguments = without_fence(arguments.trim());
-    let value = lenient::value(arguments).map(|(value, _)| value);
-    let value = match value {
-        Some(value @ (Value::Object(_) | Value::Array(_) | Value::String(_))) => value,
-        _ if arguments.is_empty() => Value::Null,
-        _ => Value::from(arguments.lines().next().unwrap_or_default().trim()),
-    };
     let name = name.trim();
-    (!name.is_empty()).then(|| Said::new(name, value))
+    if name.is_empty() {
+        return None;
+    }
+    Some(match lenient::value(arguments) {
+        Some(read) => {
+            let rest = fault_of_rest(&arguments[read.length..]);
+            Said::new(name, read.value).with(read.fault).with(rest)
+        }
+        None if arguments.is_empty() => Said::new(name, Value::Null).with(unless_closed(is_closed)),
+        None => Said::new(name, Value::from(arguments)),
+    })
 }
 
 /// A value that is written without quotes where it is no other.

@@ -4,7 +4,11 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Found, Place, Said, fit, lenient, names, pieces::without_fence, python, shapes};
+use super::{
+    Found, Place, Said, fit, lenient, names,
+    pieces::{calls_of, without_fence},
+    python,
+};
 use crate::tool::Tool;
 
 /// Words before a value by which it is shown rather than meant.
@@ -61,16 +65,16 @@ fn of_beginning(text: &str, tools: &[Arc<Tool>]) -> Option<Found> {
     let mut said = Vec::new();
     let mut left = text;
     while left.starts_with(['{', '[']) {
-        let Some((value, length)) = lenient::value(left) else {
+        let Some(read) = lenient::value(left) else {
             break;
         };
-        let calls = shapes::calls(&value);
+        let behind = &left[read.length..];
+        let calls = calls_of(read, behind);
         if calls.is_empty() {
             break;
         }
         said.extend(calls);
-        left =
-            left[length..].trim_start_matches(|c: char| c.is_whitespace() || c == ';' || c == ',');
+        left = behind.trim_start_matches(|c: char| c.is_whitespace() || c == ';' || c == ',');
     }
     let is_alone = left.trim_matches(['.', ';', ' ', '\n']).is_empty();
     let is_meant = |said: &Said| is_meant(said, tools) && (is_alone || !said.by_key);
@@ -97,8 +101,8 @@ fn of_python(text: &str, tools: &[Arc<Tool>]) -> Option<Found> {
 fn of_name(text: &str, tools: &[Arc<Tool>]) -> Option<Found> {
     let open = text.find('{')?;
     let name = text[..open].trim().trim_end_matches(':').trim_end();
-    let value = lenient::whole(&text[open..]).filter(Value::is_object)?;
-    let said = Said::new(name, value);
+    let read = lenient::alone(&text[open..]).filter(|read| read.value.is_object())?;
+    let said = Said::new(name, read.value).with(read.fault);
     (!name.contains(char::is_whitespace) && is_meant(&said, tools)).then(|| Found {
         said: vec![said],
         rest: String::new(),
@@ -130,8 +134,8 @@ fn of_end(text: &str, tools: &[Arc<Tool>]) -> Option<Found> {
     if shows(before) || before.contains("```") {
         return None;
     }
-    let said: Vec<Said> = match lenient::whole(inner) {
-        Some(value) => shapes::calls(&value),
+    let said: Vec<Said> = match lenient::alone(inner) {
+        Some(read) => calls_of(read, ""),
         None => {
             let calls = python::calls(inner)?;
             calls.into_iter().map(Said::written).collect()
@@ -150,7 +154,7 @@ fn line_that_opens(text: &str) -> Option<usize> {
     for line in text.split_inclusive('\n') {
         let begins = at + line.len() - line.trim_start().len();
         if text[begins..].starts_with(['{', '[']) {
-            return lenient::whole(&text[begins..]).map(|_| begins);
+            return lenient::alone(&text[begins..]).map(|_| begins);
         }
         at += line.len();
     }
@@ -179,11 +183,13 @@ fn is_meant(said: &Said, tools: &[Arc<Tool>]) -> bool {
         return false;
     }
     let own: Vec<&str> = tool.arguments().collect();
-    let given = fit::arguments(tool, &said.named, &said.positional);
     // Tools that say nothing of their arguments take any.
     let takes_any = own.is_empty() && tool.whole_schema()["properties"].is_null();
-    said.positional.len() <= own.len()
-        && (takes_any || given.keys().all(|key| own.contains(&key.as_str())))
+    let takes = match fit::arguments(tool, &said.named, &said.positional) {
+        Ok(given) => takes_any || given.keys().all(|key| own.contains(&key.as_str())),
+        Err(_) => true,
+    };
+    said.positional.len() <= own.len() && takes
 }
 
 /// Up to where a text that still comes is surely no such call.

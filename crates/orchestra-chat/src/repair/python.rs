@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::lenient::Reader;
+use super::{Fault, lenient::Reader};
 
 /// How deep arguments may be nested.
 const DEPTH: usize = 32;
@@ -16,6 +16,8 @@ pub(super) struct Written {
     pub(super) positional: Vec<Value>,
     /// Those with one.
     pub(super) named: Map<String, Value>,
+    /// The fault of the text that it is from.
+    pub(super) fault: Option<Fault>,
 }
 
 /// The calls that a text is, one or a list of them; nothing but calls. `None` where it is anything else.
@@ -34,9 +36,15 @@ pub(super) fn calls(text: &str) -> Option<Vec<Written>> {
             break;
         }
         if reader.rest().is_empty() {
+            if in_list {
+                reader.is_cut();
+            }
             break;
         }
         calls.push(call(&mut reader)?);
+    }
+    for call in &mut calls {
+        call.fault.clone_from(&reader.fault);
     }
     (reader.rest().trim().is_empty() && !calls.is_empty()).then_some(calls)
 }
@@ -69,20 +77,25 @@ fn within(reader: &mut Reader<'_>, around: usize) -> Option<Written> {
     reader.take('(').then_some(())?;
     let (mut positional, mut named) = (Vec::new(), Map::new());
     loop {
-        reader.blanks();
-        while reader.take(',') {
-            reader.blanks();
+        reader.commas(positional.is_empty() && named.is_empty(), ')');
+        let is_cut = reader.rest().is_empty();
+        if is_cut {
+            reader.is_cut();
         }
-        if reader.take(')') || reader.rest().is_empty() {
+        if is_cut || reader.take(')') {
             return Some(Written {
                 name,
                 positional,
                 named,
+                fault: None,
             });
         }
         match key(reader) {
             Some(key) => {
                 let value = reader.value(DEPTH)?;
+                if named.contains_key(&key) {
+                    reader.guess(&format!("`{key}` occurs twice"));
+                }
                 named.insert(key, value);
             }
             None => positional.push(reader.value(DEPTH)?),
@@ -166,7 +179,22 @@ mod tests {
                 ("g", json!([]), json!({"b": 2})),
             ],
         );
-        check("f(a='cut", &[("f", json!([]), json!({"a": "cut"}))]);
+    }
+
+    #[test]
+    fn call_that_is_cut_off_or_takes_a_guess_has_a_fault() {
+        for text in ["f(a='cut", "f(a=1", "f(", "[f(a=1)", "[f(a=1), g("] {
+            let found = calls(text).unwrap_or_else(|| panic!("{text}"));
+            let is_cut = |call: &Written| call.fault == Some(Fault::Incomplete);
+            assert!(found.iter().all(is_cut), "{text}");
+        }
+        for text in ["f(a=1,, b=2)", "f(a=1, a=2)", "f(a='it's here')"] {
+            let found = calls(text).unwrap_or_else(|| panic!("{text}"));
+            assert!(
+                matches!(found[0].fault, Some(Fault::Unreadable(_))),
+                "{text}"
+            );
+        }
     }
 
     #[test]

@@ -94,16 +94,18 @@ fn of_object(object: &Map<String, Value>, said: &mut Vec<Said>, depth: usize) {
         return by_key(object, said);
     };
     let arguments = ARGUMENTS.iter().find_map(|member| object.get(*member));
-    let arguments = match arguments {
-        Some(arguments) => arguments.clone(),
+    said.push(match arguments {
+        Some(arguments) => Said::new(name, arguments.clone()),
         None => {
             let is_argument = |key: &String| key != member && !BESIDE.contains(&key.as_str());
             let rest = object.iter().filter(|(key, _)| is_argument(key));
             let rest = rest.map(|(key, value)| (key.clone(), value.clone()));
-            Value::Object(rest.collect())
+            Said {
+                is_beside: true,
+                ..Said::new(name, Value::Object(rest.collect()))
+            }
         }
-    };
-    said.push(Said::new(name, arguments));
+    });
 }
 
 /// `{"get_weather": {"city": "Rome"}}`.

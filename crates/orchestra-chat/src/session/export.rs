@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::{Session, line::Line};
-use crate::message::Message;
+use crate::{message::Message, thinking::Split};
 
 /// The whole session.
 #[must_use]
@@ -33,7 +33,7 @@ pub fn exported(session: &Session) -> String {
     for line in &session.lines {
         match line {
             Line::Said { text: said, .. } => person(said, &mut text),
-            Line::Replied { text: said, .. } => model(said, &mut text),
+            Line::Replied { text: said, .. } => model(&Split::of(said).answer(), &mut text),
             Line::Call(due) => call(&due.tool, &due.arguments, &mut text),
             Line::Answered { outcome, .. } => {
                 let (said, how) = match outcome {

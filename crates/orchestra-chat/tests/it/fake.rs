@@ -252,7 +252,7 @@ impl OpenAi {
         events
     }
 
-    fn event(&self, delta: &Value, reason: Option<&str>) -> String {
+    pub(crate) fn event(&self, delta: &Value, reason: Option<&str>) -> String {
         let chunk = json!({
             "id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1_694_268_190, "model": "tiny",
             "choices": [{"index": 0, "delta": delta, "logprobs": null, "finish_reason": reason}], "usage": null,
@@ -260,7 +260,7 @@ impl OpenAi {
         format!("data: {chunk}\n\n")
     }
 
-    fn end(&self) -> [String; 2] {
+    pub(crate) fn end(&self) -> [String; 2] {
         let usage = json!({
             "id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1_694_268_190, "model": "tiny",
             "choices": [], "usage": {"prompt_tokens": 169, "completion_tokens": 15, "total_tokens": 184},

@@ -180,7 +180,10 @@ fn what_changes_something_is_refused_where_nobody_is_there_to_ask_and_agreed_to_
     };
     let model = Fake::ollama("0.12.6", says());
     let said = workspace.run_with_input(chat(&model, &[]), "Make a project.");
+    assert_eq!(said.code, Some(3), "{said:?}");
     let line = &lines(&said)[0];
+    assert_eq!(line["answer"], "Done.");
+    assert!(line["error"].as_str().unwrap().contains("--yes"), "{line}");
     assert_eq!(line["tool_calls"][0]["is_error"], true);
     assert!(line["tool_calls"][0]["ms"].is_null(), "it was not made");
     let told = model.chats()[1].body["messages"][3]["content"].clone();
@@ -201,6 +204,35 @@ fn what_changes_something_is_refused_where_nobody_is_there_to_ask_and_agreed_to_
     let usage = workspace.call("get_usage", &json!({}));
     assert_eq!(usage["totals"]["total_input"], 4 * 169, "{usage}");
     assert_eq!(usage["recent_sessions"][0]["model"], "tiny");
+}
+
+#[test]
+fn queries_whose_calls_were_all_refused_exit_3_and_name_the_flag_in_every_mode() {
+    let workspace = Workspace::board();
+    let create = || call("create_project", json!({"name": "Shop"}));
+    let query = ["--query", "Make a project."];
+    for flags in [&query[..], &["--json", "--query", "Make a project."]] {
+        let model = Fake::ollama("0.12.6", vec![create(), words("Done.")]);
+        let said = workspace.run(chat(&model, flags));
+        assert_eq!(said.code, Some(3), "{said:?}");
+        let all = said.out + &said.err;
+        assert!(
+            all.contains("create_project") && all.contains("--yes"),
+            "{all}"
+        );
+    }
+    // A model that does not give up.
+    let model = Fake::ollama("0.12.6", vec![create(), create(), create()]);
+    let said = workspace.run(chat(&model, &query));
+    assert_eq!(said.code, Some(3), "{said:?}");
+    // One call of several was made.
+    let list = || call("list_projects", json!({}));
+    let model = Fake::ollama("0.12.6", vec![list(), create(), words("Done.")]);
+    let said = workspace.run_with_input(chat(&model, &[]), "Make a project.");
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let line = &lines(&said)[0];
+    assert!(line["error"].is_null(), "{line}");
+    assert!(line["note"].as_str().unwrap().contains("--yes"), "{line}");
 }
 
 #[test]

@@ -22,8 +22,8 @@ const WHERE: &str = "\u{1b}[6n";
 const THERE: &str = "\u{1b}[1;1R";
 
 /// A conversation at a terminal.
-struct Talk {
-    pty: Pty,
+pub(crate) struct Talk {
+    pub(crate) pty: Pty,
     /// Up to where of it something was looked for.
     seen: usize,
     /// How often it was told where the cursor is.
@@ -31,7 +31,7 @@ struct Talk {
 }
 
 impl Talk {
-    fn start(workspace: &Workspace, model: &Fake, words: &[&str]) -> Self {
+    pub(crate) fn start(workspace: &Workspace, model: &Fake, words: &[&str]) -> Self {
         let mut command = workspace.command(["chat", "--host", &model.address, "--model", "tiny"]);
         command.args(words).env("TERM", "xterm-256color");
         let pty = Pty::start(command, size(80, 24));
@@ -53,7 +53,7 @@ impl Talk {
     }
 
     /// Waits for a text on the screen, behind what was waited for before.
-    fn until(&mut self, text: &str) -> String {
+    pub(crate) fn until(&mut self, text: &str) -> String {
         loop {
             if let Some(at) = self.pty.all[self.seen..].find(text) {
                 let end = self.seen + at + text.len();
@@ -70,7 +70,7 @@ impl Talk {
     }
 
     /// Types a line where a line is waited for.
-    fn line(&mut self, text: &str) {
+    pub(crate) fn line(&mut self, text: &str) {
         self.until("❯");
         self.pty.write(text);
         self.pty.write("\r");

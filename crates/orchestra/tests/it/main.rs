@@ -13,6 +13,8 @@ mod chat;
 #[cfg(target_os = "linux")]
 mod chat_batch;
 #[cfg(target_os = "linux")]
+mod chat_calls;
+#[cfg(target_os = "linux")]
 mod chat_guide;
 mod chat_real;
 mod chat_terminal;
@@ -28,6 +30,7 @@ mod faces;
 mod foreign;
 mod growth;
 mod guide;
+mod hang_up;
 mod hook;
 mod import;
 mod init;

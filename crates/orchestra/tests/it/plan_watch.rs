@@ -173,7 +173,7 @@ fn example(name: &str) -> PathBuf {
 
 /// A workspace with the README's plan, whose jobs wait for files beside it that are called as they are,
 /// and whose agent takes its time.
-fn slow() -> Workspace {
+pub(crate) fn slow() -> Workspace {
     let workspace = Workspace::git();
     workspace.write("orchestra.toml", "[plans]\nhealer = \"scripted\"\n");
     let script = json!({"steps": [{"do": [
@@ -197,11 +197,11 @@ fn slow() -> Workspace {
     workspace
 }
 
-fn open(workspace: &Workspace, job: &str) {
+pub(crate) fn open(workspace: &Workspace, job: &str) {
     fs::write(workspace.home().join(job), "").unwrap();
 }
 
-fn command(workspace: &Workspace, arguments: &[&str]) -> Command {
+pub(crate) fn command(workspace: &Workspace, arguments: &[&str]) -> Command {
     let mut command = workspace.command(arguments);
     let script = workspace.join("mend.json");
     command

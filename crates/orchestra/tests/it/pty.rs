@@ -11,7 +11,10 @@ use std::{
 };
 
 use rustix::{
+    event::{PollFd, PollFlags, poll},
     fs::{Mode, OFlags},
+    io::Errno,
+    pipe::{PipeFlags, pipe_with},
     pty::{self, OpenptFlags},
     termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize},
 };
@@ -21,7 +24,10 @@ use crate::support::PATIENCE;
 /// The program, and what came on its terminal.
 pub(crate) struct Pty {
     child: Child,
-    master: OwnedFd,
+    /// The terminal; none once it has hung up.
+    master: Option<OwnedFd>,
+    /// The thread that reads from it, and what ends that.
+    reader: Option<(thread::JoinHandle<()>, OwnedFd)>,
     bytes: Receiver<Vec<u8>>,
     partial: Vec<u8>,
     /// All that was on the terminal.
@@ -54,9 +60,19 @@ impl Pty {
         drop((terminal, command));
         let mut reader = fs::File::from(master.try_clone().unwrap());
         let (sender, bytes) = mpsc::channel();
-        thread::spawn(move || {
+        let (ends, end) = pipe_with(PipeFlags::CLOEXEC).unwrap();
+        let thread = thread::spawn(move || {
             let mut buffer = [0; 4096];
             loop {
+                let mut both = [
+                    PollFd::new(&reader, PollFlags::IN),
+                    PollFd::new(&ends, PollFlags::empty()),
+                ];
+                match poll(&mut both, None) {
+                    Err(Errno::INTR) => continue,
+                    Ok(_) if both[1].revents().is_empty() => {}
+                    Ok(_) | Err(_) => break,
+                }
                 match reader.read(&mut buffer) {
                     Err(error) if error.kind() == ErrorKind::Interrupted => {}
                     // A terminal that nobody has open any more ends with an error.
@@ -71,7 +87,8 @@ impl Pty {
         });
         Self {
             child,
-            master,
+            master: Some(master),
+            reader: Some((thread, end)),
             bytes,
             partial: Vec::new(),
             all: String::new(),
@@ -102,17 +119,30 @@ impl Pty {
 
     /// Types, or answers what the terminal was asked.
     pub(crate) fn write(&mut self, text: &str) {
-        let mut master = fs::File::from(self.master.try_clone().unwrap());
+        let mut master = fs::File::from(self.master().try_clone().unwrap());
         master.write_all(text.as_bytes()).unwrap();
     }
 
+    fn master(&self) -> &OwnedFd {
+        self.master.as_ref().unwrap()
+    }
+
+    /// Takes the terminal away, as a window does that is closed.
+    pub(crate) fn hang_up(&mut self) {
+        if let Some((thread, end)) = self.reader.take() {
+            drop(end);
+            thread.join().unwrap();
+        }
+        self.master = None;
+    }
+
     pub(crate) fn resize(&self, size: Winsize) {
-        tcsetwinsize(&self.master, size).unwrap();
+        tcsetwinsize(self.master(), size).unwrap();
     }
 
     /// How the terminal takes what is typed.
     pub(crate) fn modes(&self) -> LocalModes {
-        tcgetattr(&self.master).unwrap().local_modes
+        tcgetattr(self.master()).unwrap().local_modes
     }
 
     pub(crate) fn id(&self) -> rustix::process::Pid {

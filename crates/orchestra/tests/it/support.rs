@@ -94,7 +94,10 @@ impl Workspace {
         &self,
         arguments: impl IntoIterator<Item = S>,
     ) -> Command {
-        self.command_as(Path::new(env!("CARGO_BIN_EXE_orchestra")), arguments)
+        // Another build of the program, where one is named.
+        let named = std::env::var_os("ORCHESTRA").map(PathBuf::from);
+        let built = || PathBuf::from(env!("CARGO_BIN_EXE_orchestra"));
+        self.command_as(&named.unwrap_or_else(built), arguments)
     }
 
     /// [`Workspace::command`] of the program under another name.

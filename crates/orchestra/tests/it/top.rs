@@ -140,14 +140,14 @@ impl Seen {
     }
 }
 
-fn up(workspace: &Workspace) -> Running {
+pub(crate) fn up(workspace: &Workspace) -> Running {
     let up = Running::start(workspace.command(["up", "--http", "127.0.0.1:0", "--json"]));
     up.json();
     up
 }
 
 /// A workspace with a task that nobody has begun.
-fn planned() -> Workspace {
+pub(crate) fn planned() -> Workspace {
     let workspace = Workspace::board();
     workspace.call("create_project", &json!({"name": "Weather"}));
     let call = |tool: &str, rest: serde_json::Value| {

@@ -45,7 +45,7 @@ pub(super) async fn run(
     keep: Keep,
     arguments: &Talk,
 ) -> Result<Exit, Failure> {
-    let signals = Signals::listen()?;
+    let signals = Signals::at_terminal(std::io::stdout())?;
     tokio::select! {
         ready = room.ready() => ready?,
         () = signals.first() => return Ok(Exit::Failed),
@@ -116,7 +116,7 @@ pub(super) async fn asked(
     keep: Keep,
     arguments: &Talk,
 ) -> Result<Exit, Failure> {
-    let signals = Signals::listen()?;
+    let signals = Signals::at_terminal(std::io::stdout())?;
     let below = tokio::select! {
         below = below() => below?,
         () = signals.first() => return Ok(Exit::Failed),
@@ -155,7 +155,13 @@ pub(super) async fn asked(
                 if let Some(why) = ending.how.why() {
                     output::complain(&output::printable(&why));
                 }
-                summary.failed |= !ending.how.is_answer();
+                match face.tally.refused(&ending) {
+                    Some(why) => {
+                        output::complain(&output::printable(&format!("error: {why}")));
+                        summary.refused = true;
+                    }
+                    None => summary.failed |= !ending.how.is_answer(),
+                }
             }
             Err(why) => {
                 output::complain(&output::printable(&format!("error: {why}")));
@@ -210,12 +216,17 @@ async fn below() -> Result<String, Failure> {
 struct Summary {
     answered: usize,
     failed: bool,
+    /// Whether all calls of a query were refused, because consent was missing.
+    refused: bool,
 }
 
 impl Summary {
     fn take(&mut self, answered: Answered, arguments: &Talk) -> Result<(), Failure> {
         self.answered += 1;
-        self.failed |= answered.error.is_some();
+        match answered.is_refused {
+            true => self.refused = true,
+            false => self.failed |= answered.error.is_some(),
+        }
         if arguments.json {
             // It was told among the events.
             return Ok(());
@@ -224,9 +235,10 @@ impl Summary {
     }
 
     const fn exit(&self) -> Exit {
-        match self.failed {
-            true => Exit::Failed,
-            false => Exit::Ok,
+        match (self.failed, self.refused) {
+            (true, _) => Exit::Failed,
+            (false, true) => Exit::Refused,
+            (false, false) => Exit::Ok,
         }
     }
 }

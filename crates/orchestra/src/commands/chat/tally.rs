@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use orchestra_chat::{Due, Ending, Note, Outcome, Usage};
+use orchestra_chat::{Due, End, Ending, Note, Outcome, Spent, Usage};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -41,16 +41,32 @@ impl Tally {
         }
     }
 
+    /// The tools that were not called for want of consent, and what allows them.
+    fn denied(&self) -> Option<String> {
+        let denied: Vec<&str> = self.denied.iter().map(String::as_str).collect();
+        (!denied.is_empty()).then(|| {
+            format!(
+                "not called, for they may change something and nobody is asked: {}; --yes allows every call, and \
+                 \"trust\": true in the configuration of a server allows its tools that only read",
+                denied.join(", ")
+            )
+        })
+    }
+
+    /// Error of a turn none of whose calls was made, because consent was missing.
+    pub(super) fn refused(&self, ending: &Ending) -> Option<String> {
+        let is_made = ending.calls.iter().any(|call| call.number.is_some());
+        let has_ended = matches!(
+            ending.how,
+            End::Answered | End::Cut | End::Empty | End::Loops { .. } | End::Spent(Spent::Rounds)
+        );
+        self.denied().filter(|_| has_ended && !is_made)
+    }
+
     /// What is to be known of an answer.
     fn noted(&self, ending: &Ending) -> Option<String> {
         let why = ending.how.why().filter(|_| ending.how.is_answer());
-        let denied: Vec<&str> = self.denied.iter().map(String::as_str).collect();
-        let denied = (!denied.is_empty()).then(|| {
-            format!(
-                "not called, for they may change something and nobody is asked (--yes agrees to all): {}",
-                denied.join(", ")
-            )
-        });
+        let denied = self.denied().filter(|_| self.refused(ending).is_none());
         let notes: Vec<String> = why.into_iter().chain(denied).collect();
         (!notes.is_empty()).then(|| notes.join("; "))
     }
@@ -67,8 +83,11 @@ impl Tally {
                 .map(|took| millis(*took)),
             is_error: call.is_error,
         });
+        let failed = ending.how.why().filter(|_| !ending.how.is_answer());
+        let refused = self.refused(ending);
         Answered {
             id: None,
+            is_refused: refused.is_some(),
             query: Some(query.to_owned()),
             answer: (!ending.text.trim().is_empty()).then(|| ending.text.clone()),
             tool_calls: calls.collect(),
@@ -77,7 +96,7 @@ impl Tally {
             cost: ending.cost,
             ms: millis(took),
             note: self.noted(ending),
-            error: ending.how.why().filter(|_| !ending.how.is_answer()),
+            error: refused.or(failed),
         }
     }
 }
@@ -106,8 +125,11 @@ pub(super) struct Answered {
     /// What is to be known of the answer: that it is not whole, or that calls were cut short.
     #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<String>,
-    /// Why there is no answer.
+    /// Why there is no answer, or why none of its calls was made.
     pub(super) error: Option<String>,
+    /// Whether the error is that consent was missing.
+    #[serde(skip)]
+    pub(super) is_refused: bool,
 }
 
 #[derive(Debug, Clone, Serialize)]
@@ -148,6 +170,7 @@ impl Answered {
             ms: 0.0,
             note: None,
             error: Some(error),
+            is_refused: false,
         }
     }
 }

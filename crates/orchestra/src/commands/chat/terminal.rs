@@ -19,7 +19,7 @@ use std::{
 };
 
 use orchestra_chat::{Ending, Stopper};
-use tokio::task::JoinHandle;
+use tokio::{task::JoinHandle, time::timeout};
 
 use super::{
     files::{self, Keep},
@@ -62,7 +62,7 @@ pub(super) async fn run(
         history.as_deref(),
         words.clone(),
         paint,
-        Arc::clone(&interrupts.ends),
+        Arc::clone(&interrupts.over),
     );
     let mut opening = Some(tokio::spawn(opened(source.clone(), words.clone())));
     let mut conversation = Conversation::new(room, source, manner, keep)?;
@@ -72,7 +72,11 @@ pub(super) async fn run(
     let mut was_interrupted = false;
     loop {
         kept(&conversation, &words);
-        let typed = editor.read(SIGN, None).await;
+        let typed = tokio::select! {
+            biased;
+            typed = editor.read(SIGN, None) => typed,
+            () = interrupts.abandoned() => Typed::End,
+        };
         if interrupts.is_over() {
             return Ok(Exit::Ok);
         }
@@ -179,8 +183,12 @@ async fn turn(
         None => {
             // The terminal is as it was, and what was said is kept.
             drop(screen);
-            editor::let_go().await;
             interrupts.end();
+            tokio::select! {
+                biased;
+                () = editor::let_go() => {}
+                () = interrupts.abandoned() => {}
+            }
         }
         Some(Err(no_model)) => screen.line(&no_model.words()),
         Some(Ok(None)) => screen.line("stopped"),
@@ -316,36 +324,44 @@ fn history_file(state: PathBuf) -> Option<PathBuf> {
     Some(path)
 }
 
-/// Ctrl-C while nothing is typed, and the signals that end the program.
+/// Ctrl-C while nothing is typed, and what ends the program: a signal, or that the terminal hangs up.
 #[derive(Default)]
 struct Interrupts {
     times: Arc<AtomicUsize>,
     /// Whether the program is to end.
-    ends: Arc<AtomicBool>,
     over: Arc<AtomicBool>,
+    /// Whether the terminal is gone: nothing that reads from it comes to an end.
+    is_gone: Arc<AtomicBool>,
     told: Arc<tokio::sync::Notify>,
 }
 
 impl Interrupts {
     #[cfg(unix)]
     fn listen() -> io::Result<Self> {
+        use futures_util::FutureExt as _;
         use tokio::signal::unix::{SignalKind, signal};
         let interrupts = Self::default();
         let mut interrupt = signal(SignalKind::interrupt())?;
         let mut terminate = signal(SignalKind::terminate())?;
         let mut hang_up = signal(SignalKind::hangup())?;
         let (times, told) = (Arc::clone(&interrupts.times), Arc::clone(&interrupts.told));
-        let (ends, over) = (Arc::clone(&interrupts.ends), Arc::clone(&interrupts.over));
+        let (over, is_gone) = (
+            Arc::clone(&interrupts.over),
+            Arc::clone(&interrupts.is_gone),
+        );
+        let mut gone = Box::pin(crate::stopping::hung_up(io::stdin()).fuse());
         tokio::spawn(async move {
             loop {
-                tokio::select! {
-                    _ = interrupt.recv() => {}
-                    _ = terminate.recv() => over.store(true, Ordering::SeqCst),
-                    _ = hang_up.recv() => over.store(true, Ordering::SeqCst),
-                }
-                if over.load(Ordering::SeqCst) {
-                    ends.store(true, Ordering::SeqCst);
-                }
+                let ends = tokio::select! {
+                    _ = interrupt.recv() => false,
+                    _ = terminate.recv() => true,
+                    _ = hang_up.recv() => true,
+                    () = &mut gone => {
+                        is_gone.store(true, Ordering::SeqCst);
+                        true
+                    }
+                };
+                over.fetch_or(ends, Ordering::SeqCst);
                 times.fetch_add(1, Ordering::SeqCst);
                 told.notify_waiters();
             }
@@ -375,11 +391,11 @@ impl Interrupts {
         self.times.load(Ordering::SeqCst)
     }
 
-    /// Waits until there were more than so many.
+    /// Waits until there were more than so many, or the program is to end.
     async fn more_than(&self, times: usize) {
         loop {
             let told = self.told.notified();
-            if self.times() > times {
+            if self.times() > times || self.is_over() {
                 return;
             }
             told.await;
@@ -394,5 +410,21 @@ impl Interrupts {
     /// Ends the program.
     fn end(&self) {
         self.over.store(true, Ordering::SeqCst);
+        self.told.notify_waiters();
+    }
+
+    /// Waits until the program is to end and what reads from the terminal is not waited for any more.
+    async fn abandoned(&self) {
+        loop {
+            let told = self.told.notified();
+            if self.is_gone.load(Ordering::SeqCst) {
+                return;
+            }
+            if self.is_over() {
+                let _ = timeout(editor::LETS_GO, told).await;
+                return;
+            }
+            told.await;
+        }
     }
 }

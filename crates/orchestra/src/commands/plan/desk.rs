@@ -46,7 +46,7 @@ pub(super) fn at(
                 &config.workspace,
                 "orchestra plan",
             )),
-            signals: Signals::listen()?,
+            signals: Signals::at_terminal(std::io::stderr())?,
         };
         let done = does(&desk).await;
         let _held = desk.signals.hold();

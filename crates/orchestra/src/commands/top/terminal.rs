@@ -52,7 +52,7 @@ const WAITING: usize = 256;
 /// # Errors
 /// When the terminal cannot be drawn on.
 pub(super) async fn run(config: &Config, project: Option<&str>) -> Result<Exit, Failure> {
-    let signals = Signals::listen()?;
+    let signals = Signals::at_terminal(io::stdin())?;
     let (want, wants) = mpsc::channel(WAITING);
     let (tell, mut news) = mpsc::channel(WAITING);
     let following = tokio::spawn(feed::follow(config.clone(), wants, tell));

@@ -27,6 +27,9 @@ const MENU: &str = "completions";
 /// How often it is looked whether the program is to end.
 const LOOKED: Duration = Duration::from_millis(100);
 
+/// How long a read may take to end once the program is to end.
+pub(super) const LETS_GO: Duration = Duration::from_secs(1);
+
 /// Held while something is read from the terminal.
 static TERMINAL: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
@@ -166,7 +169,7 @@ impl Editor {
 /// Waits until nothing is read from the terminal any more, which then is as it was.
 pub(super) async fn let_go() {
     // One that does not answer is left as it is.
-    let _ = timeout(10 * LOOKED, TERMINAL.lock()).await;
+    let _ = timeout(LETS_GO, TERMINAL.lock()).await;
 }
 
 fn plain_line(paint: Paint, ends: Arc<AtomicBool>) -> Reedline {

@@ -1,0 +1,371 @@
+//! Separation of a model's thinking from its answer, where the server sends both in one text.
+//!
+//! Servers that know the format of a model send its thinking in a field of its own. Other servers pass it on as the
+//! model wrote it, between tags such as `<think>` and `</think>`. Nothing between such tags is an answer or a call.
+
+use crate::request::Piece;
+
+/// Names of the elements that enclose thinking, in lower case.
+const ELEMENTS: [&str; 10] = [
+    "think",
+    "thinking",
+    "thought",
+    "thoughts",
+    "reasoning",
+    "reflection",
+    "scratchpad",
+    "seed:think",
+    "mm:think",
+    "antthinking",
+];
+
+/// Marks of chat templates that enclose thinking, in lower case.
+const MARKS: [Mark; 6] = [
+    Mark::new("[think]", "[/think]"),
+    Mark::new("◁think▷", "◁/think▷"),
+    Mark::new("<|start_thinking|>", "<|end_thinking|>"),
+    Mark::new("<|begin_of_thought|>", "<|end_of_thought|>"),
+    Mark {
+        closes_only_thinking: false,
+        ..Mark::new("<|channel|>analysis<|message|>", "<|end|>")
+    },
+    Mark {
+        closes_only_thinking: false,
+        ..Mark::new("<|channel>thought", "<channel|>")
+    },
+];
+
+/// Longest tag, in bytes; a longer one is text.
+const MAX_TAG: usize = 128;
+
+/// A pair of marks.
+struct Mark {
+    open: &'static str,
+    close: &'static str,
+    /// Whether the closing mark has no other meaning in the template.
+    closes_only_thinking: bool,
+}
+
+impl Mark {
+    const fn new(open: &'static str, close: &'static str) -> Self {
+        Self {
+            open,
+            close,
+            closes_only_thinking: true,
+        }
+    }
+}
+
+/// Kind of thinking: the place of its tags in one of the two tables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Element(usize),
+    Mark(usize),
+}
+
+impl Kind {
+    /// Whether a closing tag that was never opened closes thinking that began before the text: templates put the
+    /// opening tag of some models into the prompt.
+    fn closes_from_start(self) -> bool {
+        match self {
+            Self::Element(_) => true,
+            Self::Mark(place) => MARKS[place].closes_only_thinking,
+        }
+    }
+}
+
+/// Result of looking for a tag at the start of a text.
+enum Tag {
+    No,
+    /// The text ends before it is decided.
+    Undecided,
+    Open(Kind, usize),
+    Close(Kind, usize),
+}
+
+/// Splits a text that arrives in pieces.
+#[derive(Debug, Default)]
+pub(crate) struct Splitter {
+    /// End of the text so far that may be the beginning of a tag.
+    pending: String,
+    /// Kind and depth of the thinking that is open.
+    open: Option<(Kind, usize)>,
+    /// Last character before `pending`.
+    before: Option<char>,
+    split: Split,
+}
+
+/// A text that was split.
+#[derive(Debug, Default)]
+pub(crate) struct Split {
+    /// The parts of the answer, which thinking separates. What one part leaves open does not continue in the next.
+    pub(crate) parts: Vec<String>,
+    /// The thinking.
+    pub(crate) thinking: String,
+}
+
+impl Split {
+    /// Splits a whole text.
+    pub(crate) fn of(text: &str) -> Self {
+        let mut splitter = Splitter::default();
+        splitter.take(text);
+        splitter.end();
+        splitter.split
+    }
+
+    /// The whole answer.
+    pub(crate) fn answer(&self) -> String {
+        self.parts.concat()
+    }
+
+    fn begin_part(&mut self) {
+        if self.parts.is_empty() {
+            self.parts.push(String::new());
+        }
+        self.parts.push(String::new());
+    }
+}
+
+impl Splitter {
+    /// Takes the next piece of the text. Returns the parts of it that can be shown.
+    pub(crate) fn take(&mut self, text: &str) -> Vec<Piece> {
+        self.pending.push_str(text);
+        self.advance(false)
+    }
+
+    /// Takes the end of the text. Returns the parts that were held back.
+    pub(crate) fn end(&mut self) -> Vec<Piece> {
+        self.advance(true)
+    }
+
+    fn advance(&mut self, is_end: bool) -> Vec<Piece> {
+        let mut pieces = Vec::new();
+        let text = std::mem::take(&mut self.pending);
+        let folded = text.to_ascii_lowercase();
+        let mut from = 0;
+        let mut at = 0;
+        while at < text.len() {
+            let before = text[..at].chars().next_back().or(self.before);
+            let step = folded[at..].chars().next().map_or(1, char::len_utf8);
+            match tag(&folded[at..], before, is_end) {
+                Tag::No => at += step,
+                Tag::Undecided => break,
+                Tag::Open(kind, length) => {
+                    self.emit(&text[from..at], &mut pieces);
+                    match &mut self.open {
+                        None => {
+                            self.open = Some((kind, 1));
+                            self.split.begin_part();
+                        }
+                        Some((open, depth)) if *open == kind => *depth += 1,
+                        Some(_) => self.emit(&text[at..at + length], &mut pieces),
+                    }
+                    at += length;
+                    from = at;
+                }
+                Tag::Close(kind, length) => {
+                    self.emit(&text[from..at], &mut pieces);
+                    from = at;
+                    match &mut self.open {
+                        Some((open, depth)) if *open == kind => {
+                            *depth -= 1;
+                            if *depth == 0 {
+                                self.open = None;
+                            }
+                            from = at + length;
+                        }
+                        None if kind.closes_from_start() => {
+                            let before = std::mem::take(&mut self.split.parts).concat();
+                            self.split.thinking.push_str(&before);
+                            self.split.begin_part();
+                            from = at + length;
+                        }
+                        _ => {}
+                    }
+                    at += length;
+                }
+            }
+        }
+        self.emit(&text[from..at], &mut pieces);
+        self.before = text[..at].chars().next_back().or(self.before);
+        text[at..].clone_into(&mut self.pending);
+        pieces
+    }
+
+    fn emit(&mut self, text: &str, pieces: &mut Vec<Piece>) {
+        if text.is_empty() {
+            return;
+        }
+        let Split { parts, thinking } = &mut self.split;
+        if self.open.is_some() {
+            thinking.push_str(text);
+            pieces.push(Piece::Thinking(text.to_owned()));
+            return;
+        }
+        // The blank lines after a closing tag belong to neither.
+        let is_first = parts.len() > 1 && parts.iter().all(|part| part.trim().is_empty());
+        let text = if is_first { text.trim_start() } else { text };
+        if text.is_empty() {
+            return;
+        }
+        match parts.last_mut() {
+            Some(part) => part.push_str(text),
+            None => parts.push(text.to_owned()),
+        }
+        pieces.push(Piece::Text(text.to_owned()));
+    }
+}
+
+/// Looks for a tag at the start of a text in lower case. A tag in backquotes is a mention.
+fn tag(text: &str, before: Option<char>, is_end: bool) -> Tag {
+    let found = match text.chars().next() {
+        Some('<' | '[' | '◁') => match mark(text) {
+            Tag::No => element(text),
+            found => found,
+        },
+        _ => return Tag::No,
+    };
+    let length = match found {
+        Tag::Open(_, length) | Tag::Close(_, length) => length,
+        Tag::Undecided if is_end => return Tag::No,
+        found => return found,
+    };
+    if before == Some('`') {
+        match text[length..].chars().next() {
+            Some('`') => return Tag::No,
+            None if !is_end => return Tag::Undecided,
+            _ => {}
+        }
+    }
+    found
+}
+
+fn mark(text: &str) -> Tag {
+    let mut undecided = false;
+    for (place, mark) in MARKS.iter().enumerate() {
+        if text.starts_with(mark.open) {
+            return Tag::Open(Kind::Mark(place), mark.open.len());
+        }
+        if text.starts_with(mark.close) {
+            return Tag::Close(Kind::Mark(place), mark.close.len());
+        }
+        undecided |= mark.open.starts_with(text) || mark.close.starts_with(text);
+    }
+    match undecided {
+        true => Tag::Undecided,
+        false => Tag::No,
+    }
+}
+
+/// `<think>`, `</think >` or `<think type="x">`.
+fn element(text: &str) -> Tag {
+    let Some(inner) = text.strip_prefix('<') else {
+        return Tag::No;
+    };
+    let closes = inner.starts_with('/');
+    let name_on = if closes { &inner[1..] } else { inner };
+    let is_part = |c: char| c.is_ascii_alphabetic() || c == ':';
+    let length = name_on.find(|c| !is_part(c)).unwrap_or(name_on.len());
+    let (name, behind) = name_on.split_at(length);
+    if behind.is_empty() {
+        return match ELEMENTS.iter().any(|element| element.starts_with(name)) {
+            true => Tag::Undecided,
+            false => Tag::No,
+        };
+    }
+    let Some(place) = ELEMENTS.iter().position(|element| *element == name) else {
+        return Tag::No;
+    };
+    if !behind.starts_with('>') && !behind.starts_with(char::is_whitespace) {
+        return Tag::No;
+    }
+    match behind.find(['>', '<']) {
+        Some(end) if behind[end..].starts_with('>') && !behind[..end].ends_with('/') => {
+            let length = text.len() - behind.len() + end + 1;
+            match closes {
+                true => Tag::Close(Kind::Element(place), length),
+                false => Tag::Open(Kind::Element(place), length),
+            }
+        }
+        None if text.len() < MAX_TAG => Tag::Undecided,
+        _ => Tag::No,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, answer: &str, thinking: &str) {
+        let whole = Split::of(text);
+        assert_eq!(
+            (&*whole.answer(), &*whole.thinking),
+            (answer, thinking),
+            "{text}"
+        );
+        let mut splitter = Splitter::default();
+        for c in text.chars() {
+            splitter.take(&c.to_string());
+        }
+        splitter.end();
+        assert_eq!(splitter.split.parts, whole.parts, "{text}, by character");
+        assert_eq!(splitter.split.thinking, thinking, "{text}, by character");
+    }
+
+    #[test]
+    fn text_between_thinking_tags_is_thinking() {
+        check("<think>a</think>\n\nb", "b", "a");
+        check("<THINK>a</Think>b", "b", "a");
+        check("<thinking >a</thinking >b", "b", "a");
+        check("<think type=\"deep\">a</think>b", "b", "a");
+        check("x <reasoning>a</reasoning> y", "x  y", "a");
+        check("[THINK]a[/THINK]b", "b", "a");
+        check("◁think▷a◁/think▷b", "b", "a");
+        check("<|START_THINKING|>a<|END_THINKING|>b", "b", "a");
+        check("<|channel|>analysis<|message|>a<|end|>b", "b", "a");
+        check("<think></think>b", "b", "");
+    }
+
+    #[test]
+    fn nested_and_unclosed_thinking_extends_to_its_own_end() {
+        check("<think>a<think>b</think>c</think>d", "d", "abc");
+        check(
+            "<think>a<thinking>b</thinking>c</think>d",
+            "d",
+            "a<thinking>b</thinking>c",
+        );
+        check("<think>a</thinking>b", "", "a</thinking>b");
+        check("<think>a", "", "a");
+        check("<think>a</thi", "", "a</thi");
+    }
+
+    #[test]
+    fn closing_tag_without_opening_tag_ends_thinking_from_the_start() {
+        check("a</think>b", "b", "a");
+        check("<think>a</think>b</think>c", "c", "ab");
+    }
+
+    #[test]
+    fn thinking_separates_the_parts_of_an_answer() {
+        let split = Split::of("{\"title\": \"<think>a</think>b\"}");
+        assert_eq!(split.parts, ["{\"title\": \"", "b\"}"]);
+    }
+
+    #[test]
+    fn other_text_is_answer() {
+        for text in [
+            "",
+            "a < b and c > d",
+            "<thinker>a</thinker>",
+            "<think",
+            "<think/>a",
+            "<|end|>",
+            "the tag `<think>` opens and `</think>` closes",
+            "[think",
+            "list[0] <- x",
+            "\n\n  indented",
+        ] {
+            check(text, text, "");
+        }
+    }
+}

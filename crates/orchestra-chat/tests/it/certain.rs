@@ -1,0 +1,621 @@
+//! Calls are made only as a strict reader of the whole text reads them, whatever a stream is cut, garbled or mixed with.
+
+use std::time::Duration;
+
+use orchestra_chat::{Approval, Backend, Manner, Ollama, OpenAi, Patience, Settings};
+use proptest::{prelude::*, sample::select, test_runner::Config};
+use serde_json::{Map, Value, json};
+
+use crate::{
+    fake::{Fake, Ollama as OllamaShapes, OpenAi as OpenAiShapes, Say},
+    support::{Held, tools},
+};
+
+const VERSION: &str = "0.12.6";
+
+/// Streams for each backend and kind of call.
+const STREAMS: u32 = 200;
+
+/// A call of a model: tool and arguments.
+type Made = (String, Value);
+
+fn manner() -> Manner {
+    Manner {
+        patience: Patience {
+            first: Duration::from_secs(30),
+            next: Duration::from_secs(30),
+        },
+        ..Manner::default()
+    }
+}
+
+fn settings() -> Settings {
+    Settings {
+        approval: Approval::Yes,
+        ..Settings::default()
+    }
+}
+
+/// Plays one answer, and then a last one. Returns the calls that were made and the conversation.
+fn played(backend: &dyn Backend) -> (Vec<Made>, Held) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let mut held = Held::new(settings());
+    runtime.block_on(held.say(backend, "Go."));
+    (held.shelf.called(), held)
+}
+
+fn openai(events: Vec<String>) -> (Vec<Made>, Held) {
+    let fake = Fake::openai(vec![Say::Stream(events)]);
+    let address = format!("{}/v1", fake.address);
+    played(&OpenAi::new(&address, None, "tiny", manner()).unwrap())
+}
+
+fn ollama(lines: Vec<String>) -> (Vec<Made>, Held) {
+    let fake = Fake::ollama(VERSION, vec![Say::Stream(lines)]);
+    played(&Ollama::new(&fake.address, None, "tiny", manner()).unwrap())
+}
+
+/// The events of calls whose arguments are these texts.
+fn events_of_calls(calls: &[(&str, &str)], size: usize, reason: Option<&str>) -> Vec<String> {
+    let mut events = Vec::new();
+    for (index, (name, arguments)) in calls.iter().enumerate() {
+        let begin = json!({"tool_calls": [{"index": index, "id": format!("call_{index}"),
+            "function": {"name": name, "arguments": ""}}]});
+        events.push(OpenAiShapes.event(&begin, None));
+        let text: Vec<char> = arguments.chars().collect();
+        for piece in text.chunks(size) {
+            let piece: String = piece.iter().collect();
+            let more = json!({"tool_calls": [{"index": index, "function": {"arguments": piece}}]});
+            events.push(OpenAiShapes.event(&more, None));
+        }
+    }
+    if reason.is_some() {
+        events.push(OpenAiShapes.event(&json!({}), reason));
+    }
+    events.extend(OpenAiShapes.end());
+    events
+}
+
+/// The events of a text.
+fn events_of_text(text: &str, size: usize) -> Vec<String> {
+    let text: Vec<char> = text.chars().collect();
+    let pieces: Vec<String> = text
+        .chunks(size)
+        .map(|piece| piece.iter().collect())
+        .collect();
+    let pieces: Vec<&str> = pieces.iter().map(String::as_str).collect();
+    OpenAiShapes.words(&pieces)
+}
+
+/// The lines of a text.
+fn lines_of_text(text: &str, size: usize) -> Vec<String> {
+    let text: Vec<char> = text.chars().collect();
+    let pieces: Vec<String> = text
+        .chunks(size)
+        .map(|piece| piece.iter().collect())
+        .collect();
+    let pieces: Vec<&str> = pieces.iter().map(String::as_str).collect();
+    OllamaShapes(VERSION).words(&pieces)
+}
+
+/// A line with a call whose arguments are this text, as it is.
+fn line_of_call(name: &str, arguments: &str) -> String {
+    format!(
+        "{{\"message\":{{\"role\":\"assistant\",\"content\":\"\",\"tool_calls\":[{{\"function\":\
+         {{\"name\":\"{name}\",\"arguments\":{arguments}}}}}]}},\"done\":false}}\n"
+    )
+}
+
+/// What JSON says an object is, unless a name occurs twice in it.
+fn object(text: &str) -> Option<Map<String, Value>> {
+    let value: Value = serde_json::from_str(text).ok()?;
+    let Value::Object(object) = value else {
+        return None;
+    };
+    // Every name of the tests is in quotes and before a colon.
+    let names = [
+        "city",
+        "days",
+        "path",
+        "title",
+        "query",
+        "name",
+        "arguments",
+    ];
+    let is_single = |name: &&str| text.matches(&format!("\"{name}\"")).count() <= 1;
+    names.iter().all(is_single).then_some(object)
+}
+
+/// The call that a strict reader makes of arguments: an object, the text of one, or nothing where nothing is taken.
+fn strictly(name: &str, arguments: &str) -> Option<Made> {
+    let takes_nothing = name == "list_issues";
+    if takes_nothing && matches!(arguments.trim(), "" | "null" | "\"\"") {
+        return Some((name.to_owned(), json!({})));
+    }
+    let inner = serde_json::from_str::<String>(arguments).ok();
+    let object = object(arguments).or_else(|| object(&inner?))?;
+    Some((name.to_owned(), Value::Object(object)))
+}
+
+/// The calls that a strict reader finds printed in a text: objects of JSON with a name and arguments.
+fn printed(text: &str) -> Vec<Made> {
+    let tools = tools();
+    let folded = |name: &str| name.trim().replace('_', "");
+    let begins = text.match_indices('{').map(|(at, _)| &text[at..]);
+    let values = begins.filter_map(|text| {
+        let mut values = serde_json::Deserializer::from_str(text).into_iter::<Value>();
+        let value = values.next()?.ok()?;
+        let name = folded(value["name"].as_str()?);
+        let tool = tools
+            .all()
+            .iter()
+            .find(|tool| folded(tool.name()) == name)?;
+        let whole = object(&text[..values.byte_offset()])?;
+        let arguments = whole.get("arguments")?.to_string();
+        strictly(tool.name(), &arguments)
+    });
+    values.collect()
+}
+
+/// A change of a text.
+#[derive(Debug, Clone)]
+enum Change {
+    None,
+    /// It ends there.
+    Cut(usize),
+    /// It begins there.
+    Lost(usize),
+    Remove(usize),
+    Insert(usize, char),
+    /// Something follows it.
+    Append(&'static str),
+    /// It is there twice.
+    Twice,
+}
+
+impl Change {
+    fn of(&self, text: &str) -> String {
+        let mut chars: Vec<char> = text.chars().collect();
+        let place = |at: usize| at % (chars.len() + 1);
+        match self {
+            Self::None => {}
+            Self::Cut(at) => chars.truncate(place(*at)),
+            Self::Lost(at) => drop(chars.drain(..place(*at))),
+            Self::Remove(at) => {
+                let at = at % chars.len().max(1);
+                chars.drain(at..(at + 1).min(chars.len()));
+            }
+            Self::Insert(at, c) => chars.insert(place(*at), *c),
+            Self::Append(more) => chars.extend(more.chars()),
+            Self::Twice => chars.extend(text.chars()),
+        }
+        chars.into_iter().collect()
+    }
+}
+
+fn change() -> impl Strategy<Value = Change> {
+    let inserted = select(vec!['{', '}', '[', ']', '"', ':', '\\', 'x', '7', ' ']);
+    let appended = select(vec![
+        "}",
+        "{}",
+        " and more",
+        "\n",
+        "]",
+        "\"",
+        "{\"city\": \"Oslo\"}",
+    ]);
+    prop_oneof![
+        2 => Just(Change::None),
+        4 => any::<usize>().prop_map(Change::Cut),
+        1 => any::<usize>().prop_map(Change::Lost),
+        3 => any::<usize>().prop_map(Change::Remove),
+        3 => (any::<usize>(), inserted).prop_map(|(at, c)| Change::Insert(at, c)),
+        1 => appended.prop_map(Change::Append),
+        1 => Just(Change::Twice),
+    ]
+}
+
+/// A whole call: the tool, and its arguments as JSON.
+fn call() -> impl Strategy<Value = (&'static str, String)> {
+    let text = "[a-zA-Z /.é\"\\\\{}<>]{0,12}";
+    prop_oneof![
+        (text, any::<bool>()).prop_map(|(city, long)| {
+            let arguments = match long {
+                true => json!({"city": city, "days": 3}),
+                false => json!({"city": city}),
+            };
+            ("get_weather", arguments.to_string())
+        }),
+        text.prop_map(|path| ("read_file", json!({"path": path}).to_string())),
+        text.prop_map(|title| ("create_task", json!({"title": title}).to_string())),
+        text.prop_map(|city| {
+            let arguments = json!({"city": city}).to_string();
+            ("get_weather", json!(arguments).to_string())
+        }),
+        select(vec!["", "{}", "null"]).prop_map(|arguments| ("list_issues", arguments.to_owned())),
+    ]
+}
+
+/// A part of a text.
+#[derive(Debug, Clone)]
+enum Part {
+    Words,
+    Call(String),
+    /// Within tags of thinking.
+    Thought(&'static str, &'static str, String),
+}
+
+/// A call that is printed, with a change within its marks.
+fn printed_call() -> impl Strategy<Value = String> {
+    (call(), change()).prop_map(|((name, arguments), change)| {
+        let arguments = if arguments.is_empty() {
+            "{}"
+        } else {
+            &arguments
+        };
+        let text = format!("{{\"name\": \"{name}\", \"arguments\": {arguments}}}");
+        format!("<tool_call>{}</tool_call>", change.of(&text))
+    })
+}
+
+fn part() -> impl Strategy<Value = Part> {
+    let tags = select(vec![
+        ("<think>", "</think>"),
+        ("<Thinking>", "</Thinking>"),
+        ("<reasoning>", "</reasoning>"),
+        ("<think><think>", "</think> more </think>"),
+        ("[THINK]", "[/THINK]"),
+    ]);
+    prop_oneof![
+        Just(Part::Words),
+        printed_call().prop_map(Part::Call),
+        (tags, printed_call()).prop_map(|((open, close), text)| Part::Thought(open, close, text)),
+    ]
+}
+
+/// The text of parts up to a cut, and the calls that a strict reader finds in it.
+fn text_of(parts: &[Part], cut: Option<usize>) -> (String, Vec<Made>) {
+    let all = parts.iter().map(|part| match part {
+        Part::Words => "Let me see.\n".len(),
+        Part::Call(text) => text.len(),
+        Part::Thought(open, close, text) => open.len() + text.len() + close.len(),
+    });
+    let all: usize = all.sum();
+    let mut left = cut.map_or(all, |cut| cut % (all + 1));
+    let (mut whole, mut calls) = (String::new(), Vec::new());
+    let mut take = |text: &str, whole: &mut String| -> String {
+        let mut end = left.min(text.len());
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        left -= end;
+        if end < text.len() {
+            left = 0;
+        }
+        whole.push_str(&text[..end]);
+        text[..end].to_owned()
+    };
+    for part in parts {
+        match part {
+            Part::Words => drop(take("Let me see.\n", &mut whole)),
+            Part::Call(text) => calls.extend(printed(&take(text, &mut whole))),
+            Part::Thought(open, close, text) => {
+                for text in [*open, text, *close] {
+                    take(text, &mut whole);
+                }
+            }
+        }
+    }
+    (whole, calls)
+}
+
+/// Every call that was made is one that may be made, as often as that.
+fn within(made: &[Made], strict: &[Made]) -> Result<(), TestCaseError> {
+    let mut left = strict.to_vec();
+    for call in made {
+        let place = left.iter().position(|may| may == call);
+        prop_assert!(place.is_some(), "{call:?} is not in {strict:?}");
+        left.remove(place.unwrap());
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(Config { cases: STREAMS, failure_persistence: None, ..Config::default() })]
+
+    #[test]
+    fn openai_call_is_made_only_as_its_whole_text_reads(
+        (name, arguments) in call(),
+        change in change(),
+        size in 1_usize..9,
+        reason in select(vec![None, Some("stop"), Some("tool_calls"), Some("length")]),
+    ) {
+        let text = change.of(&arguments);
+        let (made, held) = openai(events_of_calls(&[(name, &text)], size, reason));
+        let strict = strictly(name, &text);
+        within(&made, strict.as_slice())?;
+        if strict.is_none() || made.is_empty() {
+            prop_assert!(held.chat.messages().any(|message| message.text().starts_with("Not called")));
+        } else {
+            prop_assert_eq!(made.len(), 1);
+        }
+    }
+
+    #[test]
+    fn ollama_call_is_made_only_as_its_whole_text_reads((name, arguments) in call(), change in change()) {
+        let arguments = if arguments.is_empty() { "null" } else { &arguments };
+        let text = change.of(arguments);
+        let line = line_of_call(name, &text);
+        let is_line = serde_json::from_str::<Value>(&line).is_ok() && !line.trim_end().contains('\n');
+        let (made, _) = ollama(vec![line, OllamaShapes(VERSION).last(None)]);
+        let strict = strictly(name, &text).filter(|_| is_line);
+        within(&made, strict.as_slice())?;
+    }
+
+    #[test]
+    fn printed_call_is_made_only_as_the_whole_answer_reads(
+        parts in prop::collection::vec(part(), 1..4),
+        cut in prop::option::of(any::<usize>()),
+        size in 1_usize..9,
+        is_openai in any::<bool>(),
+    ) {
+        let (text, strict) = text_of(&parts, cut);
+        let (made, _) = match is_openai {
+            true => openai(events_of_text(&text, size)),
+            false => ollama(lines_of_text(&text, size)),
+        };
+        within(&made, &strict)?;
+    }
+}
+
+/// Checks which calls an answer of each server makes, and what the model is told.
+fn check_both(text: &str, made: &[Made], told: Option<&str>) {
+    for size in [1, 1_000] {
+        for (found, held) in [
+            openai(events_of_text(text, size)),
+            ollama(lines_of_text(text, size)),
+        ] {
+            assert_eq!(found, made, "{text}");
+            let is_told = |part: &str| {
+                held.chat
+                    .messages()
+                    .any(|message| message.text().contains(part))
+            };
+            assert!(told.is_none_or(is_told), "{text}: {:?}", held.chat);
+        }
+    }
+}
+
+#[test]
+fn call_in_thinking_is_not_made_and_call_after_it_is() {
+    let call = "<tool_call>{\"name\": \"list_issues\", \"arguments\": {}}</tool_call>";
+    let made = [("list_issues".to_owned(), json!({}))];
+    for (open, close) in [
+        ("<think>", "</think>"),
+        ("<THINK>", "</Think>"),
+        ("<thinking>", "</thinking>"),
+        ("<reasoning>", "</reasoning>"),
+        ("<think><think>", "</think> again </think>"),
+        ("", "</think>"),
+        ("[THINK]", "[/THINK]"),
+    ] {
+        check_both(&format!("{open}Perhaps {call}{close}Fine."), &[], None);
+        check_both(&format!("{open}Perhaps.{close}\n{call}"), &made, None);
+    }
+    check_both(&format!("<think>Perhaps {call}"), &[], None);
+    check_both(
+        "<tool_call>{\"name\": \"create_task\", \"arguments\": {\"title\": \"a<think>b</think>c\"}}</tool_call>",
+        &[],
+        Some("Not called"),
+    );
+}
+
+#[test]
+fn printed_call_that_is_cut_or_garbled_is_answered_with_its_fault() {
+    for (text, told) in [
+        (
+            "<tool_call>{\"name\": \"read_file\", \"arguments\": {\"path\": \"/ho",
+            "incomplete",
+        ),
+        (
+            "<tool_call>{\"name\": \"read_file\", \"arguments\": {\"path\": \"/ho</tool_call>",
+            "incomplete",
+        ),
+        (
+            "<tool_call>{\"name\": \"read_file\", \"arguments\": {\"path\": \"/\"}}}</tool_call>",
+            "other text follows",
+        ),
+        ("<tool_call>{\"na", "incomplete"),
+        ("<function=read_file><parameter=path>/ho", "incomplete"),
+        (
+            "<function=read_file><parameter=path>/home</parameter>",
+            "incomplete",
+        ),
+        (
+            "<invoke name=\"read_file\"><parameter name=\"path\">/ho",
+            "incomplete",
+        ),
+        (
+            "<tool_call>read_file<arg_key>path</arg_key><arg_value>/ho",
+            "incomplete",
+        ),
+        (
+            "<tool_call><read_file><path>/ho</read_file></tool_call>",
+            "incomplete",
+        ),
+        ("[TOOL_CALLS]read_file{\"path\": \"/ho", "incomplete"),
+        ("<|python_tag|>read_file(path=\"/ho", "incomplete"),
+        (
+            "Action: read_file\nAction Input: {\"path\": \"/ho",
+            "incomplete",
+        ),
+        ("Action: read_file\nAction Input: /ho", "cannot be read"),
+        (
+            "{\"name\": \"read_file\", \"arguments\": {\"path\": \"/ho",
+            "incomplete",
+        ),
+        (
+            "{\"name\": \"read_file\", \"arguments\": {\"path\": \"/a\", \"path\": \"/b\"}}",
+            "occurs twice",
+        ),
+        ("read_file(path=\"/ho", "incomplete"),
+    ] {
+        check_both(text, &[], Some(told));
+    }
+}
+
+#[test]
+fn call_in_a_text_of_a_call_is_not_made() {
+    let inner = "<tool_call>{\\\"name\\\": \\\"list_issues\\\", \\\"arguments\\\": {}}</tool_call>";
+    let text = format!(
+        "<tool_call>{{\"name\": \"create_task\", \"arguments\": {{\"title\": \"{inner}\"}}}}</tool_call>"
+    );
+    check_both(&text, &[], None);
+}
+
+#[test]
+fn arguments_that_are_cut_or_garbled_are_answered_with_their_fault() {
+    for (arguments, told) in [
+        ("{\"path\":\"/ho", "incomplete"),
+        ("{\"path\":\"/\"}}", "trailing characters"),
+        (
+            "{\"path\":\"/\"}{\"path\":\"/home\"}",
+            "trailing characters",
+        ),
+        ("th\":\"/\"}", "cannot be read"),
+        ("{'path': '/'}", "cannot be read"),
+        ("{\"path\":\"/\",\"path\":\"/home\"}", "`path` occurs twice"),
+        ("[\"/\"]", "not a JSON object"),
+        ("\"/\"", "cannot be read"),
+        ("", "missing"),
+        ("null", "missing"),
+    ] {
+        for reason in [None, Some("stop"), Some("tool_calls")] {
+            let (made, held) = openai(events_of_calls(&[("read_file", arguments)], 3, reason));
+            assert!(made.is_empty(), "{arguments}");
+            let mut messages = held.chat.messages();
+            let is_told = messages.any(|message| message.text().contains(told));
+            assert!(is_told, "{arguments}: {:?}", held.chat);
+        }
+    }
+}
+
+#[test]
+fn arguments_in_every_legitimate_form_are_understood() {
+    for (name, arguments, expected) in [
+        ("read_file", " {\"path\": \"/\"}\n", json!({"path": "/"})),
+        (
+            "read_file",
+            "\"{\\\"path\\\": \\\"/\\\"}\"",
+            json!({"path": "/"}),
+        ),
+        ("list_issues", "", json!({})),
+        ("list_issues", "null", json!({})),
+        ("list_issues", "\"\"", json!({})),
+        ("list_issues", "{}", json!({})),
+    ] {
+        let (made, _) = openai(events_of_calls(&[(name, arguments)], 3, Some("tool_calls")));
+        assert_eq!(made, [(name.to_owned(), expected.clone())], "{arguments}");
+        if !arguments.is_empty() {
+            let line = line_of_call(name, arguments.trim());
+            let (made, _) = ollama(vec![line, OllamaShapes(VERSION).last(None)]);
+            assert_eq!(made, [(name.to_owned(), expected)], "{arguments}");
+        }
+    }
+}
+
+#[test]
+fn thinking_is_shown_as_thinking_and_not_sent_back() {
+    let begin = |message: Value| OpenAiShapes.event(&message, None);
+    let call = json!({"tool_calls": [{"index": 0, "id": "a",
+        "function": {"name": "list_issues", "arguments": "{}"}}]});
+    for thinking in [
+        json!({"content": "<think>secret plan</think>Let me look."}),
+        json!({"reasoning_content": "secret plan", "content": "Let me look."}),
+        json!({"reasoning": "secret plan", "content": "Let me look."}),
+        json!({"thinking": "secret plan", "content": "Let me look."}),
+        json!({"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "secret plan"}]},
+            {"type": "text", "text": "Let me look."}]}),
+    ] {
+        let mut events = vec![begin(thinking.clone()), begin(call.clone())];
+        events.push(OpenAiShapes.event(&json!({}), Some("tool_calls")));
+        let fake = Fake::openai(vec![Say::Stream(events)]);
+        let address = format!("{}/v1", fake.address);
+        let (made, held) = played(&OpenAi::new(&address, None, "tiny", manner()).unwrap());
+        assert_eq!(made.len(), 1, "{thinking}");
+        assert_eq!(held.face.thinking, "secret plan", "{thinking}");
+        assert!(held.face.text.starts_with("Let me look."), "{thinking}");
+        assert!(
+            held.chat
+                .messages()
+                .all(|message| !message.text().contains("secret"))
+        );
+        let chats = fake.chats();
+        assert_eq!(chats.len(), 2);
+        let sent = chats[1].body.to_string();
+        assert!(
+            sent.contains("Let me look.") && !sent.contains("secret plan"),
+            "{sent}"
+        );
+    }
+}
+
+#[test]
+fn deltas_of_calls_without_index_are_put_together() {
+    let delta = |call: Value| OpenAiShapes.event(&json!({"tool_calls": [call]}), None);
+    let part = |arguments: &str| json!({"arguments": arguments});
+    let named = |name: &str, arguments: &str| json!({"name": name, "arguments": arguments});
+    let rome = ("get_weather".to_owned(), json!({"city": "Rome"}));
+    let oslo = ("get_weather".to_owned(), json!({"city": "Oslo"}));
+    let issues = ("list_issues".to_owned(), json!({}));
+    let (first, last) = ("{\"city\":", "\"Rome\"}");
+    let whole = "{\"city\":\"Rome\"}";
+    for (deltas, expected) in [
+        (
+            vec![
+                json!({"id": "a", "function": named("get_weather", first)}),
+                json!({"id": "a", "function": named("get_weather", last)}),
+            ],
+            vec![rome.clone()],
+        ),
+        (
+            vec![
+                json!({"id": "a", "function": named("get_weather", "")}),
+                json!({"id": "", "function": named("", first)}),
+                json!({"function": named("", last)}),
+            ],
+            vec![rome.clone()],
+        ),
+        (
+            vec![
+                json!({"id": "a", "function": named("get_weather", "")}),
+                json!({"id": "b", "function": named("list_issues", "")}),
+                json!({"id": "a", "function": part(whole)}),
+                json!({"id": "b", "function": part("{}")}),
+            ],
+            vec![rome.clone(), issues],
+        ),
+        (
+            vec![
+                json!({"index": 0, "function": named("get_weather", whole)}),
+                json!({"index": 0, "function": named("get_weather", "{\"city\":\"Oslo\"}")}),
+            ],
+            vec![rome.clone(), oslo],
+        ),
+        (
+            vec![
+                json!({"index": 0, "id": "a", "function": part(first)}),
+                json!({"index": 0, "function": named("get_weather", last)}),
+            ],
+            vec![rome],
+        ),
+    ] {
+        let mut events: Vec<String> = deltas.iter().cloned().map(delta).collect();
+        events.push(OpenAiShapes.event(&json!({}), Some("tool_calls")));
+        events.extend(OpenAiShapes.end());
+        assert_eq!(openai(events).0, expected, "{deltas:?}");
+    }
+}

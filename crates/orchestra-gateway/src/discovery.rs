@@ -3,10 +3,11 @@
 
 mod decide;
 mod found;
+mod identity;
 mod places;
 mod plugins;
 
 pub(crate) use decide::LastRead;
-pub use decide::is_own;
 pub use found::{Change, Found, LookedAt, Server, ServerState, Shadowed};
+pub use identity::{Identity, identify, is_harmless_variable};
 pub use places::Places;

@@ -128,6 +128,8 @@ impl Server {
             last_era,
             names_callers: is_orchestrator,
             patience: relay.as_ref().map(|_| relay::PATIENCE),
+            // What an orchestrator asks was looked at there.
+            secrets: config.features.secrets || relay.is_some(),
             ..client_config(&config, roots)
         };
         Self {

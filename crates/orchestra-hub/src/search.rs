@@ -106,14 +106,22 @@ fn descriptor(name: &str, description: &str, schema: &serde_json::Value) -> Tool
         input_schema: RawJson::of(schema).expect("a JSON value has a JSON form"),
         lean_schema: None,
         output_schema: None,
-        annotations: Annotations {
-            read_only: (name == FIND).then_some(true),
-            ..Annotations::default()
-        },
+        annotations: annotations(name),
         group: "search".into(),
         cost: Cost::Quick,
         long: LongWork::Never,
         definition: None,
+    }
+}
+
+/// Searching reads the catalog; a call may be of any tool, also of one that starts commands.
+fn annotations(name: &str) -> Annotations {
+    let calls = name == CALL;
+    Annotations {
+        read_only: Some(!calls),
+        destructive: calls.then_some(true),
+        idempotent: calls.then_some(false),
+        open_world: Some(calls),
     }
 }
 

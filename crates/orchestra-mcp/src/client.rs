@@ -28,6 +28,7 @@ pub mod tap;
 mod tasks;
 mod watching;
 
+pub use crate::attribution::{attribute, secret_field};
 pub use api::{
     ClientEvent, ClientStatus, Lists, Reply, ServerCall, ServerCan, ServerFacts, TransportMetadata,
 };

@@ -7,6 +7,8 @@ use std::{
     path::Path,
 };
 
+use crate::owners::Owners;
+
 /// What a file is, as the open one says it, so that it cannot be another by now.
 struct Opened {
     file: File,
@@ -26,7 +28,19 @@ pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
 /// # Errors
 /// Those of [`read`], and when it is not UTF-8.
 pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
-    String::from_utf8(read(path, most)?).map_err(|_| wrong("it is not UTF-8 text"))
+    text(read(path, most)?)
+}
+
+/// Reads a text file that must belong to `owners`, and that no other user may write.
+///
+/// # Errors
+/// Those of [`read_text`], and a [`ForeignError`](crate::owners::ForeignError) inside of the error.
+pub fn read_own_text(path: &Path, most: u64, owners: Owners) -> io::Result<String> {
+    let opened = open(path)?;
+    owners
+        .check(path, &opened.metadata)
+        .map_err(io::Error::other)?;
+    text(contents(opened, most)?)
 }
 
 /// As [`read`], for a file that holds a secret: others than its owner and its group must not be able
@@ -73,6 +87,10 @@ fn contents(opened: Opened, most: u64) -> io::Result<Vec<u8>> {
         return Err(io::Error::other(format!("it is longer than {most} bytes")));
     }
     Ok(bytes)
+}
+
+fn text(bytes: Vec<u8>) -> io::Result<String> {
+    String::from_utf8(bytes).map_err(|_| wrong("it is not UTF-8 text"))
 }
 
 fn wrong(what: &'static str) -> io::Error {

@@ -4,11 +4,13 @@
 //! stand drivers that move bytes: [`stdio`] for a process's standard input and output, [`stream`]
 //! for any pair of async byte streams, also in memory, [`http`] for HTTP, and [`post`] for one message
 //! at a time. [`Direct`] makes calls for faces that have a form of their own, and
-//! [`ServerLifecycle`] starts, watches and stops a server. [`files`] reads what a configuration names.
+//! [`ServerLifecycle`] starts, watches and stops a server. [`files`] reads what a configuration names,
+//! and [`owners`] refuses what other users wrote.
 //! [`StdioTransport`] is the small transport of older Orchestra documents: lines in, responses
 //! out, whatever routes them.
 
 mod activity;
+mod attribution;
 mod causes;
 pub mod client;
 mod connection;
@@ -17,6 +19,7 @@ mod direct;
 pub mod files;
 pub mod http;
 mod lifecycle;
+pub mod owners;
 pub mod post;
 mod relay;
 mod report;

@@ -107,7 +107,7 @@ impl About {
 }
 
 /// The members of an object, but for one.
-fn others<'a>(
+pub(crate) fn others<'a>(
     object: Option<&'a RawJson>,
     but: &'a str,
 ) -> impl Iterator<Item = (Cow<'a, str>, RawJson)> {
@@ -117,7 +117,7 @@ fn others<'a>(
         .map(|member| (member.key, member.value))
 }
 
-fn object<'a>(members: impl IntoIterator<Item = (Cow<'a, str>, RawJson)>) -> RawJson {
+pub(crate) fn object<'a>(members: impl IntoIterator<Item = (Cow<'a, str>, RawJson)>) -> RawJson {
     let mut rope = Rope::new();
     let mut separator = b'{';
     for (key, value) in members {

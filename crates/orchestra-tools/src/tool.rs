@@ -269,9 +269,11 @@ impl Tool {
         self
     }
 
-    /// The same tool, which starts what reaches further than the board.
-    pub(crate) fn reaching(mut self) -> Self {
-        self.descriptor.annotations.open_world = Some(true);
+    /// The same tool, which accepts commands or plans, or lets them start. Clients ask their user about it: a command
+    /// may destroy anything, and reaches further than the board.
+    pub(crate) fn starting(mut self) -> Self {
+        let annotations = &mut self.descriptor.annotations;
+        (annotations.destructive, annotations.open_world) = (Some(true), Some(true));
         self
     }
 

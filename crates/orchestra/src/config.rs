@@ -24,10 +24,12 @@ use std::{
 
 use anyhow::Context as _;
 use orchestra_hub::Toolset;
+use orchestra_mcp::owners::Owners;
 use orchestra_wire::MAX_LINE_BYTES;
 
 use crate::{
-    cli::Common, env::Variable, exit::Failure, logging, output, servers::ServerFlags, workspace,
+    cli::Common, env::Variable, exit::Failure, files::Root, logging, output, servers::ServerFlags,
+    workspace,
 };
 use file::ConfigFile;
 
@@ -126,6 +128,10 @@ pub(crate) struct Config {
     pub(crate) workspace: PathBuf,
     /// Where it comes from.
     pub(crate) workspace_origin: Origin,
+    /// Users whose files are used there; `None` where `safe_directories` lists it.
+    pub(crate) owners: Option<Owners>,
+    /// Workspaces that are used whoever owns them.
+    pub(crate) safe_directories: Setting<Vec<PathBuf>>,
     /// Which tools a client sees.
     pub(crate) tools: Setting<String>,
     /// How results are written as text.
@@ -186,6 +192,14 @@ impl Config {
         common: &Common,
         overrides: Overrides,
     ) -> Result<Self, Failure> {
+        Self::settle_unbounded(workspace, common, overrides).map_err(Failure::bounded)
+    }
+
+    fn settle_unbounded(
+        workspace: PathBuf,
+        common: &Common,
+        overrides: Overrides,
+    ) -> Result<Self, Failure> {
         let files = read_files(&workspace)?;
         let log_variable = Variable::Log
             .read()
@@ -240,6 +254,13 @@ impl Config {
             plans: PlansConfig::settle(&workspace, &files)?,
             chat: ChatSettings::settle(overrides.chat, &workspace, &files)?,
             servers: overrides.servers,
+            owners: owners(&workspace, files.iter().map(|(_, file)| file)),
+            safe_directories: settle(
+                None,
+                &files,
+                |file| Some(file.safe_directories.clone()).filter(|paths| !paths.is_empty()),
+                Vec::new,
+            ),
             line_bytes: settle(None, &files, |file| file.line_bytes, || MAX_LINE_BYTES),
             workspace_origin: match (&common.workspace, Variable::Workspace.read()) {
                 (Some(_), _) => Origin::Flag,
@@ -250,6 +271,11 @@ impl Config {
         };
         config.check()?;
         Ok(config)
+    }
+
+    /// The files of the workspace.
+    pub(crate) fn root(&self) -> Root {
+        Root::of(&self.workspace, self.owners)
     }
 
     /// Refuses what no command could work with.
@@ -326,34 +352,66 @@ pub(crate) fn user_directory() -> Option<PathBuf> {
     Some(directory.join("orchestra"))
 }
 
+/// Returns whether the user's own configuration lists a workspace in `safe_directories`. A file that cannot be read
+/// lists none; commands report it where they need it.
+pub(crate) fn is_safe(workspace: &Path) -> bool {
+    let user = read_user_file().ok().flatten();
+    user.is_some_and(|(_, file)| file.is_safe(workspace))
+}
+
+/// Users whose files are used in a workspace; `None` where one of the files lists it as safe.
+fn owners<'a>(workspace: &Path, files: impl IntoIterator<Item = &'a ConfigFile>) -> Option<Owners> {
+    let is_safe = files.into_iter().any(|file| file.is_safe(workspace));
+    (!is_safe).then(workspace::owners)
+}
+
 /// The configuration files that exist, strongest first.
 fn read_files(workspace: &Path) -> Result<Vec<(PathBuf, ConfigFile)>, Failure> {
-    let user = user_directory().map(|directory| directory.join(FILE));
-    let mut files = Vec::new();
+    let user = read_user_file()?;
+    let owners = owners(workspace, user.as_ref().map(|(_, file)| file));
     let near = workspace.join(FILE);
-    for path in [Some(near.clone()), user].into_iter().flatten() {
-        if let Some(mut file) = file::read(&path).map_err(Failure::usage)? {
-            let is_open = file.http.is_some_and(|address| !address.ip().is_loopback());
-            let lets_in = file.access.lets_in() || file.quic.lets_in();
-            if path == near && (lets_in || is_open) {
-                return Err(Failure::usage_text(format!(
-                    "{}: who is let in, and whether other machines may reach it, is not for a \
-                     workspace to say, which others may share; set [access], http, quic and \
-                     certs_dir in orchestra/{FILE} of your own configuration directory, or use \
-                     flags",
-                    path.display()
-                )));
-            }
-            if path == near {
-                file.access.leave_out_rates();
-                file.memory.bound(&path);
-                file.plans.bound(&path);
-                file.chat.bound(&path);
-            }
-            files.push((path, file));
-        }
+    let mut files = Vec::new();
+    let read = file::read(&near, owners).map_err(|error| Failure::usage(error).bounded())?;
+    if let Some(mut file) = read {
+        check_shared(&near, &file)?;
+        file.access.leave_out_rates();
+        file.memory.bound(&near);
+        file.plans.bound(&near);
+        file.chat.bound(&near);
+        files.push((near, file));
     }
+    files.extend(user);
     Ok(files)
+}
+
+/// The user's own configuration file, if there is one.
+fn read_user_file() -> Result<Option<(PathBuf, ConfigFile)>, Failure> {
+    let Some(path) = user_directory().map(|directory| directory.join(FILE)) else {
+        return Ok(None);
+    };
+    let file = file::read(&path, None).map_err(|error| Failure::usage(error).bounded())?;
+    Ok(file.map(|file| (path, file)))
+}
+
+/// Refuses keys in the file of a workspace that only the user's own file may set.
+fn check_shared(path: &Path, file: &ConfigFile) -> Result<(), Failure> {
+    let is_open = file.http.is_some_and(|address| !address.ip().is_loopback());
+    if file.access.lets_in() || file.quic.lets_in() || is_open {
+        return Err(Failure::usage_text(format!(
+            "{}: who is let in, and whether other machines may reach it, is not for a \
+             workspace to say, which others may share; set [access], http, quic and \
+             certs_dir in orchestra/{FILE} of your own configuration directory, or use \
+             flags",
+            path.display()
+        )));
+    }
+    if !file.safe_directories.is_empty() {
+        return Err(Failure::usage_text(format!(
+            "{}: safe_directories is only for orchestra/{FILE} of your own configuration directory; remove it here",
+            path.display()
+        )));
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -95,6 +95,7 @@ pub struct InstallModel {
 
 /// Runs the program `orchestra-engine` to its end.
 pub fn main(parts: &dyn EngineParts) -> ExitCode {
+    crate::keep_running_at_file_size_limit();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return exit::report_usage(&error),

@@ -19,6 +19,8 @@ pub(crate) enum Variable {
     ConfigHome,
     /// Where `.config` is, when [`Variable::ConfigHome`] is not set.
     Home,
+    /// The user who started `sudo`.
+    SudoUid,
     /// Where clients look for programs.
     Path,
     /// Where what the user decided is kept.
@@ -59,7 +61,7 @@ pub(crate) enum Variable {
 
 impl Variable {
     /// All of them.
-    pub(crate) const ALL: [Self; 25] = [
+    pub(crate) const ALL: [Self; 26] = [
         Self::Log,
         Self::Token,
         Self::Workspace,
@@ -67,6 +69,7 @@ impl Variable {
         Self::ClaudeProjectDir,
         Self::ConfigHome,
         Self::Home,
+        Self::SudoUid,
         Self::Path,
         Self::StateHome,
         Self::McpPath,
@@ -97,6 +100,7 @@ impl Variable {
             Self::ClaudeProjectDir => "CLAUDE_PROJECT_DIR",
             Self::ConfigHome => "XDG_CONFIG_HOME",
             Self::Home => "HOME",
+            Self::SudoUid => "SUDO_UID",
             Self::Path => "PATH",
             Self::StateHome => "XDG_STATE_HOME",
             Self::McpPath => "ORCHESTRA_MCP_PATH",
@@ -129,7 +133,10 @@ impl Variable {
             }
             Self::ClaudeProjectDir => "the workspace of `orchestra hook`",
             Self::ConfigHome => "directory of the user's orchestra/orchestra.toml",
-            Self::Home => "where .config is, without XDG_CONFIG_HOME",
+            Self::Home => {
+                "where .config is, without XDG_CONFIG_HOME; no workspace is looked for above it"
+            }
+            Self::SudoUid => "the user whose workspaces root may use, as `sudo` sets it",
             Self::Path => {
                 "where clients look for orchestra; `orchestra init` warns when it is not there"
             }

@@ -1,6 +1,6 @@
 //! The exit codes, in one table, and the one place where an error becomes one of them.
 
-use std::{fmt::Write as _, io, process::ExitCode};
+use std::{borrow::Cow, fmt::Write as _, io, process::ExitCode};
 
 use crate::output;
 
@@ -91,6 +91,9 @@ pub(crate) fn table() -> String {
     )
 }
 
+/// Longest text of a failure that concerns the configuration, in bytes.
+const MAX_CONFIG_TEXT: usize = 4 * 1024;
+
 /// Why a command did not do what it was asked.
 #[derive(Debug)]
 pub enum Failure {
@@ -129,6 +132,25 @@ impl Failure {
             Self::Usage(error) => Self::Usage(error.context(attempt)),
             Self::Refused(error) => Self::Refused(error.context(attempt)),
             Self::Denied(error) => Self::Denied(error.context(attempt)),
+            Self::BrokenPipe => Self::BrokenPipe,
+        }
+    }
+
+    /// The same failure; of a text that is longer than [`MAX_CONFIG_TEXT`] only the beginning and the end, for what
+    /// quotes a configuration may quote all of it.
+    pub(crate) fn bounded(self) -> Self {
+        let bounded = |error: anyhow::Error| {
+            let text = format!("{error:#}");
+            match output::without_middle(&text, MAX_CONFIG_TEXT) {
+                Cow::Borrowed(_) => error,
+                Cow::Owned(text) => anyhow::Error::msg(text),
+            }
+        };
+        match self {
+            Self::Failed(error) => Self::Failed(bounded(error)),
+            Self::Usage(error) => Self::Usage(bounded(error)),
+            Self::Refused(error) => Self::Refused(bounded(error)),
+            Self::Denied(error) => Self::Denied(bounded(error)),
             Self::BrokenPipe => Self::BrokenPipe,
         }
     }

@@ -7,6 +7,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use orchestra_mcp::owners::{ForeignError, Owners};
+
 /// The largest file that is read; client settings and guides are far smaller.
 const MAX_BYTES: u64 = 4 * 1024 * 1024;
 
@@ -32,6 +34,14 @@ pub(crate) enum FileError {
     /// Too large to be what it should be.
     #[error("{} is larger than {MAX_BYTES} bytes", .0.display())]
     TooLarge(PathBuf),
+    /// Not the user's alone.
+    #[error("{}: {reason}", path.display())]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+        /// Whose it is, and the next step.
+        reason: ForeignError,
+    },
     /// Not text.
     #[error("{} is not UTF-8 text", .0.display())]
     NotText(PathBuf),
@@ -39,23 +49,32 @@ pub(crate) enum FileError {
 
 /// A directory below which files are read and written by relative path.
 #[derive(Debug, Clone)]
-pub(crate) struct Root(PathBuf);
+pub(crate) struct Root {
+    directory: PathBuf,
+    owners: Option<Owners>,
+}
 
 impl Root {
-    /// The files below `directory`.
+    /// The files below `directory`, whoever owns them.
     pub(crate) fn new(directory: &Path) -> Self {
-        Self(directory.to_owned())
+        Self::of(directory, None)
+    }
+
+    /// The files below `directory` that belong to `owners`, where they are given.
+    pub(crate) fn of(directory: &Path, owners: Option<Owners>) -> Self {
+        let directory = directory.to_owned();
+        Self { directory, owners }
     }
 
     /// The directory.
     pub(crate) fn path(&self) -> &Path {
-        &self.0
+        &self.directory
     }
 
     /// The text of a file; `None` when there is none.
     ///
     /// # Errors
-    /// When it is reached through a link, is too large, is no text, or cannot be read.
+    /// When it is reached through a link, is not the user's alone, is too large, is no text, or cannot be read.
     pub(crate) fn read(&self, relative: &Path) -> Result<Option<String>, FileError> {
         if !self.check(relative)? {
             return Ok(None);
@@ -65,7 +84,14 @@ impl Root {
             path: relative.to_owned(),
             source,
         };
-        let file = fs::File::open(self.0.join(relative)).map_err(io)?;
+        let file = fs::File::open(self.directory.join(relative)).map_err(io)?;
+        if let Some(owners) = self.owners {
+            let metadata = file.metadata().map_err(io)?;
+            let path = relative.to_owned();
+            owners
+                .check(relative, &metadata)
+                .map_err(|reason| FileError::Foreign { path, reason })?;
+        }
         let mut bytes = Vec::new();
         file.take(MAX_BYTES + 1)
             .read_to_end(&mut bytes)
@@ -90,8 +116,8 @@ impl Root {
             path: relative.to_owned(),
             source,
         };
-        let target = self.0.join(relative);
-        let parent = target.parent().unwrap_or(&self.0);
+        let target = self.directory.join(relative);
+        let parent = target.parent().unwrap_or(&self.directory);
         fs::create_dir_all(parent).map_err(io)?;
         let mut temporary = tempfile::Builder::new()
             .prefix(".orchestra-")
@@ -128,7 +154,7 @@ impl Root {
             path: relative.to_owned(),
             source,
         };
-        fs::remove_file(self.0.join(relative)).map_err(io)
+        fs::remove_file(self.directory.join(relative)).map_err(io)
     }
 
     /// Removes a file, and the directories above it that are empty then, up to the root.
@@ -143,7 +169,7 @@ impl Root {
             .filter(|path| !path.as_os_str().is_empty())
         {
             // Fails on the first directory that holds something, which ends the walk.
-            if fs::remove_dir(self.0.join(directory)).is_err() {
+            if fs::remove_dir(self.directory.join(directory)).is_err() {
                 break;
             }
         }
@@ -152,13 +178,13 @@ impl Root {
 
     /// Whether there is a regular file at `relative`, reached through no link.
     fn check(&self, relative: &Path) -> Result<bool, FileError> {
-        let mut path = self.0.clone();
+        let mut path = self.directory.clone();
         let mut exists = true;
         for part in relative.components() {
             path.push(part);
             match fs::symlink_metadata(&path) {
                 Ok(metadata) if metadata.is_symlink() => {
-                    let shown = path.strip_prefix(&self.0).unwrap_or(relative);
+                    let shown = path.strip_prefix(&self.directory).unwrap_or(relative);
                     return Err(FileError::Symlink(shown.to_owned()));
                 }
                 Ok(metadata) => exists = metadata.is_file(),

@@ -75,12 +75,11 @@ impl Installer {
     ///
     /// # Errors
     /// When its manifest cannot be understood.
-    pub(crate) fn open(workspace: &Path, effect: Effect) -> Result<Self, InitError> {
+    pub(crate) fn open(root: Root, effect: Effect) -> Result<Self, InitError> {
         let lock = match effect {
-            Effect::Apply => lock(workspace)?,
+            Effect::Apply => lock(root.path())?,
             Effect::DryRun => None,
         };
-        let root = Root::new(workspace);
         let before = Manifest::read(&root)?;
         let manifest = before.clone();
         Ok(Self {
@@ -97,8 +96,8 @@ impl Installer {
     ///
     /// # Errors
     /// When its manifest cannot be understood.
-    pub(crate) fn clients(workspace: &Path) -> Result<Vec<Client>, InitError> {
-        let manifest = Manifest::read(&Root::new(workspace))?;
+    pub(crate) fn clients(root: &Root) -> Result<Vec<Client>, InitError> {
+        let manifest = Manifest::read(root)?;
         let mut clients = Client::ALL.to_vec();
         clients.retain(|client| client.is_in(&manifest));
         Ok(clients)
@@ -137,8 +136,11 @@ impl Installer {
     }
 
     fn install_all(&mut self, clients: &[Client]) -> Result<(), FileError> {
+        let workspace = self.root.path().to_owned();
         for client in clients {
-            self.edit(client.path(), |text, manifest| client.add(text, manifest))?;
+            self.edit(client.path(), |text, manifest| {
+                client.add(text, manifest, &workspace)
+            })?;
         }
         let with_hooks = clients.contains(&Client::Claude);
         for resource in bundle::RESOURCES
@@ -155,9 +157,10 @@ impl Installer {
     }
 
     fn uninstall_all(&mut self, clients: &[Client]) -> Result<(), FileError> {
+        let workspace = self.root.path().to_owned();
         for client in clients {
             self.edit_existing(client.path(), |text, manifest| {
-                client.remove(text, manifest)
+                client.remove(text, manifest, &workspace)
             })?;
         }
         if clients.contains(&Client::Claude) {

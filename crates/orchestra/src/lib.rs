@@ -31,6 +31,17 @@ use std::process::ExitCode;
 use orchestra_process::{CHILD_COMMAND, adopt_orphans, child_main};
 use orchestra_runner::{agents::scripted, supervise};
 
+/// Makes a write beyond the file size limit (`ulimit -f`) an error instead of the end of the process. A handler does
+/// that without a change for child processes, which would inherit an ignored signal.
+pub(crate) fn keep_running_at_file_size_limit() {
+    #[cfg(unix)]
+    {
+        use signal_hook::{consts::SIGXFSZ, flag};
+        // Where it cannot be handled, the system's default remains.
+        let _ = flag::register(SIGXFSZ, std::sync::Arc::default());
+    }
+}
+
 /// Runs the program to its end.
 pub fn main() -> ExitCode {
     let mut words = std::env::args_os().skip(1);
@@ -38,10 +49,14 @@ pub fn main() -> ExitCode {
     // same holds for the jobs of plans, and for the agent that does what a script says.
     match words.next() {
         Some(word) if word == CHILD_COMMAND => return child_main(words),
-        Some(word) if word == supervise::JOB_COMMAND => return supervise::job_main(),
+        Some(word) if word == supervise::JOB_COMMAND => {
+            keep_running_at_file_size_limit();
+            return supervise::job_main();
+        }
         Some(word) if word == scripted::COMMAND => return scripted::main(words),
         _ => {}
     }
+    keep_running_at_file_size_limit();
     // What is left of a child whose guard was killed is ours to end. Without it, one that has left
     // its group goes on.
     let _ = adopt_orphans();

@@ -6,7 +6,7 @@ use std::{
 };
 
 use orchestra_plan::draw::Paint;
-use serde::Serialize;
+use serde::{Serialize, de::IgnoredAny};
 
 use crate::{commands::progress, env::Variable, exit::Failure};
 
@@ -58,9 +58,7 @@ pub(crate) fn lines(text: &str) -> Result<(), Failure> {
 /// # Errors
 /// When stdout cannot be written to.
 pub(crate) fn json<T: Serialize>(value: &T) -> Result<(), Failure> {
-    let mut bytes = serde_json::to_vec(value)?;
-    bytes.push(b'\n');
-    raw(&bytes)
+    lines(&json_in_a_line(&serde_json::to_string(value)?))
 }
 
 /// Prints bytes as they are.
@@ -93,20 +91,65 @@ pub(crate) fn paint() -> Paint {
 /// Text of others (a file, a tool) made harmless for a terminal: control characters other than
 /// newline and tab, and those that turn the direction of what follows, are shown, not sent.
 pub(crate) fn printable(text: &str) -> Cow<'_, str> {
-    let turns = |c: char| matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    let harmful = |c: char| turns(c) || c.is_control() && !matches!(c, '\n' | '\t');
-    if !text.contains(harmful) {
+    if !text.contains(is_harmful) {
         return Cow::Borrowed(text);
     }
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
-        if harmful(c) {
+        if is_harmful(c) {
             shown.extend(c.escape_unicode())
         } else {
             shown.push(c)
         }
     }
     Cow::Owned(shown)
+}
+
+/// As [`printable`], of the result of a tool: JSON remains JSON.
+pub(crate) fn printable_result(text: &str) -> Cow<'_, str> {
+    let mut values = serde_json::Deserializer::from_str(text).into_iter::<IgnoredAny>();
+    match text.contains(is_harmful) && values.all(|value| value.is_ok()) {
+        true => json_in_a_line(text),
+        false => printable(text),
+    }
+}
+
+/// JSON with the characters escaped that act on a terminal, or that some readers take for the end of a line.
+fn json_in_a_line(json: &str) -> Cow<'_, str> {
+    let is_escaped = |c: char| is_harmful(c) || matches!(c, '\u{2028}' | '\u{2029}');
+    if !json.contains(is_escaped) {
+        return Cow::Borrowed(json);
+    }
+    let mut shown = String::with_capacity(json.len());
+    for c in json.chars() {
+        match c {
+            // A string of JSON holds none, so it stands between values.
+            '\r' => shown.push(' '),
+            // All of them have four digits.
+            c if is_escaped(c) => shown.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c => shown.push(c),
+        }
+    }
+    Cow::Owned(shown)
+}
+
+/// Whether a character moves on a terminal, or turns the direction of what follows.
+fn is_harmful(c: char) -> bool {
+    let turns = matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    turns || c.is_control() && !matches!(c, '\n' | '\t')
+}
+
+/// The beginning and the end of a text that is longer than `most` bytes.
+pub(crate) fn without_middle(text: &str, most: usize) -> Cow<'_, str> {
+    if text.len() <= most {
+        return Cow::Borrowed(text);
+    }
+    let (start, end) = (
+        &text[..text.floor_char_boundary(most / 4 * 3)],
+        &text[text.ceil_char_boundary(text.len() - most / 8)..],
+    );
+    let left_out = text.len() - start.len() - end.len();
+    Cow::Owned(format!("{start} … {left_out} bytes are left out … {end}"))
 }
 
 /// Text of others as part of one line that is ours: what would end the line, move on the screen,
@@ -146,6 +189,47 @@ mod tests {
         assert_eq!(printable("plain\n\ttext ü 🦀"), "plain\n\ttext ü 🦀");
         assert_eq!(printable("a\u{1b}[2Jb"), "a\\u{1b}[2Jb");
         assert_eq!(printable("a\u{202e}b"), "a\\u{202e}b");
+    }
+
+    #[test]
+    fn json_remains_json_whatever_characters_it_holds() {
+        for c in (0..=0x2070)
+            .filter_map(char::from_u32)
+            .chain(['\u{feff}', '🦀', '\u{10ffff}'])
+        {
+            let json = serde_json::to_string(&format!("a{c}b")).unwrap();
+            for text in [json.clone(), format!("{{\"k\":\r\n{json}}}\r\n[{json}]")] {
+                let shown = printable_result(&text);
+                let values = |text| -> Vec<serde_json::Value> {
+                    let values = serde_json::Deserializer::from_str(text).into_iter();
+                    values.map(Result::unwrap).collect()
+                };
+                assert_eq!(values(&shown), values(&text), "{c:?}");
+                assert!(!shown.contains(is_harmful), "{c:?}: {shown}");
+            }
+            assert!(json_in_a_line(&json).lines().count() == 1);
+        }
+        assert_eq!(
+            printable_result("{\"\\ud800\u{7f}\"}"),
+            "{\"\\ud800\\u{7f}\"}"
+        );
+        assert_eq!(printable_result("\"\\ud800\u{7f}\""), "\"\\ud800\\u007f\"");
+    }
+
+    #[test]
+    fn long_text_loses_its_middle() {
+        assert_eq!(without_middle("short", 5), "short");
+        let text = format!("{}é{}", "a".repeat(3_071), "b".repeat(100_000));
+        let shown = without_middle(&text, 4_096);
+        assert!(
+            shown.len() <= 4_096 && shown.starts_with("aaa"),
+            "{}",
+            shown.len()
+        );
+        assert!(
+            shown.contains("… 99490 bytes are left out … bbb"),
+            "{shown}"
+        );
     }
 
     #[test]

@@ -15,7 +15,13 @@ use orchestra_gateway::{
 };
 use sha2::{Digest as _, Sha256};
 
-use crate::{config::user_directory, env::Variable, exit::Failure, output, trace::TraceFlags};
+use crate::{
+    config::{Config, user_directory},
+    env::Variable,
+    exit::Failure,
+    output,
+    trace::TraceFlags,
+};
 
 /// Which servers of others are offered.
 #[derive(Debug, Clone, Default, Args)]
@@ -125,11 +131,12 @@ fn list(path: &Path) -> ServerFile {
         trust: Trust::Trusted,
         directory: absolute.parent().map(Path::to_owned).unwrap_or_default(),
         kind: FileKind::Plugins,
+        owners: None,
     }
 }
 
 /// Where the servers of a workspace are looked for.
-pub(crate) fn places(workspace: &Path, flags: &ServerFlags) -> Places {
+pub(crate) fn places(config: &Config, flags: &ServerFlags) -> Places {
     let paths = [Variable::McpPath, Variable::SdekMcpPath];
     let named = paths.into_iter().find_map(Variable::read);
     let environment = named.map(|paths| std::env::split_paths(&paths).collect());
@@ -137,7 +144,8 @@ pub(crate) fn places(workspace: &Path, flags: &ServerFlags) -> Places {
         command_line: flags.mcp_config.clone(),
         plugins: flags.plugins.clone(),
         environment: environment.unwrap_or_default(),
-        workspace: workspace.to_owned(),
+        workspace: config.workspace.clone(),
+        owners: config.owners,
         user: user_directory(),
         system: system_directory(),
         only_named: flags.only_named,

@@ -31,7 +31,7 @@ use crate::{
     orchestrator::Orchestrator,
     output,
     stopping::{AFTER_SERVERS, CALLS, FILES},
-    workspace::{AUDIT, PROJECTS, run_directory},
+    workspace::{AUDIT, PROJECTS, check_narrow, has_board, run_directory},
 };
 use others::Others;
 pub(crate) use others::Shown;
@@ -164,6 +164,9 @@ impl Serving {
         list_wait: Duration,
         keeps: bool,
     ) -> Result<Self, Failure> {
+        if !has_board(&config.workspace) {
+            check_narrow(&config.workspace).map_err(Failure::usage)?;
+        }
         let options = config.memory.apply(options);
         let watches = options.watch;
         let begun = watch::Sender::new(false);

@@ -1,11 +1,13 @@
-//! Which directory is the workspace.
+//! Which directory is the workspace, and whose it may be.
 
 use std::{
     fs, io,
     path::{Path, PathBuf},
 };
 
-use crate::env::Variable;
+use orchestra_mcp::owners::{ForeignError, Owners};
+
+use crate::{config, env::Variable};
 
 /// The directory that makes a directory a workspace.
 pub(crate) const PROJECTS: &str = ".projects";
@@ -36,6 +38,26 @@ pub(crate) enum WorkspaceError {
         /// What is wrong with it.
         source: Box<Self>,
     },
+    /// It, or the board in it, is not the user's alone.
+    #[error("workspace {}", path.display())]
+    Foreign {
+        /// The directory.
+        path: PathBuf,
+        /// Whose it is, and the next step.
+        source: ForeignError,
+    },
+    /// It is the home or the root directory, where no board is created.
+    #[error(
+        "{} is {what}, where no board is created, since every directory below would belong to it; change to the \
+         directory of a project, or name one with --workspace",
+        path.display()
+    )]
+    TooWide {
+        /// The directory.
+        path: PathBuf,
+        /// Which of them it is.
+        what: &'static str,
+    },
     /// It cannot be looked at.
     #[error("workspace {}", path.display())]
     Unreadable {
@@ -46,11 +68,13 @@ pub(crate) enum WorkspaceError {
     },
 }
 
-/// Finds the workspace: `chosen`, or what the environment names, or the nearest directory upwards from
-/// the current one that has `.projects/` or `.git`, or the current one.
+/// Finds the workspace: `chosen`, or the directory that the environment names, or the nearest directory upwards
+/// from the current one that has `.projects/` or `.git`, or the current one. The search ends below the home
+/// directory, and where another file system begins.
 ///
 /// # Errors
-/// When the directory does not exist or cannot be read.
+/// When the directory does not exist, cannot be read, or is not the user's alone. A directory of another user ends
+/// the search: a workspace farther up or down is not what the user expects there.
 pub(crate) fn find(chosen: Option<&Path>) -> Result<PathBuf, WorkspaceError> {
     if let Some(path) = chosen {
         return directory(path);
@@ -65,7 +89,29 @@ pub(crate) fn find(chosen: Option<&Path>) -> Result<PathBuf, WorkspaceError> {
         source,
     };
     let here = std::env::current_dir().map_err(unreadable)?;
-    Ok(nearest(&here).map_or_else(|| here.clone(), Path::to_path_buf))
+    let found = nearest(&here, home().as_deref()).unwrap_or(&here);
+    check_owner(found.to_owned())
+}
+
+/// The users whose files and directories are used: the current one, and for root the user of `sudo`, as git has it.
+pub(crate) fn owners() -> Owners {
+    let sudo = Variable::SudoUid.read();
+    let sudo = sudo.and_then(|uid| uid.to_str()?.parse().ok());
+    Owners::current(sudo)
+}
+
+/// Refuses the home and the root directory, for commands that create a board or files beside it.
+///
+/// # Errors
+/// When it is one of them.
+pub(crate) fn check_narrow(workspace: &Path) -> Result<(), WorkspaceError> {
+    let what = match workspace {
+        path if path.parent().is_none() => "the root directory",
+        path if home().is_some_and(|home| home == path) => "your home directory",
+        _ => return Ok(()),
+    };
+    let path = workspace.to_owned();
+    Err(WorkspaceError::TooWide { path, what })
 }
 
 /// Whether a workspace has a board. Opening one makes it, so who only looks asks first.
@@ -85,7 +131,7 @@ pub(crate) fn check_board(workspace: &Path) -> Result<(), WorkspaceError> {
     }
 }
 
-/// `path`, made absolute, if it is a directory.
+/// `path`, made absolute, if it is a directory of the user.
 ///
 /// # Errors
 /// When it is none.
@@ -95,7 +141,7 @@ pub(crate) fn directory(path: &Path) -> Result<PathBuf, WorkspaceError> {
         source,
     };
     match path.canonicalize() {
-        Ok(absolute) if absolute.is_dir() => Ok(absolute),
+        Ok(absolute) if absolute.is_dir() => check_owner(absolute),
         Ok(_) => Err(WorkspaceError::File(path.to_owned())),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             Err(WorkspaceError::Missing(path.to_owned()))
@@ -148,13 +194,60 @@ pub(crate) fn ensure_run_directory_is_ours(_workspace: &Path) -> anyhow::Result<
     Ok(())
 }
 
-/// The nearest directory, `from` included, that looks like a workspace. `.git` is a file in a
-/// worktree, so its kind does not matter.
-fn nearest(from: &Path) -> Option<&Path> {
-    from.ancestors().find(|directory| is_marked(directory))
+/// Refuses a workspace that is not the user's alone, and one whose board is not.
+fn check_owner(workspace: PathBuf) -> Result<PathBuf, WorkspaceError> {
+    let owners = owners();
+    for path in [workspace.clone(), workspace.join(PROJECTS)] {
+        let metadata = match fs::metadata(&path) {
+            Ok(metadata) => metadata,
+            // What a board that cannot be read means is for its store to say.
+            Err(_) if path != workspace => continue,
+            Err(source) => return Err(WorkspaceError::Unreadable { path, source }),
+        };
+        match owners.check(&path, &metadata) {
+            Err(source) if !config::is_safe(&workspace) => {
+                return Err(WorkspaceError::Foreign { path, source });
+            }
+            _ => {}
+        }
+    }
+    Ok(workspace)
 }
 
-/// Whether a directory looks like a workspace.
+/// The user's home directory, without links.
+fn home() -> Option<PathBuf> {
+    Path::new(&Variable::Home.read()?).canonicalize().ok()
+}
+
+/// The nearest directory, `from` included, that looks like a workspace. Neither the home directory nor a directory
+/// of another file system is looked at, unless it is `from`.
+fn nearest<'a>(from: &'a Path, home: Option<&Path>) -> Option<&'a Path> {
+    let starts_on = file_system(from);
+    for directory in from.ancestors() {
+        let is_home = Some(directory) == home;
+        if directory != from && (is_home || file_system(directory) != starts_on) {
+            return None;
+        }
+        if is_marked(directory) {
+            return Some(directory);
+        }
+        if is_home {
+            return None;
+        }
+    }
+    None
+}
+
+/// The file system that a directory is on, where the system numbers them.
+fn file_system(directory: &Path) -> Option<u64> {
+    #[cfg(unix)]
+    return std::os::unix::fs::MetadataExt::dev(&fs::metadata(directory).ok()?).into();
+    #[cfg(not(unix))]
+    return None;
+}
+
+/// Whether a directory looks like a workspace. `.git` is a file in a worktree, so its kind does not matter; it marks
+/// the top of a repository, where the search ends.
 pub(crate) fn is_marked(directory: &Path) -> bool {
     directory.join(PROJECTS).is_dir() || directory.join(".git").symlink_metadata().is_ok()
 }
@@ -164,14 +257,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_nearest_marked_directory_wins() {
+    fn nearest_marked_directory_below_home_is_the_workspace() {
         let root = tempfile::tempdir().unwrap();
-        let deep = root.path().join("a/b/c");
+        let root = root.path();
+        let (first, deep) = (root.join("a"), root.join("a/b/c"));
         fs::create_dir_all(&deep).unwrap();
-        fs::write(root.path().join(".git"), "gitdir: elsewhere").unwrap();
-        assert_eq!(nearest(&deep), Some(root.path()));
-        fs::create_dir(root.path().join("a").join(PROJECTS)).unwrap();
-        assert_eq!(nearest(&deep), Some(root.path().join("a").as_path()));
+        fs::write(root.join(".git"), "gitdir: elsewhere").unwrap();
+        for home in [None, root.parent()] {
+            assert_eq!(nearest(&deep, home), Some(root));
+        }
+        for home in [root, &first, &deep] {
+            assert_eq!(nearest(&deep, Some(home)), None);
+        }
+        assert_eq!(nearest(root, Some(root)), Some(root));
+        fs::create_dir(first.join(PROJECTS)).unwrap();
+        assert_eq!(nearest(&deep, None), Some(&*first));
     }
 
     #[test]

@@ -219,6 +219,7 @@ mod tests {
             kind: FileKind::Servers,
             trust: Source::User.trust(),
             directory: "/".into(),
+            owners: None,
         };
         file.without(text, name)
     }

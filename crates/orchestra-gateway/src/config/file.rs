@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, io, path, sync::Arc};
 
-use orchestra_mcp::files;
+use orchestra_mcp::{files, owners::Owners};
 
 use super::{
     Diagnostic, Effect, Origin, Place, ServerConfig, ServerName, Severity, Source, Trust,
@@ -24,6 +24,12 @@ const MAX_YAML_BYTES: u64 = 128 * 1024;
 /// How the configuration of this program is called.
 const OWN: &str = "orchestra.toml";
 
+/// Longest path of keys in a diagnostic, in bytes.
+const MAX_PATH_BYTES: usize = 256;
+
+/// Longest message of a diagnostic, in bytes.
+const MAX_MESSAGE_BYTES: usize = 1_024;
+
 /// The most servers of a file.
 const MAX_SERVERS: usize = 512;
 
@@ -40,6 +46,8 @@ pub struct File {
     pub directory: path::PathBuf,
     /// What it lists.
     pub kind: FileKind,
+    /// Users whose file it must be; `None` where any owner will do.
+    pub owners: Option<Owners>,
 }
 
 /// What a file lists.
@@ -101,10 +109,22 @@ impl File {
     /// there.
     #[must_use]
     pub fn read(&self) -> Option<Contents> {
-        match read_text(&self.path) {
+        match self.read_text() {
             Ok(None) => None,
             Ok(Some(text)) => Some(self.understand(&text)),
             Err(error) => Some(self.unreadable(Place::START, format!("cannot be read: {error}"))),
+        }
+    }
+
+    /// The text of the file, if there is one.
+    fn read_text(&self) -> io::Result<Option<String>> {
+        let read = match self.owners {
+            Some(owners) => files::read_own_text(&self.path, MAX_BYTES, owners),
+            None => files::read_text(&self.path, MAX_BYTES),
+        };
+        match read {
+            Err(error) if is_absent(&error) => Ok(None),
+            read => read.map(Some),
         }
     }
 
@@ -227,7 +247,7 @@ impl File {
             place,
             path: String::new(),
             server: None,
-            message,
+            message: cut(message, MAX_MESSAGE_BYTES),
         };
         Contents {
             servers: Vec::new(),
@@ -253,18 +273,19 @@ impl File {
             file: Arc::clone(&self.path),
             place: place.unwrap_or(finding.place),
             server,
-            path: finding.path.to_string(),
-            message: finding.message,
+            path: cut(finding.path.to_string(), MAX_PATH_BYTES),
+            message: cut(finding.message, MAX_MESSAGE_BYTES),
         }
     }
 }
 
-/// The text of a file, if there is one.
-fn read_text(path: &path::Path) -> io::Result<Option<String>> {
-    match files::read_text(path, MAX_BYTES) {
-        Err(error) if is_absent(&error) => Ok(None),
-        read => read.map(Some),
+/// A text that may quote the file, of which no more than `most` bytes are shown.
+fn cut(mut text: String, most: usize) -> String {
+    if text.len() > most {
+        text.truncate(text.floor_char_boundary(most));
+        text.push('…');
     }
+    text
 }
 
 /// Whether there is no such file.

@@ -229,10 +229,12 @@ fn tools(fields: &mut Fields<'_>) -> ToolFilter {
     filter
 }
 
+/// What is told of a key that only a file of the user's choice may set.
+const NOT_HERE: &str = "is not for a file of the workspace to say, which others may have written; \
+    it is not used";
+
 /// What a file may say of its own servers only when the user chose it.
 fn believed(fields: &mut Fields<'_>, config: &mut ServerConfig, asks: bool) {
-    const NOT_HERE: &str = "is not for a file of the workspace to say, which others may have \
-        written; it is not used";
     let pins = [("ask", Pins::Ask), ("follow", Pins::Follow)];
     if asks {
         for name in ["trust", "pins"] {

@@ -224,6 +224,8 @@ pub struct Features {
     pub sampling: bool,
     /// To ask the user something.
     pub elicitation: bool,
+    /// To ask the user for secrets, which only a file that the user chose can allow.
+    pub secrets: bool,
 }
 
 impl Default for Features {
@@ -232,6 +234,7 @@ impl Default for Features {
             roots: true,
             sampling: true,
             elicitation: true,
+            secrets: false,
         }
     }
 }

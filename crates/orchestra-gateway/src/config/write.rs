@@ -262,8 +262,11 @@ fn write_upkeep(map: &mut Map<String, Value>, config: &ServerConfig) {
             roots,
             sampling,
             elicitation,
+            secrets,
         } = config.features;
-        let value = json!({"roots": roots, "sampling": sampling, "elicitation": elicitation});
+        let value = json!({
+            "roots": roots, "sampling": sampling, "elicitation": elicitation, "secrets": secrets,
+        });
         put(map, "features", value);
     }
     if !config.roots.is_empty() {

@@ -7,12 +7,16 @@ use std::{
     sync::Arc,
 };
 
-use super::{Found, LookedAt, Places, Server, ServerState, Shadowed, plugins};
+use super::{
+    Found, LookedAt, Places, Server, ServerState, Shadowed,
+    identity::{Identity, identify},
+    plugins,
+};
 use crate::{
     approval::Decisions,
     config::{
         Contents, Diagnostic, Effect, File, Place, PluginsFile, ServerConfig, Severity, Source,
-        Transport, Trust, Written,
+        Trust, Written,
     },
     expand::Scope,
 };
@@ -130,16 +134,41 @@ impl Places {
         let workspace = &self.workspace;
         let by_hand = decisions.enabled(workspace, &name);
         let mut files = BTreeSet::new();
-        let state = match config {
-            Err(reason) => ServerState::Invalid { reason },
-            Ok(config) if origin.trust == Trust::Ask && is_own(&config) => ServerState::Own,
-            Ok(config) if by_hand == Some(false) || (config.disabled && by_hand.is_none()) => {
+        let mut report = |severity, message| {
+            diagnostics.push(Diagnostic {
+                severity,
+                file: Arc::clone(&origin.file),
+                place: origin.place,
+                path: shown_name.clone(),
+                server: Some(name.clone()),
+                message,
+            });
+        };
+        let identity = match &config {
+            Ok(config) if origin.trust == Trust::Ask => identify(config),
+            _ => Identity::Other,
+        };
+        if identity == Identity::Namesake {
+            let message =
+                "has the name of this program and is another; clients start it by that name"
+                    .to_owned();
+            report(Severity::Warning, message);
+        }
+        let state = match (config, identity) {
+            (Err(reason), _) => ServerState::Invalid { reason },
+            (Ok(_), Identity::Own) => ServerState::Own,
+            (Ok(_), Identity::Impostor(why)) => {
+                let reason = format!("it is called as this program is, but {why}; remove it");
+                report(Severity::Error, reason.clone());
+                ServerState::Invalid { reason }
+            }
+            (Ok(config), _) if by_hand == Some(false) || (config.disabled && by_hand.is_none()) => {
                 ServerState::Disabled {
                     config: Arc::from(config),
                     by_hand: by_hand.is_some(),
                 }
             }
-            Ok(config)
+            (Ok(config), _)
                 if origin.trust == Trust::Ask && !decisions.is_approved(workspace, &config) =>
             {
                 ServerState::NeedsApproval {
@@ -147,7 +176,7 @@ impl Places {
                     config: Arc::from(config),
                 }
             }
-            Ok(mut config) => match scope.check(&config) {
+            (Ok(mut config), _) => match scope.check(&config) {
                 Ok(()) => {
                     config.named = scope.named_files(&config);
                     files = named(&config);
@@ -157,14 +186,7 @@ impl Places {
                     let reason = error.to_string();
                     // Whoever mends it need not touch the configuration.
                     files = scope.secret_files(&config);
-                    diagnostics.push(Diagnostic {
-                        severity: Severity::Error,
-                        file: Arc::clone(&origin.file),
-                        place: origin.place,
-                        path: shown_name.clone(),
-                        server: Some(name.clone()),
-                        message: reason.clone(),
-                    });
+                    report(Severity::Error, reason.clone());
                     ServerState::Invalid { reason }
                 }
             },
@@ -212,30 +234,4 @@ fn missing(file: &File) -> Option<Diagnostic> {
         server: None,
         message: "there is no such file".to_owned(),
     })
-}
-
-/// Whether a server is what `orchestra init` writes for clients: this program itself.
-#[must_use]
-pub fn is_own(config: &ServerConfig) -> bool {
-    const NAMES: [&str; 2] = ["orchestra", "orchestra-mcp"];
-    match &config.transport {
-        Transport::Stdio(stdio) => {
-            let program = Path::new(stdio.command.written()).file_stem();
-            let program = program.and_then(|stem| stem.to_str()).unwrap_or_default();
-            let serves = match stdio.args.first() {
-                Some(first) => ["stdio", "--workspace"].contains(&first.written()),
-                None => program == "orchestra-mcp",
-            };
-            NAMES.contains(&program) && serves
-        }
-        Transport::Http(http) => {
-            let url = http.url.written();
-            let is_here = ["http://127.0.0.1:", "http://localhost:", "http://[::1]:"]
-                .iter()
-                .any(|start| url.starts_with(start));
-            NAMES.contains(&config.name.as_str()) && is_here && url.ends_with("/mcp")
-        }
-        // This program is no plugin, and another orchestrator may well be on this machine.
-        Transport::Plugin(_) | Transport::Orchestrator(_) => false,
-    }
 }

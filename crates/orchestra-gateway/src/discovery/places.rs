@@ -6,6 +6,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use orchestra_mcp::owners::Owners;
+
 use crate::config::{File, FileKind, Source};
 
 /// The most files of a directory; of more, the first by their names.
@@ -42,6 +44,8 @@ pub struct Places {
     pub environment: Vec<PathBuf>,
     /// The workspace.
     pub workspace: PathBuf,
+    /// Users whose files the workspace's must be; `None` where any owner will do.
+    pub owners: Option<Owners>,
     /// The user's configuration directory of this program.
     pub user: Option<PathBuf>,
     /// The configuration directory that all users of this machine share.
@@ -133,6 +137,7 @@ impl Places {
             trust: source.trust(),
             directory,
             kind: FileKind::Servers,
+            owners: self.owners.filter(|_| source == Source::Workspace),
         }
     }
 }

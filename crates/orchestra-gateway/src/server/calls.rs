@@ -5,7 +5,9 @@ use std::{sync::Arc, time::Duration};
 use orchestra_hub::{
     CallEnd, Completion, CompletionRef, Cx, Outcome, ProviderError, Request, ResultKind, Target,
 };
-use orchestra_mcp::client::{ClientError, ClientStatus, Reply, ServerCall};
+use orchestra_mcp::client::{
+    ClientError, ClientStatus, Reply, ServerCall, attribute, secret_field,
+};
 use orchestra_wire::{INTERNAL, RawJson, RpcError};
 
 use super::{
@@ -154,7 +156,7 @@ impl Server {
                 explain::wait(exhausted.again)
             ),
         })?;
-        match self.client.call(call).await? {
+        match self.reply(call).await? {
             Reply::Result(result) => Ok(result),
             Reply::InputRequired(_) => Err(ClientError::InvalidMessage {
                 what: "it asks something, and nobody is there to answer".to_owned(),
@@ -177,11 +179,34 @@ impl Server {
             });
         }
         let call = ServerCall::new(method.clone(), params, cx);
-        match self.client.call(call).await {
+        match self.reply(call).await {
             Ok(Reply::Result(result)) => Ok(Outcome::Raw(result)),
             Ok(Reply::InputRequired(input)) => Ok(Outcome::InputRequired(input)),
             Err(error) => Err(self.failed(&method, error)),
         }
+    }
+
+    /// Makes a call. A question of the server names it, and may ask for a secret only where the user allowed that; what
+    /// an orchestrator asks is passed on as it is: the server was named there.
+    pub(super) async fn reply(&self, call: ServerCall) -> Result<Reply, ClientError> {
+        let mut input = match self.client.call(call).await? {
+            Reply::InputRequired(input) if !self.is_relay() => input,
+            reply => return Ok(reply),
+        };
+        if !self.config.features.secrets
+            && let Some(field) = secret_of(&input.requests)
+        {
+            let server = self.name();
+            tracing::warn!(server, %field, "a question for a secret was refused");
+            return Err(ClientError::InvalidMessage {
+                what: format!(
+                    "it asks the user for the secret `{field}`; `features = {{secrets = true}}` for {server} in \
+                     your own configuration allows that"
+                ),
+            });
+        }
+        input.requests = attribute(&input.requests, self.name());
+        Ok(Reply::InputRequired(input))
     }
 
     /// What stands against a call, before anything is sent.
@@ -405,7 +430,7 @@ impl Server {
         let mut call = ServerCall::new(method, Some(params(own, cx.params.as_ref())), cx);
         call.name = (!name.is_empty()).then_some(name);
         call.safe = true;
-        let error = match self.client.call(call).await {
+        let error = match self.reply(call).await {
             Ok(Reply::Result(result)) if result.as_bytes().starts_with(b"{") => {
                 return Ok(Outcome::Verbatim {
                     kind,
@@ -430,6 +455,12 @@ impl Server {
             false => explain::other(self.name(), error),
         }
     }
+}
+
+/// The field for a secret in one of several questions.
+fn secret_of(requests: &RawJson) -> Option<String> {
+    let mut requests = requests.members()?;
+    requests.find_map(|request| secret_field(&request.value.member("params")?))
 }
 
 /// What is told of a tool that is not shown.

@@ -68,7 +68,7 @@ impl Server {
         call: ServerCall,
     ) -> Result<Result<Reply, ClientError>, Box<Done>> {
         let mut again = self.mirrors().then(|| call.clone());
-        let reply = self.client.call(call).await;
+        let reply = self.reply(call).await;
         let (Err(error), Some(again)) = (&reply, &mut again) else {
             return Ok(reply);
         };
@@ -79,7 +79,7 @@ impl Server {
             Relisted::Same => Ok(reply),
             Relisted::Headers(headers) => {
                 again.headers = headers;
-                Ok(self.client.call(again.clone()).await)
+                Ok(self.reply(again.clone()).await)
             }
             Relisted::Withdrawn => {
                 let text = format!(

@@ -80,6 +80,7 @@ pub(crate) fn file(name: &str) -> File {
         trust: Source::CommandLine.trust(),
         directory: "/w".into(),
         kind: FileKind::Servers,
+        owners: None,
     }
 }
 

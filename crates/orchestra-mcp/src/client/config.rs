@@ -59,6 +59,8 @@ pub struct ClientConfig {
     pub drain: Duration,
     /// How long a call waits for answers to a question of its server.
     pub answer_timeout: Duration,
+    /// Whether its questions may have fields for secrets.
+    pub secrets: bool,
 }
 
 /// `clientInfo`.
@@ -186,6 +188,7 @@ impl Default for ClientConfig {
             lazy: false,
             drain: Duration::from_secs(10),
             answer_timeout: Duration::from_secs(10 * 60),
+            secrets: false,
         }
     }
 }

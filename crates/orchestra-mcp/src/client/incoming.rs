@@ -7,7 +7,7 @@ use std::{
 };
 
 use orchestra_hub::{ListKind, ProgressSink};
-use orchestra_wire::{RawJson, RequestId, RpcError, text_of};
+use orchestra_wire::{ErrorCode, RawJson, RequestId, RpcError, text_of};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::sync::{Semaphore, mpsc};
@@ -18,9 +18,13 @@ use super::{
     session::{Session, spawn},
 };
 use crate::{
+    attribution::secret_field,
     told::{Ask, level},
     translation::{self, About},
 };
+
+/// The code of MCP for a user who is not there to say yes (sampling, error handling).
+const NOT_ALLOWED: ErrorCode = ErrorCode(-1);
 
 /// Answers to requests of the server that wait to be written.
 const ANSWERING: usize = 64;
@@ -227,6 +231,12 @@ fn asked_of(
     let Some(ask) = Ask::of(&method, raw) else {
         return Some((id, Err(RpcError::method_not_found(&method))));
     };
+    if let Some(field) = secret(session, params.as_ref()) {
+        let server = &session.config.name;
+        tracing::warn!(%server, %field, "a question for a secret was refused");
+        let text = format!("{ask} cannot be asked for: the field {field} is for a secret");
+        return Some((id, Err(RpcError::new(NOT_ALLOWED, text))));
+    }
     let about = About::of(params.as_ref());
     let refused = match whom(session, ask, related, &about) {
         Ok(open) => {
@@ -247,8 +257,15 @@ fn asked_of(
         Err(why) => why,
     };
     let text = format!("{ask} cannot be asked for: {refused}");
-    // The code of MCP for a user who is not there to say yes (sampling, error handling).
-    Some((id, Err(RpcError::new(orchestra_wire::ErrorCode(-1), text))))
+    Some((id, Err(RpcError::new(NOT_ALLOWED, text))))
+}
+
+/// The field of a question that is for a secret, where the server may not ask for one.
+fn secret(session: &Session, params: Option<&RawJson>) -> Option<String> {
+    match session.config.secrets {
+        true => None,
+        false => secret_field(params?),
+    }
 }
 
 /// The call that a question belongs to: the one that it came with or that it names, else the one

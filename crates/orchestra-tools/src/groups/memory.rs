@@ -58,7 +58,7 @@ pub(super) fn tools() -> Vec<Tool> {
         Tool::new(
             "save_session",
             "Save session",
-            Effect::Set,
+            Effect::Remove,
             "Keep the summary of a session; saving the same id again replaces it.",
             save_session,
         ),

@@ -176,6 +176,8 @@ fn lost_by(tool: &str) -> Option<bool> {
         | "forget_session"
         | "abandon_prd_session"
         | "write_prd"
+        | "update_memory"
+        | "save_session"
         | "save_plan" => Some(true),
         // Answers given before, or a document written by hand.
         "start_prd_session"

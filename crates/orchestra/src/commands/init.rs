@@ -61,6 +61,9 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
         .as_deref()
         .or(common.workspace.as_deref());
     let workspace = workspace::find(chosen).map_err(Failure::usage)?;
+    if !arguments.uninstall {
+        workspace::check_narrow(&workspace).map_err(Failure::usage)?;
+    }
     let found_above =
         chosen.is_none() && std::env::current_dir().is_ok_and(|here| here != workspace);
     let config = Config::settle_in(workspace, common, Overrides::default())?;
@@ -80,7 +83,7 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
     if !arguments.uninstall {
         steps.push(make_board(&config.workspace, effect)?);
     }
-    let installer = Installer::open(&config.workspace, effect).map_err(failure)?;
+    let installer = Installer::open(config.root(), effect).map_err(failure)?;
     let done = if arguments.uninstall {
         installer.uninstall(clients)
     } else {

@@ -21,7 +21,7 @@ mod running;
 mod shown;
 mod tap;
 mod validate;
-pub(super) mod words;
+pub(crate) mod words;
 
 pub(super) use call::Unused;
 pub(crate) use decide::switch_all;
@@ -163,10 +163,7 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
 impl Here {
     /// Looks for the servers of a workspace, and in the files that a command line names.
     pub(crate) fn of(config: &Config, flags: &servers::ServerFlags) -> Result<Self, Failure> {
-        Self::look(
-            servers::places(&config.workspace, flags),
-            config.quic.directory(),
-        )
+        Self::look(servers::places(config, flags), config.quic.directory())
     }
 
     /// Looks again.

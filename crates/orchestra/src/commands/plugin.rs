@@ -166,6 +166,7 @@ fn by_hand(id: &str, binary: &Path, args: &[String]) -> Result<ServerConfig, Fai
         trust: Trust::Trusted,
         directory: std::env::current_dir().unwrap_or_else(|_| PathBuf::from(".")),
         kind: FileKind::Servers,
+        owners: None,
     };
     let read = file.understand(&text).servers.into_iter().next();
     match read.map(|written| written.config) {

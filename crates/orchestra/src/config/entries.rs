@@ -65,6 +65,13 @@ impl Config {
                 origin: self.workspace_origin.clone(),
             },
             Entry {
+                key: "safe_directories",
+                value: self.safe_directories_as_toml(),
+                meaning: "workspaces that are used although they, or files in them, belong to other users or \
+                          can be written by them; * for every directory; only for your own file to set",
+                origin: self.safe_directories.origin.clone(),
+            },
+            Entry {
                 key: "limits.call_timeout_seconds",
                 value: seconds.to_string(),
                 meaning: "how long one tool call may take, 1 to 86400 seconds",
@@ -90,5 +97,11 @@ impl Config {
         entries.extend(self.chat.entries());
         entries.extend(self.access.entries());
         entries
+    }
+
+    fn safe_directories_as_toml(&self) -> String {
+        let paths = self.safe_directories.value.iter();
+        let paths = paths.map(|path| toml::Value::from(path.display().to_string()));
+        toml::Value::Array(paths.collect()).to_string()
     }
 }

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use orchestra_mcp::{files, http::NameError};
+use orchestra_mcp::{files, http::NameError, owners::Owners};
 use serde::{Deserialize, de::IgnoredAny};
 
 use super::{
@@ -39,6 +39,9 @@ const LINE_BYTES: RangeInclusive<u64> = 4_096..=268_435_456;
 /// How many requests a second a caller may be allowed; 0 for any number.
 const REQUESTS_PER_SECOND: RangeInclusive<u64> = 0..=1_000_000;
 
+/// Stands for every directory in `safe_directories`, as in git's `safe.directory`.
+const EVERY_DIRECTORY: &str = "*";
+
 /// What a configuration file sets.
 #[derive(Debug, Default)]
 pub(super) struct ConfigFile {
@@ -56,6 +59,18 @@ pub(super) struct ConfigFile {
     pub(super) chat: ChatFile,
     pub(super) plans: PlansFile,
     pub(super) access: AccessFile,
+    /// Workspaces that are used whoever owns them.
+    pub(super) safe_directories: Vec<PathBuf>,
+}
+
+impl ConfigFile {
+    /// Returns whether a workspace is used whoever owns it. Links in the listed paths are followed.
+    pub(super) fn is_safe(&self, workspace: &Path) -> bool {
+        self.safe_directories.iter().any(|path| {
+            path == Path::new(EVERY_DIRECTORY)
+                || path.canonicalize().is_ok_and(|path| path == workspace)
+        })
+    }
 }
 
 /// Why a configuration file was not read.
@@ -107,6 +122,8 @@ struct OnDisk {
     certs_dir: Option<String>,
     admit: Option<Vec<String>>,
     claude_first: Option<bool>,
+    #[serde(default)]
+    safe_directories: Vec<PathBuf>,
     engine: Option<String>,
     log: Option<String>,
     #[serde(default)]
@@ -156,9 +173,16 @@ struct LimitsOnDisk {
     line_bytes: Option<u64>,
 }
 
-/// Reads a configuration file; `None` when there is none.
-pub(super) fn read(path: &Path) -> Result<Option<ConfigFile>, ConfigFileError> {
-    let text = match files::read_text(path, MAX_BYTES) {
+/// Reads a configuration file, which must belong to `owners` where they are given; `None` when there is none.
+pub(super) fn read(
+    path: &Path,
+    owners: Option<Owners>,
+) -> Result<Option<ConfigFile>, ConfigFileError> {
+    let text = match owners {
+        Some(owners) => files::read_own_text(path, MAX_BYTES, owners),
+        None => files::read_text(path, MAX_BYTES),
+    };
+    let text = match text {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(source) => {
@@ -240,7 +264,22 @@ pub(super) fn parse(text: &str) -> Result<ConfigFile, ParseError> {
         chat: on_disk.chat.checked()?,
         plans: on_disk.plans.checked(on_disk.agents)?,
         access: access(on_disk.access)?,
+        safe_directories: safe_directories(on_disk.safe_directories)?,
     })
+}
+
+fn safe_directories(found: Vec<PathBuf>) -> Result<Vec<PathBuf>, ParseError> {
+    let wrong_one = found
+        .iter()
+        .find(|path| path.is_relative() && *path != Path::new(EVERY_DIRECTORY));
+    match wrong_one {
+        Some(path) => {
+            let expected = "absolute paths, or * for every directory";
+            let found = path.display().to_string();
+            Err(wrong("safe_directories", expected, found))
+        }
+        None => Ok(found),
+    }
 }
 
 fn access(on_disk: AccessOnDisk) -> Result<AccessFile, ParseError> {

@@ -2,6 +2,10 @@
 
 use std::path::Path;
 
+use orchestra_gateway::{
+    config::{File, FileKind, Source},
+    discovery::{Identity, identify, is_harmless_variable},
+};
 use serde_json::{Value, json};
 
 use super::{
@@ -9,6 +13,7 @@ use super::{
     manifest::Manifest,
     steps::{Action, Edit},
 };
+use crate::commands::mcp::words;
 
 /// The name of the entry.
 const ENTRY: &str = "orchestra";
@@ -83,11 +88,48 @@ impl Client {
         Ok(entry.and_then(|entry| entry["command"].as_str().map(str::to_owned)))
     }
 
+    /// Refuses an entry that has the name of this program and starts something else.
+    ///
+    /// # Errors
+    /// When there is one: what it starts.
+    pub(crate) fn check(self, text: &str, workspace: &Path) -> Result<(), Refusal> {
+        let file = File {
+            path: self.path().into(),
+            source: Source::Workspace,
+            trust: Source::Workspace.trust(),
+            directory: workspace.to_owned(),
+            kind: FileKind::Servers,
+            owners: None,
+        };
+        let mut servers = file.understand(text).servers.into_iter();
+        let entry = servers.find(|server| server.shown_name == ENTRY);
+        let why = match entry.map(|entry| entry.config) {
+            None => return Ok(()),
+            Some(Err(reason)) => reason,
+            Some(Ok(config)) => match identify(&config) {
+                Identity::Own => return Ok(()),
+                Identity::Impostor(why) => format!("{why}: {}", words::runs_at_length(&config)),
+                Identity::Namesake | Identity::Other => {
+                    format!("it starts {}", words::runs_at_length(&config))
+                }
+            },
+        };
+        Err(Refusal(format!(
+            "its `{ENTRY}` entry is not this program: {why}; remove the entry, or give it another name"
+        )))
+    }
+
     /// Puts the entry in.
     ///
     /// # Errors
-    /// When the file is not what this client's file should be.
-    pub(crate) fn add(self, text: Option<&str>, manifest: &mut Manifest) -> Result<Edit, Refusal> {
+    /// When the file is not what this client's file should be, or has an entry of this name that starts something
+    /// else.
+    pub(crate) fn add(
+        self,
+        text: Option<&str>,
+        manifest: &mut Manifest,
+        workspace: &Path,
+    ) -> Result<Edit, Refusal> {
         let document = Document::parse(text)?;
         let servers = document.top().object_or_new(self.servers_key())?;
         let (present, earlier) = (servers.object(ENTRY)?, servers.object(EARLIER_ENTRY)?);
@@ -106,6 +148,7 @@ impl Client {
                 replaced()
             }
             (Some(_), Some(_)) => {
+                self.check(text.unwrap_or_default(), workspace)?;
                 servers.remove(EARLIER_ENTRY)?;
                 return Ok(replaced().with_text(document.text()?));
             }
@@ -115,7 +158,10 @@ impl Client {
                 servers.set(ENTRY, &entry)?;
                 Edit::done(Action::Updated)
             }
-            (Some(_), None) => return Ok(edited()),
+            (Some(_), None) => {
+                self.check(text.unwrap_or_default(), workspace)?;
+                return Ok(edited());
+            }
         };
         manifest.add_value(self.path(), ENTRY, &entry);
         Ok(edit.with_text(document.text()?))
@@ -124,8 +170,13 @@ impl Client {
     /// Takes the entry out, unless it was edited or was there before.
     ///
     /// # Errors
-    /// When the file is not what this client's file should be.
-    pub(crate) fn remove(self, text: &str, manifest: &mut Manifest) -> Result<Edit, Refusal> {
+    /// As [`add`](Self::add).
+    pub(crate) fn remove(
+        self,
+        text: &str,
+        manifest: &mut Manifest,
+        workspace: &Path,
+    ) -> Result<Edit, Refusal> {
         let document = Document::parse(Some(text))?;
         let top = document.top();
         let Some(servers) = top.object(self.servers_key())? else {
@@ -137,6 +188,7 @@ impl Client {
         let ours = manifest.has_value(self.path(), ENTRY, &present);
         manifest.forget_value(self.path(), ENTRY);
         if !ours {
+            self.check(text, workspace)?;
             return Ok(edited());
         }
         servers.remove(ENTRY)?;
@@ -163,6 +215,12 @@ fn edited() -> Edit {
 /// The entry with the environment of another one.
 fn with_environment(mut entry: Value, other: &Object) -> Result<Value, Refusal> {
     if let Some(environment) = other.value("env")? {
+        let mut names = environment.as_object().into_iter().flatten();
+        if let Some((name, _)) = names.find(|(name, _)| !is_harmless_variable(name)) {
+            return Err(Refusal(format!(
+                "its entry sets the variable {name}, which decides what is started; remove that variable"
+            )));
+        }
         entry["env"] = environment;
     }
     Ok(entry)

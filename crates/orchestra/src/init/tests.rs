@@ -8,14 +8,14 @@ use tempfile::TempDir;
 use super::*;
 
 fn install(workspace: &TempDir) -> Vec<Step> {
-    Installer::open(workspace.path(), Effect::Apply)
+    Installer::open(Root::new(workspace.path()), Effect::Apply)
         .unwrap()
         .install(&Client::ALL)
         .unwrap()
 }
 
 fn uninstall(workspace: &TempDir) -> Vec<Step> {
-    Installer::open(workspace.path(), Effect::Apply)
+    Installer::open(Root::new(workspace.path()), Effect::Apply)
         .unwrap()
         .uninstall(&Client::ALL)
         .unwrap()
@@ -78,7 +78,7 @@ fn twice_is_once_and_taking_out_leaves_nothing() {
 #[test]
 fn a_dry_run_tells_the_same_and_does_nothing() {
     let workspace = tempfile::tempdir().unwrap();
-    let told = Installer::open(workspace.path(), Effect::DryRun)
+    let told = Installer::open(Root::new(workspace.path()), Effect::DryRun)
         .unwrap()
         .install(&Client::ALL);
     assert_eq!(snapshot(&workspace), BTreeMap::new());
@@ -225,7 +225,7 @@ fn entries_hold_no_path_of_this_machine() {
 fn one_client_goes_alone() {
     let workspace = tempfile::tempdir().unwrap();
     install(&workspace);
-    Installer::open(workspace.path(), Effect::Apply)
+    Installer::open(Root::new(workspace.path()), Effect::Apply)
         .unwrap()
         .uninstall(&[Client::Cursor])
         .unwrap();

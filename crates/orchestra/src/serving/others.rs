@@ -53,7 +53,7 @@ impl Others {
         watch: Option<TapWatch>,
         begun: watch::Receiver<bool>,
     ) -> Result<Self, Failure> {
-        let places = servers::places(&config.workspace, &config.servers);
+        let places = servers::places(config, &config.servers);
         let scope = servers::scope(&config.workspace);
         let connectors = Connectors::new(scope.clone())
             .with_logs(&servers::log_directory(&config.workspace)?)

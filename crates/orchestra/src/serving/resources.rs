@@ -10,7 +10,7 @@ use orchestra_tools::{Bundle, BundleError, BundleKind, BundledSkill, InstallRepo
 
 use crate::{
     bundle::{self, Kind},
-    files::FileError,
+    files::{FileError, Root},
     init::{Action, Effect, InitError, Installer},
 };
 
@@ -46,7 +46,7 @@ impl Bundle for BundledResources {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let chosen = bundle::of_kind(kind_of(kind))
             .filter(|resource| names.iter().any(|name| name == resource.name));
-        let steps = Installer::open(workspace, Effect::Apply)
+        let steps = Installer::open(Root::new(workspace), Effect::Apply)
             .and_then(|installer| installer.install_resources(chosen))
             .map_err(failure)?;
         let mut report = InstallReport::default();

@@ -8,7 +8,7 @@ use std::{
 use insta::assert_snapshot;
 use serde_json::Value;
 
-use crate::support::{Session, Workspace, said};
+use crate::support::{Session, Workspace, program, said};
 
 /// The program under its earlier name.
 fn earlier(workspace: &Workspace) -> PathBuf {
@@ -757,4 +757,76 @@ fn the_groups_of_tools_are_named() {
             assert!(sentence.contains(&format!("`{group}`")), "{group}");
         }
     }
+}
+
+/// Files of which one line holds everything, each wrong in another way.
+#[test]
+fn wrong_file_of_one_long_line_is_quoted_in_part() {
+    const BOUND: usize = 4 * 1024 + 1024;
+    let workspace = Workspace::board();
+    let long = "a".repeat(3_000_000);
+    for text in [
+        format!("tools = \"{long}\" lean"),
+        format!("tools = \"{long}\""),
+        format!("format = \"{long}\""),
+        format!("{long} = 1"),
+        format!("memory = {{ model = \"{long}\" }}"),
+        format!("log = \"{long}=x=y\""),
+        format!("{long}"),
+    ] {
+        workspace.write("orchestra.toml", &text);
+        for arguments in [&["config", "show"][..], &["tool", "list"], &["mcp", "list"]] {
+            let said = workspace.run(arguments);
+            assert_eq!(said.code, Some(2), "{:.30}: {:.2000}", text, said.err);
+            assert!(
+                said.err.len() <= BOUND,
+                "{text:.30}: {} bytes",
+                said.err.len()
+            );
+            assert!(
+                said.err.contains("orchestra.toml"),
+                "{text:.30}: {}",
+                said.err
+            );
+        }
+    }
+    fs::remove_file(workspace.join("orchestra.toml")).unwrap();
+    for text in [
+        format!("{{\"mcpServers\": {{\"{long}\": {{\"comand\": 1}}}}}}"),
+        format!("{{\"mcpServers\": {{\"a\": {{\"command\": \"{long}\""),
+        format!(
+            "{{\"mcpServers\": {{\"a\": {{\"command\": \"x\", \"{long}\": 1, \"timeout\": \"{long}\"}}}}}}"
+        ),
+        format!("{{\"{long}\": {{\"a\": {{\"command\": \"x\"}}}}}}"),
+    ] {
+        workspace.write(".mcp.json", &text);
+        for arguments in [
+            &["mcp", "list"][..],
+            &["mcp", "validate", ".mcp.json"],
+            &["init"],
+            &["doctor"],
+        ] {
+            let said = workspace.run(arguments);
+            let printed = said.err.len() + said.out.len();
+            assert!(
+                printed <= BOUND,
+                "{arguments:?} {text:.40}: {printed} bytes"
+            );
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn write_beyond_the_file_size_limit_is_an_error() {
+    let workspace = Workspace::git();
+    let script = "ulimit -f 1 && exec \"$0\" tool call create_project name=Large";
+    let mut command = workspace.command_as(Path::new("sh"), ["-c", script]);
+    command.arg(program());
+    let said = said(command, "");
+    assert_eq!(said.code, Some(1), "{said:?}");
+    assert!(
+        said.err.contains("File too large") || said.err.contains("full"),
+        "{said:?}"
+    );
 }

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod annotations;
 mod audit;
 mod beyond;
 mod bridge;
@@ -41,6 +42,7 @@ mod killed;
 mod language_rig;
 mod mcp;
 mod mcp_approve;
+mod mcp_asks;
 mod mcp_call;
 mod mcp_failed;
 mod mcp_hints;
@@ -63,6 +65,8 @@ mod memory_model;
 mod models;
 mod oauth;
 mod others;
+#[cfg(target_os = "linux")]
+mod ownership;
 mod plan_bounds;
 mod plan_killed;
 mod plan_shell;

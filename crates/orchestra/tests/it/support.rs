@@ -94,10 +94,7 @@ impl Workspace {
         &self,
         arguments: impl IntoIterator<Item = S>,
     ) -> Command {
-        // Another build of the program, where one is named.
-        let named = std::env::var_os("ORCHESTRA").map(PathBuf::from);
-        let built = || PathBuf::from(env!("CARGO_BIN_EXE_orchestra"));
-        self.command_as(&named.unwrap_or_else(built), arguments)
+        self.command_as(&program(), arguments)
     }
 
     /// [`Workspace::command`] of the program under another name.
@@ -155,9 +152,16 @@ impl Workspace {
     }
 }
 
+/// The program under test: the one that `ORCHESTRA` names, or the one that was built with the tests.
+pub(crate) fn program() -> PathBuf {
+    let named = std::env::var_os("ORCHESTRA").map(PathBuf::from);
+    named.unwrap_or_else(|| env!("CARGO_BIN_EXE_orchestra").into())
+}
+
 /// The tester's path, and the program before all others on it.
 fn path_with_program() -> OsString {
-    let program = Path::new(env!("CARGO_BIN_EXE_orchestra")).parent().unwrap();
+    let program = program();
+    let program = program.parent().unwrap();
     let others = std::env::var_os("PATH").unwrap_or_default();
     let places = std::iter::once(program.to_owned()).chain(std::env::split_paths(&others));
     std::env::join_paths(places).unwrap()

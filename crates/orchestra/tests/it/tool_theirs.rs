@@ -160,3 +160,71 @@ fn a_list_waits_for_no_server_that_never_says_what_it_offers() {
     let missing = "never: its tools are missing: it has not said within 2 s what it offers";
     assert!(listed.err.contains(missing), "{listed:?}");
 }
+
+/// Answers each call with the file `answer` beside its script.
+const ANSWERS: &str = r#"while IFS= read -r line; do
+  id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9][0-9]*\).*/\1/p')
+  case "$line" in
+    *'"method":"initialize"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"sh","version":"1"}}}\n' "$id" ;;
+    *'"method":"tools/list"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"tools":[{"name":"odd","inputSchema":{"type":"object"}}]}}\n' "$id" ;;
+    *'"method":"tools/call"'*) printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$(cat "$1")" ;;
+    *'"id":'*) printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no"}}\n' "$id" ;;
+  esac
+done
+"#;
+
+#[test]
+fn printed_json_is_json_whatever_characters_it_holds() {
+    let workspace = workspace(json!({}));
+    workspace.write("server.sh", ANSWERS);
+    let odd = [
+        "\u{7f}",
+        "\u{9b}2J",
+        "\u{85}",
+        "\u{2028}\u{2029}",
+        "\u{202e}\u{2066}",
+        "\u{1}\u{1f}\\\"",
+        "🦀\u{10ffff}",
+    ];
+    for odd in odd {
+        // The text is JSON by itself, as that of most tools.
+        let text = json!({"odd": odd}).to_string();
+        let answer =
+            json!({"content": [{"type": "text", "text": text}], "structuredContent": {"odd": odd}});
+        workspace.write("journal", &answer.to_string());
+        for arguments in [
+            &["tool", "call", "shell__odd"][..],
+            &["mcp", "call", "shell", "odd"],
+        ] {
+            let printed = workspace.run(arguments);
+            let value: Value = serde_json::from_str(&printed.out).expect(&printed.out);
+            assert_eq!(value, json!({"odd": odd}), "{arguments:?}");
+            let whole = workspace.run(arguments.iter().chain(&["--json"]));
+            let value: Value = serde_json::from_str(&whole.out).expect(&whole.out);
+            assert_eq!(value, answer, "{arguments:?}");
+            for out in [&printed.out, &whole.out] {
+                let shown = out.trim_end_matches('\n');
+                assert!(!shown.contains(char::is_control), "{shown:?}");
+                assert!(
+                    !shown.contains(['\u{2028}', '\u{202e}', '\u{2066}']),
+                    "{shown:?}"
+                );
+            }
+        }
+    }
+    // Half of a surrogate pair, as an escape.
+    workspace.write(
+        "journal",
+        r#"{"content":[{"type":"text","text":"a\ud800b"}],"x":"\udc00"}"#,
+    );
+    for arguments in [
+        &["tool", "call", "shell__odd"][..],
+        &["mcp", "call", "shell", "odd"],
+    ] {
+        let whole = workspace.run(arguments.iter().chain(&["--json"]));
+        let value: Value = serde_json::from_str(&whole.out).expect(&whole.err);
+        assert_eq!(value["content"][0]["text"], "a\u{fffd}b", "{arguments:?}");
+        assert_eq!(value["x"], "\u{fffd}", "{arguments:?}");
+        assert_eq!(workspace.run(arguments).out, "a\u{fffd}b\n");
+    }
+}

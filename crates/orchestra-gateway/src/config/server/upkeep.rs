@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use super::{
     super::{
-        Backoff, Circuit, Features, Grace, Health, Pool, Restart, Retry, ServerConfig,
+        Backoff, Circuit, Features, Grace, Health, Pool, Restart, Retry, ServerConfig, Trust,
         fields::Fields, node::Value,
     },
-    DAY, MILLISECOND, SECOND, small,
+    DAY, MILLISECOND, NOT_HERE, SECOND, small,
 };
 
 const BACKOFFS: [(&str, Backoff); 3] = [
@@ -51,9 +51,22 @@ pub(super) fn read(fields: &mut Fields<'_>, config: &mut ServerConfig) {
             roots: inner.flag(&["roots"]).unwrap_or(true),
             sampling: inner.flag(&["sampling"]).unwrap_or(true),
             elicitation: inner.flag(&["elicitation"]).unwrap_or(true),
+            secrets: secrets(&mut inner, config.origin.trust),
         };
         fields.fail_within("features", inner.end());
     }
+}
+
+/// Whether a server may ask for secrets, which only a file that the user chose can allow.
+fn secrets(fields: &mut Fields<'_>, trust: Trust) -> bool {
+    if trust == Trust::Trusted {
+        return fields.flag(&["secrets"]).unwrap_or(false);
+    }
+    if let Some(member) = fields.take(&["secrets"]) {
+        let path = fields.path_of(member);
+        fields.report().warn(member.place, &path, NOT_HERE);
+    }
+    false
 }
 
 /// How what failed is tried again; also stands beside servers.

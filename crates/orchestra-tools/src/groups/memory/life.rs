@@ -43,7 +43,7 @@ pub(super) fn tools() -> Vec<Tool> {
         Tool::new(
             "update_memory",
             "Update memory",
-            Effect::Set,
+            Effect::Remove,
             "Change a memory; what is left out stays, `none` removes source or expiry.",
             update_memory,
         ),

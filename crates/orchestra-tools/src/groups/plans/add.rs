@@ -33,14 +33,16 @@ pub(super) fn tools() -> Vec<Tool> {
             Effect::Add,
             "Add a job to a scaffolded plan.",
             add_job,
-        ),
+        )
+        .starting(),
         Tool::of_plans(
             "add_copilot_plan_jobs",
             "Add jobs",
             Effect::Add,
             "Add jobs to a scaffolded plan, in any order: all of them or none.",
             add_jobs,
-        ),
+        )
+        .starting(),
     ]
 }
 

@@ -25,21 +25,24 @@ pub(super) fn tools() -> Vec<Tool> {
             Effect::Set,
             "Change a plan's env, maxParallel, budget, or the plan it waits for.",
             update_plan,
-        ),
+        )
+        .starting(),
         Tool::of_plans(
             "update_copilot_plan_job",
             "Update job",
             Effect::Set,
             "Change a job that neither runs nor has succeeded.",
             update_job,
-        ),
+        )
+        .starting(),
         Tool::of_plans(
             "bulk_update_copilot_plan_jobs",
             "Update agents",
             Effect::Set,
             "Change how agents work in many jobs; others are skipped.",
             bulk,
-        ),
+        )
+        .starting(),
     ]
 }
 

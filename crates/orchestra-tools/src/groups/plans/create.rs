@@ -32,14 +32,15 @@ pub(super) fn tools() -> Vec<Tool> {
             create,
         )
         .lasting()
-        .reaching(),
+        .starting(),
         Tool::of_plans(
             "scaffold_copilot_plan",
             "Scaffold plan",
             Effect::Add,
             "Begin a plan whose jobs are added later; finalize it then.",
             scaffold,
-        ),
+        )
+        .starting(),
         Tool::of_plans(
             "finalize_copilot_plan",
             "Finalize plan",
@@ -48,14 +49,15 @@ pub(super) fn tools() -> Vec<Tool> {
             finalize,
         )
         .lasting()
-        .reaching(),
+        .starting(),
         Tool::of_plans(
             "clone_copilot_plan",
             "Clone plan",
             Effect::Add,
             "Copy a plan's jobs into a new scaffolded plan.",
             clone,
-        ),
+        )
+        .starting(),
     ]
 }
 

@@ -28,7 +28,7 @@ pub(super) fn tools() -> Vec<Tool> {
             run,
         )
         .lasting()
-        .reaching(),
+        .starting(),
     ]
 }
 

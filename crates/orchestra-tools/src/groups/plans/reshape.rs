@@ -17,13 +17,16 @@ use crate::failure::Failure;
 use crate::tool::{Effect, PlanCx, Reply, Tool};
 
 pub(super) fn tools() -> Vec<Tool> {
-    vec![Tool::of_plans(
-        "reshape_copilot_plan",
-        "Reshape plan",
-        Effect::Replace,
-        "Add, remove and rewire jobs that have not started, each operation by itself.",
-        reshape,
-    )]
+    vec![
+        Tool::of_plans(
+            "reshape_copilot_plan",
+            "Reshape plan",
+            Effect::Replace,
+            "Add, remove and rewire jobs that have not started, each operation by itself.",
+            reshape,
+        )
+        .starting(),
+    ]
 }
 
 #[derive(Deserialize, JsonSchema, Clone, Copy, PartialEq, Eq)]

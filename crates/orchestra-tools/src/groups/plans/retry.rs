@@ -25,7 +25,7 @@ pub(super) fn tools() -> Vec<Tool> {
             retry_plan,
         )
         .lasting()
-        .reaching(),
+        .starting(),
         Tool::of_plans(
             "retry_copilot_job",
             "Retry job",
@@ -34,7 +34,7 @@ pub(super) fn tools() -> Vec<Tool> {
             retry_job,
         )
         .lasting()
-        .reaching(),
+        .starting(),
     ]
 }
 

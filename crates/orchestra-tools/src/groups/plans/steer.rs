@@ -37,7 +37,7 @@ pub(super) fn tools() -> Vec<Tool> {
             resume,
         )
         .lasting()
-        .reaching(),
+        .starting(),
         Tool::of_plans(
             "cancel_copilot_plan",
             "Cancel plan",

@@ -224,16 +224,18 @@ async fn every_tool_says_what_it_does_to_what() {
         let reads = name.starts_with("get_") || name.starts_with("list_");
         let hints = tool.annotations;
         assert_eq!(hints.read_only, Some(reads), "{name}");
-        let loses = [
-            "cancel_",
-            "delete_",
-            "archive_",
-            "force_fail_",
-            "retry_",
-            "reshape_",
-        ];
-        let loses = loses.iter().any(|verb| name.starts_with(verb));
-        assert_eq!(hints.destructive, (!reads).then_some(loses), "{name}");
+        // Everything else accepts commands or lets them start, or removes something.
+        let is_harmless = ["pause_", "recover_"];
+        let is_harmless = is_harmless.iter().any(|verb| name.starts_with(verb));
+        assert_eq!(
+            hints.destructive,
+            (!reads).then_some(!is_harmless),
+            "{name}"
+        );
+        let removes = ["cancel_", "delete_", "archive_", "force_fail_"];
+        let removes = removes.iter().any(|verb| name.starts_with(verb));
+        let starts = !(reads || is_harmless || removes);
+        assert_eq!(hints.open_world, Some(starts), "{name}");
         let lasts = [
             "create_copilot_plan",
             "finalize_copilot_plan",
@@ -244,7 +246,6 @@ async fn every_tool_says_what_it_does_to_what() {
         ];
         let lasts = lasts.contains(&name);
         assert_eq!(tool.long == LongWork::Later, lasts, "{name}");
-        assert_eq!(hints.open_world, Some(lasts), "{name}");
     }
 }
 

@@ -1,7 +1,7 @@
 //! The servers of others that `orchestra.toml` names, key by key. Nothing that may be a secret is
 //! shown: of values of the environment, of headers and of tokens only what they refer to.
 
-use std::{collections::BTreeSet, path::Path};
+use std::collections::BTreeSet;
 
 use orchestra_gateway::config::{Origin, ServerConfig, Transport, Values};
 use serde_json::Value;
@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::Row;
 use crate::{
     commands::mcp::words,
-    config::FILE,
+    config::{Config, FILE},
     output,
     servers::{self, ServerFlags},
 };
@@ -31,10 +31,10 @@ const OPEN: [&str; 8] = [
 
 /// Every key of the servers in the configuration files of the workspace and of the user; of servers
 /// of one name those of the stronger file. What is wrong with them is said.
-pub(super) fn rows(workspace: &Path) -> Vec<Row> {
+pub(super) fn rows(config: &Config) -> Vec<Row> {
     let mut rows = Vec::new();
     let mut known = BTreeSet::new();
-    let files = servers::places(workspace, &ServerFlags::default())
+    let files = servers::places(config, &ServerFlags::default())
         .files()
         .into_iter();
     for file in files.filter(|file| file.path.ends_with(FILE)) {

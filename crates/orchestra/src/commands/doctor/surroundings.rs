@@ -11,7 +11,6 @@ use crate::{
     commands::{certs, init},
     config::Config,
     exit::Failure,
-    files::Root,
     init::{Action, Client, Effect, InitError, Installer, hook_script},
     output, serving,
 };
@@ -32,8 +31,8 @@ pub(super) fn examine(config: &Config, mends: bool) -> Result<Found, Failure> {
             error.hint()
         ));
     }
-    clients(&config.workspace, &mut found);
-    installed(&config.workspace, mends, &mut found);
+    clients(config, &mut found);
+    installed(config, mends, &mut found);
     certificates(config, &mut found);
     Ok(found)
 }
@@ -44,8 +43,9 @@ fn git() -> Result<Result<(), GitError>, Failure> {
 }
 
 /// Whether what clients start is there.
-fn clients(workspace: &Path, found: &mut Found) {
-    let root = Root::new(workspace);
+fn clients(config: &Config, found: &mut Found) {
+    let workspace = &config.workspace;
+    let root = config.root();
     for client in Client::ALL {
         let path = client.path().display();
         let text = match root.read(client.path()) {
@@ -65,6 +65,12 @@ fn clients(workspace: &Path, found: &mut Found) {
             )),
             Ok(_) => {}
         }
+        if let Err(refusal) = client.check(&text, workspace) {
+            found.still(format!(
+                "{path}: {}",
+                output::in_a_line(&refusal.to_string())
+            ));
+        }
     }
 }
 
@@ -82,19 +88,19 @@ fn is_there(command: &str, workspace: &Path) -> bool {
 
 /// Whether the files that `init` has installed are of this version. What somebody has taken out is missed by
 /// nobody, but for a script that a hook runs.
-fn installed(workspace: &Path, mends: bool, found: &mut Found) {
-    if let Err(error) = look(workspace, mends, found) {
+fn installed(config: &Config, mends: bool, found: &mut Found) {
+    if let Err(error) = look(config, mends, found) {
         found.still(error.to_string());
     }
 }
 
-fn look(workspace: &Path, mends: bool, found: &mut Found) -> Result<(), InitError> {
-    let present = Installer::clients(workspace)?;
+fn look(config: &Config, mends: bool, found: &mut Found) -> Result<(), InitError> {
+    let present = Installer::clients(&config.root())?;
     if present.is_empty() {
         return Ok(());
     }
     let mut stale = Vec::new();
-    for step in Installer::open(workspace, Effect::DryRun)?.install(&present)? {
+    for step in Installer::open(config.root(), Effect::DryRun)?.install(&present)? {
         let path = Path::new(&step.path);
         let resource = RESOURCES.iter().find(|one| one.path() == path);
         match (step.action, resource) {
@@ -121,7 +127,7 @@ fn look(workspace: &Path, mends: bool, found: &mut Found) -> Result<(), InitErro
     }
     if mends {
         let resources = stale.iter().map(|(resource, _)| *resource);
-        Installer::open(workspace, Effect::Apply)?.install_resources(resources)?;
+        Installer::open(config.root(), Effect::Apply)?.install_resources(resources)?;
         found
             .findings
             .extend(stale.into_iter().map(|(_, text)| text));

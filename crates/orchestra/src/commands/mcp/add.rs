@@ -117,6 +117,7 @@ fn check(name: &ServerName, value: &Value, target: &Target) -> Result<(), Failur
         trust: Source::User.trust(),
         directory: path.parent().unwrap_or(&path).to_owned(),
         kind: FileKind::Servers,
+        owners: None,
     };
     let contents = file.understand(&json!({"mcpServers": {name.as_str(): value}}).to_string());
     let wrong = contents.servers.into_iter().next().map(|one| one.config);

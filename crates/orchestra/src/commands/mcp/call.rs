@@ -128,7 +128,7 @@ pub(super) fn run(here: &Here, config: &Config, arguments: Arguments) -> Result<
     })?;
     let ended = match called.into_iter().next() {
         Some(Ok(Ok(result))) => {
-            let result = result.parse().unwrap_or(Value::Null);
+            let result = told::parsed(&result).unwrap_or(Value::Null);
             return told::print(&arguments.tool, &result, &arguments.tell, Exit::Refused);
         }
         Some(Ok(Err(ended))) => ended,

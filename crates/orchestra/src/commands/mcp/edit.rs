@@ -95,6 +95,7 @@ impl Target {
             trust: origin.trust,
             directory: origin.directory.clone(),
             kind: kind.unwrap_or_default(),
+            owners: None,
         };
         let cut = file.without(&text, &server.shown_name);
         let text = cut.map_err(|error| refused(error.into()))?;

@@ -244,6 +244,7 @@ fn project_servers(here: &Here, path: &Path) -> Vec<Written> {
                     trust: Source::User.trust(),
                     directory: workspace.clone(),
                     kind: FileKind::Servers,
+                    owners: None,
                 };
                 let contents = file.understand(&json!({ "mcpServers": servers }).to_string());
                 for mut diagnostic in contents.diagnostics {

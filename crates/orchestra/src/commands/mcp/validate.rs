@@ -107,6 +107,7 @@ fn check(here: &Here, path: &Path) -> Result<Checked, Failure> {
         trust: Source::CommandLine.trust(),
         directory: workspace.clone(),
         kind: FileKind::of_name(path),
+        owners: None,
     });
     let contents = file
         .read()

@@ -9,8 +9,20 @@ use orchestra_hub::{mask_whole, names_secret};
 /// How much is shown of what a server runs.
 const TARGET_CHARS: usize = 60;
 
+/// How much is shown of it where it is to be judged.
+const LONG_CHARS: usize = 500;
+
 /// The program with its arguments, cut short, or the address.
 pub(in crate::commands) fn runs(config: &ServerConfig) -> String {
+    runs_in(config, TARGET_CHARS)
+}
+
+/// The same, cut where nobody would read on.
+pub(crate) fn runs_at_length(config: &ServerConfig) -> String {
+    runs_in(config, LONG_CHARS)
+}
+
+fn runs_in(config: &ServerConfig, chars: usize) -> String {
     let (program, args) = match &config.transport {
         Transport::Stdio(stdio) => (&stdio.command, &stdio.args),
         Transport::Plugin(plugin) => (&plugin.binary, &plugin.args),
@@ -21,8 +33,8 @@ pub(in crate::commands) fn runs(config: &ServerConfig) -> String {
         text.push(' ');
         text.push_str(&word);
     }
-    if text.chars().count() > TARGET_CHARS {
-        text = text.chars().take(TARGET_CHARS - 1).collect();
+    if text.chars().count() > chars {
+        text = text.chars().take(chars - 1).collect();
         text.push('…');
     }
     text

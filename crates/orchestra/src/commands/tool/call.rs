@@ -233,7 +233,7 @@ fn answer(
             })
         }
         Ok(Outcome::Verbatim { result, .. }) => Ok(Answer {
-            result: result.parse()?,
+            result: told::parsed(&result)?,
             refusal: Exit::Refused,
         }),
         Ok(Outcome::InputRequired(_)) => Err(Failure::refused(
@@ -269,12 +269,12 @@ fn whole(result: &ToolResult) -> Result<Value, Failure> {
     for block in &result.content {
         content.push(match block {
             orchestra_hub::Content::Text(text) => json!({"type": "text", "text": text}),
-            orchestra_hub::Content::Raw(raw) => raw.parse()?,
+            orchestra_hub::Content::Raw(raw) => told::parsed(raw)?,
         });
     }
     let mut whole = json!({"content": content, "isError": result.is_error});
     if let Some(structured) = &result.structured {
-        whole["structuredContent"] = structured.parse()?;
+        whole["structuredContent"] = told::parsed(structured)?;
     }
     Ok(whole)
 }

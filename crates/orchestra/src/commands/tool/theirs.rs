@@ -259,7 +259,7 @@ async fn wait_soon(serving: &Serving) -> Vec<String> {
 }
 
 fn look(config: &Config) -> Result<Found, Failure> {
-    let places = servers::places(&config.workspace, &config.servers);
+    let places = servers::places(config, &config.servers);
     let decisions = servers::decisions()?.read();
     let decisions = decisions.map_err(mcp::unreadable)?;
     Ok(places.find(&servers::scope(&config.workspace), &decisions))

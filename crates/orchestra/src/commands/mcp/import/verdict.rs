@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use orchestra_gateway::{
     config::{ServerConfig, Transport, Values, Written},
-    discovery::is_own,
+    discovery::{Identity, identify},
     expand::{self, Reference},
 };
 use serde_json::{Map, Value};
@@ -40,11 +40,21 @@ impl Verdict {
 
     /// Whether a server is taken, beside those that were chosen before it.
     pub(super) fn of(here: &Here, chosen: &[Written], config: &ServerConfig, is_dry: bool) -> Self {
-        if is_own(config) {
-            return Self {
-                result: "own",
-                ..Self::default()
-            };
+        match identify(config) {
+            Identity::Own => {
+                return Self {
+                    result: "own",
+                    ..Self::default()
+                };
+            }
+            Identity::Impostor(why) => {
+                return Self {
+                    result: "left_out",
+                    reason: Some(format!("it is called as this program is, but {why}")),
+                    ..Self::default()
+                };
+            }
+            Identity::Namesake | Identity::Other => {}
         }
         let reason = match &config.transport {
             Transport::Plugin(_) => Some(

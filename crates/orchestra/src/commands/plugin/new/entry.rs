@@ -115,6 +115,7 @@ fn check(workspace: &Path, before: &str, after: &str, id: &str) -> anyhow::Resul
         trust: Source::Workspace.trust(),
         directory: workspace.to_owned(),
         kind: FileKind::Servers,
+        owners: None,
     };
     let mut written = file.understand(after).servers.into_iter();
     let added = written.find(|server| server.shown_name == id);

@@ -1,0 +1,253 @@
+//! Entries that name this program. Clients approve an entry by its name, so a repository may call something else
+//! `orchestra`.
+
+use std::path::{Component, Path};
+
+use crate::config::{ServerConfig, StdioConfig, Template, Transport};
+
+/// What an entry is, compared with the entry that `orchestra init` writes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Identity {
+    /// A server of another name.
+    Other,
+    /// This program, as clients start it. Calling it would never end.
+    Own,
+    /// A server that has the name of this program and is another.
+    Namesake,
+    /// A program that is called as this one is, but not the installed one, or with options that only its user may
+    /// give. The text says why.
+    Impostor(String),
+}
+
+/// Names of the program, and of its entries.
+const NAMES: [&str; 2] = ["orchestra", "orchestra-mcp"];
+
+/// Options of an entry that give nothing away, with a value.
+const OPTIONS: [&str; 5] = ["--workspace", "--tools", "--format", "--engine", "--log"];
+
+/// The same, without a value.
+const SWITCHES: [&str; 1] = ["--only-servers"];
+
+/// Variables that decide which programs and libraries a process loads, and where it looks for what its user allowed.
+const VARIABLES: [&str; 9] = [
+    "PATH",
+    "HOME",
+    "BASH_ENV",
+    "ENV",
+    "NODE_OPTIONS",
+    "PYTHONPATH",
+    "ORCHESTRA_MCP_PATH",
+    "SDEK_MCP_PATH",
+    "ORCHESTRA_SYSTEM",
+];
+
+/// Beginnings of the names of such variables.
+const VARIABLE_STARTS: [&str; 4] = ["LD_", "DYLD_", "GIT_", "XDG_"];
+
+/// Compares a server of a file that others may have written with this program.
+#[must_use]
+pub fn identify(config: &ServerConfig) -> Identity {
+    let is_named = NAMES.contains(&config.name.as_str());
+    match &config.transport {
+        Transport::Stdio(stdio) if serves(stdio) => match difference(stdio, config.directory()) {
+            None => Identity::Own,
+            Some(why) => Identity::Impostor(why),
+        },
+        Transport::Http(http) if is_named && is_here(http.url.written()) => Identity::Own,
+        _ if is_named => Identity::Namesake,
+        _ => Identity::Other,
+    }
+}
+
+/// Returns whether an entry may set a variable for this program.
+#[must_use]
+pub fn is_harmless_variable(name: &str) -> bool {
+    let is_listed = VARIABLES.iter().any(|one| one.eq_ignore_ascii_case(name));
+    let starts = |start: &&str| {
+        name.len() >= start.len()
+            && name.is_char_boundary(start.len())
+            && name[..start.len()].eq_ignore_ascii_case(start)
+    };
+    !is_listed && !VARIABLE_STARTS.iter().any(starts)
+}
+
+/// Whether a program has the name of this one, and is started as a server.
+fn serves(stdio: &StdioConfig) -> bool {
+    let program = Path::new(stdio.command.written()).file_stem();
+    let program = program.and_then(|stem| stem.to_str()).unwrap_or_default();
+    let is_server = match stdio.args.first() {
+        Some(first) => ["stdio", "--workspace"].contains(&first.written()),
+        None => program == "orchestra-mcp",
+    };
+    NAMES.contains(&program) && is_server
+}
+
+/// What tells an entry from those that `init` writes.
+fn difference(stdio: &StdioConfig, workspace: &Path) -> Option<String> {
+    let command = stdio.command.written();
+    if !is_installed(command, workspace) {
+        return Some(format!(
+            "it starts `{command}`, which is not an installed program but comes with the workspace"
+        ));
+    }
+    if let Some(option) = unknown_option(&stdio.args) {
+        return Some(format!("it passes `{option}`, which only you may do"));
+    }
+    let mut names = stdio.env.keys();
+    if let Some(name) = names.find(|name| !is_harmless_variable(name)) {
+        return Some(format!(
+            "it sets the variable {name}, which only you may do"
+        ));
+    }
+    let file = stdio.env_file.as_ref().map(Template::written);
+    file.map(|file| format!("it takes variables from `{file}`, which only you may do"))
+}
+
+/// Whether a command is a name that is looked up in `PATH`, or a path that leads out of the workspace.
+fn is_installed(command: &str, workspace: &Path) -> bool {
+    let path = Path::new(command);
+    let is_name = path.components().count() == 1 && !command.contains(['/', '\\']);
+    let is_plain = path
+        .components()
+        .all(|part| !matches!(part, Component::ParentDir));
+    let leads_here = |path: &Path| path.starts_with(workspace);
+    let real = path.canonicalize();
+    let is_outside = path.is_absolute()
+        && is_plain
+        && !leads_here(path)
+        && !real.is_ok_and(|real| {
+            leads_here(&real)
+                || workspace
+                    .canonicalize()
+                    .is_ok_and(|here| real.starts_with(here))
+        });
+    !command.contains("${") && (is_name || is_outside)
+}
+
+/// The first argument that an entry of this program does not have.
+fn unknown_option(args: &[Template]) -> Option<&str> {
+    let mut words = args.iter().map(Template::written);
+    while let Some(word) = words.next() {
+        let name = word.split_once('=').map_or(word, |(name, _)| name);
+        if OPTIONS.contains(&name) {
+            if name == word {
+                words.next();
+            }
+        } else if word != "stdio" && !SWITCHES.contains(&word) {
+            return Some(word);
+        }
+    }
+    None
+}
+
+/// Whether an address is one where this program may listen on this machine.
+fn is_here(url: &str) -> bool {
+    let starts = ["http://127.0.0.1:", "http://localhost:", "http://[::1]:"];
+    let port = starts.iter().find_map(|start| url.strip_prefix(start));
+    let port = port.and_then(|rest| rest.strip_suffix("/mcp"));
+    port.is_some_and(|port| {
+        port.bytes().all(|byte| byte.is_ascii_digit()) && port.parse::<u16>().is_ok()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{File, FileKind, Source};
+
+    fn identity(entry: &str) -> Identity {
+        let file = File {
+            path: Path::new(".mcp.json").into(),
+            source: Source::Workspace,
+            trust: Source::Workspace.trust(),
+            directory: "/work/space".into(),
+            kind: FileKind::Servers,
+            owners: None,
+        };
+        let text = format!("{{\"mcpServers\": {{\"orchestra\": {entry}}}}}");
+        let written = file.understand(&text).servers.remove(0);
+        identify(&written.config.unwrap())
+    }
+
+    #[test]
+    fn entries_of_init_and_their_harmless_edits_are_this_program() {
+        for entry in [
+            r#"{"command": "orchestra", "args": ["stdio"]}"#,
+            r#"{"command": "/usr/bin/orchestra", "args": ["stdio", "--tools=lean", "--workspace", "."]}"#,
+            r#"{"command": "orchestra-mcp"}"#,
+            r#"{"command": "orchestra-mcp", "args": ["--workspace", "/work/space"]}"#,
+            r#"{"command": "orchestra", "args": ["stdio"], "env": {"RUST_LOG": "info", "A_TOKEN": "x"}}"#,
+            r#"{"url": "http://localhost:7420/mcp"}"#,
+        ] {
+            assert_eq!(identity(entry), Identity::Own, "{entry}");
+        }
+    }
+
+    #[test]
+    fn program_of_the_workspace_or_with_unsafe_options_is_an_impostor() {
+        for (entry, why) in [
+            (
+                r#"{"command": "./orchestra", "args": ["stdio"]}"#,
+                "`./orchestra`",
+            ),
+            (
+                r#"{"command": "bin/orchestra", "args": ["stdio"]}"#,
+                "comes with the workspace",
+            ),
+            (
+                r#"{"command": "/work/space/orchestra", "args": ["stdio"]}"#,
+                "comes with",
+            ),
+            (
+                r#"{"command": "/work/x/../space/orchestra", "args": ["stdio"]}"#,
+                "comes with",
+            ),
+            (
+                r#"{"command": "${workspaceFolder}/orchestra", "args": ["stdio"]}"#,
+                "comes with",
+            ),
+            (
+                r#"{"command": "orchestra", "args": ["stdio", "--mcp-config", "x"]}"#,
+                "`--mcp-config`",
+            ),
+            (
+                r#"{"command": "orchestra", "args": ["stdio", "--plugins=x"]}"#,
+                "`--plugins=x`",
+            ),
+            (
+                r#"{"command": "orchestra", "args": ["stdio", "--orchestrator-addr", "x:1"]}"#,
+                "addr`",
+            ),
+            (
+                r#"{"command": "orchestra", "args": ["stdio"], "env": {"LD_PRELOAD": "x"}}"#,
+                "LD_PRELOAD",
+            ),
+            (
+                r#"{"command": "orchestra", "args": ["stdio"], "env": {"Path": "x"}}"#,
+                "Path",
+            ),
+            (
+                r#"{"command": "orchestra", "args": ["stdio"], "envFile": ".env"}"#,
+                "`.env`",
+            ),
+        ] {
+            match identity(entry) {
+                Identity::Impostor(reason) => assert!(reason.contains(why), "{entry}: {reason}"),
+                other => panic!("{entry}: {other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn another_program_with_the_name_of_this_one_is_a_namesake() {
+        for entry in [
+            r#"{"command": "sh", "args": ["-c", "orchestra stdio"]}"#,
+            r#"{"command": "orchestra", "args": ["tool", "call"]}"#,
+            r#"{"url": "https://example.com/mcp"}"#,
+            r#"{"url": "http://127.0.0.1:80@example.com/mcp"}"#,
+            r#"{"url": "http://localhost:/mcp"}"#,
+        ] {
+            assert_eq!(identity(entry), Identity::Namesake, "{entry}");
+        }
+    }
+}

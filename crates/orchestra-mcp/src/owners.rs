@@ -1,0 +1,214 @@
+//! Ownership of what a program finds in a directory. As with git's `safe.directory`, a file or directory is used
+//! only where it belongs to the current user and no other user may write it.
+//!
+//! The file mode decides; access control lists are not read. On systems without file modes everything passes.
+
+use std::{fs::Metadata, path::Path};
+
+/// Users whose files and directories count as the current user's own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Owners {
+    user: u32,
+    /// The user who started `sudo`, where the current user is root.
+    sudo: Option<u32>,
+}
+
+/// A file or directory that is not the current user's alone. The hint is a part of the message.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ForeignError {
+    /// It belongs to another user.
+    #[error(
+        "it belongs to {owner}, not to you; list the workspace in `safe_directories` of your own orchestra.toml \
+         if you trust that user"
+    )]
+    Owner {
+        /// The owner, by name and number.
+        owner: String,
+    },
+    /// Other users may write it.
+    #[error(
+        "it belongs to {owner}, and other users can write it (mode {mode:03o}); run `chmod go-w {path}`"
+    )]
+    Writable {
+        /// The owner, by name and number.
+        owner: String,
+        /// Its permissions.
+        mode: u32,
+        /// Its path.
+        path: String,
+    },
+}
+
+#[cfg(unix)]
+impl Owners {
+    /// The current user, and for root the user `sudo` with this number, as git accepts it.
+    #[must_use]
+    pub fn current(sudo: Option<u32>) -> Self {
+        let user = rustix::process::geteuid().as_raw();
+        Self {
+            user,
+            sudo: sudo.filter(|_| user == 0),
+        }
+    }
+
+    /// Refuses a file or directory of another user, and one that another user may write. The sticky bit makes no
+    /// difference: it does not keep others from creating files.
+    ///
+    /// # Errors
+    /// When it is refused.
+    pub fn check(&self, path: &Path, metadata: &Metadata) -> Result<(), ForeignError> {
+        use std::os::unix::fs::MetadataExt as _;
+        let (uid, mode) = (metadata.uid(), metadata.mode() & 0o7777);
+        let owner = || match accounts::name_of(uid) {
+            Some(name) => format!("{name} (uid {uid})"),
+            None => format!("uid {uid}"),
+        };
+        if uid != self.user && Some(uid) != self.sudo {
+            return Err(ForeignError::Owner { owner: owner() });
+        }
+        let is_shared = mode & 0o020 != 0 && !accounts::is_alone_in(uid, metadata.gid());
+        if mode & 0o002 != 0 || is_shared {
+            let path = path.display().to_string();
+            let owner = owner();
+            return Err(ForeignError::Writable { owner, mode, path });
+        }
+        Ok(())
+    }
+}
+
+#[cfg(not(unix))]
+impl Owners {
+    /// The current user.
+    #[must_use]
+    pub fn current(sudo: Option<u32>) -> Self {
+        Self { user: 0, sudo }
+    }
+
+    /// Accepts everything.
+    ///
+    /// # Errors
+    /// Never.
+    pub fn check(&self, _path: &Path, _metadata: &Metadata) -> Result<(), ForeignError> {
+        Ok(())
+    }
+}
+
+/// The users and groups of `/etc/passwd` and `/etc/group`.
+#[cfg(unix)]
+mod accounts {
+    use std::path::Path;
+
+    use crate::files;
+
+    /// The largest file of users or groups that is read.
+    const MAX_BYTES: u64 = 16 * 1024 * 1024;
+
+    /// The name of a user, where the file lists it.
+    pub(super) fn name_of(uid: u32) -> Option<String> {
+        let users = read("/etc/passwd")?;
+        let user = entries(&users).find(|user| number(user, 2) == Some(uid))?;
+        user.first().map(|name| (*name).to_owned())
+    }
+
+    /// Returns whether a group has the user as its only member. Distributions that give every user a group make
+    /// new files writable by that group.
+    pub(super) fn is_alone_in(uid: u32, gid: u32) -> bool {
+        let (Some(users), Some(groups)) = (read("/etc/passwd"), read("/etc/group")) else {
+            return false;
+        };
+        is_only_member(&users, &groups, uid, gid)
+    }
+
+    fn read(path: &str) -> Option<String> {
+        files::read_text(Path::new(path), MAX_BYTES).ok()
+    }
+
+    fn entries(text: &str) -> impl Iterator<Item = Vec<&str>> {
+        text.lines().map(|line| line.split(':').collect())
+    }
+
+    fn number(entry: &[&str], at: usize) -> Option<u32> {
+        entry.get(at)?.parse().ok()
+    }
+
+    fn is_only_member(users: &str, groups: &str, uid: u32, gid: u32) -> bool {
+        let Some(group) = entries(groups).find(|group| number(group, 2) == Some(gid)) else {
+            return false;
+        };
+        let listed = group.get(3).into_iter().flat_map(|names| names.split(','));
+        let listed: Vec<&str> = listed.filter(|name| !name.is_empty()).collect();
+        let is_member = |user: &[&str]| number(user, 3) == Some(gid) || listed.contains(&user[0]);
+        let known = |name: &&str| entries(users).any(|user| user[0] == *name);
+        let mut members = entries(users).filter(|user| is_member(user)).peekable();
+        // The group of no user belongs to programs that take it on.
+        members.peek().is_some()
+            && members.all(|user| number(&user, 2) == Some(uid))
+            && listed.iter().all(known)
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+
+        #[test]
+        fn group_with_one_member_is_private() {
+            let users = "root:x:0:0::/root:/bin/sh\nann:x:1000:1000::/h:/bin/sh\n\
+                         bob:x:1001:1001::/h:/bin/sh\nsync:x:4:0:sync:/:/bin/sync\n";
+            let groups = "root:x:0:\nann:x:1000:\nbob:x:1001:ann\nown:x:50:ann\nnone:x:51:\n\
+                          gone:x:52:ann,carl\n";
+            for (uid, gid, expected) in [
+                (1000, 1000, true),
+                (1000, 50, true),
+                // Another user has it as the first group, is listed, or is in no file.
+                (0, 0, false),
+                (1001, 1001, false),
+                (1000, 52, false),
+                // Not the user's, nobody's, and unknown.
+                (1000, 1001, false),
+                (1000, 51, false),
+                (1000, 99, false),
+            ] {
+                let found = is_only_member(users, groups, uid, gid);
+                assert_eq!(found, expected, "user {uid}, group {gid}");
+            }
+        }
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::{fs, os::unix::fs::PermissionsExt as _};
+
+    use super::*;
+
+    #[test]
+    fn file_of_another_user_or_writable_by_others_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("file");
+        fs::write(&path, "").unwrap();
+        let check = |owners: Owners, mode| {
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+            owners.check(&path, &fs::metadata(&path).unwrap())
+        };
+        let mine = Owners::current(None);
+        assert_eq!(check(mine, 0o644), Ok(()));
+        let refused = check(mine, 0o646).unwrap_err().to_string();
+        let hint = format!("run `chmod go-w {}`", path.display());
+        assert!(
+            refused.contains("(mode 646)") && refused.ends_with(&hint),
+            "{refused}"
+        );
+        let user = mine.user;
+        let other = Owners {
+            user: user + 1,
+            sudo: None,
+        };
+        let refused = check(other, 0o644).unwrap_err().to_string();
+        assert!(refused.contains(&format!("uid {user}")), "{refused}");
+        let sudo = Owners {
+            sudo: Some(user),
+            ..other
+        };
+        assert_eq!(check(sudo, 0o644), Ok(()));
+    }
+}

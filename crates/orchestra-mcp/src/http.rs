@@ -9,9 +9,9 @@
 //! | `POST /rpc` | one message, answered in JSON; 202 when nothing is to be answered |
 //! | `GET /.well-known/oauth-protected-resource`, and with the path of the resource behind it | where OAuth is asked for: who gives out tokens |
 //!
-//! An [`Access`] stands before all of them and says who is let in: unless it is told otherwise,
-//! requests that name this machine as their host and, if they come from a page, as their origin,
-//! for a page of somebody else in a browser here must not reach the server.
+//! An [`Access`] guards all of them. By default it admits requests over connections of the user who
+//! runs the program, which name this machine as their host and, if they come from a page, as their
+//! origin: a page of another site in a browser of that user must not reach the server.
 
 mod access;
 mod batch;
@@ -22,6 +22,7 @@ mod intake;
 mod old;
 mod serve;
 mod sessions;
+mod shares;
 mod sse;
 mod streams;
 
@@ -41,14 +42,17 @@ use tokio::sync::{OwnedSemaphorePermit, watch};
 
 use crate::{PartLook, connection::Received, post::Post, server::Server};
 pub use access::{
-    Access, AccessRules, ClientError, HostName, Identity, KeyTimes, KeysUrl, NameError, OAuth,
-    OAuthError, OAuthNameError, OAuthRules, Rate, Scope, ServiceUrl, Subject, Token, TokenError,
-    TrustedIssuer, UnguardedAddress, WebOrigin,
+    Access, AccessRules, ClientError, HostName, Identity, KeyTimes, KeysUrl, LoginError, NameError,
+    OAuth, OAuthError, OAuthNameError, OAuthRules, Rate, Scope, ServiceUrl, Subject, Token,
+    TokenError, TrustedIssuer, UnguardedAddress, WebOrigin,
 };
 use budget::Budget;
 pub use intake::{BodyError, Intake};
+pub use orchestra_process::PeerUser;
 pub use serve::{Limits, Tls, TlsError, serve, serve_tls};
 use sessions::Sessions;
+use shares::Shares;
+pub use shares::{StreamLimits, StreamShare, TooManyStreams};
 
 /// The path of MCP.
 pub const MCP_PATH: &str = "/mcp";
@@ -113,6 +117,8 @@ pub struct HttpOptions {
     pub reply_bytes: usize,
     /// Sessions that are open at once.
     pub sessions: usize,
+    /// Event streams that are open at once.
+    pub streams: StreamLimits,
     /// After which time without use a session ends.
     pub idle: Duration,
     /// After which time the connection of a call's events ends although the call goes on: the
@@ -137,6 +143,7 @@ impl Default for HttpOptions {
             body_bytes: orchestra_wire::MAX_LINE_BYTES,
             reply_bytes: 256 * 1024 * 1024,
             sessions: 16_384,
+            streams: StreamLimits::of(Limits::default().connections),
             idle: Duration::from_secs(30 * 60),
             poll_after: None,
             retry: Duration::from_secs(1),
@@ -170,6 +177,7 @@ struct App {
     server: Server,
     post: Arc<Post>,
     sessions: Arc<Sessions>,
+    shares: Shares,
     budget: Budget,
     options: HttpOptions,
     intake: Intake,
@@ -189,6 +197,7 @@ impl HttpFace {
                     .within(budget.clone()),
             ),
             sessions: Sessions::new(server.clone(), &options, budget.clone()),
+            shares: Shares::new(options.streams),
             budget,
             intake: Intake::new(&options),
             options,
@@ -238,6 +247,20 @@ impl HttpFace {
     pub fn hold(&self, reply: Bytes) -> Result<Bytes, RepliesWait> {
         self.app.sessions.relieve();
         self.app.budget.try_hold(reply).map_err(|_| RepliesWait)
+    }
+
+    /// Takes the share of an event stream of another route, which a request with these headers opens.
+    /// It is held for as long as the stream is open.
+    ///
+    /// # Errors
+    /// When too many are open.
+    pub fn open_stream(
+        &self,
+        caller: Option<Identity>,
+        headers: &HeaderMap,
+    ) -> Result<StreamShare, TooManyStreams> {
+        let caller = caller.unwrap_or(Identity::Anyone);
+        self.app.shares.take(caller, headers)
     }
 
     /// The server.
@@ -312,6 +335,14 @@ pub(crate) async fn stopped(stop: &mut Option<watch::Receiver<bool>>) {
         Some(stop) => drop(stop.wait_for(|stopped| *stopped).await),
         None => std::future::pending().await,
     }
+}
+
+/// Refuses an event stream.
+fn too_many_streams(error: TooManyStreams) -> Response {
+    let mut response = refuse(StatusCode::SERVICE_UNAVAILABLE, &error.to_string());
+    let wait = HeaderValue::from_static("5");
+    response.headers_mut().insert(header::RETRY_AFTER, wait);
+    response
 }
 
 async fn nothing() -> Response {

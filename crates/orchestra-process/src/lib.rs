@@ -8,6 +8,8 @@
 //! do without may leave it out.
 //! Programs that use this crate call [`child_main`] when their first argument is `__child`.
 //!
+//! [`PeerUsers`] stands apart: it names the user at the other end of a local connection.
+//!
 //! What crosses between the three is in `message`, what runs in the guard in `guard`, what runs in
 //! the stage in `stage` and `confine`. What a child says over its pipes is left to others.
 
@@ -25,6 +27,7 @@ mod limits;
 mod memory;
 mod message;
 mod orphans;
+mod peer;
 mod sandbox;
 mod stage;
 mod tree;
@@ -40,5 +43,6 @@ pub use launcher::{CHILD_COMMAND, Launcher};
 pub use limits::{Limit, Limits};
 pub use memory::memory_there;
 pub use orphans::{adopt_orphans, kill_left};
+pub use peer::{PeerUser, PeerUsers};
 pub use sandbox::{SYSTEM_PATHS, Sandbox};
 pub use tree::Usage;

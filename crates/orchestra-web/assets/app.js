@@ -77,7 +77,7 @@ async function show() {
     if (moved && !signal.aborted) announce(known.title);
   } catch (error) {
     if (signal.aborted) return;
-    const [title, text, again] = error.status === 401 ? ["You are not logged in", "Whoever started this Orchestra has a token for you.", "Log in"] : ["This cannot be shown", error.message, "Try again"];
+    const [title, text, again] = error.status === 401 ? ["You are not logged in", "Log in with a token. `orchestra token` prints one on the machine where this Orchestra runs.", "Log in"] : ["This cannot be shown", error.message, "Try again"];
     replace(root, h("div.empty", { role: "alert" }, h("h1", {}, title), h("p", {}, text), h("button", { type: "button", onclick: show }, again)));
     if (!(error instanceof ApiError)) throw error;
   }
@@ -89,11 +89,11 @@ let asking;
 function askForToken() {
   asking ??= new Promise((resolve) => {
     const token = h("input", { type: "password", name: "token", autocomplete: "current-password", required: true });
-    dialog("Who are you?", [h("p", {}, "This Orchestra asks for a token: one of those that it was started with."), field("Token", token)], {
+    dialog("Who are you?", [h("p", {}, "This Orchestra asks for a token. `orchestra token` prints one on the machine where it runs."), field("Token", token)], {
       submit: "Log in",
       onSubmit: async () => {
-        // By hand, as a refusal here is the dialog's.
-        const response = await fetch(`${base}/api/login`, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ token: token.value }) });
+        const response = await logIn(token.value);
+        if (response.status === 429) throw new Error("Too many attempts. Try again in a minute.");
         if (!response.ok) throw new Error("That is not a token of this program.");
         open();
         resolve();
@@ -105,6 +105,19 @@ function askForToken() {
     });
   });
   return asking;
+}
+
+/** Exchanges a token for a cookie. Not by `post`, whose refusals ask for a token. */
+function logIn(token) {
+  return fetch(`${base}/api/login`, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ token }) });
+}
+
+/** Logs in with the token of a link, `#token=…`, and removes it from the address. A wrong one is asked for again. */
+async function logInByLink() {
+  const token = new URLSearchParams(location.hash.slice(1)).get("token");
+  if (token === null) return;
+  history.replaceState(history.state, "", location.pathname + location.search);
+  await logIn(token).catch(() => undefined);
 }
 
 function tellState() {
@@ -125,7 +138,8 @@ function themed(theme) {
   replace(button, icon(`theme-${theme}`));
 }
 
-function begin() {
+async function begin() {
+  await logInByLink();
   let theme = localStorage.getItem("orchestra-theme") ?? "auto";
   themed(THEMES.includes(theme) ? theme : "auto");
   document.getElementById("theme").addEventListener("click", () => {
@@ -161,4 +175,4 @@ function begin() {
   show();
 }
 
-begin();
+void begin();

@@ -17,7 +17,10 @@ use orchestra_hub::{
     Annotations, BoxFuture, Catalog, Content, Cost, Hub, HubConfig, LongWork, Outcome, Provider,
     ProviderError, ProviderId, Request, Target, ToolDescriptor, ToolResult, parse_arguments,
 };
-use orchestra_mcp::{Server, http::HttpOptions};
+use orchestra_mcp::{
+    Server,
+    http::{HttpOptions, Limits, serve},
+};
 use orchestra_wire::RawJson;
 use serde::Deserialize;
 use serde_json::json;
@@ -136,6 +139,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let listener = TcpListener::bind(address.as_deref().unwrap_or("127.0.0.1:8080")).await?;
     let place = format!("http://{}/\n", listener.local_addr()?);
     std::io::stdout().write_all(place.as_bytes())?;
-    axum::serve(listener, app).await?;
+    // It names the user of each connection: only the one who runs this needs no token.
+    let (_stop, stopped) = watch::channel(false);
+    serve(listener, app, stopped, Limits::default()).await;
     Ok(())
 }

@@ -14,7 +14,7 @@ use axum::{
 };
 use orchestra_mcp::{
     Direct, Server,
-    http::{HttpFace, HttpOptions, Refused},
+    http::{HttpFace, HttpOptions, Identity, Refused, StreamShare, TooManyStreams},
 };
 use serde_json::Value;
 
@@ -43,6 +43,19 @@ impl Site {
     /// What the dashboard shows; only its routes ask for it, which are there with it.
     pub(crate) fn feed(&self) -> &Arc<Feed> {
         self.feed.as_ref().expect("the routes of a dashboard")
+    }
+
+    /// Takes the share of an event stream.
+    ///
+    /// # Errors
+    /// When too many are open.
+    pub(crate) fn open_stream(
+        &self,
+        caller: Option<Extension<Identity>>,
+        headers: &HeaderMap,
+    ) -> Result<StreamShare, TooManyStreams> {
+        let caller = caller.map(|Extension(caller)| caller);
+        self.face.open_stream(caller, headers)
     }
 }
 
@@ -112,7 +125,7 @@ fn routes(server: &Server, options: HttpOptions, source: Option<Arc<dyn Source>>
         move |method: Method, headers: HeaderMap, OriginalUri(whole): OriginalUri, uri: Uri| {
             std::future::ready(match &shown {
                 Some(site) if wants_page(&method, &uri, &headers) => {
-                    dashboard::nowhere(site, &whole, &uri)
+                    dashboard::nowhere(site, &whole, &uri, &headers)
                 }
                 _ => nothing(),
             })

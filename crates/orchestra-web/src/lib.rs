@@ -21,6 +21,8 @@
 //!
 //! Calls go through the hub as those of every other face do; this crate only translates. It does
 //! not listen: that is left to whoever serves the router.
+//! [`orchestra_mcp::http::serve`] names the user of each connection. Over another server, every caller
+//! has to show a token.
 //!
 //! The keys of OAuth issuers are fetched by `reqwest`, built with its feature `rustls-no-provider`
 //! and given TLS of our own. A program that makes clients of the same `reqwest` without TLS features

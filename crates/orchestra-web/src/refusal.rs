@@ -1,7 +1,7 @@
 //! What REST says instead of an answer: a status and `{"error": text}`. Each reason for it stands
 //! here once, with its status and what the OpenAPI document says of it.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use axum::{
     http::{HeaderValue, StatusCode, header},
@@ -10,7 +10,7 @@ use axum::{
 use orchestra_hub::ProviderError;
 use orchestra_mcp::{
     DirectError,
-    http::{BodyError, Refused, RepliesWait},
+    http::{BodyError, Refused, RepliesWait, TooManyStreams},
 };
 use orchestra_wire::ErrorCode;
 use serde::Serialize;
@@ -149,11 +149,31 @@ impl Reason {
 pub(crate) struct Refusal {
     reason: Reason,
     text: String,
+    /// The time after which the same may be asked again, if that is known.
+    wait: Option<Duration>,
 }
 
 impl Refusal {
     pub(crate) const fn new(reason: Reason, text: String) -> Self {
-        Self { reason, text }
+        let wait = match reason {
+            Reason::Busy => Some(Duration::from_secs(1)),
+            _ => None,
+        };
+        Self { reason, text, wait }
+    }
+
+    /// The same, with the time after which it may be asked again.
+    pub(crate) fn after(self, wait: Duration) -> Self {
+        Self {
+            wait: Some(wait),
+            ..self
+        }
+    }
+}
+
+impl From<TooManyStreams> for Refusal {
+    fn from(error: TooManyStreams) -> Self {
+        Self::new(Reason::Busy, error.to_string()).after(Duration::from_secs(5))
     }
 }
 
@@ -165,19 +185,13 @@ impl From<BodyError> for Refusal {
             BodyError::Busy => Reason::Busy,
             BodyError::TooSlow => Reason::Slow,
         };
-        Self {
-            reason,
-            text: error.to_string(),
-        }
+        Self::new(reason, error.to_string())
     }
 }
 
 impl From<RepliesWait> for Refusal {
     fn from(error: RepliesWait) -> Self {
-        Self {
-            reason: Reason::Busy,
-            text: error.to_string(),
-        }
+        Self::new(Reason::Busy, error.to_string())
     }
 }
 
@@ -189,10 +203,7 @@ impl From<DirectError> for Refusal {
             DirectError::TooLarge(_) => Reason::Broke,
             DirectError::Provider(error) => of_provider(error),
         };
-        Self {
-            reason,
-            text: error.to_string(),
-        }
+        Self::new(reason, error.to_string())
     }
 }
 
@@ -214,9 +225,10 @@ const fn of_provider(error: &ProviderError) -> Reason {
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
         let mut response = error(self.reason.status(), &self.text);
-        if self.reason == Reason::Busy {
-            let second = HeaderValue::from_static("1");
-            response.headers_mut().insert(header::RETRY_AFTER, second);
+        if let Some(wait) = self.wait {
+            let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+            let headers = response.headers_mut();
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
         response
     }

@@ -1,7 +1,13 @@
-//! Who is let in over HTTP: secrets and certificates are read where the configuration says, and
-//! become the guard and the TLS that `up` serves with.
+//! Admission over HTTP: secrets and certificates are read where the configuration says, and
+//! become the guard and the TLS that `up` serves with. Where the configuration names no tokens, the
+//! user has a token of their own.
 
-use std::{net::SocketAddr, num::NonZeroU32, path::Path};
+use std::{
+    io::{self, Write as _},
+    net::SocketAddr,
+    num::NonZeroU32,
+    path::{Path, PathBuf},
+};
 
 use anyhow::Context as _;
 use orchestra_mcp::{
@@ -12,7 +18,14 @@ use orchestra_mcp::{
 use crate::{
     config::{AccessConfig, TlsFiles, TokenSource},
     env::Variable,
+    servers,
 };
+
+/// Name of the file with the user's own token, in the directory of the user's state.
+const OWN_TOKEN: &str = "token";
+
+/// Name of the file with the logins of browsers that were ended, beside it.
+const ENDED_LOGINS: &str = "ended-logins";
 
 /// Secrets and certificates are short; what is longer is another file.
 const FILE_BYTES: u64 = 1024 * 1024;
@@ -29,7 +42,11 @@ enum Holds {
 /// # Errors
 /// When a token cannot be read, others can read it too, or this machine knows no certificates by
 /// which it could know the issuers of tokens.
-pub(crate) fn guard(config: &AccessConfig, address: SocketAddr) -> anyhow::Result<Access> {
+pub(crate) fn guard(
+    config: &AccessConfig,
+    own_token: Option<&str>,
+    address: SocketAddr,
+) -> anyhow::Result<Access> {
     let tokens = match &config.token.value {
         TokenSource::None => Vec::new(),
         TokenSource::Environment => vec![token_of_environment()?],
@@ -45,6 +62,8 @@ pub(crate) fn guard(config: &AccessConfig, address: SocketAddr) -> anyhow::Resul
     Ok(Access::new(AccessRules {
         tokens,
         oauth,
+        own_token: own_token.map(str::parse).transpose()?,
+        ended_logins: ended_logins(),
         hosts,
         origins: config.origins.value.clone(),
         rate: rate.map(|per_second| Rate {
@@ -101,11 +120,31 @@ fn written(text: &str) -> impl Iterator<Item = (usize, &str)> {
     lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
 }
 
-/// A token that a program with this configuration lets in; `None` when there is none that can be
-/// read.
+/// Returns the user's own token, which is created with the first call.
+///
+/// # Errors
+/// When it cannot be read or created, or others can read it.
+pub(crate) fn own_token() -> anyhow::Result<String> {
+    let path = own_token_path()?;
+    if let Some(token) = read_own_token(&path)? {
+        return Ok(token);
+    }
+    let (_, token) = Token::draw().context("cannot create a token")?;
+    match create_secret(&path, &format!("{token}\n")) {
+        Ok(()) => Ok(token),
+        // Another program was first.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            read_own_token(&path)?.with_context(|| format!("{} was removed", path.display()))
+        }
+        Err(error) => Err(error).with_context(|| format!("cannot create {}", path.display())),
+    }
+}
+
+/// Returns a token that a program with this configuration admits; `None` when none can be read.
 pub(crate) fn first_token(config: &AccessConfig) -> Option<String> {
     let text = match &config.token.value {
-        TokenSource::None => return None,
+        TokenSource::None if config.oauth.is_set() => return None,
+        TokenSource::None => return read_own_token(&own_token_path().ok()?).ok()?,
         TokenSource::Environment => Variable::Token.read()?.into_string().ok()?,
         TokenSource::File(path) => String::from_utf8(read(path, Holds::Secrets).ok()?).ok()?,
     };
@@ -113,6 +152,48 @@ pub(crate) fn first_token(config: &AccessConfig) -> Option<String> {
     // What is none may not fit a header.
     let is_token = token.parse::<Token>().is_ok();
     is_token.then(|| token.to_owned())
+}
+
+/// The file of logins of browsers that were ended; `None` where there is no place for it.
+fn ended_logins() -> Option<PathBuf> {
+    let directory = servers::state_directory().ok()?;
+    servers::private_directory(&directory).ok()?;
+    Some(directory.join(ENDED_LOGINS))
+}
+
+fn own_token_path() -> anyhow::Result<PathBuf> {
+    let directory =
+        servers::state_directory().map_err(|failure| anyhow::anyhow!(failure.text()))?;
+    Ok(directory.join(OWN_TOKEN))
+}
+
+fn read_own_token(path: &Path) -> anyhow::Result<Option<String>> {
+    let bytes = match files::read_secret(path, FILE_BYTES) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error).with_context(|| format!("cannot read {}", path.display())),
+    };
+    let text = String::from_utf8_lossy(&bytes);
+    let token = text.trim();
+    token.parse::<Token>().with_context(|| {
+        let path = path.display();
+        format!("{path} holds no token; remove it, and the next `orchestra up` creates another")
+    })?;
+    Ok(Some(token.to_owned()))
+}
+
+/// Creates a file for the user alone, unless there is one.
+fn create_secret(path: &Path, text: &str) -> io::Result<()> {
+    let directory = path.parent().unwrap_or(Path::new("."));
+    servers::private_directory(directory)?;
+    // Nobody else can read what `tempfile` creates.
+    let mut file = tempfile::Builder::new()
+        .prefix(".token-")
+        .tempfile_in(directory)?;
+    file.write_all(text.as_bytes())?;
+    file.as_file().sync_all()?;
+    file.persist_noclobber(path).map_err(|error| error.error)?;
+    Ok(())
 }
 
 fn read(path: &Path, holds: Holds) -> anyhow::Result<Vec<u8>> {

@@ -76,6 +76,7 @@ pub(crate) enum Command {
     Mcp(Box<commands::mcp::Arguments>),
     Chat(Box<commands::chat::Arguments>),
     Plugin(commands::plugin::Arguments),
+    Token(commands::token::Arguments),
     Certs(commands::certs::Arguments),
     #[command(hide = true)]
     Orchestrator(commands::launched::Arguments),

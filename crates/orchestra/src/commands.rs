@@ -22,6 +22,7 @@ pub(crate) mod progress;
 pub(crate) mod runner;
 pub(crate) mod stdio;
 mod table;
+pub(crate) mod token;
 mod told;
 pub(crate) mod tool;
 pub(crate) mod top;
@@ -51,6 +52,7 @@ pub(crate) fn run(invocation: Invocation) -> Result<Exit, Failure> {
         Command::Tool(arguments) => tool::run(&common, arguments),
         Command::Plugin(arguments) => plugin::run(&common, arguments),
         Command::Orchestrator(arguments) => launched::run(&common, arguments),
+        Command::Token(arguments) => token::run(&common, arguments),
         Command::Certs(arguments) => certs::run(&common, arguments),
         Command::Engine(arguments) => engine::run(&common, arguments),
         Command::Hook(arguments) => hook::run(&common, arguments),

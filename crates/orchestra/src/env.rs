@@ -140,7 +140,9 @@ impl Variable {
             Self::Path => {
                 "where clients look for orchestra; `orchestra init` warns when it is not there"
             }
-            Self::StateHome => "where decisions over servers are kept, else ~/.local/state",
+            Self::StateHome => {
+                "where decisions over servers and your token are kept, else ~/.local/state"
+            }
             Self::McpPath => "more files of MCP servers, and directories of them",
             Self::SdekMcpPath => "the same, where ORCHESTRA_MCP_PATH is not set",
             Self::SystemDirectory => "directory of the system's mcp.json, else /etc/orchestra",

@@ -8,7 +8,7 @@ use std::{
 use axum::Router;
 use orchestra_mcp::{
     PartLook, Server,
-    http::{Access, HttpOptions},
+    http::{Access, HttpOptions, StreamLimits},
 };
 use orchestra_web::dashboard::Source;
 use tokio::sync::watch;
@@ -51,12 +51,14 @@ pub(crate) fn app(
     source: Option<Arc<dyn Source>>,
     parts: Vec<PartLook>,
     access: &Access,
+    limits: Limits,
     body_bytes: usize,
     stop: &watch::Receiver<bool>,
 ) -> Router {
     let options = HttpOptions {
         body_bytes,
         access: access.clone(),
+        streams: StreamLimits::of(limits.connections),
         stop: Some(stop.clone()),
         parts,
         ..HttpOptions::default()

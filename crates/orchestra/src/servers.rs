@@ -183,7 +183,7 @@ pub(crate) fn decisions() -> Result<DecisionFile, Failure> {
     Ok(DecisionFile::new(&state_directory()?))
 }
 
-/// Where the program keeps what it knows of servers between runs.
+/// Directory of what the program knows between runs: decisions over servers, tokens.
 ///
 /// # Errors
 /// When the user has no home.
@@ -194,7 +194,9 @@ pub(crate) fn state_directory() -> Result<PathBuf, Failure> {
         Some(Path::new(&home).join(".local/state"))
     };
     let directory = state.or_else(usual).ok_or_else(|| {
-        Failure::usage_text("set HOME or XDG_STATE_HOME: decisions over servers are kept there")
+        Failure::usage_text(
+            "set HOME or XDG_STATE_HOME: decisions over servers and your token are kept there",
+        )
     })?;
     Ok(directory.join("orchestra"))
 }
@@ -227,6 +229,7 @@ pub(crate) fn serves(workspace: &Path) -> Option<File> {
         .ok()
 }
 
+/// Creates a directory for the user alone, unless it exists.
 pub(crate) fn private_directory(path: &Path) -> io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);

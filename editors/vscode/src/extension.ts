@@ -9,7 +9,7 @@ import { Events, type Listener } from "./events";
 import * as lm from "./lm";
 import { NAME, oldEntries, withServer, without } from "./migration";
 import { Model } from "./model";
-import { up } from "./server";
+import { tokenFrom, up } from "./server";
 import { Site, TokenWanted } from "./site";
 import { type BoardNode, BoardTree, type PlanNode, PlanTree } from "./views";
 
@@ -54,6 +54,8 @@ class Orchestra implements Face {
   private watched: { program: string; end: () => void } | undefined;
   /** The trouble with finding a program that was told last. */
   private trouble: string | undefined;
+  /** The token that the program printed last, and whether it was refused. */
+  private printed: { token: string; isRefused: boolean } | undefined;
   private connecting: Promise<void> | undefined;
   connected: Promise<void> = Promise.resolve();
 
@@ -197,7 +199,7 @@ class Orchestra implements Face {
       const own = { end, isRunning: true };
       this.own = own;
       void ended.then(() => (own.isRunning = false));
-      const token = served.asksToken ? await this.token(served.http) : undefined;
+      const token = served.asksToken ? await this.token(program, folder, served.http) : undefined;
       if (served.asksToken && token === undefined) return this.failed(`Orchestra at ${served.http} asks for a token.`, "Enter the Token");
       this.log.info(`Connected to ${served.http}`);
       this.site = new Site(served.http, token);
@@ -216,15 +218,25 @@ class Orchestra implements Face {
     void this.say(text, [again]).then((choice) => (choice === again ? this.reconnect() : undefined));
   }
 
-  /** The token of a server that asks for one: what was entered before, or is now. */
-  private async token(address: string): Promise<string | undefined> {
+  /** The token of a server that asks for one: what was entered before, what the program prints, or what is entered now. */
+  private async token(program: string, folder: vscode.WorkspaceFolder, address: string): Promise<string | undefined> {
     const { secrets } = this.context;
     const kept = await secrets.get(tokenOf(address));
     if (kept !== undefined) return kept;
+    const printed = await this.print(program, folder);
+    if (printed !== undefined) return printed;
     const entered = await vscode.window.showInputBox({ title: "Orchestra", prompt: `The token of ${address}, as its configuration says`, password: true, ignoreFocusOut: true });
     if (!entered) return undefined;
     await secrets.store(tokenOf(address), entered);
     return entered;
+  }
+
+  /** The token that the program prints for this workspace, unless it was refused before. */
+  private async print(program: string, folder: vscode.WorkspaceFolder): Promise<string | undefined> {
+    const token = await tokenFrom(program, folder.uri.fsPath);
+    if (token === undefined || (this.printed?.isRefused && this.printed.token === token)) return undefined;
+    this.printed = { token, isRefused: false };
+    return token;
   }
 
   private follow(site: Site, before: number): void {
@@ -253,10 +265,14 @@ class Orchestra implements Face {
     void events.run();
   }
 
-  /** The token that was entered is none that is known there. */
+  /** The token that was shown is none that is known there. */
   private async refused(site: Site): Promise<void> {
     this.leave();
     this.readdress();
+    if (this.printed && this.printed.token === site.token) {
+      this.printed.isRefused = true;
+      return this.reconnect();
+    }
     await this.context.secrets.delete(tokenOf(site.address));
     this.failed(`Orchestra at ${site.address} does not know the token that was entered.`, "Enter the Token");
   }
@@ -292,9 +308,18 @@ class Orchestra implements Face {
   private async open(path: string): Promise<void> {
     await this.connect();
     if (!this.site) return;
-    // Where the workspace is on another machine, its port is brought here.
-    const there = await vscode.env.asExternalUri(vscode.Uri.parse(this.site.address + path));
-    await vscode.env.openExternal(there);
+    const here = vscode.Uri.parse(this.site.address + path);
+    // Where the workspace is on another machine, its port is brought here. The connection is then one of a proxy, which
+    // has to show a token.
+    const there = await vscode.env.asExternalUri(here);
+    const token = this.site.token ?? (there.authority === here.authority ? undefined : await this.tokenForProxy());
+    await vscode.env.openExternal(token === undefined ? there : there.with({ fragment: `token=${token}` }));
+  }
+
+  private async tokenForProxy(): Promise<string | undefined> {
+    const { folder } = this;
+    const program = folder && this.program();
+    return program ? this.print(program, folder) : undefined;
   }
 
   private async call(name: string, args: Record<string, unknown>): Promise<void> {

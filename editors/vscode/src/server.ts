@@ -1,6 +1,6 @@
 // The `orchestra up` of a workspace: one for all windows. Whoever starts a second one is told where the first is.
 
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, execFile, spawn } from "node:child_process";
 
 /** Where it is served. */
 export interface Served {
@@ -63,6 +63,16 @@ export function parse(line: string): Served | undefined {
   } catch {
     return undefined;
   }
+}
+
+/** Asks the program for a token that its `up` admits; nothing where it has none to give, as with tokens of an issuer. */
+export function tokenFrom(program: string, workspace: string, env: NodeJS.ProcessEnv = process.env): Promise<string | undefined> {
+  return new Promise((done) => {
+    execFile(program, ["token", "--workspace", workspace], { cwd: workspace, env, timeout: PATIENCE_MS, windowsHide: true }, (error, stdout) => {
+      const token = error ? "" : stdout.trim();
+      done(token === "" ? undefined : token);
+    });
+  });
 }
 
 function end(child: ChildProcess): void {

@@ -1,7 +1,7 @@
 // The extension in a stand-in of VS Code, with the real program where ORCHESTRA_BIN names it.
 
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { copyFileSync, readFileSync, utimesSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -213,6 +213,18 @@ test("a server that asks for a token is shown the one that is entered, which is 
   await (await extension.activate(given)).connected;
   assert.equal(code.said.asked.length, 2);
   assert.ok(!code.said.log.join().includes(token));
+});
+
+test("the dashboard behind a forwarded port is opened with a token", real, async (t) => {
+  const folder = workspace();
+  const code = await active(t, { folder });
+  await until("the board is followed", () => code.status.text.includes("in progress"));
+  await code.commands.get("orchestra.openDashboard")();
+  assert.match(code.said.opened.at(-1), /\/board$/);
+  code.api.env.asExternalUri = async () => code.api.Uri.parse("https://forwarded.example/board");
+  await code.commands.get("orchestra.openDashboard")();
+  const token = execFileSync(program, ["token", "--workspace", folder], { encoding: "utf8" }).trim();
+  assert.equal(code.said.opened.at(-1), `https://forwarded.example/board#token=${token}`);
 });
 
 test("over HTTP the chat is offered the address of the server that runs", real, async (t) => {

@@ -183,6 +183,11 @@ test("a program that is none is told", async () => {
   await assert.rejects(server.up("/bin/echo", tmpdir()), /something else/);
 });
 
+test("a token is what the program prints, and none where it prints none", async () => {
+  assert.equal(await server.tokenFrom("/bin/echo", tmpdir()), `token --workspace ${tmpdir()}`);
+  for (const program of ["/bin/true", "/bin/false", "/nowhere/orchestra"]) assert.equal(await server.tokenFrom(program, tmpdir()), undefined);
+});
+
 function known() {
   const answers = {
     "/api/board": { projects: [{ slug: "app", name: "App" }] },

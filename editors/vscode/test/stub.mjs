@@ -31,6 +31,12 @@ class Uri {
   static file = (path) => new Uri("file", path);
   static parse = (text) => Object.assign(new Uri(text.split(":")[0], text), { text });
   static joinPath = (uri, ...parts) => Uri.file(join(uri.path, ...parts));
+  get authority() {
+    return this.text === undefined ? "" : new URL(this.text).host;
+  }
+  with({ fragment }) {
+    return Uri.parse(`${this}#${fragment}`);
+  }
   toString() {
     return this.text ?? `file://${this.path}`;
   }

@@ -3,52 +3,59 @@
 //! One [`Access`] can stand in front of several routes: [`Access::guard`] wraps a router, and a
 //! request that one guard of an `Access` let in passes its other guards without being counted
 //! again. The order of the checks is: the peer's address, the `Host` header, the `Origin` header
-//! (a preflight is answered here), the token, the rate. A token is one of those that were told to
-//! us, or one that an issuer of OAuth gave out.
+//! (a preflight is answered here), the peer's user or the token, the rate. A token is one of those
+//! that were told to us, or one that an issuer of OAuth gave out.
 
 mod cookie;
 mod cors;
+mod ended;
 mod gate;
 mod metadata;
 mod names;
 mod oauth;
+mod peer;
 mod rate;
 mod token;
 
-use std::{
-    fmt,
-    net::{IpAddr, SocketAddr},
-    sync::Arc,
-    time::Duration,
-};
+use std::{fmt, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use axum::{
     Router,
-    extract::{ConnectInfo, Request},
-    http::{HeaderMap, HeaderValue, StatusCode, header},
+    extract::Request,
+    http::{Extensions, HeaderMap, HeaderValue, StatusCode, header},
     response::Response,
 };
 
 use super::refuse;
+use cookie::Logins;
+pub(super) use cookie::login_of;
 use gate::Gate;
 pub use names::{HostName, NameError, WebOrigin};
 pub use oauth::{
     ClientError, KeyTimes, KeysUrl, OAuth, OAuthError, OAuthNameError, OAuthRules, Scope,
     ServiceUrl, Subject, TrustedIssuer,
 };
+use peer::Peer;
 use rate::Buckets;
 pub use rate::Rate;
 pub use token::{Token, TokenError};
 
-/// What an [`Access`] is made of. By default requests of this machine are let in, under its own
-/// names, from programs and from pages of its own origins.
+/// Rules of an [`Access`]. By default requests of the user who runs this program are admitted, from
+/// this machine, under its own names, from programs and from pages of its own origins.
 #[derive(Debug, Clone, Default)]
 pub struct AccessRules {
-    /// Who may call: whoever shows one of these (RFC 6750), or what [`Self::oauth`] lets in.
-    /// Without either, whoever is on this machine.
+    /// Tokens of callers (RFC 6750). With one, or with [`Self::oauth`], every caller must show a
+    /// token. Without either, the user who runs this program needs none on this machine.
     pub tokens: Vec<Token>,
-    /// Who may call as well: whoever shows a token of an issuer.
+    /// Issuers whose tokens are admitted as well.
     pub oauth: Option<OAuth>,
+    /// Token of the user who runs this program, where neither of the above is set: for connections
+    /// whose user the system does not name, for requests that a proxy forwards, and for other
+    /// programs of this machine to which the user gives it.
+    pub own_token: Option<Token>,
+    /// File of the logins of browsers that were ended, so that they stay ended when the program is
+    /// started again.
+    pub ended_logins: Option<PathBuf>,
     /// Names under which requests reach us, besides `localhost` and the loopback addresses.
     pub hosts: Vec<HostName>,
     /// Origins whose pages may call, and read the answers (CORS).
@@ -66,13 +73,30 @@ pub struct Access(Arc<Inner>);
 struct Inner {
     rules: AccessRules,
     buckets: Option<Buckets>,
+    failures: Buckets,
+    logins: Logins,
+}
+
+/// Why a browser is not logged in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum LoginError {
+    /// The token is none that is admitted.
+    #[error("this is not one of the tokens that the program admits")]
+    Wrong,
+    /// Too many attempts failed.
+    #[error("too many failed logins; try again in {} s", whole_seconds(*wait))]
+    TooMany {
+        /// The time after which another attempt is allowed.
+        wait: Duration,
+    },
 }
 
 /// Who makes a request, as far as it was proven. Guarded handlers find it among the extensions of
 /// the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Identity {
-    /// Somebody on this machine, or anybody on a route that asks for no token.
+    /// The user who runs this program where no tokens are set, or anybody on a route that asks for
+    /// no token.
     Anyone,
     /// The holder of the token that stands at this place of [`AccessRules::tokens`].
     Token(usize),
@@ -86,6 +110,14 @@ impl Identity {
     pub fn proven(name: &str) -> Self {
         // Issuers of tokens are URLs, so that none of them names the same.
         Self::Subject(Subject::of("certificate", name, None))
+    }
+
+    /// The same, with all programs of a user of an issuer as one.
+    pub(crate) fn user(self) -> Self {
+        match self {
+            Self::Subject(subject) => Self::Subject(subject.by_any_program()),
+            other => other,
+        }
     }
 
     /// Bytes that tell it from every other one.
@@ -151,8 +183,12 @@ impl Access {
     /// What lets in whom the rules say.
     #[must_use]
     pub fn new(rules: AccessRules) -> Self {
-        let buckets = rules.rate.map(Buckets::new);
-        Self(Arc::new(Inner { rules, buckets }))
+        Self(Arc::new(Inner {
+            buckets: rules.rate.map(Buckets::new),
+            failures: Buckets::of_failures(),
+            logins: Logins::new(rules.ended_logins.clone()),
+            rules,
+        }))
     }
 
     /// Puts a guard before all routes. It answers what it refuses with 403 (host, origin, a scope
@@ -160,8 +196,10 @@ impl Access {
     /// (rate) or 503 (the keys of a token's issuer cannot be had), in the form of a JSON-RPC error
     /// without id.
     ///
-    /// The address of the peer is taken from [`ConnectInfo`], which [`serve`](super::serve) sets;
-    /// where it is missing, all callers without a token count as one.
+    /// The peer is taken from two extensions of the request, which [`serve`](super::serve) sets:
+    /// its address from [`ConnectInfo`](axum::extract::ConnectInfo) and its user from
+    /// [`PeerUser`](super::PeerUser). Without an address, all callers without a token count as one;
+    /// without a user, a token is needed.
     pub fn guard<S>(&self, routes: Router<S>) -> Router<S>
     where
         S: Clone + Send + Sync + 'static,
@@ -202,20 +240,54 @@ impl Access {
         !self.0.rules.tokens.is_empty() || self.0.rules.oauth.is_some()
     }
 
-    /// The value of `Set-Cookie` for the page of a browser that shows this token, one of
-    /// [`AccessRules::tokens`]: requests with the cookie are let in as those with the token are, for
-    /// 30 days or until the token is no longer one. `None` for another token.
-    #[must_use]
-    pub fn cookie(&self, request: &HeaderMap, token: &str) -> Option<HeaderValue> {
-        let tokens = &self.0.rules.tokens;
-        let holder = token::holder(tokens, token.trim().as_bytes())?;
-        cookie::of(request, &tokens[holder])
+    /// Logs a browser in that shows this token, one of [`AccessRules::tokens`] or
+    /// [`AccessRules::own_token`]: the value of `Set-Cookie`. Requests with the cookie are let in as
+    /// those with the token are, for 30 days, until [`Self::log_out`], or until the token is no longer
+    /// one. `None` when the system has no secret to give.
+    ///
+    /// # Errors
+    /// When it is another token, or the peer of the request has tried too many.
+    pub fn log_in(
+        &self,
+        headers: &HeaderMap,
+        extensions: &Extensions,
+        token: &str,
+    ) -> Result<Option<HeaderValue>, LoginError> {
+        let (tokens, failures) = (self.tokens(), &self.0.failures);
+        let peer = rate::Key::of_peer(Peer::of(extensions));
+        if let Some(wait) = failures.wait(peer) {
+            return Err(LoginError::TooMany { wait });
+        }
+        match token::holder(tokens, token.trim().as_bytes()) {
+            Some(holder) => Ok(Logins::begin(headers, &tokens[holder])),
+            None => {
+                // The next attempt is told to wait.
+                let _ = failures.charge(peer);
+                Err(LoginError::Wrong)
+            }
+        }
     }
 
-    /// The value of `Set-Cookie` that ends what [`Self::cookie`] began.
+    /// Returns whether a request has a cookie that is let in.
     #[must_use]
-    pub fn no_cookie(&self, request: &HeaderMap) -> Option<HeaderValue> {
-        cookie::none(request)
+    pub fn has_cookie(&self, request: &HeaderMap) -> bool {
+        self.0.logins.holder(request, self.tokens()).is_some()
+    }
+
+    /// Ends the login of a browser: its cookie is let in no longer. The value of `Set-Cookie` that
+    /// removes the cookie.
+    #[must_use]
+    pub fn log_out(&self, request: &HeaderMap) -> Option<HeaderValue> {
+        self.0.logins.end(request, self.tokens())
+    }
+
+    /// The tokens that callers may show.
+    fn tokens(&self) -> &[Token] {
+        let rules = &self.0.rules;
+        match self.asks_who_calls() {
+            true => &rules.tokens,
+            false => rules.own_token.as_slice(),
+        }
     }
 
     fn layered<S>(&self, routes: Router<S>, asks: Asks) -> Router<S>
@@ -237,10 +309,8 @@ impl Access {
     /// Lets a request in, for the page that may read the answer, if one is named, or answers it.
     fn admit(&self, request: &mut Request, asks: Asks) -> Admission {
         let rules = &self.0.rules;
-        let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
-        let peer = peer.map(|ConnectInfo(address)| address.ip().to_canonical());
-        let is_foreign = peer.is_some_and(|peer| !peer.is_loopback());
-        if is_foreign && !self.asks_who_calls() && asks == Asks::Token {
+        let peer = Peer::of(request.extensions());
+        if peer.is_foreign() && !self.asks_who_calls() && asks == Asks::Token {
             let text = "callers from other machines must show a token, and none is set here";
             return Admission::refused(text);
         }
@@ -288,29 +358,38 @@ impl Access {
     }
 
     /// Who makes the request, or why that is not known.
-    fn identify(
-        &self,
-        headers: &HeaderMap,
-        peer: Option<IpAddr>,
-        asks: Asks,
-    ) -> Result<Identity, Unproven> {
+    fn identify(&self, headers: &HeaderMap, peer: Peer, asks: Asks) -> Result<Identity, Unproven> {
         let rules = &self.0.rules;
-        if asks == Asks::Nothing || !self.asks_who_calls() {
+        let asks_who_calls = self.asks_who_calls();
+        if asks == Asks::Nothing || !asks_who_calls && peer.is_own_user(headers) {
             self.charge(rate::Key::of_peer(peer))?;
             return Ok(Identity::Anyone);
         }
         let shown = token::shown(headers);
         let holder = match shown {
-            Some(shown) => token::holder(&rules.tokens, shown),
-            None => cookie::holder(headers, &rules.tokens),
+            Some(shown) => token::holder(self.tokens(), shown),
+            None => self.0.logins.holder(headers, self.tokens()),
         };
         if let Some(holder) = holder {
             self.charge(rate::Key::Holder(holder))?;
-            return Ok(Identity::Token(holder));
+            return Ok(match asks_who_calls {
+                true => Identity::Token(holder),
+                false => Identity::Anyone,
+            });
         }
         let (Some(oauth), Some(shown)) = (&rules.oauth, shown) else {
-            self.charge(rate::Key::of_peer(peer))?;
-            let refused = unauthorized(rules.oauth.as_ref(), shown.is_some());
+            let peer = rate::Key::of_peer(peer);
+            self.charge(peer)?;
+            if shown.is_some() {
+                let charged = self.0.failures.charge(peer);
+                charged.map_err(|wait| Box::new(too_many(wait)))?;
+            }
+            let refused = match &rules.oauth {
+                Some(oauth) => oauth.ask(ASKS_ISSUER),
+                None if shown.is_some() => unauthorized(WRONG_TOKEN, INVALID),
+                None if asks_who_calls => unauthorized(ASKS_TOKEN, NO_TOKEN),
+                None => unauthorized(ASKS_OWN_TOKEN, NO_TOKEN),
+            };
             return Err(Box::new(refused).into());
         };
         if let Some(subject) = oauth.known(shown) {
@@ -360,21 +439,23 @@ impl fmt::Debug for Access {
     }
 }
 
-/// RFC 6750, section 3: an error is named only to those who have shown something.
-fn unauthorized(oauth: Option<&OAuth>, has_shown: bool) -> Response {
-    if let Some(oauth) = oauth {
-        return oauth
-            .ask("a token is needed: get one from the issuer that resource_metadata names");
-    }
-    let (text, challenge) = if has_shown {
-        let challenge = "Bearer realm=\"orchestra\", error=\"invalid_token\"";
-        ("this token is not valid here", challenge)
-    } else {
-        let text = "a token is needed: send the header Authorization: Bearer TOKEN";
-        (text, "Bearer realm=\"orchestra\"")
-    };
+const ASKS_ISSUER: &str = "a token is needed: get one from the issuer that resource_metadata names";
+
+const ASKS_TOKEN: &str = "a token is needed: send the header Authorization: Bearer TOKEN";
+
+const ASKS_OWN_TOKEN: &str = "a token is needed: only direct connections of the user who runs this \
+    program are admitted without one. Send the header Authorization: Bearer TOKEN; `orchestra token` \
+    prints the token of the user who calls it";
+
+const WRONG_TOKEN: &str = "this token is not valid here";
+
+/// Challenges. An error is named only to callers that have shown something (RFC 6750, section 3).
+const NO_TOKEN: HeaderValue = HeaderValue::from_static("Bearer realm=\"orchestra\"");
+const INVALID: HeaderValue =
+    HeaderValue::from_static("Bearer realm=\"orchestra\", error=\"invalid_token\"");
+
+fn unauthorized(text: &str, challenge: HeaderValue) -> Response {
     let mut response = refuse(StatusCode::UNAUTHORIZED, text);
-    let challenge = HeaderValue::from_static(challenge);
     response
         .headers_mut()
         .insert(header::WWW_AUTHENTICATE, challenge);
@@ -405,11 +486,12 @@ fn whole_seconds(wait: Duration) -> u64 {
 mod tests {
     use std::num::NonZeroU32;
 
-    use axum::{body::Body, routing::get};
+    use axum::{body::Body, extract::ConnectInfo, routing::get};
     use hyper::service::Service as _;
     use hyper_util::service::TowerToHyperService;
 
     use super::*;
+    use crate::http::PeerUser;
 
     /// Routes that say who calls; requests come from a peer and may show a token.
     struct Door(TowerToHyperService<Router>);
@@ -420,15 +502,30 @@ mod tests {
         }
 
         async fn status(&self, path: &str, peer: &str, token: Option<&str>) -> StatusCode {
+            let token = token.map(|token| format!("Bearer {token}"));
+            let token = token.iter().map(|token| ("authorization", token.as_str()));
+            let headers: Vec<_> = token.collect();
+            self.answer(path, (peer, Some(PeerUser::Same)), &headers)
+                .await
+        }
+
+        async fn answer(
+            &self,
+            path: &str,
+            (address, user): (&str, Option<PeerUser>),
+            headers: &[(&str, &str)],
+        ) -> StatusCode {
             let mut request = Request::builder()
                 .uri(path)
                 .header(header::HOST, "localhost");
-            if let Some(token) = token {
-                request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
+            for (name, value) in headers {
+                request = request.header(*name, *value);
             }
             let mut request = request.body(Body::empty()).unwrap();
-            let peer = SocketAddr::new(peer.parse().unwrap(), 1);
-            request.extensions_mut().insert(ConnectInfo(peer));
+            let address = SocketAddr::new(address.parse().unwrap(), 1);
+            let extensions = request.extensions_mut();
+            extensions.insert(ConnectInfo(address));
+            user.map(|user| extensions.insert(user));
             self.0.call(request).await.unwrap().status()
         }
     }
@@ -467,6 +564,64 @@ mod tests {
         let door = Door::new(access(&[TOKEN], 9).guard(routes(&["/"])));
         assert_eq!(door.status("/", "10.0.0.1", Some(TOKEN)).await, 200);
         assert_eq!(door.status("/", "10.0.0.1", None).await, 401);
+    }
+
+    #[tokio::test]
+    async fn another_user_and_an_unknown_one_need_the_own_token() {
+        let rules = AccessRules {
+            own_token: Some(TOKEN.parse().unwrap()),
+            ..AccessRules::default()
+        };
+        let door = Door::new(Access::new(rules).guard(routes(&["/"])));
+        let held = format!("Bearer {TOKEN}");
+        let users = [Some(PeerUser::Other(0)), Some(PeerUser::Unknown), None];
+        for user in users {
+            for peer in ["127.0.0.1", "::1", "::ffff:127.0.0.1"] {
+                let from = (peer, user);
+                assert_eq!(door.answer("/", from, &[]).await, 401, "{from:?}");
+                let wrong = [("authorization", "Bearer 0123456789abcdeF")];
+                assert_eq!(door.answer("/", from, &wrong).await, 401, "{from:?}");
+                let right = [("authorization", held.as_str())];
+                assert_eq!(door.answer("/", from, &right).await, 200, "{from:?}");
+            }
+        }
+        let far = ("10.0.0.1", Some(PeerUser::Same));
+        assert_eq!(door.answer("/", far, &[]).await, 403);
+    }
+
+    #[tokio::test]
+    async fn forwarded_request_needs_the_own_token() {
+        let rules = AccessRules {
+            own_token: Some(TOKEN.parse().unwrap()),
+            ..AccessRules::default()
+        };
+        let door = Door::new(Access::new(rules).guard(routes(&["/"])));
+        let same = ("127.0.0.1", Some(PeerUser::Same));
+        let held = format!("Bearer {TOKEN}");
+        for header in [
+            ("Forwarded", "for=192.0.2.1"),
+            ("X-Forwarded-For", "192.0.2.1"),
+            ("X-Forwarded-Proto", "https"),
+            ("Via", "1.1 proxy"),
+        ] {
+            assert_eq!(door.answer("/", same, &[header]).await, 401, "{header:?}");
+            let right = [header, ("authorization", held.as_str())];
+            assert_eq!(door.answer("/", same, &right).await, 200, "{header:?}");
+        }
+        assert_eq!(door.answer("/", same, &[("X-Other", "1")]).await, 200);
+    }
+
+    #[tokio::test]
+    async fn own_token_is_none_of_a_program_that_has_tokens() {
+        let rules = AccessRules {
+            tokens: vec![TOKEN.parse().unwrap()],
+            own_token: Some("fedcba9876543210".parse().unwrap()),
+            ..AccessRules::default()
+        };
+        let door = Door::new(Access::new(rules).guard(routes(&["/"])));
+        let own = door.status("/", "127.0.0.1", Some("fedcba9876543210"));
+        assert_eq!(own.await, 401);
+        assert_eq!(door.status("/", "127.0.0.1", Some(TOKEN)).await, 200);
     }
 
     #[tokio::test]
@@ -526,6 +681,57 @@ mod tests {
             ));
         }
         assert_eq!(ended, [(401, true), (429, true), (403, true), (429, false)]);
+    }
+
+    #[tokio::test]
+    async fn failed_attempts_are_limited_for_each_peer() {
+        let access = Access::new(AccessRules {
+            tokens: vec![TOKEN.parse().unwrap()],
+            ..AccessRules::default()
+        });
+        let from = |address: &str, user| {
+            let mut extensions = Extensions::new();
+            let address = SocketAddr::new(address.parse().unwrap(), 1);
+            extensions.insert(ConnectInfo(address));
+            extensions.insert(user);
+            extensions
+        };
+        let log_in = |extensions: &Extensions, token| {
+            access
+                .log_in(&HeaderMap::new(), extensions, token)
+                .map(|set| set.is_some())
+        };
+        let guesser = from("127.0.0.1", PeerUser::Other(7));
+        let guesses = (0..1_000).map(|_| log_in(&guesser, "fedcba9876543210"));
+        let wrong = guesses.take_while(|guess| *guess == Err(LoginError::Wrong));
+        assert!((10..100).contains(&wrong.count()));
+        // It is not even looked at.
+        assert!(matches!(
+            log_in(&guesser, TOKEN),
+            Err(LoginError::TooMany { .. })
+        ));
+        for other in [
+            from("127.0.0.1", PeerUser::Same),
+            from("127.0.0.1", PeerUser::Other(8)),
+            from("10.0.0.1", PeerUser::Unknown),
+        ] {
+            assert_eq!(log_in(&other, TOKEN), Ok(true));
+        }
+        // Guesses in headers count as well; the holder of a token is refused nothing.
+        let door = Door::new(access.guard(routes(&["/"])));
+        let far = ("10.0.0.1", Some(PeerUser::Unknown));
+        let guess = [("authorization", "Bearer fedcba9876543210")];
+        let mut statuses = Vec::new();
+        while statuses.last() != Some(&StatusCode::TOO_MANY_REQUESTS) {
+            statuses.push(door.answer("/", far, &guess).await);
+            assert!(statuses.len() < 1_000);
+        }
+        assert!(statuses[..10].iter().all(|status| *status == 401));
+        let held = format!("Bearer {TOKEN}");
+        assert_eq!(
+            door.answer("/", far, &[("authorization", &held)]).await,
+            200
+        );
     }
 
     #[test]

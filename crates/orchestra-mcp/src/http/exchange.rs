@@ -24,8 +24,10 @@ use super::{
     headers::{self, PROTOCOL_VERSION, SESSION},
     refuse,
     sessions::HttpSession,
+    shares::StreamShare,
     sse::{self, ALIVE, KEEP_ALIVE, Pieces},
     streams::StreamReader,
+    too_many_streams,
 };
 use crate::{
     connection::{Lifetime, Received},
@@ -95,7 +97,7 @@ enum Taken {
     /// A call of a session.
     OfSession(Arc<HttpSession>, StreamReader),
     /// A stream of notices begins, or is refused.
-    Listens(Listening),
+    Listens(Listening, StreamShare),
 }
 
 impl From<Response> for Taken {
@@ -123,7 +125,7 @@ pub(super) async fn post(State(app): State<Arc<App>>, request: Request) -> Respo
         Taken::Answered(response) => response,
         Taken::Alone(answering) => go_on(*answering, accepts).await,
         Taken::OfSession(session, reader) => answer(&app, &session, reader, accepts).await,
-        Taken::Listens(listening) => tell(&app, listening).await,
+        Taken::Listens(listening, share) => tell(&app, listening, share).await,
     }
 }
 
@@ -141,7 +143,10 @@ fn receive(app: &App, head: &Parts, body: &Bytes, accepts: Accepts) -> Taken {
             listens,
         } => match checked_for(app.options.eras, &version, checked) {
             Err(error) => rpc_error(Some(id), &error).into(),
-            Ok(()) if listens => Taken::Listens(listen(app, caller, body)),
+            Ok(()) if listens => match app.shares.take(caller, headers) {
+                Ok(share) => Taken::Listens(listen(app, caller, body), share),
+                Err(error) => too_many_streams(error).into(),
+            },
             Ok(()) => alone(app, caller, &received, accepts),
         },
         Kind::Other if is_stateless(headers) && app.options.eras.contains(Eras::Stateless) => {

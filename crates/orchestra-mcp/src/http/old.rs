@@ -37,11 +37,17 @@ pub(super) async fn open(
     State(app): State<Arc<App>>,
     OriginalUri(uri): OriginalUri,
     caller: Option<Extension<Identity>>,
+    headers: HeaderMap,
 ) -> Response {
     if !app.options.eras.contains(Eras::Session) {
         return refuse(StatusCode::NOT_FOUND, "there is nothing here");
     }
-    let Some(session) = app.sessions.begin(super::identity(caller)) else {
+    let caller = super::identity(caller);
+    let share = match app.shares.take(caller, &headers) {
+        Ok(share) => share,
+        Err(error) => return super::too_many_streams(error),
+    };
+    let Some(session) = app.sessions.begin(caller) else {
         return refuse(StatusCode::SERVICE_UNAVAILABLE, "no session can be begun");
     };
     session.streams.join();
@@ -70,7 +76,7 @@ pub(super) async fn open(
         ends_after: None,
         retry: app.options.retry,
     };
-    let rest = sse::events(reader, telling).map(move |event| {
+    let rest = sse::holding(sse::events(reader, telling), share).map(move |event| {
         let _lives = &ends;
         event
     });

@@ -1,19 +1,32 @@
 //! Accepts connections and serves each, so many at once, and none that does not go on: whose head
 //! does not come, or whose peer does not read what is sent.
 
+mod connections;
 mod paced;
-mod places;
 mod tls;
 
-use std::{convert::Infallible, io, net::SocketAddr, time::Duration};
+use std::{
+    convert::Infallible,
+    io,
+    net::SocketAddr,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
 
 use axum::{
     Router,
-    body::Body,
+    body::{Body, Bytes, HttpBody},
     extract::ConnectInfo,
-    http::{Request, Response},
+    http::{HeaderValue, Request, Response, StatusCode, header},
 };
-use hyper::{body::Incoming, server::conn::http1, service::Service};
+use futures_util::future::BoxFuture;
+use hyper::{
+    body::{Frame, Incoming, SizeHint},
+    server::conn::http1,
+    service::Service,
+};
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
     server::graceful::{GracefulShutdown, Watcher},
@@ -27,11 +40,12 @@ use tokio::{
     time::timeout,
 };
 
+use orchestra_process::{PeerUser, PeerUsers};
 use rustix::net::sockopt;
 use tokio_rustls::server::TlsStream;
 
+use connections::{Connections, Place, Running};
 use paced::Paced;
-use places::{Place, Places};
 pub use tls::{Tls, TlsError};
 
 /// The longest head of a request, in bytes; a token, a session and the name of a tool fit many
@@ -42,6 +56,9 @@ const HEAD_BYTES: usize = 64 * 1024;
 /// there are no file descriptors left.
 const AFTER_REFUSAL: Duration = Duration::from_millis(500);
 
+/// Paths that are answered where all connections are busy, in place of any other.
+const RESERVED_PATHS: [&str; 2] = ["/health", "/ready"];
+
 /// How often a connection on which nothing is sent is probed, and how many probes may be lost.
 #[cfg(target_os = "linux")]
 const PROBES_EVERY: Duration = Duration::from_secs(10);
@@ -51,9 +68,11 @@ const PROBES: u32 = 3;
 /// What bounds the connections.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// How many are served at once; more wait in the system's queue.
+    /// How many are served at once. For one more, the connection that has been idle for longest is
+    /// closed. Where none is idle, only requests for the health of the program are answered.
     pub connections: usize,
-    /// How many of them one peer may have, unless it is this machine; more are closed at once.
+    /// How many of them one peer may have, which is another machine or another user of this one; more
+    /// are closed at once.
     pub of_one_peer: usize,
     /// How long the head of a request may take to arrive, and a connection may be idle.
     pub head_time: Duration,
@@ -77,7 +96,7 @@ impl Default for Limits {
 }
 
 /// Serves until `stop` turns true, then lets the requests that run finish. Requests carry the
-/// address of their peer as [`ConnectInfo`].
+/// address of their peer as [`ConnectInfo`], and its user as [`PeerUser`].
 pub async fn serve(
     listener: TcpListener,
     app: Router,
@@ -107,34 +126,51 @@ async fn serve_over(
     limits: Limits,
 ) {
     let graceful = GracefulShutdown::new();
-    let places = Places::new(limits.connections, limits.of_one_peer);
+    let open = Connections::new(limits.connections, limits.of_one_peer);
+    let mut users = PeerUsers::new();
     // Owns the connections: what is left of them ends with it.
     let mut connections = JoinSet::new();
     loop {
         let accepted = tokio::select! {
             // An error means that the sender is gone, which ends the program as well.
             _ = stop.wait_for(|stopped| *stopped) => break,
-            accepted = accept(&listener, &places, limits.write_time) => accepted,
+            accepted = accept(&listener, limits.write_time) => accepted,
         };
         while connections.try_join_next().is_some() {}
         match accepted {
-            Ok((stream, peer, Some(place))) => {
+            Ok((stream, address)) => {
+                let user = users.find(&stream, address);
+                let peer = Peer { address, user };
+                let Some(place) = open.open(peer) else {
+                    tracing::warn!(%address, "a connection was closed: too many are open");
+                    continue;
+                };
+                let place = Arc::new(place);
                 let stream = Paced::new(stream, limits.write_time);
                 let (tls, app, watcher) = (tls.clone(), app.clone(), graceful.watcher());
                 connections.spawn(async move {
-                    match tls {
-                        None => answer(stream, peer, app, watcher, limits).await,
-                        Some(tls) => {
-                            if let Some(stream) = greet(&tls, stream, peer, limits).await {
-                                answer(stream, peer, app, watcher, limits).await;
+                    let service = OfPeer {
+                        service: TowerToHyperService::new(app),
+                        peer,
+                        place: Arc::clone(&place),
+                    };
+                    let answers = async {
+                        match tls {
+                            None => answer(stream, service, watcher, limits).await,
+                            Some(tls) => {
+                                if let Some(stream) = greet(&tls, stream, address, limits).await {
+                                    answer(stream, service, watcher, limits).await;
+                                }
                             }
                         }
+                    };
+                    tokio::select! {
+                        () = answers => {}
+                        () = place.closed() => {
+                            tracing::debug!(%address, "an idle connection was closed for another");
+                        }
                     }
-                    drop(place);
                 });
-            }
-            Ok((_, peer, None)) => {
-                tracing::warn!(%peer, "a connection was closed: its peer has too many");
             }
             Err(error) => {
                 tracing::warn!(%error, "a connection was not accepted");
@@ -172,31 +208,23 @@ async fn greet(
 }
 
 /// Answers what comes on one connection.
-async fn answer<S>(stream: S, peer: SocketAddr, app: Router, watcher: Watcher, limits: Limits)
+async fn answer<S>(stream: S, service: OfPeer, watcher: Watcher, limits: Limits)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let service = OfPeer {
-        service: TowerToHyperService::new(app),
-        peer,
-    };
+    let peer = service.peer;
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(limits.head_time)
         .max_header_size(HEAD_BYTES)
         .serve_connection(TokioIo::new(stream), service);
     if let Err(error) = watcher.watch(connection).await {
-        tracing::debug!(%peer, %error, "a connection broke");
+        tracing::debug!(peer = %peer.address, %error, "a connection broke");
     }
 }
 
-/// The next connection, once there is room for it, and its place if its peer may have one more.
-async fn accept(
-    listener: &TcpListener,
-    places: &Places,
-    silence: Duration,
-) -> io::Result<(TcpStream, SocketAddr, Option<Place>)> {
-    let room = places.room().await;
+/// The next connection.
+async fn accept(listener: &TcpListener, silence: Duration) -> io::Result<(TcpStream, SocketAddr)> {
     let (stream, peer) = listener.accept().await?;
     // Answers are small and waited for: none may wait for more to fill a packet.
     if let Err(error) = stream.set_nodelay(true) {
@@ -205,7 +233,7 @@ async fn accept(
     if let Err(error) = give_up_after(&stream, silence) {
         tracing::debug!(%error, "a peer that is dead will be noticed late");
     }
-    Ok((stream, peer, places.take(peer.ip(), room)))
+    Ok((stream, peer))
 }
 
 /// Has the system give a peer up that is dead: nothing says so where its machine or the way to it is
@@ -226,20 +254,91 @@ fn give_up_after(stream: &TcpStream, silence: Duration) -> io::Result<()> {
     Ok(())
 }
 
+/// The other end of a connection.
+#[derive(Clone, Copy)]
+struct Peer {
+    address: SocketAddr,
+    user: PeerUser,
+}
+
 /// The routes, as one peer calls them.
 struct OfPeer {
     service: TowerToHyperService<Router>,
-    peer: SocketAddr,
+    peer: Peer,
+    place: Arc<Place>,
 }
 
 impl Service<Request<Incoming>> for OfPeer {
-    type Response = Response<Body>;
+    type Response = Response<AnswerBody>;
     type Error = Infallible;
-    type Future = <TowerToHyperService<Router> as Service<Request<Incoming>>>::Future;
+    type Future = BoxFuture<'static, Result<Self::Response, Infallible>>;
 
     fn call(&self, mut request: Request<Incoming>) -> Self::Future {
-        request.extensions_mut().insert(ConnectInfo(self.peer));
-        self.service.call(request)
+        let running = self.place.begin();
+        let is_reserved = self.place.is_reserved();
+        let is_served = !is_reserved || RESERVED_PATHS.contains(&request.uri().path());
+        if running.is_none() || !is_served {
+            return Box::pin(std::future::ready(Ok(busy())));
+        }
+        let extensions = request.extensions_mut();
+        extensions.insert(ConnectInfo(self.peer.address));
+        extensions.insert(self.peer.user);
+        let answered = self.service.call(request);
+        Box::pin(async move {
+            let mut response = answered.await?;
+            if is_reserved {
+                close(&mut response);
+            }
+            Ok(response.map(|body| AnswerBody {
+                body,
+                _running: running,
+            }))
+        })
+    }
+}
+
+/// The answer where all connections are busy, and this one is only for the health of the program.
+fn busy() -> Response<AnswerBody> {
+    let text = "busy: all connections are in use; try again later\n";
+    let mut response = Response::new(AnswerBody {
+        body: text.into(),
+        _running: None,
+    });
+    *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+    let second = HeaderValue::from_static("1");
+    response.headers_mut().insert(header::RETRY_AFTER, second);
+    close(&mut response);
+    response
+}
+
+fn close<B>(response: &mut Response<B>) {
+    let close = HeaderValue::from_static("close");
+    response.headers_mut().insert(header::CONNECTION, close);
+}
+
+/// The body of an answer. Its connection is not idle before it was sent.
+struct AnswerBody {
+    body: Body,
+    _running: Option<Running>,
+}
+
+impl HttpBody for AnswerBody {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
     }
 }
 
@@ -297,7 +396,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn more_connections_than_there_are_places_wait() {
+    async fn idle_connections_make_room_for_one_more() {
         let (address, _stop) = served(Limits {
             connections: 2,
             head_time: LONG,
@@ -306,16 +405,56 @@ mod tests {
         })
         .await;
         spawn_blocking(move || {
-            let held = [connect(address, b"GET"), connect(address, b"GET")];
-            let waiting = connect(address, REQUEST);
-            waiting
-                .set_read_timeout(Some(Duration::from_millis(200)))
-                .unwrap();
-            let early = (&waiting).read(&mut [0; 1]);
-            assert!(early.is_err(), "{early:?}");
-            drop(held);
-            waiting.set_read_timeout(Some(LONG)).unwrap();
-            assert!(answer(waiting).contains("answered"));
+            let mut idle: Vec<_> = (0..3).map(|_| connect(address, b"GET")).collect();
+            assert!(answer(connect(address, REQUEST)).contains("answered"));
+            // The last two at most are left.
+            assert_eq!(answer(idle.remove(0)), "");
+        })
+        .await
+        .unwrap();
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn health_is_answered_where_all_connections_are_busy() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (_sender, stop) = watch::channel(false);
+        let (begun, mut begins) = tokio::sync::mpsc::unbounded_channel();
+        let waits = move || {
+            let begun = begun.clone();
+            async move {
+                begun.send(()).unwrap();
+                std::future::pending::<()>().await
+            }
+        };
+        let app = Router::new()
+            .route("/health", get(async || "alive"))
+            .route("/", get(async || "answered"))
+            .route("/waits", get(waits));
+        let limits = Limits {
+            connections: 2,
+            head_time: LONG,
+            ..Limits::default()
+        };
+        tokio::spawn(serve(listener, app, stop, limits));
+        let waiting = b"GET /waits HTTP/1.1\r\nHost: x\r\n\r\n";
+        let busy = [connect(address, waiting), connect(address, waiting)];
+        for _ in &busy {
+            begins.recv().await.unwrap();
+        }
+        spawn_blocking(move || {
+            let health = b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n";
+            // More than are reserved, one after the other: each is closed with its answer.
+            for _ in 0..100 {
+                let said = answer(connect(address, health));
+                assert!(said.contains("alive"), "{said}");
+            }
+            let said = answer(connect(address, REQUEST));
+            assert!(
+                said.contains("503") && said.contains("retry-after"),
+                "{said}"
+            );
+            drop(busy);
         })
         .await
         .unwrap();
@@ -325,11 +464,8 @@ mod tests {
     #[tokio::test]
     async fn the_system_is_told_to_give_up_peers_that_are_dead() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let places = Places::new(1, 1);
         let _peer = connect(listener.local_addr().unwrap(), b"");
-        let (stream, _, _) = accept(&listener, &places, Duration::from_secs(7))
-            .await
-            .unwrap();
+        let (stream, _) = accept(&listener, Duration::from_secs(7)).await.unwrap();
         assert!(sockopt::socket_keepalive(&stream).unwrap());
         let idle = sockopt::tcp_keepidle(&stream).unwrap();
         assert_eq!(idle, Duration::from_secs(7));

@@ -10,7 +10,7 @@ use axum::{
 use futures_util::{Stream, StreamExt as _, stream};
 use tokio::time::{Instant, timeout};
 
-use super::{budget::SHORT, streams::StreamReader};
+use super::{budget::SHORT, shares::StreamShare, streams::StreamReader};
 
 /// How often a stream that has nothing to say shows that it is alive.
 pub(super) const KEEP_ALIVE: Duration = Duration::from_secs(15);
@@ -76,6 +76,17 @@ fn response(body: Body) -> Response {
         ),
     ];
     (headers, body).into_response()
+}
+
+/// Events of a stream, which has its share until they end.
+pub(super) fn holding<T>(
+    events: impl Stream<Item = T> + Send + 'static,
+    share: StreamShare,
+) -> impl Stream<Item = T> + Send + 'static {
+    events.map(move |event| {
+        let _held = &share;
+        event
+    })
 }
 
 /// What is left of a stream, as an event stream.

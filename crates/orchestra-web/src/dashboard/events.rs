@@ -2,8 +2,9 @@
 
 use std::{convert::Infallible, sync::Arc};
 
-use axum::{body::Bytes, extract::State, http::HeaderMap, response::Response};
+use axum::{Extension, body::Bytes, extract::State, http::HeaderMap, response::Response};
 use futures_util::stream;
+use orchestra_mcp::http::Identity;
 use serde::{Deserialize, Serialize};
 use tokio::{
     sync::{broadcast::error::RecvError, watch},
@@ -19,7 +20,7 @@ use super::{
 use crate::{
     app::Site,
     asked::Query,
-    refusal::{Guarded, Reason, Refusal, ThingRefusals},
+    refusal::{Guarded, Refusal, ThingRefusals},
 };
 
 pub(super) fn routes() -> OpenApiRouter<Arc<Site>> {
@@ -55,13 +56,14 @@ struct Hello<'a> {
 async fn events(
     State(site): State<Arc<Site>>,
     Query(from): Query<From>,
+    caller: Option<Extension<Identity>>,
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
+    let share = site.open_stream(caller, &headers)?;
     let header = headers.get("last-event-id");
     let header = header.and_then(|value| value.to_str().ok());
     let seen = header.or(from.after.as_deref());
-    let joined = site.feed().join(seen);
-    let viewer = joined.map_err(|error| Refusal::new(Reason::Busy, error.to_string()))?;
+    let viewer = site.feed().join(seen);
     let hello = Hello {
         boot: viewer.feed().boot(),
         missed: viewer.lost,
@@ -75,7 +77,7 @@ async fn events(
     let id = seen.unwrap_or_else(|| viewer.feed().id(viewer.last));
     let hello = format!("retry: 1000\nid: {id}\nevent: hello\ndata: {hello}\n\n");
     let stop = site.face.options().stop.clone();
-    Ok(sse::response(frames(hello.into(), viewer, stop)))
+    Ok(sse::response(frames(hello.into(), viewer, stop), share))
 }
 
 /// What is sent, until the program stops or the client leaves.

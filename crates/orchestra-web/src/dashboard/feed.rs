@@ -22,8 +22,6 @@ const WAITING: usize = 1_024;
 const KEPT: usize = 4_096;
 /// How large they are together.
 const KEPT_BYTES: usize = 8 * 1024 * 1024;
-/// How many watch at once.
-const MOST_VIEWERS: usize = 1_024;
 /// For how long the workspace is followed when nobody watches any more: most of those who leave
 /// come back at once.
 const LINGER: Duration = Duration::from_secs(60);
@@ -70,11 +68,6 @@ pub(super) struct Viewer {
     pub(super) events: Receiver<Arc<Event>>,
 }
 
-/// Too many watch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("too many pages and programs watch already; close some of them")]
-pub(super) struct TooMany;
-
 impl Feed {
     pub(crate) fn new(source: Arc<dyn Source>, hub: Hub) -> Arc<Self> {
         let boot = std::time::SystemTime::now()
@@ -117,11 +110,8 @@ impl Feed {
 
     /// Lets somebody watch, who has seen everything up to `seen`, the id of an event. From here on
     /// nothing is missed.
-    pub(super) fn join(self: &Arc<Self>, seen: Option<&str>) -> Result<Viewer, TooMany> {
+    pub(super) fn join(self: &Arc<Self>, seen: Option<&str>) -> Viewer {
         let mut state = self.state();
-        if state.viewers >= MOST_VIEWERS {
-            return Err(TooMany);
-        }
         state.viewers += 1;
         state.arrivals += 1;
         if state.follower.is_none() {
@@ -148,13 +138,13 @@ impl Feed {
             }
             Some(_) => (Vec::new(), true),
         };
-        Ok(Viewer {
+        Viewer {
             feed: Arc::clone(self),
             missed,
             lost,
             last: state.last,
             events: self.sender.subscribe(),
-        })
+        }
     }
 
     fn number(&self, id: &str) -> Option<u64> {

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use axum::{
     extract::State,
-    http::{HeaderMap, StatusCode, header},
+    http::{Extensions, HeaderMap, StatusCode, header},
     response::{IntoResponse as _, Response},
 };
+use orchestra_mcp::http::LoginError;
 use serde::Deserialize;
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
@@ -26,7 +27,7 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Site>> {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct Login {
-    /// One of those that the program was started with.
+    /// One of the tokens that the program admits.
     token: String,
 }
 
@@ -39,28 +40,35 @@ struct Login {
 async fn login(
     State(site): State<Arc<Site>>,
     headers: HeaderMap,
+    extensions: Extensions,
     Json(Login { token }): Json<Login>,
 ) -> Result<Response, Refusal> {
     let access = &site.face.options().access;
-    match access.cookie(&headers, &token) {
-        Some(cookie) => {
-            Ok((StatusCode::NO_CONTENT, [(header::SET_COOKIE, cookie)]).into_response())
+    let reason = match access.log_in(&headers, &extensions, &token) {
+        Ok(Some(cookie)) => {
+            let head = [(header::SET_COOKIE, cookie)];
+            return Ok((StatusCode::NO_CONTENT, head).into_response());
         }
-        None => Err(Refusal::new(
-            Reason::Stranger,
-            "this is not one of the tokens that the program was started with".to_owned(),
-        )),
-    }
+        Ok(None) => {
+            let text = "the system has no randomness for a login";
+            return Err(Refusal::new(Reason::Busy, text.to_owned()));
+        }
+        Err(error @ LoginError::Wrong) => Refusal::new(Reason::Stranger, error.to_string()),
+        Err(error @ LoginError::TooMany { wait }) => {
+            Refusal::new(Reason::Greedy, error.to_string()).after(wait)
+        }
+    };
+    Err(reason)
 }
 
-/// Ends the cookie.
+/// Ends the login: its cookie is admitted no longer.
 #[utoipa::path(
     post, path = "/api/logout", tag = "login",
-    responses((status = 204, description = "The cookie is over."), Refusals)
+    responses((status = 204, description = "The login has ended."), Refusals)
 )]
 async fn logout(State(site): State<Arc<Site>>, headers: HeaderMap) -> Response {
     let mut response = StatusCode::NO_CONTENT.into_response();
-    if let Some(cookie) = site.face.options().access.no_cookie(&headers) {
+    if let Some(cookie) = site.face.options().access.log_out(&headers) {
         response.headers_mut().insert(header::SET_COOKIE, cookie);
     }
     response

@@ -6,7 +6,7 @@ use askama::Template;
 use axum::{
     Router,
     extract::{OriginalUri, State},
-    http::{HeaderValue, StatusCode, Uri, header},
+    http::{HeaderMap, HeaderValue, StatusCode, Uri, header},
     response::{IntoResponse as _, Redirect, Response},
     routing::get,
 };
@@ -50,20 +50,22 @@ async fn shell(
     State(site): State<Arc<Site>>,
     OriginalUri(whole): OriginalUri,
     uri: Uri,
+    headers: HeaderMap,
 ) -> Response {
-    page(&site, &whole, &uri)
+    page(&site, &whole, &uri, &headers)
 }
 
 /// Tells a person, who does not read JSON, that an address leads nowhere.
-pub(crate) fn nowhere(site: &Site, whole: &Uri, uri: &Uri) -> Response {
-    (StatusCode::NOT_FOUND, page(site, whole, uri)).into_response()
+pub(crate) fn nowhere(site: &Site, whole: &Uri, uri: &Uri, headers: &HeaderMap) -> Response {
+    (StatusCode::NOT_FOUND, page(site, whole, uri, headers)).into_response()
 }
 
-fn page(site: &Site, whole: &Uri, uri: &Uri) -> Response {
+fn page(site: &Site, whole: &Uri, uri: &Uri, headers: &HeaderMap) -> Response {
+    let access = &site.face.options().access;
     let shell = Shell {
         base: whole.path().strip_suffix(uri.path()).unwrap_or_default(),
         assets: assets::version(),
-        logout: site.face.options().access.asks_who_calls(),
+        logout: access.asks_who_calls() || access.has_cookie(headers),
     };
     let page = shell.render().expect("the page is made of text alone");
     let headers = [

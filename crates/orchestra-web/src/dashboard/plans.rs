@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use axum::{extract::State, http::HeaderMap, response::Response};
+use axum::{Extension, extract::State, http::HeaderMap, response::Response};
+use orchestra_mcp::http::Identity;
 use serde::Deserialize;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
@@ -91,8 +92,10 @@ async fn log(
     State(site): State<Arc<Site>>,
     Path((plan, job)): Path<(String, String)>,
     Query(asked): Query<Asked>,
+    caller: Option<Extension<Identity>>,
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
+    let share = site.open_stream(caller, &headers)?;
     let seen = headers.get("last-event-id");
     let seen = seen.and_then(|value| value.to_str().ok());
     let from = LogFrom {
@@ -101,7 +104,11 @@ async fn log(
         after: number("after", seen.unwrap_or(&asked.after))?,
     };
     let telling = site.feed().source().log(plan, job, from).await?;
-    Ok(sse::telling(telling, site.face.options().stop.clone()))
+    Ok(sse::telling(
+        telling,
+        site.face.options().stop.clone(),
+        share,
+    ))
 }
 
 fn number<T: std::str::FromStr>(name: &str, text: &str) -> Result<Option<T>, Refusal> {

@@ -3,10 +3,13 @@
 use std::{sync::Arc, time::Duration};
 
 use axum::{
+    Extension,
     extract::State,
+    http::HeaderMap,
     response::{IntoResponse as _, Response},
 };
 use orchestra_hub::{BoxFuture, Hub};
+use orchestra_mcp::http::Identity;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
@@ -211,9 +214,13 @@ async fn log(
 async fn follow_log(
     State(site): State<Arc<Site>>,
     Path(name): Path<String>,
+    caller: Option<Extension<Identity>>,
+    headers: HeaderMap,
 ) -> Result<Response, Refusal> {
+    let share = site.open_stream(caller, &headers)?;
     let telling = site.feed().source().servers().follow_log(name).await?;
-    Ok(sse::telling(telling, site.face.options().stop.clone()))
+    let stop = site.face.options().stop.clone();
+    Ok(sse::telling(telling, stop, share))
 }
 
 /// What is said to servers of others and what they say, as events.
@@ -221,7 +228,13 @@ async fn follow_log(
     get, path = "/api/traffic", tag = "servers",
     responses((status = 200, description = "Events `message` and `dropped`.", body = String, content_type = "text/event-stream"), Guarded)
 )]
-async fn traffic(State(site): State<Arc<Site>>) -> Response {
+async fn traffic(
+    State(site): State<Arc<Site>>,
+    caller: Option<Extension<Identity>>,
+    headers: HeaderMap,
+) -> Result<Response, Refusal> {
+    let share = site.open_stream(caller, &headers)?;
     let telling = site.feed().source().servers().traffic();
-    sse::telling(telling, site.face.options().stop.clone())
+    let stop = site.face.options().stop.clone();
+    Ok(sse::telling(telling, stop, share))
 }

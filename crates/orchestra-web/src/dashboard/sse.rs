@@ -8,6 +8,7 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 use futures_util::{Stream, StreamExt as _, stream};
+use orchestra_mcp::http::StreamShare;
 use tokio::{sync::watch, time::timeout};
 
 use super::Telling;
@@ -18,10 +19,15 @@ pub(super) const ALIVE: Duration = Duration::from_secs(15);
 /// What shows it: a comment.
 pub(super) const SIGN_OF_LIFE: Bytes = Bytes::from_static(b":\n\n");
 
-/// Frames as they are sent.
+/// Frames as they are sent, for as long as which the stream has its share.
 pub(super) fn response(
     frames: impl Stream<Item = Result<Bytes, Infallible>> + Send + 'static,
+    share: StreamShare,
 ) -> Response {
+    let frames = frames.map(move |frame| {
+        let _held = &share;
+        frame
+    });
     let headers = [
         (
             header::CONTENT_TYPE,
@@ -46,7 +52,11 @@ pub(super) fn frame(kind: &str, data: &str) -> Bytes {
 }
 
 /// Sends what is told, until that ends, the program stops or the client leaves.
-pub(super) fn telling(telling: Telling, stop: Option<watch::Receiver<bool>>) -> Response {
+pub(super) fn telling(
+    telling: Telling,
+    stop: Option<watch::Receiver<bool>>,
+    share: StreamShare,
+) -> Response {
     // Whoever has connected is told so, though nothing may happen for a while.
     let first = stream::once(async { Ok(SIGN_OF_LIFE) });
     let rest = stream::unfold((telling, stop), async |(mut telling, mut stop)| {
@@ -61,7 +71,7 @@ pub(super) fn telling(telling: Telling, stop: Option<watch::Receiver<bool>>) -> 
         };
         Some((Ok(frame), (telling, stop)))
     });
-    response(first.chain(rest))
+    response(first.chain(rest), share)
 }
 
 /// Comes when the program is told to stop.

@@ -11,6 +11,7 @@ use orchestra_mcp::{
     client::tap::TapWatch,
     http::{Access, Tls},
 };
+use orchestra_process::PeerUsers;
 use orchestra_store::Options;
 use serde::Serialize;
 use tokio::{net::TcpListener, sync::watch};
@@ -74,6 +75,9 @@ struct Ready<'a> {
     /// The servers of others; not known of a program that runs already.
     #[serde(skip_serializing_if = "Option::is_none")]
     servers: Option<&'a [Shown]>,
+    /// The user's own token, where clients must show it.
+    #[serde(skip)]
+    own_token: Option<String>,
 }
 
 /// Serves until a signal.
@@ -123,7 +127,9 @@ async fn serve(config: &Config, place: &mut Place, format: Format) -> Result<Exi
     // Before anything is opened, for whatever is wrong here is wrong in the configuration.
     let tls = config.access.tls.value.as_ref().map(access::tls);
     let tls = tls.transpose().map_err(Failure::usage)?;
-    let guard = access::guard(&config.access, config.http.value).map_err(Failure::usage)?;
+    let own_token = own_token(config)?;
+    let guard = access::guard(&config.access, own_token.as_deref(), config.http.value);
+    let guard = guard.map_err(Failure::usage)?;
     let opening = Turning::new("opening the board");
     let mut serving = Serving::open(config, Options::default())?;
     drop(opening);
@@ -156,7 +162,7 @@ async fn serve(config: &Config, place: &mut Place, format: Format) -> Result<Exi
         endpoint = endpoint.with_quic(quic, serving.orchestrator().certs()?);
     }
     place.publish(&endpoint)?;
-    let served = match announce(&config.workspace, &endpoint, Some(serving.others()), format) {
+    let served = match announce(config, &endpoint, Some(serving.others()), format) {
         Ok(()) | Err(Failure::BrokenPipe) => {
             let ends = async {
                 tokio::select! {
@@ -171,6 +177,24 @@ async fn serve(config: &Config, place: &mut Place, format: Format) -> Result<Exi
     place.withdraw();
     serving.end(signals.deadline()).await;
     served.map(|()| Exit::Ok)
+}
+
+/// The user's own token, where the configuration names none. Where the system names the users of
+/// connections, the user's clients do without.
+fn own_token(config: &Config) -> Result<Option<String>, Failure> {
+    if config.access.asks_who_calls() {
+        return Ok(None);
+    }
+    match access::own_token() {
+        Ok(token) => Ok(Some(token)),
+        Err(error) if PeerUsers::new().are_named() => {
+            output::complain(&format!(
+                "{error:#}; callers whose user is not known are refused"
+            ));
+            Ok(None)
+        }
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Lets plugins and bridges in, if they are to be. Where nobody asked for that, what stands against it
@@ -248,17 +272,18 @@ async fn serve_until(
     let source = serving
         .live()
         .map(|live| dashboard::source(live, config, traffic));
+    let (limits, times) = (listen::limits(), LifecycleTimes::default());
     let app = |stop: &watch::Receiver<bool>| {
         http::app(
             &server,
             source,
             parts,
             &guard,
+            limits,
             config.line_bytes.value,
             stop,
         )
     };
-    let (limits, times) = (listen::limits(), LifecycleTimes::default());
     let life = match tls {
         None => ServerLifecycle::http(&server, listener, app, limits, times)?,
         Some(tls) => ServerLifecycle::https(&server, listener, tls, app, limits, times)?,
@@ -273,7 +298,7 @@ async fn serve_until(
 
 /// How this process, which listens on `address`, is reached.
 fn endpoint(config: &Config, address: SocketAddr) -> Endpoint {
-    let asks_token = config.access.asks_who_calls();
+    let asks_token = config.access.asks_who_calls() || !PeerUsers::new().are_named();
     let endpoint = Endpoint::new(address, &base(config, address), asks_token);
     let oauth = &config.access.oauth;
     match oauth.resource() {
@@ -304,7 +329,7 @@ fn base(config: &Config, address: SocketAddr) -> String {
 /// Says where another process serves the workspace, and what of what was given here is not used
 /// there.
 fn announce_running(config: &Config, running: &Endpoint, format: Format) -> Result<Exit, Failure> {
-    announce(&config.workspace, running, None, format)?;
+    announce(config, running, None, format)?;
     for name in unused(config, running) {
         output::complain(&format!(
             "process {} serves this workspace at {} already, so {name} was not used; stop the \
@@ -348,14 +373,17 @@ fn unused(config: &Config, running: &Endpoint) -> Vec<String> {
 /// Says where the workspace is served, with which servers of others, and how to connect. Those are
 /// known of this process alone, not of another that runs already.
 fn announce(
-    workspace: &Path,
+    config: &Config,
     endpoint: &Endpoint,
     servers: Option<&[Shown]>,
     format: Format,
 ) -> Result<(), Failure> {
+    let asks_own_token = endpoint.asks_token && !config.access.asks_who_calls();
+    let own_token = asks_own_token.then(|| access::first_token(&config.access));
     let ready = Ready {
         event: "ready",
-        workspace,
+        workspace: &config.workspace,
+        own_token: own_token.flatten(),
         already_running: servers.is_none(),
         endpoint,
         servers,
@@ -379,7 +407,8 @@ const NO_TOKEN: TokenPlaces = TokenPlaces {
 const WITH_TOKEN: TokenPlaces = TokenPlaces {
     claude: " --header \"Authorization: Bearer $ORCHESTRA_TOKEN\"",
     files: ", \"headers\": {\"Authorization\": \"Bearer ${env:ORCHESTRA_TOKEN}\"}",
-    meaning: "\nSet ORCHESTRA_TOKEN to a token that is let in, where the client starts.\n",
+    meaning: "\nSet ORCHESTRA_TOKEN to a token that is let in, where the client starts; \
+              `orchestra token` prints one.\n",
 };
 
 /// Clients find out by themselves who gives out tokens.
@@ -400,11 +429,13 @@ fn others(servers: &[Shown]) -> String {
     text
 }
 
-/// Where the dashboard is, which shows the board and the plans: where those are served.
-fn dashboard(endpoint: &Endpoint) -> String {
+/// Address of the dashboard, which shows the board and the plans, where those are served. With a
+/// token behind it, the page logs in by itself; browsers send no server what is behind the `#`.
+fn dashboard(endpoint: &Endpoint, own_token: Option<&str>) -> String {
     let root = endpoint.mcp.strip_suffix(MCP_PATH);
+    let token = own_token.map_or_else(String::new, |token| format!("#token={token}"));
     match root.filter(|_| endpoint.plans.is_some()) {
-        Some(root) => format!("  dashboard        {root}/\n"),
+        Some(root) => format!("  dashboard        {root}/{token}\n"),
         None => String::new(),
     }
 }
@@ -463,7 +494,7 @@ fn text(ready: &Ready<'_>) -> String {
          \n\
          {stop}\n",
         ready.endpoint.version,
-        dashboard(ready.endpoint),
+        dashboard(ready.endpoint, ready.own_token.as_deref()),
         plans(ready.endpoint),
         plugins(ready.endpoint),
         others(ready.servers.unwrap_or_default())

@@ -38,6 +38,7 @@ fn the_help_tells_commands_exit_codes_and_environment() {
       mcp          Manage the MCP servers that are offered beside the built-in tools
       chat         Talk to a model that has every tool of the hub
       plugin       Make plugins, and look at those that are configured
+      token        Print a token that `orchestra up` of the workspace admits
       certs        The certificates by which plugins, orchestrators and bridges know each other
       engine       Start `orchestra-engine`, which serves the memory of the workspace over gRPC
       hook         Store one hook event that a client sends to stdin as JSON
@@ -77,7 +78,7 @@ fn the_help_tells_commands_exit_codes_and_environment() {
       HOME                   where .config is, without XDG_CONFIG_HOME
       PATH                   where clients look for orchestra; `orchestra init` warns when it is not
       there
-      XDG_STATE_HOME         where decisions over servers are kept, else ~/.local/state
+      XDG_STATE_HOME         where decisions over servers and your token are kept, else ~/.local/state
       ORCHESTRA_MCP_PATH     more files of MCP servers, and directories of them
       SDEK_MCP_PATH          the same, where ORCHESTRA_MCP_PATH is not set
       ORCHESTRA_SYSTEM       directory of the system's mcp.json, else /etc/orchestra

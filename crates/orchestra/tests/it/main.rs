@@ -40,6 +40,8 @@ mod killed;
 #[cfg(target_os = "linux")]
 #[path = "../../../orchestra-plugin/tests/it/language_rig.rs"]
 mod language_rig;
+#[cfg(target_os = "linux")]
+mod local_users;
 mod mcp;
 mod mcp_approve;
 mod mcp_asks;
@@ -67,6 +69,7 @@ mod oauth;
 mod others;
 #[cfg(target_os = "linux")]
 mod ownership;
+mod overload;
 mod plan_bounds;
 mod plan_killed;
 mod plan_shell;

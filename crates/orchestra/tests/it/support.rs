@@ -152,10 +152,10 @@ impl Workspace {
     }
 }
 
-/// The program under test: the one that `ORCHESTRA` names, or the one that was built with the tests.
+/// The program to test: the one of this build, or another that ORCHESTRA names.
 pub(crate) fn program() -> PathBuf {
-    let named = std::env::var_os("ORCHESTRA").map(PathBuf::from);
-    named.unwrap_or_else(|| env!("CARGO_BIN_EXE_orchestra").into())
+    let named = std::env::var_os("ORCHESTRA").filter(|named| !named.is_empty());
+    named.map_or_else(|| env!("CARGO_BIN_EXE_orchestra").into(), PathBuf::from)
 }
 
 /// The tester's path, and the program before all others on it.

@@ -1,13 +1,17 @@
-//! Cookies for browsers (RFC 6265), whose streams of events cannot show a token: what one says is
-//! until when it holds, under a key that only whoever knows a token can make. Nothing of them is
-//! kept here, so that they hold over restarts, and end with their token.
+//! Cookies for browsers (RFC 6265), whose streams of events cannot show a token. A cookie holds the
+//! id of a login and its end, signed with a key that is derived from the token: logins last over
+//! restarts, and end with their token or when their browser logs out.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::{
+    path::PathBuf,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
 
 use axum::http::{HeaderMap, HeaderValue, header};
 use ring::hmac;
 
-use super::token::Token;
+use super::{ended::EndedLogins, token::Token};
+use crate::secret::SecretId;
 
 /// For how long a cookie holds.
 const HOLDS: Duration = Duration::from_secs(30 * 24 * 60 * 60);
@@ -17,28 +21,91 @@ const HOLDS: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 const NAME: &str = "orchestra-";
 
 /// What a key is for, so that what else is ever made of a token is no cookie.
-const PURPOSE: &[u8] = b"orchestra cookie 1\n";
+const PURPOSE: &str = "orchestra cookie 2";
 
 /// The most cookies of one request that are looked at.
 const MOST: usize = 64;
 
-/// A cookie for the holder of a token, for pages of the host that a request was for.
-pub(super) fn of(headers: &HeaderMap, token: &Token) -> Option<HeaderValue> {
-    let ends = SystemTime::now().checked_add(HOLDS)?;
-    let ends = ends.duration_since(UNIX_EPOCH).ok()?.as_secs().to_string();
-    let tag = hmac::sign(&key(token), &signed(&ends));
-    let tag: String = tag
-        .as_ref()
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
-    let value = format!("{ends}.{tag}");
-    set(headers, &value, HOLDS.as_secs())
+/// Logins of browsers.
+#[derive(Debug)]
+pub(super) struct Logins(EndedLogins);
+
+/// A login that a cookie proves.
+struct Login<'a> {
+    id: &'a str,
+    ends: u64,
+    /// Place of the token that it was made with.
+    holder: usize,
 }
 
-/// A cookie that ends the one of before.
-pub(super) fn none(headers: &HeaderMap) -> Option<HeaderValue> {
-    set(headers, "", 0)
+impl Logins {
+    /// Logins, of which `ended` lists those that have ended before their time.
+    pub(super) fn new(ended: Option<PathBuf>) -> Self {
+        Self(EndedLogins::new(ended, now()))
+    }
+
+    /// A cookie for the holder of a token, for pages of the host that a request was for.
+    pub(super) fn begin(headers: &HeaderMap, token: &Token) -> Option<HeaderValue> {
+        let id = SecretId::draw()?.to_string();
+        let ends = now().checked_add(HOLDS.as_secs())?;
+        let tag = hmac::sign(&key(token), &signed(&name(headers), &id, ends));
+        let tag = hex(tag.as_ref());
+        set(headers, &format!("{id}.{ends}.{tag}"), HOLDS.as_secs())
+    }
+
+    /// The place of the token that a cookie of the request was made for.
+    pub(super) fn holder(&self, headers: &HeaderMap, tokens: &[Token]) -> Option<usize> {
+        let login = login(headers, tokens)?;
+        (!self.0.has(login.id)).then_some(login.holder)
+    }
+
+    /// Ends the login of a request, and gives the cookie that replaces its cookie.
+    pub(super) fn end(&self, headers: &HeaderMap, tokens: &[Token]) -> Option<HeaderValue> {
+        if let Some(login) = login(headers, tokens)
+            && !self.0.has(login.id)
+        {
+            self.0.add(login.id, login.ends);
+        }
+        set(headers, "", 0)
+    }
+}
+
+/// The login that a cookie of the request proves, whether it was ended or not.
+fn login<'a>(headers: &'a HeaderMap, tokens: &[Token]) -> Option<Login<'a>> {
+    let (now, name) = (now(), name(headers));
+    values(headers, &name).find_map(|value| {
+        let mut parts = value.splitn(3, '.');
+        let (id, ends, tag) = (parts.next()?, parts.next()?, parts.next()?);
+        let ends: u64 = ends.parse().ok().filter(|ends| *ends > now)?;
+        let (id, tag) = (SecretId::parse(id).map(|_| id)?, bytes(tag)?);
+        let signed = signed(&name, id, ends);
+        let is_of = |token: &Token| hmac::verify(&key(token), &signed, &tag).is_ok();
+        let holder = tokens.iter().position(is_of)?;
+        Some(Login { id, ends, holder })
+    })
+}
+
+/// The login that a request names, which may be none.
+pub(in crate::http) fn login_of(headers: &HeaderMap) -> Option<&str> {
+    values(headers, &name(headers)).next()
+}
+
+/// The values of cookies of a name.
+fn values<'a>(headers: &'a HeaderMap, name: &str) -> impl Iterator<Item = &'a str> {
+    let values = headers.get_all(header::COOKIE).iter();
+    let texts = values.filter_map(|value| value.to_str().ok());
+    let cookies = texts.flat_map(|text| text.split(';')).take(MOST);
+    let name = name.to_owned();
+    cookies.filter_map(move |cookie| {
+        let (found, value) = cookie.trim().split_once('=')?;
+        (found == name).then_some(value)
+    })
+}
+
+/// The second of the Unix epoch.
+fn now() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.unwrap_or_default().as_secs()
 }
 
 fn set(headers: &HeaderMap, value: &str, seconds: u64) -> Option<HeaderValue> {
@@ -58,31 +125,17 @@ fn name(headers: &HeaderMap) -> String {
     format!("{NAME}{}", port.filter(is_port).unwrap_or("web"))
 }
 
-/// The place of the token that a cookie of the request was made for.
-pub(super) fn holder(headers: &HeaderMap, tokens: &[Token]) -> Option<usize> {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).ok()?.as_secs();
-    let name = name(headers);
-    let values = headers.get_all(header::COOKIE).iter();
-    let texts = values.filter_map(|value| value.to_str().ok());
-    let cookies = texts.flat_map(|text| text.split(';')).take(MOST);
-    let mut ours = cookies.filter_map(|cookie| {
-        let (found, value) = cookie.trim().split_once('=')?;
-        (found == name).then(|| value.split_once('.'))?
-    });
-    ours.find_map(|(ends, tag)| {
-        let holds = ends.parse::<u64>().is_ok_and(|ends| ends > now);
-        let tag = bytes(tag).filter(|_| holds)?;
-        let is_of = |token: &Token| hmac::verify(&key(token), &signed(ends), &tag).is_ok();
-        tokens.iter().position(is_of)
-    })
-}
-
 fn key(token: &Token) -> hmac::Key {
     hmac::Key::new(hmac::HMAC_SHA256, token.digest())
 }
 
-fn signed(ends: &str) -> Vec<u8> {
-    [PURPOSE, ends.as_bytes()].concat()
+/// A login is one at the port that its cookie is named after.
+fn signed(name: &str, id: &str, ends: u64) -> Vec<u8> {
+    format!("{PURPOSE}\n{name}\n{id}\n{ends}").into_bytes()
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn bytes(hex: &str) -> Option<Vec<u8>> {
@@ -118,10 +171,14 @@ mod tests {
         text.split(';').next().unwrap().to_owned()
     }
 
+    fn holder(headers: &HeaderMap, tokens: &[Token]) -> Option<usize> {
+        Logins::new(None).holder(headers, tokens)
+    }
+
     #[test]
     fn a_cookie_holds_for_the_token_and_the_port_that_it_was_made_for() {
         let [first, second] = tokens();
-        let set = of(&headers("localhost:7420", None), &second).unwrap();
+        let set = Logins::begin(&headers("localhost:7420", None), &second).unwrap();
         let text = set.to_str().unwrap();
         assert!(
             text.ends_with("; Path=/; Max-Age=2592000; HttpOnly; SameSite=Strict"),
@@ -132,6 +189,9 @@ mod tests {
         assert_eq!(shown("localhost:7420", &cookie), Some(1));
         assert_eq!(shown("localhost:7420", &format!("a=b; {cookie}")), Some(1));
         assert_eq!(shown("localhost:7421", &cookie), None);
+        // Under the name of another port it is none there either.
+        let renamed = cookie.replace("orchestra-7420", "orchestra-7421");
+        assert_eq!(shown("localhost:7421", &renamed), None);
         // The token is another one since.
         assert_eq!(
             holder(&headers("localhost:7420", Some(&cookie)), &[first]),
@@ -140,33 +200,42 @@ mod tests {
     }
 
     #[test]
+    fn login_that_was_ended_holds_nowhere_and_another_of_the_token_does() {
+        let [token, _] = tokens();
+        let none = headers("localhost:1", None);
+        let [first, second] = [(), ()].map(|()| pair(&Logins::begin(&none, &token).unwrap()));
+        assert_ne!(first, second);
+        let logins = Logins::new(None);
+        let shown = |cookie: &str| logins.holder(&headers("localhost:1", Some(cookie)), &tokens());
+        assert_eq!((shown(&first), shown(&second)), (Some(0), Some(0)));
+        let replaced = logins.end(&headers("localhost:1", Some(&first)), &tokens());
+        assert_eq!(pair(&replaced.unwrap()), "orchestra-1=");
+        assert_eq!((shown(&first), shown(&second)), (None, Some(0)));
+    }
+
+    #[test]
     fn what_is_over_or_was_changed_is_none() {
         let [token, _] = tokens();
-        let cookie = pair(&of(&headers("localhost:1", None), &token).unwrap());
+        let cookie = pair(&Logins::begin(&headers("localhost:1", None), &token).unwrap());
         let shown = |cookie: &str| holder(&headers("localhost:1", Some(cookie)), &tokens());
         assert_eq!(shown(&cookie), Some(0));
-        let (name, rest) = cookie.split_once('=').unwrap();
-        let (ends, tag) = rest.split_once('.').unwrap();
+        let (name, value) = cookie.split_once('=').unwrap();
+        let parts: Vec<&str> = value.split('.').collect();
+        let (id, ends, tag) = (parts[0], parts[1], parts[2]);
         let later = ends.parse::<u64>().unwrap() + 1;
-        let over = hmac::sign(&key(&token), &signed("1"));
-        let over: String = over
-            .as_ref()
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
+        let other = "0".repeat(32);
+        let over = hex(hmac::sign(&key(&token), &signed(name, id, 1)).as_ref());
         for wrong in [
-            format!("{name}={later}.{tag}"),
-            format!("{name}={ends}.{}", "0".repeat(64)),
-            format!("{name}={ends}.{}", &tag[1..]),
-            format!("{name}={ends}"),
-            format!("{name}=1.{over}"),
+            format!("{name}={id}.{later}.{tag}"),
+            format!("{name}={other}.{ends}.{tag}"),
+            format!("{name}={id}.{ends}.{}", "0".repeat(64)),
+            format!("{name}={id}.{ends}.{}", &tag[1..]),
+            format!("{name}={id}.{ends}"),
+            format!("{name}={ends}.{tag}"),
+            format!("{name}={id}.1.{over}"),
             format!("{name}="),
         ] {
             assert_eq!(shown(&wrong), None, "{wrong}");
         }
-        assert_eq!(
-            pair(&none(&headers("localhost:1", None)).unwrap()),
-            "orchestra-1="
-        );
     }
 }

@@ -1,18 +1,16 @@
 //! Where a resource server says who gives out tokens for it. Whoever reaches us may read that, and
 //! so may every page, for it is what one reads before one has a token.
 
-use std::net::SocketAddr;
-
 use axum::{
     Router,
     body::HttpBody as _,
-    extract::{ConnectInfo, Request},
+    extract::Request,
     http::{HeaderValue, Method, StatusCode, header},
     response::{IntoResponse as _, Response},
     routing::any,
 };
 
-use super::{Access, gate, names, oauth::OAuth, rate};
+use super::{Access, gate, names, oauth::OAuth, peer::Peer, rate};
 use crate::http::refuse;
 
 /// The document changes with the configuration alone.
@@ -41,8 +39,7 @@ fn answer(access: &Access, oauth: &OAuth, request: &Request) -> Response {
     if let Err(reason) = names::check_host(request.headers(), request.uri(), hosts) {
         return refuse(StatusCode::FORBIDDEN, reason);
     }
-    let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
-    let peer = peer.map(|ConnectInfo(address)| address.ip().to_canonical());
+    let peer = Peer::of(request.extensions());
     if let Err(refused) = access.charge(rate::Key::of_peer(peer)) {
         return *refused;
     }

@@ -350,6 +350,14 @@ impl Subject {
         self.user
     }
 
+    /// The same user, by no program in particular.
+    pub(super) const fn by_any_program(self) -> Self {
+        Self {
+            user: self.user,
+            client: [0; 16],
+        }
+    }
+
     /// What tells it from all others.
     pub(crate) fn to_bytes(self) -> [u8; 32] {
         let mut bytes = [0; 32];

@@ -9,12 +9,21 @@ use std::{
     time::{Duration, Instant},
 };
 
+use orchestra_process::PeerUser;
+
+use super::peer::Peer;
+
 /// Callers that are kept apart; those beyond share one bucket, so that whoever has many addresses
 /// fills neither the memory nor the buckets of others.
 const CALLERS: usize = 16_384;
 
 /// How often callers whose buckets are full again are looked for, at most.
 const SWEEP: Duration = Duration::from_secs(1);
+
+/// Failed attempts to log in that are allowed at once after a pause, and the time after which another
+/// one is. A person who mistypes notices nothing; nobody guesses a token of 96 bits.
+const FAILURES: u32 = 32;
+const FAILURE: Duration = Duration::from_secs(2);
 
 /// How many requests are let in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,6 +41,8 @@ pub(super) enum Key {
     Holder(usize),
     /// A user of an issuer, by whichever program.
     User([u8; 16]),
+    /// Another user of this machine.
+    Local(u32),
     /// Whoever calls from an address; of IPv6, from a network of the size that one place is given.
     Peer(IpAddr),
     /// Whoever calls from an address that is not known.
@@ -41,14 +52,15 @@ pub(super) enum Key {
 }
 
 impl Key {
-    pub(super) fn of_peer(peer: Option<IpAddr>) -> Self {
-        match peer {
-            None => Self::Unknown,
-            Some(IpAddr::V6(address)) => {
+    pub(super) fn of_peer(peer: Peer) -> Self {
+        match (peer.user, peer.address) {
+            (PeerUser::Other(user), _) => Self::Local(user),
+            (_, None) => Self::Unknown,
+            (_, Some(IpAddr::V6(address))) => {
                 let network = address.to_bits() & !u128::from(u64::MAX);
                 Self::Peer(Ipv6Addr::from_bits(network).into())
             }
-            Some(address) => Self::Peer(address),
+            (_, Some(address)) => Self::Peer(address),
         }
     }
 }
@@ -77,6 +89,21 @@ impl Buckets {
         }
     }
 
+    /// Buckets of failed attempts to log in.
+    pub(super) fn of_failures() -> Self {
+        Self {
+            began: Instant::now(),
+            state: Mutex::new(State::of(FAILURE, FAILURE.saturating_mul(FAILURES))),
+        }
+    }
+
+    /// The time after which a caller's bucket is not empty any more; `None` when it is not.
+    pub(super) fn wait(&self, key: Key) -> Option<Duration> {
+        let now = self.began.elapsed();
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.next(key, now).err()
+    }
+
     /// Takes one request from a caller's bucket; if it is empty, says after which time it is not.
     pub(super) fn charge(&self, key: Key) -> Result<(), Duration> {
         let now = self.began.elapsed();
@@ -88,24 +115,33 @@ impl Buckets {
 impl State {
     fn new(rate: Rate) -> Self {
         let cost = Duration::from_secs(1) / rate.per_second.get();
+        Self::of(cost, cost.saturating_mul(rate.burst.get()))
+    }
+
+    fn of(cost: Duration, depth: Duration) -> Self {
         Self {
             cost,
-            depth: cost.saturating_mul(rate.burst.get()),
+            depth,
             full_at: HashMap::new(),
             swept: Duration::ZERO,
         }
     }
 
     fn charge(&mut self, key: Key, now: Duration) -> Result<(), Duration> {
+        let (key, then) = self.next(key, now)?;
+        self.full_at.insert(key, then);
+        Ok(())
+    }
+
+    /// The bucket of a caller, and when it is full again after one more request; if it is empty, the
+    /// time after which it is not.
+    fn next(&mut self, key: Key, now: Duration) -> Result<(Key, Duration), Duration> {
         let key = self.kept(key, now);
-        let full_at = self.full_at.entry(key).or_insert(now);
-        let then = (*full_at).max(now).saturating_add(self.cost);
+        let full_at = self.full_at.get(&key).copied().unwrap_or(now);
+        let then = full_at.max(now).saturating_add(self.cost);
         match then.checked_sub(now.saturating_add(self.depth)) {
             Some(wait) if !wait.is_zero() => Err(wait),
-            _ => {
-                *full_at = then;
-                Ok(())
-            }
+            _ => Ok((key, then)),
         }
     }
 
@@ -177,7 +213,12 @@ mod tests {
 
     #[test]
     fn a_network_of_ipv6_is_one_caller() {
-        let peer = |text: &str| Key::of_peer(Some(text.parse().unwrap()));
+        let peer = |text: &str| {
+            Key::of_peer(Peer {
+                address: Some(text.parse().unwrap()),
+                user: PeerUser::Unknown,
+            })
+        };
         assert_eq!(peer("2001:db8::1"), peer("2001:db8::ffff:2"));
         assert_ne!(peer("2001:db8::1"), peer("2001:db8:0:1::1"));
         assert_ne!(peer("10.0.0.1"), peer("10.0.0.2"));

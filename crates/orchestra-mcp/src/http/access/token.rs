@@ -56,6 +56,20 @@ impl FromStr for Token {
 }
 
 impl Token {
+    /// A new token that nobody can guess, and its text.
+    ///
+    /// # Errors
+    /// When the system has no randomness.
+    pub fn draw() -> Result<(Self, String), getrandom::Error> {
+        let mut secret = [0; 32];
+        getrandom::fill(&mut secret)?;
+        let text: String = secret.iter().map(|byte| format!("{byte:02x}")).collect();
+        let token = Self {
+            digest: digest(text.as_bytes()),
+        };
+        Ok((token, text))
+    }
+
     pub(super) const fn digest(&self) -> &[u8; 32] {
         &self.digest
     }

@@ -8,6 +8,7 @@ use super::stateless_json;
 use crate::{
     http::{
         App, Identity,
+        shares::StreamShare,
         sse::{self, ALIVE, KEEP_ALIVE},
         stopped,
     },
@@ -21,7 +22,7 @@ pub(super) fn listen(app: &App, caller: Identity, body: &Bytes) -> Listening {
 
 /// Answers it: with a stream of notices, for as long as the client reads it, or with what is wrong
 /// with it.
-pub(super) async fn tell(app: &App, mut listening: Listening) -> Response {
+pub(super) async fn tell(app: &App, mut listening: Listening, share: StreamShare) -> Response {
     let first = listening.next().await;
     if let Some(refusal) = first.as_ref().filter(|_| listening.is_over()) {
         return stateless_json(refusal.clone());
@@ -45,5 +46,5 @@ pub(super) async fn tell(app: &App, mut listening: Listening) -> Response {
         };
         Some((event, (None, listening, stop)))
     });
-    sse::stream_of(events)
+    sse::stream_of(sse::holding(events, share))
 }

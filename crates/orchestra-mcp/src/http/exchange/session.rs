@@ -22,6 +22,7 @@ use crate::{
         sessions::{HttpSession, SessionId},
         sse::{self, Telling},
         streams::{Beginning, OWN, StreamReader, Unopened, Unreadable},
+        too_many_streams,
     },
     post::line,
     session::Outbox as _,
@@ -157,7 +158,8 @@ pub(in crate::http) async fn get(
     caller: Option<Extension<Identity>>,
     headers: HeaderMap,
 ) -> Response {
-    let session = match of_session(&app, identity(caller), &headers) {
+    let caller = identity(caller);
+    let session = match of_session(&app, caller, &headers) {
         Ok(session) => session,
         Err(refused) => return *refused,
     };
@@ -165,6 +167,10 @@ pub(in crate::http) async fn get(
         let text = "the Accept header must list text/event-stream";
         return refuse(StatusCode::NOT_ACCEPTABLE, text);
     }
+    let share = match app.shares.take(caller, &headers) {
+        Ok(share) => share,
+        Err(error) => return too_many_streams(error),
+    };
     let (reader, is_back) = match headers.get(LAST_EVENT) {
         None => (session.streams.listen(), false),
         Some(last) => match last.to_str().ok().and_then(sse::place) {
@@ -193,7 +199,7 @@ pub(in crate::http) async fn get(
         ends_after: telling.ends_after.filter(|_| reader.key() != OWN),
         ..telling
     };
-    sse::tell(reader, telling)
+    sse::stream_of(sse::holding(sse::events(reader, telling), share))
 }
 
 /// `DELETE /mcp`: ends a session.

@@ -15,8 +15,9 @@ use crate::{
 const PORTS_TRIED: u16 = 100;
 
 /// Files that are left for others than connections: the database on each thread, files of the
-/// board, what tools read.
-const OTHER_FILES: usize = 256;
+/// board, what tools read; connections that make room for others and are not closed yet, and those
+/// that are reserved for the health of the program.
+const OTHER_FILES: usize = 512;
 
 /// Connections that are served however few files may be open.
 const FEWEST_CONNECTIONS: usize = 16;

@@ -1,0 +1,332 @@
+//! Open connections: how many in all, how many of one peer, and which one makes room for another.
+//!
+//! A connection is idle while it answers no request. Where all places are taken, the connection that
+//! has been idle for longest is closed for the one that came last. Where none is idle, some more are
+//! accepted for the routes that report whether the program works.
+
+use std::{
+    collections::HashMap,
+    net::IpAddr,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU32, AtomicU64, Ordering},
+    },
+};
+
+use orchestra_process::PeerUser;
+use tokio::sync::Notify;
+
+use super::Peer;
+
+/// Connections beyond the limit, for the routes that report whether the program works.
+pub(super) const RESERVED: usize = 32;
+
+/// Bit of [`Connection::running`] that says that the connection is closed for another.
+const CLOSED: u32 = 1 << 31;
+
+/// All connections.
+#[derive(Debug, Clone)]
+pub(super) struct Connections(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    most: usize,
+    of_one: usize,
+    /// Number of times a connection became idle.
+    clock: AtomicU64,
+    open: Mutex<Open>,
+}
+
+#[derive(Debug, Default)]
+struct Open {
+    last: u64,
+    by_id: HashMap<u64, Arc<Connection>>,
+    /// Connections of each peer that is limited; a peer without one is absent.
+    of_peer: HashMap<PeerKey, usize>,
+    reserved: usize,
+}
+
+/// Peers that are counted as one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum PeerKey {
+    /// Another machine.
+    Address(IpAddr),
+    /// Another user of this machine.
+    User(u32),
+}
+
+/// One connection.
+#[derive(Debug)]
+struct Connection {
+    peer: Option<PeerKey>,
+    is_reserved: bool,
+    /// Requests that are being answered, or [`CLOSED`].
+    running: AtomicU32,
+    /// Reading of the clock when it became idle.
+    idle_since: AtomicU64,
+    closed: Notify,
+}
+
+/// The place of a connection, until it is dropped.
+#[derive(Debug)]
+pub(super) struct Place {
+    connections: Connections,
+    id: u64,
+    connection: Arc<Connection>,
+}
+
+/// A request that is being answered. The connection is not idle until this is dropped.
+#[derive(Debug)]
+pub(super) struct Running {
+    connections: Connections,
+    connection: Arc<Connection>,
+}
+
+impl PeerKey {
+    /// The peer, where it is limited. The user who runs this program may have all connections, and
+    /// so may a user of this machine whom the system does not name.
+    fn of(peer: Peer) -> Option<Self> {
+        let address = peer.address.ip().to_canonical();
+        match peer.user {
+            PeerUser::Other(user) => Some(Self::User(user)),
+            PeerUser::Same | PeerUser::Unknown if address.is_loopback() => None,
+            PeerUser::Same | PeerUser::Unknown => Some(Self::Address(address)),
+        }
+    }
+}
+
+impl Connections {
+    pub(super) fn new(most: usize, of_one: usize) -> Self {
+        Self(Arc::new(Inner {
+            most: most.max(1),
+            of_one: of_one.max(1),
+            clock: AtomicU64::new(0),
+            open: Mutex::default(),
+        }))
+    }
+
+    /// Makes a place for a connection of `peer`; `None` when the peer has too many, or all places are
+    /// taken and no connection is idle.
+    pub(super) fn open(&self, peer: Peer) -> Option<Place> {
+        let peer = PeerKey::of(peer);
+        let mut open = self.lock();
+        if let Some(peer) = peer
+            && open
+                .of_peer
+                .get(&peer)
+                .is_some_and(|count| *count >= self.0.of_one)
+        {
+            return None;
+        }
+        let is_full = open.by_id.len() - open.reserved >= self.0.most;
+        let is_reserved = is_full && !open.close_longest_idle(false);
+        if is_reserved && open.reserved >= RESERVED && !open.close_longest_idle(true) {
+            return None;
+        }
+        let connection = Arc::new(Connection {
+            peer,
+            is_reserved,
+            running: AtomicU32::new(0),
+            idle_since: AtomicU64::new(self.tick()),
+            closed: Notify::new(),
+        });
+        open.last += 1;
+        let id = open.last;
+        open.by_id.insert(id, Arc::clone(&connection));
+        open.reserved += usize::from(is_reserved);
+        if let Some(peer) = peer {
+            *open.of_peer.entry(peer).or_default() += 1;
+        }
+        drop(open);
+        Some(Place {
+            connections: self.clone(),
+            id,
+            connection,
+        })
+    }
+
+    fn tick(&self) -> u64 {
+        self.0.clock.fetch_add(1, Ordering::Relaxed)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Open> {
+        self.0.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Open {
+    /// Closes the connection that has been idle for longest, of the reserved ones or of all others;
+    /// false when none is idle.
+    fn close_longest_idle(&mut self, reserved: bool) -> bool {
+        loop {
+            let idle = self.by_id.iter().filter(|(_, connection)| {
+                connection.is_reserved == reserved
+                    && connection.running.load(Ordering::Acquire) == 0
+            });
+            let longest =
+                idle.min_by_key(|(_, connection)| connection.idle_since.load(Ordering::Relaxed));
+            let Some((&id, connection)) = longest else {
+                return false;
+            };
+            // A request may have come meanwhile.
+            if connection.close() {
+                self.remove(id);
+                return true;
+            }
+        }
+    }
+
+    fn remove(&mut self, id: u64) {
+        let Some(connection) = self.by_id.remove(&id) else {
+            return;
+        };
+        self.reserved -= usize::from(connection.is_reserved);
+        if let Some(peer) = connection.peer
+            && let Some(count) = self.of_peer.get_mut(&peer)
+        {
+            *count -= 1;
+            if *count == 0 {
+                self.of_peer.remove(&peer);
+            }
+        }
+    }
+}
+
+impl Connection {
+    /// Closes the connection if it is idle.
+    fn close(&self) -> bool {
+        let closed = self
+            .running
+            .compare_exchange(0, CLOSED, Ordering::AcqRel, Ordering::Acquire);
+        if closed.is_ok() {
+            self.closed.notify_one();
+        }
+        closed.is_ok()
+    }
+}
+
+impl Place {
+    /// Completes when the connection is to make room for another.
+    pub(super) async fn closed(&self) {
+        self.connection.closed.notified().await;
+    }
+
+    /// Returns whether the connection is only for the routes that report whether the program works.
+    pub(super) fn is_reserved(&self) -> bool {
+        self.connection.is_reserved
+    }
+
+    /// Begins to answer a request; `None` when the connection is closed for another.
+    pub(super) fn begin(&self) -> Option<Running> {
+        let running = &self.connection.running;
+        let begun = running.fetch_update(Ordering::AcqRel, Ordering::Acquire, |running| {
+            (running & CLOSED == 0).then_some(running + 1)
+        });
+        begun.ok().map(|_| Running {
+            connections: self.connections.clone(),
+            connection: Arc::clone(&self.connection),
+        })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.connections.lock().remove(self.id);
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let now = self.connections.tick();
+        self.connection.idle_since.store(now, Ordering::Relaxed);
+        self.connection.running.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+
+    use futures_util::FutureExt as _;
+
+    use super::*;
+
+    fn peer(address: &str, user: PeerUser) -> Peer {
+        Peer {
+            address: SocketAddr::new(address.parse().unwrap(), 1),
+            user,
+        }
+    }
+
+    fn own() -> Peer {
+        peer("127.0.0.1", PeerUser::Same)
+    }
+
+    fn is_closed(place: &Place) -> bool {
+        place.closed().now_or_never().is_some()
+    }
+
+    #[test]
+    fn one_peer_cannot_take_the_places_of_all() {
+        let connections = Connections::new(16, 2);
+        let take = |address: &str, user| connections.open(peer(address, user));
+        let far = |address: &str| take(address, PeerUser::Unknown);
+        let first = far("10.0.0.1");
+        let mapped = far("::ffff:10.0.0.1");
+        assert!(first.is_some() && mapped.is_some());
+        assert!(far("10.0.0.1").is_none());
+        let other = [far("10.0.0.2"), far("127.0.0.1")];
+        let local: Vec<_> = (0..2)
+            .map(|_| take("127.0.0.1", PeerUser::Other(7)))
+            .collect();
+        assert!(other.iter().chain(&local).all(Option::is_some));
+        assert!(
+            take("::1", PeerUser::Other(7)).is_none(),
+            "by whatever address"
+        );
+        let mine: Vec<_> = (0..3).map(|_| take("127.0.0.1", PeerUser::Same)).collect();
+        assert!(mine.iter().all(Option::is_some), "the own user may");
+        drop(first);
+        assert!(far("10.0.0.1").is_some());
+        drop((mapped, other, local, mine));
+        let open = connections.lock();
+        assert!(open.of_peer.is_empty() && open.by_id.is_empty());
+    }
+
+    #[test]
+    fn longest_idle_connection_makes_room() {
+        let connections = Connections::new(2, 2);
+        let [first, second] = [(), ()].map(|()| connections.open(own()).unwrap());
+        // The first has answered a request since.
+        drop(first.begin().unwrap());
+        let third = connections.open(own()).unwrap();
+        assert!(is_closed(&second) && !is_closed(&first) && !third.is_reserved());
+        assert!(second.begin().is_none(), "it answers nothing any more");
+        let running = first.begin().unwrap();
+        let fourth = connections.open(own()).unwrap();
+        assert!(is_closed(&third) && !is_closed(&first));
+        drop(running);
+        drop((second, third));
+        assert_eq!(connections.lock().by_id.len(), 2);
+        drop((first, fourth));
+    }
+
+    #[test]
+    fn busy_connections_leave_the_reserve_alone() {
+        let connections = Connections::new(2, 2);
+        let usual = [(), ()].map(|()| connections.open(own()).unwrap());
+        let _running = usual.each_ref().map(|place| place.begin().unwrap());
+        let reserve: Vec<_> = (0..RESERVED)
+            .map(|_| connections.open(own()).unwrap())
+            .collect();
+        assert!(reserve.iter().all(Place::is_reserved));
+        let next = connections.open(own()).unwrap();
+        assert!(next.is_reserved() && is_closed(&reserve[0]) && !is_closed(&reserve[1]));
+        let busy = reserve.iter().filter_map(Place::begin).count();
+        assert_eq!(busy, RESERVED - 1);
+        let _all: Vec<_> = reserve.iter().filter_map(Place::begin).collect();
+        let _next = next.begin();
+        assert!(connections.open(own()).is_none());
+        assert!(!usual.iter().any(is_closed));
+    }
+}

@@ -1,0 +1,371 @@
+//! Other users of this machine before a program that listens on it: none of them is admitted by the
+//! address alone, over whichever transport.
+
+use std::{
+    fs,
+    io::Read as _,
+    os::unix::{
+        fs::{PermissionsExt as _, chown},
+        process::CommandExt as _,
+    },
+    path::Path,
+    process::{Command, Stdio},
+};
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::support::{Answer, Running, Workspace, free_port, get, post_to, program, said, until};
+
+/// Two users that every Linux system has, and neither of which is the tester.
+const DAEMON: u32 = 1;
+const BIN: u32 = 2;
+
+/// User whom Linux also reports in place of every user that a namespace does not map.
+const NOBODY: u32 = 65_534;
+
+/// Returns whether this test can become another user.
+fn is_root(test: &str) -> bool {
+    let is_root = rustix::process::geteuid().is_root();
+    if !is_root {
+        assert!(std::env::var_os("CI").is_none(), "CI runs {test} as root");
+        eprintln!("SKIPPED {test}: only root can become another user");
+    }
+    is_root
+}
+
+/// The command, run by a user.
+fn by(user: u32, command: &Command) -> Command {
+    let mut other = Command::new("setpriv");
+    let id = user.to_string();
+    other
+        .args(["--reuid", &id, "--regid", &id, "--clear-groups"])
+        .arg(command.get_program())
+        .args(command.get_args())
+        .env_clear();
+    for (name, value) in command.get_envs() {
+        if let Some(value) = value {
+            other.env(name, value);
+        }
+    }
+    if let Some(directory) = command.get_current_dir() {
+        other.current_dir(directory);
+    }
+    other
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    other
+}
+
+/// A shell script, run by a user.
+fn script(user: u32, text: &str) -> Command {
+    let mut bash = Command::new("bash");
+    bash.args(["-c", text])
+        .env("PATH", "/usr/bin:/bin")
+        .current_dir("/");
+    by(user, &bash)
+}
+
+/// Sends a request from a process of a user to `host` and reads the answer; in `bash`, since the
+/// socket must be one that this user has opened.
+fn send(user: u32, (host, port): (&str, u16), request: &str) -> Answer {
+    let quoted = request.replace('\'', "'\\''");
+    let text = format!("exec 3<>/dev/tcp/{host}/{port}; printf '%s' '{quoted}' >&3; cat <&3");
+    let said = said(script(user, &text), "");
+    let (head, body) = said
+        .out
+        .split_once("\r\n\r\n")
+        .unwrap_or_else(|| panic!("no answer: {said:?}"));
+    Answer {
+        status: head.split(' ').nth(1).unwrap().parse().unwrap(),
+        head: head.to_owned(),
+        body: body.to_owned(),
+    }
+}
+
+/// A call of a tool, which creates a project.
+fn create(name: &str, headers: &str) -> String {
+    let body = json!({"name": "create_project", "arguments": {"name": name}}).to_string();
+    format!(
+        "POST /api/mcp/tools/call HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{headers}\
+         Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    )
+}
+
+fn list(headers: &str) -> String {
+    format!("GET /api/mcp/tools HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{headers}\r\n")
+}
+
+/// `up` on an address, and the port it listens on.
+fn up(command: Command) -> (Running, Value, u16) {
+    let process = Running::start(command);
+    let ready = process.json();
+    let port = ready["http"].as_str().unwrap().rsplit(':').next();
+    let port = port.unwrap().parse().unwrap();
+    (process, ready, port)
+}
+
+fn arguments(address: &str) -> Vec<String> {
+    let fixed = ["up", "--json", "--quic", "off", "--http"];
+    let fixed = fixed.into_iter().map(str::to_owned);
+    fixed.chain([address.to_owned()]).collect()
+}
+
+/// Gives all of a workspace to a user.
+fn give(workspace: &Workspace, user: u32) {
+    fn walk(path: &Path, user: u32) {
+        chown(path, Some(user), Some(user)).unwrap();
+        if path.is_dir() {
+            for entry in fs::read_dir(path).unwrap() {
+                walk(&entry.unwrap().path(), user);
+            }
+        }
+    }
+    walk(workspace.path().parent().unwrap(), user);
+}
+
+#[test]
+fn another_user_calls_nothing_over_any_loopback_address() {
+    if !is_root("another_user_calls_nothing_over_any_loopback_address") {
+        return;
+    }
+    for (bound, reached) in [
+        (
+            "127.0.0.1:0",
+            &["127.0.0.1", "::ffff:127.0.0.1", "localhost"][..],
+        ),
+        ("[::1]:0", &["::1"]),
+    ] {
+        let workspace = Workspace::git();
+        let (_process, ready, port) = up(workspace.command(arguments(bound)));
+        assert_eq!(
+            ready["asks_token"], false,
+            "the user's own clients need none"
+        );
+        for host in reached {
+            let at = (*host, port);
+            let refused = send(DAEMON, at, &create("Stolen", ""));
+            assert_eq!(refused.status, 401, "{host}: {refused:?}");
+            assert!(refused.body.contains("orchestra token"), "{refused:?}");
+            assert!(!workspace.join(".projects/stolen").exists(), "{host}");
+            for request in [
+                "GET /api/events HTTP/1.1",
+                "GET /api/mcp/sse HTTP/1.1",
+                "GET /sse HTTP/1.1",
+                "POST /rpc HTTP/1.1",
+                "POST /mcp HTTP/1.1",
+                "GET /metrics HTTP/1.1",
+            ] {
+                let request = format!("{request}\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+                assert_eq!(send(DAEMON, at, &request).status, 401, "{request}");
+            }
+            let health = "GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+            assert_eq!(send(DAEMON, at, health).status, 200);
+            // The tester's own client notices nothing.
+            assert_eq!(send(0, at, &list("")).status, 200, "{host}");
+        }
+    }
+}
+
+#[test]
+fn another_user_who_has_closed_the_socket_calls_nothing() {
+    if !is_root("another_user_who_has_closed_the_socket_calls_nothing") {
+        return;
+    }
+    let workspace = Workspace::git();
+    let (process, _, port) = up(workspace.command(arguments("127.0.0.1:0")));
+    // It accepts the connection when its owner is gone.
+    process.signal(Signal::STOP);
+    let request = create("Stolen", "");
+    let text = format!("exec 3<>/dev/tcp/127.0.0.1/{port}; printf '%s' '{request}' >&3");
+    assert!(script(DAEMON, &text).status().unwrap().success());
+    process.signal(Signal::CONT);
+    let address = format!("127.0.0.1:{port}");
+    // Connections are accepted in their order.
+    let tools = get(&address, "/api/mcp/tools");
+    assert_eq!(tools.status, 200);
+    let own = json!({"name": "create_project", "arguments": {"name": "Own"}}).to_string();
+    let own = post_to(&address, "/api/mcp/tools/call", &[], &own);
+    assert_eq!(own.status, 200, "{own:?}");
+    let projects = json!({"name": "list_projects", "arguments": {}}).to_string();
+    let projects = post_to(&address, "/api/mcp/tools/call", &[], &projects);
+    assert!(
+        projects.body.contains("Own") && !projects.body.contains("Stolen"),
+        "{projects:?}"
+    );
+}
+
+#[test]
+fn root_is_no_exception_and_calls_with_the_token_of_the_user() {
+    if !is_root("root_is_no_exception_and_calls_with_the_token_of_the_user") {
+        return;
+    }
+    let workspace = Workspace::git();
+    give(&workspace, BIN);
+    let command = by(BIN, &workspace.command(arguments("127.0.0.1:0")));
+    let (_process, ready, port) = up(command);
+    assert_eq!(ready["asks_token"], false);
+    let at = ("127.0.0.1", port);
+    assert_eq!(send(BIN, at, &list("")).status, 200);
+    for user in [0, DAEMON] {
+        assert_eq!(send(user, at, &list("")).status, 401, "{user}");
+    }
+    let token = said(by(BIN, &workspace.command(["token"])), "");
+    assert_eq!(token.code, Some(0), "{token:?}");
+    let held = format!("Authorization: Bearer {}\r\n", token.out.trim());
+    for user in [0, DAEMON] {
+        assert_eq!(send(user, at, &list(&held)).status, 200, "{user}");
+    }
+    let file = workspace.home().join(".local/state/orchestra/token");
+    let mode = fs::metadata(&file).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    assert_eq!(fs::read_to_string(&file).unwrap(), token.out);
+    let again = said(by(BIN, &workspace.command(["token"])), "");
+    assert_eq!(again.out, token.out);
+}
+
+/// Document 002: clients post to `/rpc` with a bearer token.
+#[test]
+fn client_of_document_002_is_admitted_with_the_token_and_the_users_own_without() {
+    let workspace = Workspace::git();
+    let (_process, _, port) = up(workspace.command(arguments("127.0.0.1:0")));
+    let address = format!("127.0.0.1:{port}");
+    let token = workspace.run(["token"]);
+    let held = format!("Bearer {}", token.out.trim());
+    let ping = json!({"jsonrpc": "2.0", "id": "req-uuid", "method": "ping"}).to_string();
+    let through = ("X-Forwarded-For", "192.0.2.1");
+    for (headers, status) in [
+        (&[][..], 200),
+        (&[("Authorization", held.as_str())], 200),
+        (&[through, ("Authorization", held.as_str())], 200),
+        (&[through], 401),
+        (&[("Forwarded", "for=192.0.2.1")], 401),
+        (&[("Via", "1.1 proxy")], 401),
+    ] {
+        let answer = post_to(&address, "/rpc", headers, &ping);
+        assert_eq!(answer.status, status, "{headers:?}: {answer:?}");
+    }
+}
+
+/// Where the system does not tell the user's own connections from others, clients pass the token.
+#[test]
+fn clients_pass_the_token_where_users_are_not_named() {
+    if !is_root("clients_pass_the_token_where_users_are_not_named") {
+        return;
+    }
+    let workspace = Workspace::git();
+    give(&workspace, NOBODY);
+    let mut command = workspace.command(["up", "--quic", "off", "--http", "127.0.0.1:0"]);
+    command.env("HOME", workspace.home());
+    let process = Running::start(by(NOBODY, &command));
+    let mut text = String::new();
+    while !text.contains("ctrl-c") {
+        text.push_str(&process.line().expect("more to read"));
+        text.push('\n');
+    }
+    let token = said(by(NOBODY, &workspace.command(["token"])), "");
+    let token = token.out.trim();
+    let link = text
+        .lines()
+        .find(|line| line.contains("dashboard"))
+        .unwrap();
+    let (address, shown) = link.rsplit_once("/#token=").unwrap();
+    assert_eq!(shown, token);
+    assert_eq!(text.matches(token).count(), 1, "{text}");
+    let port = address.rsplit(':').next().unwrap().parse().unwrap();
+    let at = ("127.0.0.1", port);
+    let held = format!("Authorization: Bearer {token}\r\n");
+    for user in [NOBODY, 0, DAEMON] {
+        assert_eq!(send(user, at, &list("")).status, 401, "{user}");
+        assert_eq!(send(user, at, &list(&held)).status, 200, "{user}");
+    }
+    // The page exchanges the token for a cookie.
+    let body = json!({"token": token}).to_string();
+    let login = format!(
+        "POST /api/login HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
+         Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    let answer = send(NOBODY, at, &login);
+    assert_eq!(answer.status, 204, "{answer:?}");
+    let cookie = answer.header("set-cookie").unwrap().split(';').next();
+    let cookie = format!("Cookie: {}\r\n", cookie.unwrap());
+    assert_eq!(send(NOBODY, at, &list(&cookie)).status, 200);
+    // Commands that ask the running program pass it as well.
+    let servers = said(by(NOBODY, &workspace.command(["mcp", "list"])), "");
+    assert_eq!(servers.code, Some(0), "{servers:?}");
+    assert!(!servers.err.contains("asks for a token"), "{servers:?}");
+}
+
+#[test]
+fn another_user_reaches_no_plugin_port_without_a_certificate() {
+    if !is_root("another_user_reaches_no_plugin_port_without_a_certificate") {
+        return;
+    }
+    let workspace = Workspace::git();
+    let quic = format!("127.0.0.1:{}", free_port());
+    let mut command = workspace.command(["up", "--json", "--http", "127.0.0.1:0", "--quic"]);
+    command.arg(&quic);
+    let process = Running::start(command);
+    let ready = process.json();
+    let certs = ready["certs_dir"].as_str().unwrap();
+    let listed = said(script(DAEMON, &format!("ls {certs}")), "");
+    assert_ne!(listed.code, Some(0), "{listed:?}");
+    // Even where the directories above are open.
+    let mode = fs::metadata(certs).unwrap().permissions().mode();
+    assert_eq!(mode & 0o077, 0, "{mode:o}");
+    let theirs = Workspace::git();
+    give(&theirs, DAEMON);
+    let mut bridge = theirs.command(["stdio", "--orchestrator-addr"]);
+    bridge.arg(&quic);
+    let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
+    let mut command = by(DAEMON, &bridge);
+    let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    std::io::Write::write_all(&mut stdin, format!("{hello}\n").as_bytes()).unwrap();
+    let mut lines = std::io::BufReader::new(child.stdout.take().unwrap());
+    let mut line = String::new();
+    std::io::BufRead::read_line(&mut lines, &mut line).unwrap();
+    let answer: Value = serde_json::from_str(&line).unwrap();
+    assert!(answer.get("error").is_some(), "{answer}");
+    drop(stdin);
+    assert!(child.wait().is_ok());
+}
+
+#[test]
+fn another_user_reaches_neither_the_sockets_nor_the_secrets_of_the_run_directory() {
+    if !is_root("another_user_reaches_neither_the_sockets_nor_the_secrets_of_the_run_directory") {
+        return;
+    }
+    let workspace = Workspace::git();
+    let (_process, _, _) = up(workspace.command(arguments("127.0.0.1:0")));
+    // The directories above are open, as in a shared place.
+    for path in workspace.path().ancestors().take(2) {
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let plans = workspace.join(".orchestrator/plans");
+    until(|| plans.join("runner.json").exists().then_some(()));
+    for file in [
+        plans.join("runner.json"),
+        workspace.join(".projects/.run/endpoint.json"),
+    ] {
+        let read = said(script(DAEMON, &format!("cat {}", file.display())), "");
+        assert_ne!(read.code, Some(0), "{read:?}");
+    }
+    let socket = plans.join("runner.sock");
+    let python = format!(
+        "import socket; s = socket.socket(socket.AF_UNIX); s.connect('{}')",
+        socket.display()
+    );
+    let mut connect = Command::new("python3");
+    connect
+        .args(["-c", &python])
+        .env("PATH", "/usr/bin:/bin")
+        .current_dir("/");
+    if socket.exists() && Path::new("/usr/bin/python3").exists() {
+        let connected = said(by(DAEMON, &connect), "");
+        assert_ne!(connected.code, Some(0), "{connected:?}");
+    }
+}

@@ -1,5 +1,6 @@
 //! What the user decided of servers, kept between runs: which of a workspace were approved, which
-//! are switched off or on by hand, and which are to be started anew.
+//! are switched off or on by hand, and which are to be started anew. Beside them are the agents that the user
+//! agreed to for a workspace.
 //!
 //! One file in the user's state directory, readable by nobody else, replaced in one step behind a
 //! lock, so that several programs may change it at once.
@@ -42,6 +43,7 @@ struct InWorkspace {
     approved: BTreeMap<String, String>,
     enabled: BTreeMap<String, bool>,
     restarts: BTreeMap<String, u64>,
+    agents: BTreeMap<String, String>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -59,6 +61,8 @@ struct WorkspaceOnDisk {
     enabled: BTreeMap<String, bool>,
     #[serde(default)]
     restarts: BTreeMap<String, u64>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    agents: BTreeMap<String, String>,
 }
 
 /// Why decisions were not read or kept.
@@ -144,6 +148,24 @@ impl Decisions {
         *restarts = restarts.wrapping_add(1);
     }
 
+    /// The agents that were agreed to in a workspace, and the digest of what was shown then.
+    #[must_use]
+    pub fn agents(&self, workspace: &Path) -> BTreeMap<String, String> {
+        self.of(workspace)
+            .map_or_else(BTreeMap::new, |of| of.agents.clone())
+    }
+
+    /// Stores that an agent was agreed to as it was shown.
+    pub fn agree(&mut self, workspace: &Path, agent: &str, digest: &str) {
+        let of = self.of_mut(workspace);
+        of.agents.insert(agent.to_owned(), digest.to_owned());
+    }
+
+    /// Takes an agreement back; whether there was one.
+    pub fn disagree(&mut self, workspace: &Path, agent: &str) -> bool {
+        self.of_mut(workspace).agents.remove(agent).is_some()
+    }
+
     fn of(&self, workspace: &Path) -> Option<&InWorkspace> {
         self.workspaces.get(&key(workspace))
     }
@@ -221,6 +243,7 @@ impl DecisionFile {
                 approved: of.approved,
                 enabled: of.enabled,
                 restarts: of.restarts,
+                agents: of.agents,
             };
             (key, of)
         });
@@ -260,6 +283,7 @@ impl DecisionFile {
                 approved: of.approved.clone(),
                 enabled: of.enabled.clone(),
                 restarts: of.restarts.clone(),
+                agents: of.agents.clone(),
             };
             (key.clone(), of)
         });

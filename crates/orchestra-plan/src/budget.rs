@@ -89,7 +89,7 @@ impl fmt::Display for Exceeded {
 }
 
 /// Millionths, written as a decimal number without rounding.
-struct Micros(u64);
+pub struct Micros(pub u64);
 
 impl fmt::Display for Micros {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -15,12 +15,12 @@
 //! 5. An agent heals it in the same worktree, and then the failed check itself is done again.
 //! 6. The job fails.
 //!
-//! 3 to 5 share one budget for each phase; `autoHeal: false` turns them off, `noAutoHeal` the fifth
-//! alone.
+//! 3 to 5 share the attempts of a job ([`Policy::heals_max`]); the fifth is bounded for each plan as
+//! well, in number and in cost. `autoHeal: false` turns all three off, `noAutoHeal` the fifth alone.
 
 use std::time::Duration;
 
-use crate::budget::exceeded;
+use crate::budget::{Micros, exceeded};
 use crate::event::{Act, AttemptEnd, Failure, FailureKind, Next, Trigger};
 use crate::ids::Millis;
 use crate::phase::Phase;
@@ -37,11 +37,15 @@ use resume::{is_healed, may_be_mended, resume_of};
 /// What configuration says about failures.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policy {
-    /// How often a phase of a job is healed or done again by itself.
+    /// Maximum number of automatic attempts of a job: heals and reruns of all its phases together.
     pub heals_max: u32,
-    /// Whether there is an agent to heal with, besides those that do the work of jobs.
+    /// Maximum number of heals by agents in a plan.
+    pub plan_heals_max: u32,
+    /// Maximum cost of all heals of a plan in millionths, as far as agents report it.
+    pub heal_cost_max: u64,
+    /// Whether an agent may heal, besides those that the jobs name for their work.
     pub has_healer: bool,
-    /// What is said of a failure that an agent would heal if there were one.
+    /// Reason and next step added to a failure that an agent would heal if one were named.
     pub no_healer: String,
     /// What becomes of a job whose process, or whose runner, is gone.
     pub restart: Restart,
@@ -58,7 +62,9 @@ pub struct Policy {
 impl Default for Policy {
     fn default() -> Self {
         Self {
-            heals_max: 4,
+            heals_max: 2,
+            plan_heals_max: 6,
+            heal_cost_max: 2_000_000,
             has_healer: true,
             no_healer: NO_HEALER.to_owned(),
             restart: Restart::Resume,
@@ -161,35 +167,78 @@ pub fn after_failure(
             }
         }
         None => {
-            let failure = match lacks_healer(plan, job, act, &failure, policy, now) {
-                true => {
-                    let message = format!("{}; {}", failure.message, policy.no_healer);
+            let failure = match left_alone(plan, job, act, &failure, policy, now) {
+                Some(why) => {
+                    let message = format!("{}; {why}", failure.message);
                     Failure { message, ..failure }.bounded()
                 }
-                false => failure,
+                None => failure,
             };
             AttemptEnd::Failed { act, failure }
         }
     }
 }
 
-/// What is said where something would be healed if there were somebody to do so.
-pub const NO_HEALER: &str = "no agent is there to heal it: configure one, or set healer";
+/// Reason and next step added to a failure where no agent is named to heal it.
+pub const NO_HEALER: &str = "not healed: no agent is named for it; name one as `healer` of [plans] in your own \
+                             orchestra.toml (~/.config/orchestra)";
 
-/// Whether something is not mended only since there is no agent to do so.
-fn lacks_healer(
+/// Why a failure that automatic attempts could repair gets no further one.
+fn left_alone(
     plan: &Plan,
     job: &Job,
     act: Act,
     failure: &Failure,
     policy: &Policy,
     now: Millis,
-) -> bool {
-    let with_one = Policy {
+) -> Option<String> {
+    let unbounded = Policy {
+        heals_max: u32::MAX,
+        plan_heals_max: u32::MAX,
+        heal_cost_max: u64::MAX,
         has_healer: true,
         ..policy.clone()
     };
-    !policy.has_healer && follow_up(plan, job, act, failure, &with_one, now).is_some()
+    if policy.heals_max == 0 {
+        // Off for all jobs.
+        return None;
+    }
+    follow_up(plan, job, act, failure, &unbounded, now)?;
+    match job.tries() >= policy.heals_max {
+        true => Some(format!(
+            "not tried again: the job has had its {} automatic attempts (`plans.heal_attempts`)",
+            policy.heals_max
+        )),
+        false => unhealed(plan, job, policy),
+    }
+}
+
+/// Why no agent may heal a job now.
+fn unhealed(plan: &Plan, job: &Job, policy: &Policy) -> Option<String> {
+    // An agent that the job names for its work may repair it.
+    let own = job
+        .spec(Phase::Work)
+        .and_then(WorkSpec::agent)
+        .is_some_and(|work| work.agent.is_some());
+    if !(policy.has_healer || own) {
+        return Some(policy.no_healer.clone());
+    }
+    if plan.heals() >= policy.plan_heals_max {
+        return Some(format!(
+            "not healed: the plan has had its {} heals (`plans.plan_heal_attempts`)",
+            policy.plan_heals_max
+        ));
+    }
+    (plan.heal_cost() >= policy.heal_cost_max).then(|| dear(plan.heal_cost(), policy))
+}
+
+/// States that heals have cost as much as they may.
+pub(crate) fn dear(cost: u64, policy: &Policy) -> String {
+    format!(
+        "not healed further: heals of the plan have cost {} of {} USD (`plans.heal_cost_usd`)",
+        Micros(cost),
+        Micros(policy.heal_cost_max)
+    )
 }
 
 /// What failed in a phase, where the job, or its plan, says that itself.
@@ -241,9 +290,7 @@ fn follow_up(
         next.not_before = Some(now.after(*wait));
         return Some((next, false));
     }
-    if !job.definition().auto_heal
-        || job.heals(phase) >= policy.heals_max
-        || over_budget(plan, job, now)
+    if !job.definition().auto_heal || job.tries() >= policy.heals_max || over_budget(plan, job, now)
     {
         return None;
     }
@@ -261,11 +308,7 @@ fn follow_up(
         return Some((next, true));
     }
     let refused = spec.is_some_and(|spec| spec.on_failure.no_auto_heal);
-    // An agent that does the job's work can mend it.
-    let own = job
-        .spec(Phase::Work)
-        .is_some_and(|spec| spec.agent().is_some());
-    if refused || !(policy.has_healer || own) || !phase.may_be_healed() {
+    if refused || !phase.may_be_healed() || unhealed(plan, job, policy).is_some() {
         return None;
     }
     Some((heal(job, phase), true))

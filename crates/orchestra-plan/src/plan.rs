@@ -330,6 +330,19 @@ impl Plan {
         &self.usage
     }
 
+    /// Number of heals by agents since a person last asked for each job.
+    #[must_use]
+    pub fn heals(&self) -> u32 {
+        self.jobs.iter().map(|job| job.healed).sum()
+    }
+
+    /// Cost of these heals in millionths, as far as the agents report it.
+    #[must_use]
+    pub fn heal_cost(&self) -> u64 {
+        let costs = self.jobs.iter().map(|job| job.heal_cost);
+        costs.fold(0, u64::saturating_add)
+    }
+
     /// How many jobs stand where.
     #[must_use]
     pub const fn counts(&self) -> &Counts {

@@ -20,7 +20,7 @@ mod filter;
 mod job;
 
 pub use attempt::{
-    AttemptView, FailureContext, LastAttempt, PhaseTiming, attempts, failure_context,
+    AttemptView, FailureContext, HealView, LastAttempt, PhaseTiming, attempts, failure_context,
 };
 pub use filter::{JobFilter, ListFilter};
 pub use job::{JobDetails, JobNode, JobState, JobView, Neighbour, job};
@@ -77,6 +77,10 @@ pub struct PlanView {
     /// The branch that its result is merged into.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target_branch: Option<Branch>,
+    /// The agents that it may start: for what, on whose word, how often and up to which cost. Known to who runs
+    /// it, as long as it has not ended.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub agents: Vec<String>,
     /// Its jobs.
     pub nodes: Vec<NodeView>,
     /// Its groups by path.
@@ -264,6 +268,7 @@ pub fn plan(plan: &Plan, waiting: &dyn Fn(&Job) -> Waiting) -> PlanView {
         target_branch: branches
             .map(|all| all.target.clone())
             .or_else(|| settings.target_branch.clone()),
+        agents: Vec::new(),
         nodes: plan
             .jobs()
             .iter()

@@ -17,7 +17,7 @@ use std::{
 use orchestra_plan::{ids::PlanId, outcome::Policy, spec::PlanSpec, work::ProfileName};
 use orchestra_process::{CHILD_COMMAND, Launcher, child_main};
 use orchestra_runner::{
-    agents::{Agents, Prober, ready, scripted},
+    agents::{Agents, Named, Prober, ready, scripted},
     git::GitSettings,
     plans::{Background, Caller, Machine, Options, Plans},
     runner,
@@ -89,8 +89,8 @@ fn options(workspace: &Path, storage: &Path) -> Options {
     let this = std::env::current_exe().unwrap();
     let var = |name: &str| std::env::var_os(name);
     let prober = Prober::new(var("PATH").unwrap(), this.clone());
-    let agents = Agents::new(BTreeMap::new(), prober)
-        .default_agent(ProfileName::parse(ready::SCRIPTED).unwrap());
+    let agents = Agents::new(BTreeMap::new(), prober);
+    let scripted = ProfileName::parse(ready::SCRIPTED).unwrap();
     let git = ["HOME", "XDG_CONFIG_HOME", "GIT_CONFIG_NOSYSTEM"];
     let git = git
         .iter()
@@ -102,7 +102,7 @@ fn options(workspace: &Path, storage: &Path) -> Options {
     Options {
         machine,
         agents: Arc::new(agents),
-        healer: Some(ready::SCRIPTED.to_owned()),
+        named: Named::of_user(Some(scripted.clone()), Some(scripted)),
         supervisor: Some(Launcher::new(&this, [JOB_COMMAND])),
         background: Some(Background {
             program: PathBuf::from(&this),
@@ -113,6 +113,10 @@ fn options(workspace: &Path, storage: &Path) -> Options {
             ..GitSettings::default()
         },
         policy: Policy {
+            // Plans of these tests fail more often than others may.
+            heals_max: 4,
+            plan_heals_max: u32::MAX,
+            heal_cost_max: u64::MAX,
             losses_max: 1_000,
             ..Policy::default()
         },

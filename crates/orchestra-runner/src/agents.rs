@@ -17,6 +17,7 @@ mod figure;
 mod instructions;
 mod invocation;
 mod mask;
+mod permission;
 mod place;
 mod probe;
 mod profile;
@@ -41,6 +42,9 @@ pub use evidence::{Evidence, EvidenceError, evidence_path, forget_evidence, read
 pub use instructions::{brief_text, read_instructions};
 pub use invocation::{Invocation, PrivateFile, Task};
 pub use mask::Mask;
+pub use permission::{
+    Agreements, Author, Case, Denied, Named, Naming, Offer, Permit, Purpose, Word, decide,
+};
 pub use place::PRIVATE_DIRECTORY;
 pub use probe::{Capabilities, Feature, Prober};
 pub use profile::{

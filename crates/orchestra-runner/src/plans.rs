@@ -23,6 +23,7 @@ mod secrets;
 mod wire;
 
 use std::{
+    collections::HashMap,
     path::PathBuf,
     sync::{
         Arc, Mutex, PoisonError,
@@ -34,7 +35,10 @@ use orchestra_plan::{
     command::{Command, NewPlan, Request},
     decide,
     ids::{AttemptNumber, Branch, JobId, Millis, PlanId},
+    plan::{Job, Plan},
+    schedule::Waiting,
     spec::{JobSpec, Name, PlanSettings},
+    view::{self, PlanView},
 };
 
 pub use close::Closed;
@@ -48,6 +52,8 @@ pub use read::{Placed, Unreadable};
 pub use rebuild::{Inspected, Mended, inspect, rebuild};
 pub use secrets::literal_secrets;
 
+pub use crate::runner::{Roster, Standby};
+
 pub(crate) use error::{git_words, refused, refused_by};
 pub(crate) use log::texts as log_texts;
 pub(crate) use order::Order;
@@ -57,10 +63,11 @@ pub(crate) use wire::WireOrder;
 
 use self::earlier::Earlier;
 use crate::{
+    agents::Offer,
     git::GitTimes,
     holder::{Call, CallError, Role, Seat, Settings},
     journal::OnceKey,
-    runner::{self, Host},
+    runner::{self, Host, Outline},
 };
 
 /// What a follower asks the holder to do.
@@ -171,7 +178,7 @@ impl Plans {
     ) -> Result<Vec<String>, PlansError> {
         home::check(&self.options().storage, &self.options().workspace, false)?;
         let pieces = runner::of_new(settings, jobs);
-        let foreseen = runner::foresee(&self.options().agents, pieces, false).await;
+        let foreseen = runner::foresee(&self.0.host, pieces, false).await;
         let mut foreseen = foreseen.map_err(|error| PlansError::Refused {
             code: error.code().to_owned(),
             message: error.to_string(),
@@ -197,6 +204,67 @@ impl Plans {
         foreseen.extend(literal_secrets_of(Some(settings), jobs));
         foreseen.extend(unset_in(settings, jobs, &self.options().environment));
         Ok(foreseen)
+    }
+
+    /// The agents that a plan may start before it is made: which, for what, how often and up to which cost.
+    pub async fn roster(&self, settings: &PlanSettings, jobs: &[JobSpec]) -> Roster {
+        runner::roster(&self.0.host, Outline::of_new(settings, jobs)).await
+    }
+
+    /// The agents that a plan may start.
+    pub async fn roster_of(&self, plan: &Plan) -> Roster {
+        runner::roster(&self.0.host, Outline::of_plan(plan)).await
+    }
+
+    /// A plan as it is shown, with what its jobs wait for and the agents that it may start.
+    ///
+    /// # Errors
+    /// When it cannot be looked up what its jobs wait for.
+    pub async fn view(&self, plan: &Plan) -> Result<PlanView, PlansError> {
+        let waiting: HashMap<JobId, Waiting> = self.waiting(plan).await?.into_iter().collect();
+        let of = |job: &Job| waiting.get(job.id()).cloned().unwrap_or(Waiting::Turn);
+        let mut view = view::plan(plan, &of);
+        if !plan.status().is_ended() {
+            view.agents = self.roster_of(plan).await.lines;
+        }
+        Ok(view)
+    }
+
+    /// For each purpose, the agent that may start where a plan names none, or why none may.
+    pub async fn standby(&self) -> Vec<Standby> {
+        runner::standby(&self.0.host).await
+    }
+
+    /// How often agents heal, and what that may cost.
+    #[must_use]
+    pub fn heal_limits(&self) -> String {
+        self.0.host.heal_limits()
+    }
+
+    /// What a person is shown of an agent before they agree to it; `None` where there is none of this name.
+    #[must_use]
+    pub fn offer(&self, agent: &str) -> Option<Offer> {
+        self.0.host.offer(agent)
+    }
+
+    /// Stores that the user agreed to an agent as it was shown, for this workspace.
+    ///
+    /// # Errors
+    /// When that cannot be stored.
+    pub async fn agree(&self, offer: Offer) -> Result<(), PlansError> {
+        let refused = |message: String| PlansError::Refused {
+            code: "agreement-not-stored".to_owned(),
+            message,
+        };
+        let Some(agreements) = self.options().agreements.clone() else {
+            return Err(refused(
+                "this program stores no agreements to agents".to_owned(),
+            ));
+        };
+        let agreed =
+            tokio::task::spawn_blocking(move || agreements.agree(&offer.name, offer.digest()));
+        let agreed = agreed.await.unwrap_or_else(|error| Err(error.to_string()));
+        agreed.map_err(refused)
     }
 
     /// What is wrong with the agents that the configuration names, as a healer that there is not.

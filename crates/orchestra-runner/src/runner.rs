@@ -20,6 +20,7 @@ mod gone;
 mod host;
 mod job;
 mod recover;
+mod roster;
 mod service;
 mod teller;
 mod turn;
@@ -37,6 +38,8 @@ pub(crate) use export::{Shown, left_out};
 pub(crate) use foresee::{foresee, of_new};
 pub(crate) use gone::gone;
 pub(crate) use host::Host;
+pub(crate) use roster::{Outline, roster, standby};
+pub use roster::{Roster, Standby};
 pub(crate) use service::SLOTS;
 
 use crate::{

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use orchestra_board::{Refusal, TextError};
-use orchestra_hub::{Content, Outcome, ToolResult};
+use orchestra_hub::{Content, InputRequired, Outcome, ToolResult};
 use orchestra_store::{ActionError, ReadError};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -18,6 +18,8 @@ pub(crate) struct Failure {
     refusal: bool,
     /// What programs tell it by, where that is told.
     code: Option<String>,
+    /// What the client is to ask its user before the call is made again.
+    asks: Option<Box<InputRequired>>,
 }
 
 /// A failure as the tools tell it that tell a code.
@@ -36,6 +38,7 @@ impl Failure {
             text: text.into(),
             refusal: false,
             code: None,
+            asks: None,
         }
     }
 
@@ -44,6 +47,14 @@ impl Failure {
         Self {
             code: Some(code.into()),
             ..Self::text(text)
+        }
+    }
+
+    /// No failure yet: the client is asked for something first.
+    pub(crate) fn asking(input: InputRequired) -> Self {
+        Self {
+            asks: Some(Box::new(input)),
+            ..Self::text("the client did not ask its user")
         }
     }
 
@@ -76,6 +87,9 @@ impl Failure {
 impl Failure {
     /// The tool result that tells of it with its code; `otherwise` where it has none.
     pub(crate) fn into_coded(self, otherwise: &str, format: TextFormat) -> Outcome {
+        if let Some(input) = self.asks {
+            return Outcome::InputRequired(*input);
+        }
         let coded = Coded {
             success: false,
             code: self.code.unwrap_or_else(|| otherwise.to_owned()),

@@ -114,6 +114,23 @@ impl Live {
         }
     }
 
+    /// Stores that the user agreed to an agent; `seen` is the fingerprint of what they were shown.
+    ///
+    /// # Errors
+    /// When there is no such agent, it is another one than was shown, or the agreement cannot be stored.
+    pub async fn agree(&self, agent: &str, seen: &str) -> Result<(), LiveError> {
+        let plans = self.plans.as_ref().ok_or_else(no_plans)?;
+        let offer = plans.offer(agent);
+        let unknown = || LiveError::Unknown(format!("there is no agent `{agent}`"));
+        let offer = offer.ok_or_else(unknown)?;
+        if offer.digest() != seen {
+            return Err(LiveError::Plans(format!(
+                "agent `{agent}` is another one than was shown: look at it again"
+            )));
+        }
+        Ok(plans.agree(offer).await?)
+    }
+
     /// What the commit of a job changed, as `{"text": …, "truncated": …}`: a unified diff, empty where it has
     /// made none.
     ///

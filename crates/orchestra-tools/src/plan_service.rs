@@ -17,7 +17,10 @@ use orchestra_plan::{
     status::PlanStatus,
     view::PlanView,
 };
-use orchestra_runner::logs::{Page, Query};
+use orchestra_runner::{
+    agents::Offer,
+    logs::{Page, Query},
+};
 
 /// Why something asked of the plans was not done.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -82,6 +85,8 @@ pub struct Done {
     pub repeated: bool,
     /// What should be known of it, as an agent that is not installed.
     pub warnings: Vec<String>,
+    /// The agents that a plan may start that was made, a line each.
+    pub agents: Vec<String>,
 }
 
 /// What was done to one of several things.
@@ -123,6 +128,22 @@ pub trait PlanService: Send + Sync + 'static {
 
     /// A plan as its status shows it, with what its jobs wait for.
     fn view(&self, plan: Arc<Plan>) -> BoxFuture<Result<PlanView, PlanFault>>;
+
+    /// Agents that a plan asks for, before it is made, and that may not start before a person agrees.
+    fn offers(&self, _make: Make) -> BoxFuture<Vec<Offer>> {
+        Box::pin(async { Vec::new() })
+    }
+
+    /// The same of a plan that is made.
+    fn offers_of(&self, _plan: Arc<Plan>) -> BoxFuture<Vec<Offer>> {
+        Box::pin(async { Vec::new() })
+    }
+
+    /// Stores that the user agreed to an agent as it was shown.
+    fn agree(&self, _offer: Offer) -> BoxFuture<Result<(), PlanFault>> {
+        let fault = PlanFault::new("agreement-not-stored", "nothing stores agreements here");
+        Box::pin(async move { Err(fault) })
+    }
 
     /// Makes a plan; it is durable when this answers.
     fn create(&self, make: Make, asking: Asking) -> BoxFuture<Result<Done, PlanFault>>;

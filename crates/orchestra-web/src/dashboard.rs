@@ -8,6 +8,7 @@
 //! | `GET /api/events` | what happens, as events |
 //! | `GET /api/board`, `GET /api/board/{project}` | the projects; one with all of its issues |
 //! | `GET /api/plans`, `GET /api/plans/{plan}` | the plans; one with all of its jobs |
+//! | `POST /api/agents/{agent}/approve` | an agent that a plan asks for approved, as it was shown |
 //! | `GET /api/plans/{plan}/jobs/{job}/diff` | what a job changed |
 //! | `GET /api/plans/{plan}/jobs/{job}/log` | what it prints, as events |
 //! | all else below `/api/plans` | the tools of plans by other names |
@@ -103,6 +104,10 @@ pub trait Source: Send + Sync + 'static {
 
     /// A plan with all of its jobs.
     fn plan(&self, plan: String) -> BoxFuture<Shown>;
+
+    /// Stores that the user agreed to an agent that a plan asks for, and says so in a sentence; `seen` is the
+    /// fingerprint of what they were shown.
+    fn agree(&self, agent: String, seen: String) -> BoxFuture<Result<String, NotDone>>;
 
     /// What a job of a plan changed, as `{"text": …, "truncated": …}`, a unified diff.
     fn diff(&self, plan: String, job: String) -> BoxFuture<Shown>;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use orchestra_hub::BoxFuture;
 use orchestra_mcp::client::tap::TapWatch;
 use orchestra_tools::{Live, LiveError};
-use orchestra_web::dashboard::{LogFrom, NotShown, Servers, Shown, Source, Tell, Telling};
+use orchestra_web::dashboard::{LogFrom, NotDone, NotShown, Servers, Shown, Source, Tell, Telling};
 
 use crate::config::Config;
 
@@ -50,6 +50,18 @@ impl Source for Workspace {
     fn plan(&self, plan: String) -> BoxFuture<Shown> {
         let live = self.live.clone();
         Box::pin(async move { live.plan(&plan).await.map_err(not_shown) })
+    }
+
+    fn agree(&self, agent: String, seen: String) -> BoxFuture<Result<String, NotDone>> {
+        let live = self.live.clone();
+        Box::pin(async move {
+            match live.agree(&agent, &seen).await {
+                Ok(()) => Ok(format!("agent {agent} is approved in this workspace")),
+                Err(LiveError::Unknown(what)) => Err(NotDone::Unknown(what)),
+                Err(LiveError::Plans(what)) => Err(NotDone::Refused(what)),
+                Err(error) => Err(NotDone::Broke(error.to_string())),
+            }
+        })
     }
 
     fn diff(&self, plan: String, job: String) -> BoxFuture<Shown> {

@@ -133,9 +133,7 @@ impl Variable {
             }
             Self::ClaudeProjectDir => "the workspace of `orchestra hook`",
             Self::ConfigHome => "directory of the user's orchestra/orchestra.toml",
-            Self::Home => {
-                "where .config is, without XDG_CONFIG_HOME; no workspace is looked for above it"
-            }
+            Self::Home => "where .config is, without XDG_CONFIG_HOME",
             Self::SudoUid => "the user whose workspaces root may use, as `sudo` sets it",
             Self::Path => {
                 "where clients look for orchestra; `orchestra init` warns when it is not there"

@@ -233,16 +233,16 @@ impl SaidPieces {
     /// Whether a piece begins another call than this one.
     fn is_before(
         &self,
-        id: &Option<String>,
-        name: &Option<String>,
+        id: Option<&str>,
+        name: Option<&str>,
         more: &str,
         index: Option<usize>,
     ) -> bool {
-        let has_other_id = id.is_some() && self.id.is_some() && self.id != *id;
+        let has_other_id = id.is_some() && self.id.is_some() && self.id.as_deref() != id;
         let is_whole = || exact::value(&self.arguments).is_ok_and(|value| value.is_object());
         let has_begun = !self.name.is_empty() && !self.arguments.is_empty();
         let is_again = match name {
-            Some(name) if *name != self.name => {
+            Some(name) if name != self.name => {
                 has_begun || (index.is_none() && !self.name.is_empty())
             }
             Some(_) if more.is_empty() => index.is_none() && !self.name.is_empty() && !has_begun,
@@ -306,8 +306,10 @@ impl Reading {
             None => self.calls.len().checked_sub(1),
         };
         // Some servers count all calls alike, and some do not count them.
-        let last =
-            last.filter(|place| !self.calls[*place].is_before(&id, &name, &more, call.index));
+        let (new_id, new_name) = (id.as_deref(), name.as_deref());
+        let is_other =
+            |place: &usize| self.calls[*place].is_before(new_id, new_name, &more, call.index);
+        let last = last.filter(|place| !is_other(place));
         let known = match call
             .index
             .is_none_or(|index| self.places.contains_key(&index))

@@ -2,7 +2,7 @@
 
 use crate::budget::{Exceeded, Usage, exceeded};
 use crate::command::{Code, Cx, Refusal, Report};
-use crate::event::{Act, AttemptEnd, What};
+use crate::event::{Act, AttemptEnd, Failure, FailureKind, What};
 use crate::ids::{AttemptNumber, JobId, Millis};
 use crate::outcome;
 use crate::phase::Phase;
@@ -96,7 +96,7 @@ pub(super) fn report(
             under_way(running, "a context that fills up")?;
             Ok(pressure::fills(job, running, filled))
         }
-        Report::Used(usage) => Ok(used(plan, found, attempt, usage, cx.now)),
+        Report::Used(usage) => Ok(used(plan, found, running, usage, cx)),
         Report::ActSucceeded {
             act,
             commit,
@@ -246,13 +246,31 @@ fn unexpected(running: &Attempt, what: &str) -> Refusal {
     )
 }
 
-fn used(plan: &Plan, job: &Job, attempt: AttemptNumber, usage: Usage, now: Millis) -> Vec<What> {
+fn used(plan: &Plan, job: &Job, running: &Attempt, usage: Usage, cx: &Cx<'_>) -> Vec<What> {
+    let attempt = running.number;
     let mut whats = vec![What::UsageAdded {
         job: *job.id(),
         attempt,
         usage,
     }];
-    whats.extend(over(plan, job, &usage, now));
+    let over = over(plan, job, &usage, cx.now);
+    let cost = plan.heal_cost().saturating_add(usage.cost_micros);
+    let heal = running.under_way().filter(|act| act.heal);
+    if let Some(act) = heal
+        && over.is_empty()
+        && cost > cx.policy.heal_cost_max
+    {
+        let words = outcome::dear(cost, cx.policy);
+        let failure = Failure::new(FailureKind::BudgetExceeded, words);
+        whats.push(What::AttemptEnded {
+            job: *job.id(),
+            attempt,
+            end: Box::new(AttemptEnd::Failed { act, failure }),
+            usage: Usage::default(),
+            ended_at: None,
+        });
+    }
+    whats.extend(over);
     whats
 }
 
@@ -319,7 +337,7 @@ fn after_failure(
     plan: &Plan,
     job: &Job,
     (attempt, ended_at): (AttemptNumber, Option<Millis>),
-    (act, failure): (Act, crate::event::Failure),
+    (act, failure): (Act, Failure),
     usage: Usage,
     cx: &Cx<'_>,
 ) -> Vec<What> {

@@ -45,6 +45,10 @@ pub struct Job {
     /// The phase from which an edit of the job asked for everything to be done again.
     pub(crate) reset: Option<Phase>,
     pub(crate) heals: [u32; Phase::ALL.len()],
+    /// Number of heals by agents since a person last asked for the job.
+    pub(crate) healed: u32,
+    /// Cost of these heals in millionths, as far as the agents report it.
+    pub(crate) heal_cost: u64,
     /// How often an attempt was lost, one after the other.
     pub(crate) losses: u32,
     /// How often the target moved, or a passing failure came, since a person last asked.
@@ -95,6 +99,8 @@ impl Job {
             begins_anew: false,
             reset: None,
             heals: [0; Phase::ALL.len()],
+            healed: 0,
+            heal_cost: 0,
             losses: 0,
             integrations: 0,
             transients: 0,
@@ -254,6 +260,31 @@ impl Job {
     #[must_use]
     pub fn heals(&self, phase: Phase) -> u32 {
         self.heals[index(phase)]
+    }
+
+    /// Number of automatic attempts since a person last asked for the job, of all its phases.
+    pub(crate) fn tries(&self) -> u32 {
+        self.heals.iter().sum()
+    }
+
+    /// The attempt in which a heal failed and with it the job, and why; [`Self::failure`] is what the heal was
+    /// to repair.
+    #[must_use]
+    pub fn failed_heal(&self) -> Option<(&Attempt, Act, &Failure)> {
+        let attempt = self.attempt()?;
+        let (act, failure) = attempt.failure.as_ref()?;
+        act.heal.then_some((attempt, *act, failure))
+    }
+
+    /// The attempt whose failure is the job's: the last, or where a heal failed in that, the one that it was to
+    /// repair.
+    #[must_use]
+    pub fn failed_attempt(&self) -> Option<&Attempt> {
+        let last = self.attempt()?;
+        let healed = self
+            .failed_heal()
+            .and_then(|_| super::next::healed(self, last));
+        Some(healed.map_or(last, |(attempt, _)| attempt))
     }
 
     /// When it was last given a slot.

@@ -318,6 +318,7 @@ impl Job {
     /// Counts heals and other automatic attempts anew.
     pub(super) fn forget_tries(&mut self) {
         self.heals = Default::default();
+        (self.healed, self.heal_cost) = (0, 0);
         self.losses = 0;
         self.integrations = 0;
         self.transients = 0;

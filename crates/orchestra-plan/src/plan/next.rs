@@ -196,7 +196,7 @@ impl Plan {
 }
 
 /// The latest attempt in which the phase itself failed, or else the one before.
-fn healed<'a>(job: &'a Job, attempt: &Attempt) -> Option<(&'a Attempt, &'a Failure)> {
+pub(super) fn healed<'a>(job: &'a Job, attempt: &Attempt) -> Option<(&'a Attempt, &'a Failure)> {
     let before = usize::try_from(attempt.number.get().checked_sub(1)?).ok()?;
     let earlier = job.attempts().get(..before)?;
     let asked = attempt.acts.iter().find(|act| act.heal)?.phase;

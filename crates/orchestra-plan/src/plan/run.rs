@@ -233,6 +233,9 @@ impl Plan {
         job.usage = job.usage.plus(usage);
         if let Some(attempt) = job.attempts.last_mut() {
             attempt.usage = attempt.usage.plus(usage);
+            if attempt.under_way().is_some_and(|act| act.heal) {
+                job.heal_cost = job.heal_cost.saturating_add(usage.cost_micros);
+            }
         }
         self.usage = self.usage.plus(usage);
     }
@@ -325,7 +328,11 @@ impl Plan {
                 if let Some(attempt) = job.attempts.last_mut() {
                     attempt.failure = Some((*act, failure.clone()));
                 }
-                self.fail(ix, Transition::Fail, failure.clone(), at, changes);
+                // What the job failed of is what the heal was to repair.
+                let healed = job.attempts.last().filter(|_| act.heal);
+                let healed = healed.and_then(|attempt| super::next::healed(job, attempt));
+                let failure = healed.map_or(failure, |(_, failure)| failure).clone();
+                self.fail(ix, Transition::Fail, failure, at, changes);
             }
             AttemptEnd::Again {
                 act,
@@ -351,6 +358,7 @@ impl Plan {
         }
         if counted {
             job.heals[index(act.phase)] += 1;
+            job.healed += u32::from(next.heal.is_some());
         }
         match next.trigger {
             Trigger::Recovery => job.losses += 1,

@@ -153,12 +153,47 @@ pub struct FailureContext {
     /// The last session of its agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub copilot_session_id: Option<String>,
-    /// The last attempt, in short.
+    /// What the process that failed returned.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    /// The attempt that failed, in short. Where a heal failed after it, this is what the heal was to repair.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_attempt: Option<LastAttempt>,
+    /// The heal that failed, where an agent was to repair what went wrong.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub healing: Option<HealView>,
 }
 
-/// The last attempt of a failed job.
+/// A heal that failed. The failure of the job is what it was to repair.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct HealView {
+    /// Its attempt: what its log is found by.
+    pub attempt_number: AttemptNumber,
+    /// The phase that it was to repair.
+    pub phase: Phase,
+    /// What went wrong.
+    pub error: String,
+    /// What the agent returned.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+}
+
+impl HealView {
+    /// The heal with which a job failed, if there was one.
+    #[must_use]
+    pub fn of(job: &Job) -> Option<Self> {
+        let (attempt, act, failure) = job.failed_heal()?;
+        (job.status() == JobStatus::Failed).then(|| Self {
+            attempt_number: attempt.number,
+            phase: act.phase,
+            error: failure.message.clone(),
+            exit_code: failure.exit_code,
+        })
+    }
+}
+
+/// The attempt that a job failed in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LastAttempt {
@@ -193,7 +228,7 @@ pub fn failure_context(plan: &Plan, job: &Job) -> Result<FailureContext, Refusal
         );
         return Err(Refusal::new(Code::WrongJobState, words));
     }
-    let last = job.attempt();
+    let last = job.failed_attempt();
     let failed = last.and_then(|attempt| attempt.failure.as_ref());
     Ok(FailureContext {
         node_id: *job.id(),
@@ -207,6 +242,8 @@ pub fn failure_context(plan: &Plan, job: &Job) -> Result<FailureContext, Refusal
         attempts: job.attempts().len(),
         worktree_path: job.worktree().map(str::to_owned),
         copilot_session_id: job.session().map(str::to_owned),
+        exit_code: job.failure().and_then(|failure| failure.exit_code),
+        healing: HealView::of(job),
         last_attempt: last.map(|attempt| LastAttempt {
             attempt_number: attempt.number,
             phase: failed.map(|(act, _)| act.phase),

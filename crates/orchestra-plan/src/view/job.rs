@@ -11,7 +11,7 @@ use crate::ids::{Commit, GroupPath, JobId, Millis, PlanId, ProducerId};
 use crate::phase::Phase;
 use crate::plan::{Change, Job, PhaseStatus, Plan};
 use crate::status::JobStatus;
-use crate::view::{NodeType, is_leaf};
+use crate::view::{HealView, NodeType, is_leaf};
 use crate::work::WorkSpec;
 
 /// A job.
@@ -127,6 +127,9 @@ pub struct JobState {
     /// budget-exceeded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure_reason: Option<&'static str>,
+    /// The heal that failed, where an agent was to repair what went wrong.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub healing: Option<HealView>,
     /// Why a person declared it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub force_fail_message: Option<String>,
@@ -228,6 +231,7 @@ fn state(plan: &Plan, job: &Job) -> JobState {
         ended_at: job.ended_at(),
         error: job.error().map(str::to_owned),
         failure_reason: job.failure().map(|failure| failure.kind.reason()),
+        healing: HealView::of(job),
         force_fail_message: job.forced().map(str::to_owned),
         base_commit: job.base_commit().cloned(),
         completed_commit: job.completed_commit().cloned(),

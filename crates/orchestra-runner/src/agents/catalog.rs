@@ -7,15 +7,14 @@ use std::{
 
 use orchestra_plan::work::ProfileName;
 
-use super::{AgentError, Capabilities, Prober, Profile, ready};
+use super::{AgentError, Author, Capabilities, Prober, Profile, ready};
 
 /// Profiles by name, and what asks their programs.
 #[derive(Debug)]
 pub struct Agents {
-    configured: BTreeMap<ProfileName, Profile>,
+    configured: BTreeMap<ProfileName, (Profile, Author)>,
     /// The built-in profiles with the configured ones, read when one is asked for.
-    all: OnceLock<BTreeMap<ProfileName, Profile>>,
-    default: Option<ProfileName>,
+    all: OnceLock<BTreeMap<ProfileName, (Profile, Author)>>,
     prober: Prober,
 }
 
@@ -31,28 +30,37 @@ pub struct Chosen {
 }
 
 impl Agents {
-    /// Those that come along, with those of the configuration, which win by their names.
+    /// The built-in profiles, with those of the user's configuration, which win by their names.
     #[must_use]
     pub fn new(configured: BTreeMap<ProfileName, Profile>, prober: Prober) -> Self {
+        let configured = configured.into_iter();
         Self {
-            configured,
+            configured: configured
+                .map(|(name, profile)| (name, (profile, Author::User)))
+                .collect(),
             all: OnceLock::new(),
-            default: None,
             prober,
         }
     }
 
-    /// Which agent does work that names none. Unless said, it is the first, in the order of
-    /// [`ready::ORDER`], whose program is installed.
+    /// The same, with profiles that a file of the workspace defines. They take no name of another.
     #[must_use]
-    pub fn default_agent(mut self, name: ProfileName) -> Self {
-        self.default = Some(name);
+    pub fn of_workspace(mut self, profiles: BTreeMap<ProfileName, Profile>) -> Self {
+        for (name, profile) in profiles {
+            if !ready::is_ready(name.as_str()) {
+                let of_workspace = (profile, Author::Workspace);
+                self.configured.entry(name).or_insert(of_workspace);
+            }
+        }
         self
     }
 
-    fn profiles(&self) -> &BTreeMap<ProfileName, Profile> {
+    fn profiles(&self) -> &BTreeMap<ProfileName, (Profile, Author)> {
         self.all.get_or_init(|| {
-            let mut all = ready::profiles();
+            let ready = ready::profiles().into_iter();
+            let mut all: BTreeMap<_, _> = ready
+                .map(|(name, profile)| (name, (profile, Author::Program)))
+                .collect();
             all.extend(self.configured.clone());
             all
         })
@@ -67,7 +75,14 @@ impl Agents {
     #[must_use]
     pub fn profile(&self, name: &str) -> Option<&Profile> {
         let name = ProfileName::parse(name).ok()?;
-        self.profiles().get(&name)
+        self.profiles().get(&name).map(|(profile, _)| profile)
+    }
+
+    /// Who wrote the profile of a name; nobody else than the program where there is none.
+    #[must_use]
+    pub fn author(&self, name: &ProfileName) -> Author {
+        let found = self.profiles().get(name);
+        found.map_or(Author::Program, |(_, author)| *author)
     }
 
     /// Agents whose programs are there. The scripted one, which is ours, is not told.
@@ -77,8 +92,24 @@ impl Agents {
             .profiles()
             .iter()
             .filter(|(name, _)| name.as_str() != ready::SCRIPTED);
-        let installed = others.filter(|(_, profile)| self.prober.find(profile).is_some());
+        let installed = others.filter(|(_, (profile, _))| self.prober.find(profile).is_some());
         installed.map(|(name, _)| name.to_string()).collect()
+    }
+
+    /// The first agent, in the order of [`ready::ORDER`], whose program is there: a person may agree to it.
+    #[must_use]
+    pub fn first_installed(&self) -> Option<&ProfileName> {
+        let ready = ready::ORDER.iter().filter_map(|name| self.named(name).ok());
+        let configured = self
+            .configured
+            .iter()
+            .filter_map(|(name, (profile, author))| {
+                let is_own = !ready::is_ready(name.as_str()) && *author != Author::Workspace;
+                is_own.then_some((name, profile))
+            });
+        let mut all = ready.chain(configured);
+        let found = all.find(|(_, profile)| self.prober.find(profile).is_some());
+        found.map(|(name, _)| name)
     }
 
     /// Why an agent that is named cannot be run; its program is looked for and not asked.
@@ -99,21 +130,12 @@ impl Agents {
         }
     }
 
-    /// Which agent is said to do work that names none.
-    #[must_use]
-    pub const fn usual_name(&self) -> Option<&ProfileName> {
-        self.default.as_ref()
-    }
-
-    /// The agent for work that names one, or none.
+    /// The agent of a name that may run: its program is asked what it can do.
     ///
     /// # Errors
     /// When there is none of this name, its program is not there, or it does not answer.
-    pub async fn choose(&self, name: Option<&str>) -> Result<Chosen, AgentError> {
-        let (name, profile) = match name {
-            Some(name) => self.named(name)?,
-            None => self.usual()?,
-        };
+    pub async fn choose(&self, name: &str) -> Result<Chosen, AgentError> {
+        let (name, profile) = self.named(name)?;
         let able = self
             .prober
             .probe(name, profile, || self.installed())
@@ -128,29 +150,10 @@ impl Agents {
     fn named(&self, name: &str) -> Result<(&ProfileName, &Profile), AgentError> {
         let parsed = ProfileName::parse(name).ok();
         let found = parsed.and_then(|name| self.profiles().get_key_value(&name));
+        let found = found.map(|(name, (profile, _))| (name, profile));
         found.ok_or_else(|| AgentError::Unknown {
             name: name.chars().take(100).collect(),
             agents: self.profiles().keys().map(ToString::to_string).collect(),
         })
-    }
-
-    fn usual(&self) -> Result<(&ProfileName, &Profile), AgentError> {
-        if let Some(name) = &self.default {
-            return self.named(name.as_str());
-        }
-        let ready = ready::ORDER.iter().filter_map(|name| self.named(name).ok());
-        let configured = self
-            .profiles()
-            .iter()
-            .filter(|(name, _)| !ready::is_ready(name.as_str()));
-        let mut all = ready.chain(configured);
-        match all.find(|(_, profile)| self.prober.find(profile).is_some()) {
-            Some(found) => Ok(found),
-            None => Err(AgentError::NotInstalled {
-                agent: "(any)".to_owned(),
-                program: ready::ORDER.join(", "),
-                installed: Vec::new(),
-            }),
-        }
     }
 }

@@ -38,6 +38,35 @@ const TRANSIENT: [&str; 16] = [
     "temporarily unavailable",
 ];
 
+/// Texts of failures that no repetition cures, whichever agent prints them: nobody is logged in, nothing is left
+/// to spend, the model is unknown. Each profile adds those of its program (`failures.permanent`).
+const PERMANENT: [&str; 16] = [
+    "not logged in",
+    "invalid api key",
+    "incorrect api key",
+    "invalid_api_key",
+    "api key not valid",
+    "authentication_error",
+    "authentication failed",
+    "401 unauthorized",
+    "insufficient_quota",
+    "insufficient balance",
+    "exceeded your current quota",
+    "credit balance is too low",
+    "credit balance too low",
+    "quota_exceeded",
+    "model_not_found",
+    "does not exist or you do not have access to it",
+];
+
+/// What a JSON line holds that reports an error of the program, rather than words of its model.
+const ERROR_MARKS: [&str; 4] = [
+    "\"type\":\"error\"",
+    "\"is_error\":true",
+    "\"turn.failed\"",
+    "\"status\":\"error\"",
+];
+
 /// Words after which a number of such a failure is a status.
 const STATUS_WORDS: [&str; 6] = ["http", "status", "code", "error", "failed", "api"];
 
@@ -79,6 +108,11 @@ pub enum Verdict {
         /// How.
         why: String,
     },
+    /// It failed, and would fail again: nobody is logged in, nothing is left to spend, the model is unknown.
+    Permanent {
+        /// How.
+        why: String,
+    },
 }
 
 /// Whether a line tells of a failure that passes. `also` are texts in lower case.
@@ -89,6 +123,21 @@ pub fn is_transient(line: &str, also: &[String]) -> bool {
     TRANSIENT.iter().any(|text| line.contains(text))
         || also.iter().any(|text| line.contains(text.as_str()))
         || has_status(&line)
+}
+
+/// Returns whether a line reports a failure that no repetition cures. `also` are texts in lower case.
+#[must_use]
+pub(crate) fn is_permanent(line: &str, also: &[String]) -> bool {
+    let line = &line[..line.floor_char_boundary(MAX_LINE_BYTES)];
+    let spaceless = line.replace("\": ", "\":");
+    if line.trim_start().starts_with('{')
+        && !ERROR_MARKS.iter().any(|mark| spaceless.contains(mark))
+    {
+        return false;
+    }
+    let line = line.to_ascii_lowercase();
+    PERMANENT.iter().any(|text| line.contains(text))
+        || also.iter().any(|text| line.contains(text.as_str()))
 }
 
 /// Whether a line names a status of 429 or 500 to 599, near to a word that says it is one.
@@ -145,6 +194,13 @@ pub fn verdict(
         Exited::Code(0) if !reading.failed => return Verdict::Success,
         Exited::AfterGrace if reading.last && !reading.failed => return Verdict::Success,
         _ => {}
+    }
+    if let Some(said) = reading.permanent.as_deref()
+        && let Exited::Code(_) | Exited::AfterGrace = exited
+    {
+        return Verdict::Permanent {
+            why: format!("the agent cannot work, and would fail again: {said}"),
+        };
     }
     let wait = retry_after(ran, failures_before).filter(|_| reading.transient);
     if let Some(after) = wait
@@ -224,6 +280,89 @@ mod tests {
             "Quota Exhausted",
             &["quota exhausted".to_owned()]
         ));
+    }
+
+    #[test]
+    fn errors_that_repetition_cannot_cure_are_recognised_for_each_agent() {
+        let also = |agent: &str| -> Vec<String> {
+            let text: crate::agents::ProfileText =
+                toml::from_str(crate::agents::ready::text(agent).unwrap()).unwrap();
+            let permanent = text.failures.permanent.iter();
+            permanent.map(|text| text.to_ascii_lowercase()).collect()
+        };
+        for (agent, line) in [
+            ("claude", "Not logged in · Please run /login"),
+            (
+                "claude",
+                r#"{"type":"result","is_error":true,"result":"Credit balance is too low"}"#,
+            ),
+            (
+                "claude",
+                r#"{"type": "result", "is_error": true, "result": "Invalid API key · Please run /login"}"#,
+            ),
+            (
+                "claude",
+                "There's an issue with the selected model (opus-9). It may not exist",
+            ),
+            ("claude", "Claude AI usage limit reached|1764331200"),
+            ("codex", "Not logged in"),
+            (
+                "codex",
+                r#"{"type":"error","message":"Quota exceeded. Check your plan and billing details."}"#,
+            ),
+            (
+                "codex",
+                r#"{"type":"turn.failed","error":{"message":"You've hit your usage limit."}}"#,
+            ),
+            (
+                "codex",
+                r#"{"type":"error","message":"The 'gpt-9' model is not supported when using Codex"}"#,
+            ),
+            ("copilot", "Error: No authentication information found."),
+            ("copilot", "402 You have no quota (Request ID: 1)"),
+            (
+                "copilot",
+                "Error: Model \"gpt-9\" from --model flag is not available.",
+            ),
+            ("gemini", "Please set an Auth method in your settings.json"),
+            (
+                "gemini",
+                "You have exhausted your daily quota on this model.",
+            ),
+            (
+                "gemini",
+                "models/gemini-9 is not found for API version v1beta",
+            ),
+            (
+                "opencode",
+                r#"{"type":"error","error":{"name":"ProviderAuthError"}}"#,
+            ),
+            (
+                "opencode",
+                r#"{"type":"error","error":{"data":{"message":"Insufficient balance"}}}"#,
+            ),
+            (
+                "opencode",
+                "ProviderModelNotFoundError: ProviderModelNotFoundError",
+            ),
+        ] {
+            assert!(is_permanent(line, &also(agent)), "{agent}: {line}");
+        }
+        for line in [
+            // Words of a model, in the output of its program.
+            r#"{"type":"assistant","message":"the page says: not logged in"}"#,
+            "Error: 429 Too Many Requests",
+            "wrote login.rs",
+        ] {
+            assert!(!is_permanent(line, &also("claude")), "{line}");
+        }
+        let login = reading(|reading| reading.permanent = Some("Not logged in".to_owned()));
+        assert!(matches!(
+            verdict(&profile(), Exited::Code(1), &login, SHORT, 0),
+            Verdict::Permanent { why } if why.contains("Not logged in")
+        ));
+        let done = verdict(&profile(), Exited::Code(0), &login, SHORT, 0);
+        assert_eq!(done, Verdict::Success);
     }
 
     #[test]

@@ -133,6 +133,8 @@ impl TryFrom<ProfileText> for Profile {
         let mut output = Output::try_from(text.output.clone()).map_err(ProfileError::Output)?;
         let transient = text.failures.transient.iter();
         output.transient = transient.map(|text| text.to_ascii_lowercase()).collect();
+        let permanent = text.failures.permanent.iter();
+        output.permanent = permanent.map(|text| text.to_ascii_lowercase()).collect();
         Ok(Self {
             text,
             arguments,
@@ -212,11 +214,15 @@ fn check_texts(text: &ProfileText) -> Result<(), ProfileError> {
         &options.urls,
         &text.probe.model_choices,
     ];
-    let lists: [(&'static str, Vec<&String>); 6] = [
+    let lists: [(&'static str, Vec<&String>); 7] = [
         ("leaves", text.leaves.iter().collect()),
         (
             "failures.transient",
             text.failures.transient.iter().collect(),
+        ),
+        (
+            "failures.permanent",
+            text.failures.permanent.iter().collect(),
         ),
         ("probe.version", text.probe.version.iter().collect()),
         ("probe.help", text.probe.help.iter().collect()),

@@ -15,7 +15,11 @@ use std::time::Duration;
 pub use tells::Tells;
 pub use text::{EventText, FormText, LineText, ModelsText, OutputError, OutputText, TokensText};
 
-use super::{Profile, Usage, ending::is_transient, usage::Tokens};
+use super::{
+    Profile, Usage,
+    ending::{is_permanent, is_transient},
+    usage::Tokens,
+};
 use {
     json::{Event, MAX_OBJECT_BYTES},
     lines::Lines,
@@ -55,6 +59,7 @@ pub(super) struct Output {
     complete: Vec<String>,
     /// Texts of failures that pass, in lower case.
     pub(super) transient: Vec<String>,
+    pub(super) permanent: Vec<String>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -102,6 +107,8 @@ pub struct Reading {
     pub error: Option<String>,
     /// Whether what it said sounds like a failure that passes.
     pub transient: bool,
+    /// The first line that reports a failure which no repetition cures.
+    pub permanent: Option<String>,
     /// Figures that could not be meant, and lines that were too long to be read.
     pub ignored: u64,
     /// How long it may go on after its final figures.
@@ -205,8 +212,14 @@ impl Reader {
             }
             Form::None | Form::Json(_) | Form::JsonLines(_) => {}
         }
-        if !self.reading.transient || !output.complete.is_empty() {
+        let looks = !self.reading.transient || self.reading.permanent.is_none();
+        if looks || !output.complete.is_empty() {
             let text = String::from_utf8_lossy(&line[..line.len().min(MAX_LOOKED_AT)]);
+            if self.reading.permanent.is_none() && is_permanent(&text, &output.permanent) {
+                let said = self.reading.error.as_deref().unwrap_or(&text);
+                let said = said.trim().chars().take(MAX_MESSAGE_CHARS).collect();
+                self.reading.permanent = Some(said);
+            }
             self.reading.transient |= is_transient(&text, &output.transient);
             if output
                 .complete
@@ -259,6 +272,7 @@ impl Output {
             grace: FINAL_GRACE,
             complete: Vec::new(),
             transient: Vec::new(),
+            permanent: Vec::new(),
         }
     }
 }

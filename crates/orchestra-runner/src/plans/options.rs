@@ -13,7 +13,7 @@ use orchestra_process::{Launcher, Sandbox, uptime};
 
 use super::now;
 use crate::{
-    agents::{Agents, Prober},
+    agents::{Agents, Agreements, Named, Prober},
     git::{DESTROYED_BELOW_PERCENT, GitSettings},
     journal, logs,
     supervise::{JobLimits, LogBounds},
@@ -53,8 +53,10 @@ pub struct Options {
     pub policy: Policy,
     /// The agents that there are.
     pub agents: Arc<Agents>,
-    /// Which agent heals; the default one unless said.
-    pub healer: Option<String>,
+    /// The agents that the configuration names: no other starts unless a job names it or a person agreed.
+    pub named: Named,
+    /// Where agreements of the user to agents are stored; nobody can be asked unless set.
+    pub agreements: Option<Arc<dyn Agreements>>,
     /// How git is called.
     pub git: GitSettings,
     /// What a run of a job may take, unless its work says otherwise.
@@ -134,7 +136,8 @@ impl Options {
             machine: None,
             policy: Policy::default(),
             agents: Arc::new(agents),
-            healer: None,
+            named: Named::default(),
+            agreements: None,
             git: GitSettings::default(),
             job: JobLimits::default(),
             sandbox: Sandbox::None,

@@ -65,6 +65,9 @@ pub struct Answer {
     /// What should be known of it, as an agent that is not installed here, or changes that no job will see.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
+    /// The agents that the plan may start, a line each; told where it is made.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub agents: Vec<String>,
 }
 
 /// What was done to one of several things.
@@ -110,6 +113,7 @@ impl Answer {
             repeated: decision.repeated,
             changed,
             warnings: Vec::new(),
+            agents: Vec::new(),
         }
     }
 }

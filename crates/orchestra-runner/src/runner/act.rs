@@ -35,6 +35,7 @@ use orchestra_plan::{
 };
 
 pub(super) use name::{RunName, halt};
+pub(super) use ready::INSTRUCTIONS;
 
 use name::{HEALER, READIER};
 
@@ -273,6 +274,8 @@ pub(super) async fn perform(cx: &Cx<'_>) -> Vec<Report> {
         }
         Some(failure) => {
             cx.say(&format!("{act}: {}", failure.message)).await;
+            // A person may have agreed to an agent meanwhile.
+            cx.host.look_for_healer().await;
             reports.push(match failure.kind {
                 FailureKind::Lost => Report::Lost {
                     message: failure.message,

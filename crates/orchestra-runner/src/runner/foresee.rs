@@ -15,8 +15,9 @@ use orchestra_plan::{
 };
 
 use crate::{
-    agents::{AgentError, Agents, Asked, Chosen, check_folders},
+    agents::{AgentError, Asked, Chosen, Purpose, check_folders},
     cause::chain,
+    runner::host::Host,
 };
 
 /// How many jobs a warning names.
@@ -25,8 +26,8 @@ const NAMED: usize = 5;
 /// A piece of work, and what it is called.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Piece {
-    place: String,
-    work: WorkSpec,
+    pub(super) place: String,
+    pub(super) work: WorkSpec,
 }
 
 /// Work that asks for what cannot be had.
@@ -45,20 +46,34 @@ impl Impossible {
 }
 
 /// Looks at pieces of work, and gives what should be known of them. With `lenient`, what cannot be had is
-/// told as well instead of being refused.
+/// told as well instead of being refused. An agent that may not run is not asked what it can do.
 pub(crate) async fn foresee(
-    agents: &Agents,
+    host: &Host,
     pieces: Vec<Piece>,
     lenient: bool,
 ) -> Result<Vec<String>, Impossible> {
+    let permits = host.permits().await;
     let mut chosen: BTreeMap<Option<String>, Option<Chosen>> = BTreeMap::new();
+    let mut denied: BTreeMap<Option<String>, String> = BTreeMap::new();
     let mut told: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for Piece { place, work } in pieces {
         let Some(agent) = work.agent() else { continue };
         let name = agent.agent.as_ref().map(|name| name.as_str().to_owned());
         if !chosen.contains_key(&name) {
-            let found = match agents.choose(name.as_deref()).await {
-                Ok(found) => Some(found),
+            let found = match permits.of(Purpose::Work, agent.agent.as_ref()) {
+                Ok(permit) => host
+                    .options
+                    .agents
+                    .choose(permit.name.as_str())
+                    .await
+                    .map(Some),
+                Err(why) => {
+                    denied.insert(name.clone(), why.to_string());
+                    Ok(None)
+                }
+            };
+            let found = match found {
+                Ok(found) => found,
                 Err(error @ (AgentError::NotInstalled { .. } | AgentError::Probe { .. })) => {
                     told.entry(chain(&error)).or_default();
                     None
@@ -70,6 +85,9 @@ pub(crate) async fn foresee(
                 }
             };
             chosen.insert(name.clone(), found);
+        }
+        if let Some(why) = denied.get(&name) {
+            told.entry(why.clone()).or_default().push(place.clone());
         }
         let checked = match chosen.get(&name).and_then(Option::as_ref) {
             Some(Chosen {
@@ -146,7 +164,7 @@ fn piece(place: &str, part: &str, work: &WorkSpec) -> Piece {
     }
 }
 
-fn of_settings(settings: &PlanSettings) -> Vec<Piece> {
+pub(super) fn of_settings(settings: &PlanSettings) -> Vec<Piece> {
     let init = settings.worktree_init.iter();
     let init = init.map(|work| piece("the plan", "worktreeInit", work));
     let verify = settings.verify_ri.iter();
@@ -169,7 +187,7 @@ fn of_spec(job: &JobSpec) -> Vec<Piece> {
         .collect()
 }
 
-fn of_jobs(plan: &Plan, asked: Option<&[String]>) -> Vec<Piece> {
+pub(super) fn of_jobs(plan: &Plan, asked: Option<&[String]>) -> Vec<Piece> {
     let named = |job: &&Arc<JobDefinition>| {
         let (id, producer) = (job.id.to_string(), job.producer_id.as_str());
         asked.is_none_or(|asked| asked.iter().any(|name| *name == id || name == producer))

@@ -1,15 +1,22 @@
 //! What the engine and its jobs share: how plans are run, and the repository.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use orchestra_plan::{
+    budget::Micros,
     event::{Failure, FailureKind},
     ids::JobId,
-    outcome,
+    outcome::Policy,
+    work::ProfileName,
 };
 use tokio::sync::{OnceCell, Semaphore};
 
 use crate::{
+    agents::{Case, Denied, Offer, Permit, Purpose, decide},
     cause::chain,
     git::{Git, GitError, GitTimes, Repository},
     plans::{Options, git_words},
@@ -22,6 +29,8 @@ pub(crate) struct Host {
     repository: OnceCell<Repository>,
     /// Who removes a worktree has one of these: many jobs may have ended at once.
     pub(crate) removals: Semaphore,
+    /// Why no agent may heal, as of the last look.
+    healer: Mutex<Option<String>>,
 }
 
 /// How long is waited for another git that holds a lock, at first and at last.
@@ -37,6 +46,7 @@ impl Host {
             options,
             repository: OnceCell::new(),
             removals: Semaphore::new(REMOVALS),
+            healer: Mutex::default(),
         }
     }
 
@@ -61,35 +71,107 @@ impl Host {
         self.repository.get().map(|found| found.git().times())
     }
 
-    /// Why there is no agent to heal with; `None` where there is one. Its program is looked for and not
-    /// asked, which takes long.
-    pub(crate) fn lacks_healer(&self) -> Option<String> {
-        let agents = &self.options.agents;
-        match &self.options.healer {
-            Some(name) => agents.lacks(name).map(|error| {
-                format!(
-                    "plans.healer cannot heal it, and no other agent is asked: {}",
-                    chain(&error)
-                )
-            }),
-            None if agents.installed().is_empty() => Some(outcome::NO_HEALER.to_owned()),
-            None => None,
+    /// What permits agents now: agreements of the user are read.
+    pub(crate) async fn permits(&self) -> Permits<'_> {
+        let agreed = match self.options.agreements.clone() {
+            Some(agreements) => {
+                let agreed = tokio::task::spawn_blocking(move || agreements.agreed()).await;
+                agreed.unwrap_or_default()
+            }
+            None => BTreeMap::new(),
+        };
+        let still = agreed.into_iter().filter_map(|(name, digest)| {
+            let offer = self.offer(&name)?;
+            (offer.digest() == digest).then_some(offer.name)
+        });
+        Permits {
+            agreed: still.collect(),
+            options: &self.options,
         }
+    }
+
+    /// What a person is shown of an agent; `None` where there is none of this name.
+    pub(crate) fn offer(&self, name: &str) -> Option<Offer> {
+        let agents = &self.options.agents;
+        let name = ProfileName::parse(name).ok()?;
+        let profile = agents.profile(name.as_str())?;
+        let limits = self.heal_limits();
+        Some(Offer::of(&name, profile, agents.author(&name), &limits))
+    }
+
+    /// How often agents heal, and what that may cost.
+    pub(crate) fn heal_limits(&self) -> String {
+        let policy = &self.options.policy;
+        format!(
+            "at most {} heals per job and {} per plan, up to {} USD per plan where the agent reports its cost",
+            policy.heals_max,
+            policy.plan_heals_max,
+            Micros(policy.heal_cost_max)
+        )
+    }
+
+    /// Notes whether an agent may heal now, for the next decision. Its program is looked for and not asked.
+    pub(crate) async fn look_for_healer(&self) {
+        let lacks = self.lacks_healer().await;
+        let mut known = self.healer.lock().unwrap_or_else(PoisonError::into_inner);
+        *known = lacks;
+    }
+
+    async fn lacks_healer(&self) -> Option<String> {
+        let permit = match self.permits().await.of(Purpose::Healing, None) {
+            Ok(permit) => permit,
+            Err(denied) => return Some(format!("not healed: {denied}")),
+        };
+        let agents = Arc::clone(&self.options.agents);
+        let lacks = tokio::task::spawn_blocking(move || agents.lacks(permit.name.as_str()));
+        let lacks = lacks.await.ok().flatten()?;
+        Some(format!("not healed: {}", chain(&lacks)))
+    }
+
+    /// Puts into a policy whether an agent may heal.
+    pub(crate) fn settle_healer(&self, policy: &mut Policy) {
+        let known = self.healer.lock().unwrap_or_else(PoisonError::into_inner);
+        let configured = &self.options.policy;
+        policy.has_healer = configured.has_healer && known.is_none();
+        policy.no_healer = match &*known {
+            Some(why) if configured.has_healer => why.clone(),
+            _ => configured.no_healer.clone(),
+        };
     }
 
     /// What is wrong with the agents that the configuration names.
     pub(crate) fn misnamed(&self) -> Vec<String> {
-        let agents = &self.options.agents;
-        let usual = agents.usual_name().map(ToString::to_string);
+        let (agents, named) = (&self.options.agents, &self.options.named);
         let named = [
-            ("plans.agent", usual.as_ref()),
-            ("plans.healer", self.options.healer.as_ref()),
+            ("plans.agent", named.agent.as_ref()),
+            ("plans.healer", named.healer.as_ref()),
         ];
-        let lacking = named.into_iter().filter_map(|(key, name)| {
-            let error = agents.lacks(name?)?;
+        let lacking = named.into_iter().filter_map(|(key, naming)| {
+            let error = agents.lacks(naming?.name.as_str())?;
             Some(format!("{key}: {}", chain(&error)))
         });
         lacking.collect()
+    }
+}
+
+/// What permits agents: the configuration, and agreements of the user as they were read.
+#[derive(Debug)]
+pub(crate) struct Permits<'a> {
+    options: &'a Options,
+    /// The agents that the user agreed to as they are now, in the order of their names.
+    agreed: Vec<ProfileName>,
+}
+
+impl Permits<'_> {
+    /// Decides which agent may run for a purpose; `job` is the agent that the job names for its work.
+    pub(crate) fn of(&self, purpose: Purpose, job: Option<&ProfileName>) -> Result<Permit, Denied> {
+        let case = Case {
+            purpose,
+            job,
+            named: &self.options.named,
+            agreed: &self.agreed,
+        };
+        decide(&case, |name| self.options.agents.author(name))
     }
 }
 

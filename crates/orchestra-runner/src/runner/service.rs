@@ -15,6 +15,7 @@ use super::{
     foresee,
     host::Host,
     recover,
+    roster::{Outline, roster},
 };
 use crate::{
     cause::chain,
@@ -42,16 +43,12 @@ pub(super) async fn start(host: Arc<Host>) -> Result<Served, String> {
     }
     let opened = {
         let host = Arc::clone(&host);
-        // An agent's program is looked for in all of the path.
-        let open = move || open(&host.options).map(|opened| (opened, host.lacks_healer()));
-        tokio::task::spawn_blocking(open).await
+        tokio::task::spawn_blocking(move || open(&host.options)).await
     };
-    let ((journal, folded), lacks_healer) = opened.map_err(|error| error.to_string())??;
+    let (journal, folded) = opened.map_err(|error| error.to_string())??;
+    host.look_for_healer().await;
     let mut policy = options.policy.clone();
-    if let Some(why) = lacks_healer {
-        policy.has_healer = false;
-        policy.no_healer = why;
-    }
+    host.settle_healer(&mut policy);
     let slots = options.machine.as_ref().and_then(|machine| {
         let slots = Slots::new(&machine.directory, SLOTS, machine.slots);
         let warn = |error: &_| tracing::warn!(%error, "slots of the machine are not counted");
@@ -180,6 +177,13 @@ impl Holding {
         };
         warnings.extend(self.foreseen(&order).await?);
         warnings.extend(of_values(&order, &self.host.options));
+        let agents = match &order {
+            Order::Create { new, .. } => {
+                let outline = Outline::of_new(&new.settings, &new.jobs);
+                roster(&self.host, outline).await.lines
+            }
+            Order::Change { .. } => Vec::new(),
+        };
         let (answer, answered) = oneshot::channel();
         let asked = Event::Asked {
             order: Box::new(order),
@@ -195,6 +199,9 @@ impl Holding {
         answer.map(|mut answer| {
             if let (Value::Object(fields), false) = (&mut answer, warnings.is_empty()) {
                 fields.insert("warnings".to_owned(), warnings.into());
+            }
+            if let (Value::Object(fields), false) = (&mut answer, agents.is_empty()) {
+                fields.insert("agents".to_owned(), agents.into());
             }
             answer
         })
@@ -219,8 +226,7 @@ impl Holding {
             }
             Order::Change { .. } => return Ok(Vec::new()),
         };
-        let agents = &self.host.options.agents;
-        let foreseen = foresee::foresee(agents, pieces, lenient).await;
+        let foreseen = foresee::foresee(&self.host, pieces, lenient).await;
         foreseen.map_err(|error| refused(error.code(), &error.to_string()))
     }
 

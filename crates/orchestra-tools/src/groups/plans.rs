@@ -4,6 +4,7 @@
 mod add;
 mod args;
 mod change;
+mod consent;
 mod course;
 mod create;
 mod job;

@@ -54,8 +54,23 @@ struct Listed {
 
 #[derive(Serialize)]
 struct One {
-    plan: PlanView,
+    plan: Joined<PlanView, Offers>,
     graph: Vec<GraphNode>,
+}
+
+/// The agents that a plan asks for and that may not start before the user agrees.
+#[derive(Serialize, schemars::JsonSchema)]
+struct Offers {
+    offers: Vec<Offered>,
+}
+
+/// One of them, as it is shown.
+#[derive(Serialize, schemars::JsonSchema)]
+struct Offered {
+    agent: String,
+    shows: Vec<String>,
+    /// Tells what was shown from anything else.
+    fingerprint: String,
 }
 
 #[derive(Serialize)]
@@ -90,10 +105,28 @@ pub(super) async fn list(plans: &Plans) -> Result<String, LiveError> {
 
 pub(super) async fn one(plans: &Plans, asked: &str) -> Result<String, LiveError> {
     let plan = plans.find(asked).await?;
+    let offers = match plan.status().is_ended() {
+        true => Vec::new(),
+        false => plans.roster_of(&plan).await.offers,
+    };
+    let offers = offers.into_iter().map(|offer| Offered {
+        fingerprint: offer.digest().to_owned(),
+        agent: offer.name.to_string(),
+        shows: offer.lines,
+    });
+    let offers = Offers {
+        offers: offers.collect(),
+    };
     Ok(json(&One {
         graph: graph(&plan),
-        plan: viewed(plans, &plan).await?,
+        plan: Joined(plans.view(&plan).await?, offers),
     }))
+}
+
+async fn viewed(plans: &Plans, plan: &Plan) -> Result<PlanView, PlansError> {
+    let waiting: HashMap<JobId, Waiting> = plans.waiting(plan).await?.into_iter().collect();
+    let of = |job: &Job| waiting.get(job.id()).cloned().unwrap_or(Waiting::Turn);
+    Ok(view(plan, &of))
 }
 
 fn row_of(plan: &Plan) -> Row {
@@ -107,12 +140,6 @@ fn row_of(plan: &Plan) -> Row {
         usage: view.usage,
     };
     Joined(row(plan), more)
-}
-
-async fn viewed(plans: &Plans, plan: &Plan) -> Result<PlanView, PlansError> {
-    let waiting: HashMap<JobId, Waiting> = plans.waiting(plan).await?.into_iter().collect();
-    let of = |job: &Job| waiting.get(job.id()).cloned().unwrap_or(Waiting::Turn);
-    Ok(view(plan, &of))
 }
 
 /// Tells what changes of plans from about this call on: where it begins is read first.

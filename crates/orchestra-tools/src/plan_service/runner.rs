@@ -1,6 +1,5 @@
 //! The runner of a workspace as the one who runs plans.
 
-use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,12 +9,12 @@ use orchestra_plan::{
     command::Command,
     ids::{AttemptNumber, Branch, JobId, PlanId},
     plan::{Job, Plan},
-    schedule::Waiting,
     spec::Name,
     status::PlanStatus,
-    view::{PlanView, plan as view},
+    view::PlanView,
 };
 use orchestra_runner::{
+    agents::Offer,
     logs::{Page, Query},
     plans::{Answer, Caller, Plans, PlansError},
 };
@@ -60,6 +59,7 @@ impl From<Answer> for Done {
             items: items.collect(),
             repeated: answer.repeated,
             warnings: answer.warnings,
+            agents: answer.agents,
         }
     }
 }
@@ -85,12 +85,22 @@ impl PlanService for Plans {
 
     fn view(&self, plan: Arc<Plan>) -> BoxFuture<Result<PlanView, PlanFault>> {
         let plans = self.clone();
-        Box::pin(async move {
-            let waiting: HashMap<JobId, Waiting> =
-                plans.waiting(&plan).await?.into_iter().collect();
-            let of = |job: &Job| waiting.get(job.id()).cloned().unwrap_or(Waiting::Turn);
-            Ok(view(&plan, &of))
-        })
+        Box::pin(async move { Ok(plans.view(&plan).await?) })
+    }
+
+    fn offers(&self, make: Make) -> BoxFuture<Vec<Offer>> {
+        let plans = self.clone();
+        Box::pin(async move { plans.roster(&make.settings, &make.jobs).await.offers })
+    }
+
+    fn offers_of(&self, plan: Arc<Plan>) -> BoxFuture<Vec<Offer>> {
+        let plans = self.clone();
+        Box::pin(async move { plans.roster_of(&plan).await.offers })
+    }
+
+    fn agree(&self, offer: Offer) -> BoxFuture<Result<(), PlanFault>> {
+        let plans = self.clone();
+        Box::pin(async move { Ok(plans.agree(offer).await?) })
     }
 
     fn create(&self, make: Make, asking: Asking) -> BoxFuture<Result<Done, PlanFault>> {

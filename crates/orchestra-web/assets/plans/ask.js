@@ -46,6 +46,7 @@ export function ask(name, model) {
     case "resume":
       return show([
         h("p", {}, status === "pending-start" ? "The plan starts." : "The plan goes on.", ` ${model.head.maxParallel > 0 ? `At most ${counted(model.head.maxParallel, "job is", "jobs are")} at work at once.` : "It sets no limit of its own to how many jobs are at work at once."}`, model.head.targetBranch && ` What comes of it is merged into ${model.head.targetBranch}.`),
+        model.head.agents?.length > 0 ? [h("p", {}, "Agents that may start:"), h("ul", {}, model.head.agents.map((agent) => h("li", {}, agent)))] : h("p", {}, "No agent may start."),
         model.head.resumeAfterPlan && model.head.paused?.kind === "resumeAfterPlan" && h("p", {}, "It then does not wait for the other plan any longer."),
         jobList("Can start at once", withStatus(model, "ready")),
         jobList("After others", withStatus(model, "pending")),

@@ -141,7 +141,7 @@ class JobPage {
     this.names = names;
     const waiting = model.jobs.get(this.id)?.waiting;
     const notes = [
-      state.error && h("div.panel.warning.bad", {}, h("strong", {}, state.status === "failed" ? `Failed${this.attempts.at(-1)?.failedPhase ? ` in ${this.attempts.at(-1).failedPhase}` : ""}: ` : ""), h("span.error", {}, state.error), state.forceFailMessage && h("p", {}, `Somebody declared it failed: ${state.forceFailMessage}`)),
+      state.error && h("div.panel.warning.bad", {}, h("strong", {}, state.status === "failed" ? `Failed${this.attempts.at(-1)?.failedPhase ? ` in ${this.attempts.at(-1).failedPhase}` : ""}: ` : ""), h("span.error", {}, state.error), state.healing && h("p", {}, `The heal of ${state.healing.phase} in attempt ${state.healing.attemptNumber} failed: ${state.healing.error}`), state.forceFailMessage && h("p", {}, `Somebody declared it failed: ${state.forceFailMessage}`)),
       waiting && h("div.panel.warning", {}, waiting),
     ].filter(Boolean);
     const key = notes.map((note) => note.textContent).join("\n");

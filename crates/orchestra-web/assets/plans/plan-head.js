@@ -1,7 +1,8 @@
 // The head of a plan: what it is called, how it stands, and what can be done with it.
 
 import { link } from "../app.js";
-import { h, icon, replace } from "../lib/dom.js";
+import { post } from "../lib/api.js";
+import { h, icon, replace, toast } from "../lib/dom.js";
 import { ago } from "../lib/time.js";
 import { ACTIONS, possible } from "./actions.js";
 import { ask } from "./ask.js";
@@ -66,6 +67,7 @@ export class PlanHead {
       h("span.arrow", { "aria-hidden": "true" }, "→"),
       branch(head.targetBranch, "a branch of its own", "Is merged into"),
       h("span.soft", {}, head.maxParallel > 0 ? `at most ${counted(head.maxParallel, "job")} at once` : "no limit of its own"),
+      h("span.soft", { title: head.agents?.join("\n") ?? "" }, head.agents?.length > 0 ? `agents: ${head.agents.map((agent) => agent.split(" ", 1)[0]).filter((name, at, all) => all.indexOf(name) === at).join(", ")}` : "no agents"),
       h("span.soft", { title: new Date(head.createdAt).toLocaleString() }, `made ${ago(head.createdAt)}`),
       h("span.soft.id", { title: "Its id" }, head.planId),
     );
@@ -98,6 +100,15 @@ export class PlanHead {
       const other = head.paused.kind === "resumeAfterPlan" && head.resumeAfterPlan;
       const isBad = ["branches", "variables"].includes(head.paused.kind);
       panels.push(h("div.panel.warning", { class: isBad ? "bad" : "" }, h("strong", {}, head.status === "pausing" ? "Pausing: what runs finishes. " : ""), pausedInWords(head.paused), other && [" ", link(`/plans/${other}`, {}, "That plan")]));
+    }
+    for (const offer of head.offers ?? []) {
+      const approve = async () => {
+        const { told } = await post(`/api/agents/${encodeURIComponent(offer.agent)}/approve`, { fingerprint: offer.fingerprint });
+        toast(told, "good");
+        head.offers = head.offers.filter((other) => other !== offer);
+        this.showWarnings(head, counts);
+      };
+      panels.push(h("div.panel.warning", {}, h("strong", {}, `Agent ${offer.agent} may not start before you approve it`), h("pre", { tabindex: "0", "aria-label": "What would be approved" }, offer.shows.join("\n")), h("button", { type: "button", onclick: approve }, `Approve ${offer.agent}`)));
     }
     const failed = [...model.jobs.values()].filter((job) => job.status === "failed");
     if (failed.length > 0) {

@@ -82,6 +82,7 @@ export class SummaryView {
       ["Base branch", head.baseBranch ?? "what is checked out"],
       ["Target branch", head.targetBranch ?? "one of its own"],
       ["At once", head.maxParallel > 0 ? `at most ${head.maxParallel}` : "no limit of its own"],
+      ["Agents", head.agents?.length > 0 ? h("ul", {}, head.agents.map((agent) => h("li", {}, agent))) : "none may start"],
       ["Made", time(head.createdAt)],
       ["Begun", time(head.startedAt)],
       ["Ended", time(head.endedAt)],

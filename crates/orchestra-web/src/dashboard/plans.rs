@@ -2,22 +2,29 @@
 
 use std::sync::Arc;
 
-use axum::{Extension, extract::State, http::HeaderMap, response::Response};
+use axum::{
+    Extension,
+    extract::State,
+    http::HeaderMap,
+    response::{IntoResponse as _, Response},
+};
 use orchestra_mcp::http::Identity;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use super::{LogFrom, show, sse};
+use super::{LogFrom, servers::not_done, show, sse};
 use crate::{
     app::Site,
-    asked::{Path, Query},
-    refusal::{Guarded, Reason, Refusal, ThingRefusals},
+    asked::{Json, Path, Query},
+    refusal::{CallRefusals, Guarded, Reason, Refusal, ThingRefusals},
 };
 
 pub(super) fn routes() -> OpenApiRouter<Arc<Site>> {
     OpenApiRouter::default()
         .routes(routes!(plans))
         .routes(routes!(plan))
+        .routes(routes!(approve))
         .routes(routes!(diff))
 }
 
@@ -47,6 +54,39 @@ async fn plan(
     Path(plan): Path<String>,
 ) -> Result<Response, Refusal> {
     show(&site, |source| source.plan(plan)).await
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct Seen {
+    /// The fingerprint of what was shown of the agent.
+    fingerprint: String,
+}
+
+#[derive(Serialize, ToSchema)]
+struct Approved {
+    agent: String,
+    /// What was done, for people.
+    told: String,
+}
+
+/// Approves an agent that a plan asks for, as it was shown, for this workspace.
+#[utoipa::path(
+    post, path = "/api/agents/{agent}/approve", tag = "plans",
+    params(
+        ("agent" = String, Path, description = "The agent.")
+    ),
+    request_body(content = Seen, description = "What was shown of it."),
+    responses((status = 200, description = "What was done.", body = Approved), CallRefusals)
+)]
+async fn approve(
+    State(site): State<Arc<Site>>,
+    Path(agent): Path<String>,
+    Json(seen): Json<Seen>,
+) -> Result<Response, Refusal> {
+    let agreed = site.feed().source().agree(agent.clone(), seen.fingerprint);
+    let told = agreed.await.map_err(not_done)?;
+    Ok(axum::Json(Approved { agent, told }).into_response())
 }
 
 /// What a job changed.

@@ -154,15 +154,18 @@ async fn act(
         }
     };
     let servers = site.feed().source().servers();
-    let told = servers.act(name.clone(), act).await.map_err(|error| {
-        let reason = match error {
-            NotDone::Unknown(_) => Reason::Unknown,
-            NotDone::Refused(_) => Reason::Denied,
-            NotDone::Broke(_) => Reason::Broke,
-        };
-        Refusal::new(reason, error.to_string())
-    })?;
+    let told = servers.act(name.clone(), act).await.map_err(not_done)?;
     Ok(axum::Json(Done { name, verb, told }).into_response())
+}
+
+/// The refusal of something that was not done.
+pub(super) fn not_done(error: NotDone) -> Refusal {
+    let reason = match error {
+        NotDone::Unknown(_) => Reason::Unknown,
+        NotDone::Refused(_) => Reason::Denied,
+        NotDone::Broke(_) => Reason::Broke,
+    };
+    Refusal::new(reason, error.to_string())
 }
 
 /// What a server of others would run, and what waits to be approved.

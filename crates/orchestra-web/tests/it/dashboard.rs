@@ -52,6 +52,15 @@ impl Source for Toy {
         Box::pin(async { Ok("{}".to_owned()) })
     }
 
+    fn agree(&self, agent: String, seen: String) -> BoxFuture<Result<String, NotDone>> {
+        Box::pin(async move {
+            match seen.as_str() {
+                "0123" => Ok(format!("{agent} is approved")),
+                _ => Err(NotDone::Refused("look at it again".to_owned())),
+            }
+        })
+    }
+
     fn diff(&self, _: String, job: String) -> BoxFuture<Shown> {
         Box::pin(async move {
             Ok(json!({"text": format!("{job} changed"), "truncated": false}).to_string())

@@ -60,7 +60,7 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
     config.chat.overreach().for_each(output::complain);
     let mut rows: Vec<Row> = config.entries().into_iter().map(Row::of).collect();
     rows.extend(config.plans.agents().map(Row::of_agent));
-    rows.extend(servers::rows(config));
+    rows.extend(servers::rows(&config));
     Format::of_flag(json).print(&rows, |rows| toml(rows, origin))?;
     Ok(Exit::Ok)
 }

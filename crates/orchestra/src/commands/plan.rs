@@ -1,6 +1,7 @@
 //! `orchestra plan`: plans of jobs in git worktrees, from the shell.
 
 mod again;
+mod agents;
 mod chain;
 mod change;
 mod clone;
@@ -278,6 +279,22 @@ enum Command {
         #[arg(long)]
         start: bool,
     },
+    /// Show which agents plans may start in this workspace, and approve one
+    ///
+    /// An agent starts where a plan or a job names it, or `agent` or `healer` of [plans] in your own
+    /// orchestra.toml. One that only a file of the workspace names or defines, or that nothing names, starts once
+    /// it is approved here, as it is shown: when its command line or the limits change, it is asked for again.
+    Agents {
+        /// Agents to approve in this workspace
+        #[arg(long, value_name = "NAME")]
+        approve: Vec<String>,
+        /// Agents whose approval to take back
+        #[arg(long, value_name = "NAME")]
+        revoke: Vec<String>,
+        /// Do not ask
+        #[arg(long, short, requires = "approve")]
+        yes: bool,
+    },
     /// Declare a job failed that has not ended
     ForceFail {
         #[command(flatten)]
@@ -375,6 +392,11 @@ async fn done(desk: &Desk, command: Command, format: Format) -> Result<Exit, Fai
         Command::Archive { of, force } => changed(&of.plan, Change::Archive(force)).await,
         Command::Delete(of) => changed(&of.plan, Change::Delete).await,
         Command::Finalize { of, start } => changed(&of.plan, Change::Finalize(start)).await,
+        Command::Agents {
+            approve,
+            revoke,
+            yes,
+        } => agents::run(desk, &approve, &revoke, yes, format).await,
         Command::ForceFail { of, reason } => {
             changed(&of.plan, Change::ForceFail(of.job, reason)).await
         }

@@ -1,8 +1,8 @@
 //! `[plans]` and `[agents]`: where plans are kept, how they are run, and which agents there are.
 //!
-//! An agent is a program that is started with the rights of who runs this one, so it is named by a
-//! file of the user's and by no workspace's, which others may have written: such profiles are left
-//! out, and that is said.
+//! An agent is a program that is started with the rights of the user and costs money. One that only a file of
+//! the workspace names or defines, which others may have written, runs once the user has agreed to it; and such
+//! a file lowers limits of healing, and raises none.
 
 mod bounds;
 mod context;
@@ -16,17 +16,18 @@ use std::{
 
 use anyhow::Context as _;
 use orchestra_plan::{
+    budget::Micros,
     outcome::{Policy, Restart},
     work::ProfileName,
 };
 use orchestra_runner::{
-    agents::Profile,
+    agents::{Author, Named, Naming, Profile},
     logs::Bounds,
     plans::Options,
     supervise::{JobLimits, LogBounds},
 };
 
-use super::{Entry, Origin, Setting, file::ConfigFile, settle};
+use super::{Entry, Origin, Setting, file::ConfigFile, model::own_file, settle};
 use crate::{env::Variable, exit::Failure};
 use bounds::BoundsConfig;
 use context::ContextConfig;
@@ -58,16 +59,19 @@ pub(crate) struct PlansConfig {
     process_jobs: Setting<u64>,
     machine_jobs: Setting<u64>,
     heal_attempts: Setting<u64>,
+    plan_heal_attempts: Setting<u64>,
+    heal_cost: Setting<u64>,
     restart: Setting<Restart>,
     timeout: Setting<u64>,
     idle_timeout: Setting<u64>,
     log_bytes: Setting<u64>,
     branch_prefix: Setting<String>,
-    agent: Setting<Option<ProfileName>>,
-    healer: Setting<Option<ProfileName>>,
+    agent: Setting<Option<Naming>>,
+    healer: Setting<Option<Naming>>,
     bounds: BoundsConfig,
     context: ContextConfig,
     profiles: BTreeMap<ProfileName, Configured>,
+    shared_profiles: BTreeMap<ProfileName, Configured>,
     overreach: Vec<String>,
 }
 
@@ -93,15 +97,55 @@ impl PlansConfig {
         let number = |pick: fn(&PlansFile) -> Option<u64>, default: u64| {
             settle(None, files, |file| pick(&file.plans), || default)
         };
-        let named = |pick: fn(&PlansFile) -> Option<ProfileName>| {
-            settle(None, files, |file| pick(&file.plans).map(Some), || None)
+        let named = |pick: fn(&PlansFile) -> Option<&ProfileName>| {
+            let pick = |file: &ConfigFile| {
+                let by = match file.plans.is_shared {
+                    true => Author::Workspace,
+                    false => Author::User,
+                };
+                let name = pick(&file.plans)?.clone();
+                Some(Some(Naming { name, by }))
+            };
+            settle(None, files, pick, || None)
         };
         let machine = machine_jobs();
-        let mut profiles = BTreeMap::new();
+        let (mut profiles, mut shared_profiles) = (BTreeMap::new(), BTreeMap::new());
         for (path, file) in files.iter().rev() {
-            profiles.extend(file.plans.profiles(path)?);
+            let of = match file.plans.is_shared {
+                true => &mut shared_profiles,
+                false => &mut profiles,
+            };
+            of.extend(file.plans.profiles(path)?);
         }
-        let overreach = files.iter().flat_map(|(_, file)| &file.plans.overreach);
+        let all = files.iter().flat_map(|(_, file)| &file.plans.overreach);
+        let mut overreach: Vec<String> = all.cloned().collect();
+        shared_profiles.retain(|name, (_, origin): &mut Configured| {
+            let is_taken = profiles.contains_key(name);
+            if is_taken {
+                let line =
+                    format!("{origin}: [agents.{name}] is not used: the name is that of your own");
+                overreach.push(line);
+            }
+            !is_taken
+        });
+        let mut bounded = |key: &str, pick: fn(&PlansFile) -> Option<u64>, default: u64| {
+            least(files, key, pick, default, &mut overreach)
+        };
+        let heal_attempts = bounded(
+            "plans.heal_attempts",
+            |file| file.heal_attempts,
+            u64::from(policy.heals_max),
+        );
+        let plan_heal_attempts = bounded(
+            "plans.plan_heal_attempts",
+            |file| file.plan_heal_attempts,
+            u64::from(policy.plan_heals_max),
+        );
+        let heal_cost = bounded(
+            "plans.heal_cost_usd",
+            |file| file.heal_cost,
+            policy.heal_cost_max,
+        );
         Ok(Self {
             storage: storage(workspace)?,
             jobs: number(|file| file.jobs, machine),
@@ -109,7 +153,9 @@ impl PlansConfig {
             shell_jobs: number(|file| file.shell_jobs, 0),
             process_jobs: number(|file| file.process_jobs, 0),
             machine_jobs: number(|file| file.machine_jobs, machine),
-            heal_attempts: number(|file| file.heal_attempts, u64::from(policy.heals_max)),
+            heal_attempts,
+            plan_heal_attempts,
+            heal_cost,
             restart: settle(None, files, |file| file.plans.restart, || policy.restart),
             timeout: number(|file| file.timeout, seconds(job.timeout)),
             idle_timeout: number(|file| file.idle_timeout, seconds(job.idle)),
@@ -120,12 +166,13 @@ impl PlansConfig {
                 |file| file.plans.branch_prefix.clone(),
                 || PREFIX.to_owned(),
             ),
-            agent: named(|file| file.agent.clone()),
-            healer: named(|file| file.healer.clone()),
+            agent: named(|file| file.agent.as_ref()),
+            healer: named(|file| file.healer.as_ref()),
             bounds: BoundsConfig::settle(files),
             context: ContextConfig::settle(files),
             profiles,
-            overreach: overreach.cloned().collect(),
+            shared_profiles,
+            overreach,
         })
     }
 
@@ -136,23 +183,20 @@ impl PlansConfig {
 
     /// The agents of the configuration: their names, their programs, and where that stands.
     pub(crate) fn agents(&self) -> impl Iterator<Item = (&str, &str, &Origin)> {
-        let named = self.profiles.iter();
+        let named = self.profiles.iter().chain(&self.shared_profiles);
         named.map(|(name, (profile, origin))| {
             (name.as_str(), profile.text().program.as_str(), origin)
         })
     }
 
-    /// The profiles of the configuration.
+    /// The profiles of the user's own file.
     pub(crate) fn profiles(&self) -> BTreeMap<ProfileName, Profile> {
-        let named = self.profiles.iter();
-        named
-            .map(|(name, (profile, _))| (name.clone(), profile.clone()))
-            .collect()
+        plain(&self.profiles)
     }
 
-    /// The agent that works where a job names none, if one is configured.
-    pub(crate) fn agent(&self) -> Option<&ProfileName> {
-        self.agent.value.as_ref()
+    /// The profiles of the workspace's file.
+    pub(crate) fn shared_profiles(&self) -> BTreeMap<ProfileName, Profile> {
+        plain(&self.shared_profiles)
     }
 
     /// How many jobs are at work at once on this machine; `None` where that is not limited.
@@ -172,6 +216,8 @@ impl PlansConfig {
         options.limits.shells = jobs(&self.shell_jobs);
         options.limits.processes = jobs(&self.process_jobs);
         options.policy.heals_max = jobs(&self.heal_attempts);
+        options.policy.plan_heals_max = jobs(&self.plan_heal_attempts);
+        options.policy.heal_cost_max = self.heal_cost.value;
         options.policy.restart = self.restart.value;
         options.policy.splits = self.context.splits();
         options.job.timeout = time(&self.timeout);
@@ -184,7 +230,10 @@ impl PlansConfig {
             tail: self.log_bytes.value - head,
         };
         options.branch_prefix.clone_from(&self.branch_prefix.value);
-        options.healer = self.healer.value.as_ref().map(ToString::to_string);
+        options.named = Named {
+            agent: self.agent.value.clone(),
+            healer: self.healer.value.clone(),
+        };
         options
     }
 
@@ -202,11 +251,9 @@ impl PlansConfig {
             meaning,
             origin: origin.clone(),
         };
-        let name = |setting: &Setting<Option<ProfileName>>| {
-            setting
-                .value
-                .as_ref()
-                .map_or_else(String::new, ToString::to_string)
+        let name = |setting: &Setting<Option<Naming>>| {
+            let naming = setting.value.as_ref();
+            naming.map_or_else(String::new, |naming| naming.name.to_string())
         };
         let storage = self.storage.value.display().to_string();
         let mut entries = vec![
@@ -246,8 +293,21 @@ impl PlansConfig {
             number(
                 "plans.heal_attempts",
                 &self.heal_attempts,
-                "how often a phase of a job is healed or done again by itself, 0 to 20",
+                "maximum number of automatic attempts of a job, heals and reruns together, 0 to 20; 0 turns \
+                 them off. A workspace's file may lower it",
             ),
+            number(
+                "plans.plan_heal_attempts",
+                &self.plan_heal_attempts,
+                "maximum number of heals by agents in a plan, 0 to 1000. A workspace's file may lower it",
+            ),
+            Entry {
+                key: "plans.heal_cost_usd",
+                value: dollars(self.heal_cost.value),
+                meaning: "maximum cost of all heals of a plan in USD, where the agent reports its cost, 0.01 to \
+                          10000. A workspace's file may lower it",
+                origin: self.heal_cost.origin.clone(),
+            },
             text(
                 "plans.restart",
                 restart_name(self.restart.value),
@@ -281,18 +341,62 @@ impl PlansConfig {
                 "plans.agent",
                 &name(&self.agent),
                 &self.agent.origin,
-                "the agent of jobs that name none; empty takes the first whose program is installed",
+                "the agent of jobs that name none; empty starts none. One that a workspace's file names runs \
+                 once you have agreed to it: orchestra plan agents",
             ),
             text(
                 "plans.healer",
                 &name(&self.healer),
                 &self.healer.origin,
-                "the agent that mends what failed; empty takes that of plans.agent",
+                "the agent that heals what failed; empty takes that of plans.agent, and without either nothing \
+                 is healed",
             ),
         ];
         entries.extend(self.bounds.entries());
         entries.extend(self.context.entries());
         entries
+    }
+}
+
+fn plain(profiles: &BTreeMap<ProfileName, Configured>) -> BTreeMap<ProfileName, Profile> {
+    let named = profiles.iter();
+    named
+        .map(|(name, (profile, _))| (name.clone(), profile.clone()))
+        .collect()
+}
+
+/// A limit of the user's, which a file of the workspace may lower and not raise.
+fn least(
+    files: &[(PathBuf, ConfigFile)],
+    key: &str,
+    pick: fn(&PlansFile) -> Option<u64>,
+    default: u64,
+    overreach: &mut Vec<String>,
+) -> Setting<u64> {
+    let of = |is_shared: bool| {
+        move |file: &ConfigFile| pick(&file.plans).filter(|_| file.plans.is_shared == is_shared)
+    };
+    let own = settle(None, files, of(false), || default);
+    let shared = settle(None, files, of(true), || own.value);
+    if shared.value > own.value {
+        overreach.push(format!(
+            "{}: a higher {key} is not used: a workspace may lower what healing may cost, and only {} may raise it",
+            shared.origin,
+            own_file()
+        ));
+    }
+    match shared.value < own.value {
+        true => shared,
+        false => own,
+    }
+}
+
+/// Millionths as a number of TOML.
+fn dollars(micros: u64) -> String {
+    let text = Micros(micros).to_string();
+    match text.contains('.') {
+        true => text,
+        false => format!("{text}.0"),
     }
 }
 

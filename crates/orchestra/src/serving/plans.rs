@@ -1,13 +1,17 @@
 //! The plans of what is served: how they are run here, and who runs them on when this program ends.
 
 use std::{
+    collections::BTreeMap,
     env,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
+use orchestra_gateway::approval::{DecisionFile, Decisions};
 use orchestra_mcp::{PartLook, ServerLifecycle, ServerPart, ServerStatus};
+use orchestra_plan::work::ProfileName;
 use orchestra_runner::{
-    agents::{Agents, Prober},
+    agents::{Agents, Agreements, Prober},
     holder::slots_directory,
     plans::{Background, Closed, Machine, Options, Plans, Standing},
 };
@@ -15,19 +19,18 @@ use orchestra_tools::Live;
 use tokio::time::Instant;
 
 use super::{LEAVING, Serving};
-use crate::{commands::runner, config::Config, env::Variable, output};
+use crate::{commands::runner, config::Config, env::Variable, output, servers};
 
 /// How the plans of a workspace are run by this program, which calls itself by a name where others
 /// of the workspace see it.
 pub(crate) fn options(config: &Config, workspace: &Path, name: &str) -> Options {
     let own = env::current_exe().unwrap_or_else(|_| PathBuf::from("orchestra"));
     let path = Variable::Path.read().unwrap_or_default();
-    let mut agents = Agents::new(config.plans.profiles(), Prober::new(path, own.clone()));
-    if let Some(agent) = config.plans.agent() {
-        agents = agents.default_agent(agent.clone());
-    }
+    let agents = Agents::new(config.plans.profiles(), Prober::new(path, own.clone()))
+        .of_workspace(config.plans.shared_profiles());
     let mut options = Options::with_agents(workspace, &config.plans.storage.value, agents);
     options.name = name.to_owned();
+    options.agreements = Agreed::of(workspace);
     let mut options = config.plans.apply(options);
     options.background = Some(Background {
         program: own,
@@ -38,6 +41,43 @@ pub(crate) fn options(config: &Config, workspace: &Path, name: &str) -> Options 
         .machine_jobs()
         .and_then(|slots| slots_directory().map(|directory| Machine { directory, slots }));
     options
+}
+
+/// Agreements of the user to agents, kept with the decisions over servers.
+#[derive(Debug)]
+struct Agreed {
+    file: DecisionFile,
+    workspace: PathBuf,
+}
+
+impl Agreed {
+    fn of(workspace: &Path) -> Option<Arc<dyn Agreements>> {
+        let agreed = Self {
+            // Without a home nobody has agreed to anything.
+            file: servers::decisions().ok()?,
+            workspace: workspace.to_owned(),
+        };
+        Some(Arc::new(agreed))
+    }
+}
+
+impl Agreements for Agreed {
+    fn agreed(&self) -> BTreeMap<String, String> {
+        match self.file.read() {
+            Ok(decisions) => decisions.agents(&self.workspace),
+            Err(error) => {
+                tracing::warn!(%error, "agreements to agents cannot be read, and none holds");
+                BTreeMap::new()
+            }
+        }
+    }
+
+    fn agree(&self, agent: &ProfileName, digest: &str) -> Result<(), String> {
+        let agree = |decisions: &mut Decisions| {
+            decisions.agree(&self.workspace, agent.as_str(), digest);
+        };
+        self.file.change(agree).map_err(|error| error.to_string())
+    }
 }
 
 impl Serving {

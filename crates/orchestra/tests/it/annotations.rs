@@ -29,7 +29,7 @@ fn tools(arguments: &[&str]) -> Vec<Value> {
     listed["result"]["tools"].as_array().unwrap().clone()
 }
 
-fn named<'a>(tools: &'a [Value], is_meant: impl Fn(&Value) -> bool) -> BTreeSet<&'a str> {
+fn named(tools: &[Value], is_meant: impl Fn(&Value) -> bool) -> BTreeSet<&str> {
     let meant = tools.iter().filter(|tool| is_meant(&tool["annotations"]));
     meant.map(|tool| tool["name"].as_str().unwrap()).collect()
 }

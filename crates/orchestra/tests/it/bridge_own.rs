@@ -104,15 +104,12 @@ fn launch(workspace: &Workspace, flags: &[&str]) -> (Running, String) {
 
 /// A session whose client can be asked, with what it can.
 fn session(command: std::process::Command, capabilities: &Value) -> Session {
-    let mut session = Session::start(command);
-    let params = json!({
+    let hello = json!({
         "protocolVersion": "2025-11-25",
         "capabilities": capabilities,
         "clientInfo": {"name": "test", "version": "1"},
     });
-    session.request("initialize", &params);
-    session.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
-    session
+    Session::greeting(command, &hello)
 }
 
 /// Calls a tool of the server as soon as it is there.

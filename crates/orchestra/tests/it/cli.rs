@@ -76,6 +76,7 @@ fn the_help_tells_commands_exit_codes_and_environment() {
       CLAUDE_PROJECT_DIR     the workspace of `orchestra hook`
       XDG_CONFIG_HOME        directory of the user's orchestra/orchestra.toml
       HOME                   where .config is, without XDG_CONFIG_HOME
+      SUDO_UID               the user whose workspaces root may use, as `sudo` sets it
       PATH                   where clients look for orchestra; `orchestra init` warns when it is not
       there
       XDG_STATE_HOME         where decisions over servers and your token are kept, else ~/.local/state
@@ -242,6 +243,10 @@ fn the_configuration_is_shown_with_its_origin() {
     # from: default
     # workspace = "WORKSPACE"
 
+    # workspaces that are used although they, or files in them, belong to other users or can be written by them; * for every directory; only for your own file to set
+    # from: default
+    # safe_directories = []
+
     [limits]
     # how long one tool call may take, 1 to 86400 seconds
     # from: HOME/.config/orchestra/orchestra.toml
@@ -330,9 +335,17 @@ fn the_configuration_is_shown_with_its_origin() {
     # from: default
     # machine_jobs = CORES
 
-    # how often a phase of a job is healed or done again by itself, 0 to 20
+    # maximum number of automatic attempts of a job, heals and reruns together, 0 to 20; 0 turns them off. A workspace's file may lower it
     # from: default
-    # heal_attempts = 4
+    # heal_attempts = 2
+
+    # maximum number of heals by agents in a plan, 0 to 1000. A workspace's file may lower it
+    # from: default
+    # plan_heal_attempts = 6
+
+    # maximum cost of all heals of a plan in USD, where the agent reports its cost, 0.01 to 10000. A workspace's file may lower it
+    # from: default
+    # heal_cost_usd = 2.0
 
     # what becomes of a job whose process is lost: resume goes on from there, retry-once does so once, manual fails it
     # from: default
@@ -354,11 +367,11 @@ fn the_configuration_is_shown_with_its_origin() {
     # from: default
     # branch_prefix = "orchestra/"
 
-    # the agent of jobs that name none; empty takes the first whose program is installed
+    # the agent of jobs that name none; empty starts none. One that a workspace's file names runs once you have agreed to it: orchestra plan agents
     # from: default
     # agent = ""
 
-    # the agent that mends what failed; empty takes that of plans.agent
+    # the agent that heals what failed; empty takes that of plans.agent, and without either nothing is healed
     # from: default
     # healer = ""
 
@@ -773,7 +786,7 @@ fn wrong_file_of_one_long_line_is_quoted_in_part() {
         format!("{long} = 1"),
         format!("memory = {{ model = \"{long}\" }}"),
         format!("log = \"{long}=x=y\""),
-        format!("{long}"),
+        long.clone(),
     ] {
         workspace.write("orchestra.toml", &text);
         for arguments in [&["config", "show"][..], &["tool", "list"], &["mcp", "list"]] {

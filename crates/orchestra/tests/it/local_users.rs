@@ -3,11 +3,7 @@
 
 use std::{
     fs,
-    io::Read as _,
-    os::unix::{
-        fs::{PermissionsExt as _, chown},
-        process::CommandExt as _,
-    },
+    os::unix::fs::{PermissionsExt as _, chown},
     path::Path,
     process::{Command, Stdio},
 };
@@ -15,7 +11,10 @@ use std::{
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::support::{Answer, Running, Workspace, free_port, get, post_to, program, said, until};
+use crate::{
+    ports::free_port,
+    support::{Answer, Running, Workspace, get, post_to, said, until},
+};
 
 /// Two users that every Linux system has, and neither of which is the tester.
 const DAEMON: u32 = 1;

@@ -67,9 +67,10 @@ mod memory_model;
 mod models;
 mod oauth;
 mod others;
+mod overload;
 #[cfg(target_os = "linux")]
 mod ownership;
-mod overload;
+mod plan_agents;
 mod plan_bounds;
 mod plan_killed;
 mod plan_shell;

@@ -43,7 +43,7 @@ fn workspace(more: &Value, question: &Value) -> Workspace {
 /// Calls the tool; the question that the client receives, if one comes, and the result.
 fn call(workspace: &Workspace) -> (Option<Value>, Value) {
     let mut client = Running::start(workspace.command(["stdio"]));
-    let mut send = |client: &mut Running, message: Value| {
+    let send = |client: &mut Running, message: Value| {
         writeln!(client.stdin.as_mut().unwrap(), "{message}").unwrap();
     };
     let capabilities = json!({"elicitation": {"form": {}, "url": {}}, "sampling": {}});

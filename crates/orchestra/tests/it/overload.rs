@@ -101,7 +101,11 @@ fn idle_connections_do_not_delay_requests() {
     later.set_nonblocking(true).unwrap();
     let looked = (&mut &*later).read(&mut [0; 1]);
     let kind = looked.map_err(|error| error.kind());
-    assert_eq!(kind, Err(std::io::ErrorKind::WouldBlock), "it is still open");
+    assert_eq!(
+        kind,
+        Err(std::io::ErrorKind::WouldBlock),
+        "it is still open"
+    );
 }
 
 fn log_in(address: &str, token: &str) -> Answer {
@@ -129,17 +133,26 @@ fn logging_out_ends_the_login_on_the_server_and_over_restarts() {
     let workspace = Workspace::git();
     let (process, address) = up(&workspace, Some(TOKEN));
     let [first, second] = [(), ()].map(|()| cookie(&log_in(&address, TOKEN)));
-    assert_eq!((status(&address, &first), status(&address, &second)), (200, 200));
+    assert_eq!(
+        (status(&address, &first), status(&address, &second)),
+        (200, 200)
+    );
     let left = post_to(&address, "/api/logout", &[("Cookie", &first)], "");
     assert_eq!(left.status, 204, "{left:?}");
-    assert_eq!((status(&address, &first), status(&address, &second)), (401, 200));
+    assert_eq!(
+        (status(&address, &first), status(&address, &second)),
+        (401, 200)
+    );
     process.signal(Signal::TERM);
     assert!(process.end().success());
     let mut command = workspace.command(["up", "--json", "--quic", "off", "--http", &address]);
     command.env("ORCHESTRA_TOKEN", TOKEN);
     let again = Running::start(command);
     assert_eq!(again.json()["http"], format!("http://{address}"));
-    assert_eq!((status(&address, &first), status(&address, &second)), (401, 200));
+    assert_eq!(
+        (status(&address, &first), status(&address, &second)),
+        (401, 200)
+    );
 }
 
 #[test]

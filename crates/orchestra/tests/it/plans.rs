@@ -576,14 +576,18 @@ fn a_graph_is_drawn_of_a_file_and_of_a_plan() {
 
 /// Which programs are started is for the user to say.
 #[test]
-fn agents_of_a_workspace_are_not_used_and_those_of_the_user_are() {
+fn agents_of_a_workspace_are_shown_and_take_no_name_of_another() {
     let workspace = Workspace::git();
     let agent = "[agents.mine]\nprogram = \"my-agent\"\narguments = [[\"{prompt}\"]]\n";
-    workspace.write("orchestra.toml", &format!("[plans]\nmax_jobs = 3\n{agent}"));
+    let taken = agent.replace("mine", "claude");
+    workspace.write(
+        "orchestra.toml",
+        &format!("[plans]\nmax_jobs = 3\n{agent}{taken}"),
+    );
     let shown = workspace.run(["config", "show", "--json"]);
     assert_eq!(shown.code, Some(0), "{shown:?}");
     assert!(
-        shown.err.contains("[agents] (mine) is not used"),
+        shown.err.contains("[agents.claude] is not used"),
         "{shown:?}"
     );
     let rows: Vec<Value> = serde_json::from_str(&shown.out).unwrap();
@@ -592,7 +596,11 @@ fn agents_of_a_workspace_are_not_used_and_those_of_the_user_are() {
         Some(row["value"].as_str().unwrap().to_owned())
     };
     assert_eq!(value(&rows, "plans.max_jobs").as_deref(), Some("3"));
-    assert_eq!(value(&rows, "agents.mine.program"), None);
+    assert_eq!(
+        value(&rows, "agents.mine.program").as_deref(),
+        Some("\"my-agent\"")
+    );
+    assert_eq!(value(&rows, "agents.claude.program"), None);
     let own = workspace.home().join(".config/orchestra");
     fs::create_dir_all(&own).unwrap();
     fs::write(own.join("orchestra.toml"), agent).unwrap();

@@ -340,19 +340,26 @@ impl Session {
 
     /// Opens a session with a process that was started and has received no message.
     pub(crate) fn over(process: Running, client: &str) -> Self {
+        let hello = json!({
+            "protocolVersion": "2025-11-25",
+            "capabilities": {},
+            "clientInfo": {"name": client, "version": "1"},
+        });
+        Self::greeting_over(process, &hello)
+    }
+
+    /// Starts one whose client greets with these parameters.
+    pub(crate) fn greeting(command: Command, hello: &Value) -> Self {
+        Self::greeting_over(Running::start(command), hello)
+    }
+
+    fn greeting_over(process: Running, hello: &Value) -> Self {
         let mut session = Self {
             process,
             next_id: 0,
             passed: Vec::new(),
         };
-        let hello = session.request(
-            "initialize",
-            &json!({
-                "protocolVersion": "2025-11-25",
-                "capabilities": {},
-                "clientInfo": {"name": client, "version": "1"},
-            }),
-        );
+        let hello = session.request("initialize", hello);
         assert_eq!(
             hello["result"]["serverInfo"]["name"], "orchestra",
             "{hello}"

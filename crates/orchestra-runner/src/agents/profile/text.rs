@@ -141,6 +141,11 @@ pub struct Failures {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     pub transient: Vec<String>,
+    /// Texts, however their letters are written, by which a failure is one that no repetition cures, such
+    /// as that nobody is logged in; besides those that are always known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64))]
+    pub permanent: Vec<String>,
     /// Exit codes by which it crashed, rather than failed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]

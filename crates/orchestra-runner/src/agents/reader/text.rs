@@ -264,6 +264,7 @@ impl TryFrom<OutputText> for Output {
             grace,
             complete: text.complete,
             transient: Vec::new(),
+            permanent: Vec::new(),
         })
     }
 }

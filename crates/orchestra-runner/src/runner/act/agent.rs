@@ -6,7 +6,7 @@ use orchestra_plan::{
     event::{Failure, FailureKind},
     ids::JobId,
     phase::Phase,
-    work::{Action, AgentWork, Brief, Instructions, ModelTier, WorkSpec},
+    work::{Action, AgentWork, Brief, Instructions, ModelTier, ProfileName, WorkSpec},
 };
 use sha2::{Digest as _, Sha256};
 
@@ -19,8 +19,8 @@ use super::{
 };
 use crate::{
     agents::{
-        AgentError, Asked, Chosen, Exited, Feature, Invocation, Reader, Reading, Task, Verdict,
-        brief_text, ready, verdict, write_skill,
+        AgentError, Asked, Chosen, Exited, Feature, Invocation, Purpose, Reader, Reading, Task,
+        Verdict, brief_text, verdict, write_skill,
     },
     cause::chain,
     runner::host::git_failure,
@@ -38,7 +38,7 @@ pub(super) async fn work(
 ) -> Result<Done, Failure> {
     let worktree = cx.worktree().await?;
     let text = brief_text(worktree.path(), &work.brief).map_err(unavailable)?;
-    let chosen = choose(cx, work.agent.as_ref().map(|name| name.as_str())).await?;
+    let chosen = choose(cx, Purpose::Work, work.agent.as_ref()).await?;
     let asked = Asked::of(&chosen.name, &chosen.profile, &chosen.able, work, &text);
     let asked = asked.map_err(unavailable)?;
     for reason in &asked.reasons {
@@ -69,18 +69,7 @@ pub(super) async fn heal(
     healed: &brief::Healed<'_>,
 ) -> Result<Done, Failure> {
     let worktree = cx.worktree().await?;
-    let own = match &cx.assignment.job.work {
-        // An agent that did the work may mend it.
-        Some(WorkSpec {
-            action: Action::Agent(work),
-            ..
-        }) => work.agent.as_ref().map(|name| name.as_str()),
-        _ => None,
-    };
-    // What a script does is mended by its script: no other agent knows what is meant.
-    let scripted = own.filter(|name| *name == ready::SCRIPTED);
-    let name = scripted.or(cx.host.options.healer.as_deref()).or(own);
-    let chosen = choose(cx, name).await?;
+    let chosen = choose(cx, Purpose::Healing, own(cx)).await?;
     let prompt = brief::heal(cx, worktree.path(), healed).await;
     let text = Instructions::parse("heal").map_err(|error| super::internal(&error))?;
     let work = AgentWork::of(Brief::Text(text));
@@ -122,8 +111,26 @@ pub(super) async fn make_ready(
     called(cx, part, &spec, worktree.path(), call).await
 }
 
-pub(super) async fn choose(cx: &Cx<'_>, name: Option<&str>) -> Result<Chosen, Failure> {
-    let chosen = cx.host.options.agents.choose(name).await;
+/// The agent that the job names for its work.
+pub(super) fn own<'a>(cx: &Cx<'a>) -> Option<&'a ProfileName> {
+    let work = cx.assignment.job.work.as_ref()?;
+    work.agent()?.agent.as_ref()
+}
+
+/// The agent that may run for a purpose, and is asked what it can do. No agent starts without this.
+pub(super) async fn choose(
+    cx: &Cx<'_>,
+    purpose: Purpose,
+    job: Option<&ProfileName>,
+) -> Result<Chosen, Failure> {
+    let permit = cx.host.permits().await.of(purpose, job);
+    let permit = permit.map_err(|denied| {
+        let words = format!("{denied} [{}]", denied.code());
+        Failure::new(FailureKind::Unavailable, words)
+    })?;
+    cx.say(&format!("agent {}: {}", permit.name, permit.word))
+        .await;
+    let chosen = cx.host.options.agents.choose(permit.name.as_str()).await;
     chosen.map_err(unavailable)
 }
 
@@ -269,6 +276,7 @@ fn judged(chosen: &Chosen, ending: &Ending, reading: &Reading, is_over: bool) ->
         Verdict::Again { why, .. } => (FailureKind::Transient, why),
         Verdict::Crashed { why } => (FailureKind::Signal, why),
         Verdict::Failed { why } => (FailureKind::ExitCode, why),
+        Verdict::Permanent { why } => (FailureKind::Unavailable, why),
     };
     let mut failure = Failure::new(kind, why);
     failure.exit_code = ending.code;

@@ -9,9 +9,11 @@ use orchestra_plan::{
 };
 
 use super::{Cx, Done, READIER, agent};
+use crate::agents::Purpose;
 
 /// Where a repository says how its worktrees are made ready.
-const INSTRUCTIONS: &str = ".github/instructions/worktree-init.instructions.md";
+pub(in crate::runner) const INSTRUCTIONS: &str =
+    ".github/instructions/worktree-init.instructions.md";
 
 /// Whether a worktree has such instructions.
 pub(super) fn is_wanted(worktree: &Path) -> bool {
@@ -19,20 +21,17 @@ pub(super) fn is_wanted(worktree: &Path) -> bool {
     worktree.join(INSTRUCTIONS).symlink_metadata().is_ok()
 }
 
-/// Has an agent follow the instructions, if there are any. Where there is no agent, that is said, and
-/// the job goes on.
+/// Has an agent follow the instructions, if there are any. Where none may run, that is logged, and the job
+/// continues: the text of a repository is no reason to start one.
 pub(super) async fn ready(cx: &Cx<'_>) -> Result<Done, Failure> {
     let worktree = cx.worktree().await?;
     if !is_wanted(worktree.path()) {
         return Ok(Done::default());
     }
-    let chosen = match agent::choose(cx, None).await {
+    let chosen = match agent::choose(cx, Purpose::Preparation, agent::own(cx)).await {
         Ok(chosen) => chosen,
         Err(failure) => {
-            let words = format!(
-                "{INSTRUCTIONS} is not followed, since there is no agent that could: {}",
-                failure.message
-            );
+            let words = format!("{INSTRUCTIONS} is not followed: {}", failure.message);
             cx.say(&words).await;
             return Ok(Done::default());
         }

@@ -32,6 +32,8 @@ impl Engine {
             wants,
             answer,
         } = told;
+        // It was looked for before a failure was told.
+        self.host.settle_healer(&mut self.policy);
         let mut unsplit: Option<String> = None;
         for report in reports {
             let is_split = matches!(report, Report::Split(_));

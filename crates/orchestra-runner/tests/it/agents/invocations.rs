@@ -18,7 +18,7 @@ async fn chosen(agent: &str, help: &str) -> Chosen {
         other => other,
     };
     let programs = Programs::new().with(program, help);
-    programs.agents(&[]).choose(Some(agent)).await.unwrap()
+    programs.agents(&[]).choose(agent).await.unwrap()
 }
 
 fn task<'a>(session: Option<&'a str>, prompt: &'a str) -> Task<'a> {
@@ -308,7 +308,7 @@ async fn values_that_do_not_fit_are_refused() {
     let programs = Programs::new().with("claude", ALL);
     let own = programs
         .agents(&[("own", urls)])
-        .choose(Some("own"))
+        .choose("own")
         .await
         .unwrap();
     let comma = work(json!({"allowedUrls": ["https://a.com/b,c"]}));

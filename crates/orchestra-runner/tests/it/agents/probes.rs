@@ -47,7 +47,7 @@ fn asked(programs: &Programs) -> usize {
 async fn what_the_help_names_is_there_and_what_it_does_not_is_not() {
     let programs = Programs::new().with("good", GOOD);
     let agents = programs.agents(&[("mine", profile())]);
-    let chosen = agents.choose(Some("mine")).await.unwrap();
+    let chosen = agents.choose("mine").await.unwrap();
     assert_eq!(chosen.able.version.as_deref(), Some("good 1.2.3"));
     assert!(chosen.able.has(Feature::Model) && chosen.able.has(Feature::Resume));
     assert!(
@@ -66,11 +66,11 @@ async fn a_program_is_asked_once_until_it_changes() {
     let programs = Programs::new().with("good", GOOD);
     let agents = programs.agents(&[("mine", profile())]);
     for _ in 0..3 {
-        agents.choose(Some("mine")).await.unwrap();
+        agents.choose("mine").await.unwrap();
     }
     assert_eq!(asked(&programs), 2);
     programs.put("good", &GOOD.replace("1.2.3", "1.2.34"));
-    let chosen = agents.choose(Some("mine")).await.unwrap();
+    let chosen = agents.choose("mine").await.unwrap();
     assert_eq!(chosen.able.version.as_deref(), Some("good 1.2.34"));
     assert_eq!(asked(&programs), 4);
 }
@@ -81,28 +81,30 @@ async fn a_program_that_is_not_there_is_said_with_what_is() {
         .with("claude", "echo 1")
         .with("aider", "echo 1");
     let agents = programs.agents(&[]);
-    let error = agents.choose(Some("codex")).await.unwrap_err();
+    let error = agents.choose("codex").await.unwrap_err();
     assert_eq!(error.code(), "agent_not_installed");
     assert_eq!(
         error.to_string(),
         "the program `codex` of agent `codex` is not installed; installed here: aider, claude; another is configured \
          as [agents.<name>] with `program` and `arguments` in your own orchestra.toml (~/.config/orchestra)"
     );
-    let error = agents.choose(Some("nobody")).await.unwrap_err();
+    let error = agents.choose("nobody").await.unwrap_err();
     assert_eq!(error.code(), "agent_unknown");
     assert!(error.to_string().contains("scripted"), "{error}");
-    let none = Programs::new().agents(&[]).choose(None).await.unwrap_err();
-    assert_eq!(none.code(), "agent_not_installed");
 }
 
-#[tokio::test]
-async fn without_a_name_the_first_that_is_installed_is_taken() {
-    let programs = Programs::new().with("claude", "echo 1").with("good", GOOD);
-    let agents = programs.agents(&[("mine", profile())]);
-    assert_eq!(agents.choose(None).await.unwrap().name.as_str(), "claude");
-    let only_own = Programs::new().with("good", GOOD);
-    let agents = only_own.agents(&[("mine", profile())]);
-    assert_eq!(agents.choose(None).await.unwrap().name.as_str(), "mine");
+#[test]
+fn first_installed_agent_is_found_in_the_order_of_the_built_in_profiles() {
+    let first = |programs: &Programs| {
+        let agents = programs.agents(&[("mine", profile())]);
+        agents.first_installed().map(ToString::to_string)
+    };
+    let both = Programs::new().with("claude", "echo 1").with("good", GOOD);
+    assert_eq!(first(&both).as_deref(), Some("claude"));
+    let own = Programs::new().with("good", GOOD);
+    assert_eq!(first(&own).as_deref(), Some("mine"));
+    assert_eq!(first(&Programs::new()), None);
+    assert_eq!(asked(&both) + asked(&own), 0);
 }
 
 #[tokio::test]
@@ -118,14 +120,14 @@ async fn programs_that_misbehave_are_errors_and_not_waited_for() {
         );
     let of = |program: &str| json!({"program": program, "arguments": [["{prompt}"]]});
     let agents = programs.agents(&[("fails", of("fails")), ("floods", of("floods"))]);
-    let error = agents.choose(Some("fails")).await.unwrap_err();
+    let error = agents.choose("fails").await.unwrap_err();
     assert_eq!(error.code(), "agent_probe_failed");
     let text = error.to_string();
     assert!(
         text.contains("no licence: ***") && text.contains("--version"),
         "{text}"
     );
-    let error = timeout(PATIENCE, agents.choose(Some("floods")))
+    let error = timeout(PATIENCE, agents.choose("floods"))
         .await
         .unwrap()
         .unwrap_err();
@@ -140,7 +142,7 @@ async fn no_key_is_given_to_a_program_that_is_asked() {
         "environment": ["CARGO_MANIFEST_DIR"],
     });
     let agents = programs.agents(&[("prints", prints)]);
-    let chosen = agents.choose(Some("prints")).await.unwrap();
+    let chosen = agents.choose("prints").await.unwrap();
     let names = chosen.able.version.clone().unwrap();
     assert!(!names.contains("CARGO"), "{names}");
 }
@@ -149,7 +151,7 @@ async fn no_key_is_given_to_a_program_that_is_asked() {
 async fn the_scripted_agent_is_always_there() {
     let chosen = Programs::new()
         .agents(&[])
-        .choose(Some("scripted"))
+        .choose("scripted")
         .await
         .unwrap();
     assert_eq!(chosen.able.program, super::program());

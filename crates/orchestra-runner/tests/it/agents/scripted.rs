@@ -21,7 +21,7 @@ async fn run(
 ) -> (Output, Reading) {
     let chosen = Programs::new()
         .agents(&[])
-        .choose(Some("scripted"))
+        .choose("scripted")
         .await
         .unwrap();
     let asked = Asked::of(
@@ -132,7 +132,7 @@ async fn it_ends_as_it_is_told_each_run_in_another_way() {
     let worktree = worktree(&script);
     let chosen = Programs::new()
         .agents(&[])
-        .choose(Some("scripted"))
+        .choose("scripted")
         .await
         .unwrap();
     let judged = |output: &Output, reading: &Reading| {

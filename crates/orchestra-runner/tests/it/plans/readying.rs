@@ -9,7 +9,7 @@ use orchestra_plan::{
     status::PlanStatus,
 };
 use orchestra_runner::{
-    agents::{Agents, Prober},
+    agents::{Agents, Named, Prober},
     plans::{Options, Plans},
 };
 use serde_json::{Value, json};
@@ -90,13 +90,13 @@ async fn a_worktree_that_cannot_be_made_ready_fails_its_job() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_an_agent_a_worktree_is_used_as_it_is_and_that_is_said() {
+async fn worktree_without_a_named_agent_is_used_as_it_is_and_that_is_logged() {
     let rig = says_how();
     let nowhere = rig.home().join("no programs here");
     let prober = Prober::new(nowhere.into(), program());
     let plans = Plans::new(Options {
         agents: Arc::new(Agents::new(BTreeMap::new(), prober)),
-        healer: None,
+        named: Named::default(),
         background: None,
         ..rig.options()
     });
@@ -109,7 +109,7 @@ async fn without_an_agent_a_worktree_is_used_as_it_is_and_that_is_said() {
     let plan = succeeded(&plans, made.plan).await;
     let log = log(&rig, &plan, "one");
     assert!(
-        log.contains("is not followed, since there is no agent"),
+        log.contains("is not followed: no agent is named for it"),
         "{log}"
     );
 }

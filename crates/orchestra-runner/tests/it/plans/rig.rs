@@ -20,7 +20,7 @@ use orchestra_plan::{
 };
 use orchestra_process::{CHILD_COMMAND, Launcher};
 use orchestra_runner::{
-    agents::{Agents, Prober, ready},
+    agents::{Agents, Named, Prober, ready},
     git::GitSettings,
     plans::{Answer, Background, Caller, Options, Plans},
     supervise::JOB_COMMAND,
@@ -92,7 +92,7 @@ impl Rig {
         let prober = Prober::new(path.clone(), program());
         let prober = prober.launcher(Launcher::new(program(), [CHILD_COMMAND]));
         let agents = Agents::new(BTreeMap::new(), prober);
-        let agents = agents.default_agent(ProfileName::parse(ready::SCRIPTED).unwrap());
+        let scripted = ProfileName::parse(ready::SCRIPTED).unwrap();
         let storage = self.storage();
         let words: [OsString; 3] = [
             "__runner".into(),
@@ -103,7 +103,7 @@ impl Rig {
         environment.extend(self.git_environment());
         Options {
             agents: Arc::new(agents),
-            healer: Some(ready::SCRIPTED.to_owned()),
+            named: Named::of_user(Some(scripted.clone()), Some(scripted)),
             supervisor: Some(Launcher::new(program(), [JOB_COMMAND])),
             background: Some(Background {
                 program: program(),
@@ -114,6 +114,10 @@ impl Rig {
                 ..GitSettings::default()
             },
             policy: Policy {
+                // Plans of these tests fail more often than others may.
+                heals_max: 4,
+                plan_heals_max: u32::MAX,
+                heal_cost_max: u64::MAX,
                 losses_max: 1_000,
                 transient_waits: vec![Duration::from_millis(50); 3],
                 ..Policy::default()

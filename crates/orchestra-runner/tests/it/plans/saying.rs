@@ -125,7 +125,7 @@ async fn what_nobody_is_there_to_heal_says_so() {
     let made = create(&plans, settings("Alone"), vec![healed, left]).await;
     let plan = ended(&plans, made.plan).await;
     let words = |name: &str| plan.find(name).unwrap().error().unwrap().to_owned();
-    let said = "no agent is there to heal it: configure one, or set healer";
+    let said = "not healed: no agent is named for it";
     assert!(words("healed").contains(said), "{}", words("healed"));
     assert!(!words("left").contains(said), "{}", words("left"));
 }

@@ -280,5 +280,6 @@ fn tried(plan: &Plan, request: Request) -> Result<Done, Failure> {
         items: items.collect(),
         repeated: decision.repeated,
         warnings: Vec::new(),
+        agents: Vec::new(),
     })
 }

@@ -15,9 +15,9 @@ use orchestra_plan::view::is_leaf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::args::{AnyWork, Named, changing, making};
-use super::course;
+use super::args::{AnyWork, Named, OnConditions as _, changing, making};
 use super::reply::counted;
+use super::{consent, course};
 use crate::failure::Failure;
 use crate::plan_service::{Done, Make};
 use crate::tool::{Effect, PlanCx, Reply, Tool};
@@ -77,6 +77,8 @@ struct Made {
     job_mapping: BTreeMap<String, JobId>,
     status: MadeStatus,
     warnings: Vec<String>,
+    /// The agents that it may start: for what, on whose word, how often and up to which cost.
+    agents: Vec<String>,
     state_version: u64,
     /// The same was asked before under this key, and this is what it made.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -124,6 +126,7 @@ impl Made {
                 leaves: jobs().filter(|job| is_leaf(&plan, job)).count(),
             },
             warnings: [warnings(&plan), done.warnings.clone()].concat(),
+            agents: done.agents.clone(),
             state_version: plan.version(),
             repeated: done.repeated,
         })
@@ -178,6 +181,7 @@ async fn create(cx: PlanCx, args: PlanSpec) -> Result<Made, Failure> {
         jobs: jobs.into_vec(),
         scaffolding: false,
     };
+    consent::to(&cx, cx.plans.offers(make.clone()).await).await?;
     let done = cx.plans.create(make, asking).await?;
     Made::of(&cx, &done).await
 }
@@ -279,6 +283,8 @@ async fn finalize(cx: PlanCx, args: Finalize) -> Result<Made, Failure> {
         let start_paused = args.start_paused.unwrap_or(plan.settings().start_paused);
         Ok(Command::Finalize { start_paused })
     };
+    let plan = cx.plan(args.plan()).await?;
+    consent::to(&cx, cx.plans.offers_of(plan).await).await?;
     let (_, done) = cx.change(&args, command).await?;
     Made::of(&cx, &done).await
 }

@@ -11,8 +11,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::args::{OnConditions, changing};
-use super::course;
 use super::reply::{Changed, counted, told};
+use super::{consent, course};
 use crate::failure::Failure;
 use crate::plan_service::Asking;
 use crate::tool::{Effect, PlanCx, Reply, Tool};
@@ -94,6 +94,8 @@ async fn resume(cx: PlanCx, args: OfPlan) -> Result<Changed, Failure> {
         after = plan.settings().resume_after_plan.filter(|_| waits);
         Ok(Command::Resume)
     };
+    let plan = cx.plan(args.plan()).await?;
+    consent::to(&cx, cx.plans.offers_of(plan).await).await?;
     let (_, mut done) = cx.change(&args, resume).await?;
     let plan = cx.plan(&done.plan.to_string()).await?;
     let plan = course::followed(&cx, plan).await?;

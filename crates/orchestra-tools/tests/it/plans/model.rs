@@ -131,6 +131,7 @@ impl State {
             status: plan.status(),
             items,
             repeated,
+            agents: Vec::new(),
             warnings: self.warnings.clone(),
         }
     }

@@ -14,7 +14,7 @@ use orchestra_plan::schedule::Limits;
 use orchestra_plan::work::ProfileName;
 use orchestra_process::{CHILD_COMMAND, Launcher};
 use orchestra_runner::{
-    agents::{Agents, Prober, ready},
+    agents::{Agents, Named, Prober, ready},
     git::GitSettings,
     plans::{Options, Plans as Runner},
     supervise::JOB_COMMAND,
@@ -70,13 +70,14 @@ impl Real {
         let path = std::env::var_os("PATH").unwrap();
         let prober = Prober::new(path.clone(), program());
         let prober = prober.launcher(Launcher::new(program(), [CHILD_COMMAND]));
-        let agents = Agents::new(BTreeMap::new(), prober)
-            .default_agent(ProfileName::parse(ready::SCRIPTED).unwrap());
+        let agents = Agents::new(BTreeMap::new(), prober);
+        let scripted = ProfileName::parse(ready::SCRIPTED).unwrap();
         let mut environment = BTreeMap::from([("PATH".into(), path)]);
         environment.extend(git_environment(&home));
         let storage = root.path().join(".orchestrator/plans");
         let options = Options {
             agents: Arc::new(agents),
+            named: Named::of_user(Some(scripted), None),
             supervisor: Some(Launcher::new(program(), [JOB_COMMAND])),
             git: GitSettings {
                 environment: git_environment(&home),
@@ -424,7 +425,7 @@ async fn the_integration_test_proves_an_installation() {
         "{timing:?}"
     );
     let tried = attempts("always-fails").await;
-    assert_eq!(tried.len(), 1 + 4, "{tried:?}");
+    assert_eq!(tried.len(), 1 + 2, "{tried:?}");
     assert!(
         tried[1..]
             .iter()

@@ -3,11 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use orchestra_plan::{
-    ids::JobId,
-    plan::{Job, Plan},
-    schedule::Waiting,
-    spec::PlanSettings,
-    view::{self, PlanView},
+    ids::JobId, plan::Plan, schedule::Waiting, spec::PlanSettings, view::PlanView,
 };
 use orchestra_runner::plans::{Answer, Caller, Closed, Plans, PlansError, Standing};
 use tokio::time::Instant;
@@ -173,9 +169,7 @@ impl Desk {
 
     /// A plan as it is shown, with what its jobs wait for.
     pub(super) async fn view(&self, plan: &Plan) -> Result<PlanView, Failure> {
-        let waiting = self.waiting(plan).await?;
-        let of = |job: &Job| waiting(job.id()).unwrap_or(Waiting::Turn);
-        Ok(view::plan(plan, &of))
+        self.plans.view(plan).await.map_err(failure)
     }
 
     /// What each job waits for, as it is looked up.

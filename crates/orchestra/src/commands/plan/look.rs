@@ -134,6 +134,9 @@ async fn show_plan(desk: &Desk, plan: &Plan, format: Format) -> Result<Exit, Fai
     let awaited = chain::awaited(desk, plan).await?;
     format.print(&shown, |shown| {
         let mut text = head(desk, plan, awaited.as_deref());
+        for agent in &shown.agents {
+            text.push_str(&format!("  agent    {}\n", output::in_a_line(agent)));
+        }
         let rows: Vec<Vec<String>> = shown
             .nodes
             .iter()
@@ -255,6 +258,20 @@ async fn show_job(desk: &Desk, plan: &Plan, asked: &str, format: Format) -> Resu
             line("", &waiting.to_string());
         }
         line("error", job.error().unwrap_or_default());
+        let exit = job.failure().and_then(|failure| failure.exit_code);
+        line(
+            "exit code",
+            &exit.map_or_else(String::new, |code| code.to_string()),
+        );
+        if let Some(healing) = &shown.state.healing {
+            line(
+                "healing",
+                &format!(
+                    "failed in attempt {}: {}",
+                    healing.attempt_number, healing.error
+                ),
+            );
+        }
         line("attempts", &job.attempts().len().to_string());
         let (start, end) = (shown.state.started_at, shown.state.ended_at);
         line("time", &span(job.status(), start, end));

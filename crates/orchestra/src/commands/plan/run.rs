@@ -14,7 +14,7 @@ use orchestra_runner::plans::{Answer, PlansError};
 use serde::Serialize;
 
 use super::{
-    Given, again, chain,
+    Given, again, agents, chain,
     desk::{self, Desk, failure},
     file, watch,
 };
@@ -37,6 +37,8 @@ struct Validated {
     leaves: usize,
     /// How many are at work at once, and by which setting.
     bound: String,
+    /// The agents that it may start, how often and up to which cost.
+    agents: Vec<String>,
     warnings: Vec<String>,
     #[serde(skip)]
     drawing: String,
@@ -52,7 +54,13 @@ pub(super) async fn create(
 ) -> Result<Exit, Failure> {
     let mut spec = file::read(given)?;
     spec.settings.start_paused = spec.settings.start_paused && !start;
+    agents::consent(desk, &spec, format).await?;
     let (answer, plan) = made(desk, given, spec, key).await?;
+    if format == Format::Text && !answer.repeated {
+        for line in agent_lines(&answer.agents) {
+            output::complain(&line);
+        }
+    }
     let awaited = chain::awaited(desk, &plan).await?;
     let starts = plan.paused().is_none();
     format.print(&answer, |answer| {
@@ -80,10 +88,14 @@ pub(super) async fn create(
 pub(super) async fn run(desk: &Desk, given: &Given, format: Format) -> Result<Exit, Failure> {
     let mut spec = file::read(given)?;
     spec.settings.start_paused = false;
+    agents::consent(desk, &spec, format).await?;
     let (answer, plan) = made(desk, given, spec, None).await?;
     if format == Format::Json {
         let (event, name) = ("made", plan.name());
-        output::json(&serde_json::json!({"event": event, "planId": answer.plan, "name": name}))?;
+        let (planned, agents) = (answer.plan, &answer.agents);
+        output::json(&serde_json::json!({
+            "event": event, "planId": planned, "name": name, "agents": agents,
+        }))?;
     }
     if answer.repeated {
         output::complain(&format!(
@@ -95,9 +107,21 @@ pub(super) async fn run(desk: &Desk, given: &Given, format: Format) -> Result<Ex
     } else if format == Format::Text {
         let bound = desk.bound(plan.settings());
         output::complain(&format!("plan {}, {bound}", answer.plan));
+        for line in agent_lines(&answer.agents) {
+            output::complain(&line);
+        }
         built_upon(desk, &plan).await?;
     }
     watch::run(desk, answer.plan, format).await
+}
+
+/// The lines that say which agents a plan may start.
+fn agent_lines(agents: &[String]) -> Vec<String> {
+    let line = |agent: &String| format!("agent: {}", output::in_a_line(agent));
+    match agents.is_empty() {
+        true => vec!["agents: it starts none".to_owned()],
+        false => agents.iter().map(line).collect(),
+    }
 }
 
 /// Says which plan has ended on the branch of this one before: this one begins from there, and jobs that
@@ -189,13 +213,14 @@ pub(super) async fn validate(desk: &Desk, given: &Given, format: Format) -> Resu
     let checked = async {
         let spec = file::read(given)?;
         let (definition, foreseen) = foreseen(desk, given, &spec).await?;
-        Ok::<_, Failure>((spec, definition, foreseen))
+        let roster = desk.plans().roster(&spec.settings, &spec.jobs).await;
+        Ok::<_, Failure>((spec, definition, foreseen, roster))
     };
     let checked = checked.await;
     if let (Err(failure), Format::Json) = (&checked, format) {
         output::json(&serde_json::json!({"valid": false, "error": failure.text()}))?;
     }
-    let (spec, definition, foreseen) = checked?;
+    let (spec, definition, foreseen, roster) = checked?;
     let graph = Graph::of(spec.settings.name.as_str(), &definition, |_| "pending");
     let warnings = definition.warnings().into_iter();
     let validated = Validated {
@@ -206,6 +231,7 @@ pub(super) async fn validate(desk: &Desk, given: &Given, format: Format) -> Resu
         roots: definition.roots().count(),
         leaves: definition.leaves().len(),
         bound: desk.bound(&spec.settings),
+        agents: roster.lines,
         warnings: warnings
             .map(|warning| warning.to_string())
             .chain(foreseen)
@@ -216,6 +242,9 @@ pub(super) async fn validate(desk: &Desk, given: &Given, format: Format) -> Resu
         let mut text = format!("{}\n", validated.drawing);
         for warning in &validated.warnings {
             text.push_str(&format!("warning: {}\n", output::printable(warning)));
+        }
+        for line in agent_lines(&validated.agents) {
+            text.push_str(&format!("{line}\n"));
         }
         let jobs = match validated.jobs {
             1 => "1 job".to_owned(),

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, ops::RangeInclusive, path::Path};
 
 use anyhow::Context as _;
 use orchestra_plan::{outcome::Restart, work::ProfileName};
-use orchestra_runner::agents::Profile;
+use orchestra_runner::agents::{Profile, ready};
 use serde::Deserialize;
 
 use super::{
@@ -25,8 +25,12 @@ use crate::{
 /// How many jobs of a kind may be at work at once; 0 sets no limit.
 const JOBS: RangeInclusive<u64> = 0..=1_024;
 
-/// How often a phase of a job may be healed.
+/// How often a job may be healed, and all jobs of a plan.
 const HEALS: RangeInclusive<u64> = 0..=20;
+const PLAN_HEALS: RangeInclusive<u64> = 0..=1_000;
+
+/// What the heals of a plan may cost, in USD.
+const HEAL_COST: RangeInclusive<f64> = 0.01..=10_000.0;
 
 /// How long a job may take or be silent, in seconds: up to a week. 0 sets no limit.
 const SECONDS: RangeInclusive<u64> = 0..=604_800;
@@ -46,6 +50,9 @@ pub(in crate::config) struct PlansFile {
     pub(super) process_jobs: Option<u64>,
     pub(super) machine_jobs: Option<u64>,
     pub(super) heal_attempts: Option<u64>,
+    pub(super) plan_heal_attempts: Option<u64>,
+    /// In millionths.
+    pub(super) heal_cost: Option<u64>,
     pub(super) restart: Option<Restart>,
     pub(super) timeout: Option<u64>,
     pub(super) idle_timeout: Option<u64>,
@@ -56,6 +63,8 @@ pub(in crate::config) struct PlansFile {
     pub(super) bounds: BoundsFile,
     pub(super) context: ContextFile,
     pub(super) agents: toml::Table,
+    /// Whether it is the workspace's, which others than the user may have written.
+    pub(super) is_shared: bool,
     /// What it may not say: why, and what to do instead.
     pub(super) overreach: Vec<String>,
 }
@@ -69,6 +78,8 @@ pub(in crate::config) struct PlansOnDisk {
     max_processes: Option<u64>,
     machine_jobs: Option<u64>,
     heal_attempts: Option<u64>,
+    plan_heal_attempts: Option<u64>,
+    heal_cost_usd: Option<f64>,
     restart: Option<String>,
     timeout_seconds: Option<u64>,
     idle_timeout_seconds: Option<u64>,
@@ -117,6 +128,12 @@ impl PlansOnDisk {
             process_jobs: within("plans.max_processes", self.max_processes, &JOBS)?,
             machine_jobs: within("plans.machine_jobs", self.machine_jobs, &JOBS)?,
             heal_attempts: within("plans.heal_attempts", self.heal_attempts, &HEALS)?,
+            plan_heal_attempts: within(
+                "plans.plan_heal_attempts",
+                self.plan_heal_attempts,
+                &PLAN_HEALS,
+            )?,
+            heal_cost: micros("plans.heal_cost_usd", self.heal_cost_usd)?,
             restart: restart.transpose()?,
             timeout: within("plans.timeout_seconds", self.timeout_seconds, &SECONDS)?,
             idle_timeout: within(
@@ -130,6 +147,7 @@ impl PlansOnDisk {
             healer: agent("plans.healer", self.healer)?,
             context: self.context_pressure.checked()?,
             agents,
+            is_shared: false,
             overreach: Vec::new(),
         })
     }
@@ -139,16 +157,30 @@ impl PlansFile {
     /// Leaves out what is not for a workspace to say.
     pub(in crate::config) fn bound(&mut self, path: &Path) {
         let own = own_file();
-        if !self.agents.is_empty() {
-            let names: Vec<String> = self.agents.keys().map(|name| name.to_owned()).collect();
-            self.overreach.push(format!(
-                "{}: [agents] ({}) is not used: which programs are started is not for a workspace to \
-                 say, which others may share; write it into {own} instead",
+        self.is_shared = true;
+        // An agent of the workspace runs once the user has agreed to it as it is shown, and takes nobody's name.
+        let parsed = |name: &str, table: &toml::Value| {
+            let _: ProfileName = ProfileName::parse(name).map_err(|error| error.to_string())?;
+            let profile: Result<Profile, _> = table.clone().try_into();
+            profile.map(drop).map_err(|error| error.to_string())
+        };
+        let overreach = &mut self.overreach;
+        self.agents.retain(|name, table| {
+            let why = match parsed(name, table) {
+                _ if ready::is_ready(name) => {
+                    format!("the name is that of a built-in agent; write it into {own} instead")
+                }
+                Err(error) => error,
+                Ok(()) => return true,
+            };
+            overreach.push(format!(
+                "{}: [agents.{}] is not used: {}",
                 path.display(),
-                output::in_a_line(&names.join(", "))
+                output::in_a_line(name),
+                output::in_a_line(&why)
             ));
-            self.agents.clear();
-        }
+            false
+        });
         if self.machine_jobs.take().is_some() {
             self.overreach.push(format!(
                 "{}: plans.machine_jobs is not used: it is about the machine, and belongs into {own}",
@@ -192,6 +224,19 @@ fn agent(key: &'static str, found: Option<String>) -> Result<Option<ProfileName>
         ProfileName::parse(&text).map_err(|_| wrong(key, expected, text))
     };
     found.filter(|text| !text.is_empty()).map(parse).transpose()
+}
+
+/// An amount of money in millionths.
+fn micros(key: &'static str, found: Option<f64>) -> Result<Option<u64>, ParseError> {
+    match found {
+        Some(found) if !HEAL_COST.contains(&found) => {
+            let expected = format!("{} to {}", HEAL_COST.start(), HEAL_COST.end());
+            Err(wrong(key, &expected, found.to_string()))
+        }
+        // Within these bounds nothing is lost but fractions of a millionth.
+        Some(found) => Ok(Some((found * 1e6).round() as u64)),
+        None => Ok(None),
+    }
 }
 
 fn is_prefix(text: &str) -> bool {

@@ -1,5 +1,9 @@
 //! Why a job failed.
 
+use std::sync::Arc;
+
+use orchestra_plan::ids::AttemptNumber;
+use orchestra_plan::plan::{Job, Plan};
 use orchestra_plan::view::{FailureContext, failure_context};
 use orchestra_runner::logs::{Query, Stream};
 use schemars::JsonSchema;
@@ -32,6 +36,9 @@ pub(super) struct WithLines {
     logs: Vec<LogLine>,
     /// Whether there are lines before these.
     logs_truncated: bool,
+    /// The last lines of the heal that failed, where there was one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    healing_logs: Vec<LogLine>,
 }
 
 type Failed = Joined<FailureContext, WithLines>;
@@ -42,16 +49,32 @@ pub(super) async fn context(cx: PlanCx, args: OneJob) -> Result<Failed, Failure>
     let plan = cx.plan(&args.plan_id.0).await?;
     let job = found(&plan, &args.job_id)?;
     let context = failure_context(&plan, job)?;
-    let mut page = match job.attempt() {
-        Some(attempt) => {
-            let number = Some(attempt.number);
-            logs::tail_of(&cx, &plan, job, number, Query::default(), LINES).await?
-        }
-        None => orchestra_runner::logs::Page::default(),
+    let attempt = job.failed_attempt().map(|attempt| attempt.number);
+    let (logs, logs_truncated) = lines_of(&cx, &plan, job, attempt).await?;
+    let healing = context.healing.as_ref();
+    let healing = healing.map(|healing| healing.attempt_number);
+    let (healing_logs, _) = lines_of(&cx, &plan, job, healing).await?;
+    let lines = WithLines {
+        logs,
+        logs_truncated,
+        healing_logs,
     };
+    Ok(Joined(context, lines))
+}
+
+/// The last lines of an attempt, and whether there are lines before them.
+async fn lines_of(
+    cx: &PlanCx,
+    plan: &Arc<Plan>,
+    job: &Job,
+    attempt: Option<AttemptNumber>,
+) -> Result<(Vec<LogLine>, bool), Failure> {
+    let Some(attempt) = attempt else {
+        return Ok((Vec::new(), false));
+    };
+    let mut page = logs::tail_of(cx, plan, job, Some(attempt), Query::default(), LINES).await?;
     page.omitted += logs::keep_last(&mut page.lines, BYTES) as u64;
-    let logs_truncated = page.omitted > 0;
-    let logs = page.lines.into_iter().map(|line| LogLine {
+    let lines = page.lines.into_iter().map(|line| LogLine {
         timestamp: line.ts,
         phase: line.phase,
         kind: match line.stream {
@@ -61,9 +84,5 @@ pub(super) async fn context(cx: PlanCx, args: OneJob) -> Result<Failed, Failure>
         },
         message: line.text,
     });
-    let lines = WithLines {
-        logs: logs.collect(),
-        logs_truncated,
-    };
-    Ok(Joined(context, lines))
+    Ok((lines.collect(), page.omitted > 0))
 }

@@ -1,0 +1,499 @@
+//! Permission to run an agent: whether it may run here, and on whose word.
+//!
+//! An agent costs money and runs with the rights of the user, so it runs only where the plan, the job or the
+//! user's own configuration names it, or where a person agreed to it for the workspace. This is the one place
+//! that decides it: [`decide`] is asked before anything of an agent is started, its `--version` included.
+
+use std::{collections::BTreeMap, fmt};
+
+use orchestra_plan::work::ProfileName;
+use sha2::{Digest as _, Sha256};
+
+use super::{Profile, ready};
+
+/// What an agent is to run for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// Work or a check that a plan gives to an agent.
+    Work,
+    /// Repairing what failed, conflicts of a merge included.
+    Healing,
+    /// Preparing a worktree by the instructions of the repository.
+    Preparation,
+}
+
+/// Who wrote a file of the configuration, or a profile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Author {
+    /// The program itself.
+    Program,
+    /// The user.
+    User,
+    /// Whoever may write files of the workspace.
+    Workspace,
+}
+
+/// An agent that a file of the configuration names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Naming {
+    /// Its name.
+    pub name: ProfileName,
+    /// Whose file names it.
+    pub by: Author,
+}
+
+/// The agents that the configuration names.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Named {
+    /// `plans.agent`: does work that names no agent.
+    pub agent: Option<Naming>,
+    /// `plans.healer`: repairs what failed.
+    pub healer: Option<Naming>,
+}
+
+impl Named {
+    /// The agents that the user's own file names.
+    #[must_use]
+    pub fn of_user(agent: Option<ProfileName>, healer: Option<ProfileName>) -> Self {
+        let naming = |name: ProfileName| Naming {
+            name,
+            by: Author::User,
+        };
+        Self {
+            agent: agent.map(naming),
+            healer: healer.map(naming),
+        }
+    }
+
+    fn is_of_user(&self, name: &ProfileName) -> bool {
+        let mut both = [&self.agent, &self.healer].into_iter().flatten();
+        both.any(|naming| naming.by != Author::Workspace && naming.name == *name)
+    }
+}
+
+/// Agreements of the user for one workspace, stored where the workspace cannot write.
+pub trait Agreements: fmt::Debug + Send + Sync {
+    /// The agents that the user agreed to, and the [digest](Offer::digest) of what was shown then.
+    fn agreed(&self) -> BTreeMap<String, String>;
+
+    /// Stores that the user agreed to an agent as it was shown.
+    ///
+    /// # Errors
+    /// When that cannot be stored, in words.
+    fn agree(&self, agent: &ProfileName, digest: &str) -> Result<(), String>;
+}
+
+/// Everything that permission depends on.
+#[derive(Debug, Clone, Copy)]
+pub struct Case<'a> {
+    /// What the agent is to run for.
+    pub purpose: Purpose,
+    /// The agent that the job names for its work.
+    pub job: Option<&'a ProfileName>,
+    /// The agents that the configuration names.
+    pub named: &'a Named,
+    /// The agents that a person agreed to as they are now.
+    pub agreed: &'a [ProfileName],
+}
+
+/// On whose word an agent runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Word {
+    /// The job names it.
+    Job,
+    /// A key of the user's own configuration names it.
+    Setting(&'static str),
+    /// A person agreed to it for this workspace.
+    Person,
+    /// It is the scripted agent of the program, which asks no model and costs nothing.
+    Program,
+}
+
+impl fmt::Display for Word {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Job => f.write_str("named by the job"),
+            Self::Setting(key) => write!(f, "named by {key}"),
+            Self::Person => f.write_str("agreed to for this workspace"),
+            Self::Program => f.write_str("the scripted agent"),
+        }
+    }
+}
+
+/// An agent that may run, and on whose word.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Permit {
+    /// The agent.
+    pub name: ProfileName,
+    /// On whose word.
+    pub word: Word,
+}
+
+/// Why no agent may run.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Denied {
+    /// Nothing names one.
+    #[error("no agent is named for it; {}", .0.step())]
+    Unnamed(Purpose),
+    /// A file of the workspace names one, and nobody agreed to it.
+    #[error(
+        "agent `{name}` is named by {key} of a file of the workspace alone, and may not run before somebody \
+         agrees to it: `orchestra plan agents --approve {name}`, or {key} of your own orchestra.toml \
+         (~/.config/orchestra)"
+    )]
+    Named {
+        /// The agent.
+        name: ProfileName,
+        /// The key that names it.
+        key: &'static str,
+    },
+    /// A file of the workspace defines its profile, and nobody agreed to that.
+    #[error(
+        "agent `{name}` is defined by a file of the workspace, and may not run before somebody has seen its \
+         command line and agrees: `orchestra plan agents --approve {name}`, or [agents.{name}] of your own \
+         orchestra.toml (~/.config/orchestra)"
+    )]
+    Defined {
+        /// The agent.
+        name: ProfileName,
+    },
+}
+
+impl Denied {
+    /// A name for the kind of denial that stays the same, for programs.
+    #[must_use]
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Self::Unnamed(_) => "agent_not_named",
+            Self::Named { .. } | Self::Defined { .. } => "agent_not_approved",
+        }
+    }
+
+    /// The agent that a person may agree to.
+    #[must_use]
+    pub const fn agent(&self) -> Option<&ProfileName> {
+        match self {
+            Self::Unnamed(_) => None,
+            Self::Named { name, .. } | Self::Defined { name } => Some(name),
+        }
+    }
+}
+
+impl Purpose {
+    /// How to name an agent for it.
+    const fn step(self) -> &'static str {
+        match self {
+            Self::Work => {
+                "set `agent` of the work, or `agent` of [plans] in your own orchestra.toml \
+                 (~/.config/orchestra), or agree to one with `orchestra plan agents --approve NAME`"
+            }
+            Self::Healing => {
+                "set `healer` of [plans] in your own orchestra.toml (~/.config/orchestra), or agree to one with \
+                 `orchestra plan agents --approve NAME`"
+            }
+            Self::Preparation => {
+                "set `agent` of [plans] in your own orchestra.toml (~/.config/orchestra), or agree to one with \
+                 `orchestra plan agents --approve NAME`"
+            }
+        }
+    }
+}
+
+/// Decides which agent may run, and on whose word. `author` tells who wrote the profile behind a name.
+///
+/// # Errors
+/// When none may, with what would permit one.
+pub fn decide(case: &Case<'_>, author: impl Fn(&ProfileName) -> Author) -> Result<Permit, Denied> {
+    let is_scripted =
+        |name: &ProfileName| name.as_str() == ready::SCRIPTED && author(name) == Author::Program;
+    let setting = |naming: &'_ Option<Naming>| naming.as_ref().map(|naming| naming.name.clone());
+    let job = case.job.map(|name| (name.clone(), None));
+    let agent = setting(&case.named.agent).map(|name| (name, Some("plans.agent")));
+    let healer = setting(&case.named.healer).map(|name| (name, Some("plans.healer")));
+    let wanted = match case.purpose {
+        Purpose::Work => job.or(agent),
+        // What a script did is repaired by its script: no other agent knows what is meant.
+        Purpose::Healing if case.job.is_some_and(is_scripted) => job,
+        Purpose::Healing => healer.or(job).or(agent),
+        Purpose::Preparation => agent.or(job),
+    };
+    let Some((name, key)) = wanted else {
+        let agreed = case.agreed.first().cloned();
+        let agreed = agreed.ok_or(Denied::Unnamed(case.purpose));
+        return agreed.map(|name| Permit {
+            name,
+            word: Word::Person,
+        });
+    };
+    let is_agreed = case.agreed.contains(&name);
+    let word = match (author(&name), key) {
+        _ if is_scripted(&name) => Word::Program,
+        (Author::Workspace, _) if is_agreed => Word::Person,
+        (Author::Workspace, _) => return Err(Denied::Defined { name }),
+        (_, None) => Word::Job,
+        (_, Some(key)) if case.named.is_of_user(&name) => Word::Setting(key),
+        (_, Some(_)) if is_agreed => Word::Person,
+        (_, Some(key)) => return Err(Denied::Named { name, key }),
+    };
+    Ok(Permit { name, word })
+}
+
+/// What a person is shown of an agent before they agree to it: its command line, its permissions and its limits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Offer {
+    /// The agent.
+    pub name: ProfileName,
+    /// What is shown, a line each.
+    pub lines: Vec<String>,
+    digest: String,
+}
+
+impl Offer {
+    /// An offer of an agent; `limits` says how often it may run and what that may cost.
+    #[must_use]
+    pub fn of(name: &ProfileName, profile: &Profile, author: Author, limits: &str) -> Self {
+        let text = profile.text();
+        let line = |groups: &[Vec<String>]| {
+            let words = groups.iter().map(|group| group.join(" "));
+            let words: Vec<String> = std::iter::once(text.program.clone()).chain(words).collect();
+            words.join(" ")
+        };
+        let mut lines = vec![
+            format!(
+                "profile: {}",
+                match author {
+                    Author::Program => "comes with orchestra",
+                    Author::User => "your own configuration",
+                    Author::Workspace => "a file of the workspace",
+                }
+            ),
+            format!("command line: {}", line(&text.arguments)),
+        ];
+        if let Some(groups) = &text.resume_arguments {
+            lines.push(format!("to resume a session: {}", line(groups)));
+        }
+        lines.push(
+            "permissions: your rights, your network and no sandbox; what it may do without asking is what its \
+             command line allows"
+                .to_owned(),
+        );
+        let variables = text.variables.iter();
+        let variables = variables.map(|(name, value)| format!("{name}={value}"));
+        let environment: Vec<String> = text.environment.iter().cloned().chain(variables).collect();
+        if !environment.is_empty() {
+            lines.push(format!("environment: {}", environment.join(", ")));
+        }
+        lines.push(
+            "runs: work that names no agent, repairs of what fails, and instructions of the repository that \
+             prepare worktrees"
+                .to_owned(),
+        );
+        lines.push(format!("limit: {limits}"));
+        let mut digest = Sha256::new();
+        // Also of the profile what is not shown: how its program is asked, and how its output is read.
+        let profile = serde_json::to_vec(text).unwrap_or_default();
+        for part in std::iter::once(name.as_str()).chain(lines.iter().map(String::as_str)) {
+            digest.update(part);
+            digest.update([0]);
+        }
+        digest.update(profile);
+        let digest = digest.finalize();
+        let digest = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        Self {
+            name: name.clone(),
+            lines,
+            digest,
+        }
+    }
+
+    /// A digest of the whole profile and of everything shown; an agreement is void when it changes.
+    #[must_use]
+    pub fn digest(&self) -> &str {
+        &self.digest
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(text: &str) -> ProfileName {
+        ProfileName::parse(text).unwrap()
+    }
+
+    /// `claude` and `codex` come with the program, `mine` is the user's, `theirs` is the workspace's.
+    fn author(name: &ProfileName) -> Author {
+        match name.as_str() {
+            "mine" => Author::User,
+            "theirs" => Author::Workspace,
+            _ => Author::Program,
+        }
+    }
+
+    /// Decides a case. A name with `!` is of a file of the workspace; a name that is empty is not given.
+    fn decided(
+        purpose: Purpose,
+        [job, agent, healer]: [&str; 3],
+        agreed: &[&str],
+    ) -> Result<(String, Word), String> {
+        let naming = |text: &str| {
+            let by = match text.ends_with('!') {
+                true => Author::Workspace,
+                false => Author::User,
+            };
+            (!text.is_empty()).then(|| Naming {
+                name: name(text.trim_end_matches('!')),
+                by,
+            })
+        };
+        let named = Named {
+            agent: naming(agent),
+            healer: naming(healer),
+        };
+        let job = naming(job).map(|naming| naming.name);
+        let agreed: Vec<ProfileName> = agreed.iter().map(|text| name(text)).collect();
+        let case = Case {
+            purpose,
+            job: job.as_ref(),
+            named: &named,
+            agreed: &agreed,
+        };
+        let permit = decide(&case, author).map_err(|denied| {
+            let agent = denied.agent().map_or("none", ProfileName::as_str);
+            format!("{} {agent}", denied.code())
+        });
+        permit.map(|permit| (permit.name.to_string(), permit.word))
+    }
+
+    #[test]
+    fn agent_runs_only_on_the_word_of_the_job_the_user_or_a_person() {
+        use Purpose::{Healing, Preparation, Work};
+        const AGENT: Word = Word::Setting("plans.agent");
+        const HEALER: Word = Word::Setting("plans.healer");
+        type Expected = Result<(&'static str, Word), &'static str>;
+        let none: Expected = Err("agent_not_named none");
+        let unapproved: Expected = Err("agent_not_approved claude");
+        // Purpose; job, plans.agent, plans.healer; agreed; expected.
+        let cases: [(Purpose, [&str; 3], &[&str], Expected); 27] = [
+            (Work, ["", "", ""], &[], none),
+            (Healing, ["", "", ""], &[], none),
+            (Preparation, ["", "", ""], &[], none),
+            (Work, ["claude", "", ""], &[], Ok(("claude", Word::Job))),
+            (Healing, ["claude", "", ""], &[], Ok(("claude", Word::Job))),
+            (
+                Preparation,
+                ["claude", "", ""],
+                &[],
+                Ok(("claude", Word::Job)),
+            ),
+            (Work, ["", "claude", ""], &[], Ok(("claude", AGENT))),
+            (Healing, ["", "claude", ""], &[], Ok(("claude", AGENT))),
+            (Preparation, ["", "claude", ""], &[], Ok(("claude", AGENT))),
+            (Work, ["", "", "claude"], &[], none),
+            (Preparation, ["", "", "claude"], &[], none),
+            (
+                Healing,
+                ["", "codex", "claude"],
+                &[],
+                Ok(("claude", HEALER)),
+            ),
+            (
+                Healing,
+                ["mine", "codex", "claude"],
+                &[],
+                Ok(("claude", HEALER)),
+            ),
+            (Work, ["mine", "codex", ""], &[], Ok(("mine", Word::Job))),
+            // Of a file of the workspace alone.
+            (Work, ["", "claude!", ""], &[], unapproved),
+            (Healing, ["", "", "claude!"], &[], unapproved),
+            (Preparation, ["", "claude!", ""], &[], unapproved),
+            (Healing, ["", "", "claude!"], &["codex"], unapproved),
+            (
+                Healing,
+                ["", "", "claude!"],
+                &["claude"],
+                Ok(("claude", Word::Person)),
+            ),
+            // The user names it as well.
+            (
+                Healing,
+                ["", "claude", "claude!"],
+                &[],
+                Ok(("claude", HEALER)),
+            ),
+            // A profile of the workspace, whoever names it.
+            (
+                Work,
+                ["theirs", "", ""],
+                &[],
+                Err("agent_not_approved theirs"),
+            ),
+            (
+                Healing,
+                ["", "", "theirs"],
+                &[],
+                Err("agent_not_approved theirs"),
+            ),
+            (
+                Work,
+                ["theirs", "", ""],
+                &["theirs"],
+                Ok(("theirs", Word::Person)),
+            ),
+            // Nothing is named, and a person agreed.
+            (
+                Work,
+                ["", "", ""],
+                &["claude"],
+                Ok(("claude", Word::Person)),
+            ),
+            (
+                Preparation,
+                ["", "", ""],
+                &["claude"],
+                Ok(("claude", Word::Person)),
+            ),
+            // The scripted agent costs nothing, and repairs what it did itself.
+            (
+                Healing,
+                ["", "", "scripted!"],
+                &[],
+                Ok(("scripted", Word::Program)),
+            ),
+            (
+                Healing,
+                ["scripted", "", "claude"],
+                &[],
+                Ok(("scripted", Word::Program)),
+            ),
+        ];
+        for (purpose, named, agreed, expected) in cases {
+            let found = decided(purpose, named, agreed);
+            let expected = expected
+                .map(|(name, word)| (name.to_owned(), word))
+                .map_err(str::to_owned);
+            assert_eq!(found, expected, "{purpose:?} {named:?} {agreed:?}");
+        }
+    }
+
+    #[test]
+    fn agreement_is_void_when_the_profile_or_the_limits_change() {
+        let offer = |program: &str, limits: &str| {
+            let text =
+                serde_json::json!({"program": program, "arguments": [["--fast", "{prompt}"]]});
+            let profile: Profile = serde_json::from_value(text).unwrap();
+            Offer::of(&name("mine"), &profile, Author::Workspace, limits)
+        };
+        let shown = offer("agent", "2 USD");
+        assert!(
+            shown
+                .lines
+                .contains(&"command line: agent --fast {prompt}".to_owned())
+        );
+        assert!(shown.lines.contains(&"limit: 2 USD".to_owned()));
+        assert_eq!(shown.digest(), offer("agent", "2 USD").digest());
+        assert_ne!(shown.digest(), offer("other", "2 USD").digest());
+        assert_ne!(shown.digest(), offer("agent", "9 USD").digest());
+    }
+}

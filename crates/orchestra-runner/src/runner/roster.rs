@@ -1,0 +1,221 @@
+//! The agents that a plan may start, as it is said before it runs: which, for what, on whose word, how often
+//! and up to which cost.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use orchestra_plan::{
+    plan::Plan,
+    spec::{Budget, JobSpec, PlanSettings},
+    work::{ProfileName, WorkSpec},
+};
+
+use serde::Serialize;
+
+use super::{
+    act::INSTRUCTIONS,
+    foresee::{self, Piece},
+    host::{Host, Permits},
+};
+use crate::agents::{Denied, Offer, Permit, Purpose};
+
+/// How many pieces of work a line names.
+const NAMED: usize = 5;
+
+/// The agents that a plan may start.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Roster {
+    /// A line for each agent and purpose; empty where none may start.
+    pub lines: Vec<String>,
+    /// Agents that the plan asks for and that may not run before a person agrees.
+    pub offers: Vec<Offer>,
+}
+
+/// The agent that may start for a purpose where a plan names none.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Standby {
+    /// The purpose.
+    pub what: &'static str,
+    /// The agent, if one may start.
+    pub agent: Option<String>,
+    /// On whose word, or why none may.
+    pub why: String,
+}
+
+/// Lists for each purpose the agent that may start where a plan names none.
+pub(crate) async fn standby(host: &Host) -> Vec<Standby> {
+    let permits = host.permits().await;
+    let mut all = Vec::new();
+    for (what, purpose) in [
+        ("work without agent", Purpose::Work),
+        ("healing", Purpose::Healing),
+        ("worktree instructions", Purpose::Preparation),
+    ] {
+        let permit = permits.of(purpose, None);
+        let (agent, why) = match permit {
+            Ok(permit) => (Some(permit.name.to_string()), permit.word.to_string()),
+            Err(denied) => (None, denied.to_string()),
+        };
+        all.push(Standby { what, agent, why });
+    }
+    all
+}
+
+/// What of a plan decides it.
+pub(crate) struct Outline {
+    pieces: Vec<Piece>,
+    /// The agents that jobs name for their work, and whether any job is healed.
+    own: BTreeMap<ProfileName, Vec<String>>,
+    heals: bool,
+    budget: Budget,
+}
+
+impl Outline {
+    /// The outline of a plan that is to be made.
+    pub(crate) fn of_new(settings: &PlanSettings, jobs: &[JobSpec]) -> Self {
+        let work = jobs
+            .iter()
+            .map(|job| (job.producer_id.as_str(), Some(&job.work), job.auto_heal));
+        Self::of(settings, work, foresee::of_new(settings, jobs))
+    }
+
+    /// The outline of a plan.
+    pub(crate) fn of_plan(plan: &Plan) -> Self {
+        let mut pieces = foresee::of_settings(plan.settings());
+        pieces.extend(foresee::of_jobs(plan, None));
+        let work = plan
+            .definitions()
+            .map(|job| (job.producer_id.as_str(), job.work.as_ref(), job.auto_heal));
+        Self::of(plan.settings(), work, pieces)
+    }
+
+    fn of<'a>(
+        settings: &PlanSettings,
+        jobs: impl Iterator<Item = (&'a str, Option<&'a WorkSpec>, bool)>,
+        pieces: Vec<Piece>,
+    ) -> Self {
+        let mut own: BTreeMap<ProfileName, Vec<String>> = BTreeMap::new();
+        // The validation is healed.
+        let mut heals = settings.verify_ri.is_some();
+        for (job, work, auto_heal) in jobs {
+            heals |= auto_heal;
+            let name = work
+                .and_then(WorkSpec::agent)
+                .and_then(|work| work.agent.as_ref());
+            if let Some(name) = name.filter(|_| auto_heal) {
+                own.entry(name.clone())
+                    .or_default()
+                    .push(format!("job `{job}`"));
+            }
+        }
+        Self {
+            pieces,
+            own,
+            heals,
+            budget: settings.budget,
+        }
+    }
+}
+
+/// Lists the agents that a plan may start. Nothing is started for it.
+pub(crate) async fn roster(host: &Host, outline: Outline) -> Roster {
+    let mut roster = Roster::default();
+    let mut asked = BTreeSet::new();
+    let permits = host.permits().await;
+    work(host, &permits, &outline, &mut roster, &mut asked);
+    if outline.heals && host.options.policy.heals_max > 0 {
+        healing(host, &permits, &outline, &mut roster, &mut asked);
+    }
+    let instructions = host.options.workspace.join(INSTRUCTIONS);
+    if instructions.symlink_metadata().is_ok() {
+        match permits.of(Purpose::Preparation, None) {
+            Ok(permit) => roster.lines.push(format!(
+                "{} prepares each worktree as {INSTRUCTIONS} says ({}), without a limit of its own",
+                permit.name, permit.word
+            )),
+            Err(denied) => ask(host, &denied, &mut roster, &mut asked),
+        }
+    }
+    roster
+}
+
+fn work(
+    host: &Host,
+    permits: &Permits<'_>,
+    outline: &Outline,
+    roster: &mut Roster,
+    asked: &mut BTreeSet<ProfileName>,
+) {
+    let mut by_agent: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for Piece { place, work } in &outline.pieces {
+        let Some(agent) = work.agent() else { continue };
+        match permits.of(Purpose::Work, agent.agent.as_ref()) {
+            Ok(Permit { name, word }) => {
+                let key = format!("{name} ({word})");
+                by_agent.entry(key).or_default().push(place);
+            }
+            Err(denied) => ask(host, &denied, roster, asked),
+        }
+    }
+    let limit = match outline.budget.cost {
+        Some(_) => "within `budget.cost` of the plan",
+        None => "without a limit of cost unless `budget.cost` of the job sets one",
+    };
+    for (agent, places) in by_agent {
+        let places = shown(places.into_iter());
+        roster
+            .lines
+            .push(format!("{agent} does {places}: once per attempt, {limit}"));
+    }
+}
+
+fn healing(
+    host: &Host,
+    permits: &Permits<'_>,
+    outline: &Outline,
+    roster: &mut Roster,
+    asked: &mut BTreeSet<ProfileName>,
+) {
+    let limits = host.heal_limits();
+    match permits.of(Purpose::Healing, None) {
+        Ok(permit) => roster.lines.push(format!(
+            "{} heals what fails ({}): {limits}",
+            permit.name, permit.word
+        )),
+        Err(denied) => {
+            ask(host, &denied, roster, asked);
+            for (name, jobs) in &outline.own {
+                let Ok(permit) = permits.of(Purpose::Healing, Some(name)) else {
+                    continue;
+                };
+                let jobs = shown(jobs.iter().map(String::as_str));
+                roster.lines.push(format!(
+                    "{} heals {jobs} ({}): {limits}",
+                    permit.name, permit.word
+                ));
+            }
+        }
+    }
+}
+
+/// Offers an agent that a person may agree to. Where nothing names one for work, it is the first that is
+/// installed; healing that nothing asks for is off and offers none.
+fn ask(host: &Host, denied: &Denied, roster: &mut Roster, asked: &mut BTreeSet<ProfileName>) {
+    let agents = &host.options.agents;
+    let name = match denied {
+        Denied::Unnamed(Purpose::Work) => agents.first_installed().cloned(),
+        denied => denied.agent().cloned(),
+    };
+    if let Some(name) = name.filter(|name| !asked.contains(name)) {
+        roster.offers.extend(host.offer(name.as_str()));
+        asked.insert(name);
+    }
+}
+
+fn shown<'a>(places: impl Iterator<Item = &'a str>) -> String {
+    let places: Vec<&str> = places.collect();
+    let named = places[..places.len().min(NAMED)].join("; ");
+    match places.len().checked_sub(NAMED) {
+        Some(more @ 1..) => format!("{named} and {more} more"),
+        _ => named,
+    }
+}

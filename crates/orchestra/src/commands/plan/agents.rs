@@ -1,0 +1,145 @@
+//! `orchestra plan agents`: the agents that plans may start in this workspace, and agreement to one.
+
+use std::io::{self, BufRead as _, IsTerminal as _};
+
+use orchestra_plan::spec::PlanSpec;
+use orchestra_runner::{agents::Offer, plans::Standby};
+use serde::Serialize;
+
+use super::desk::{Desk, failure};
+use crate::{
+    commands::mcp,
+    exit::{Exit, Failure},
+    output::{self, Format},
+    servers,
+};
+
+/// What may start here, and what was agreed to.
+#[derive(Serialize)]
+struct Shown {
+    /// For which work which agent may start.
+    agents: Vec<Standby>,
+    /// How often agents heal, and up to which cost.
+    limits: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    changed: Vec<String>,
+    /// What was approved without being asked about, a line each.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    shows: Vec<String>,
+}
+
+/// Shows the agents that plans may start, after it has stored or taken back agreements.
+pub(super) async fn run(
+    desk: &Desk,
+    approve: &[String],
+    revoke: &[String],
+    yes: bool,
+    format: Format,
+) -> Result<Exit, Failure> {
+    let (mut changed, mut shows) = (Vec::new(), Vec::new());
+    let mut exit = Exit::Ok;
+    for name in approve {
+        let offer = desk.plans().offer(name).ok_or_else(|| {
+            let text = format!("there is no agent `{name}`");
+            Failure::usage_text(output::printable(&text).into_owned())
+        })?;
+        if !yes && !can_ask(format) {
+            output::complain(&output::printable(shown(&offer).trim_end()));
+            return Err(Failure::denied(format!(
+                "agent `{name}` is not approved: there is nobody to ask; --yes agrees to \
+                 what is shown"
+            )));
+        }
+        match yes || asked(desk, &offer).await? {
+            true => {
+                let lines = offer.lines.clone();
+                desk.plans().agree(offer).await.map_err(failure)?;
+                changed.push(format!("agent {name} is approved in this workspace"));
+                if yes {
+                    shows.extend(lines);
+                }
+            }
+            false => {
+                changed.push(format!("agent {name} is not approved"));
+                exit = Exit::Denied;
+            }
+        }
+    }
+    for name in revoke {
+        let workspace = &desk.plans().options().workspace;
+        let change = servers::decisions()?.change(|decisions| decisions.disagree(workspace, name));
+        changed.push(match change.map_err(mcp::unreadable)? {
+            true => format!("approval of agent {name} is taken back"),
+            false => format!("agent {name} was not approved"),
+        });
+    }
+    let shown = Shown {
+        agents: desk.plans().standby().await,
+        limits: desk.plans().heal_limits(),
+        changed,
+        shows,
+    };
+    format.print(&shown, |shown| {
+        let mut text = String::new();
+        for line in &shown.changed {
+            text.push_str(&format!("{}\n", output::in_a_line(line)));
+        }
+        for line in &shown.shows {
+            text.push_str(&format!("  {}\n", output::in_a_line(line)));
+        }
+        for standby in &shown.agents {
+            let agent = standby.agent.as_deref().unwrap_or("none");
+            let (what, why) = (standby.what, &standby.why);
+            text.push_str(&format!("{what:<22}{agent}: {}\n", output::in_a_line(why)));
+        }
+        text.push_str(&format!("limits of healing     {}\n", shown.limits));
+        text
+    })?;
+    Ok(exit)
+}
+
+/// Asks at the terminal for the agents that a plan asks for and that may not start yet. Where there is nobody to
+/// ask, the jobs fail and name the setting.
+pub(super) async fn consent(desk: &Desk, spec: &PlanSpec, format: Format) -> Result<(), Failure> {
+    if !can_ask(format) {
+        return Ok(());
+    }
+    let roster = desk.plans().roster(&spec.settings, &spec.jobs).await;
+    for offer in roster.offers {
+        if asked(desk, &offer).await? {
+            desk.plans().agree(offer).await.map_err(failure)?;
+        }
+    }
+    Ok(())
+}
+
+fn can_ask(format: Format) -> bool {
+    io::stdin().is_terminal() && io::stderr().is_terminal() && format == Format::Text
+}
+
+/// Asks at the terminal, which shows all that is agreed to. A signal ends the question, and with it the command.
+async fn asked(desk: &Desk, offer: &Offer) -> Result<bool, Failure> {
+    let question = format!(
+        "{}Let plans start it in this workspace? [y/N]",
+        shown(offer)
+    );
+    output::complain(&output::printable(&question));
+    let read = tokio::task::spawn_blocking(|| {
+        let mut answer = String::new();
+        io::stdin().lock().read_line(&mut answer).map(|_| answer)
+    });
+    let answer = tokio::select! {
+        () = desk.signals().first() => return Err(Failure::denied("the question was interrupted")),
+        answer = read => answer.unwrap_or_else(|error| Err(io::Error::other(error)))?,
+    };
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}
+
+/// An agent as it is shown before somebody agrees to it.
+fn shown(offer: &Offer) -> String {
+    let mut text = format!("agent {}\n", offer.name);
+    for line in &offer.lines {
+        text.push_str(&format!("  {}\n", output::in_a_line(line)));
+    }
+    text
+}

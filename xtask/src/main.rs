@@ -16,6 +16,7 @@ mod model;
 mod nextest;
 mod papers;
 mod run;
+mod secrets;
 mod served;
 mod soak;
 mod test;
@@ -49,6 +50,10 @@ usage: cargo xtask COMMAND
                     every test ROUNDS times (default 10) beside four busy loops, without retries;
                     prints each test that failed once
   fuzz [SECONDS]    each fuzz target for SECONDS (default 60)
+  secrets           plant a secret of every form at every entry of the program, and search for it in
+                    everything that leaves the program
+  secrets lines DIRECTORY...
+                    count and print the lines below directories that are masked
 ";
 
 fn main() -> ExitCode {
@@ -85,6 +90,8 @@ fn dispatch(arguments: &[String]) -> Result<()> {
         ["soak", rounds, words @ ..] => soak::run(number(rounds)?, words),
         ["fuzz"] => fuzz::run(fuzz::SECONDS),
         ["fuzz", seconds] => fuzz::run(number(seconds)?),
+        ["secrets"] => secrets::run(),
+        ["secrets", "lines", directories @ ..] => secrets::lines(directories),
         [] | ["help" | "--help" | "-h"] => {
             run::say(USAGE);
             Ok(())

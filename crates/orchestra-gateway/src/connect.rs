@@ -18,9 +18,10 @@ use orchestra_mcp::client::{
         self as client_http, HttpConnector, Url,
         oauth::{FileStore, MemoryStore, SignIn, SignedIn, SignedOut, TokenStore, login, logout},
     },
-    tap::{Redactor, Tap},
+    tap::Tap,
 };
 use orchestra_process as process;
+use orchestra_secret::Masker;
 
 use late::Late;
 pub use quic::Quic;
@@ -250,7 +251,7 @@ struct LateChild {
 impl LateChild {
     /// What the configuration takes from our environment, but for paths, which errors need; and the
     /// passwords of proxies, which processes inherit.
-    fn secrets(&self) -> Redactor {
+    fn secrets(&self) -> Masker {
         let proxies = process::PROXIES.into_iter().filter_map(|name| {
             let value = self.scope.variable(name).ok()?;
             Some((name.to_owned(), value))
@@ -258,10 +259,9 @@ impl LateChild {
         let names = references(&self.config);
         let names = names.iter().filter_map(Reference::variable);
         let values = names.filter_map(|name| self.scope.variable(&name).ok());
-        values.filter(|value| !leads_somewhere(value)).fold(
-            Redactor::default().environment(proxies),
-            |redactor, value| redactor.value(&value),
-        )
+        let values: Vec<String> = values.filter(|value| !leads_somewhere(value)).collect();
+        let masker = Masker::default().environment(proxies);
+        masker.values(values.iter().map(String::as_str))
     }
 
     fn child(&self) -> Result<ChildConfig, ExpandError> {

@@ -16,7 +16,6 @@ mod catalog;
 mod hub;
 mod listing;
 mod lists;
-mod mask;
 mod merged;
 mod metrics;
 mod outcome;
@@ -44,7 +43,6 @@ pub use catalog::{
 };
 pub use hub::{Hub, HubConfig, Offers, RegisterError};
 pub use listing::{ListKind, Listing};
-pub use mask::{mask, mask_whole, names_secret};
 pub use merged::Collision;
 pub use metrics::{CallEnd, Metrics, MetricsReport, ToolMetrics, ToolReport};
 pub use outcome::{

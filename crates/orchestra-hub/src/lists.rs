@@ -9,7 +9,6 @@ use tokio::time::timeout_at;
 use crate::{
     BoxFuture, ListKind, Outcome, PeerReport, ProviderError, Toolset,
     hub::Inner,
-    mask,
     provider::Provider,
     slot::{Change, Slot},
     view::Route,
@@ -117,9 +116,8 @@ impl Inner {
             let (id, status) = (&slot.id, peer.status.as_str());
             Some(match &peer.reason {
                 Some(reason) => {
-                    let reason = mask(reason);
-                    let end = reason.floor_char_boundary(MAX_REASON);
-                    format!("{id} is {status} ({})", &reason[..end])
+                    let reason = orchestra_secret::excerpt(reason, MAX_REASON);
+                    format!("{id} is {status} ({reason})")
                 }
                 None if peer.is_known => format!("{id} is {status} and cannot list them"),
                 None => format!("{id} is {status}"),

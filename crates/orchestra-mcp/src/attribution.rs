@@ -3,7 +3,7 @@
 
 use std::{borrow::Cow, collections::HashMap};
 
-use orchestra_hub::names_secret;
+use orchestra_secret::is_secret_name;
 use orchestra_wire::RawJson;
 
 use crate::translation::{object, others};
@@ -106,8 +106,8 @@ fn is_secret(name: &str, field: &RawJson) -> bool {
             .member(key)
             .and_then(|text| text.parse::<String>().ok())
     };
-    names_secret(name)
-        || text("title").is_some_and(|title| names_secret(&title))
+    is_secret_name(name)
+        || text("title").is_some_and(|title| is_secret_name(&title))
         || text("format").as_deref() == Some("password")
 }
 

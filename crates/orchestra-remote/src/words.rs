@@ -2,6 +2,7 @@
 
 use std::{error, iter::successors};
 
+use orchestra_secret::Masker;
 use reqwest::Url;
 
 /// So much of a refusal is shown.
@@ -40,13 +41,10 @@ pub(crate) fn quoted(mut said: Vec<u8>, key: Option<&str>) -> String {
             .find(|len| said.ends_with(&key.as_bytes()[..*len]));
         said.truncate(said.len() - begun.unwrap_or(0));
     }
-    let without_key = |said: String| match key {
-        Some(key) => said.replace(key, "…"),
-        None => said,
-    };
-    let said = without_key(String::from_utf8_lossy(&said).into_owned());
+    let masker = Masker::new(key);
+    let said = masker.text(&String::from_utf8_lossy(&said)).into_owned();
     // What was escaped there may be the key.
-    let said = message(&said).map_or(said, without_key);
+    let said = message(&said).map_or(said, |said| masker.text(&said).into_owned());
     in_a_line(beginning(&said, MAX_SAID))
 }
 
@@ -91,13 +89,13 @@ mod tests {
                 let whole = format!("{}{}", " ".repeat(before), key.repeat(times));
                 let read = whole.len().min(MAX_SAID + key.len());
                 let said = quoted(whole.as_bytes()[..read].to_vec(), Some(key));
-                assert!(!said.contains("sk-"), "{before}: {said}");
+                assert!(!said.contains("sk-0"), "{before}: {said}");
             }
         }
         let odd = quoted(b"bad \"sk-0123456789\"\n".to_vec(), Some(key));
-        assert_eq!(odd, r#"bad "…"\n"#);
+        assert_eq!(odd, r#"bad "sk-***"\n"#);
         let escaped = br#"{"error":{"message":"no \u0073k-0123456789"}}"#;
-        assert_eq!(quoted(escaped.to_vec(), Some(key)), "no …");
+        assert_eq!(quoted(escaped.to_vec(), Some(key)), "no sk-***");
     }
 
     #[test]

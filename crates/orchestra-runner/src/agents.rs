@@ -16,7 +16,6 @@ mod evidence;
 mod figure;
 mod instructions;
 mod invocation;
-mod mask;
 mod permission;
 mod place;
 mod probe;
@@ -41,7 +40,6 @@ pub use error::AgentError;
 pub use evidence::{Evidence, EvidenceError, evidence_path, forget_evidence, read_evidence};
 pub use instructions::{brief_text, read_instructions};
 pub use invocation::{Invocation, PrivateFile, Task};
-pub use mask::Mask;
 pub use permission::{
     Agreements, Author, Case, Denied, Named, Naming, Offer, Permit, Purpose, Word, decide,
 };

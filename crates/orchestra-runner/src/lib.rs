@@ -10,5 +10,4 @@ pub mod logs;
 pub mod plans;
 mod private;
 pub mod runner;
-mod secret;
 pub mod supervise;

@@ -14,7 +14,6 @@
 mod collect;
 mod follow;
 mod line;
-mod mask;
 mod raw;
 mod read;
 mod segments;
@@ -26,7 +25,6 @@ pub(crate) use write::now;
 pub use collect::{Collected, Kept, Policy, collect, remove, to_remove};
 pub use follow::Follower;
 pub use line::{Line, MAX_LINE_BYTES, Splitter, Stream};
-pub use mask::{MASK, MIN_SECRET_BYTES, Mask};
 pub use raw::{Raw, RawContent, raw_content};
 pub use read::{MAX_PAGE, Page, Query, last_line, read};
 pub use segments::Bounds;

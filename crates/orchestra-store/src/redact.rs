@@ -1,13 +1,11 @@
-//! What is kept of an event that a hook reports: the names and numbers that tell what happened, not
-//! the contents that were read or written; secrets are masked, and what is left is cut to a size that
-//! can be kept. Every way into the store comes through here.
+//! Events of hooks as they are stored: names and numbers of what happened, without the contents that were
+//! read or written. Secrets are masked, and the rest is cut to a bounded size. Every event is stored through
+//! this module.
 
 mod kept;
-mod secrets;
 
+use orchestra_secret::Masker;
 use serde_json::{Map, Value};
-
-use secrets::{MASK, is_secret_name, masked};
 
 /// The most bytes that are kept of one event.
 pub(crate) const MAX_BYTES: usize = 8 * 1024;
@@ -18,19 +16,17 @@ const ITEMS: [usize; 4] = [100, 40, 15, 5];
 /// How deep is looked.
 const MAX_DEPTH: usize = 12;
 
-/// The most characters of a text that are looked at for secrets: more than are ever kept, so that a
-/// secret that begins in what is kept is seen to its end.
-const LOOKED_AT_CHARS: usize = 8_000;
-
-/// What is kept of an event: [`bounded`], after contents were replaced by their sizes.
+/// Event as it is stored: contents replaced by their sizes, secrets masked, and cut to [`MAX_BYTES`].
 pub(crate) fn event(data: &Value) -> Value {
-    match data {
-        Value::Object(members) => bounded(&Value::Object(kept::members(members))),
-        other => bounded(other),
-    }
+    let mut event = match data {
+        Value::Object(members) => Value::Object(kept::members(members)),
+        other => other.clone(),
+    };
+    Masker::default().json(&mut event);
+    bounded(&event)
 }
 
-/// The value with its secrets masked, cut until it has at most [`MAX_BYTES`] as JSON.
+/// Value cut until it has at most [`MAX_BYTES`] as JSON.
 fn bounded(value: &Value) -> Value {
     for (chars, items) in TEXT_CHARS.into_iter().zip(ITEMS) {
         let cut = Cut { chars, items }.value(value, 0);
@@ -77,12 +73,7 @@ impl Cut {
     fn object(self, fields: &Map<String, Value>, depth: usize) -> Map<String, Value> {
         let mut kept = Map::new();
         for (name, value) in fields.iter().take(self.items) {
-            let value = match value {
-                Value::Null | Value::Bool(_) => value.clone(),
-                _ if is_secret_name(name) => Value::String(MASK.to_owned()),
-                other => self.value(other, depth + 1),
-            };
-            kept.insert(self.text(name), value);
+            kept.insert(self.text(name), self.value(value, depth + 1));
         }
         if fields.len() > self.items {
             kept.insert(
@@ -93,14 +84,11 @@ impl Cut {
         kept
     }
 
-    /// A text with its secrets masked, cut.
+    /// Text, cut.
     fn text(self, text: &str) -> String {
-        let looked_at = text.char_indices().nth(LOOKED_AT_CHARS);
-        let safe = masked(&text[..looked_at.map_or(text.len(), |(at, _)| at)]);
-        match safe.char_indices().nth(self.chars) {
-            Some((at, _)) => format!("{}… ({} bytes)", &safe[..at], text.len()),
-            None if looked_at.is_some() => format!("{safe}… ({} bytes)", text.len()),
-            None => safe,
+        match text.char_indices().nth(self.chars) {
+            Some((at, _)) => format!("{}… ({} bytes)", &text[..at], text.len()),
+            None => text.to_owned(),
         }
     }
 }
@@ -112,16 +100,16 @@ mod tests {
     use super::{MAX_BYTES, bounded, event};
 
     #[test]
-    fn secrets_are_masked_in_objects() {
-        let data = json!({"tool_input": {"command": "ls", "env": {"GITHUB_TOKEN": "x", "n": 1}}, "cookies": ["a"],
-            "output_tokens": 12, "password": null});
-        let expected = json!({"tool_input": {"command": "ls", "env": {"GITHUB_TOKEN": "***", "n": 1}},
-            "cookies": "***", "output_tokens": 12, "password": null});
-        assert_eq!(bounded(&data), expected);
+    fn secrets_of_an_event_are_masked() {
+        let data = json!({"tool_input": {"command": "mysql -phunter2 shop", "url": "https://h/?token=abc"},
+            "message": "DB_PASSPHRASE=hunter2222"});
+        let expected = json!({"tool_input": {"command": "mysql -p*** shop", "url": "https://h/?token=***"},
+            "message": "DB_PASSPHRASE=***"});
+        assert_eq!(event(&data), expected);
     }
 
     #[test]
-    fn a_secret_is_seen_across_the_cut() {
+    fn secret_across_the_cut_is_masked() {
         let kept = event(
             &json!({"message": format!("{}password={}", "word ".repeat(398), "LEAK".repeat(4_000))}),
         );

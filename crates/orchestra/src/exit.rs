@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, fmt::Write as _, io, process::ExitCode};
 
-use crate::output;
+use crate::{output, secrets};
 
 /// What the program's exit code says. The numbers never change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -190,7 +190,8 @@ pub(crate) fn report(result: Result<Exit, Failure>) -> ExitCode {
         Err(Failure::BrokenPipe) => (Exit::Ok, None),
     };
     if let Some(error) = error {
-        output::complain(&format!("error: {error:#}"));
+        let error = format!("{error:#}");
+        output::complain(&format!("error: {}", secrets::masker().text(&error)));
     }
     ExitCode::from(exit.code())
 }

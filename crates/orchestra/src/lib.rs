@@ -20,6 +20,7 @@ mod logging;
 mod models;
 mod orchestrator;
 mod output;
+mod secrets;
 mod servers;
 mod serving;
 mod stopping;

@@ -9,6 +9,7 @@ use crate::{
     commands::progress,
     config::{Origin, Setting},
     exit::Failure,
+    secrets,
 };
 
 /// Checks a filter.
@@ -69,8 +70,12 @@ pub(crate) fn start(filter: &str) -> Result<(), Failure> {
 struct Aside;
 
 impl io::Write for Aside {
+    /// Writes one record, its secrets masked.
     fn write(&mut self, text: &[u8]) -> io::Result<usize> {
-        progress::aside(|| io::stderr().write(text))
+        let record = String::from_utf8_lossy(text);
+        let masked = secrets::masker().text(&record);
+        progress::aside(|| io::stderr().write_all(masked.as_bytes()))?;
+        Ok(text.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {

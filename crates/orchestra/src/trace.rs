@@ -11,9 +11,10 @@ use std::{
 
 use anyhow::Context as _;
 use clap::Args;
-use orchestra_mcp::client::tap::{Redactor, Tap, TapConfig, TapFile, TapWatch, TraceForm};
+use orchestra_mcp::client::tap::{Tap, TapConfig, TapFile, TapWatch, TraceForm};
+use orchestra_secret::Masker;
 
-use crate::{exit::Failure, output};
+use crate::{exit::Failure, output, secrets};
 
 /// What is recorded.
 #[derive(Debug, Clone, Default, Args)]
@@ -50,7 +51,7 @@ impl TraceFlags {
             None => None,
         };
         match shown.is_some() || file.is_some() || watch.is_some() {
-            true => begun(file, shown, watch, redactor(&self.mask)).map(Some),
+            true => begun(file, shown, watch, masker(&self.mask)).map(Some),
             false => Ok(None),
         }
     }
@@ -102,10 +103,10 @@ impl TraceFlags {
 pub(crate) fn open(
     file: Option<&Path>,
     shown: Option<TraceForm>,
-    redactor: Redactor,
+    masker: Masker,
 ) -> Result<Tap, Failure> {
     let shown = shown.map(|form| (Box::new(io::stderr()) as _, form));
-    begun(file, shown, None, redactor)
+    begun(file, shown, None, masker)
 }
 
 /// Where lines go, and what they say.
@@ -115,7 +116,7 @@ fn begun(
     file: Option<&Path>,
     shown: Option<Shown>,
     watch: Option<TapWatch>,
-    redactor: Redactor,
+    masker: Masker,
 ) -> Result<Tap, Failure> {
     let (trace, form) = shown.unzip();
     let tap = Tap::open(TapConfig {
@@ -123,7 +124,7 @@ fn begun(
         trace,
         form: form.unwrap_or_default(),
         watch,
-        redactor,
+        masker,
     });
     let file = file.unwrap_or_else(|| Path::new("stderr"));
     Ok(tap.with_context(|| format!("recording to {}", file.display()))?)
@@ -159,13 +160,10 @@ pub(crate) fn finish(tap: &Tap) {
     }
 }
 
-/// Masks the secrets of our own environment, which servers may inherit, and marked arguments.
-pub(crate) fn redactor(marked: &[String]) -> Redactor {
-    let variables = std::env::vars_os();
-    let variables = variables
-        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-    let redactor = Redactor::default().environment(variables);
+/// Masker of the secrets of our own environment, which servers may inherit, and of marked arguments.
+pub(crate) fn masker(marked: &[String]) -> Masker {
+    let masker = secrets::masker().clone();
     marked
         .iter()
-        .fold(redactor, |redactor, name| redactor.argument(name))
+        .fold(masker, |masker, name| masker.member(name))
 }

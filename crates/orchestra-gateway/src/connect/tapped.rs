@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use orchestra_hub::names_secret;
 use orchestra_mcp::client::{
     ChildConfig, ClientError, Connector,
-    tap::{Redactor, Tap, TapConnector},
+    tap::{Tap, TapConnector},
 };
+use orchestra_secret::{Masker, is_secret_name};
 
 use super::{Connectors, invalid};
 use crate::config::{Auth, ServerConfig, Transport};
@@ -26,7 +26,7 @@ impl Connectors {
     ) -> Arc<dyn Connector> {
         match &self.tap {
             Some(tap) => {
-                let masks = self.redactor(config, tap.redactor().clone());
+                let masks = self.masker(config, tap.masker().clone());
                 let tapped = TapConnector::new(connector, tap.clone(), config.name.as_str());
                 Arc::new(tapped.masking(masks))
             }
@@ -43,21 +43,20 @@ impl Connectors {
         self.late_child(config).child().map_err(invalid)
     }
 
-    /// Masks, beside what `redactor` does, what the configuration of a server holds in secret:
+    /// Masks, beside what `masker` does, what the configuration of a server holds in secret:
     /// variables and headers whose names say so, and its token.
     #[must_use]
-    pub fn redactor(&self, config: &ServerConfig, redactor: Redactor) -> Redactor {
+    pub fn masker(&self, config: &ServerConfig, masker: Masker) -> Masker {
         let expand = |text| self.scope.expand(text, config).ok();
         match &config.transport {
             Transport::Stdio(stdio) => match self.scope.process(stdio, config) {
-                Ok(process) => redactor.environment(process.env),
+                Ok(process) => masker.environment(process.env),
                 // It is not started then, and says nothing.
-                Err(_) => redactor,
+                Err(_) => masker,
             },
             Transport::Http(http) => {
                 let headers = http.headers.iter();
-                let secret = headers
-                    .filter(|(name, _)| names_secret(name) || name.eq_ignore_ascii_case("cookie"));
+                let secret = headers.filter(|(name, _)| is_secret_name(name));
                 let tokens: Vec<String> = match &http.auth {
                     Some(Auth::Bearer(token)) => expand(token).into_iter().collect(),
                     Some(Auth::Env(variable)) => {
@@ -71,19 +70,18 @@ impl Connectors {
                     Some(Auth::Command { .. }) | None => Vec::new(),
                 };
                 let values = secret.filter_map(|(_, value)| expand(value)).chain(tokens);
-                values.fold(redactor, |redactor, value| {
-                    // Behind its scheme, where it has one.
-                    let bare = value.rsplit(' ').next().unwrap_or_default();
-                    redactor.value(bare).value(&value)
-                })
+                let values: Vec<String> = values.collect();
+                // Behind its scheme, where it has one.
+                let bare = values.iter().filter_map(|value| value.rsplit(' ').next());
+                masker.values(values.iter().map(String::as_str).chain(bare))
             }
             Transport::Plugin(plugin) => {
                 let process = self.scope.plugin(plugin, config);
                 let env = process.map(|process| process.env).unwrap_or_default();
                 let told = self.scope.boot(plugin, config).unwrap_or_default();
-                redactor.environment(env.into_iter().chain(told))
+                masker.environment(env.into_iter().chain(told))
             }
-            Transport::Orchestrator(_) => redactor,
+            Transport::Orchestrator(_) => masker,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use orchestra_hub::{LogLevel, Notice, PeerStatus, mask};
+use orchestra_hub::{LogLevel, Notice, PeerStatus};
 use orchestra_mcp::client::ClientStatus;
 use orchestra_wire::RawJson;
 use tokio::time::{Instant, sleep_until};
@@ -11,6 +11,9 @@ use super::report::said;
 
 /// Between two such messages about one server.
 const BETWEEN: Duration = Duration::from_secs(5);
+
+/// Maximum length of a reason.
+const MAX_REASON_BYTES: usize = 256;
 
 /// Where a server stands, and what was told of it.
 #[derive(Debug)]
@@ -40,7 +43,8 @@ impl Standing {
         match status {
             PeerStatus::Ready | PeerStatus::Degraded => self.away = None,
             status if status.is_failed() => {
-                let why = why.map(|why| format!(" ({})", mask(&why)));
+                let why = why
+                    .map(|why| format!(" ({})", orchestra_secret::excerpt(&why, MAX_REASON_BYTES)));
                 let why = why.unwrap_or_default();
                 self.away = Some(format!("{}{why}", status.as_str()));
             }

@@ -9,7 +9,10 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use super::{Record, chain::Link};
-use crate::{mask, metrics::micros};
+use crate::metrics::micros;
+
+/// Maximum length of a text of a record.
+const MAX_TEXT_BYTES: usize = 256;
 
 /// The line of a record.
 #[derive(Serialize)]
@@ -72,8 +75,9 @@ pub(super) fn moment(text: &[u8]) -> Option<SystemTime> {
 
 /// Appends the line of a record that follows the line with the hash `prev`.
 pub(super) fn push(lines: &mut Vec<u8>, record: &Record, lost: u64, prev: Link) -> io::Result<()> {
-    let client = record.client.as_deref().map(mask::mask);
-    let remark = record.remark.as_deref().map(mask::mask);
+    let excerpt = |text: &str| orchestra_secret::excerpt(text, MAX_TEXT_BYTES);
+    let client = record.client.as_deref().map(excerpt);
+    let remark = record.remark.as_deref().map(excerpt);
     let row = Row {
         unix_ms: record
             .ended
@@ -84,7 +88,7 @@ pub(super) fn push(lines: &mut Vec<u8>, record: &Record, lost: u64, prev: Link) 
         client: client.as_deref(),
         provider: record.provider.as_deref(),
         kind: record.kind,
-        name: &mask::mask(&record.name),
+        name: &excerpt(&record.name),
         argument_bytes: record.argument_bytes,
         result_bytes: record.result_bytes,
         outcome: record.end.name(),

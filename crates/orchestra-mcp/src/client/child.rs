@@ -17,6 +17,7 @@ use std::{
 use orchestra_hub::BoxFuture;
 use orchestra_process::SpawnError;
 use orchestra_process::{Child, Command, Environment, Exit, Handle, Launcher, Limits, Sandbox};
+use orchestra_secret::Masker;
 use tokio::time::{Instant, timeout};
 
 pub use self::stderr::{Heard, Stderr};
@@ -24,7 +25,6 @@ use super::{
     ClientError, Connected, Connector, Crash, MAX_MESSAGE_BYTES, TransportType,
     lines::{LinesConfig, LinesLink, MAX_JUNK_LINES, Peer},
     link::step_of_ending,
-    tap::Redactor,
 };
 
 /// How long a child whose output has ended is given to end before it counts as one that has only
@@ -69,7 +69,7 @@ pub struct ChildConfig {
     pub log: Option<PathBuf>,
     /// What is masked in all that it says there, beside its variables whose names say that they are
     /// secrets and what looks like a token.
-    pub secrets: Redactor,
+    pub secrets: Masker,
 }
 
 impl ChildConfig {
@@ -91,13 +91,13 @@ impl ChildConfig {
             max_message_bytes: MAX_MESSAGE_BYTES,
             max_junk_lines: MAX_JUNK_LINES,
             log: None,
-            secrets: Redactor::default(),
+            secrets: Masker::default(),
         }
     }
 
     /// What must not be told of what it says.
     #[must_use]
-    pub fn redactor(&self) -> Redactor {
+    pub fn masker(&self) -> Masker {
         let variables = self.variables.iter().filter_map(|(name, value)| {
             Some((name.to_str()?.to_owned(), value.to_str()?.to_owned()))
         });
@@ -155,16 +155,16 @@ impl ChildConnector {
             max_message_bytes: config.max_message_bytes,
             max_junk_lines: config.max_junk_lines,
         };
-        let redactor = config.redactor();
+        let masker = config.masker();
         let peer = Arc::new(Process {
             stderr: Stderr::follow(
                 stderr,
                 config.name.clone(),
                 config.log.clone(),
-                redactor.clone(),
+                masker.clone(),
                 None,
             ),
-            redactor,
+            masker,
             handle,
             config,
             is_stopping: AtomicBool::new(false),
@@ -203,7 +203,7 @@ fn not_started(error: SpawnError) -> ClientError {
 struct Process {
     handle: Handle,
     stderr: Stderr,
-    redactor: Redactor,
+    masker: Masker,
     config: Arc<ChildConfig>,
     /// It ends because we want it to.
     is_stopping: AtomicBool,
@@ -250,7 +250,7 @@ impl Peer for Process {
     }
 
     fn masked(&self, text: &str) -> String {
-        self.redactor.text(text).unwrap_or_else(|| text.to_owned())
+        self.masker.text(text).into_owned()
     }
 
     fn reason(self: Arc<Self>) -> BoxFuture<ClientError> {

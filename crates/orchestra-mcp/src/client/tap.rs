@@ -8,7 +8,6 @@ mod file;
 mod pairing;
 mod record;
 mod recording;
-mod redact;
 mod replay;
 mod stream;
 mod watch;
@@ -17,6 +16,7 @@ mod writer;
 use std::{sync::Arc, time::Duration};
 
 use orchestra_hub::BoxFuture;
+use orchestra_secret::Masker;
 use orchestra_wire::{RawJson, RequestId};
 use tokio::{sync::mpsc, time::Instant};
 
@@ -27,7 +27,6 @@ use super::{
 pub use file::TapFile;
 pub use record::Direction;
 pub use recording::{Recording, RecordingError, Step, Unsayable};
-pub use redact::Redactor;
 pub use replay::{Change, Difference, ReplayConfig, ReplayReport, replay};
 pub use stream::TapStream;
 pub use watch::TapWatch;
@@ -39,7 +38,7 @@ pub struct TapConnector {
     inner: Arc<dyn Connector>,
     tap: Tap,
     server: Arc<str>,
-    masks: Option<Arc<Redactor>>,
+    masks: Option<Arc<Masker>>,
 }
 
 impl TapConnector {
@@ -56,8 +55,8 @@ impl TapConnector {
 
     /// Masks this in messages of the server, in place of what the tap masks in all.
     #[must_use]
-    pub fn masking(mut self, redactor: Redactor) -> Self {
-        self.masks = Some(Arc::new(redactor));
+    pub fn masking(mut self, masker: Masker) -> Self {
+        self.masks = Some(Arc::new(masker));
         self
     }
 }
@@ -96,7 +95,7 @@ impl Connector for TapConnector {
 struct Tapped {
     tap: Tap,
     server: Arc<str>,
-    masks: Option<Arc<Redactor>>,
+    masks: Option<Arc<Masker>>,
 }
 
 impl Tapped {

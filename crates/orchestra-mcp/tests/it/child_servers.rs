@@ -6,8 +6,9 @@ use std::{collections::HashSet, sync::Arc, time::Duration};
 use orchestra_hub::{Answers, Cx, ListKind};
 use orchestra_mcp::client::{
     ChildConfig, ChildConnector, ChildLimits, Client, ClientConfig, ClientError, ClientEvent,
-    Launcher, ProtocolChoice, Reply, Sandbox, ServerCall, TransportType, tap::Redactor,
+    Launcher, ProtocolChoice, Reply, Sandbox, ServerCall, TransportType,
 };
+use orchestra_secret::Masker;
 use orchestra_wire::{Era, RawJson};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -345,7 +346,7 @@ async fn no_secret_of_a_server_leaves_by_its_standard_error() {
         ("API_KEY".into(), "planted-one".into()),
         ("MORE".into(), "planted-two".into()),
     ];
-    config.secrets = Redactor::default().value("planted-two");
+    config.secrets = Masker::default().value("planted-two");
     config.log = Some(log.clone());
     let server = Server::of(config).await;
     let error = server.call(1, "echo", json!({})).await.unwrap_err();

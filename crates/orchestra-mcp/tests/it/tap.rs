@@ -14,10 +14,11 @@ use orchestra_mcp::client::{
     Agreed, Answer, ClientError, Connected, Connector, Incoming, Link, Outgoing, ServerMessage,
     TransportType,
     tap::{
-        Direction, Recording, RecordingError, Redactor, ReplayConfig, Step, Tap, TapConfig,
-        TapConnector, TapFile, TapStream, TapWatch, replay,
+        Direction, Recording, RecordingError, ReplayConfig, Step, Tap, TapConfig, TapConnector,
+        TapFile, TapStream, TapWatch, replay,
     },
 };
+use orchestra_secret::Masker;
 use orchestra_wire::{ErrorCode, RawJson, RequestId, Revision, RpcError};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -121,11 +122,11 @@ fn answer_otherwise(method: &str, params: Option<Value>) -> Result<Value, RpcErr
     }
 }
 
-fn to_file(path: &Path, redactor: Redactor) -> Tap {
+fn to_file(path: &Path, masker: Masker) -> Tap {
     Tap::open(TapConfig {
         file: Some(TapFile::at(path.to_owned())),
         trace: None,
-        redactor,
+        masker,
         ..TapConfig::default()
     })
     .unwrap()
@@ -149,8 +150,8 @@ async fn say(link: &dyn Link, id: u64, method: &str, params: Value) -> Answer {
 }
 
 /// A session with a server, recorded.
-async fn record(path: &Path, redactor: Redactor) {
-    let tap = to_file(path, redactor);
+async fn record(path: &Path, masker: Masker) {
+    let tap = to_file(path, masker);
     let connector = TapConnector::new(Arc::new(Server(answer)), tap.clone(), "one");
     let Connected { link, mut incoming } = connector.connect().await.unwrap();
     say(&*link, 1, "initialize", json!({})).await.unwrap();
@@ -180,7 +181,7 @@ async fn record(path: &Path, redactor: Redactor) {
 async fn a_recording_said_again_gives_the_same_replies() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("tap.jsonl");
-    record(&path, Redactor::default().argument("pin")).await;
+    record(&path, Masker::default().member("pin")).await;
     let read = recording(&path).unwrap();
     assert_eq!((read.steps.len(), read.left_out, read.dropped), (5, 1, 0));
     let connected = Server(answer).connect().await.unwrap();
@@ -212,12 +213,12 @@ async fn a_recording_said_again_gives_the_same_replies() {
 async fn planted_secrets_are_in_no_file() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("tap.jsonl");
-    let redactor = Redactor::default()
-        .argument("pin")
+    let masker = Masker::default()
+        .member("pin")
         .value("planted-value")
         .environment([("MY_TOKEN".to_owned(), "planted-token".to_owned())]);
-    record(&path, redactor.clone()).await;
-    let tap = to_file(&path, redactor);
+    record(&path, masker.clone()).await;
+    let tap = to_file(&path, masker);
     let mut stream = TapStream::new(tap.clone(), "one", Direction::Received);
     for line in [
         "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"env\":\"A=planted-value\"}}\n",
@@ -461,7 +462,7 @@ async fn what_passes_is_told_to_those_who_look_and_to_nobody_else() {
     let watch = TapWatch::default();
     let tap = Tap::open(TapConfig {
         watch: Some(watch.clone()),
-        redactor: Redactor::default().value("hush-hush"),
+        masker: Masker::default().value("hush-hush"),
         ..TapConfig::default()
     })
     .unwrap();

@@ -69,7 +69,7 @@ impl Process {
                 stderr,
                 config.name.clone(),
                 config.log.clone(),
-                config.redactor(),
+                config.masker(),
                 Some(listener(said)),
             ),
             config,

@@ -6,13 +6,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use orchestra_secret::{Masker, is_secret_name};
+
 use super::{
-    AgentError, Asked, Chosen, Mask, Profile, PromptBy,
+    AgentError, Asked, Chosen, Profile, PromptBy,
     ask::whole_domain,
     place::{self, PRIVATE_DIRECTORY},
     template::{Many, One, Values},
 };
-use crate::secret::names_secret;
 
 /// The longest prompt that is passed as an argument: Linux takes 128 KiB in one.
 const MAX_ARGUMENT_BYTES: usize = 64 * 1024;
@@ -138,29 +139,37 @@ impl Invocation {
     /// a secret, or the agent has it from us and it is no place or switch.
     #[must_use]
     pub fn is_secret(&self, name: &str) -> bool {
-        names_secret(name) || (self.inherits.iter().any(|own| own == name) && is_hidden(name))
+        is_secret_name(name) || (self.inherits.iter().any(|own| own == name) && is_hidden(name))
     }
 
     /// What hides the secrets of an environment in a text.
-    pub fn mask<'a>(&self, variables: impl IntoIterator<Item = (&'a str, &'a str)>) -> Mask {
+    pub fn mask<'a>(&self, variables: impl IntoIterator<Item = (&'a str, &'a str)>) -> Masker {
         let secrets = variables
             .into_iter()
             .filter(|(name, _)| self.is_secret(name));
-        Mask::new(secrets.map(|(_, value)| value))
+        Masker::new(secrets.map(|(_, value)| value))
     }
 
     /// Its command line as it may be recorded: the prompt cut short, nothing secret.
     #[must_use]
     pub fn shown(&self) -> Vec<String> {
         const MAX_SHOWN_CHARS: usize = 200;
-        let arguments = self.arguments.iter().map(|argument| {
-            let argument = argument.to_string_lossy();
-            let mut shown: String = argument.chars().take(MAX_SHOWN_CHARS).collect();
-            if shown.len() < argument.len() {
-                shown.push('…');
-            }
-            Mask::default().text(&shown).into_owned()
-        });
+        let arguments: Vec<_> = self
+            .arguments
+            .iter()
+            .map(|argument| argument.to_string_lossy())
+            .collect();
+        let words: Vec<&str> = arguments.iter().map(|argument| &**argument).collect();
+        let arguments = Masker::default()
+            .arguments(&words)
+            .into_iter()
+            .map(|argument| {
+                let mut shown: String = argument.chars().take(MAX_SHOWN_CHARS).collect();
+                if shown.len() < argument.len() {
+                    shown.push('…');
+                }
+                shown
+            });
         [self.program.display().to_string()]
             .into_iter()
             .chain(arguments)

@@ -316,9 +316,7 @@ impl Prober {
             &error
         };
         let shown: String = said.trim().chars().take(MAX_SHOWN_CHARS).collect();
-        let shown = super::Mask::default()
-            .text(&shown)
-            .replace(char::is_control, " ");
+        let shown = orchestra_secret::text(&shown).replace(char::is_control, " ");
         Err(fault(format!("failed: {shown}")))
     }
 }

@@ -7,7 +7,9 @@ use std::{
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
-use super::{Bounds, Line, MAX_LINE_BYTES, Mask, Stream, line::Splitter, segments::Segments};
+use orchestra_secret::Masker;
+
+use super::{Bounds, Line, MAX_LINE_BYTES, Stream, line::Splitter, segments::Segments};
 
 /// The file of an attempt's lines.
 pub(crate) const LINES: &str = "lines.jsonl";
@@ -38,7 +40,7 @@ pub struct Source {
 pub struct Lines {
     segments: Segments,
     bounds: Bounds,
-    mask: Mask,
+    masker: Masker,
     /// The head, which is there for good, and whose lock is that of the whole log.
     lock: Option<File>,
     /// The file that grows, its number, where it ended after our last batch, and the next line's
@@ -48,13 +50,13 @@ pub struct Lines {
 
 impl Lines {
     /// For the directory of an attempt. Nothing is made before there is something to write. Texts that
-    /// are not split here are masked by `mask`.
+    /// are not split here are masked by `masker`.
     #[must_use]
-    pub fn new(directory: &Path, bounds: Bounds, mask: Mask) -> Self {
+    pub fn new(directory: &Path, bounds: Bounds, masker: Masker) -> Self {
         Self {
             segments: Segments::new(directory, LINES),
             bounds,
-            mask,
+            masker,
             lock: None,
             current: None,
         }
@@ -67,7 +69,7 @@ impl Lines {
     pub fn say(&mut self, source: &Source, text: &str) -> io::Result<()> {
         let mut texts = Vec::new();
         let mut splitter = Splitter::default();
-        splitter.push(self.mask.text(text).as_bytes(), |text, more| {
+        splitter.push(self.masker.stream().text(text).as_bytes(), |text, more| {
             texts.push((Stream::Runner, text, more));
         });
         splitter.finish(|text, more| texts.push((Stream::Runner, text, more)));

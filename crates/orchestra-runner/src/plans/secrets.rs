@@ -14,11 +14,9 @@ use orchestra_plan::{
     value::Env,
     work::WorkSpec,
 };
+use orchestra_secret::{is_secret_name, is_secret_value, url_passwords};
 
-use crate::{
-    secret::{is_worth_hiding, names_secret, passwords},
-    supervise::named_in,
-};
+use crate::supervise::named_in;
 
 /// The most names that are told.
 const TOLD: usize = 10;
@@ -168,8 +166,8 @@ fn some_of(names: &BTreeSet<&str>) -> String {
 
 fn add<'a>(env: &'a Env, names: &mut BTreeSet<&'a str>) {
     let is_secret = |(name, value): &(&str, &str)| {
-        let by_name = names_secret(name) && is_worth_hiding(value) && !value.contains(['$', '%']);
-        by_name || passwords(value).any(|password| !password.contains(['$', '%']))
+        let by_name = is_secret_name(name) && is_secret_value(value) && !value.contains(['$', '%']);
+        by_name || url_passwords(value).any(|password| !password.contains(['$', '%']))
     };
     names.extend(env.iter().filter(is_secret).map(|(name, _)| name));
 }

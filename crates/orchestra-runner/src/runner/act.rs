@@ -38,6 +38,7 @@ pub(super) use name::{RunName, halt};
 pub(super) use ready::INSTRUCTIONS;
 
 use name::{HEALER, READIER};
+use orchestra_secret::Masker;
 
 use super::{
     assignment::{Assignment, Todo},
@@ -48,7 +49,7 @@ use super::{
 };
 use crate::{
     git::{Repository, Worktree},
-    logs::{Lines, Mask, Source},
+    logs::{Lines, Source},
     private,
     supervise::RunId,
 };
@@ -183,9 +184,9 @@ impl<'a> Cx<'a> {
         unsealed.map_err(|error| git_failure(&error))
     }
 
-    fn mask(&self) -> Mask {
+    fn masker(&self) -> Masker {
         let secrets = self.secrets.lock().unwrap_or_else(PoisonError::into_inner);
-        Mask::new(secrets.as_slice())
+        Masker::new(secrets.iter().map(String::as_str))
     }
 
     /// Says something on the log of the attempt.
@@ -197,9 +198,9 @@ impl<'a> Cx<'a> {
         };
         let bounds = self.host.options.logs.lines;
         let (directory, text) = (self.directory.clone(), text.to_owned());
-        let mask = self.mask();
+        let masker = self.masker();
         let said = tokio::task::spawn_blocking(move || {
-            Lines::new(&directory, bounds, mask).say(&source, &text)
+            Lines::new(&directory, bounds, masker).say(&source, &text)
         });
         if let Ok(Err(error)) = said.await {
             tracing::debug!(%error, "the log of a job cannot be written");
@@ -272,7 +273,9 @@ pub(super) async fn perform(cx: &Cx<'_>) -> Vec<Report> {
                 ended,
             });
         }
-        Some(failure) => {
+        Some(mut failure) => {
+            // The words of a program may repeat a secret.
+            failure.message = cx.masker().text(&failure.message).into_owned();
             cx.say(&format!("{act}: {}", failure.message)).await;
             // A person may have agreed to an agent meanwhile.
             cx.host.look_for_healer().await;

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use orchestra_plan::{ids::PlanId, plan::Plan, schedule::Waiting, view};
+use orchestra_secret::{MASK, Masker};
 use serde_json::{Value, json};
 
 use crate::{
@@ -50,14 +51,20 @@ impl Readable for Shown {
             "endedAt": plan.ended_at(),
             "state": state,
         });
-        hide(&mut shown);
+        mask(&mut shown);
         Some(shown)
     }
 
     fn event(&self, mut event: Value) -> Value {
-        hide(&mut event);
+        mask(&mut event);
         event
     }
+}
+
+/// Hides the values of environments, and masks secrets in everything else.
+fn mask(value: &mut Value) {
+    hide(value);
+    Masker::default().json(value);
 }
 
 /// Hides the values of environments, but for those that only name a variable.
@@ -82,7 +89,7 @@ fn hide(value: &mut Value) {
     }
 }
 
-/// The names of variables of a plan whose values were hidden in the files that it was read back from.
+/// Names of variables, and jobs, whose values or commands were masked in the files that a plan was read from.
 pub(crate) fn left_out(plan: &Plan) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     let jobs = plan.jobs().iter();
@@ -92,8 +99,22 @@ pub(crate) fn left_out(plan: &Plan) -> BTreeSet<String> {
         .chain(definitions)
     {
         add_hidden(&value, &mut names);
+        if contains_mask(&value) {
+            let job = value["producerId"].as_str().unwrap_or("the plan");
+            names.insert(format!("the commands of {job}"));
+        }
     }
     names
+}
+
+/// Returns whether a text of a definition was masked.
+fn contains_mask(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.contains(MASK),
+        Value::Array(items) => items.iter().any(contains_mask),
+        Value::Object(members) => members.values().any(contains_mask),
+        _ => false,
+    }
 }
 
 fn add_hidden(value: &Value, names: &mut BTreeSet<String>) {

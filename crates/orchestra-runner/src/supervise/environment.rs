@@ -6,9 +6,17 @@ use std::{
     fmt,
 };
 
-use orchestra_process::Environment;
+use orchestra_process::{Environment, PROXIES};
+use orchestra_secret::{is_secret_name, is_secret_value, url_passwords};
 
-use crate::secret;
+/// Last words of names of variables that describe where and how something runs.
+const PLACES: [&str; 18] = [
+    "home", "dir", "path", "root", "env", "sha", "ref", "branch", "version", "name", "host",
+    "port", "level", "mode", "user", "shell", "editor", "display",
+];
+
+/// Minimum length of a secret in a variable whose name means none.
+const MIN_UNNAMED_BYTES: usize = 8;
 
 /// The environment of a command, and what of it is on no log.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -65,17 +73,33 @@ fn secrets(
     };
     let mut secrets = BTreeSet::new();
     for (name, value) in values.iter().filter_map(texts) {
-        secrets.extend(secret::passwords(&value).map(str::to_owned));
-        if secret::names_secret(&name) && secret::is_worth_hiding(&value) {
+        secrets.extend(url_passwords(&value).map(str::to_owned));
+        if is_secret_name(&name) && is_secret_value(&value) {
             secrets.insert(value);
         }
     }
     for (name, value) in put_in.iter().filter_map(texts) {
-        if secret::is_hidden(&name, &value) {
+        if is_hidden(&name, &value) {
             secrets.insert(value);
         }
     }
     secrets.into_iter().collect()
+}
+
+/// Returns whether the value of a variable of the host, which a plan has put into a value of its own, is masked:
+/// where its name means a secret, or does not mean something else.
+fn is_hidden(name: &str, value: &str) -> bool {
+    if is_secret_name(name) {
+        return is_secret_value(value);
+    }
+    let is_known = Environment::Default.inherits(OsStr::new(name)) && !PROXIES.contains(&name);
+    let last = name
+        .rsplit('_')
+        .next()
+        .unwrap_or_default()
+        .to_ascii_lowercase();
+    let is_place = value.starts_with('/') || PLACES.contains(&last.as_str()) || name == "PWD";
+    value.len() >= MIN_UNNAMED_BYTES && !is_known && !is_place && !value.contains("://")
 }
 
 /// A value with variables of the host put in, of which note is taken.
@@ -190,6 +214,27 @@ mod tests {
         );
         assert_eq!(all.secrets, ["s3cret"]);
         assert_eq!(format!("{all:?}"), r#"["A", "B", "PATH", "TOKEN"]"#);
+    }
+
+    #[test]
+    fn value_of_the_host_is_hidden_unless_its_name_means_something_else() {
+        for (name, value) in [
+            ("VAULT", "aB3dE5gH"),
+            ("DB_PASSWORD", "hunt"),
+            ("X", "a-long-value"),
+        ] {
+            assert!(is_hidden(name, value), "{name}");
+        }
+        for (name, value) in [
+            ("PATH", "bin:usr/bin:sbin"),
+            ("HOME", "/home/somebody"),
+            ("NODE_ENV", "production"),
+            ("CACHE", "/var/cache/x"),
+            ("X", "short"),
+            ("API_URL", "https://example.org"),
+        ] {
+            assert!(!is_hidden(name, value), "{name}");
+        }
     }
 
     #[test]

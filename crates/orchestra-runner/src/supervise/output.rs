@@ -2,17 +2,18 @@
 
 use std::{future::pending, io};
 
+use orchestra_secret::Masker;
 use tokio::net::unix::pipe::Receiver;
 
 use super::{job::complain, order::WireOrder};
-use crate::logs::{Lines, Mask, Raw, Source, Splitter, Stream};
+use crate::logs::{Lines, Raw, Source, Splitter, Stream};
 
 /// Both logs of a run. A log that cannot be written loses what was printed, and not the run.
 pub(crate) struct Logs {
     raw: Raw,
     lines: Lines,
     source: Source,
-    pub(super) mask: Mask,
+    pub(super) masker: Masker,
     pub(super) broken: bool,
 }
 
@@ -20,7 +21,7 @@ pub(crate) struct Logs {
 pub(super) struct Output {
     stream: Stream,
     pub(super) pipe: Option<Receiver>,
-    mask: Mask,
+    mask: orchestra_secret::Stream,
     splitter: Splitter,
     pub(super) bytes: u64,
 }
@@ -28,16 +29,16 @@ pub(super) struct Output {
 impl Logs {
     pub(crate) fn new(order: &WireOrder) -> Self {
         let bounds = order.log_bounds();
-        let mask = Mask::new(&order.secrets);
+        let masker = Masker::new(order.secrets.iter().map(String::as_str));
         Self {
             raw: Raw::new(&order.attempt, &order.id.stem(), bounds.raw),
-            lines: Lines::new(&order.attempt, bounds.lines, mask.clone()),
+            lines: Lines::new(&order.attempt, bounds.lines, masker.clone()),
             source: Source {
                 attempt: order.id.attempt(),
                 phase: order.id.phase().to_owned(),
                 run: order.id.run(),
             },
-            mask,
+            masker,
             broken: false,
         }
     }
@@ -66,11 +67,11 @@ impl Logs {
 }
 
 impl Output {
-    pub(super) fn new(stream: Stream, pipe: Receiver, mask: Mask) -> Self {
+    pub(super) fn new(stream: Stream, pipe: Receiver, masker: &Masker) -> Self {
         Self {
             stream,
             pipe: Some(pipe),
-            mask,
+            mask: masker.stream(),
             splitter: Splitter::default(),
             bytes: 0,
         }

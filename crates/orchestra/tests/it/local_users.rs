@@ -24,6 +24,7 @@ const BIN: u32 = 2;
 const NOBODY: u32 = 65_534;
 
 /// Returns whether this test can become another user.
+#[expect(clippy::print_stderr, reason = "a skipped test is reported")]
 fn is_root(test: &str) -> bool {
     let is_root = rustix::process::geteuid().is_root();
     if !is_root {

@@ -91,6 +91,7 @@ mod removed;
 #[cfg(target_os = "linux")]
 #[path = "../../../orchestra-gateway/tests/it/runtimes.rs"]
 mod runtimes;
+mod secrets;
 mod skills;
 mod stdio;
 mod stopping;

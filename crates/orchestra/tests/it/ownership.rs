@@ -44,6 +44,7 @@ fn set_mode(path: &Path, mode: u32) {
 }
 
 /// Gives a path to another user; returns whether this user may do that.
+#[expect(clippy::print_stderr, reason = "a skipped test is reported")]
 fn give_away(path: &Path) -> bool {
     let given = chown(path, Some(OTHER), None);
     if let Err(error) = &given {

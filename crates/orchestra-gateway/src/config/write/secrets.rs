@@ -1,7 +1,7 @@
 //! Which texts of a server may hold secrets, and where in them: the same that are masked where a
 //! configuration is shown.
 
-use orchestra_hub::{mask_whole, names_secret};
+use orchestra_secret::{MASK, is_plain_value, is_secret_name};
 
 use crate::{
     config::Template,
@@ -11,34 +11,8 @@ use crate::{
 /// What is written before a secret in a header, in small letters.
 const SCHEMES: [&str; 5] = ["bearer", "basic", "token", "apikey", "bot"];
 
-/// Words that are no secrets, in small letters.
-const PLAIN: [&str; 16] = [
-    "true",
-    "false",
-    "yes",
-    "no",
-    "on",
-    "off",
-    "none",
-    "trace",
-    "debug",
-    "info",
-    "warn",
-    "warning",
-    "error",
-    "development",
-    "production",
-    "application/json",
-];
-
-/// Parts of names whose values are secrets even where they are short.
-const SECRETIVE: [&str; 7] = ["KEY", "PIN", "PASS", "PWD", "CODE", "AUTH", "CRED"];
-
 /// A longer number may be a secret.
 const MAX_DIGITS: usize = 5;
-
-/// What stands for a reference where a text is looked at: what is masked looks so as well.
-const REFERENCE: &str = "***";
 
 /// A text that may hold a secret.
 pub(super) struct Slot {
@@ -91,7 +65,7 @@ impl Slot {
         let words = words.into_iter().map(|word| {
             let word = word.written();
             let announced = before.take();
-            if word.starts_with('-') && names_secret(word) {
+            if word.starts_with('-') && is_secret_name(word) {
                 before = Some(word);
             }
             let name = announced.or(key(word)).unwrap_or("SECRET");
@@ -136,7 +110,7 @@ fn word(text: &str) -> Option<usize> {
     let key = key(text);
     let behind = key.map_or(0, |key| key.len() + 1);
     let is_secret = match key {
-        Some(key) if names_secret(key) => has_own(&text[behind..]),
+        Some(key) if is_secret_name(key) => has_own(&text[behind..]),
         _ => is_masked(text),
     };
     is_secret.then_some(behind)
@@ -216,11 +190,11 @@ fn refers(text: &str) -> bool {
 fn is_masked(text: &str) -> bool {
     let parts = Parts(text).map(|part| match part {
         Ok(Part::Text(own)) => own,
-        Ok(Part::Reference(_)) => REFERENCE,
+        Ok(Part::Reference(_)) => MASK,
         Err(_) => text,
     });
     let text: String = parts.collect();
-    mask_whole(&text) != text
+    orchestra_secret::text(&text) != text
 }
 
 /// A text without the values of variables that are not set, but for plain ones; and these variables.
@@ -245,10 +219,7 @@ fn without_defaults(text: &str) -> (String, Vec<String>) {
 
 fn is_plain(name: &str, value: &str) -> bool {
     let is_number = value.len() <= MAX_DIGITS && value.bytes().all(|byte| byte.is_ascii_digit());
-    let is_word = PLAIN.contains(&value.to_ascii_lowercase().as_str());
-    let upper = name.to_ascii_uppercase();
-    let is_secretive = names_secret(name) || SECRETIVE.iter().any(|part| upper.contains(part));
-    (is_number || is_word) && !is_secretive
+    (is_number || is_plain_value(value)) && !is_secret_name(name)
 }
 
 #[cfg(test)]
@@ -270,8 +241,8 @@ mod tests {
             (&["--api-key", "${KEY}"], &[None, None]),
             (&["--api-key=abc", "TOKEN=${T}"], &[Some("abc"), None]),
             (
-                &["DB=postgres://u:pw@${HOST}/db"],
-                &[Some("postgres://u:pw@${HOST}/db")],
+                &["DB=postgres://u:hunter2@${HOST}/db"],
+                &[Some("postgres://u:hunter2@${HOST}/db")],
             ),
             (&["sk-0123456789abc"], &[Some("sk-0123456789abc")]),
             (
@@ -320,8 +291,8 @@ mod tests {
             ("s3cret${A}", Some("s3cret${A}")),
             ("$${s3cret}", Some("$${s3cret}")),
             (
-                "postgres://u:pw@${HOST}/db",
-                Some("postgres://u:pw@${HOST}/db"),
+                "postgres://u:hunter2@${HOST}/db",
+                Some("postgres://u:hunter2@${HOST}/db"),
             ),
         ] {
             let slot = Slot::value("X", &Template::new(value));

@@ -7,6 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use orchestra_secret::Masker;
 use tokio::{
     io::{AsyncRead, AsyncReadExt},
     sync::{mpsc, watch},
@@ -15,7 +16,6 @@ use tokio::{
 };
 
 use super::log::LogFile;
-use crate::client::tap::Redactor;
 
 /// How much of the end is kept.
 const KEPT_BYTES: usize = 64 * 1024;
@@ -53,7 +53,7 @@ impl Stderr {
         input: impl AsyncRead + Send + Unpin + 'static,
         server: String,
         log: Option<PathBuf>,
-        redactor: Redactor,
+        masker: Masker,
         heard: Option<Heard>,
     ) -> Self {
         let kept = Arc::<Mutex<Vec<u8>>>::default();
@@ -63,7 +63,7 @@ impl Stderr {
             server,
             kept: Arc::clone(&kept),
             file: log.map(LogFile::new),
-            redactor,
+            masker,
             heard,
             trickle: Trickle::default(),
         };
@@ -112,7 +112,7 @@ struct Reader {
     server: String,
     kept: Arc<Mutex<Vec<u8>>>,
     file: Option<LogFile>,
-    redactor: Redactor,
+    masker: Masker,
     heard: Option<Heard>,
     trickle: Trickle,
 }
@@ -131,7 +131,7 @@ impl Reader {
                 read = input.read(&mut piece), if !lines.has_ended => read,
                 line = beside.recv() => match line {
                     Some(line) => {
-                        let line = masked(line.as_bytes(), &self.redactor);
+                        let line = masked(line.as_bytes(), &self.masker);
                         self.log(&line).await;
                         continue;
                     }
@@ -145,7 +145,7 @@ impl Reader {
             if let Some(heard) = &mut self.heard {
                 heard(&String::from_utf8_lossy(&said));
             }
-            let said = masked(&said, &self.redactor);
+            let said = masked(&said, &self.masker);
             keep(said.as_bytes(), &self.kept);
             self.log(&said).await;
             for line in said.lines() {
@@ -236,7 +236,7 @@ impl Lines {
     }
 }
 
-fn masked(said: &[u8], redactor: &Redactor) -> String {
+fn masked(said: &[u8], masker: &Masker) -> String {
     let said = String::from_utf8_lossy(said);
-    redactor.text(&said).unwrap_or_else(|| said.into_owned())
+    masker.text(&said).into_owned()
 }

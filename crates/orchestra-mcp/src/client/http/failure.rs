@@ -5,6 +5,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use orchestra_secret::Masker;
 use reqwest::{
     StatusCode,
     header::{HeaderMap, RETRY_AFTER},
@@ -23,9 +24,6 @@ const PAGE_BYTES: usize = 160;
 
 /// The longest wait that a server is believed; past it nobody is still there.
 const MAX_RETRY_AFTER: Duration = Duration::from_hours(24);
-
-/// Secrets shorter than this are not looked for in what is told: they would mask half of it.
-const MIN_MASKED_BYTES: usize = 6;
 
 /// A response that is no answer.
 pub(super) fn status(
@@ -87,12 +85,8 @@ pub(super) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Durati
 /// The beginning of a body, on one line, without what was sent in secret; of a page, its words.
 pub(super) fn excerpt(body: &[u8], secrets: &[String]) -> String {
     let head = &body[..body.len().min(4 * EXCERPT_BYTES)];
-    let mut text = String::from_utf8_lossy(head).into_owned();
-    for secret in secrets {
-        if secret.len() >= MIN_MASKED_BYTES {
-            text = text.replace(secret.as_str(), "…");
-        }
-    }
+    let masker = Masker::new(secrets.iter().map(String::as_str));
+    let mut text = masker.text(&String::from_utf8_lossy(head)).into_owned();
     let (mut shown, most) = match words_of_page(&text) {
         Some(words) => {
             text = words;
@@ -180,7 +174,7 @@ mod tests {
     fn an_excerpt_is_short_on_one_line_and_without_secrets() {
         let body = format!("no\r\nBearer s3cr3t-t0ken \u{1b}[31m{}", "x".repeat(4_000));
         let shown = excerpt(body.as_bytes(), &["s3cr3t-t0ken".to_owned()]);
-        assert!(shown.starts_with("no Bearer … [31mxxx"), "{shown}");
+        assert!(shown.starts_with("no Bearer *** [31mxxx"), "{shown}");
         assert!(shown.len() <= EXCERPT_BYTES);
     }
 

@@ -3,7 +3,6 @@
 
 use std::{io, time::Duration};
 
-use orchestra_hub::mask_whole;
 use orchestra_process::{Child, Command, Environment, Exit, Launcher};
 use reqwest::header::HeaderValue;
 use tokio::{
@@ -125,7 +124,7 @@ impl Said {
         let words = failure::excerpt(&self.complaint, &[]);
         match words.is_empty() {
             true => how,
-            false => format!("{how}: {}", mask_whole(&words)),
+            false => format!("{how}: {words}"),
         }
     }
 }

@@ -5,15 +5,13 @@ use std::{
     time::Duration,
 };
 
+use orchestra_secret::Masker;
 use orchestra_wire::{ErrorCode, RawJson, RequestId, Revision, RpcError, shown};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::{sync::mpsc, time::timeout};
 
-use super::{
-    recording::{Recording, Step},
-    redact::Redactor,
-};
+use super::recording::{Recording, Step};
 use crate::client::{Agreed, Answer, Connected, Incoming, Link, Outgoing, ServerMessage};
 
 /// Of one answer, so many differences are told.
@@ -28,7 +26,7 @@ pub struct ReplayConfig {
     /// `/result/serverInfo/version`.
     pub ignore: Vec<String>,
     /// What was masked in the recording.
-    pub redactor: Redactor,
+    pub masker: Masker,
 }
 
 impl Default for ReplayConfig {
@@ -36,7 +34,7 @@ impl Default for ReplayConfig {
         Self {
             timeout: Duration::from_secs(30),
             ignore: Vec::new(),
-            redactor: Redactor::default(),
+            masker: Masker::default(),
         }
     }
 }
@@ -215,16 +213,13 @@ fn compare(before: &Answer, now: &Result<Answer, String>, config: &ReplayConfig)
         Err(reason) => {
             changes.push(Change {
                 at: String::new(),
-                recorded: Some(text(&plain(before, &config.redactor))),
+                recorded: Some(text(&plain(before, &config.masker))),
                 now: Some(reason.clone()),
             });
             return changes;
         }
     };
-    let (before, now) = (
-        plain(before, &config.redactor),
-        plain(now, &config.redactor),
-    );
+    let (before, now) = (plain(before, &config.masker), plain(now, &config.masker));
     differ(
         &mut String::new(),
         &before,
@@ -236,7 +231,7 @@ fn compare(before: &Answer, now: &Result<Answer, String>, config: &ReplayConfig)
 }
 
 /// An answer as it is recorded.
-fn plain(answer: &Answer, redactor: &Redactor) -> Value {
+fn plain(answer: &Answer, masker: &Masker) -> Value {
     let parsed = |raw: &RawJson| raw.parse::<Value>().unwrap_or_default();
     let mut value = match answer {
         Ok(result) => json!({"result": parsed(result)}),
@@ -245,7 +240,7 @@ fn plain(answer: &Answer, redactor: &Redactor) -> Value {
             json!({"error": {"code": error.code.0, "message": error.message, "data": data}})
         }
     };
-    redactor.message(&mut value);
+    masker.json(&mut value);
     value
 }
 

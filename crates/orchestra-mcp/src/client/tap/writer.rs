@@ -12,6 +12,7 @@ use std::{
 };
 
 use bytes::Bytes;
+use orchestra_secret::Masker;
 use orchestra_wire::{Inbound, Message, RawJson, RequestId, Rope, parse, write};
 use serde_json::value::{RawValue, to_raw_value};
 
@@ -19,7 +20,6 @@ use super::{
     file::{Rotating, TapFile},
     pairing::Pairing,
     record::{Direction, Line},
-    redact::Redactor,
     watch::{Body, Missing, Probe, TapWatch, Told},
 };
 use crate::client::Answer;
@@ -45,7 +45,7 @@ pub struct TapConfig {
     /// Those who look at it at the moment.
     pub watch: Option<TapWatch>,
     /// What is masked.
-    pub redactor: Redactor,
+    pub masker: Masker,
 }
 
 /// What a line of text says of a message.
@@ -78,7 +78,7 @@ struct Inner {
     queue: Mutex<Option<SyncSender<Passed>>>,
     /// Set where nothing is recorded but while somebody looks.
     only_watched: Option<TapWatch>,
-    redactor: Redactor,
+    masker: Masker,
     shared: Arc<Shared>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
@@ -121,7 +121,7 @@ struct Passed {
     seen: Seen,
     bytes: usize,
     /// What is masked in it, where that is not as in all.
-    masks: Option<Arc<Redactor>>,
+    masks: Option<Arc<Masker>>,
 }
 
 impl Tap {
@@ -139,7 +139,7 @@ impl Tap {
             form: config.form,
             watch: config.watch,
             told: 0,
-            redactor: config.redactor.clone(),
+            masker: config.masker.clone(),
             masks: None,
             pairing: Pairing::default(),
             shared: Arc::clone(&shared),
@@ -151,7 +151,7 @@ impl Tap {
         Ok(Self(Arc::new(Inner {
             queue: Mutex::new(Some(queue)),
             only_watched,
-            redactor: config.redactor,
+            masker: config.masker,
             shared,
             thread: Mutex::new(Some(thread)),
         })))
@@ -159,8 +159,8 @@ impl Tap {
 
     /// What is masked in all messages.
     #[must_use]
-    pub fn redactor(&self) -> &Redactor {
-        &self.0.redactor
+    pub fn masker(&self) -> &Masker {
+        &self.0.masker
     }
 
     /// Whether what passes now goes anywhere.
@@ -178,7 +178,7 @@ impl Tap {
         server: &Arc<str>,
         direction: Direction,
         seen: Seen,
-        masks: Option<&Arc<Redactor>>,
+        masks: Option<&Arc<Masker>>,
     ) {
         if !self.is_wanted() {
             return;
@@ -310,9 +310,9 @@ struct Writer {
     watch: Option<TapWatch>,
     /// How many were told to those who look.
     told: u64,
-    redactor: Redactor,
+    masker: Masker,
     /// What is masked in the message that is written now.
-    masks: Option<Arc<Redactor>>,
+    masks: Option<Arc<Masker>>,
     pairing: Pairing,
     shared: Arc<Shared>,
     /// What was left out and is told already.
@@ -367,7 +367,8 @@ impl Writer {
             .map(|line| self.redacted(line))
             .unwrap_or_default();
         let id = known.id.as_ref().map(RequestId::as_json);
-        let id: Option<&RawValue> = id.and_then(|id| serde_json::from_str(id).ok());
+        let id = id.map(|id| self.masker().text(id));
+        let id: Option<&RawValue> = id.as_deref().and_then(|id| serde_json::from_str(id).ok());
         let bytes = line.as_ref().map_or(0, Bytes::len) as u64;
         let ms = known.took.map(|took| took.as_secs_f64() * 1e3);
         let told = match self.form {
@@ -476,14 +477,12 @@ impl Writer {
         }
     }
 
-    fn redactor(&self) -> &Redactor {
-        self.masks.as_deref().unwrap_or(&self.redactor)
+    fn masker(&self) -> &Masker {
+        self.masks.as_deref().unwrap_or(&self.masker)
     }
 
     fn name(&self, method: &str) -> String {
-        self.redactor()
-            .text(method)
-            .unwrap_or_else(|| method.to_owned())
+        self.masker().text(method).into_owned()
     }
 
     /// The message without secrets, and whether it had any; the beginning of what is no JSON, as a
@@ -491,16 +490,17 @@ impl Writer {
     fn redacted(&self, line: &[u8]) -> (Option<Box<RawValue>>, bool) {
         match serde_json::from_slice(line) {
             Ok(mut message) => {
-                if self.redactor().message(&mut message) {
+                if self.masker().json(&mut message) {
                     return (to_raw_value(&message).ok(), true);
                 }
                 (serde_json::from_slice(line).ok(), false)
             }
             Err(_) => {
-                let text = String::from_utf8_lossy(&line[..line.len().min(EXCERPT)]);
-                let masked = self.redactor().text(&text);
-                let told = to_raw_value(masked.as_deref().unwrap_or(&text));
-                (told.ok(), masked.is_some())
+                let text = String::from_utf8_lossy(&line[..line.len().min(2 * EXCERPT)]);
+                let masked = self.masker().text(&text);
+                let is_masked = masked != text;
+                let end = masked.floor_char_boundary(EXCERPT);
+                (to_raw_value(&masked[..end]).ok(), is_masked)
             }
         }
     }

@@ -8,6 +8,7 @@ use orchestra_plan::{
     phase::Phase,
     work::{Action, AgentWork, Brief, Instructions, ModelTier, ProfileName, WorkSpec},
 };
+use orchestra_secret::url_passwords;
 use sha2::{Digest as _, Sha256};
 
 use super::{
@@ -24,7 +25,6 @@ use crate::{
     },
     cause::chain,
     runner::host::git_failure,
-    secret,
     supervise::{Ending, How, Order, Program},
 };
 
@@ -255,7 +255,7 @@ fn furnish(cx: &Cx<'_>, order: &mut Order, invocation: &Invocation) {
         .secrets
         .extend(hidden.map(|(_, value)| value.to_owned()));
     // An address is no secret, and what is written in it may be.
-    let passwords = pairs().flat_map(|(_, value)| secret::passwords(value));
+    let passwords = pairs().flat_map(|(_, value)| url_passwords(value));
     order.secrets.extend(passwords.map(str::to_owned));
     cx.hide(&order.secrets);
     order.input.clone_from(&invocation.stdin);

@@ -1,9 +1,10 @@
 //! What was printed is what is read, paged and followed.
 
 use orchestra_runner::{
-    logs::{Bounds, Follower, Line, Lines, MASK, Mask, Query, Source, Stream, raw_content, read},
+    logs::{Bounds, Follower, Line, Lines, Query, Source, Stream, raw_content, read},
     supervise::LogBounds,
 };
+use orchestra_secret::{MASK, Masker};
 use tokio::time::timeout;
 
 use super::rig::{PATIENCE, Rig, all_bytes, run, start, wait};
@@ -158,7 +159,7 @@ async fn two_who_write_share_one_order_of_lines() {
         raw: Bounds::RAW,
         lines: bounds,
     };
-    let mut ours = Lines::new(&rig.attempt(), bounds, Mask::default());
+    let mut ours = Lines::new(&rig.attempt(), bounds, Masker::default());
     let going = start(&order).await;
     for number in 0..200 {
         ours.say(&source(), &format!("ours {number}")).unwrap();
@@ -188,7 +189,7 @@ fn lines_are_bounded_with_their_head_and_tail() {
         head: 4 * 1024,
         tail: 8 * 1024,
     };
-    let mut lines = Lines::new(&rig.attempt(), bounds, Mask::new(["hunter2"]));
+    let mut lines = Lines::new(&rig.attempt(), bounds, Masker::new(["hunter2"]));
     for number in 0..2_000 {
         lines
             .say(&source(), &format!("line {number} hunter2"))
@@ -246,7 +247,7 @@ fn lines_are_bounded_with_their_head_and_tail() {
 fn a_cursor_is_found_in_a_long_file() {
     let rig = Rig::new();
     std::fs::create_dir_all(rig.attempt()).unwrap();
-    let mut lines = Lines::new(&rig.attempt(), Bounds::LINES, Mask::default());
+    let mut lines = Lines::new(&rig.attempt(), Bounds::LINES, Masker::default());
     let long = "x".repeat(9_000);
     for number in 0..100 {
         let many: String = (0..97).map(|_| format!("line of {number}\n")).collect();

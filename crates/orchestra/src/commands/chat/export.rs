@@ -7,7 +7,7 @@ use super::replay::read;
 use crate::{
     cli::Common,
     exit::{Exit, Failure},
-    output,
+    output, secrets,
 };
 
 /// Print a conversation as Markdown
@@ -20,6 +20,7 @@ pub(super) struct Arguments {
 
 pub(super) fn run(common: &Common, arguments: &Arguments) -> Result<Exit, Failure> {
     let session = read(common, &arguments.session)?;
-    output::lines(&output::printable(&exported(&session)))?;
+    let text = exported(&session);
+    output::lines(&output::printable(&secrets::masker().text(&text)))?;
     Ok(Exit::Ok)
 }

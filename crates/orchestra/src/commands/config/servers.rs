@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use orchestra_gateway::config::{Origin, ServerConfig, Transport, Values};
+use orchestra_secret::{MASK, Masker};
 use serde_json::Value;
 
 use super::Row;
@@ -13,9 +14,6 @@ use crate::{
     output,
     servers::{self, ServerFlags},
 };
-
-/// What stands for what is not shown.
-const HIDDEN: &str = "***";
 
 /// What of a sign-in is no secret.
 const OPEN: [&str; 8] = [
@@ -118,7 +116,8 @@ fn harmless(config: &ServerConfig, key: &str, value: &Value) -> Value {
 
 fn arguments(value: &Value) -> Value {
     let words = value.as_array().into_iter().flatten();
-    words::masked(words.filter_map(Value::as_str)).into()
+    let words: Vec<&str> = words.filter_map(Value::as_str).collect();
+    Masker::default().arguments(&words).into()
 }
 
 fn members(value: &Value, shown: impl Fn(&str, &Value) -> Value) -> Value {
@@ -133,7 +132,7 @@ fn references(value: &Value) -> Value {
     let mut shown = String::new();
     let own = |text: &'_ str| match SCHEMES.iter().find(|scheme| **scheme == text) {
         Some(scheme) => *scheme,
-        None => HIDDEN,
+        None => MASK,
     };
     let mut rest = value.as_str().unwrap_or_default();
     while let Some(start) = rest.find("${")
@@ -142,7 +141,7 @@ fn references(value: &Value) -> Value {
         let reference = &rest[start..=start + length];
         shown.push_str(own(&rest[..start]));
         match reference.split_once(":-") {
-            Some((name, _)) => shown.push_str(&format!("{name}:-{HIDDEN}}}")),
+            Some((name, _)) => shown.push_str(&format!("{name}:-{MASK}}}")),
             None => shown.push_str(reference),
         }
         rest = &rest[start + length + 1..];

@@ -24,7 +24,7 @@ use crate::{
     exit::{Exit, Failure},
     output::{self, Format},
     serving,
-    trace::redactor,
+    trace::masker,
 };
 
 /// Say a recording of `orchestra mcp tap` again, and compare the replies
@@ -111,7 +111,7 @@ struct Cell {
 /// # Errors
 /// When the recording cannot be read, or the server cannot be reached.
 pub(crate) fn run(here: Option<&Here>, arguments: &Arguments) -> Result<Exit, Failure> {
-    let mut redactor = redactor(&arguments.mask);
+    let mut masker = masker(&arguments.mask);
     let connector = match (here, &arguments.server) {
         (Some(here), Some(name)) => {
             let config = match live::startable(here.server(name)?) {
@@ -122,7 +122,7 @@ pub(crate) fn run(here: Option<&Here>, arguments: &Arguments) -> Result<Exit, Fa
                 }
             };
             let connectors = live::connectors(here)?;
-            redactor = connectors.redactor(&config, redactor);
+            masker = connectors.masker(&config, masker);
             let reached = connectors.reach(&config);
             let unusable = |error: ClientError| Failure::usage_text(error.explain());
             reached.map_err(unusable)?.connector
@@ -136,7 +136,7 @@ pub(crate) fn run(here: Option<&Here>, arguments: &Arguments) -> Result<Exit, Fa
     let config = ReplayConfig {
         timeout: Duration::from_secs(arguments.timeout.into()),
         ignore: arguments.ignore.clone(),
-        redactor,
+        masker,
     };
     let (left_out, dropped) = (recording.left_out, recording.dropped);
     let unsayable = recording.unsayable.iter().map(Silence::of).collect();

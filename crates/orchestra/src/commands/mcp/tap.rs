@@ -9,14 +9,15 @@ use clap::Args;
 use orchestra_gateway::config::Transport;
 use orchestra_mcp::client::{
     ChildConfig,
-    tap::{Redactor, Tap, TraceForm},
+    tap::{Tap, TraceForm},
 };
 use orchestra_process::{Command, Environment};
+use orchestra_secret::Masker;
 
 use super::{Here, bridge, live};
 use crate::{
     exit::{Exit, Failure},
-    trace::{self, finish, redactor},
+    trace::{self, finish, masker},
 };
 
 /// Stand between a client and a server over stdio, and record what they say
@@ -52,7 +53,7 @@ pub(crate) struct Arguments {
 /// # Errors
 /// When the server cannot be started, or ends with an error.
 pub(crate) fn run(here: Option<&Here>, arguments: Arguments) -> Result<Exit, Failure> {
-    let masks = redactor(&arguments.mask);
+    let masks = masker(&arguments.mask);
     if let (Some(here), Some(name)) = (here, &arguments.server) {
         return configured(here, name, &arguments, masks);
     }
@@ -78,7 +79,7 @@ fn configured(
     here: &Here,
     name: &str,
     arguments: &Arguments,
-    masks: Redactor,
+    masks: Masker,
 ) -> Result<Exit, Failure> {
     let server = here.server(name)?;
     let config = match live::startable(server) {
@@ -101,7 +102,7 @@ fn configured(
             error.explain()
         ))
     })?;
-    let tap = open(arguments, connectors.redactor(&config, masks))?;
+    let tap = open(arguments, connectors.masker(&config, masks))?;
     let shown = arguments.name.as_deref().unwrap_or(name);
     pass(&child.command(), &child.command, shown, &tap)
 }
@@ -123,8 +124,8 @@ fn pass(command: &Command, program: &OsStr, name: &str, tap: &Tap) -> Result<Exi
     Err(anyhow::anyhow!("the server ended with {why}").into())
 }
 
-fn open(arguments: &Arguments, redactor: Redactor) -> Result<Tap, Failure> {
+fn open(arguments: &Arguments, masker: Masker) -> Result<Tap, Failure> {
     let shows = arguments.trace || arguments.file.is_none();
     let shown = shows.then(TraceForm::default);
-    trace::open(arguments.file.as_deref(), shown, redactor)
+    trace::open(arguments.file.as_deref(), shown, masker)
 }

@@ -4,7 +4,7 @@ use orchestra_gateway::{
     config::{ServerConfig, Template, Transport},
     discovery::{Server, ServerState},
 };
-use orchestra_hub::{mask_whole, names_secret};
+use orchestra_secret::Masker;
 
 /// How much is shown of what a server runs.
 const TARGET_CHARS: usize = 60;
@@ -28,31 +28,14 @@ fn runs_in(config: &ServerConfig, chars: usize) -> String {
         Transport::Plugin(plugin) => (&plugin.binary, &plugin.args),
         Transport::Http(_) | Transport::Orchestrator(_) => return target(config),
     };
-    let mut text = program.written().to_owned();
-    for word in masked(args.iter().map(Template::written)) {
-        text.push(' ');
-        text.push_str(&word);
-    }
+    let words = [program.written()].into_iter();
+    let words: Vec<&str> = words.chain(args.iter().map(Template::written)).collect();
+    let mut text = Masker::default().arguments(&words).join(" ");
     if text.chars().count() > chars {
         text = text.chars().take(chars - 1).collect();
         text.push('…');
     }
     text
-}
-
-/// Arguments; what follows a word that names a secret is left out.
-pub(in crate::commands) fn masked<'a>(words: impl IntoIterator<Item = &'a str>) -> Vec<String> {
-    let mut is_secret = false;
-    let words = words.into_iter().map(|word| {
-        let shown = match (is_secret, word.split_once('=')) {
-            (true, _) => "***".to_owned(),
-            (false, Some((name, _))) if names_secret(name) => format!("{name}=***"),
-            (false, _) => mask_whole(word).into_owned(),
-        };
-        is_secret = word.starts_with('-') && names_secret(word);
-        shown
-    });
-    words.collect()
 }
 
 /// The program, or the address without user, password and query.

@@ -1,0 +1,154 @@
+//! JSON values, masked by the names of their members and by their content.
+
+use serde_json::{Map, Value};
+
+use crate::{
+    MASK, Masker,
+    name::{Strength, strength},
+    value::is_reference,
+};
+
+/// Members that hold JSON Schema. Its properties are names without values.
+const SCHEMAS: [&str; 4] = ["inputSchema", "outputSchema", "requestedSchema", "schema"];
+
+/// Members whose value is the name of the value beside it.
+const NAMES: [&str; 5] = ["name", "key", "header", "field", "variable"];
+
+/// Number of levels of JSON in strings of JSON.
+const MAX_NESTING: usize = 4;
+
+/// Position of a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Open,
+    /// Below a member whose name means a secret.
+    Secret(Strength),
+    Schema,
+}
+
+impl Masker {
+    /// Masks the secrets in a JSON value. Returns whether there were any.
+    pub fn json(&self, value: &mut Value) -> bool {
+        self.clean(value, Place::Open, 0)
+    }
+
+    fn clean(&self, value: &mut Value, place: Place, nesting: usize) -> bool {
+        match value {
+            Value::Null | Value::Bool(_) => false,
+            Value::Number(_) => {
+                let is_secret = place == Place::Secret(Strength::Strong);
+                if is_secret {
+                    *value = MASK.into();
+                }
+                is_secret
+            }
+            Value::String(text) => match self.string(text, place, nesting) {
+                Some(masked) => {
+                    *text = masked;
+                    true
+                }
+                None => false,
+            },
+            Value::Array(items) => self.items(items, place, nesting),
+            Value::Object(members) => {
+                let mut any = false;
+                let is_named = NAMES.iter().any(|name| {
+                    let name = members.get(*name).and_then(Value::as_str);
+                    name.is_some_and(|name| self.below(name, Place::Open) != Place::Open)
+                });
+                for (name, member) in &mut *members {
+                    let below = match is_named && name.eq_ignore_ascii_case("value") {
+                        true => Place::Secret(Strength::Strong),
+                        false => self.below(name, place),
+                    };
+                    let is_description = matches!(below, Place::Secret(_))
+                        && place == Place::Open
+                        && is_description(name, member);
+                    any |= self.clean(member, if is_description { place } else { below }, nesting);
+                }
+                any | self.clean_names(members)
+            }
+        }
+    }
+
+    fn items(&self, items: &mut [Value], place: Place, nesting: usize) -> bool {
+        let words: Option<Vec<&str>> = items.iter().map(Value::as_str).collect();
+        let arguments = words
+            .filter(|words| place == Place::Open && words.len() > 1)
+            .map(|words| self.arguments(&words));
+        let mut any = false;
+        for (index, item) in items.iter_mut().enumerate() {
+            any |= self.clean(item, place, nesting);
+            if let Some(argument) = arguments.as_ref().map(|arguments| &arguments[index])
+                && let Value::String(text) = item
+                && argument.ends_with(MASK)
+                && !text.ends_with(MASK)
+            {
+                argument.clone_into(text);
+                any = true;
+            }
+        }
+        any
+    }
+
+    fn below(&self, name: &str, place: Place) -> Place {
+        match place {
+            Place::Open if self.members.contains(name) => Place::Secret(Strength::Strong),
+            Place::Open if SCHEMAS.contains(&name) => Place::Schema,
+            Place::Open => strength(name).map_or(Place::Open, Place::Secret),
+            place => place,
+        }
+    }
+
+    fn string(&self, text: &str, place: Place, nesting: usize) -> Option<String> {
+        if matches!(place, Place::Secret(_)) {
+            let masked = self.text(text);
+            return match is_reference(text) {
+                true => None,
+                // The prefix of a token that is the whole value.
+                false
+                    if masked.ends_with(MASK)
+                        && masked.matches(MASK).count() == 1
+                        && text.starts_with(masked.trim_end_matches(MASK))
+                        && is_reference(&masked) =>
+                {
+                    Some(masked.into_owned())
+                }
+                false => Some(MASK.to_owned()),
+            };
+        }
+        // Tools often answer with JSON as text.
+        let is_json = nesting < MAX_NESTING && text.trim_start().starts_with(['{', '[']);
+        if let Some(mut inner) = is_json.then(|| serde_json::from_str(text).ok()).flatten()
+            && self.clean(&mut inner, place, nesting + 1)
+        {
+            return Some(self.text(&inner.to_string()).into_owned());
+        }
+        match self.text(text) {
+            std::borrow::Cow::Owned(masked) => Some(masked),
+            std::borrow::Cow::Borrowed(_) => None,
+        }
+    }
+
+    /// Masks secrets in the names of members.
+    fn clean_names(&self, members: &mut Map<String, Value>) -> bool {
+        let secret: Vec<String> = members
+            .keys()
+            .filter(|name| matches!(self.text(name), std::borrow::Cow::Owned(_)))
+            .cloned()
+            .collect();
+        for name in &secret {
+            if let Some(member) = members.remove(name) {
+                members.insert(self.text(name).into_owned(), member);
+            }
+        }
+        !secret.is_empty()
+    }
+}
+
+/// Returns whether a member with the name of a secret describes one: `"auth": {"type": "bearer"}`.
+fn is_description(name: &str, member: &Value) -> bool {
+    let name = name.to_ascii_lowercase();
+    (name.ends_with("auth") || name.ends_with("authentication") || name.ends_with("authorization"))
+        && (member.is_object() || member.is_array())
+}

@@ -1,0 +1,105 @@
+//! Known values: secrets that a caller names, found wherever they occur.
+
+use std::{ops::Range, sync::Arc};
+
+use aho_corasick::{AhoCorasick, AhoCorasickKind};
+
+use crate::{scan::merged, value::is_secret_value};
+
+/// Minimum length of a line of a value with several lines. Shorter lines are braces and the like.
+const MIN_LINE_BYTES: usize = 8;
+
+/// Maximum length of one pattern; longer values are searched for in parts.
+const MAX_PATTERN_BYTES: usize = 1024;
+
+/// Maximum number of patterns.
+const MAX_PATTERNS: usize = 4096;
+
+/// Known values and the automaton that finds them.
+#[derive(Clone, Default)]
+pub(crate) struct Known {
+    patterns: Vec<String>,
+    automaton: Option<Arc<AhoCorasick>>,
+}
+
+impl Known {
+    /// Adds values, each also as it is written in a URL and in JSON, and each line of a value with several.
+    pub(crate) fn extend<'a>(&mut self, values: impl IntoIterator<Item = &'a str>) {
+        let before = self.patterns.len();
+        for value in values {
+            let lines = value
+                .lines()
+                .map(str::trim)
+                .filter(|line| line.len() >= MIN_LINE_BYTES);
+            for part in lines
+                .chain([value.trim()])
+                .filter(|part| is_secret_value(part))
+            {
+                self.add(part);
+                self.add(&percent_encoded(part));
+                self.add(&json_escaped(part));
+            }
+        }
+        self.patterns.truncate(MAX_PATTERNS);
+        if self.patterns.len() == before {
+            return;
+        }
+        self.patterns.sort_unstable();
+        self.patterns.dedup();
+        let automaton = AhoCorasick::builder()
+            .kind(Some(AhoCorasickKind::ContiguousNFA))
+            .build(&self.patterns);
+        self.automaton = automaton.ok().map(Arc::new);
+    }
+
+    fn add(&mut self, text: &str) {
+        let mut rest = text;
+        while rest.len() > MAX_PATTERN_BYTES {
+            let (part, after) = rest.split_at(rest.floor_char_boundary(MAX_PATTERN_BYTES));
+            self.patterns.push(part.to_owned());
+            rest = after;
+        }
+        if is_secret_value(rest) {
+            self.patterns.push(rest.to_owned());
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.patterns.len()
+    }
+
+    /// Ranges of the values in a text.
+    pub(crate) fn ranges(&self, text: &str) -> Vec<Range<usize>> {
+        let Some(automaton) = &self.automaton else {
+            return Vec::new();
+        };
+        merged(
+            automaton
+                .find_overlapping_iter(text)
+                .map(|hit| hit.range())
+                .collect(),
+        )
+    }
+}
+
+/// Text with everything but unreserved characters encoded (RFC 3986, section 2.1).
+fn percent_encoded(text: &str) -> String {
+    text.bytes()
+        .fold(String::with_capacity(text.len()), |mut out, byte| {
+            if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+                out.push(char::from(byte));
+            } else {
+                const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
+                out.push('%');
+                out.push(char::from(DIGITS[usize::from(byte >> 4)]));
+                out.push(char::from(DIGITS[usize::from(byte & 15)]));
+            }
+            out
+        })
+}
+
+/// Text as the content of a JSON string.
+fn json_escaped(text: &str) -> String {
+    let quoted = serde_json::Value::from(text).to_string();
+    quoted[1..quoted.len() - 1].to_owned()
+}

@@ -1,0 +1,308 @@
+//! Search for secrets in a text. One pass finds every place where a secret may begin; each kind of place then reads
+//! its surroundings once, so that the whole takes linear time.
+
+mod address;
+mod assignment;
+mod command;
+mod credential;
+mod token;
+
+use std::{cmp::Reverse, ops::Range, sync::LazyLock};
+
+use aho_corasick::{AhoCorasick, AhoCorasickKind};
+
+use crate::table::{Alphabet, SECRET_PARAMETERS, TOKENS, commands::FORMS};
+
+/// Parts of names that mean a secret, at which a name is read.
+const STEMS: [&str; 15] = [
+    "secret",
+    "pass",
+    "token",
+    "key",
+    "auth",
+    "credential",
+    "cookie",
+    "jwt",
+    "dsn",
+    "pw",
+    "otp",
+    "mnemonic",
+    "psk",
+    "creds",
+    "connection",
+];
+
+/// Kind of place where a secret may begin.
+#[derive(Debug, Clone, Copy)]
+enum Trigger {
+    /// Prefix of a token, by its index in the table.
+    Token(usize),
+    /// Part of a name.
+    Name,
+    /// `://` of a URL.
+    Url,
+    /// Parameter of a URL's query, up to `=`.
+    Parameter,
+    /// Authentication scheme.
+    Scheme,
+    /// Beginning of a JSON Web Token.
+    Jwt,
+    /// Beginning of a PEM block.
+    Pem,
+    /// Name of a program.
+    Program,
+    /// Program that prints its arguments.
+    Echo,
+    /// Option whose value is `name=secret`.
+    Literal,
+    /// Words before a quoted password in SQL.
+    Sql,
+    /// Option whose value is `user:secret` with many programs.
+    User,
+}
+
+struct Triggers {
+    automaton: Option<AhoCorasick>,
+    kinds: Vec<Trigger>,
+}
+
+static TRIGGERS: LazyLock<Triggers> = LazyLock::new(Triggers::new);
+
+impl Triggers {
+    fn new() -> Self {
+        let mut patterns: Vec<(String, Trigger)> = Vec::new();
+        let mut add = |text: &str, kind| patterns.push((text.to_owned(), kind));
+        for (index, token) in TOKENS.iter().enumerate() {
+            add(token.prefix, Trigger::Token(index));
+        }
+        STEMS.iter().for_each(|stem| add(stem, Trigger::Name));
+        ["_pat", "-pat"]
+            .iter()
+            .for_each(|stem| add(stem, Trigger::Name));
+        for name in SECRET_PARAMETERS {
+            let name = match *name {
+                "samlresponse" => "SAMLResponse",
+                "xamzsignature" => "X-Amz-Signature",
+                "xgoogsignature" => "X-Goog-Signature",
+                "codeverifier" => "code_verifier",
+                name => name,
+            };
+            for before in ["?", "&", "#", "&amp;", "u0026"] {
+                add(&format!("{before}{name}="), Trigger::Parameter);
+            }
+        }
+        add("://", Trigger::Url);
+        ["bearer", "basic"]
+            .iter()
+            .for_each(|scheme| add(scheme, Trigger::Scheme));
+        add("eyJ", Trigger::Jwt);
+        add("-----BEGIN", Trigger::Pem);
+        let mut programs: Vec<&str> = FORMS
+            .iter()
+            .flat_map(|form| form.programs)
+            .copied()
+            .collect();
+        programs.sort_unstable();
+        programs.dedup();
+        programs
+            .iter()
+            .for_each(|program| add(program, Trigger::Program));
+        ["echo", "printf"]
+            .iter()
+            .for_each(|program| add(program, Trigger::Echo));
+        add("from-literal", Trigger::Literal);
+        add("identified by", Trigger::Sql);
+        [" -u", "--user", "--creds"]
+            .iter()
+            .for_each(|option| add(option, Trigger::User));
+        let automaton = AhoCorasick::builder()
+            .ascii_case_insensitive(true)
+            .kind(Some(AhoCorasickKind::ContiguousNFA))
+            .build(patterns.iter().map(|(text, _)| text));
+        Self {
+            // The patterns are constant and far below the limits of the automaton: a test builds it.
+            automaton: automaton.ok(),
+            kinds: patterns.into_iter().map(|(_, kind)| kind).collect(),
+        }
+    }
+}
+
+pub(crate) use command::arguments;
+
+/// Token with its prefix.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FoundToken {
+    pub(crate) start: usize,
+    /// Position after the prefix.
+    pub(crate) rest: usize,
+    pub(crate) end: usize,
+}
+
+/// Ranges of the secrets in a text, and the tokens among them in the order of their beginnings.
+pub(crate) fn secrets(text: &str) -> (Vec<Range<usize>>, Vec<FoundToken>) {
+    let mut scanner = Scanner::new(text);
+    let Some(automaton) = &TRIGGERS.automaton else {
+        return (Vec::new(), Vec::new());
+    };
+    for hit in automaton.find_overlapping_iter(text) {
+        scanner.at(
+            TRIGGERS.kinds[hit.pattern().as_usize()],
+            hit.start(),
+            hit.end(),
+        );
+    }
+    let Scanner {
+        found, mut tokens, ..
+    } = scanner;
+    // Of the prefixes of one token, the longest counts.
+    tokens.sort_unstable_by_key(|token| (token.start, Reverse(token.end), Reverse(token.rest)));
+    tokens.dedup_by_key(|token| token.start);
+    (found, tokens)
+}
+
+/// Ranges in order, with those that overlap joined.
+pub(crate) fn merged(mut ranges: Vec<Range<usize>>) -> Vec<Range<usize>> {
+    ranges.retain(|range| !range.is_empty());
+    ranges.sort_unstable_by_key(|range| (range.start, range.end));
+    let mut merged: Vec<Range<usize>> = Vec::with_capacity(ranges.len());
+    for range in ranges {
+        match merged.last_mut() {
+            Some(last) if range.start < last.end => last.end = last.end.max(range.end),
+            _ => merged.push(range),
+        }
+    }
+    merged
+}
+
+/// State of one search. The fields that end in `done` hold positions up to which a kind was read already.
+struct Scanner<'t> {
+    text: &'t str,
+    bytes: &'t [u8],
+    found: Vec<Range<usize>>,
+    tokens: Vec<FoundToken>,
+    name_done: usize,
+    parameter_done: usize,
+    cookie_done: usize,
+    pem_done: usize,
+    jwt_done: usize,
+    token_done: [usize; Alphabet::COUNT],
+    command_done: usize,
+    nested_done: usize,
+    /// Beginnings of the words of the last command.
+    words: Vec<usize>,
+    /// Last run of bytes without an end of a value.
+    run: Range<usize>,
+}
+
+impl<'t> Scanner<'t> {
+    fn new(text: &'t str) -> Self {
+        Self {
+            text,
+            bytes: text.as_bytes(),
+            found: Vec::new(),
+            tokens: Vec::new(),
+            name_done: 0,
+            parameter_done: 0,
+            cookie_done: 0,
+            pem_done: 0,
+            jwt_done: 0,
+            token_done: [0; Alphabet::COUNT],
+            command_done: 0,
+            nested_done: 0,
+            words: Vec::new(),
+            run: 0..0,
+        }
+    }
+
+    fn at(&mut self, kind: Trigger, start: usize, end: usize) {
+        match kind {
+            Trigger::Token(index) => self.token(&TOKENS[index], start, end),
+            Trigger::Name => self.name(start, end),
+            Trigger::Url => self.address(start, end),
+            Trigger::Parameter => self.parameter(end),
+            Trigger::Scheme => self.scheme(start, end),
+            Trigger::Jwt => self.jwt(start, end),
+            Trigger::Pem => self.pem(start, end),
+            Trigger::Program => self.program(start, end),
+            Trigger::Echo => self.echo(start, end),
+            Trigger::Literal => self.literal(end),
+            Trigger::Sql => self.sql(end),
+            Trigger::User => self.user(start, end),
+        }
+    }
+
+    fn mask(&mut self, range: Range<usize>) {
+        if !range.is_empty() {
+            self.found.push(range);
+        }
+    }
+
+    /// Masks a token, of which the prefix remains where nothing before it is masked.
+    fn mask_token(&mut self, start: usize, rest: usize, end: usize) {
+        self.tokens.push(FoundToken { start, rest, end });
+        self.mask(start..end);
+    }
+
+    fn byte(&self, at: usize) -> Option<u8> {
+        self.bytes.get(at).copied()
+    }
+
+    fn before(&self, at: usize) -> Option<u8> {
+        at.checked_sub(1).and_then(|at| self.byte(at))
+    }
+
+    /// First position from `at` on whose byte is not accepted.
+    fn skip(&self, at: usize, accepts: impl Fn(u8) -> bool) -> usize {
+        let rest = self.bytes.get(at..).unwrap_or_default();
+        at + rest.iter().take_while(|byte| accepts(**byte)).count()
+    }
+
+    /// Position after escape sequences that set colours.
+    fn skip_colours(&self, mut at: usize) -> usize {
+        while self.byte(at) == Some(b'\x1b') && self.byte(at + 1) == Some(b'[') {
+            let end = self.skip(at + 2, |byte| byte.is_ascii_digit() || byte == b';');
+            match self.byte(end) {
+                Some(b'm') => at = end + 1,
+                _ => break,
+            }
+        }
+        at
+    }
+
+    fn skip_blanks(&self, at: usize) -> usize {
+        self.skip(at, is_blank)
+    }
+
+    /// Returns whether no letter or digit precedes `at`, apart from an escape sequence (`\n`) or a colour.
+    fn is_boundary(&self, at: usize) -> bool {
+        let Some(before) = self.before(at) else {
+            return true;
+        };
+        if !before.is_ascii_alphanumeric() {
+            return true;
+        }
+        let is_escape = matches!(before, b'n' | b'r' | b't') && self.before(at - 1) == Some(b'\\');
+        is_escape || (before == b'm' && self.is_colour(at - 1))
+    }
+
+    /// Returns whether the `m` at a position ends an escape sequence of a terminal, as `ESC [ 3 1 m` does.
+    fn is_colour(&self, at: usize) -> bool {
+        let from = at.saturating_sub(12);
+        let parameters = self.bytes[from..at].iter().rev();
+        let count = parameters
+            .take_while(|byte| byte.is_ascii_digit() || **byte == b';')
+            .count();
+        self.before(at - count) == Some(b'[')
+    }
+}
+
+fn is_blank(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t')
+}
+
+fn is_quote(byte: u8) -> bool {
+    matches!(byte, b'"' | b'\'' | b'`')
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,578 @@
+//! Values under the name of a secret: assignments, members, headers, options, elements, and plain words.
+
+use std::ops::Range;
+
+use super::{Scanner, is_blank, is_quote};
+use crate::{
+    name::{Strength, strength},
+    value::{
+        is_capitals, is_code, is_identifier, is_name, is_plain_value, is_random, is_reference,
+    },
+};
+
+/// Maximum number of bytes of a name on each side of the part that means a secret.
+const MAX_SIDE: usize = 64;
+
+/// Minimum lengths of a value that is a word: in quotes, and at the end of a line.
+const MIN_QUOTED_WORD: usize = 4;
+const MIN_LINE_WORD: usize = 6;
+
+/// Number of bytes of a value by which it is judged.
+const MAX_JUDGED: usize = 512;
+
+/// Names that precede their value without a separator: `set password X`.
+const PROSE: [&str; 9] = [
+    "password",
+    "passwd",
+    "passphrase",
+    "passcode",
+    "secret",
+    "requirepass",
+    "masterauth",
+    "token",
+    "pass",
+];
+
+/// Names whose value may be a word in prose: `the password is X`.
+const SPOKEN: [&str; 2] = ["password", "passphrase"];
+
+/// Words between a name and its value in prose.
+const COPULAS: [&str; 3] = ["is ", "was ", "to "];
+
+/// Text between a name and its value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Separator {
+    /// `NAME=value`
+    Equals,
+    /// `name = value`, `name := value`, `name => value`
+    Assigns,
+    /// `name: value`
+    Colon,
+    /// `<name>value<`
+    Element,
+    /// `"name", "value"`
+    Comma,
+    /// `--name value`
+    Blank,
+    /// `PASSWORD 'value'`, `set password value`
+    Prose,
+    /// `password is value`
+    Copula,
+    /// `X-Auth: value`
+    Header,
+    /// `PASSWORD('value')`
+    Call,
+}
+
+/// Readiness to take a value for a secret.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Judgement {
+    /// Everything but references and placeholders.
+    Certain,
+    /// Values that no program text has there.
+    Likely,
+    /// Random values.
+    Cautious,
+}
+
+/// Value as it is written.
+struct Written {
+    range: Range<usize>,
+    is_quoted: bool,
+    /// Byte after the value, without its quote.
+    next: Option<u8>,
+    /// Position after the value and its quote.
+    end: usize,
+}
+
+impl Scanner<'_> {
+    /// Reads the name around a part that means a secret, and its value.
+    pub(super) fn name(&mut self, start: usize, end: usize) {
+        if start < self.name_done {
+            return;
+        }
+        let lowest = start.saturating_sub(MAX_SIDE);
+        let before = &self.bytes[lowest..start];
+        let mut left = start
+            - before
+                .iter()
+                .rev()
+                .take_while(|byte| is_name_byte(**byte))
+                .count();
+        let right = self.skip(end, is_name_byte);
+        self.name_done = right;
+        if right - end > MAX_SIDE {
+            return;
+        }
+        if self.before(left) == Some(b'\\') {
+            let escape = match self.byte(left) {
+                Some(b'n' | b'r' | b't') => 1,
+                Some(b'u') if self.text[left..].starts_with("u0026") => 5,
+                _ => 0,
+            };
+            left = (left + escape).min(start);
+        }
+        let right = left + self.text[left..right].trim_end_matches(['-', '.']).len();
+        if right < end {
+            return;
+        }
+        let name = &self.text[left..right];
+        let Some((separator, from)) = self.separator(left, right, name) else {
+            return;
+        };
+        let Some(strength) = strength(name.trim_start_matches('-')) else {
+            return;
+        };
+        let lower = name.to_ascii_lowercase();
+        let is_header = matches!(
+            separator,
+            Separator::Colon
+                | Separator::Header
+                | Separator::Comma
+                | Separator::Equals
+                | Separator::Assigns
+        );
+        if is_header && lower.ends_with("authorization") {
+            let open = self.skip(from, |byte| is_blank(byte) || byte == b'\\');
+            let quote = self.byte(open).filter(|byte| is_quote(*byte));
+            let closes = quote.or_else(|| self.before(left).filter(|byte| is_quote(*byte)));
+            let closes = closes.filter(|_| {
+                !matches!(separator, Separator::Colon | Separator::Header)
+                    || quote.is_some()
+                    || self.byte(right).is_none_or(|byte| !is_quote(byte))
+            });
+            return self.authorization(open + usize::from(quote.is_some()), closes);
+        }
+        if matches!(separator, Separator::Colon | Separator::Header)
+            && lower.ends_with("cookie")
+            && self.byte(from).is_some_and(is_blank)
+        {
+            let open = self.skip(from, |byte| is_blank(byte) || is_quote(byte));
+            return self.cookies(open);
+        }
+        let judgement = self.judgement(separator, strength, left, name);
+        self.values(from, separator, judgement, strength);
+    }
+
+    /// Separator after a name, and the position after it.
+    fn separator(&self, left: usize, right: usize, name: &str) -> Option<(Separator, usize)> {
+        let is_option = name.starts_with('-') && self.is_boundary(left);
+        let close = self.skip(right, |byte| byte == b'\\');
+        let is_closed = self.byte(close).is_some_and(is_quote);
+        let named = match is_closed {
+            true => self.skip(close + 1, |byte| byte == b']'),
+            false => self.skip_colours(right),
+        };
+        let at = self.skip_blanks(named);
+        let next = self.byte(at + 1);
+        match self.byte(at)? {
+            b'=' if matches!(next, Some(b'=' | b'~')) => None,
+            b'=' if next == Some(b'>') => Some((Separator::Assigns, at + 2)),
+            b'=' if at == named && next.is_none_or(|byte| !is_blank(byte)) => {
+                Some((Separator::Equals, at + 1))
+            }
+            b'=' => Some((Separator::Assigns, at + 1)),
+            b':' if matches!(next, Some(b':')) => None,
+            b':' if next == Some(b'=') => Some((Separator::Assigns, at + 2)),
+            b':' if self.text[at..].starts_with("://") => None,
+            b':' if !is_closed && at == right && next == Some(b' ') && is_header(name) => {
+                Some((Separator::Header, at + 1))
+            }
+            b':' => Some((Separator::Colon, at + 1)),
+            b'>' if self.before(left) == Some(b'<') && at == right => {
+                Some((Separator::Element, at + 1))
+            }
+            b',' if is_closed => {
+                let value = self.skip_blanks(at + 1);
+                self.byte(value)
+                    .is_some_and(is_quote)
+                    .then_some((Separator::Comma, value))
+            }
+            b'(' if !is_closed && self.byte(at + 1).is_some_and(is_quote) => {
+                Some((Separator::Call, at + 1))
+            }
+            _ if is_option && at > right && !is_closed => Some((Separator::Blank, at)),
+            b'\x1f' if is_option => Some((Separator::Blank, at + 1)),
+            _ if at > named
+                && !is_closed
+                && PROSE.iter().any(|word| name.eq_ignore_ascii_case(word)) =>
+            {
+                let rest = &self.text[at..];
+                let copula = COPULAS.iter().find(|copula| rest.starts_with(**copula));
+                let is_spoken =
+                    copula.is_some() && SPOKEN.iter().any(|word| name.eq_ignore_ascii_case(word));
+                let separator = if is_spoken {
+                    Separator::Copula
+                } else {
+                    Separator::Prose
+                };
+                Some((
+                    separator,
+                    self.skip_blanks(at + copula.map_or(0, |copula| copula.len())),
+                ))
+            }
+            _ => None,
+        }
+    }
+
+    fn judgement(
+        &self,
+        separator: Separator,
+        strength: Strength,
+        left: usize,
+        name: &str,
+    ) -> Judgement {
+        let is_upper = name.len() > 2 && !name.bytes().any(|byte| byte.is_ascii_lowercase());
+        let is_strong = strength == Strength::Strong;
+        match separator {
+            Separator::Blank => Judgement::Certain,
+            Separator::Equals
+                if name.starts_with('-')
+                    || matches!(self.before(left), Some(b'?' | b'&' | b'#')) =>
+            {
+                Judgement::Certain
+            }
+            Separator::Equals if is_upper => Judgement::Certain,
+            Separator::Prose | Separator::Call if is_upper && is_strong => Judgement::Likely,
+            Separator::Prose | Separator::Copula | Separator::Call | Separator::Comma => {
+                Judgement::Cautious
+            }
+            Separator::Header => Judgement::Likely,
+            _ if is_strong => Judgement::Likely,
+            _ => Judgement::Cautious,
+        }
+    }
+
+    /// Masks the value, or the values of a list, that begins at `from`.
+    fn values(
+        &mut self,
+        from: usize,
+        separator: Separator,
+        judgement: Judgement,
+        strength: Strength,
+    ) {
+        let from = match separator {
+            Separator::Element => from,
+            _ => self.skip_blanks(self.skip_colours(from)),
+        };
+        if separator == Separator::Element {
+            let to = self.skip(from, |byte| byte != b'<' && byte != b'\n');
+            let value = self.text[from..to].trim();
+            if self.byte(to) == Some(b'<') && is_secret_literal(value, judgement) {
+                self.mask(from..to);
+            }
+            return;
+        }
+        if self.byte(from) == Some(b'[') && self.opens(from + 1).is_some() {
+            let mut at = from + 1;
+            while let Some((begin, delimiter)) =
+                self.opens(self.skip(at, |byte| byte.is_ascii_whitespace() || byte == b','))
+            {
+                let value = self.quoted(begin, &delimiter);
+                at = value.end;
+                self.judge(&value, separator, judgement, strength);
+            }
+            return;
+        }
+        let mut from = from;
+        let is_below = separator == Separator::Colon
+            && strength == Strength::Strong
+            && self.byte(from) == Some(b'\n');
+        if is_below {
+            from = self.skip(from, |byte| byte.is_ascii_whitespace());
+        }
+        let value = match self.opens(from) {
+            Some((begin, delimiter)) => self.quoted(begin, &delimiter),
+            None => self.unquoted(from),
+        };
+        let judgement = match is_below {
+            true => Judgement::Cautious,
+            false => judgement,
+        };
+        self.judge(&value, separator, judgement, strength);
+    }
+
+    /// Position after an opening quote at `at`, and the text that closes it.
+    fn opens(&self, at: usize) -> Option<(usize, String)> {
+        // A prefix of a literal: `b"…"`, `$'…'`.
+        let is_prefix = self.byte(at).is_some_and(|byte| b"bfru$".contains(&byte))
+            && self.byte(at + 1).is_some_and(is_quote);
+        let at = at + usize::from(is_prefix);
+        let quote = self.skip(at, |byte| byte == b'\\');
+        let byte = self.byte(quote).filter(|byte| is_quote(*byte))?;
+        let mut delimiter = "\\".repeat(quote - at);
+        delimiter.push(char::from(byte));
+        Some((quote + 1, delimiter))
+    }
+
+    /// Value from `begin` to the text that closes it, or to the end of the line.
+    fn quoted(&self, begin: usize, delimiter: &str) -> Written {
+        let quote = delimiter.as_bytes().last().copied();
+        let mut at = begin;
+        let (to, end) = loop {
+            at = self.skip(at, |byte| byte != b'\n' && Some(byte) != quote);
+            if self.byte(at).is_none_or(|byte| byte == b'\n') {
+                break (at, at);
+            }
+            let slashes = self.bytes[begin..at]
+                .iter()
+                .rev()
+                .take_while(|byte| **byte == b'\\')
+                .count();
+            let own = delimiter.len() - 1;
+            // One more backslash escapes the quote.
+            if slashes >= own && (slashes - own).is_multiple_of(2) {
+                break (at - own, at + 1);
+            }
+            at += 1;
+        };
+        Written {
+            range: begin..to,
+            is_quoted: true,
+            next: self.byte(end),
+            end,
+        }
+    }
+
+    fn unquoted(&mut self, from: usize) -> Written {
+        let is_end = |byte: u8| {
+            byte.is_ascii_whitespace()
+                || is_quote(byte)
+                || matches!(
+                    byte,
+                    b'&' | b';' | b'|' | b'<' | b'>' | b',' | b'\x1f' | b'\x1b'
+                )
+        };
+        if !self.run.contains(&from) {
+            self.run = from..self.skip(from, |byte| !is_end(byte));
+        }
+        let end = self.run.end.max(from);
+        let value = self.text[from..end].trim_end_matches([')', ']', '}', '.', ':', '\\']);
+        let to = from + value.len();
+        Written {
+            range: from..to,
+            is_quoted: false,
+            next: self.byte(to),
+            end,
+        }
+    }
+
+    fn judge(
+        &mut self,
+        value: &Written,
+        separator: Separator,
+        judgement: Judgement,
+        strength: Strength,
+    ) {
+        // The beginning decides of a long value.
+        let length = self.text[value.range.clone()].floor_char_boundary(MAX_JUDGED);
+        let text = &self.text[value.range.start..value.range.start + length];
+        let is_secret = match value.is_quoted {
+            true if matches!(separator, Separator::Prose | Separator::Copula) => {
+                judgement == Judgement::Likely
+                    && text.len() >= 3
+                    && !text.contains(' ')
+                    && !is_plain_value(text)
+                    && !is_reference(text)
+                    || is_secret_literal(text, Judgement::Cautious)
+            }
+            true => is_secret_literal(text, judgement),
+            false => self.is_secret_word(text, value, separator, judgement, strength),
+        };
+        if is_secret {
+            self.mask(value.range.clone());
+        }
+    }
+
+    /// Returns whether an unquoted value is a secret.
+    fn is_secret_word(
+        &self,
+        text: &str,
+        value: &Written,
+        separator: Separator,
+        judgement: Judgement,
+        strength: Strength,
+    ) -> bool {
+        if is_reference(text) || is_plain_value(text) || is_name(text) {
+            return false;
+        }
+        let is_expression = text.contains(['(', '[', '{']) || value.next == Some(b'(');
+        // The end of an argument or of a statement of a program.
+        let is_argument = matches!(value.next, Some(b',' | b')' | b']' | b'}' | b';'));
+        let is_line = value.next.is_none_or(|byte| {
+            matches!(
+                byte,
+                b'\n' | b'\r' | b'"' | b'\'' | b'`' | b'&' | b'|' | b'\x1f' | b'\\'
+            )
+        });
+        let is_word = is_identifier(text) && !text.bytes().any(|byte| byte.is_ascii_digit());
+        let is_capitals = is_capitals(text) && is_line;
+        match separator {
+            _ if is_expression => false,
+            Separator::Blank => {
+                let is_option = text.starts_with('-');
+                // Prose continues with another word.
+                let is_prose = text
+                    .bytes()
+                    .all(|byte| byte.is_ascii_alphabetic() || byte == b'-');
+                !is_option
+                    && (!is_prose
+                        || (is_line && text.len() >= MIN_LINE_WORD)
+                        || self.is_option_at(value.end))
+            }
+            Separator::Equals if judgement == Judgement::Certain => {
+                let is_expression = is_argument && is_code(text) && is_word;
+                !(is_expression || text.starts_with('='))
+            }
+            Separator::Equals => {
+                let is_argument = is_argument && value.next != Some(b';');
+                let is_long = text.len() >= 4
+                    && (strength == Strength::Strong || value.next == Some(b';') || is_capitals);
+                let is_expression = is_code(text) || (is_argument && is_identifier(text));
+                !is_expression && (is_long || (is_random(text) && !is_identifier(text)))
+            }
+            Separator::Header => !is_code(text) && text.len() >= 4,
+            Separator::Colon if judgement == Judgement::Likely => {
+                let is_literal = is_random(text) && !(is_argument && is_identifier(text));
+                let is_lower = text
+                    .bytes()
+                    .all(|byte| byte.is_ascii_lowercase() || byte == b'-');
+                !is_code(text)
+                    && (is_literal
+                        || is_capitals
+                        || (is_lower && is_line && text.len() >= MIN_LINE_WORD))
+            }
+            Separator::Prose => {
+                is_random(text)
+                    && !is_code(text)
+                    && (!is_identifier(text) || strength == Strength::Strong)
+            }
+            Separator::Copula => {
+                !is_code(text)
+                    && (is_random(text) || (is_line && (is_capitals || text.contains('-'))))
+            }
+            _ => {
+                !is_code(text)
+                    && ((is_random(text) && !is_identifier(text))
+                        || (is_capitals && strength == Strength::Strong))
+            }
+        }
+    }
+
+    /// Returns whether the next word is an option.
+    fn is_option_at(&self, at: usize) -> bool {
+        let next = self.skip_blanks(at);
+        next > at
+            && self.byte(next) == Some(b'-')
+            && self
+                .byte(next + 1)
+                .is_some_and(|byte| byte == b'-' || byte.is_ascii_alphabetic())
+    }
+
+    /// Reads the value of `name=secret` after an option such as `--from-literal`.
+    pub(super) fn literal(&mut self, end: usize) {
+        let from = self.skip(end, |byte| {
+            matches!(byte, b'=' | b' ' | b'\x1f') || is_quote(byte) || byte == b'\\'
+        });
+        let name = self.skip(from, |byte| is_name_byte(byte) || byte == b'/');
+        if from == end || self.byte(name) != Some(b'=') {
+            return;
+        }
+        let value = match self.before(from).filter(|byte| is_quote(*byte)) {
+            Some(quote) => self.quoted(name + 1, &char::from(quote).to_string()),
+            None => match self.opens(name + 1) {
+                Some((begin, delimiter)) => self.quoted(begin, &delimiter),
+                None => self.unquoted(name + 1),
+            },
+        };
+        if !is_reference(&self.text[value.range.clone()]) {
+            self.mask(value.range);
+        }
+    }
+
+    /// Reads the quoted password after `IDENTIFIED BY`.
+    pub(super) fn sql(&mut self, end: usize) {
+        let mut from = self.skip_blanks(end);
+        if self.text[from..]
+            .get(..8)
+            .is_some_and(|word| word.eq_ignore_ascii_case("password"))
+        {
+            from = self.skip_blanks(from + 8);
+        }
+        if let Some((begin, delimiter)) = self.opens(from) {
+            let value = self.quoted(begin, &delimiter);
+            let text = &self.text[value.range.clone()];
+            if !is_reference(text) && !is_plain_value(text) {
+                self.mask(value.range);
+            }
+        }
+    }
+
+    /// Reads the value of an option `-u user:secret`.
+    pub(super) fn user(&mut self, start: usize, end: usize) {
+        let is_option = self.byte(start) == Some(b' ')
+            || self
+                .before(start)
+                .is_none_or(|byte| byte.is_ascii_whitespace() || is_quote(byte));
+        let from = self.skip(end, |byte| {
+            is_blank(byte) || is_quote(byte) || matches!(byte, b'=' | b'\\' | b'\x1f')
+        });
+        if !is_option || from == end {
+            return;
+        }
+        let value = self.unquoted(from);
+        if let Some((user, secret)) = self.text[value.range.clone()].split_once(':')
+            && !user.is_empty()
+            && !is_code(user)
+            && !secret.contains(['/', ':'])
+            && secret != user
+            && secret.len() >= MIN_LINE_WORD
+            && !secret.bytes().all(|byte| byte.is_ascii_digit())
+            && !is_plain_value(secret)
+            && !is_reference(secret)
+        {
+            self.mask(value.range.end - secret.len()..value.range.end);
+        }
+    }
+}
+
+/// Returns whether a quoted value, or the text of an element, is a secret.
+fn is_secret_literal(text: &str, judgement: Judgement) -> bool {
+    if is_reference(text) || is_plain_value(text) {
+        return false;
+    }
+    if judgement == Judgement::Certain {
+        return !text.contains(['{', '}']) || is_random(text);
+    }
+    if text.contains(char::is_whitespace)
+        || text.contains(['<', '>', '{', '}', '(', ')'])
+        || is_name(text)
+    {
+        return false;
+    }
+    match judgement {
+        Judgement::Likely => {
+            // Labels of user interfaces begin with a capital.
+            let is_label = text.bytes().skip(1).all(|byte| byte.is_ascii_lowercase())
+                && text.starts_with(|char: char| char.is_uppercase());
+            let is_word = text.len() >= MIN_QUOTED_WORD
+                && !is_label
+                && !text.contains(['/', '.', '_', ':', '%']);
+            (is_random(text) && !text.starts_with(['/', '.'])) || is_word
+        }
+        _ => is_random(text) && !is_code(text) && !is_identifier(text) && !text.contains("://"),
+    }
+}
+
+/// Returns whether a name is written as those of HTTP headers are: `X-Auth`.
+fn is_header(name: &str) -> bool {
+    let is_word = |word: &str| {
+        word.starts_with(|char: char| char.is_ascii_uppercase())
+            && word.bytes().all(|byte| byte.is_ascii_alphanumeric())
+    };
+    name.contains('-') && name.split('-').all(is_word)
+}
+
+fn is_name_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.')
+}

@@ -1,0 +1,382 @@
+//! Arguments of well-known programs.
+
+use std::ops::Range;
+
+use super::{Scanner, is_quote};
+use crate::{
+    table::commands::{FORMS, Form, Take},
+    value::is_reference,
+};
+
+/// Number of programs of a pipeline that are considered after one that prints.
+const MAX_PIPELINE: usize = 4;
+
+/// Progress of a form through the words of a command.
+struct State {
+    form: &'static Form,
+    /// Whether a word of [`Form::after`] was read, or none is required.
+    is_ready: bool,
+    positional: usize,
+    /// Whether the next word is the value of an option.
+    is_pending: bool,
+}
+
+impl Scanner<'_> {
+    /// Reads the command that begins with a program.
+    pub(super) fn program(&mut self, start: usize, end: usize) {
+        if !self.is_command(start, end) {
+            return;
+        }
+        if start < self.command_done {
+            // The command that contains it has read it, unless it is inside of a quoted argument.
+            if start < self.nested_done || self.words.binary_search(&start).is_ok() {
+                return;
+            }
+            let (words, end) = self.words(start);
+            self.nested_done = end;
+            self.run(&words);
+            return;
+        }
+        let (words, end) = self.words(start);
+        self.command_done = end;
+        self.nested_done = self.nested_done.max(start);
+        // A quoted argument with several words may be a command itself.
+        let single = words
+            .iter()
+            .filter(|word| !self.text[(*word).clone()].contains(' '));
+        self.words = single.map(|word| word.start).collect();
+        self.run(&words);
+    }
+
+    /// Reads the arguments of a program that prints them, when they are the input of a program that reads a secret.
+    pub(super) fn echo(&mut self, start: usize, end: usize) {
+        if !self.is_command(start, end) {
+            return;
+        }
+        let (printed, mut at) = self.words(start);
+        for _ in 0..MAX_PIPELINE {
+            if self.byte(at) != Some(b'|') || self.byte(at + 1) == Some(b'|') {
+                return;
+            }
+            let next = self.skip(at + 1, |byte| {
+                byte == b' ' || byte == b'\t' || byte == b'\n' || byte == b'\\'
+            });
+            let (words, end) = self.words(next);
+            if self.run(&words) {
+                let is_format = |word: &Range<usize>| {
+                    self.text[word.clone()].contains('%') && printed.len() > 2
+                };
+                let arguments: Vec<Range<usize>> = printed
+                    .iter()
+                    .skip(1)
+                    .filter(|word| !self.text[(*word).clone()].starts_with('-') && !is_format(word))
+                    .cloned()
+                    .collect();
+                arguments
+                    .into_iter()
+                    .for_each(|argument| self.value(argument));
+                return;
+            }
+            if end <= at {
+                return;
+            }
+            at = end;
+        }
+    }
+
+    /// Returns whether a program's name stands where a command begins or goes on.
+    fn is_command(&self, start: usize, end: usize) -> bool {
+        let begins = self.is_boundary(start)
+            && !matches!(
+                self.before(start),
+                Some(b'-' | b'.' | b'_' | b':' | b'@' | b'=' | b'$' | b'#')
+            );
+        let end = match self.text[end..].starts_with(".exe") {
+            true => end + 4,
+            false => end,
+        };
+        begins
+            && self
+                .byte(end)
+                .is_some_and(|byte| matches!(byte, b' ' | b'\t' | b'\x1f'))
+    }
+
+    /// Words of a command from `start` on, without their quotes, and the position where it ends.
+    fn words(&self, start: usize) -> (Vec<Range<usize>>, usize) {
+        let mut words = Vec::new();
+        let mut at = start;
+        loop {
+            at = self.skip(at, |byte| matches!(byte, b' ' | b'\t' | b'\x1f'));
+            // A line that goes on.
+            if self.byte(at) == Some(b'\\') && self.byte(at + 1) == Some(b'\n') {
+                at += 2;
+                continue;
+            }
+            let Some(byte) = self.byte(at) else { break };
+            if matches!(byte, b'\n' | b'\r' | b';' | b'|' | b'&' | b')' | b'`') {
+                break;
+            }
+            if byte == b'<' || byte == b'>' {
+                let end = self.skip(at, |byte| matches!(byte, b'<' | b'>' | b'&'));
+                words.push(at..end);
+                at = end;
+                continue;
+            }
+            let Some((word, end)) = self.word(at) else {
+                break;
+            };
+            words.push(word);
+            at = end;
+        }
+        (words, at)
+    }
+
+    /// Word at `at` without its quotes and the position after it, or `None` where a quote closes the command.
+    fn word(&self, at: usize) -> Option<(Range<usize>, usize)> {
+        let mut end = at;
+        loop {
+            let plain = self.skip(end, |byte| {
+                !is_quote(byte)
+                    && !byte.is_ascii_whitespace()
+                    && !matches!(
+                        byte,
+                        b';' | b'|' | b'<' | b'>' | b'&' | b'\x1f' | b'\\' | b')'
+                    )
+            });
+            let delimiter = plain..self.skip(plain, |byte| byte == b'\\');
+            let Some(quote) = self.byte(delimiter.end).filter(|byte| is_quote(*byte)) else {
+                if delimiter.is_empty()
+                    || self
+                        .byte(delimiter.end)
+                        .is_none_or(|byte| byte.is_ascii_whitespace())
+                {
+                    end = plain;
+                    break;
+                }
+                // A backslash inside of a word.
+                end = delimiter.end
+                    + self.text[delimiter.end..]
+                        .chars()
+                        .next()
+                        .map_or(0, char::len_utf8);
+                continue;
+            };
+            let opening = &self.text[plain..=delimiter.end];
+            let inside = delimiter.end + 1;
+            let line = self.skip(inside, |byte| byte != b'\n' && byte != quote);
+            let close = (self.byte(line) == Some(quote)).then_some(line);
+            // A quote that nothing closes in this word was opened before the command.
+            let is_value = plain == at
+                || self
+                    .before(plain)
+                    .is_some_and(|byte| matches!(byte, b'=' | b':' | b'/'))
+                || plain - at == 2;
+            match close {
+                Some(close) if is_value => {
+                    let inner = inside..close - (opening.len() - 1).min(close - inside);
+                    if plain == at
+                        && self.skip(close + 1, |byte| {
+                            !byte.is_ascii_whitespace() && byte != b'\x1f' && !is_quote(byte)
+                        }) == close + 1
+                    {
+                        return Some((inner, close + 1));
+                    }
+                    end = close + 1;
+                }
+                _ if plain > at => {
+                    end = plain;
+                    break;
+                }
+                _ => return None,
+            }
+        }
+        (end > at).then_some((at..end, end))
+    }
+
+    /// Masks the secrets among the words of a command. Returns whether it reads a secret from its input.
+    fn run(&mut self, words: &[Range<usize>]) -> bool {
+        let mut states: Vec<State> = Vec::new();
+        let mut here = false;
+        let mut strings = Vec::new();
+        for word in words {
+            let text = &self.text[word.clone()];
+            if here {
+                here = false;
+                strings.push(word.clone());
+                continue;
+            }
+            if text == "<<<" {
+                here = true;
+                continue;
+            }
+            let program = text.rsplit('/').next().unwrap_or(text);
+            let program = program.strip_suffix(".exe").unwrap_or(program);
+            let is_pending = states.iter().any(|state| state.is_pending);
+            if !is_pending
+                && FORMS.iter().any(|form| form.programs.contains(&program))
+                && !text.starts_with('-')
+                && !is_subcommand(&states, program)
+            {
+                let forms = FORMS.iter().filter(|form| form.programs.contains(&program));
+                // Forms that read the input remain: `sudo -S mysql`.
+                states.retain(|state| matches!(state.form.take, Take::Stdin) && state.is_ready);
+                states.extend(forms.map(|form| State {
+                    form,
+                    is_ready: form.after.is_empty(),
+                    positional: 0,
+                    is_pending: false,
+                }));
+                continue;
+            }
+            for state in &mut states {
+                if let Some(range) = state.step(text, word) {
+                    let value = range;
+                    if !value.is_empty() && !is_reference(&self.text[value.clone()]) {
+                        self.found.push(trimmed(self.text, value));
+                    }
+                }
+            }
+        }
+        let reads = states
+            .iter()
+            .any(|state| state.is_ready && matches!(state.form.take, Take::Stdin));
+        if reads {
+            strings.into_iter().for_each(|string| self.value(string));
+        }
+        reads
+    }
+
+    fn value(&mut self, range: Range<usize>) {
+        if !is_reference(&self.text[range.clone()]) {
+            self.mask(range);
+        }
+    }
+}
+
+/// Secrets of an argument list. The words are separate, so that no quotes are read.
+pub(crate) fn arguments(words: &[&str]) -> Vec<Option<Range<usize>>> {
+    let mut secrets: Vec<Option<Range<usize>>> = vec![None; words.len()];
+    let mut states: Vec<State> = Vec::new();
+    for (index, text) in words.iter().enumerate() {
+        let program = text.rsplit('/').next().unwrap_or(text);
+        let is_pending = states.iter().any(|state| state.is_pending);
+        if !is_pending
+            && !text.starts_with('-')
+            && FORMS.iter().any(|form| form.programs.contains(&program))
+            && !is_subcommand(&states, program)
+        {
+            let forms = FORMS.iter().filter(|form| form.programs.contains(&program));
+            states = forms
+                .map(|form| State {
+                    form,
+                    is_ready: form.after.is_empty(),
+                    positional: 0,
+                    is_pending: false,
+                })
+                .collect();
+            continue;
+        }
+        for state in &mut states {
+            if let Some(range) = state.step(text, &(0..text.len()))
+                && !is_reference(&text[range.clone()])
+            {
+                secrets[index] = Some(range);
+            }
+        }
+    }
+    secrets
+}
+
+/// Returns whether a word that is also the name of a program is a subcommand here: `docker login`, `net user`.
+fn is_subcommand(states: &[State], word: &str) -> bool {
+    states
+        .iter()
+        .any(|state| state.form.after.contains(&word) && !state.form.programs.contains(&word))
+}
+
+impl State {
+    /// Reads the next word, which has the given range. Returns the range of a secret in it.
+    fn step(&mut self, text: &str, word: &Range<usize>) -> Option<Range<usize>> {
+        let found = match self.is_ready {
+            true => self.take(text, word),
+            false => None,
+        };
+        // `//registry.example/:_authToken`
+        let last = text.rsplit([':', '/']).next().unwrap_or_default();
+        if self.form.after.contains(&text) || self.form.after.contains(&last) {
+            self.is_ready = true;
+            self.positional = 0;
+        } else if self.is_ready && !text.starts_with('-') && found.is_none() {
+            self.positional += 1;
+        }
+        found
+    }
+
+    fn take(&mut self, text: &str, word: &Range<usize>) -> Option<Range<usize>> {
+        let from = |length: usize| (length < text.len()).then_some(word.start + length..word.end);
+        let behind = |options: &[&str], is_glued: bool| {
+            options.iter().find_map(|option| {
+                let rest = text.strip_prefix(option)?;
+                let rest = match option.starts_with("--") || !is_glued {
+                    true => rest.strip_prefix('=')?,
+                    false => rest.strip_prefix('=').unwrap_or(rest),
+                };
+                from(text.len() - rest.len())
+            })
+        };
+        if std::mem::take(&mut self.is_pending) {
+            return match self.form.take {
+                Take::Pair(_) => pair(text, word),
+                _ => (!text.starts_with('-')).then(|| word.clone()),
+            };
+        }
+        match self.form.take {
+            Take::Value(options) => {
+                self.is_pending = options.contains(&text);
+                behind(options, true)
+            }
+            Take::Next(options) => {
+                self.is_pending = options.contains(&text);
+                behind(options, false)
+            }
+            Take::Glued(options) => behind(options, true),
+            Take::Pair(options) => {
+                self.is_pending = options.contains(&text);
+                let range = behind(options, true)?;
+                pair(&text[range.start - word.start..], &range)
+            }
+            Take::Prefixed(prefixes) => prefixes.iter().find_map(|prefix| {
+                text.strip_prefix(prefix)
+                    .and_then(|rest| from(text.len() - rest.len()))
+            }),
+            Take::Positional(index) => {
+                (!text.starts_with('-') && self.positional == index).then(|| word.clone())
+            }
+            Take::Assigned => {
+                let (name, _) = text.split_once('=')?;
+                (!text.starts_with('-')).then_some(())?;
+                from(name.len() + 1).filter(|_| !text[name.len() + 1..].starts_with('@'))
+            }
+            Take::Stdin => None,
+        }
+    }
+}
+
+/// Range of the secret of `user:secret`.
+fn pair(text: &str, word: &Range<usize>) -> Option<Range<usize>> {
+    let at = text.find([':', '%', ','])?;
+    (at + 1 < text.len()).then_some(word.start + at + 1..word.end)
+}
+
+/// Range without the quotes around its text.
+fn trimmed(text: &str, range: Range<usize>) -> Range<usize> {
+    let value = &text[range.clone()];
+    let inner = value.trim_start_matches(['\\', '"', '\'']);
+    let from = range.end - inner.len();
+    let inner = inner.trim_end_matches(['"', '\'']);
+    let inner = match value.len() == inner.len() {
+        true => inner,
+        false => inner.trim_end_matches('\\'),
+    };
+    from..from + inner.len()
+}

@@ -1,0 +1,176 @@
+use crate::{is_secret_name, text};
+
+fn check(cases: &[(&str, &str)]) {
+    for (given, expected) in cases {
+        assert_eq!(text(given), *expected, "{given}");
+        assert_eq!(text(expected), *expected, "masked twice: {given}");
+    }
+}
+
+#[test]
+fn tokens_are_masked_and_their_prefix_remains() {
+    check(&[
+        ("use ghp_0123456789abcdefghij now", "use ghp_*** now"),
+        ("\"sk-ant-api03-0123456789abcdef\"", "\"sk-ant-***\""),
+        ("glpat-AbCdEfGh12345678_-xy.", "glpat-***."),
+        ("key sk-abcdefghijklmnop1.", "key sk-***."),
+        ("(npm_0123456789abcdefABCDEF0123456789abcd)", "(npm_***)"),
+        (
+            "task-sk-ant-0123456789abcdefgh sk-1",
+            "task-sk-ant-*** sk-1",
+        ),
+        ("a\\nghp_0123456789abcdefghij", "a\\nghp_***"),
+        (
+            "\u{1b}[31mAKIAIOSFODNN7EXAMPLE\u{1b}[0m",
+            "\u{1b}[31mAKIA***\u{1b}[0m",
+        ),
+        ("TOKEN=ghp_0123456789abcdefghij", "TOKEN=ghp_***"),
+        (
+            "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9P",
+            "eyJ***",
+        ),
+        (
+            "-----BEGIN RSA PRIVATE KEY-----\nMIIEowIBAAKCAQEA7bq5\nabcdefghijk1\n-----END RSA PRIVATE KEY-----\nok",
+            "-----BEGIN RSA PRIVATE KEY-----\n***\n-----END RSA PRIVATE KEY-----\nok",
+        ),
+    ]);
+}
+
+#[test]
+fn values_under_secret_names_are_masked() {
+    check(&[
+        ("DB_PASSPHRASE=hunter2222", "DB_PASSPHRASE=***"),
+        ("export API_KEY=12345 && run", "export API_KEY=*** && run"),
+        ("DB_PASS='two words' ./run", "DB_PASS='***' ./run"),
+        ("{\"password\": \"a\\\"b-2\"}", "{\"password\": \"***\"}"),
+        (
+            "{\\\"password\\\": \\\"swordfish-7\\\"}",
+            "{\\\"password\\\": \\\"***\\\"}",
+        ),
+        (
+            "os.environ['DB_PASSWORD'] = 'hunter22'",
+            "os.environ['DB_PASSWORD'] = '***'",
+        ),
+        ("login --password hunter2 now", "login --password *** now"),
+        ("--token='hunter2'", "--token='***'"),
+        ("Server=x;Uid=me;Pwd=hunter22;", "Server=x;Uid=me;Pwd=***;"),
+        ("API-Key: abc123, b", "API-Key: ***, b"),
+        ("password:\n  hunter2222", "password:\n  ***"),
+        (
+            "{\"secrets\": [\"hunter21\", \"hunter22\"]}",
+            "{\"secrets\": [\"***\", \"***\"]}",
+        ),
+    ]);
+}
+
+#[test]
+fn credentials_of_headers_and_urls_are_masked() {
+    check(&[
+        (
+            "Authorization: Bearer  abc9 x",
+            "Authorization: Bearer  *** x",
+        ),
+        (
+            "Authorization: Basic bWU6cHc= x",
+            "Authorization: Basic *** x",
+        ),
+        (
+            "\"Authorization\": \"Bearer abc.def\"",
+            "\"Authorization\": \"Bearer ***\"",
+        ),
+        ("Cookie: a=one; b=two", "Cookie: ***"),
+        ("https://h/p?token=abc&x=1", "https://h/p?token=***&x=1"),
+        ("https://h/p?x=1&API_KEY=abc", "https://h/p?x=1&API_KEY=***"),
+        (
+            "https://h/cb?a=b&state=zyx#access_token=abc",
+            "https://h/cb?a=b&state=***#access_token=***",
+        ),
+        (
+            "git clone https://me:hunter2@host/x.git",
+            "git clone https://me:***@host/x.git",
+        ),
+        ("postgres://app:pa/ss2@db/x", "postgres://app:***@db/x"),
+        ("https://0123456789abcdef@host/x", "https://***@host/x"),
+    ]);
+}
+
+#[test]
+fn arguments_of_programs_are_masked() {
+    check(&[
+        ("mysql -u root -pswordfish shop", "mysql -u root -p*** shop"),
+        (
+            "sshpass -p swordfish ssh me@host",
+            "sshpass -p *** ssh me@host",
+        ),
+        ("curl -ume:swordfish https://x", "curl -ume:*** https://x"),
+        (
+            "docker login -u me -p swordfish",
+            "docker login -u me -p ***",
+        ),
+        (
+            "kubectl create secret generic s --from-literal=k=swordfish",
+            "kubectl create secret generic s --from-literal=k=***",
+        ),
+        ("echo swordfish | sudo -S ls", "echo *** | sudo -S ls"),
+        ("sudo -S ls <<< 'swordfish'", "sudo -S ls <<< '***'"),
+        ("bash -c 'mysql -pswordfish db'", "bash -c 'mysql -p*** db'"),
+        (
+            "sudo sh -c \"mysql -pswordfish db\"",
+            "sudo sh -c \"mysql -p*** db\"",
+        ),
+        ("redis-cli -a swordfish ping", "redis-cli -a *** ping"),
+        ("set password hunter2", "set password ***"),
+    ]);
+}
+
+#[test]
+fn plain_text_is_not_changed() {
+    for plain in [
+        "the token was lost",
+        "cargo test -p wire",
+        "Überraschung: 12 €",
+        "sort -u names.txt",
+        "sudo -u postgres psql -c 'select 1'",
+        "ssh://git@host:22/x.git",
+        "https://host:8080/a/@scope/b",
+        "rg 'Token::new' src",
+        "src/author.rs: 12 passed",
+        "output_tokens: 12",
+        "",
+        "file:///a/b c.txt",
+        "basic use",
+        "task:ORC-1",
+        "risk-averse-and-other-long-words",
+        "let token = parse_token(input)?;",
+        "password: String,",
+        "token: &str",
+        "fn password(&self) -> &str {",
+        "if token == Token::Eof {",
+        "self.token = token;",
+        "GITHUB_TOKEN: ${{ secrets.GITHUB_TOKEN }}",
+        "--token <TOKEN>  The token",
+        "Use `--password` to set a password",
+        "api_key = os.environ[\"API_KEY\"]",
+        "TOKEN=$(cat token.txt)",
+        "https://user:password@host",
+        "docker run -u 1000:1000 -p 80:80 image",
+        "mysql -p shop",
+        "npm_config_registry=x",
+        "key: value",
+        "\"key\": \"ORC-12\"",
+        "session_id: 0123456789abcdef",
+        "sha256:0123456789abcdef0123456789abcdef",
+        "author = \"Ada Lovelace\"",
+        "progressToken: 7",
+        "echo hello | cat",
+        "Bearer tokens are credentials.",
+        "nextCursor: eyJvZmZzZXQiOjEwfQ==",
+        "const TOKEN_BYTES: usize = 32;",
+        "pass: bool,",
+        "password=None)",
+        "token=token,",
+    ] {
+        assert_eq!(text(plain), plain);
+    }
+    assert!(!is_secret_name("plain"));
+}

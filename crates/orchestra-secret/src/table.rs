@@ -1,0 +1,274 @@
+//! The table of names, token forms and command-line forms.
+//!
+//! Prefixes, alphabets and lengths of tokens are facts from the rule set of gitleaks (`config/gitleaks.toml` of
+//! 2025-11-20, read on 2026-11-28) and from the documentation of the issuers. Minimum lengths are shorter than
+//! those of the issuers: a token that was cut or that follows an older format is a secret too.
+
+pub mod commands;
+
+/// Parts of a name, in lower-case letters and digits without separators, that mean a secret anywhere in it.
+#[rustfmt::skip]
+pub(crate) const SECRET_PARTS: &[&str] = &[
+    "secret",
+    "password",
+    "passwd",
+    "passphrase",
+    "passcode",
+    "apikey",
+    "accesskey",
+    "accountkey",
+    "privatekey",
+    "signingkey",
+    "encryptionkey",
+    "decryptionkey",
+    "masterkey",
+    "sessionkey",
+    "authkey",
+    "credential",
+    "mnemonic",
+    "requirepass",
+    "connectionstring",
+];
+
+/// Words that mean a secret anywhere in a name.
+#[rustfmt::skip]
+pub(crate) const SECRET_WORDS: &[&str] = &["token", "authorization", "bearer", "passw"];
+
+/// Words that mean a secret at the end of a name.
+#[rustfmt::skip]
+pub(crate) const SECRET_LAST_WORDS: &[&str] = &[
+    "auth",
+    "authentication",
+    "pass",
+    "pwd",
+    "pw",
+    "jwt",
+    "cookie",
+    "cookies",
+    "dsn",
+    "otp",
+    "pin",
+    "totp",
+    "psk",
+    "creds",
+];
+
+/// Ends of the last word that mean a secret.
+pub(crate) const SECRET_ENDS: &[&str] = &["token", "pass", "pwd", "auth", "apikey"];
+
+/// Words that end in one of [`SECRET_ENDS`] without meaning a secret.
+#[rustfmt::skip]
+pub(crate) const NOT_SECRET_ENDS: &[&str] = &[
+    "bypass", "compass", "encompass", "surpass", "trespass", "overpass", "underpass", "multipass",
+];
+
+/// Last words of names that describe a secret instead of holding it: `token_type`, `PASSWORD_FILE`.
+#[rustfmt::skip]
+pub(crate) const ATTRIBUTES: &[&str] = &[
+    "age", "algorithm", "backend", "budget", "class", "command", "config", "count", "counts", "dir", "directory",
+    "enabled", "endpoint", "env", "error", "exists", "expired", "fd", "expires", "expiration", "expiry", "field", "file",
+    "format", "helper", "hint", "host", "index", "info", "input", "issuer", "kind", "label", "len", "length",
+    "lifetime", "limit", "limits", "list", "location", "manager", "max", "message", "method", "methods", "min", "mode", "name",
+    "names", "page", "path", "paths", "pattern", "placeholder", "policy", "port", "position", "prefix", "prompt", "provider",
+    "ref", "reference", "required", "reset", "rotation", "scheme", "scope", "scopes", "size", "source", "state", "status", "stdin",
+    "store", "suffix", "supported", "sock", "socket", "title", "ttl", "type", "types", "uri", "uris", "url", "urls",
+    "usage", "used", "user", "username", "valid", "validator", "version", "visible",
+];
+
+/// Words before `token` that make it a cursor, a handle or a unit of text.
+#[rustfmt::skip]
+pub(crate) const PLAIN_TOKENS: &[&str] = &[
+    "progress", "page", "continuation", "sync", "next", "cursor", "resume", "resumption", "cancel", "cancellation", "max",
+    "min", "input", "output", "prompt", "completion", "stop", "pad", "eos", "bos", "unk", "special", "mask", "per", "first",
+    "last", "start", "end", "invalid", "unexpected", "parse", "lexer",
+];
+
+/// Words before `tokens` that make it a list of secrets instead of a number.
+#[rustfmt::skip]
+pub(crate) const SECRET_TOKENS: &[&str] = &["api", "access", "auth", "refresh", "session", "secret", "bearer", "user", "admin"];
+
+/// Words before `key` that make it no secret.
+#[rustfmt::skip]
+pub(crate) const PLAIN_KEYS: &[&str] = &[
+    "public", "pub", "primary", "foreign", "partition", "sort", "cache", "idempotency", "map", "object", "dict", "json",
+    "config", "registry", "hot", "shortcut", "arrow", "lookup", "index", "group", "row", "hash", "range", "column", "unique",
+    "natural", "composite", "surrogate", "routing", "dedup", "dedupe", "storage", "state", "query", "data", "meta", "any", "each",
+    "no", "the", "a", "this", "that", "issue", "project", "plan", "parent", "event", "message", "i18n", "translation", "label",
+    "header", "first", "last", "next", "prev", "previous", "enter", "tab", "escape", "press", "function", "modifier", "sub", "host",
+    "by", "per", "for", "of", "is", "has", "to", "with", "get", "set", "new", "old", "left", "right", "up", "down", "home", "end",
+    "page", "space", "delete", "menu", "on", "un", "in", "field", "item", "node", "tree", "record", "entry", "trace", "span",
+    "attribute", "property", "param", "parameter", "string", "int", "metric", "topic", "file", "s3", "bucket", "resource", "type",
+    "image", "layer", "feature", "flag", "env", "variable", "react", "vue", "render", "compare", "comparison", "merge", "join",
+    "search", "filter", "select", "selection", "target", "source", "known", "unknown", "missing", "required", "optional",
+];
+
+/// Parameters of a URL's query that are secrets there, beside secret names.
+#[rustfmt::skip]
+pub(crate) const SECRET_PARAMETERS: &[&str] = &[
+    "code", "state", "sig", "signature", "key", "hmac", "ticket", "assertion", "samlresponse", "xamzsignature", "xgoogsignature",
+    "codeverifier", "sid", "sessionid",
+];
+
+/// Authentication schemes that precede a credential (RFC 9110, section 11).
+#[rustfmt::skip]
+pub(crate) const SCHEMES: &[&str] = &[
+    "bearer", "basic", "digest", "negotiate", "ntlm", "token", "apikey", "bot", "splunk", "hmac", "key", "aws4hmacsha256",
+    "dpop", "hoba", "mutual", "scramsha256", "scramsha1", "vapid", "googlelogin", "sso-key",
+];
+
+/// Words of which a placeholder with several words has at least one: `your-token-here`.
+#[rustfmt::skip]
+pub(crate) const PLACEHOLDER_WORDS: &[&str] = &[
+    "password", "passwd", "passphrase", "pass", "pw", "pwd", "secret", "secrets", "token", "tokens", "key", "keys", "apikey", "auth",
+    "authorization", "authentication", "credential", "credentials", "creds", "cookie", "jwt", "your", "example", "sample", "dummy",
+    "placeholder", "redacted", "removed", "hidden", "masked", "changeme", "value", "name", "username", "none", "null", "undefined",
+];
+
+/// Words that are no secret values.
+#[rustfmt::skip]
+pub(crate) const PLAIN_WORDS: &[&str] = &[
+    // Names of secrets, and words that go with them in placeholders.
+    "password", "passwd", "passphrase", "pass", "pw", "pwd", "secret", "secrets", "token", "tokens", "key", "keys", "api", "apikey",
+    "auth", "authorization", "authentication", "bearer", "basic", "digest", "credential", "credentials", "creds", "cookie", "jwt", "access", "refresh",
+    "private", "public", "client", "session", "user", "username", "login", "admin", "account", "name", "value", "val", "values", "your", "my", "the",
+    "our", "their", "some", "any", "this", "that", "a", "an", "id", "here", "example", "sample", "dummy", "placeholder", "redacted", "removed", "hidden",
+    "masked", "mask", "xxx", "xxxx", "xxxxx", "xxxxxx", "xxxxxxxx", "foo", "bar", "baz", "changeme", "change", "me", "insert", "replace", "with", "env", "from", "of",
+    "to", "for", "in", "is", "on", "as", "at", "by", "or", "and", "not", "be", "new", "old", "current", "default", "generated", "github", "gitlab", "npm", "openai",
+    "anthropic", "google", "aws", "azure", "slack", "app", "service", "server", "host", "db", "database", "string", "text", "file", "path", "url", "data", "raw",
+    // Types, literals and keywords of programs and configurations.
+    "str", "int", "integer", "number", "float", "double", "bool", "boolean", "bytes", "byte", "char", "object", "array", "list", "map", "dict", "null", "nil", "none",
+    "undefined", "optional", "required", "true", "false", "yes", "no", "off", "auto", "always", "never", "self", "super", "static", "const", "let", "var", "function",
+    "return", "await", "async", "void", "unknown", "never", "type", "enum", "struct", "interface", "option", "result", "some", "ok", "err", "error", "missing", "empty", "invalid",
+    "unset", "set", "get", "read", "write", "prompt", "header", "headers", "query", "body", "param", "params", "field", "option", "options", "flag", "argument", "config",
+    "oauth", "oauth2", "oidc", "openid", "saml", "ldap", "kerberos", "ssh", "mtls", "tls", "hmac", "sha256", "sha1", "sha512", "md5", "rs256", "hs256", "es256", "utf8", "base64",
+    "application", "development", "production", "staging", "local", "localhost", "trace", "debug", "info", "warn", "warning", "json", "plain", "inherit", "disabled", "enabled",
+];
+
+/// Characters of the rest of a token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Alphabet {
+    /// Letters and digits.
+    Alnum,
+    /// Hexadecimal digits.
+    Hex,
+    /// Letters, digits, `-` and `_`.
+    Word,
+    /// As [`Self::Word`], and `.`, `~`.
+    Dotted,
+    /// As [`Self::Word`], and `+`, `/`, `=`, `.`.
+    Base64,
+    /// As [`Self::Base64`], and `:`, `@`.
+    Path,
+}
+
+impl Alphabet {
+    /// Number of alphabets.
+    pub(crate) const COUNT: usize = 6;
+
+    /// Returns whether a byte belongs to the alphabet.
+    #[must_use]
+    pub const fn has(self, byte: u8) -> bool {
+        match self {
+            Self::Alnum => byte.is_ascii_alphanumeric(),
+            Self::Hex => byte.is_ascii_hexdigit(),
+            Self::Word => byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'),
+            Self::Dotted => Self::Word.has(byte) || matches!(byte, b'.' | b'~'),
+            Self::Base64 => Self::Word.has(byte) || matches!(byte, b'+' | b'/' | b'=' | b'.'),
+            Self::Path => Self::Base64.has(byte) || matches!(byte, b':' | b'@'),
+        }
+    }
+}
+
+/// Required context before a token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Before {
+    /// None: the prefix is distinctive.
+    Any,
+    /// No letter or digit.
+    Boundary,
+    /// At least eight digits.
+    Digits,
+}
+
+/// Form of a well-known token: a prefix, which remains visible, and a random rest.
+#[derive(Debug, Clone, Copy)]
+pub struct Token {
+    /// Beginning of every such token.
+    pub prefix: &'static str,
+    /// Characters of the rest.
+    pub alphabet: Alphabet,
+    /// Minimum number of bytes of the rest.
+    pub min: usize,
+    /// Required context before the token.
+    pub before: Before,
+}
+
+const fn token(prefix: &'static str, alphabet: Alphabet, min: usize) -> Token {
+    Token {
+        prefix,
+        alphabet,
+        min,
+        before: Before::Any,
+    }
+}
+
+const fn word(prefix: &'static str, alphabet: Alphabet, min: usize) -> Token {
+    Token {
+        prefix,
+        alphabet,
+        min,
+        before: Before::Boundary,
+    }
+}
+
+use Alphabet::{Alnum, Base64, Dotted, Hex, Path, Word};
+
+/// Forms of well-known tokens.
+#[rustfmt::skip]
+pub const TOKENS: &[Token] = &[
+    // Source code hosts.
+    token("ghp_", Alnum, 12), token("gho_", Alnum, 12), token("ghu_", Alnum, 12), token("ghs_", Word, 12), token("ghr_", Alnum, 12),
+    token("github_pat_", Word, 12),
+    token("glpat-", Dotted, 10), token("gldt-", Word, 10), token("glcbt-", Word, 10), token("glffct-", Word, 10), token("glft-", Word, 10),
+    token("glimt-", Word, 10), token("glagent-", Word, 10), token("gloas-", Word, 10), token("glptt-", Word, 10), token("glrt-", Dotted, 10),
+    token("glrtr-", Dotted, 10), token("glsoat-", Word, 10), token("glwt-", Word, 10), token("GR1348941", Word, 10),
+    token("ATATT3", Base64, 20), token("ATCTT3", Base64, 20), token("ATBB", Alnum, 20), token("sgp_", Word, 16),
+    // Package registries.
+    token("npm_", Alnum, 12), token("pypi-", Word, 12), token("rubygems_", Hex, 16), token("CLOJARS_", Alnum, 20), word("cio", Alnum, 32),
+    token("dckr_pat_", Word, 10), token("dckr_oat_", Word, 10), token("oy2", Alnum, 43), token("AKCp", Alnum, 30), token("cmVmd", Alnum, 30),
+    // Models.
+    word("sk-", Word, 12), token("sk-ant-", Word, 10), token("sk-proj-", Word, 10), token("sk-svcacct-", Word, 10), token("sk-admin-", Word, 10),
+    token("sk-or-", Word, 10), token("sk-lf-", Word, 10), word("hf_", Alnum, 12), token("api_org_", Alnum, 20), word("gsk_", Alnum, 16), word("xai-", Alnum, 16),
+    word("r8_", Alnum, 16), token("nvapi-", Word, 16), word("pplx-", Alnum, 16), token("lsv2_pt_", Word, 16), token("lsv2_sk_", Word, 16), token("pcsk_", Word, 16),
+    word("tvly-", Word, 12), word("csk-", Alnum, 16), word("jina_", Alnum, 16), word("fw_", Alnum, 16), token("AIza", Word, 20), token("tgp_v1_", Word, 16),
+    // Clouds.
+    word("AKIA", Alnum, 12), word("ASIA", Alnum, 12), word("ABIA", Alnum, 12), word("ACCA", Alnum, 12), word("ABSK", Base64, 40),
+    token("bedrock-api-key-", Base64, 16), word("ya29.", Word, 16), token("GOCSPX-", Word, 16), word("1//0", Word, 20), token("8Q~", Dotted, 24), token("7Q~", Dotted, 24),
+    word("LTAI", Alnum, 12), token("dop_v1_", Alnum, 16), token("doo_v1_", Alnum, 16), token("dor_v1_", Alnum, 16), token("HRKU-", Word, 20),
+    token("fo1_", Word, 20), token("fm1r_", Base64, 40), token("fm1a_", Base64, 40), token("fm2_", Base64, 40), word("rnd_", Alnum, 20), word("nfp_", Alnum, 20),
+    word("v1.0-", Word, 60), word("tk-us-", Word, 24), word("AQVN", Word, 30), word("YC", Word, 38), word("t1.", Base64, 60), token("tskey-", Word, 12),
+    token("sbp_", Hex, 20), token("sb_secret_", Word, 16), token("pscale_tkn_", Dotted, 20), token("pscale_oauth_", Dotted, 20), token("pscale_pw_", Dotted, 20),
+    token("dapi", Hex, 32), token("sha256~", Word, 30), token("dt0c01.", Dotted, 40), word("hvs.", Word, 20), word("hvb.", Word, 20), word("hvr.", Word, 20),
+    token(".atlasv1.", Word, 40), token("pul-", Hex, 30), token("dp.pt.", Alnum, 20), token("dp.st.", Dotted, 20), token("dp.ct.", Alnum, 20), token("dp.sa.", Alnum, 20),
+    token("pat.", Dotted, 60), token("sat.", Dotted, 60), token("API-", Alnum, 26), token("pnu_", Alnum, 30),
+    // Payment and shops.
+    token("sk_live_", Alnum, 10), token("sk_test_", Alnum, 10), token("sk_prod_", Alnum, 10), token("rk_live_", Alnum, 10), token("rk_test_", Alnum, 10),
+    token("rk_prod_", Alnum, 10), token("whsec_", Base64, 16), token("shpat_", Alnum, 16), token("shpca_", Alnum, 16), token("shppa_", Alnum, 16),
+    token("shpss_", Alnum, 16), token("sq0atp-", Word, 16), token("sq0csp-", Word, 16), word("EAAA", Word, 40), token("FLWSECK_TEST-", Word, 12), token("FLWSECK-", Word, 12),
+    token("shippo_live_", Hex, 20), token("shippo_test_", Hex, 20), token("EZAK", Alnum, 40), token("EZTK", Alnum, 40), token("duffel_live_", Word, 20),
+    token("duffel_test_", Word, 20), token("access-sandbox-", Word, 30), token("access-production-", Word, 30), token("access-development-", Word, 30),
+    // Messages and mail.
+    token("xoxb-", Word, 10), token("xoxp-", Word, 10), token("xoxa-", Word, 10), token("xoxr-", Word, 10), token("xoxs-", Word, 10), token("xoxo-", Word, 10),
+    token("xoxe-", Word, 10), token("xoxc-", Word, 10), token("xoxd-", Base64, 10), token("xoxe.xoxb-", Word, 10), token("xoxe.xoxp-", Word, 10), token("xapp-", Word, 12),
+    token("hooks.slack.com/services/", Path, 12), token("hooks.slack.com/workflows/", Path, 12), token("hooks.slack.com/triggers/", Path, 12),
+    token("discord.com/api/webhooks/", Path, 20), token("discordapp.com/api/webhooks/", Path, 20), token("webhook.office.com/webhookb2/", Path, 36),
+    token("api.telegram.org/bot", Path, 20), word("SG.", Dotted, 24), token("xkeysib-", Word, 20), token("xsmtpsib-", Word, 20), word("SK", Hex, 32), word("key-", Hex, 32),
+    Token { prefix: ":AA", alphabet: Word, min: 30, before: Before::Digits },
+    // Tools and services.
+    token("lin_api_", Alnum, 16), token("lin_oauth_", Alnum, 16), token("ntn_", Alnum, 20), word("secret_", Alnum, 40), token("glsa_", Word, 20), token("glc_", Base64, 24),
+    token("NRAK-", Alnum, 16), token("NRII-", Word, 16), token("NRJS-", Alnum, 16), token("PMAK-", Word, 24), token("rdme_", Alnum, 30), token("sntrys_", Base64, 24),
+    token("sntryu_", Hex, 24), token("sm_aat_", Alnum, 12), token("sm_pat_", Alnum, 12), token("sm_sat_", Alnum, 12), token("tfp_", Dotted, 24), token("figd_", Word, 16),
+    token("figo_", Word, 16), token("phx_", Alnum, 20), token("apify_api_", Alnum, 16), token("fio-u-", Base64, 20), token("squ_", Hex, 24), token("sqp_", Hex, 24),
+    token("sqa_", Hex, 24), word("pat", Dotted, 70), token("p8e-", Alnum, 24), token("ops_eyJ", Base64, 40), word("A3-", Word, 26), token("AGE-SECRET-KEY-1", Alnum, 20),
+    token("dnkey-", Word, 30), token("EAAM", Alnum, 80), token("EAAC", Alnum, 80), token("eyJrIjoi", Base64, 40), token("e2b_", Hex, 24), token("ddp_", Alnum, 24),
+];

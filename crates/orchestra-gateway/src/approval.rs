@@ -9,14 +9,13 @@ mod fingerprint;
 
 use std::{
     collections::BTreeMap,
-    fs,
-    io::{self, Read as _, Write as _},
     path::{Path, PathBuf},
 };
 
+use orchestra_fs::{Access, Directory, Lock};
 use serde::{Deserialize, Serialize};
 
-use crate::config::{ServerConfig, ServerName, is_absent};
+use crate::config::{ServerConfig, ServerName};
 
 pub use fingerprint::Fingerprint;
 
@@ -69,15 +68,8 @@ struct WorkspaceOnDisk {
 #[derive(Debug, thiserror::Error)]
 pub enum DecisionsError {
     /// The file, or the directory that it is in, cannot be used.
-    #[error("cannot {action} {}", path.display())]
-    Io {
-        /// What was attempted.
-        action: &'static str,
-        /// On which path.
-        path: PathBuf,
-        /// What the system says.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    File(#[from] orchestra_fs::Error),
     /// The file is none of ours.
     #[error("{} holds no decisions over servers: {what}; move it away", path.display())]
     Foreign {
@@ -216,24 +208,15 @@ impl DecisionFile {
     /// When the file cannot be read, or is none of ours.
     pub fn read(&self) -> Result<Decisions, DecisionsError> {
         let path = self.path();
-        let io = |source| DecisionsError::Io {
-            action: "read",
-            path: path.clone(),
-            source,
+        let Some(text) = orchestra_fs::read(&path, MAX_BYTES)? else {
+            return Ok(Decisions::default());
         };
-        let file = match fs::File::open(&path) {
-            Ok(file) => file,
-            Err(error) if is_absent(&error) => return Ok(Decisions::default()),
-            Err(error) => return Err(io(error)),
-        };
-        let mut text = String::new();
-        file.take(MAX_BYTES).read_to_string(&mut text).map_err(io)?;
         let foreign = |what: String| DecisionsError::Foreign {
             path: path.clone(),
             what,
         };
         let on_disk: OnDisk =
-            serde_json::from_str(&text).map_err(|error| foreign(error.to_string()))?;
+            serde_json::from_slice(&text).map_err(|error| foreign(error.to_string()))?;
         if on_disk.version != VERSION {
             let what = format!("it is of version {}, not {VERSION}", on_disk.version);
             return Err(foreign(what));
@@ -257,27 +240,16 @@ impl DecisionFile {
     /// # Errors
     /// When the file is none of ours, or cannot be replaced; it is as it was then.
     pub fn change<T>(&self, change: impl FnOnce(&mut Decisions) -> T) -> Result<T, DecisionsError> {
-        let io = |action, path: &Path| {
-            let path = path.to_owned();
-            move |source| DecisionsError::Io {
-                action,
-                path,
-                source,
-            }
-        };
-        make_directory(&self.directory).map_err(io("make", &self.directory))?;
-        let lock_path = self.directory.join(LOCK);
+        Directory::private(&self.directory)?;
         // Held until it is dropped.
-        let lock = private().open(&lock_path).map_err(io("open", &lock_path))?;
-        lock.lock().map_err(io("lock", &lock_path))?;
+        let _lock = Lock::wait(&self.directory.join(LOCK))?;
         let mut decisions = self.read()?;
         let changed = change(&mut decisions);
-        let path = self.path();
-        self.write(&decisions).map_err(io("write", &path))?;
+        self.write(&decisions)?;
         Ok(changed)
     }
 
-    fn write(&self, decisions: &Decisions) -> io::Result<()> {
+    fn write(&self, decisions: &Decisions) -> orchestra_fs::Result<()> {
         let workspaces = decisions.workspaces.iter().map(|(key, of)| {
             let of = WorkspaceOnDisk {
                 approved: of.approved.clone(),
@@ -291,32 +263,8 @@ impl DecisionFile {
             version: VERSION,
             workspaces: workspaces.collect(),
         };
-        let mut text = serde_json::to_vec_pretty(&on_disk)?;
+        let mut text = serde_json::to_vec_pretty(&on_disk).expect("decisions are JSON");
         text.push(b'\n');
-        // Made for the owner alone.
-        let mut file = tempfile::Builder::new()
-            .prefix(".mcp-")
-            .tempfile_in(&self.directory)?;
-        file.write_all(&text)?;
-        file.as_file().sync_all()?;
-        file.persist(self.path()).map_err(|error| error.error)?;
-        Ok(())
+        orchestra_fs::write(&self.path(), &text, Access::Private)
     }
-}
-
-/// How files are made that are for nobody else.
-fn private() -> fs::OpenOptions {
-    let mut options = fs::OpenOptions::new();
-    options.write(true).create(true).truncate(false);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options
-}
-
-fn make_directory(path: &Path) -> io::Result<()> {
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(path)
 }

@@ -2,11 +2,11 @@
 //! in one step, behind a lock.
 
 use std::{
-    fs,
-    io::{self, Read as _, Write as _},
+    fs, io,
     path::{Path, PathBuf},
 };
 
+use orchestra_fs::{Access, Directory, Lock};
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::config::is_absent;
@@ -25,23 +25,13 @@ pub(crate) trait Kept: Serialize + DeserializeOwned + Default {
 /// # Errors
 /// When it cannot be read. [`io::ErrorKind::InvalidData`]: it is damaged.
 pub(crate) fn read<T: DeserializeOwned>(path: &Path) -> io::Result<Option<T>> {
-    let text = match read_text(path) {
-        Ok(text) => text,
-        Err(error) if is_absent(&error) => return Ok(None),
-        Err(error) => return Err(error),
+    let Some(text) = orchestra_fs::read(path, MAX_BYTES)? else {
+        return Ok(None);
     };
     let value = serde_json::from_slice(&text);
     value
         .map(Some)
         .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
-}
-
-fn read_text(path: &Path) -> io::Result<Vec<u8>> {
-    let mut text = Vec::new();
-    fs::File::open(path)?
-        .take(MAX_BYTES)
-        .read_to_end(&mut text)?;
-    Ok(text)
 }
 
 /// Changes a file, which is made where there is none. One that is damaged is put aside first, and
@@ -55,13 +45,9 @@ pub(crate) fn change<T: Kept, R>(
     change: impl FnOnce(&mut T) -> io::Result<R>,
 ) -> io::Result<R> {
     let directory = path.parent().unwrap_or_else(|| Path::new("."));
-    private_directory(directory)?;
-    let lock = private()
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .open(path.with_extension("lock"))?;
-    lock.lock()?;
+    Directory::private(directory)?;
+    // Held to the end of the change.
+    let _lock = Lock::wait(&path.with_extension("lock"))?;
     let mut value = match read(path) {
         Ok(value) => value.unwrap_or_default(),
         Err(error) if error.kind() == io::ErrorKind::InvalidData => {
@@ -74,17 +60,7 @@ pub(crate) fn change<T: Kept, R>(
     };
     let answer = change(&mut value)?;
     let text = serde_json::to_vec(&value)?;
-    let aside = path.with_extension("new");
-    let mut file = private()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .open(&aside)?;
-    file.write_all(&text)?;
-    file.sync_data()?;
-    fs::rename(&aside, path)?;
-    // Given back with its file.
-    drop(lock);
+    orchestra_fs::write(path, &text, Access::Private)?;
     Ok(answer)
 }
 
@@ -103,24 +79,4 @@ fn put_aside(path: &Path) -> io::Result<PathBuf> {
     }
     fs::hard_link(path, &kept).or_else(|_| fs::copy(path, &kept).map(drop))?;
     Ok(kept)
-}
-
-/// Makes a directory that nobody else may look into.
-///
-/// # Errors
-/// When it cannot be made.
-pub(crate) fn private_directory(path: &Path) -> io::Result<()> {
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(path)
-}
-
-/// How files are opened that nobody else may read.
-pub(crate) fn private() -> fs::OpenOptions {
-    let mut options = fs::OpenOptions::new();
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options
 }

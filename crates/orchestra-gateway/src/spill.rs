@@ -10,6 +10,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use orchestra_fs::{Access, Directory};
 use orchestra_hub::{
     BoxFuture, Catalog, Content, Outcome, Provider, ProviderError, ProviderId, Request,
     ResourceContents, ResourceResult, Target, TemplateDescriptor, ToolResult,
@@ -17,7 +18,7 @@ use orchestra_hub::{
 use orchestra_wire::RawJson;
 use tokio::{sync::watch, task::spawn_blocking};
 
-use crate::{files, names::hex};
+use crate::names::hex;
 
 /// Files that are kept, and how much they may hold together.
 const MAX_FILES: usize = 256;
@@ -60,7 +61,7 @@ impl Spill {
     /// When the directory cannot be made.
     pub(crate) fn open(state: &Path) -> io::Result<Self> {
         let directory = state.join("mcp").join("spill");
-        files::private_directory(&directory)?;
+        Directory::private(&directory)?;
         for entry in fs::read_dir(&directory)?.flatten() {
             let modified = entry.metadata().and_then(|about| about.modified());
             let age = modified.map(|at| SystemTime::now().duration_since(at).unwrap_or_default());
@@ -126,10 +127,7 @@ impl Inner {
         let mut random = [0; 16];
         getrandom::fill(&mut random).map_err(io::Error::other)?;
         let name = hex(&random);
-        let mut file = files::private()
-            .write(true)
-            .create_new(true)
-            .open(self.directory.join(&name))?;
+        let mut file = orchestra_fs::create_new(&self.directory.join(&name), Access::Private)?;
         file.write_all(text.as_bytes())?;
         let spilled = Spilled {
             bytes: text.len() as u64,
@@ -176,7 +174,9 @@ impl Inner {
         let found = found.ok_or_else(gone)?;
         let broken =
             |error: io::Error| ProviderError::Unreachable(format!("cannot read {uri}: {error}"));
-        let mut file = fs::File::open(self.directory.join(&found.name)).map_err(broken)?;
+        let path = self.directory.join(&found.name);
+        let file = orchestra_fs::open(&path).map_err(|error| broken(error.into()))?;
+        let mut file = file.ok_or_else(|| broken(io::ErrorKind::NotFound.into()))?;
         let mut bytes = Vec::new();
         match part {
             None => file

@@ -62,6 +62,7 @@ pub fn read_secret(path: &Path, most: u64) -> io::Result<Vec<u8>> {
 }
 
 fn open(path: &Path) -> io::Result<Opened> {
+    // direct: a configuration may name a link, as secrets that a platform mounts are.
     let mut options = OpenOptions::new();
     options.read(true);
     #[cfg(unix)]

@@ -8,6 +8,5 @@ pub mod holder;
 pub mod journal;
 pub mod logs;
 pub mod plans;
-mod private;
 pub mod runner;
 pub mod supervise;

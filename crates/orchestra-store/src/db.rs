@@ -2,12 +2,13 @@
 
 pub(crate) mod schema;
 
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
+use orchestra_fs::{Access, Directory};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
@@ -27,6 +28,10 @@ const BUILDER_CACHE_KIB: i64 = 16 * 1024;
 const READER_CACHE_KIB: i64 = 1024;
 /// What is left of the log file when it is begun anew.
 const LOG_LIMIT_BYTES: i64 = 32 * 1024 * 1024;
+
+/// The directory of the board, and in it that of the database.
+const PROJECTS: &str = ".projects";
+const STORE: &str = ".store";
 
 /// Where the parts of a board are.
 #[derive(Debug, Clone)]
@@ -55,8 +60,8 @@ pub(crate) struct Paths {
 
 impl Paths {
     pub(crate) fn of(workspace: &Path) -> Self {
-        let projects = workspace.join(".projects");
-        let store = projects.join(".store");
+        let projects = workspace.join(PROJECTS);
+        let store = projects.join(STORE);
         Self {
             workspace: workspace.to_path_buf(),
             database: store.join("board.db"),
@@ -87,14 +92,9 @@ impl Paths {
     /// Makes the store's directories.
     pub(crate) fn make_directories(&self) -> Result<(), Fault> {
         // The database holds what hooks report and agents remember: it is for its owner alone.
-        for (directory, mode) in [(&self.projects, 0o777), (&self.store, 0o700)] {
-            match create_dir(directory, mode) {
-                Err(error) if !directory.is_dir() => {
-                    return Err(Fault::io("make the directory .projects/.store", error));
-                }
-                _ => {}
-            }
-        }
+        Directory::open(&self.workspace)?
+            .make_below(PROJECTS.as_ref(), Access::Shared)?
+            .make_below(STORE.as_ref(), Access::Private)?;
         Ok(())
     }
 
@@ -104,15 +104,6 @@ impl Paths {
             source,
         }
     }
-}
-
-fn create_dir(path: &Path, mode: u32) -> std::io::Result<()> {
-    let mut builder = fs::DirBuilder::new();
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, mode);
-    #[cfg(not(unix))]
-    let _ = mode;
-    builder.create(path)
 }
 
 /// Which file it is, whatever it is called.
@@ -152,13 +143,7 @@ pub(crate) fn is_same_file(file: &File, path: &Path) -> bool {
 
 /// Opens (and makes) a file that is only there to be locked.
 pub(crate) fn lock_file(path: &Path) -> Result<File, Fault> {
-    OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .open(path)
-        .map_err(|error| Fault::io("open a lock file in .projects/.store", error))
+    Ok(orchestra_fs::open_or_create(path, Access::Private)?)
 }
 
 /// Takes a lock, in the order of those who wait for it, within a time.
@@ -244,7 +229,11 @@ pub(crate) fn open_writer(path: &Path) -> Result<Connection, Fault> {
 /// A connection that builds a database nobody else knows of yet, so without a log and without
 /// waiting for the disk; [`publish`] makes it durable.
 pub(crate) fn open_builder(path: &Path) -> Result<Connection, Fault> {
-    let connection = Connection::open(path)?;
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_CREATE
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX
+        | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+    let connection = Connection::open_with_flags(path, flags)?;
     connection.pragma_update(None, "journal_mode", "OFF")?;
     connection.pragma_update(None, "synchronous", "OFF")?;
     connection.pragma_update(None, "cache_size", -BUILDER_CACHE_KIB)?;
@@ -369,15 +358,7 @@ impl LogSync {
 
 /// Puts a database that was built in its place, durably.
 pub(crate) fn publish(built: &Path, place: &Path) -> Result<(), Fault> {
-    let sync = || {
-        File::open(built)?.sync_all()?;
-        fs::rename(built, place)?;
-        match place.parent() {
-            Some(directory) if cfg!(unix) => File::open(directory)?.sync_all(),
-            _ => Ok(()),
-        }
-    };
-    sync().map_err(|error| Fault::io("put the database in its place", error))
+    Ok(orchestra_fs::publish(built, place)?)
 }
 
 /// A connection for reading. In a directory that cannot be written, what is in the database file

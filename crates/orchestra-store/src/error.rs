@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use orchestra_board::{DecideError, Refusal, ViewError};
+use orchestra_fs::Reason;
 use rusqlite::ErrorCode;
 
 use crate::db::schema::MEMORY_INDEX;
@@ -71,6 +72,9 @@ pub enum Fault {
         #[source]
         source: Arc<std::io::Error>,
     },
+    /// A symbolic link, or anything but a file or directory, is in the place of one of the store's.
+    #[error(transparent)]
+    Misplaced(Arc<orchestra_fs::Error>),
     /// The database failed in another way.
     #[error("the database failed; run `orchestra doctor` if this happens again")]
     Database(#[source] Arc<rusqlite::Error>),
@@ -169,6 +173,15 @@ impl Fault {
                 attempted,
                 source: Arc::new(source),
             },
+        }
+    }
+}
+
+impl From<orchestra_fs::Error> for Fault {
+    fn from(error: orchestra_fs::Error) -> Self {
+        match error.reason() {
+            Reason::System(_) => Self::io("use a file in .projects/.store", error.into_cause()),
+            _ => Self::Misplaced(Arc::new(error)),
         }
     }
 }

@@ -134,6 +134,7 @@ pub struct RealFs;
 
 impl RealFs {
     fn open(path: &Path) -> io::Result<File> {
+        // direct: the caller holds the directory, and syncs many files at once.
         let mut options = OpenOptions::new();
         options.read(true);
         no_follow(&mut options);
@@ -341,10 +342,12 @@ impl FileIo for RealFs {
     }
 
     fn write_temp(&self, path: &Path, content: &[u8]) -> io::Result<()> {
+        // direct: as for `open`.
         Self::write_new(path, content, &OpenOptions::new())
     }
 
     fn write_private_temp(&self, path: &Path, content: &[u8]) -> io::Result<()> {
+        // direct: as for `open`.
         let mut options = OpenOptions::new();
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);

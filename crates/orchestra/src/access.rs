@@ -3,13 +3,14 @@
 //! user has a token of their own.
 
 use std::{
-    io::{self, Write as _},
+    io,
     net::SocketAddr,
     num::NonZeroU32,
     path::{Path, PathBuf},
 };
 
 use anyhow::Context as _;
+use orchestra_fs::Directory;
 use orchestra_mcp::{
     files,
     http::{Access, AccessRules, OAuth, Rate, Tls, Token},
@@ -130,14 +131,11 @@ pub(crate) fn own_token() -> anyhow::Result<String> {
         return Ok(token);
     }
     let (_, token) = Token::draw().context("cannot create a token")?;
-    match create_secret(&path, &format!("{token}\n")) {
-        Ok(()) => Ok(token),
-        // Another program was first.
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            read_own_token(&path)?.with_context(|| format!("{} was removed", path.display()))
-        }
-        Err(error) => Err(error).with_context(|| format!("cannot create {}", path.display())),
+    if create_secret(&path, &format!("{token}\n"))? {
+        return Ok(token);
     }
+    // Another program was first.
+    read_own_token(&path)?.with_context(|| format!("{} was removed", path.display()))
 }
 
 /// Returns a token that a program with this configuration admits; `None` when none can be read.
@@ -157,7 +155,7 @@ pub(crate) fn first_token(config: &AccessConfig) -> Option<String> {
 /// The file of logins of browsers that were ended; `None` where there is no place for it.
 fn ended_logins() -> Option<PathBuf> {
     let directory = servers::state_directory().ok()?;
-    servers::private_directory(&directory).ok()?;
+    Directory::private(&directory).ok()?;
     Some(directory.join(ENDED_LOGINS))
 }
 
@@ -182,18 +180,12 @@ fn read_own_token(path: &Path) -> anyhow::Result<Option<String>> {
     Ok(Some(token.to_owned()))
 }
 
-/// Creates a file for the user alone, unless there is one.
-fn create_secret(path: &Path, text: &str) -> io::Result<()> {
-    let directory = path.parent().unwrap_or(Path::new("."));
-    servers::private_directory(directory)?;
-    // Nobody else can read what `tempfile` creates.
-    let mut file = tempfile::Builder::new()
-        .prefix(".token-")
-        .tempfile_in(directory)?;
-    file.write_all(text.as_bytes())?;
-    file.as_file().sync_all()?;
-    file.persist_noclobber(path).map_err(|error| error.error)?;
-    Ok(())
+/// Creates a file for the user alone; false where there is one.
+fn create_secret(path: &Path, text: &str) -> orchestra_fs::Result<bool> {
+    let directory = Directory::private(path.parent().unwrap_or(Path::new(".")))?;
+    let mut staged = directory.stage(orchestra_fs::Access::Private)?;
+    staged.fill(text.as_bytes())?;
+    staged.publish_new(path.file_name().unwrap_or_default())
 }
 
 fn read(path: &Path, holds: Holds) -> anyhow::Result<Vec<u8>> {

@@ -1,12 +1,15 @@
-//! Files of the workspace outside `.projects/`: read with a limit, replaced in one step, never
-//! reached through a symbolic link.
+//! Client settings, guides and configuration files: read with a limit and replaced in one step.
+//!
+//! In the workspace nothing is reached through a symbolic link. A file of the user's home may be a link to another
+//! file of theirs outside the workspace, as those of dotfiles are; that file is then read and replaced.
 
 use std::{
     fs, io,
-    io::{Read as _, Write as _},
+    io::Read as _,
     path::{Path, PathBuf},
 };
 
+use orchestra_fs::{Access, Directory, Reason};
 use orchestra_mcp::owners::{ForeignError, Owners};
 
 /// The largest file that is read; client settings and guides are far smaller.
@@ -47,23 +50,55 @@ pub(crate) enum FileError {
     NotText(PathBuf),
 }
 
+impl FileError {
+    /// Error of an operation below the directory `root`, which names the path relative to it.
+    pub(crate) fn below(root: &Path, action: &'static str, error: orchestra_fs::Error) -> Self {
+        let path = error.path().strip_prefix(root).unwrap_or(error.path());
+        let path = path.to_owned();
+        match error.reason() {
+            Reason::SymbolicLink => Self::Symlink(path),
+            Reason::NotAFile | Reason::NotADirectory => Self::NotAFile(path),
+            Reason::TooLarge { .. } => Self::TooLarge(path),
+            _ => Self::Io {
+                action,
+                path,
+                source: error.into_cause(),
+            },
+        }
+    }
+}
+
 /// A directory below which files are read and written by relative path.
 #[derive(Debug, Clone)]
 pub(crate) struct Root {
     directory: PathBuf,
     owners: Option<Owners>,
+    /// The workspace, where the directory is one of the user's home.
+    outside: Option<PathBuf>,
 }
 
 impl Root {
-    /// The files below `directory`, whoever owns them.
+    /// The files below `directory`, which are reached through no symbolic link, whoever owns them.
     pub(crate) fn new(directory: &Path) -> Self {
         Self::of(directory, None)
     }
 
-    /// The files below `directory` that belong to `owners`, where they are given.
+    /// The same, of files that belong to `owners`, where they are given.
     pub(crate) fn of(directory: &Path, owners: Option<Owners>) -> Self {
-        let directory = directory.to_owned();
-        Self { directory, owners }
+        Self {
+            directory: directory.to_owned(),
+            owners,
+            outside: None,
+        }
+    }
+
+    /// The files below `directory`: in `workspace` as by [`Root::new`], elsewhere files of the user's home.
+    pub(crate) fn near(directory: &Path, workspace: &Path) -> Self {
+        let is_inside = directory.starts_with(workspace);
+        Self {
+            outside: (!is_inside).then(|| workspace.to_owned()),
+            ..Self::new(directory)
+        }
     }
 
     /// The directory.
@@ -76,15 +111,23 @@ impl Root {
     /// # Errors
     /// When it is reached through a link, is not the user's alone, is too large, is no text, or cannot be read.
     pub(crate) fn read(&self, relative: &Path) -> Result<Option<String>, FileError> {
-        if !self.check(relative)? {
+        let opened = match &self.outside {
+            Some(workspace) => self
+                .target(relative, workspace)
+                .and_then(|path| orchestra_fs::open(&path)),
+            None => match self.existing(relative)? {
+                Some((directory, name)) => directory.open_file(name),
+                None => return Ok(None),
+            },
+        };
+        let Some(file) = opened.map_err(self.failed("read"))? else {
             return Ok(None);
-        }
+        };
         let io = |source| FileError::Io {
             action: "read",
             path: relative.to_owned(),
             source,
         };
-        let file = fs::File::open(self.directory.join(relative)).map_err(io)?;
         if let Some(owners) = self.owners {
             let metadata = file.metadata().map_err(io)?;
             let path = relative.to_owned();
@@ -104,57 +147,43 @@ impl Root {
             .map_err(|_| FileError::NotText(relative.to_owned()))
     }
 
-    /// Replaces or creates a file in one step. An existing file keeps its permissions, unless
-    /// `mode` asks for others.
+    /// Replaces or creates a file in one step.
     ///
     /// # Errors
     /// When it is reached through a link or cannot be written.
-    pub(crate) fn write(&self, relative: &Path, text: &str, mode: Mode) -> Result<(), FileError> {
-        let exists = self.check(relative)?;
-        let io = |source| FileError::Io {
-            action: "write",
-            path: relative.to_owned(),
-            source,
+    pub(crate) fn write(
+        &self,
+        relative: &Path,
+        text: &str,
+        access: Access,
+    ) -> Result<(), FileError> {
+        let (above, name) = split(relative);
+        let written = match &self.outside {
+            Some(workspace) => self.target(relative, workspace).and_then(|path| {
+                let directory = path.parent().unwrap_or(&self.directory);
+                Directory::make(directory)?;
+                orchestra_fs::write(&path, text.as_bytes(), access)
+            }),
+            None => Directory::make(&self.directory)
+                .and_then(|root| root.make_below(above, Access::Shared))
+                .and_then(|directory| directory.write(name, text.as_bytes(), access)),
         };
-        let target = self.directory.join(relative);
-        let parent = target.parent().unwrap_or(&self.directory);
-        fs::create_dir_all(parent).map_err(io)?;
-        let mut temporary = tempfile::Builder::new()
-            .prefix(".orchestra-")
-            .tempfile_in(parent)
-            .map_err(io)?;
-        temporary.write_all(text.as_bytes()).map_err(io)?;
-        let permissions = match mode {
-            Mode::Keep if exists => Some(fs::metadata(&target).map_err(io)?.permissions()),
-            mode => mode.permissions(),
-        };
-        if let Some(permissions) = permissions {
-            temporary
-                .as_file()
-                .set_permissions(permissions)
-                .map_err(io)?;
-        }
-        temporary.as_file().sync_all().map_err(io)?;
-        temporary
-            .persist(&target)
-            .map_err(|error| io(error.error))?;
-        Ok(())
+        written.map_err(self.failed("write"))
     }
 
-    /// Removes a file, if it is there.
+    /// Removes a file of the workspace, if it is there.
     ///
     /// # Errors
     /// When it is reached through a link or cannot be removed.
     pub(crate) fn remove_file(&self, relative: &Path) -> Result<(), FileError> {
-        if !self.check(relative)? {
+        let Some((directory, name)) = self.existing(relative)? else {
             return Ok(());
-        }
-        let io = |source| FileError::Io {
-            action: "remove",
-            path: relative.to_owned(),
-            source,
         };
-        fs::remove_file(self.directory.join(relative)).map_err(io)
+        let removed = match directory.open_file(name) {
+            Ok(Some(_)) => directory.remove(name).map(drop),
+            found => found.map(drop),
+        };
+        removed.map_err(self.failed("remove"))
     }
 
     /// Removes a file, and the directories above it that are empty then, up to the root.
@@ -176,68 +205,31 @@ impl Root {
         Ok(())
     }
 
-    /// Whether there is a regular file at `relative`, reached through no link.
-    fn check(&self, relative: &Path) -> Result<bool, FileError> {
-        let mut path = self.directory.clone();
-        let mut exists = true;
-        for part in relative.components() {
-            path.push(part);
-            match fs::symlink_metadata(&path) {
-                Ok(metadata) if metadata.is_symlink() => {
-                    let shown = path.strip_prefix(&self.directory).unwrap_or(relative);
-                    return Err(FileError::Symlink(shown.to_owned()));
-                }
-                Ok(metadata) => exists = metadata.is_file(),
-                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
-                Err(source) => {
-                    let path = relative.to_owned();
-                    return Err(FileError::Io {
-                        action: "look at",
-                        path,
-                        source,
-                    });
-                }
-            }
-        }
-        if exists {
-            Ok(true)
-        } else {
-            Err(FileError::NotAFile(relative.to_owned()))
-        }
-    }
-}
-
-/// The permissions of a file that is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Mode {
-    /// As it was; readable by everyone when it is new.
-    Keep,
-    /// A program.
-    Executable,
-    /// For the owner alone.
-    Private,
-}
-
-impl Mode {
-    #[cfg(unix)]
-    #[expect(
-        clippy::unnecessary_wraps,
-        reason = "other systems have no such permissions"
-    )]
-    fn permissions(self) -> Option<fs::Permissions> {
-        use std::os::unix::fs::PermissionsExt as _;
-        let bits = match self {
-            Self::Keep => 0o644,
-            Self::Executable => 0o755,
-            Self::Private => 0o600,
+    /// The directory of a file, reached through no link; `None` where there is none.
+    fn existing<'p>(&self, relative: &'p Path) -> Result<Option<(Directory, &'p Path)>, FileError> {
+        let (above, name) = split(relative);
+        let directory = match Directory::open(&self.directory) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            directory => directory.and_then(|root| root.below(above)),
         };
-        Some(fs::Permissions::from_mode(bits))
+        let directory = directory.map_err(self.failed("look at"))?;
+        Ok(directory.map(|directory| (directory, name)))
     }
 
-    #[cfg(not(unix))]
-    fn permissions(self) -> Option<fs::Permissions> {
-        None
+    /// The path of a file of the user's home, through a link of theirs.
+    fn target(&self, relative: &Path, workspace: &Path) -> orchestra_fs::Result<PathBuf> {
+        orchestra_fs::own_target(&self.directory.join(relative), workspace)
     }
+
+    fn failed(&self, action: &'static str) -> impl Fn(orchestra_fs::Error) -> FileError {
+        move |error| FileError::below(&self.directory, action, error)
+    }
+}
+
+/// Splits a relative path into the directory and the name of a file.
+fn split(relative: &Path) -> (&Path, &Path) {
+    let name = relative.file_name().map_or(relative, Path::new);
+    (relative.parent().unwrap_or(Path::new("")), name)
 }
 
 #[cfg(test)]
@@ -250,16 +242,16 @@ mod tests {
         let root = Root::new(directory.path());
         let path = Path::new("a/b/c.txt");
         assert_eq!(root.read(path).unwrap(), None);
-        root.write(path, "one", Mode::Keep).unwrap();
-        root.write(path, "two", Mode::Keep).unwrap();
+        root.write(path, "one", Access::Shared).unwrap();
+        root.write(path, "two", Access::Shared).unwrap();
         assert_eq!(root.read(path).unwrap().as_deref(), Some("two"));
-        root.write(Path::new("a/kept.txt"), "", Mode::Keep).unwrap();
+        root.write(Path::new("a/kept.txt"), "", Access::Shared)
+            .unwrap();
         root.remove_with_directories(path).unwrap();
         assert!(!directory.path().join("a/b").exists());
         assert!(directory.path().join("a/kept.txt").exists());
     }
 
-    #[cfg(unix)]
     #[test]
     fn nothing_is_reached_through_a_link() {
         let outside = tempfile::tempdir().unwrap();
@@ -268,7 +260,7 @@ mod tests {
         let root = Root::new(directory.path());
         let path = Path::new("link/file.txt");
         assert!(matches!(
-            root.write(path, "x", Mode::Keep),
+            root.write(path, "x", Access::Shared),
             Err(FileError::Symlink(_))
         ));
         assert!(matches!(root.read(path), Err(FileError::Symlink(_))));
@@ -277,5 +269,36 @@ mod tests {
             root.read(Path::new("link")),
             Err(FileError::Symlink(_))
         ));
+    }
+
+    #[test]
+    fn link_in_the_home_of_the_user_is_replaced_behind_itself() {
+        let home = tempfile::tempdir().unwrap();
+        let workspace = tempfile::tempdir().unwrap();
+        let at = |path: &str| home.path().join(path);
+        fs::create_dir_all(at("dotfiles")).unwrap();
+        fs::create_dir_all(at(".config")).unwrap();
+        fs::write(at("dotfiles/a.json"), "before").unwrap();
+        std::os::unix::fs::symlink(at("dotfiles/a.json"), at(".config/a.json")).unwrap();
+        let root = Root::near(&at(".config"), workspace.path());
+        let path = Path::new("a.json");
+        assert_eq!(root.read(path).unwrap().as_deref(), Some("before"));
+        root.write(path, "after", Access::Private).unwrap();
+        assert_eq!(fs::read_to_string(at("dotfiles/a.json")).unwrap(), "after");
+        assert!(at(".config/a.json").is_symlink());
+        // The same link, where it leads into the workspace, and where it is in the workspace.
+        let root = Root::near(&at(".config"), &at("dotfiles"));
+        assert!(matches!(root.read(path), Err(FileError::Io { .. })));
+        assert!(matches!(
+            root.write(path, "x", Access::Shared),
+            Err(FileError::Io { .. })
+        ));
+        let root = Root::near(&at(".config"), home.path());
+        assert!(matches!(root.read(path), Err(FileError::Symlink(_))));
+        assert!(matches!(
+            root.write(path, "x", Access::Shared),
+            Err(FileError::Symlink(_))
+        ));
+        assert_eq!(fs::read_to_string(at("dotfiles/a.json")).unwrap(), "after");
     }
 }

@@ -9,16 +9,17 @@ mod manifest;
 mod steps;
 
 use std::{
-    fs::{File, OpenOptions},
     io,
     path::{Path, PathBuf},
-    time::{Duration, Instant},
+    time::Duration,
 };
+
+use orchestra_fs::{Access, Lock};
 
 use crate::{
     bundle::{self, Kind, Resource},
-    files::{FileError, Mode, Root},
-    workspace::{PROJECTS, RUN, run_directory},
+    files::{FileError, Root},
+    workspace::{PROJECTS, run_directory},
 };
 use manifest::{Manifest, ManifestError};
 use steps::Edit;
@@ -58,7 +59,7 @@ pub(crate) struct Installer {
     manifest: Manifest,
     steps: Vec<Step>,
     /// Held until the end, so that two processes do not lose each other's manifest.
-    _lock: Option<File>,
+    _lock: Option<Lock>,
 }
 
 /// Where hook scripts are.
@@ -198,9 +199,9 @@ impl Installer {
     fn add_resource(&mut self, resource: &Resource) -> Result<(), FileError> {
         let path = resource.path();
         let mode = if resource.kind == Kind::Hook {
-            Mode::Executable
+            Access::Executable
         } else {
-            Mode::Keep
+            Access::Shared
         };
         let present = match self.read(&path)? {
             Ok(present) => present,
@@ -244,7 +245,7 @@ impl Installer {
                 return Ok(());
             }
         };
-        let repair = mode == Mode::Executable && !is_executable(&self.root.path().join(&path));
+        let repair = mode == Access::Executable && !is_executable(&self.root.path().join(&path));
         if action != Action::Unchanged || repair {
             self.write(&path, resource.text, mode)?;
         }
@@ -312,7 +313,7 @@ impl Installer {
             {
                 self.manifest.add_file(path, &text);
             }
-            self.write(path, &text, Mode::Keep)?;
+            self.write(path, &text, Access::Shared)?;
         }
         self.record(path, edit.action, reason);
         Ok(())
@@ -348,7 +349,7 @@ impl Installer {
             return Ok(());
         }
         if let Some(after) = edit.text.filter(|after| *after != text) {
-            self.write(path, &after, Mode::Keep)?;
+            self.write(path, &after, Access::Shared)?;
         }
         self.record(path, edit.action, edit.reason.map(str::to_owned));
         Ok(())
@@ -365,7 +366,7 @@ impl Installer {
             });
             let backup = PathBuf::from(name);
             match self.root.read(&backup) {
-                Ok(None) => self.write(&backup, text, Mode::Keep)?,
+                Ok(None) => self.write(&backup, text, Access::Shared)?,
                 Ok(Some(present)) if present == text => {}
                 _ => continue,
             }
@@ -388,7 +389,7 @@ impl Installer {
         }
     }
 
-    fn write(&self, path: &Path, text: &str, mode: Mode) -> Result<(), FileError> {
+    fn write(&self, path: &Path, text: &str, mode: Access) -> Result<(), FileError> {
         match self.effect {
             Effect::Apply => self.root.write(path, text, mode),
             Effect::DryRun => Ok(()),
@@ -444,37 +445,20 @@ fn is_bundled_place(path: &Path) -> bool {
 }
 
 /// Takes the lock of a workspace; `None` where there is no place for it yet.
-fn lock(workspace: &Path) -> Result<Option<File>, InitError> {
+fn lock(workspace: &Path) -> Result<Option<Lock>, InitError> {
     if !workspace.join(PROJECTS).is_dir() {
         return Ok(None);
     }
-    let failed = |source| {
-        let path = Path::new(PROJECTS).join(RUN);
-        FileError::Io {
-            action: "lock",
-            path,
-            source,
-        }
+    let take = || {
+        Lock::wait_for(
+            &run_directory(workspace)?.path().join("init.lock"),
+            LOCK_PATIENCE,
+        )
     };
-    let directory = run_directory(workspace).map_err(failed)?;
-    let file = OpenOptions::new()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(directory.join("init.lock"))
-        .map_err(failed)?;
-    let start = Instant::now();
-    loop {
-        match file.try_lock() {
-            Ok(()) => return Ok(Some(file)),
-            Err(std::fs::TryLockError::Error(source)) => return Err(failed(source).into()),
-            Err(std::fs::TryLockError::WouldBlock) if start.elapsed() > LOCK_PATIENCE => {
-                return Err(InitError::Busy);
-            }
-            Err(std::fs::TryLockError::WouldBlock) => {
-                std::thread::sleep(Duration::from_millis(20));
-            }
-        }
+    match take() {
+        Ok(Some(lock)) => Ok(Some(lock)),
+        Ok(None) => Err(InitError::Busy),
+        Err(error) => Err(FileError::below(workspace, "lock", error).into()),
     }
 }
 

@@ -3,12 +3,12 @@
 //! A model is opened before it is put in its place, by a rename; one install or removal at a time.
 
 use std::{
-    fs::{self, File, TryLockError},
-    io::Write as _,
+    fs,
     path::{Path, PathBuf},
 };
 
 use anyhow::Context as _;
+use orchestra_fs::{Access, Directory, Lock};
 use orchestra_memory::model::ModelKind;
 use serde::{Deserialize, Serialize};
 
@@ -69,7 +69,7 @@ pub struct About {
 #[derive(Debug)]
 pub struct Shelf {
     directory: PathBuf,
-    _lock: File,
+    _lock: Lock,
 }
 
 /// The models that are installed, by name.
@@ -107,23 +107,13 @@ impl Shelf {
         let directory = directory().ok_or_else(|| {
             Failure::usage_text("set HOME or XDG_DATA_HOME: models are kept there")
         })?;
-        let making = || format!("make {}", directory.display());
-        fs::create_dir_all(&directory).with_context(making)?;
-        // It holds nothing but the lock.
-        let mut options = File::options();
-        options.create(true).truncate(false).write(true);
-        let lock = options.open(directory.join(".lock")).with_context(making)?;
-        match lock.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                return Err(Failure::refused(
-                    "another program installs or removes a model; try again when it is done",
-                ));
-            }
-            Err(TryLockError::Error(error)) => {
-                return Err(anyhow::Error::new(error).context(making()).into());
-            }
-        }
+        Directory::make(&directory)?;
+        let lock = Lock::attempt(&directory.join(".lock"))?;
+        let lock = lock.ok_or_else(|| {
+            Failure::refused(
+                "another program installs or removes a model; try again when it is done",
+            )
+        })?;
         let shelf = Self {
             directory,
             _lock: lock,
@@ -172,11 +162,13 @@ impl Shelf {
             name: name.to_owned(),
             ..fill(staging.path(), &made)?
         };
-        let mut file = File::create_new(made.join(ABOUT)).context("write the model")?;
-        file.write_all(&serde_json::to_vec(&about)?)
-            .and_then(|()| file.sync_all())
-            .context("write the model")?;
+        orchestra_fs::write(
+            &made.join(ABOUT),
+            &serde_json::to_vec(&about)?,
+            Access::Shared,
+        )?;
         fs::rename(&made, &place).context("put the model in its place")?;
+        Directory::open(&self.directory)?.sync()?;
         Ok(about)
     }
 

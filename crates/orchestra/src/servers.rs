@@ -1,12 +1,9 @@
 //! Where servers of others are looked for, and what they may refer to, for every command alike.
 
-use std::{
-    fs::{self, File, TryLockError},
-    io,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use clap::Args;
+use orchestra_fs::{Directory, Lock};
 use orchestra_gateway::{
     approval::DecisionFile,
     config::{File as ServerFile, FileKind, PluginsFile, Severity, Source, Trust},
@@ -212,37 +209,26 @@ pub(crate) fn token_directory() -> Result<PathBuf, Failure> {
 /// The file, beside their logs, that every program holds that runs the servers of a workspace.
 const SERVED: &str = "served.lock";
 
-/// Says that this program runs the servers of a workspace, for as long as the file is kept. Where
-/// that cannot be said, nobody can ask for restarts.
-pub(crate) fn serves(workspace: &Path) -> Option<File> {
+/// Records that this program runs the servers of a workspace, for as long as the lock is held. Without it, restarts
+/// cannot be requested.
+pub(crate) fn serves(workspace: &Path) -> Option<Lock> {
     let hold = || {
-        let directory = log_directory(workspace).map_err(|_| io::ErrorKind::NotFound)?;
-        private_directory(&directory)?;
-        let mut options = File::options();
-        let options = options.create(true).truncate(false).write(true);
-        let file = options.open(directory.join(SERVED))?;
-        file.lock_shared()?;
-        Ok(file)
+        let directory = Directory::private(&log_directory(workspace).ok()?);
+        Some(directory.and_then(|directory| Lock::share(&directory.path().join(SERVED))))
     };
-    hold()
-        .map_err(|error: io::Error| tracing::warn!(%error, "restarts cannot be asked for"))
+    hold()?
+        .map_err(|error| {
+            let error = std::io::Error::from(error);
+            tracing::warn!(%error, "restarts cannot be asked for");
+        })
         .ok()
-}
-
-/// Creates a directory for the user alone, unless it exists.
-pub(crate) fn private_directory(path: &Path) -> io::Result<()> {
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(path)
 }
 
 /// Whether a program runs the servers of a workspace now.
 pub(crate) fn is_served(workspace: &Path) -> bool {
-    let open = |directory: PathBuf| File::open(directory.join(SERVED)).ok();
-    let file = log_directory(workspace).ok().and_then(open);
-    file.is_some_and(|file| matches!(file.try_lock(), Err(TryLockError::WouldBlock)))
+    let directory = log_directory(workspace).ok();
+    directory
+        .is_some_and(|directory| orchestra_fs::is_shared(&directory.join(SERVED)).unwrap_or(false))
 }
 
 /// Where what servers of a workspace write to standard error is kept: out of the reach of servers

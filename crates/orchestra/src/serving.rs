@@ -416,7 +416,7 @@ fn server(hub: &Hub, config: &Config, toolset: Toolset) -> Server {
 /// The audit file. A board that can be read but not written is still served, without one.
 pub(crate) fn audit(config: &Config) -> Option<Audit> {
     let open = || {
-        let path = run_directory(&config.workspace)?.join(AUDIT);
+        let path = run_directory(&config.workspace)?.path().join(AUDIT);
         Audit::open(config.audit.of(path))
     };
     open()

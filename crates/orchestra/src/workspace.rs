@@ -5,6 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use orchestra_fs::{Access, Directory};
 use orchestra_mcp::owners::{ForeignError, Owners};
 
 use crate::{config, env::Variable};
@@ -150,23 +151,13 @@ pub(crate) fn directory(path: &Path) -> Result<PathBuf, WorkspaceError> {
     }
 }
 
-/// Makes the directory of running programs, for the owner alone, and hands out its path.
+/// Opens the directory of running programs, and creates it for its owner alone.
 ///
 /// # Errors
-/// When it cannot be made, or is a symbolic link, which may lead out of the workspace.
-pub(crate) fn run_directory(workspace: &Path) -> io::Result<PathBuf> {
-    let path = workspace.join(PROJECTS).join(RUN);
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(&path)?;
-    if fs::symlink_metadata(&path)?.is_symlink() {
-        return Err(io::Error::other(
-            "it is a symbolic link; replace it by a directory",
-        ));
-    }
-    Ok(path)
+/// When it cannot be created, or is a symbolic link, which may lead out of the workspace.
+pub(crate) fn run_directory(workspace: &Path) -> orchestra_fs::Result<Directory> {
+    let projects = Directory::open(workspace)?.make_below(PROJECTS.as_ref(), Access::Shared)?;
+    projects.make_below(RUN.as_ref(), Access::Private)
 }
 
 /// Makes sure that what runs in the workspace is told by nobody but its user: nobody else could have

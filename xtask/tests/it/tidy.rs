@@ -21,13 +21,22 @@ const FORBIDDEN: &[&str] = &[
 /// Calls that have a wrapper, and why. A line that must make one says so in a comment that holds
 /// `direct:` on the line before it.
 const WRAPPED: &[(&str, &str)] = &[
-    (
-        "fs::write(",
-        "a crash leaves half a file: use the store's I/O layer",
-    ),
+    ("fs::write(", "a crash leaves half a file: use orchestra-fs"),
     (
         "File::create(",
-        "a crash leaves half a file: use the store's I/O layer",
+        "a crash leaves half a file: use orchestra-fs",
+    ),
+    (
+        "NamedTempFile::",
+        "the directory is not synced: use orchestra-fs",
+    ),
+    (
+        "OpenOptions::new(",
+        "a symbolic link is followed: use orchestra-fs",
+    ),
+    (
+        "File::options(",
+        "a symbolic link is followed: use orchestra-fs",
     ),
     (
         "Command::new(",
@@ -123,6 +132,7 @@ fn wrapped_calls_are_not_made_directly() {
         let code = file.code();
         let mut lines = code.iter().enumerate();
         lines.find_map(|(number, line)| {
+            let line = line.replace("orchestra_fs::", "");
             let (call, why) = WRAPPED.iter().find(|(call, _)| line.contains(call))?;
             let allowed = comment_says(&code[..number], "direct:");
             (!allowed).then(|| format!("line {}: {call}…): {why}", number + 1))

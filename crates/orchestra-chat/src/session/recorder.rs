@@ -1,11 +1,13 @@
 //! Writing a session as it goes on.
 
 use std::{
-    fs::{File, OpenOptions, TryLockError},
+    fs::{File, TryLockError},
     io::{self, Write as _},
     path::{Path, PathBuf},
     time::Duration,
 };
+
+use orchestra_fs::Access;
 
 use super::{
     Session, SessionError,
@@ -43,10 +45,8 @@ impl Recorder {
             what: "made",
             source,
         };
-        let mut options = OpenOptions::new();
-        options.write(true).create_new(true);
-        private(&mut options);
-        let file = options.open(path).map_err(failed)?;
+        let file = orchestra_fs::create_new(path, Access::Private);
+        let file = file.map_err(|error| failed(error.into_cause()))?;
         let mut recorder = Self::of(path, file, 0).map_err(failed)?;
         recorder.write(&Line::Session(header));
         recorder.checked()
@@ -62,7 +62,8 @@ impl Recorder {
             what: "written",
             source,
         };
-        let file = OpenOptions::new().append(true).open(path).map_err(failed)?;
+        let file = orchestra_fs::append(path, Access::Private);
+        let file = file.map_err(|error| failed(error.into_cause()))?;
         let mut recorder = Self::of(path, file, 0).map_err(failed)?;
         if recorder.file.metadata().map_err(failed)?.len() > 0 {
             return Err(failed(io::ErrorKind::AlreadyExists.into()));
@@ -82,7 +83,8 @@ impl Recorder {
             what: "written",
             source,
         };
-        let file = OpenOptions::new().append(true).open(path).map_err(failed)?;
+        let file = orchestra_fs::append(path, Access::Private);
+        let file = file.map_err(|error| failed(error.into_cause()))?;
         let mut recorder = Self::of(path, file, session.whole_bytes()).map_err(failed)?;
         if recorder.file.metadata().map_err(failed)?.len() != session.length() {
             return Err(failed(io::Error::other(
@@ -198,11 +200,3 @@ impl Record for Recorder {
         self.write(&Line::tools(tools));
     }
 }
-
-#[cfg(unix)]
-fn private(options: &mut OpenOptions) {
-    std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
-}
-
-#[cfg(not(unix))]
-fn private(_options: &mut OpenOptions) {}

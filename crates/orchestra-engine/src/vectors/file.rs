@@ -9,6 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use orchestra_fs::Access;
 use orchestra_memory::engine::{remove_vectors, vectors_path};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, ErrorCode, OpenFlags, params};
@@ -229,7 +230,8 @@ fn connect(path: &Path, make: bool) -> Result<Connection, Trouble> {
         | OpenFlags::SQLITE_OPEN_NOFOLLOW;
     if make {
         flags |= OpenFlags::SQLITE_OPEN_CREATE;
-        restrict(path)?;
+        // Vectors tell of what they were made of.
+        orchestra_fs::create_new(path, Access::Private).map_err(io::Error::from)?;
     }
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(Duration::ZERO)?;
@@ -243,15 +245,6 @@ fn connect(path: &Path, make: bool) -> Result<Connection, Trouble> {
 
 fn first<T: rusqlite::types::FromSql>(row: &rusqlite::Row<'_>) -> rusqlite::Result<T> {
     row.get(0)
-}
-
-/// Makes the file for its owner alone: vectors tell of what they were made of.
-fn restrict(path: &Path) -> io::Result<()> {
-    let mut options = fs::OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path).map(drop)
 }
 
 fn write_rows(connection: &mut Connection, table: &Table, rows: &[i64]) -> Result<(), Trouble> {

@@ -2,13 +2,14 @@
 //! as long as it lives.
 
 use std::{
-    fs::{self, File, OpenOptions, TryLockError},
+    fs::{self, File, TryLockError},
     io::{self, Read as _, Seek as _, Write as _},
     path::{Path, PathBuf},
     thread,
     time::{Duration, Instant},
 };
 
+use orchestra_fs::{Access, Directory, Lock};
 use orchestra_process::Process;
 
 use super::endpoint::{Endpoint, Holder};
@@ -87,7 +88,7 @@ pub enum Look {
 pub struct Place {
     projects: PathBuf,
     directory: PathBuf,
-    lock: Option<File>,
+    lock: Option<Lock>,
 }
 
 impl Place {
@@ -108,15 +109,9 @@ impl Place {
     /// When its files cannot be read, or are not of this user alone.
     pub fn look(&self) -> Result<Look, PlaceError> {
         self.check_links()?;
-        let lock = match open(&self.directory.join(LOCK), OpenOptions::new().read(true)) {
-            Ok(lock) => lock,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Look::Free),
-            Err(source) => return Err(failed("open", LOCK)(source)),
-        };
-        match lock.try_lock_shared() {
-            Ok(()) => return Ok(Look::Free),
-            Err(TryLockError::Error(source)) => return Err(failed("lock", LOCK)(source)),
-            Err(TryLockError::WouldBlock) => {}
+        let is_held = orchestra_fs::is_locked(&self.directory.join(LOCK));
+        if !is_held.map_err(failed_by("lock", LOCK))? {
+            return Ok(Look::Free);
         }
         self.check_directory()?;
         Ok(self
@@ -127,7 +122,7 @@ impl Place {
     /// The process that has the place and tells nobody where it listens; `None` where that is not known.
     pub(crate) fn silent(&self) -> Option<Process> {
         let path = self.directory.join(LOCK);
-        let lock = open(&path, OpenOptions::new().read(true)).ok()?;
+        let lock = orchestra_fs::open(&path).ok()??;
         let is_held = matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock));
         let is_told = fs::symlink_metadata(self.directory.join(ENDPOINT)).is_ok();
         if !is_held || is_told || !is_ours_alone(&lock.metadata().ok()?) {
@@ -140,16 +135,12 @@ impl Place {
 
     /// What the file says; nothing while it is not there or not whole.
     fn told(&self) -> Result<Option<Endpoint>, PlaceError> {
-        let file = match open(
-            &self.directory.join(ENDPOINT),
-            OpenOptions::new().read(true),
-        ) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(source) => return Err(failed("open", ENDPOINT)(source)),
+        let file = orchestra_fs::open(&self.directory.join(ENDPOINT));
+        let Some(file) = file.map_err(failed_by("open", ENDPOINT))? else {
+            return Ok(None);
         };
         let metadata = file.metadata().map_err(failed("look at", ENDPOINT))?;
-        if !metadata.is_file() || !is_ours_alone(&metadata) {
+        if !is_ours_alone(&metadata) {
             return Err(PlaceError::NotOurs {
                 name: ENDPOINT,
                 hint: "remove it, and stop the engine that wrote it",
@@ -193,15 +184,12 @@ impl Place {
     /// Makes the directory, where nothing leads elsewhere and nobody else can write.
     fn make_directory(&self) -> Result<(), PlaceError> {
         self.check_links()?;
+        let workspace = self.projects.parent().unwrap_or(Path::new("."));
         // The board is for whoever may read the workspace; what runs is its user's alone.
-        for (path, mode) in [(&self.projects, 0o777), (&self.directory, 0o700)] {
-            match make_directory(path, mode) {
-                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-                    return Err(failed("create", "")(error));
-                }
-                _ => {}
-            }
-        }
+        let made = Directory::open(workspace)
+            .and_then(|workspace| workspace.make_below(PROJECTS.as_ref(), Access::Shared))
+            .and_then(|projects| projects.make_below(RUN.as_ref(), Access::Private));
+        made.map_err(failed_by("create", ""))?;
         self.check_directory()
     }
 
@@ -211,28 +199,22 @@ impl Place {
     /// When its files cannot be made, or are not of this user alone.
     pub fn take(&mut self) -> Result<bool, PlaceError> {
         self.make_directory()?;
-        let mut options = OpenOptions::new();
-        options.create(true).truncate(false).write(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let mut file = open(&self.directory.join(LOCK), &options).map_err(failed("open", LOCK))?;
+        let path = self.directory.join(LOCK);
         let begin = Instant::now();
-        loop {
-            match file.try_lock() {
-                Ok(()) => break,
-                Err(TryLockError::Error(source)) => return Err(failed("lock", LOCK)(source)),
-                Err(TryLockError::WouldBlock) => {}
+        let mut lock = loop {
+            if let Some(lock) = Lock::attempt(&path).map_err(failed_by("lock", LOCK))? {
+                break lock;
             }
             match self.look()? {
                 // Somebody only looked at it.
                 Look::Free if begin.elapsed() < GLANCES => thread::sleep(GLANCE),
                 Look::Free | Look::Silent | Look::Told(_) => return Ok(false),
             }
-        }
+        };
         // What an engine that was killed left behind.
         self.remove()?;
-        say(&mut file, &Holder::this()).map_err(failed("write", LOCK))?;
-        self.lock = Some(file);
+        say(lock.file_mut(), &Holder::this()).map_err(failed("write", LOCK))?;
+        self.lock = Some(lock);
         Ok(true)
     }
 
@@ -243,26 +225,13 @@ impl Place {
     pub(crate) fn publish(&self, endpoint: &Endpoint) -> Result<(), PlaceError> {
         let text = serde_json::to_vec(endpoint)
             .map_err(|error| failed("write", ENDPOINT)(error.into()))?;
-        // Nobody else can read what it is given as its permissions at its birth.
-        let mut file = tempfile::Builder::new()
-            .prefix(".engine-")
-            .tempfile_in(&self.directory)
-            .map_err(failed("write", ENDPOINT))?;
-        file.write_all(&text).map_err(failed("write", ENDPOINT))?;
-        file.persist(self.directory.join(ENDPOINT))
-            .map_err(|error| failed("write", ENDPOINT)(error.error))?;
-        Ok(())
+        let path = self.directory.join(ENDPOINT);
+        orchestra_fs::write(&path, &text, Access::Private).map_err(failed_by("write", ENDPOINT))
     }
 
     /// Whether the place is still this process's: its files were neither removed nor replaced.
     pub(crate) fn is_ours(&self) -> bool {
-        let there = fs::metadata(self.directory.join(LOCK));
-        match (&self.lock, there) {
-            (Some(lock), Ok(there)) => lock.metadata().is_ok_and(|ours| is_same(&ours, &there)),
-            // What cannot be looked at may still be there.
-            (Some(_), Err(error)) => error.kind() != io::ErrorKind::NotFound,
-            (None, _) => false,
-        }
+        self.lock.as_ref().is_some_and(Lock::is_current)
     }
 
     /// Tells nobody any more. The lock is held on, until this process ends.
@@ -276,12 +245,8 @@ impl Place {
     }
 
     fn remove(&self) -> Result<(), PlaceError> {
-        match fs::remove_file(self.directory.join(ENDPOINT)) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                Err(failed("remove", ENDPOINT)(error))
-            }
-            _ => Ok(()),
-        }
+        let removed = orchestra_fs::remove(&self.directory.join(ENDPOINT));
+        removed.map(drop).map_err(failed_by("remove", ENDPOINT))
     }
 
     /// The file that an engine talks to which is started now.
@@ -290,11 +255,8 @@ impl Place {
     /// When it cannot be made.
     pub(crate) fn log(&self) -> Result<File, PlaceError> {
         self.make_directory()?;
-        let mut options = OpenOptions::new();
-        options.create(true).append(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let log = open(&self.directory.join(LOG), &options).map_err(failed("open", LOG))?;
+        let log = orchestra_fs::append(&self.directory.join(LOG), Access::Private);
+        let log = log.map_err(failed_by("open", LOG))?;
         if log.metadata().is_ok_and(|log| log.len() > MAX_LOG_BYTES) {
             log.set_len(0).map_err(failed("shorten", LOG))?;
         }
@@ -310,27 +272,11 @@ fn failed(action: &'static str, name: &'static str) -> impl Fn(io::Error) -> Pla
     }
 }
 
-/// Opens a file and nothing else: a link could lead anywhere, and a pipe would hold us up.
-fn open(path: &Path, options: &OpenOptions) -> io::Result<File> {
-    let mut options = options.clone();
-    #[cfg(unix)]
-    {
-        use rustix::fs::OFlags;
-        std::os::unix::fs::OpenOptionsExt::custom_flags(
-            &mut options,
-            (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed(),
-        );
-    }
-    options.open(path)
-}
-
-fn make_directory(path: &Path, mode: u32) -> io::Result<()> {
-    let mut builder = fs::DirBuilder::new();
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, mode);
-    #[cfg(not(unix))]
-    let _ = mode;
-    builder.create(path)
+fn failed_by(
+    action: &'static str,
+    name: &'static str,
+) -> impl Fn(orchestra_fs::Error) -> PlaceError {
+    move |error| failed(action, name)(error.into_cause())
 }
 
 /// Writes into the file of the lock whose it is.
@@ -341,27 +287,9 @@ fn say(file: &mut File, holder: &Holder) -> io::Result<()> {
     file.write_all(&text)
 }
 
-#[cfg(unix)]
 fn is_ours_alone(found: &fs::Metadata) -> bool {
     use std::os::unix::fs::MetadataExt as _;
     found.uid() == rustix::process::geteuid().as_raw() && found.mode() & 0o077 == 0
-}
-
-#[cfg(not(unix))]
-fn is_ours_alone(_found: &fs::Metadata) -> bool {
-    true
-}
-
-#[cfg(unix)]
-fn is_same(ours: &fs::Metadata, there: &fs::Metadata) -> bool {
-    use std::os::unix::fs::MetadataExt as _;
-    (ours.dev(), ours.ino()) == (there.dev(), there.ino())
-}
-
-#[cfg(not(unix))]
-fn is_same(_ours: &fs::Metadata, _there: &fs::Metadata) -> bool {
-    // A file that is open is neither removed nor replaced there.
-    true
 }
 
 #[cfg(test)]

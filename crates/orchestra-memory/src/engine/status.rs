@@ -45,7 +45,7 @@ fn of_refusal(refusal: &Refusal) -> Status {
 fn of_fault(fault: &Fault) -> Status {
     let code = match fault {
         Fault::DiskFull => Code::ResourceExhausted,
-        Fault::ReadOnly | Fault::Newer { .. } => Code::FailedPrecondition,
+        Fault::ReadOnly | Fault::Misplaced(_) | Fault::Newer { .. } => Code::FailedPrecondition,
         Fault::Locked
         | Fault::Overloaded
         | Fault::Closed

@@ -27,12 +27,6 @@ pub enum CertError {
         /// The directory.
         path: PathBuf,
     },
-    /// A file that would be written is a symbolic link or no file.
-    #[error("{} is a symbolic link or no plain file: certificates are not written through it", .path.display())]
-    NotPlain {
-        /// The file.
-        path: PathBuf,
-    },
     /// A file is larger than any certificate or key.
     #[error("{} is over {most} bytes: no certificate or key", .path.display())]
     Large {

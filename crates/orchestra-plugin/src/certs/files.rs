@@ -1,11 +1,11 @@
 //! The directory on disk: bounded reads, whole writes, one lock.
 //!
-//! A file appears complete or not at all (temporary file, sync, rename, sync of the directory), with
-//! mode 0600 from its first moment. What is there as a symbolic link or as no file is not replaced.
+//! A file appears complete or not at all, with mode 0600 from its first moment (`orchestra-fs`). A symbolic link is
+//! read through, as secrets that a platform mounts are, and is not replaced.
 
 use std::{
     fs::{self, DirBuilder, File, OpenOptions, TryLockError},
-    io::{self, Read, Write},
+    io::{self, Read},
     os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt},
     path::{Path, PathBuf},
     sync::{Mutex, MutexGuard, PoisonError},
@@ -13,8 +13,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use orchestra_fs::{Access, Directory};
 use rustix::fs::OFlags;
-use tempfile::NamedTempFile;
 
 use super::error::CertError;
 
@@ -43,7 +43,7 @@ pub(super) struct Files {
 /// The right to write, until it is dropped.
 #[derive(Debug)]
 pub(super) struct Lock {
-    _file: File,
+    _file: orchestra_fs::Lock,
     _turn: MutexGuard<'static, ()>,
 }
 
@@ -84,6 +84,7 @@ impl Files {
     pub(super) fn read(&self, name: &str) -> Result<Option<Vec<u8>>, CertError> {
         let path = self.at(name);
         let failed = |source| error("read", &path, source);
+        // direct: secrets that a platform mounts are symbolic links.
         let file = match OpenOptions::new()
             .read(true)
             .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
@@ -128,37 +129,23 @@ impl Files {
     /// Waits for the right to write, for a bounded time.
     pub(super) fn lock(&self) -> Result<Lock, CertError> {
         let path = self.at(LOCK_FILE);
-        let failed = |source| error("lock", &path, source);
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-        let file = OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .mode(0o600)
-            .custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed())
-            .open(&path)
-            .map_err(failed)?;
-        wait(&path, || file.try_lock())?;
-        Ok(Lock {
-            _file: file,
-            _turn: turn,
-        })
+        let locked = orchestra_fs::Lock::wait_for(&path, LOCK_TIME).map_err(failed("lock"))?;
+        match locked {
+            Some(file) => Ok(Lock {
+                _file: file,
+                _turn: turn,
+            }),
+            None => Err(is_held(&path)),
+        }
     }
 
     /// Waits until nobody writes, for a bounded time. Who may not write may do this.
     pub(super) fn reading(&self) -> Result<Reading, CertError> {
         let path = self.at(LOCK_FILE);
-        let file = match OpenOptions::new()
-            .read(true)
-            .custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed())
-            .open(&path)
-        {
-            Ok(file) => file,
+        let Some(file) = orchestra_fs::open(&path).map_err(failed("lock"))? else {
             // Nobody has ever written here.
-            Err(source) if source.kind() == io::ErrorKind::NotFound => {
-                return Ok(Reading { _file: None });
-            }
-            Err(source) => return Err(error("lock", &path, source)),
+            return Ok(Reading { _file: None });
         };
         wait(&path, || file.try_lock_shared())?;
         Ok(Reading { _file: Some(file) })
@@ -167,67 +154,48 @@ impl Files {
     /// Writes a file as a whole.
     pub(super) fn write(&self, _lock: &Lock, name: &str, text: &str) -> Result<(), CertError> {
         let path = self.at(name);
-        let failed = |source| error("write", &path, source);
-        plain_or_absent(&path)?;
-        // A temporary file is made exclusively and with mode 0600.
-        let mut file = NamedTempFile::new_in(&self.path).map_err(failed)?;
-        file.write_all(text.as_bytes()).map_err(failed)?;
-        file.as_file().sync_all().map_err(failed)?;
-        file.persist(&path)
-            .map_err(|unwritten| failed(unwritten.error))?;
-        self.sync()
+        orchestra_fs::write(&path, text.as_bytes(), Access::Private).map_err(failed("write"))
     }
 
     /// Puts a file in the place of another.
     pub(super) fn rename(&self, _lock: &Lock, from: &str, to: &str) -> Result<(), CertError> {
-        let path = self.at(to);
-        plain_or_absent(&path)?;
-        fs::rename(self.at(from), &path).map_err(|source| error("write", &path, source))?;
-        self.sync()
+        orchestra_fs::publish(&self.at(from), &self.at(to)).map_err(failed("write"))
     }
 
     /// Takes a file away, if it is there.
     pub(super) fn remove(&self, _lock: &Lock, name: &str) -> Result<(), CertError> {
-        let path = self.at(name);
-        match fs::remove_file(&path) {
-            Ok(()) => self.sync(),
-            Err(source) if source.kind() == io::ErrorKind::NotFound => Ok(()),
-            Err(source) => Err(error("remove", &path, source)),
+        let directory = Directory::open(&self.path).map_err(failed("open"))?;
+        match directory.remove(name).map_err(failed("remove"))? {
+            true => directory.sync().map_err(failed("sync")),
+            false => Ok(()),
         }
-    }
-
-    fn sync(&self) -> Result<(), CertError> {
-        let synced = File::open(&self.path).and_then(|directory| directory.sync_all());
-        synced.map_err(|source| error("sync", &self.path, source))
     }
 }
 
-/// Tries until the lock is had, for a bounded time.
+/// Tries until the lock is held, for a bounded time.
 fn wait(path: &Path, attempt: impl Fn() -> Result<(), TryLockError>) -> Result<(), CertError> {
     let until = Instant::now() + LOCK_TIME;
     loop {
         match attempt() {
             Ok(()) => return Ok(()),
             Err(TryLockError::WouldBlock) if Instant::now() < until => thread::sleep(LOCK_STEP),
-            Err(TryLockError::WouldBlock) => {
-                return Err(CertError::Locked {
-                    path: path.to_owned(),
-                    seconds: LOCK_TIME.as_secs(),
-                });
-            }
+            Err(TryLockError::WouldBlock) => return Err(is_held(path)),
             Err(TryLockError::Error(source)) => return Err(error("lock", path, source)),
         }
     }
 }
 
-fn plain_or_absent(path: &Path) -> Result<(), CertError> {
-    match fs::symlink_metadata(path) {
-        Ok(data) if data.is_file() => Ok(()),
-        Ok(_) => Err(CertError::NotPlain {
-            path: path.to_owned(),
-        }),
-        Err(source) if source.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(source) => Err(error("look at", path, source)),
+fn is_held(path: &Path) -> CertError {
+    CertError::Locked {
+        path: path.to_owned(),
+        seconds: LOCK_TIME.as_secs(),
+    }
+}
+
+fn failed(attempt: &'static str) -> impl Fn(orchestra_fs::Error) -> CertError {
+    move |failure| {
+        let path = failure.path().to_owned();
+        error(attempt, &path, failure.into_cause())
     }
 }
 

@@ -1,13 +1,14 @@
 //! What a plugin writes to stderr, where older orchestrators do not read on for long.
 
 use std::{
-    fs::{self, File, OpenOptions},
+    fs::{self, File},
     io::{self, Write as _},
-    os::unix::fs::OpenOptionsExt as _,
     panic::PanicHookInfo,
     path::Path,
     sync::atomic::{AtomicU32, Ordering},
 };
+
+use orchestra_fs::Access;
 
 /// A log that is larger when the plugin starts is moved aside, over the one that was before.
 const LARGEST_LOG: u64 = 8 * 1024 * 1024;
@@ -35,11 +36,7 @@ pub(super) fn open(path: &Path) -> io::Result<File> {
         before.push(".1");
         fs::rename(path, before)?;
     }
-    OpenOptions::new()
-        .create(true)
-        .append(true)
-        .mode(0o600)
-        .open(path)
+    Ok(orchestra_fs::append(path, Access::Private)?)
 }
 
 /// From now on, what is written to stderr goes to a file.

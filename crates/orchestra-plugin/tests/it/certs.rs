@@ -579,7 +579,7 @@ fn nothing_is_written_through_links_or_into_open_directories() {
     symlink(&outside, dir.path().join("a.key")).unwrap();
     assert!(matches!(
         dir.identity(&name("a"), now),
-        Err(CertError::NotPlain { .. })
+        Err(CertError::File { .. })
     ));
     assert_eq!(fs::read_to_string(&outside).unwrap(), "precious");
     fs::remove_file(dir.path().join(".lock")).unwrap();

@@ -6,13 +6,14 @@
 //! so under another one: what a working tree looks like half way is nobody's changes.
 
 use std::{
-    fs::{self, File},
+    fs::File,
     path::Path,
     process::Stdio,
     sync::Arc,
     time::{Duration, Instant},
 };
 
+use orchestra_fs::{Access, Reason};
 use rustix::fs::{FlockOperation, flock};
 use tokio::{
     sync::{Mutex, OwnedMutexGuard},
@@ -20,7 +21,6 @@ use tokio::{
 };
 
 use super::GitError;
-use crate::private;
 
 /// The lock files in the repository's common directory.
 pub(super) const WORKTREES: &str = "orchestra.lock";
@@ -66,14 +66,13 @@ pub(super) async fn lock(
         after: patience,
     })?;
     // Whoever may write there could put a link, which would lead anywhere.
-    let file = private::open_lock(&path).map_err(|source| {
-        match fs::symlink_metadata(&path).is_ok_and(|data| !data.is_file()) {
-            true => GitError::NotOurs {
-                path: path.clone(),
-                why: "it is a symbolic link, or no file".to_owned(),
-            },
-            false => failed(source),
-        }
+    let file = orchestra_fs::open_or_create(&path, Access::Private);
+    let file = file.map_err(|error| match error.reason() {
+        Reason::System(_) => failed(error.into_cause()),
+        reason => GitError::NotOurs {
+            path: path.clone(),
+            why: reason.to_string(),
+        },
     })?;
     let mut wait = FIRST_WAIT;
     loop {

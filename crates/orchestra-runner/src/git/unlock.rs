@@ -3,12 +3,12 @@
 
 use std::{
     fs, io,
-    os::unix::fs::{MetadataExt, OpenOptionsExt},
+    os::unix::fs::MetadataExt,
     path::Path,
     time::{Duration, SystemTime},
 };
 
-use rustix::fs::{FlockOperation, OFlags, flock};
+use rustix::fs::{FlockOperation, flock};
 use tokio::time::{Instant, sleep};
 
 use super::{
@@ -85,10 +85,9 @@ async fn free(lock: &Path) -> bool {
 
 /// Removes what was found: of those of us who come upon it one does, and none what another has made since.
 fn remove(lock: &Path) -> io::Result<()> {
-    let file = fs::OpenOptions::new()
-        .read(true)
-        .custom_flags(OFlags::NOFOLLOW.bits().cast_signed())
-        .open(lock)?;
+    let Some(file) = orchestra_fs::open(lock)? else {
+        return Ok(());
+    };
     flock(&file, FlockOperation::LockExclusive)?;
     let (found, there) = (file.metadata()?, fs::symlink_metadata(lock)?);
     match (found.dev(), found.ino()) == (there.dev(), there.ino()) {

@@ -6,18 +6,17 @@
 
 use std::{
     ffi::OsString,
-    fs::OpenOptions,
     io,
     path::{Path, PathBuf},
     process::ExitStatus,
     time::Duration,
 };
 
+use orchestra_fs::Access;
 use orchestra_process::Detached;
 use tokio::time::timeout;
 
 use super::server::Server;
-use crate::private;
 
 /// How long the program may take until it is connected.
 const COMING: Duration = Duration::from_secs(10);
@@ -123,12 +122,12 @@ pub(super) fn forget_empty_log(root: &Path) {
     let path = root.join(LOG);
     if std::fs::symlink_metadata(&path).is_ok_and(|found| found.is_file() && found.len() == 0) {
         // It would only lie there.
-        let _ = private::remove(&path);
+        let _ = orchestra_fs::remove(&path);
     }
 }
 
 fn open_log(path: &Path) -> io::Result<std::fs::File> {
-    let log = private::open(path, OpenOptions::new().create(true).append(true))?;
+    let log = orchestra_fs::append(path, Access::Private)?;
     if log.metadata()?.len() > MAX_LOG {
         log.set_len(0)?;
     }

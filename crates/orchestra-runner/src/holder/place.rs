@@ -3,19 +3,18 @@
 
 use std::{
     fmt,
-    fs::{self, File, TryLockError},
+    fs::{self, File},
     io::{self, Seek as _, Write as _},
     os::unix::{ffi::OsStrExt as _, fs::PermissionsExt as _},
     path::{Path, PathBuf},
     time::Duration,
 };
 
+use orchestra_fs::{Access, Lock};
 use orchestra_process::Process;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use tokio::time::timeout;
-
-use crate::private;
 
 /// What its holder locks.
 const LOCK: &str = ".lock";
@@ -27,8 +26,6 @@ const SOCKET: &str = "runner.sock";
 const MAX_SOCKET_PATH: usize = 100;
 /// The file is a few hundred bytes.
 const MAX_TOLD: u64 = 16 * 1024;
-/// How often a lock is tried whose file is replaced meanwhile.
-const REPLACED: usize = 100;
 /// How long the names are of sockets whose own path would be too long.
 const SOCKET_NAME: usize = 16;
 /// How long nobody may listen at a socket yet, by far.
@@ -128,7 +125,12 @@ pub(super) struct Home {
 impl Home {
     /// Whether it is still there, and not another of its name.
     pub(super) fn is_there(&self) -> bool {
-        private::is_same(&self.directory, &self.root)
+        use std::os::unix::fs::MetadataExt as _;
+        let named = fs::symlink_metadata(&self.root);
+        let (Ok(open), Ok(named)) = (self.directory.metadata(), named) else {
+            return false;
+        };
+        (open.dev(), open.ino()) == (named.dev(), named.ino())
     }
 }
 
@@ -160,7 +162,8 @@ impl Place {
     /// # Errors
     /// When its file cannot be made or locked.
     pub fn claim(&self) -> Result<Option<Claim>, PlaceError> {
-        private::make_directory(&self.root).map_err(failed("make the directory", &self.root))?;
+        orchestra_fs::make_private(&self.root)
+            .map_err(failed_by("make the directory", &self.root))?;
         self.claim_there()
     }
 
@@ -170,28 +173,19 @@ impl Place {
     /// When it is not there, or the file cannot be made or locked.
     pub(super) fn claim_there(&self) -> Result<Option<Claim>, PlaceError> {
         let path = self.root.join(LOCK);
-        for _ in 0..REPLACED {
-            let mut lock = private::open_lock(&path).map_err(failed("open", &path))?;
-            match lock.try_lock() {
-                Ok(()) => {}
-                Err(TryLockError::WouldBlock) => return Ok(None),
-                Err(TryLockError::Error(error)) => return Err(failed("lock", &path)(error)),
-            }
-            // Somebody may have removed it before it was locked.
-            if !private::is_same(&lock, &path) {
-                continue;
-            }
-            // What a holder that was killed left behind.
-            let told = self.root.join(TOLD);
-            private::remove(&told).map_err(failed("remove", &told))?;
-            // For people who ask who it is; a full disk is no reason not to be it.
-            let _ = say(&mut lock);
-            return Ok(Some(Claim {
-                place: self.clone(),
-                lock,
-            }));
-        }
-        Err(failed("lock", &path)(io::ErrorKind::ResourceBusy.into()))
+        let lock = Lock::attempt(&path).map_err(failed_by("lock", &path))?;
+        let Some(mut lock) = lock else {
+            return Ok(None);
+        };
+        // What a holder that was killed left behind.
+        let told = self.root.join(TOLD);
+        orchestra_fs::remove(&told).map_err(failed_by("remove", &told))?;
+        // For people who ask who it is; a full disk is no reason not to be it.
+        let _ = say(lock.file_mut());
+        Ok(Some(Claim {
+            place: self.clone(),
+            lock,
+        }))
     }
 
     /// The directory as it is now.
@@ -205,7 +199,7 @@ impl Place {
 
     /// What the holder says of how it is reached; `None` while it says nothing that can be trusted.
     pub(super) fn told(&self) -> io::Result<Option<Told>> {
-        let text = private::read(&self.root.join(TOLD), MAX_TOLD)?;
+        let text = orchestra_fs::read_own(&self.root.join(TOLD), MAX_TOLD)?;
         Ok(text.and_then(|text| serde_json::from_slice(&text).ok()))
     }
 
@@ -217,7 +211,7 @@ impl Place {
             let is_dead = |error: &io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
             if matches!(answer, Ok(Err(error)) if is_dead(&error)) {
                 // Another holder may be as quick.
-                let _ = private::remove(&path);
+                let _ = orchestra_fs::remove(&path);
             }
         }
     }
@@ -255,7 +249,8 @@ impl Place {
         if short.as_os_str().len() > MAX_SOCKET_PATH {
             return Err(PlaceError::TooLong(short));
         }
-        private::make_directory(&self.short).map_err(failed("make the directory", &self.short))?;
+        orchestra_fs::make_private(&self.short)
+            .map_err(failed_by("make the directory", &self.short))?;
         Ok(short)
     }
 }
@@ -266,6 +261,11 @@ fn say(lock: &mut File) -> io::Result<()> {
     lock.set_len(0)?;
     lock.rewind()?;
     lock.write_all(text.to_string().as_bytes())
+}
+
+fn failed_by(attempted: &'static str, path: &Path) -> impl Fn(orchestra_fs::Error) -> PlaceError {
+    let failed = failed(attempted, path);
+    move |error| failed(error.into_cause())
 }
 
 fn failed(attempted: &'static str, path: &Path) -> impl Fn(io::Error) -> PlaceError {
@@ -281,7 +281,7 @@ fn failed(attempted: &'static str, path: &Path) -> impl Fn(io::Error) -> PlaceEr
 #[derive(Debug)]
 pub struct Claim {
     place: Place,
-    lock: File,
+    lock: Lock,
 }
 
 impl Claim {
@@ -299,14 +299,14 @@ impl Claim {
     /// Whether the lock is still the one that others would take.
     #[must_use]
     pub fn is_ours(&self) -> bool {
-        private::is_same(&self.lock, &self.place.root.join(LOCK))
+        self.lock.is_current()
     }
 
     /// Listens, and tells others how this process is reached. Must run inside a runtime.
     pub(super) fn publish(&self) -> Result<(tokio::net::UnixListener, Told), PlaceError> {
         let socket = self.place.socket()?;
         // Whoever listened there has lost the lock.
-        private::remove(&socket).map_err(failed("remove", &socket))?;
+        orchestra_fs::remove(&socket).map_err(failed_by("remove", &socket))?;
         let listener =
             tokio::net::UnixListener::bind(&socket).map_err(failed("listen on", &socket))?;
         fs::set_permissions(&socket, fs::Permissions::from_mode(0o600))
@@ -323,7 +323,7 @@ impl Claim {
         };
         let text =
             serde_json::to_vec(&told).map_err(|error| failed("write", &path)(error.into()))?;
-        private::write(&path, &text).map_err(failed("write", &path))?;
+        orchestra_fs::write(&path, &text, Access::Private).map_err(failed_by("write", &path))?;
         Ok((listener, told))
     }
 
@@ -332,7 +332,7 @@ impl Claim {
         // What lies at a place that was lost is another's.
         if self.is_ours() {
             for path in [&self.place.root.join(TOLD), &told.socket] {
-                if let Err(error) = private::remove(path) {
+                if let Err(error) = orchestra_fs::remove(path) {
                     tracing::warn!(%error, "{} stays behind", path.display());
                 }
             }

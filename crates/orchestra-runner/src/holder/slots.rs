@@ -5,13 +5,13 @@
 //! input or output is, by `Stdio::from` of a clone), and the lock is of both of them from then on.
 
 use std::{
-    fs::{File, TryLockError},
+    fs::File,
     io,
     path::{Path, PathBuf},
     time::Duration,
 };
 
-use crate::private;
+use orchestra_fs::{Directory, Lock};
 
 /// The most slots of a sort.
 const MAX_SLOTS: usize = 4_096;
@@ -59,7 +59,7 @@ pub struct Slots {
 /// A slot that is taken, until this is dropped and nobody else has its file open.
 #[derive(Debug)]
 pub struct Slot {
-    file: File,
+    lock: Lock,
     number: usize,
 }
 
@@ -67,7 +67,7 @@ impl Slot {
     /// The file whose lock it is. Who is given a clone of it has the slot as well, and keeps it.
     #[must_use]
     pub const fn file(&self) -> &File {
-        &self.file
+        self.lock.file()
     }
 
     /// Which slot it is.
@@ -87,9 +87,9 @@ impl Slots {
         if !is_plain || !(1..=32).contains(&class.len()) {
             return Err(SlotError::Class);
         }
-        private::make_directory(directory).map_err(|source| SlotError::Io {
+        Directory::private(directory).map_err(|error| SlotError::Io {
             path: directory.to_owned(),
-            source,
+            source: error.into_cause(),
         })?;
         Ok(Self {
             directory: directory.to_owned(),
@@ -104,12 +104,9 @@ impl Slots {
     pub fn free(directory: &Path, class: &str, count: usize) -> usize {
         let count = count.clamp(1, MAX_SLOTS);
         let is_free = |number: &usize| {
-            let path = directory.join(format!("{class}-{number}"));
-            let file = private::open(&path, File::options().read(true));
-            // One that nobody has made yet, or that cannot be looked at, is not known to be taken.
-            file.map_or(true, |file| {
-                !matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
-            })
+            let is_taken = orchestra_fs::is_locked(&directory.join(format!("{class}-{number}")));
+            // One that cannot be looked at is not known to be taken.
+            !is_taken.unwrap_or(false)
         };
         (0..count).filter(is_free).count()
     }
@@ -123,16 +120,12 @@ impl Slots {
         let begin = random() % self.count;
         for number in (begin..self.count).chain(0..begin) {
             let path = self.directory.join(format!("{}-{number}", self.class));
-            let failed = |source| SlotError::Io {
-                path: path.clone(),
-                source,
-            };
-            let file = private::open_lock(&path).map_err(failed)?;
-            match file.try_lock() {
-                // One that was removed meanwhile is nobody's.
-                Ok(()) if private::is_same(&file, &path) => return Ok(Some(Slot { file, number })),
-                Ok(()) | Err(TryLockError::WouldBlock) => {}
-                Err(TryLockError::Error(error)) => return Err(failed(error)),
+            let lock = Lock::attempt(&path).map_err(|error| SlotError::Io {
+                path,
+                source: error.into_cause(),
+            })?;
+            if let Some(lock) = lock {
+                return Ok(Some(Slot { lock, number }));
             }
         }
         Ok(None)

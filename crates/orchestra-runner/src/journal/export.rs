@@ -10,7 +10,7 @@ mod told;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fs::{self, File, OpenOptions},
+    fs::{self, File},
     io::{self, BufWriter, Seek as _, SeekFrom, Write as _},
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
@@ -18,6 +18,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use orchestra_fs::{Access, Directory};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 
@@ -25,7 +26,6 @@ use super::{
     Fault, Kept, PlanKey, Reader,
     writer::{Queued, Work},
 };
-use crate::private;
 pub use line::{Exported, read_export};
 pub(super) use told::Told;
 
@@ -193,28 +193,33 @@ impl Exporter {
         }
         let failed = |path: &Path| {
             let path = path.to_owned();
-            move |error| Fault::io("write", &path, error)
+            move |error: orchestra_fs::Error| Fault::io("write", &path, error.into_cause())
         };
-        private::make_one(&directory).map_err(failed(&directory))?;
+        Directory::open(&self.root)
+            .and_then(|root| root.make_below(plan.as_str().as_ref(), Access::Private))
+            .map_err(failed(&directory))?;
         if let Some(value) = self.readable.plan(plan) {
             let value =
                 json!({"schema": SCHEMA, "id": plan.as_str(), "events": number, "plan": value});
             let mut text = serde_json::to_vec_pretty(&value)
                 .map_err(|error| Fault::io("write", &shown, error.into()))?;
             text.push(b'\n');
-            private::write(&shown, &text).map_err(failed(&shown))?;
+            orchestra_fs::write(&shown, &text, Access::Private).map_err(failed(&shown))?;
         }
         let end = match end {
             Some(end) => self.append(plan, &events, end),
             None => self.make(plan, &events),
         };
-        let end = end.map_err(failed(&events))?;
+        let end = end.map_err(|error| Fault::io("write", &events, error))?;
         self.ends.insert(plan.clone(), end);
         Ok(())
     }
 
     fn append(&self, plan: &PlanKey, path: &Path, end: End) -> io::Result<End> {
-        let mut file = private::open(path, OpenOptions::new().write(true))?;
+        let mut file = orchestra_fs::open_or_create(path, Access::Private)?;
+        if file.metadata()?.len() < end.bytes {
+            return Err(io::ErrorKind::NotFound.into());
+        }
         // What comes after the last whole line was never finished.
         file.set_len(end.bytes)?;
         file.seek(SeekFrom::Start(end.bytes))?;
@@ -227,11 +232,10 @@ impl Exporter {
             number: 0,
             bytes: header.len() as u64,
         };
-        private::write_with(path, |file| {
-            file.write_all(header.as_bytes())?;
-            end = self.fill(plan, file, end)?;
-            Ok(())
-        })?;
+        let mut staged = orchestra_fs::stage(path, Access::Private)?;
+        staged.write_all(header.as_bytes())?;
+        end = self.fill(plan, staged.file(), end)?;
+        staged.publish(EVENTS_FILE)?;
         Ok(end)
     }
 

@@ -8,8 +8,7 @@ mod model;
 
 use std::{
     collections::BTreeMap,
-    fs::{self, OpenOptions},
-    io::{self, Read as _},
+    fs, io,
     path::{Path, PathBuf},
 };
 
@@ -18,7 +17,6 @@ use serde_json::{Map, Value};
 pub use model::{OriginalJob, OriginalPlan};
 
 use super::PlanKey;
-use crate::private;
 
 /// The longest file of a plan.
 const MAX_PLAN: u64 = 32 * 1024 * 1024;
@@ -117,13 +115,8 @@ pub(crate) fn is_original(path: &Path) -> bool {
 }
 
 fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
-    let file = private::open(path, OpenOptions::new().read(true))?;
-    let mut bytes = Vec::new();
-    file.take(limit + 1).read_to_end(&mut bytes)?;
-    if u64::try_from(bytes.len()).is_ok_and(|length| length > limit) {
-        return Err(io::ErrorKind::FileTooLarge.into());
-    }
-    Ok(bytes)
+    let content = orchestra_fs::read(path, limit).map_err(orchestra_fs::Error::into_cause)?;
+    content.ok_or_else(|| io::ErrorKind::NotFound.into())
 }
 
 /// Reads a plan of the earlier system.

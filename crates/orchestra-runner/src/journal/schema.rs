@@ -1,15 +1,14 @@
 //! The database file: its tables, and how it is opened for writing and for reading.
 
 use std::{
-    fs::OpenOptions,
     path::{Path, PathBuf},
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
+use orchestra_fs::{Access, Directory};
 use rusqlite::{Connection, OpenFlags, TransactionBehavior, config::DbConfig};
 
 use super::Fault;
-use crate::private;
 
 /// The newest schema this program knows; kept in the database's `user_version`.
 pub(super) const SCHEMA: i64 = 1;
@@ -78,16 +77,16 @@ pub(super) fn open_writer_of(root: &Path, name: &str, max_bytes: u64) -> Result<
     let path = root.join(name);
     // What SQLite makes beside it has its permissions. One that is there is not even opened: with any
     // file that is closed, the system takes all locks of this process from it.
-    match private::open(&path, OpenOptions::new().write(true).create_new(true)) {
+    match orchestra_fs::create_new(&path, Access::Private) {
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-        Err(error) => return Err(Fault::io("make", &path, error)),
+        Err(error) => return Err(Fault::io("make", &path, error.into_cause())),
         Ok(_) => {
             let ignored = root.join(IGNORED);
             if !ignored.exists() {
-                private::write(&ignored, EVERYTHING)
-                    .map_err(|error| Fault::io("make", &ignored, error))?;
+                orchestra_fs::write(&ignored, EVERYTHING, Access::Private)
+                    .map_err(|error| Fault::io("make", &ignored, error.into_cause()))?;
             }
-            private::sync_directory(root).map_err(|error| Fault::io("keep", &path, error))?;
+            sync(root)?;
         }
     }
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
@@ -124,8 +123,8 @@ pub(super) fn end_rebuild(root: &Path) -> Result<(), Fault> {
         return Ok(());
     }
     aside(root, &["-wal", "-shm"])?;
-    std::fs::rename(&new, &path).map_err(|error| Fault::io("put in place", &path, error))?;
-    private::sync_directory(root).map_err(|error| Fault::io("keep", &path, error))
+    let published = orchestra_fs::publish(&new, &path);
+    published.map_err(|error| Fault::io("put in place", &path, error.into_cause()))
 }
 
 /// Moves those files of the damaged database aside that have these ends; where the first lies now.
@@ -144,8 +143,13 @@ pub(super) fn aside(root: &Path, ends: &[&str]) -> Result<Option<PathBuf>, Fault
             Err(_) => {}
         }
     }
-    private::sync_directory(root).map_err(|error| Fault::io("keep", root, error))?;
+    sync(root)?;
     Ok(moved)
+}
+
+fn sync(root: &Path) -> Result<(), Fault> {
+    let synced = Directory::open(root).and_then(|directory| directory.sync());
+    synced.map_err(|error| Fault::io("keep", root, error.into_cause()))
 }
 
 fn real_path(root: &Path, path: &Path) -> Result<PathBuf, Fault> {

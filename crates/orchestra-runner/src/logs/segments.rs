@@ -5,11 +5,12 @@
 //! and lengths one sees how much was written and how much is left out, also after a crash.
 
 use std::{
-    fs::{File, OpenOptions},
+    fs::File,
     io::{self, Write},
-    os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
 };
+
+use orchestra_fs::Access;
 
 /// Pieces of the tail that are kept: the one that grows and whole ones.
 const KEPT: u64 = 3;
@@ -90,12 +91,7 @@ impl Segments {
 
     /// Opens one to append to, made when it is not there, for its owner alone.
     pub(crate) fn open(&self, number: u64) -> io::Result<File> {
-        OpenOptions::new()
-            .create(true)
-            .append(true)
-            .read(true)
-            .mode(0o600)
-            .open(self.path(number))
+        Ok(orchestra_fs::append(&self.path(number), Access::Private)?)
     }
 
     /// Removes the pieces that are too old when `newest` is the one that grows.

@@ -9,7 +9,6 @@ use std::{
 use super::{Folded, PlansError, rebuild::claimed};
 use crate::{
     journal::{self, EVENTS_FILE, Fault, Journal, PLAN_FILE, PlanKey, PlanRow, read_export},
-    private,
     runner::Shown,
 };
 
@@ -50,7 +49,7 @@ fn tells_events(path: &Path, row: &PlanRow) -> bool {
 }
 
 fn tells_plan(path: &Path, row: &PlanRow) -> bool {
-    let read = private::read(path, MAX_BYTES).ok().flatten();
+    let read = orchestra_fs::read_own(path, MAX_BYTES).ok().flatten();
     let value: Option<serde_json::Value> = read.and_then(|text| serde_json::from_slice(&text).ok());
     value.is_some_and(|value| {
         value["id"] == row.plan.as_str()
@@ -72,7 +71,8 @@ pub fn mend_files(storage: &Path) -> Result<Vec<PathBuf>, PlansError> {
         return Ok(damaged);
     }
     for file in &damaged {
-        private::remove(file).map_err(|error| Fault::io("remove", file, error))?;
+        let removed = orchestra_fs::remove(file);
+        removed.map_err(|error| Fault::io("remove", file, error.into_cause()))?;
     }
     let options = journal::Options {
         readable: Some(Arc::new(Shown::new(Folded::new(storage)))),

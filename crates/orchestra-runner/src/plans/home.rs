@@ -1,14 +1,14 @@
 //! Whose plans are kept in a place outside of the workspace: those of one workspace, and of no other.
 
 use std::{
-    fs::OpenOptions,
-    io::{self, Write as _},
+    io,
     os::unix::ffi::{OsStrExt as _, OsStringExt as _},
     path::{Path, PathBuf},
 };
 
+use orchestra_fs::Access;
+
 use super::PlansError;
-use crate::private;
 
 /// Where it is noted whose plans these are.
 const HOME: &str = "workspace";
@@ -25,22 +25,22 @@ pub(crate) fn check(storage: &Path, workspace: &Path, takes: bool) -> Result<(),
     // With the workspace it moves and goes.
     let takes = takes && !real(storage).starts_with(&workspace);
     let file = storage.join(HOME);
-    let failed = |error: io::Error| PlansError::Refused {
+    let failed = |error: orchestra_fs::Error| PlansError::Refused {
         code: "storage-unusable".to_owned(),
-        message: format!("{} cannot be used: {error}", file.display()),
+        message: io::Error::from(error).to_string(),
     };
     let owner = loop {
-        if let Some(found) = private::read(&file, LONGEST).map_err(failed)? {
+        if let Some(found) = orchestra_fs::read_own(&file, LONGEST).map_err(failed)? {
             break PathBuf::from(std::ffi::OsString::from_vec(found));
         }
         if !takes {
             return Ok(());
         }
-        private::make_directory(storage).map_err(failed)?;
+        orchestra_fs::make_private(storage).map_err(failed)?;
         match note(&file, &workspace) {
-            Ok(()) => return Ok(()),
+            Ok(true) => return Ok(()),
             // Another has been faster.
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Ok(false) => {}
             Err(error) => return Err(failed(error)),
         }
     };
@@ -60,20 +60,11 @@ pub(crate) fn check(storage: &Path, workspace: &Path, takes: bool) -> Result<(),
     }
 }
 
-/// Written beside it first, so that nobody reads half of it.
-fn note(file: &Path, workspace: &Path) -> io::Result<()> {
-    let beside = file.with_extension(format!("{}-tmp", std::process::id()));
-    let _ = std::fs::remove_file(&beside);
-    let mut options = OpenOptions::new();
-    let written = private::open(&beside, options.write(true).create_new(true));
-    let written = written.and_then(|mut written| {
-        written.write_all(workspace.as_os_str().as_bytes())?;
-        written.sync_all()?;
-        std::fs::hard_link(&beside, file)
-    });
-    let _ = std::fs::remove_file(&beside);
-    written?;
-    file.parent().map_or(Ok(()), private::sync_directory)
+/// Notes whose plans these are; false where that was noted already.
+fn note(file: &Path, workspace: &Path) -> orchestra_fs::Result<bool> {
+    let mut staged = orchestra_fs::stage(file, Access::Private)?;
+    staged.fill(workspace.as_os_str().as_bytes())?;
+    staged.publish_new(HOME)
 }
 
 fn real(path: &Path) -> PathBuf {

@@ -26,6 +26,7 @@ use std::{
     },
 };
 
+use orchestra_fs::{Access, Directory};
 use orchestra_plan::{
     budget::Usage,
     command::Report,
@@ -50,7 +51,6 @@ use super::{
 use crate::{
     git::{Repository, Worktree},
     logs::{Lines, Source},
-    private,
     supervise::RunId,
 };
 
@@ -229,11 +229,8 @@ impl<'a> Cx<'a> {
 fn made(storage: &Path, job: &Path, directory: &Path, attempt: AttemptNumber) -> io::Result<()> {
     use std::os::unix::fs::symlink;
     // Not with all above it: storage that was removed meanwhile is not made again.
-    let mut above: Vec<&Path> = directory.ancestors().collect();
-    above.retain(|path| path.starts_with(storage) && *path != storage);
-    for path in above.into_iter().rev() {
-        private::make_one(path)?;
-    }
+    let below = directory.strip_prefix(storage).map_err(io::Error::other)?;
+    Directory::open(storage)?.make_below(below, Access::Private)?;
     let (target, current) = (format!("attempts/{attempt}"), job.join("current"));
     match symlink(&target, &current) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}

@@ -3,13 +3,13 @@
 use std::{
     fs::{File, TryLockError},
     io::{self, Read, Write},
-    os::unix::fs::OpenOptionsExt,
     path::PathBuf,
     process::ExitCode,
     sync::OnceLock,
     time::{Duration, Instant},
 };
 
+use orchestra_fs::Access;
 use orchestra_process::{Command, Environment, Process, adopt_orphans, leave_session};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -73,12 +73,9 @@ pub fn job_main() -> ExitCode {
 /// Says something of ourselves, in a file of the attempt that is made for it.
 pub(crate) fn complain(what: &dyn std::fmt::Display) {
     if let Some(path) = LOG.get() {
-        let mut options = File::options();
-        options.append(true).create(true).mode(0o600);
         // Nobody is there to be told that it cannot be written.
-        let _ = options
-            .open(path)
-            .and_then(|mut log| writeln!(log, "{} {what}", now()));
+        let _ = orchestra_fs::append(path, Access::Private)
+            .map(|mut log| writeln!(log, "{} {what}", now()));
     }
 }
 

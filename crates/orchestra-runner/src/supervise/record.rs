@@ -1,13 +1,14 @@
 //! The files of a run, by which it is found.
 
 use std::{
-    fs::{File, OpenOptions, TryLockError},
-    io::{self, Read, Write},
-    os::unix::fs::{MetadataExt, OpenOptionsExt},
+    fs::File,
+    io::{self, Write},
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     sync::atomic::{AtomicU64, Ordering},
 };
 
+use orchestra_fs::Access;
 use orchestra_process::{Process, numbering};
 use rustix::{
     fs::{CWD, RenameFlags, renameat_with},
@@ -150,10 +151,9 @@ impl Record {
         let aside = self
             .directory
             .join(format!(".{stem}.run.{pid}.{number}.tmp"));
-        let mut options = OpenOptions::new();
-        options.append(true).mode(0o600);
-        let mut file = options.clone().create(true).open(&aside)?;
-        file.set_len(0)?;
+        // What a process of the same id left behind.
+        orchestra_fs::remove(&aside)?;
+        let mut file = orchestra_fs::create_new(&aside, Access::Private)?;
         append(&mut file, begun)?;
         let path = self.run_path();
         match renameat_with(CWD, &aside, CWD, &path, RenameFlags::NOREPLACE) {
@@ -166,7 +166,7 @@ impl Record {
         }
         // A file system that cannot: two steps, and who supervises looks for an end before it starts anything.
         std::fs::remove_file(&aside)?;
-        let mut file = options.create_new(true).open(path)?;
+        let mut file = orchestra_fs::create_new(&path, Access::Private)?;
         append(&mut file, begun)?;
         Ok(file)
     }
@@ -210,12 +210,10 @@ impl Record {
     }
 
     fn open_temp(&self) -> io::Result<File> {
-        OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .open(self.temp_path())
+        Ok(orchestra_fs::open_or_create(
+            &self.temp_path(),
+            Access::Private,
+        )?)
     }
 
     /// Writes how it ended, whole or not at all, and so that it is there after a machine has stopped.
@@ -230,9 +228,7 @@ impl Record {
         line.resize(line.len().max(RESERVED), b' ');
         let mut file = self.open_temp()?;
         file.write_all(&line)?;
-        file.sync_data()?;
-        std::fs::rename(self.temp_path(), self.exit_path())?;
-        File::open(&self.directory)?.sync_all()
+        Ok(orchestra_fs::publish(&self.temp_path(), &self.exit_path())?)
     }
 
     /// How it ended, if that is known.
@@ -251,23 +247,15 @@ pub(crate) fn append(file: &mut File, what: &impl Serialize) -> io::Result<()> {
 }
 
 fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
-    let mut bytes = Vec::new();
-    match File::open(path) {
-        Ok(file) => file.take(MAX_FILE_BYTES).read_to_end(&mut bytes)?,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error),
-    };
-    Ok(Some(bytes))
+    Ok(orchestra_fs::read(path, MAX_FILE_BYTES)?)
 }
 
 /// The lock of an attempt, made when it is not there.
 pub(crate) fn lock_file(directory: &Path) -> io::Result<File> {
-    OpenOptions::new()
-        .read(true)
-        .append(true)
-        .create(true)
-        .mode(0o600)
-        .open(directory.join("attempt.lock"))
+    Ok(orchestra_fs::open_or_create(
+        &directory.join("attempt.lock"),
+        Access::Private,
+    )?)
 }
 
 /// Whether an attempt is not where it was any more, as when somebody has deleted its directory: its lock,
@@ -286,16 +274,8 @@ pub(crate) fn is_gone(directory: &Path, lock: &File) -> bool {
 
 /// Whether a supervisor holds the lock of an attempt.
 pub(crate) fn is_locked(directory: &Path) -> io::Result<bool> {
-    match File::open(directory.join("attempt.lock")) {
-        // Nobody waits for long who comes at the same moment: it is freed at once.
-        Ok(lock) => match lock.try_lock_shared() {
-            Ok(()) => Ok(false),
-            Err(TryLockError::WouldBlock) => Ok(true),
-            Err(TryLockError::Error(error)) => Err(error),
-        },
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(error),
-    }
+    // Nobody waits for long who comes at the same moment: it is freed at once.
+    Ok(orchestra_fs::is_locked(&directory.join("attempt.lock"))?)
 }
 
 #[cfg(test)]

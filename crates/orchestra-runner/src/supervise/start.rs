@@ -8,6 +8,7 @@ use std::{
     time::Duration,
 };
 
+use orchestra_fs::{Access, Directory};
 use orchestra_process::{Detached, Launcher, Process, Usage};
 use serde::{Deserialize, Serialize};
 use tokio::{
@@ -22,10 +23,7 @@ use super::{
     order::{MAX_ORDER_BYTES, WireOrder, absolute},
     record::Record,
 };
-use crate::{
-    logs::{Bounds, Line, last_line, now, raw_length},
-    private,
-};
+use crate::logs::{Bounds, Line, last_line, now, raw_length};
 
 /// How long a supervisor may take to start its command; some milliseconds on a machine that is not
 /// stuck, and as long as the run before it takes to end.
@@ -264,9 +262,12 @@ fn begin(
     slot: Option<&File>,
 ) -> Result<(Detached, ChildStdin, ChildStdout), StartError> {
     // Not with all above it: storage that was removed meanwhile is not made again.
-    private::make_one(attempt).map_err(|source| StartError::Files {
+    let (above, name) = (attempt.parent(), attempt.file_name());
+    let made = Directory::open(above.unwrap_or(attempt))
+        .and_then(|above| above.make_below(name.unwrap_or_default().as_ref(), Access::Private));
+    made.map_err(|error| StartError::Files {
         path: attempt.to_owned(),
-        source,
+        source: error.into_cause(),
     })?;
     let slot = slot.map(File::try_clone).transpose();
     let slot = slot.map_err(|error| no_supervisor(&error))?;

@@ -387,7 +387,6 @@ fn failed(error: CertError) -> Failure {
             Failure::refused(format!("{name} is not issued in {}: {why}", path.display()))
         }
         error @ (CertError::Exposed { .. }
-        | CertError::NotPlain { .. }
         | CertError::Large { .. }
         | CertError::Content { .. }
         | CertError::CannotRotate { .. }

@@ -158,7 +158,7 @@ fn open_anew(workspace: &Path) -> Result<(Store, String), Failure> {
 
 /// Moves the database to where git does not see it; its new place, relative to the workspace.
 fn set_aside(workspace: &Path) -> anyhow::Result<PathBuf> {
-    let run = run_directory(workspace)?;
+    let run = run_directory(workspace)?.path().to_owned();
     for number in 1..=MAX_ASIDE {
         let name = format!("damaged-store-{number}");
         if run.join(&name).exists() {

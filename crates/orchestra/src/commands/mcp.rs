@@ -285,6 +285,6 @@ pub(crate) fn no_server(found: &Found, name: &str) -> Failure {
 pub(crate) fn unreadable(error: DecisionsError) -> Failure {
     match error {
         DecisionsError::Foreign { .. } => Failure::Refused(error.into()),
-        DecisionsError::Io { .. } => Failure::Failed(error.into()),
+        DecisionsError::File(_) => Failure::Failed(error.into()),
     }
 }

@@ -2,7 +2,6 @@
 //! and size, or saved.
 
 use std::{
-    fs,
     io::{self, Write as _},
     path::{Path, PathBuf},
 };
@@ -10,6 +9,7 @@ use std::{
 use anyhow::Context as _;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use clap::Args;
+use orchestra_fs::{Access, Directory};
 use orchestra_wire::RawJson;
 use serde_json::Value;
 
@@ -259,21 +259,19 @@ impl<'a> Saver<'a> {
     fn save(&mut self, media: &Media<'_>) -> Result<PathBuf, Failure> {
         let bytes = STANDARD.decode(media.base64);
         let bytes = bytes.with_context(|| format!("the {} is not in base64", media.mime))?;
-        fs::create_dir_all(self.directory)
-            .with_context(|| format!("making {}", self.directory.display()))?;
+        let directory = Directory::make(self.directory)?;
         loop {
             self.number += 1;
             let name = format!("{}-{}.{}", self.stem, self.number, media.ending());
-            let path = self.directory.join(name);
-            let open = fs::File::options().write(true).create_new(true).open(&path);
-            let written = open.and_then(|mut file| file.write_all(&bytes));
-            match written {
-                Ok(()) => return Ok(path),
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(error) => {
-                    let error = anyhow::Error::new(error);
-                    return Err(error.context(format!("writing {}", path.display())).into());
+            let path = self.directory.join(&name);
+            match directory.create_new(name, Access::Shared) {
+                Ok(mut file) => {
+                    let written = file.write_all(&bytes);
+                    written.with_context(|| format!("writing {}", path.display()))?;
+                    return Ok(path);
                 }
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error.into()),
             }
         }
     }

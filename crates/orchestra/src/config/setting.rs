@@ -3,12 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+use orchestra_fs::Access;
 
 use super::FILE;
-use crate::{
-    exit::Failure,
-    files::{Mode, Root},
-};
+use crate::{exit::Failure, files::Root};
 
 /// The table that the key is in.
 const TABLE: &str = "memory";
@@ -18,14 +16,19 @@ const TABLE: &str = "memory";
 ///
 /// # Errors
 /// When the file is not understood, or would say anything else otherwise; it is left alone then.
-pub(crate) fn set_memory(directory: &Path, key: &str, value: &str) -> Result<PathBuf, Failure> {
-    let root = Root::new(directory);
+pub(crate) fn set_memory(
+    workspace: &Path,
+    directory: &Path,
+    key: &str,
+    value: &str,
+) -> Result<PathBuf, Failure> {
+    let root = Root::near(directory, workspace);
     let path = directory.join(FILE);
     let set = || {
         let before = root.read(Path::new(FILE))?.unwrap_or_default();
         let after = with(&before, key, value);
         check(&before, &after, key, value)?;
-        Ok::<_, anyhow::Error>(root.write(Path::new(FILE), &after, Mode::Keep)?)
+        Ok::<_, anyhow::Error>(root.write(Path::new(FILE), &after, Access::Shared)?)
     };
     set().map_err(|error| {
         let hint = format!(

@@ -2,11 +2,12 @@
 
 use std::{collections::BTreeMap, fmt::Write as _, path::Path};
 
+use orchestra_fs::Access;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use crate::files::{FileError, Mode, Root};
+use crate::files::{FileError, Root};
 
 /// Where the manifest is, relative to the workspace.
 pub(crate) const PATH: &str = ".claude/.orchestra-manifest.json";
@@ -87,7 +88,7 @@ impl Manifest {
         let mut text =
             serde_json::to_string_pretty(&on_disk).expect("text and numbers always serialise");
         text.push('\n');
-        root.write(path, &text, Mode::Keep)
+        root.write(path, &text, Access::Shared)
     }
 
     /// Whether `text` is what was installed at `path`.
@@ -198,13 +199,17 @@ mod tests {
         assert!(again.has_value(Path::new("c.json"), "x", &json!({"b": [2], "a": 1})));
         assert!(!again.has_value(Path::new("c.json"), "x", &json!({"b": [3], "a": 1})));
 
-        root.write(Path::new(PATH), r#"{"schema":2,"version":"9"}"#, Mode::Keep)
-            .unwrap();
+        root.write(
+            Path::new(PATH),
+            r#"{"schema":2,"version":"9"}"#,
+            Access::Shared,
+        )
+        .unwrap();
         assert!(matches!(
             Manifest::read(&root),
             Err(ManifestError::Newer(2))
         ));
-        root.write(Path::new(PATH), "null", Mode::Keep).unwrap();
+        root.write(Path::new(PATH), "null", Access::Shared).unwrap();
         assert!(matches!(
             Manifest::read(&root),
             Err(ManifestError::Parse(_))

@@ -123,7 +123,7 @@ fn an_older_version_that_nobody_edited_is_brought_up_to_date() {
     let mut manifest = before.clone();
     manifest.add_file(path, "older\n");
     manifest.write(&root, &before).unwrap();
-    root.write(path, "older\n", Mode::Keep).unwrap();
+    root.write(path, "older\n", Access::Shared).unwrap();
     let steps = install(&workspace);
     assert_eq!(
         action(&steps, ".claude/agents/reviewer.md"),

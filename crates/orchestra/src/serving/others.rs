@@ -2,11 +2,11 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    fs::File,
     sync::Arc,
     time::Duration,
 };
 
+use orchestra_fs::Lock;
 use orchestra_gateway::{
     Gateway, GatewayOptions,
     config::{ServerConfig, ServerName},
@@ -33,7 +33,7 @@ pub(super) struct Others {
     _watching: Option<Watching>,
     following: Option<JoinHandle<()>>,
     /// Tells those who ask for restarts that somebody runs them.
-    _served: Option<File>,
+    _served: Option<Lock>,
     /// Records what is said to them.
     tap: Option<Tap>,
 }

@@ -77,6 +77,7 @@ mod plan_shell;
 mod plan_told;
 mod plan_watch;
 mod plans;
+mod planted;
 mod plugin_cmd;
 mod plugin_documents;
 #[cfg(target_os = "linux")]

@@ -1,13 +1,12 @@
 //! What children say on standard error, kept in files that are bounded.
 
 use std::{
-    fs::{self, OpenOptions},
+    fs,
     io::{self, Write as _},
     path::PathBuf,
 };
 
-#[cfg(unix)]
-use rustix::fs::OFlags;
+use orchestra_fs::{Access, Directory};
 use tokio::task::spawn_blocking;
 
 /// How long a file may get; the one before it is kept as well.
@@ -57,27 +56,11 @@ impl LogFile {
 
     fn begin(&self) -> io::Result<(fs::File, u64)> {
         if let Some(directory) = self.path.parent() {
-            let mut builder = fs::DirBuilder::new();
-            builder.recursive(true);
-            #[cfg(unix)]
-            std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-            builder.create(directory)?;
+            Directory::private(directory)?;
         }
-        let mut options = OpenOptions::new();
-        options.append(true).create(true);
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::OpenOptionsExt as _;
-            // A link could lead anywhere, and a pipe would hold us up.
-            let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-            options.mode(0o600).custom_flags(flags.bits().cast_signed());
-        }
-        let file = options.open(&self.path)?;
-        let found = file.metadata()?;
-        if !found.is_file() {
-            return Err(io::Error::other("it is no plain file; remove it"));
-        }
-        Ok((file, found.len()))
+        let file = orchestra_fs::append(&self.path, Access::Private)?;
+        let length = file.metadata()?.len();
+        Ok((file, length))
     }
 }
 

@@ -1,11 +1,12 @@
 //! The file of a recording, which is put aside when it is long.
 
 use std::{
-    fs::{self, File, OpenOptions},
+    fs::{self, File},
     io::{self, Write as _},
-    os::unix::fs::OpenOptionsExt as _,
     path::{Path, PathBuf},
 };
+
+use orchestra_fs::Access;
 
 /// Where a recording is written, and how large it may become. It is its owner's alone (0600): a
 /// recording holds all that was said.
@@ -40,7 +41,7 @@ pub(super) struct Rotating {
 
 impl Rotating {
     pub(super) fn open(config: TapFile) -> io::Result<Self> {
-        let file = append_to(&config.path)?;
+        let file = orchestra_fs::append(&config.path, Access::Private)?;
         let length = file.metadata()?.len();
         Ok(Self {
             config,
@@ -67,15 +68,10 @@ impl Rotating {
             0 => fs::remove_file(path)?,
             _ => rename_if_there(path, &numbered(path, 1))?,
         }
-        self.file = append_to(path)?;
+        self.file = orchestra_fs::append(path, Access::Private)?;
         self.length = 0;
         Ok(())
     }
-}
-
-fn append_to(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.create(true).append(true).mode(0o600).open(path)
 }
 
 fn numbered(path: &Path, number: usize) -> PathBuf {

@@ -2,11 +2,13 @@
 
 use std::{
     collections::HashSet,
-    fs::{self, File, OpenOptions},
-    io::{self, Read as _, Write as _},
+    fs,
+    io::{self, Write as _},
     path::{Path, PathBuf},
     sync::{Mutex, PoisonError},
 };
+
+use orchestra_fs::Access;
 
 /// Largest file that is read, and the size from which lines of the past are removed.
 const MOST_BYTES: u64 = 1024 * 1024;
@@ -86,14 +88,8 @@ impl Known {
 }
 
 fn read(file: &Path) -> io::Result<String> {
-    let mut text = String::new();
-    File::open(file)?
-        .take(MOST_BYTES + 1)
-        .read_to_string(&mut text)?;
-    if text.len() as u64 > MOST_BYTES {
-        return Err(io::Error::other(format!("longer than {MOST_BYTES} bytes")));
-    }
-    Ok(text)
+    let content = orchestra_fs::read(file, MOST_BYTES)?.unwrap_or_default();
+    String::from_utf8(content).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
 }
 
 fn lines(text: &str) -> impl Iterator<Item = (&str, &str)> {
@@ -101,16 +97,8 @@ fn lines(text: &str) -> impl Iterator<Item = (&str, &str)> {
 }
 
 fn append(file: &Path, line: &str) -> io::Result<()> {
-    let mut options = OpenOptions::new();
-    options.append(true).create(true);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::OpenOptionsExt as _;
-        options.mode(0o600);
-        options.custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed());
-    }
     // One write: lines of several programs do not mix.
-    options.open(file)?.write_all(line.as_bytes())
+    orchestra_fs::append(file, Access::Private)?.write_all(line.as_bytes())
 }
 
 /// Removes the lines of logins that have ended by themselves from a file that is long.
@@ -127,13 +115,11 @@ fn remove_past(file: &Path, now: u64) -> io::Result<()> {
     let is_ahead = |ends: &str| ends.parse::<u64>().is_ok_and(|ends| ends > now);
     let ahead = lines(&text).filter(|(_, ends)| is_ahead(ends));
     let ahead: String = ahead.map(|(id, ends)| format!("{id} {ends}\n")).collect();
-    let next = file.with_extension("next");
-    fs::remove_file(&next).or_else(|error| match error.kind() {
-        io::ErrorKind::NotFound => Ok(()),
-        _ => Err(error),
-    })?;
-    append(&next, &ahead)?;
-    fs::rename(&next, file)
+    Ok(orchestra_fs::write(
+        file,
+        ahead.as_bytes(),
+        Access::Private,
+    )?)
 }
 
 #[cfg(test)]

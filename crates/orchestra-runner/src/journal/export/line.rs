@@ -2,7 +2,6 @@
 //! event with the checksum of what stands there.
 
 use std::{
-    fs::OpenOptions,
     io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom},
     path::Path,
 };
@@ -11,10 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, value::RawValue};
 
 use super::SCHEMA;
-use crate::{
-    journal::{Kept, MAX_EVENT_BYTES, PlanKey, entry::check},
-    private,
-};
+use crate::journal::{Kept, MAX_EVENT_BYTES, PlanKey, entry::check};
 
 /// The longest line: an event and what stands around it.
 const MAX_LINE: u64 = MAX_EVENT_BYTES as u64 + 1024;
@@ -118,7 +114,7 @@ pub(super) fn end_of(path: &Path, plan: &PlanKey) -> Option<(u64, u64)> {
 
 /// The same where the last line is whole, and the file so long that reading it all would take a while.
 fn whole_end(path: &Path, plan: &PlanKey) -> Option<(u64, u64)> {
-    let mut file = private::open(path, OpenOptions::new().read(true)).ok()?;
+    let mut file = orchestra_fs::open(path).ok()??;
     let length = file.metadata().ok()?.len();
     let begin = length.checked_sub(TAIL)?;
     file.seek(SeekFrom::Start(begin)).ok()?;
@@ -153,9 +149,8 @@ fn read_each(
     plan: &PlanKey,
     mut each: impl FnMut(Kept),
 ) -> io::Result<Option<(u64, bool)>> {
-    let file = match private::open(path, OpenOptions::new().read(true)) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        file => file?,
+    let Some(file) = orchestra_fs::open(path)? else {
+        return Ok(None);
     };
     let mut reader = BufReader::new(file);
     let mut line = Vec::new();

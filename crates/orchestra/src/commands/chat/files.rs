@@ -10,6 +10,7 @@ use orchestra_chat::{
     Chat, Message, Record as _,
     session::{Header, Recorder, Session, SessionError},
 };
+use orchestra_fs::Directory;
 
 use super::Talk;
 use crate::{config::Config, exit::Failure, servers};
@@ -197,7 +198,7 @@ pub(super) fn begin_in(
         what: "made",
         source,
     };
-    servers::private_directory(directory).map_err(failed)?;
+    Directory::private(directory).map_err(|error| failed(error.into_cause()))?;
     let stem = Timestamp::now().strftime("%Y%m%d-%H%M%S").to_string();
     for number in 1..TRIES {
         let name = match number {

@@ -19,6 +19,7 @@ use std::{
 };
 
 use orchestra_chat::{Ending, Stopper};
+use orchestra_fs::{Access, Directory};
 use tokio::{task::JoinHandle, time::timeout};
 
 use super::{
@@ -312,12 +313,10 @@ fn greeting(conversation: &Conversation<'_>) -> String {
 /// The file of what was typed, which is made where it is not there, and is its user's alone.
 fn history_file(state: PathBuf) -> Option<PathBuf> {
     let path = state.join(HISTORY);
-    let mut options = std::fs::OpenOptions::new();
-    options.append(true).create(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let made = servers::private_directory(&state).and_then(|()| options.open(&path));
+    let made =
+        Directory::private(&state).and_then(|directory| directory.append(HISTORY, Access::Private));
     if let Err(error) = made {
+        let error = std::io::Error::from(error);
         tracing::debug!(%error, "what is typed is not remembered");
         return None;
     }

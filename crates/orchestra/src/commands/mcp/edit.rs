@@ -6,12 +6,13 @@ use std::{
 };
 
 use anyhow::Context as _;
+use orchestra_fs::Access;
 use orchestra_gateway::{config::File, discovery::Server};
 
 use super::Here;
 use crate::{
     exit::Failure,
-    files::{Mode, Root},
+    files::Root,
     init::jsonc::{Document, Object, Refusal},
 };
 
@@ -29,7 +30,7 @@ pub(super) enum Scope {
 pub(super) struct Target {
     root: Root,
     relative: PathBuf,
-    mode: Mode,
+    access: Access,
 }
 
 impl Target {
@@ -39,17 +40,17 @@ impl Target {
             Scope::Workspace => Self {
                 root: Root::new(&here.places.workspace),
                 relative: ".mcp.json".into(),
-                mode: Mode::Keep,
+                access: Access::Shared,
             },
             Scope::User => {
                 let user = here.places.user.as_deref().ok_or_else(|| {
                     Failure::usage_text("set HOME or XDG_CONFIG_HOME: the file is kept there")
                 })?;
                 Self {
-                    root: Root::new(user),
+                    root: Root::near(user, &here.places.workspace),
                     relative: "mcp.json".into(),
                     // It may hold secrets that somebody wrote down.
-                    mode: Mode::Private,
+                    access: Access::Private,
                 }
             }
         };
@@ -57,14 +58,22 @@ impl Target {
     }
 
     /// A file that is there already.
-    pub(super) fn at(path: &Path) -> Result<Self, Failure> {
+    pub(super) fn at(path: &Path, here: &Here) -> Result<Self, Failure> {
+        let workspace = &here.places.workspace;
+        if let Ok(relative) = path.strip_prefix(workspace) {
+            return Ok(Self {
+                root: Root::new(workspace),
+                relative: relative.to_owned(),
+                access: Access::Shared,
+            });
+        }
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
             return Err(Failure::usage_text(format!("{}: no file", path.display())));
         };
         Ok(Self {
-            root: Root::new(parent),
+            root: Root::near(parent, workspace),
             relative: name.into(),
-            mode: Mode::Keep,
+            access: Access::Shared,
         })
     }
 
@@ -99,7 +108,7 @@ impl Target {
         };
         let cut = file.without(&text, &server.shown_name);
         let text = cut.map_err(|error| refused(error.into()))?;
-        let written = self.root.write(&self.relative, &text, self.mode);
+        let written = self.root.write(&self.relative, &text, self.access);
         written.map_err(|error| refused(error.into()))
     }
 
@@ -127,7 +136,7 @@ impl Target {
         };
         let (changed, text) = apply().map_err(|error| refused(error.into()))?;
         self.root
-            .write(&self.relative, &text, self.mode)
+            .write(&self.relative, &text, self.access)
             .map_err(|error| refused(error.into()))?;
         Ok(changed)
     }

@@ -35,7 +35,7 @@ pub(super) fn run(here: &Here, arguments: &Arguments) -> Result<Exit, Failure> {
             server.name
         )));
     }
-    let target = Target::at(&origin.file)?;
+    let target = Target::at(&origin.file, here)?;
     let extension = origin
         .file
         .extension()

@@ -8,6 +8,7 @@ use std::{
 use anyhow::Context as _;
 use indicatif::ProgressBar;
 use orchestra_board::Slug;
+use orchestra_fs::{Access, Staged};
 use orchestra_store::{Cursor, Page, PageRequest, Reader, Store};
 use serde_json::json;
 use tokio::runtime::Runtime;
@@ -32,7 +33,7 @@ const BATCH: u32 = 200;
 enum Place<'a> {
     Stdout,
     File {
-        writer: BufWriter<tempfile::NamedTempFile>,
+        writer: Box<BufWriter<Staged>>,
         path: &'a Path,
         /// A half of it is left to nobody: at a signal it is removed.
         signals: Signals,
@@ -115,18 +116,12 @@ impl<'a> Place<'a> {
         if file == Path::new("-") {
             return Ok(Self::Stdout);
         }
-        let directory = match file.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => parent,
-            _ => Path::new("."),
-        };
         let runtime = serving::runtime()?;
         let entered = runtime.enter();
         let signals = Signals::listen()?;
         drop(entered);
-        let temporary = tempfile::NamedTempFile::new_in(directory)
-            .with_context(|| format!("write {}", file.display()))?;
         Ok(Self::File {
-            writer: BufWriter::new(temporary),
+            writer: Box::new(BufWriter::new(orchestra_fs::stage(file, Access::Private)?)),
             path: file,
             signals,
             _runtime: runtime,
@@ -159,14 +154,10 @@ impl<'a> Place<'a> {
             .into_inner()
             .map_err(std::io::IntoInnerError::into_error)
             .with_context(wrote)?;
-        temporary.as_file().sync_all().with_context(wrote)?;
         if signals.have_come() {
             return Err(interrupted(path));
         }
-        temporary
-            .persist(path)
-            .map_err(|error| error.error)
-            .with_context(wrote)?;
+        temporary.publish(path.file_name().unwrap_or_default())?;
         Ok(true)
     }
 }

@@ -184,7 +184,7 @@ fn choose(
     if let Some(why) = Config::refused_model(&config.workspace, &directory, &name)? {
         return Err(Failure::refused(why));
     }
-    let path = config::set_memory(&directory, "model", &name)?;
+    let path = config::set_memory(&config.workspace, &directory, "model", &name)?;
     let answer = json!({"model": name, "file": path.to_string_lossy()});
     format.print(&answer, |_| {
         let (name, path) = (in_a_line(&name), path.display());

@@ -12,13 +12,14 @@ use std::{
 };
 
 use clap::Args;
+use orchestra_fs::Access;
 use orchestra_gateway::discovery::ServerState;
 use serde::Serialize;
 
 use crate::{
     commands::mcp::Here,
     exit::{Exit, Failure},
-    files::{Mode, Root},
+    files::Root,
     output::{self, Format},
 };
 use entry::Entry;
@@ -113,7 +114,7 @@ pub(super) fn run(here: &Here, arguments: &Arguments) -> Result<Exit, Failure> {
     };
     let root = Root::new(&directory);
     for piece in &project.pieces {
-        root.write(Path::new(piece.path), &piece.text, Mode::Keep)?;
+        root.write(Path::new(piece.path), &piece.text, Access::Shared)?;
     }
     if let Some(entry) = &entry {
         entry.write()?;

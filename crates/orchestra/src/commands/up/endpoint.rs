@@ -2,19 +2,17 @@
 //! a second `up` finds the first.
 
 use std::{
-    fs::{self, File, OpenOptions, TryLockError},
-    io,
+    fs, io,
     net::SocketAddr,
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
 
-#[cfg(unix)]
-use rustix::fs::OFlags;
+use orchestra_fs::{Access, Lock};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    files::{FileError, Mode, Root},
+    files::{FileError, Root},
     http::MCP_PATH,
     workspace::{self, PROJECTS, RUN},
 };
@@ -103,7 +101,7 @@ impl Endpoint {
 #[derive(Debug)]
 pub(in crate::commands) struct Place {
     root: Root,
-    lock: Option<File>,
+    lock: Option<Lock>,
     /// The directory of the board that the place was taken in.
     board: Option<fs::Metadata>,
     /// What was told last.
@@ -162,17 +160,9 @@ impl Place {
     }
 
     fn look(&self) -> anyhow::Result<Look> {
-        let lock = match File::open(self.root.path().join(lock_path())) {
-            Ok(lock) => lock,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Look::Free),
-            Err(error) => return Err(failed("open", lock_path(), error).into()),
-        };
-        match lock.try_lock_shared() {
-            Ok(()) => return Ok(Look::Free),
-            Err(TryLockError::Error(error)) => {
-                return Err(failed("lock", lock_path(), error).into());
-            }
-            Err(TryLockError::WouldBlock) => {}
+        let is_held = orchestra_fs::is_locked(&self.root.path().join(lock_path()));
+        if !is_held.map_err(|error| self.failed("lock", error))? {
+            return Ok(Look::Free);
         }
         let text = self.root.read(&endpoint_path())?;
         let endpoint = text.and_then(|text| serde_json::from_str(&text).ok());
@@ -184,28 +174,22 @@ impl Place {
     /// # Errors
     /// When the lock cannot be made.
     pub(super) fn take(&mut self) -> Result<bool, FileError> {
-        workspace::run_directory(self.root.path())
-            .map_err(|error| failed("create", run_directory(), error))?;
-        let path = self.root.path().join(lock_path());
-        let mut options = OpenOptions::new();
-        options.create(true).truncate(false).write(true);
-        // A link could lead anywhere, and a pipe would hold us up.
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::custom_flags(
-            &mut options,
-            (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed(),
-        );
-        let file = options
-            .open(&path)
-            .map_err(|error| failed("open", lock_path(), error))?;
-        match file.try_lock() {
-            Ok(()) => self.lock = Some(file),
-            Err(TryLockError::WouldBlock) => return Ok(false),
-            Err(TryLockError::Error(error)) => return Err(failed("lock", lock_path(), error)),
+        let take = || {
+            let run = workspace::run_directory(self.root.path())?;
+            Lock::attempt(&run.path().join("up.lock"))
+        };
+        match take().map_err(|error| self.failed("lock", error))? {
+            Some(lock) => self.lock = Some(lock),
+            None => return Ok(false),
         }
         if self.board.is_none() {
             let board = fs::symlink_metadata(self.root.path().join(PROJECTS));
-            self.board = Some(board.map_err(|error| failed("look at", PROJECTS.into(), error))?);
+            let board = board.map_err(|source| FileError::Io {
+                action: "look at",
+                path: PROJECTS.into(),
+                source,
+            });
+            self.board = Some(board?);
         }
         // What a process that was killed left behind.
         self.root.remove_file(&endpoint_path())?;
@@ -218,7 +202,7 @@ impl Place {
     /// When the file cannot be written.
     pub(super) fn publish(&mut self, endpoint: &Endpoint) -> anyhow::Result<()> {
         let text = serde_json::to_string(endpoint)?;
-        self.root.write(&endpoint_path(), &text, Mode::Private)?;
+        self.root.write(&endpoint_path(), &text, Access::Private)?;
         self.endpoint = Some(endpoint.clone());
         Ok(())
     }
@@ -275,13 +259,11 @@ impl Place {
 
     /// Whether the file that is locked is the one that others would lock.
     fn is_ours(&self) -> bool {
-        let there = fs::metadata(self.root.path().join(lock_path()));
-        match (&self.lock, there) {
-            (Some(lock), Ok(there)) => lock.metadata().is_ok_and(|ours| is_same(&ours, &there)),
-            // What cannot be looked at may still be there.
-            (Some(_), Err(error)) => error.kind() != io::ErrorKind::NotFound,
-            (None, _) => false,
-        }
+        self.lock.as_ref().is_some_and(Lock::is_current)
+    }
+
+    fn failed(&self, action: &'static str, error: orchestra_fs::Error) -> FileError {
+        FileError::below(self.root.path(), action, error)
     }
 
     /// Takes the endpoint back and leaves the place to others.
@@ -323,14 +305,6 @@ fn lock_path() -> PathBuf {
 
 fn endpoint_path() -> PathBuf {
     run_directory().join("endpoint.json")
-}
-
-fn failed(action: &'static str, path: PathBuf, source: io::Error) -> FileError {
-    FileError::Io {
-        action,
-        path,
-        source,
-    }
 }
 
 #[cfg(test)]

@@ -5,12 +5,12 @@
 
 use std::{
     collections::HashMap,
-    fs::{self, File, OpenOptions},
-    io::{self, Read as _, Write as _},
+    io,
     path::PathBuf,
     sync::{Mutex, PoisonError},
 };
 
+use orchestra_fs::{Access, Directory, Lock};
 use sha2::{Digest as _, Sha256};
 
 /// The largest file that is read.
@@ -67,61 +67,33 @@ impl FileStore {
         }
         self.directory.join(format!("{name}.{ending}"))
     }
-
-    fn prepare(&self) -> io::Result<()> {
-        let mut builder = fs::DirBuilder::new();
-        builder.recursive(true);
-        #[cfg(unix)]
-        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-        builder.create(&self.directory)
-    }
-}
-
-/// What only its owner can read.
-fn private() -> OpenOptions {
-    let mut options = OpenOptions::new();
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options
 }
 
 impl TokenStore for FileStore {
     fn load(&self, server: &str) -> io::Result<Option<String>> {
-        let file = match File::open(self.path(server, "json")) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(error),
-        };
-        let mut text = String::new();
-        file.take(MAX_FILE_BYTES).read_to_string(&mut text)?;
-        Ok(Some(text))
+        let text = orchestra_fs::read(&self.path(server, "json"), MAX_FILE_BYTES)?;
+        let text = text.map(String::from_utf8).transpose();
+        text.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
     }
 
     fn save(&self, server: &str, record: &str) -> io::Result<()> {
-        self.prepare()?;
-        let temporary = self.path(server, &format!("{}.new", std::process::id()));
-        // What a program left that was killed here.
-        drop(fs::remove_file(&temporary));
-        let mut file = private().write(true).create_new(true).open(&temporary)?;
-        file.write_all(record.as_bytes())?;
-        file.sync_all()?;
-        fs::rename(temporary, self.path(server, "json"))
+        Directory::private(&self.directory)?;
+        let path = self.path(server, "json");
+        Ok(orchestra_fs::write(
+            &path,
+            record.as_bytes(),
+            Access::Private,
+        )?)
     }
 
     fn forget(&self, server: &str) -> io::Result<()> {
-        match fs::remove_file(self.path(server, "json")) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-            _ => Ok(()),
-        }
+        orchestra_fs::remove(&self.path(server, "json"))?;
+        Ok(())
     }
 
     fn lock(&self, server: &str) -> io::Result<Box<dyn Send>> {
-        self.prepare()?;
-        let mut options = private();
-        options.write(true).create(true).truncate(false);
-        let file = options.open(self.path(server, "lock"))?;
-        file.lock()?;
-        Ok(Box::new(file))
+        Directory::private(&self.directory)?;
+        Ok(Box::new(Lock::wait(&self.path(server, "lock"))?))
     }
 }
 
@@ -157,9 +129,10 @@ impl TokenStore for MemoryStore {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
-    #[cfg(unix)]
     #[test]
     fn files_are_nobodys_but_their_owners() {
         use std::os::unix::fs::PermissionsExt as _;

@@ -6,6 +6,7 @@ use orchestra_chat::{
     Message, Nature,
     session::{Session, exported},
 };
+use orchestra_fs::Access;
 
 use super::{
     super::{
@@ -264,12 +265,8 @@ fn export(conversation: &Conversation<'_>, file: Option<&str>) -> Result<String,
 
 /// Writes a file that is not there yet, which is its user's alone as the conversation is.
 fn write_new(file: &Path, text: &[u8]) -> Result<(), String> {
-    let mut options = fs::OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let written = options
-        .open(file)
+    let written = orchestra_fs::create_new(file, Access::Private)
+        .map_err(orchestra_fs::Error::into_cause)
         .and_then(|mut file| std::io::Write::write_all(&mut file, text));
     written.map_err(|error| format!("{} cannot be written: {error}", file.display()))
 }

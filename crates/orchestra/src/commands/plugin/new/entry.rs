@@ -3,16 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+use orchestra_fs::Access;
 use orchestra_gateway::config::{File, FileKind, ServerName, Source};
 
 use super::name::Name;
-use crate::{
-    commands::mcp::Here,
-    config::FILE,
-    exit::Failure,
-    files::{Mode, Root},
-    output,
-};
+use crate::{commands::mcp::Here, config::FILE, exit::Failure, files::Root, output};
 
 /// A change of the configuration of a workspace that was found to be sound.
 pub(super) struct Entry {
@@ -58,7 +53,7 @@ impl Entry {
     }
 
     pub(super) fn write(&self) -> Result<(), Failure> {
-        let written = self.root.write(Path::new(FILE), &self.text, Mode::Keep);
+        let written = self.root.write(Path::new(FILE), &self.text, Access::Shared);
         written.map_err(alone(self.root.path()))
     }
 }

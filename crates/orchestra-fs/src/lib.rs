@@ -1,0 +1,31 @@
+//! Files that hold state: replaced whole and durably, locked, never reached through a symbolic link.
+//!
+//! A [`Directory`] is an open directory. Its files are opened by their names relative to it, so replacing the
+//! directory by a symbolic link meanwhile leads nowhere. A symbolic link in the place of a file is refused with an
+//! [`Error`] that names it, and so are pipes, devices and directories.
+//!
+//! [`Directory::write`] replaces a file in one step: temporary file in the same directory, sync, rename, sync of
+//! the directory. After a crash or a power failure the file has its old content or the new one.
+//!
+//! The functions that take a path open its directory first. Symbolic links above the last component are followed:
+//! where another program can plant one, the caller walks down with [`Directory::below`].
+
+mod access;
+mod directory;
+mod error;
+mod linked;
+mod lock;
+mod name;
+mod path;
+mod staged;
+
+pub use access::Access;
+pub use directory::Directory;
+pub use error::{Error, Reason, Result};
+pub use linked::own_target;
+pub use lock::{Lock, is_locked, is_shared};
+pub use path::{
+    append, create_new, make_private, open, open_or_create, publish, read, read_own, remove, stage,
+    write,
+};
+pub use staged::Staged;

@@ -11,7 +11,7 @@ use rustix::{fs::Mode, io::Errno};
 
 use crate::{Access, Directory, Error, Result, directory};
 
-/// Names to try: the second is needed only where somebody guesses 64 random bits.
+/// Names to try: the second is needed only after another process guessed 64 random bits.
 const ATTEMPTS: usize = 4;
 
 /// A temporary file in the directory of the file that it becomes. It is removed when it is dropped.

@@ -54,7 +54,7 @@ impl Masker {
                 let mut any = false;
                 let is_named = NAMES.iter().any(|name| {
                     let name = members.get(*name).and_then(Value::as_str);
-                    name.is_some_and(|name| self.below(name, Place::Open) != Place::Open)
+                    name.is_some_and(|name| self.is_certain(name))
                 });
                 for (name, member) in &mut *members {
                     let below = match is_named && name.eq_ignore_ascii_case("value") {
@@ -89,6 +89,13 @@ impl Masker {
             }
         }
         any
+    }
+
+    /// Returns whether a text that names the value beside it means a secret. `test-key` may be any key.
+    fn is_certain(&self, name: &str) -> bool {
+        let is_written = || name.contains(|char: char| char.is_ascii_uppercase());
+        let is_secret = |strength| strength == Strength::Strong || is_written();
+        self.members.contains(name) || strength(name).is_some_and(is_secret)
     }
 
     fn below(&self, name: &str, place: Place) -> Place {
@@ -149,6 +156,5 @@ impl Masker {
 /// Returns whether a member with the name of a secret describes one: `"auth": {"type": "bearer"}`.
 fn is_description(name: &str, member: &Value) -> bool {
     let name = name.to_ascii_lowercase();
-    (name.ends_with("auth") || name.ends_with("authentication") || name.ends_with("authorization"))
-        && (member.is_object() || member.is_array())
+    (name.ends_with("auth") || name.ends_with("authentication")) && member.is_object()
 }

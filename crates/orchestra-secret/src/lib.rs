@@ -30,8 +30,5 @@ pub use name::is_secret_name;
 pub use stream::Stream;
 pub use value::{MIN_SECRET_BYTES, is_plain_value, is_secret_value, url_passwords};
 
-#[cfg(test)]
-mod tests;
-
 /// Replacement of a secret.
 pub const MASK: &str = "***";

@@ -176,3 +176,6 @@ fn is_url(value: &str) -> bool {
             && !rest.contains(char::is_whitespace)
     })
 }
+
+#[cfg(test)]
+mod tests;

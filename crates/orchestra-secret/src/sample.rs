@@ -45,7 +45,7 @@ const LINES: &[&str] = &[
     "rabbitmqctl add_user me V", "bash -c 'mysql -pV shop'", "ssh host \"mysql -pV shop\"", "sudo -u app mysql -pV shop", "cd /x && mysql -pV shop; ls", "/usr/bin/mysql -pV", "sshpass -p 'V' scp a b",
     "set password V", "SET PASSWORD = 'V'", "SET PASSWORD FOR 'me'@'host' = PASSWORD('V')", "ALTER USER me IDENTIFIED BY 'V'", "CREATE ROLE me WITH LOGIN PASSWORD 'V'", "config set requirepass V",
     "machine host.example login me password V", "the password is V", "Server=db;Uid=me;Pwd=V;", "Endpoint=sb://x/;SharedAccessKey=V", "AccountName=x;AccountKey=V;", "Authorization: Bearer V",
-    "Authorization: token V", "authorization: ApiKey V", "Proxy-Authorization: Basic V", "Cookie: session=V; theme=dark", "Set-Cookie: sid=V; Path=/; HttpOnly", "X-Api-Key: V", "PRIVATE-TOKEN: V", "bearer V",
+    "Authorization: token V", "authorization: ApiKey V", "Proxy-Authorization: Basic V", "Cookie: session=V; theme=dark", "Set-Cookie: sid=V; Path=/; HttpOnly", "X-Api-Key: V", "Private-Token: V", "bearer V",
     "git clone https://me:V@host.example/x.git", "https://V@host.example/x.git", "https_proxy=http://me:V@proxy:3128", "amqp://me:V@mq:5672/", "https://host.example/cb?code=V&x=1", "https://host.example/x?sig=V",
     "https://host.example/x?a=1&X-Amz-Signature=V", "//registry.example/:_authToken=V", "_auth=V", "login = me, password = V", "failed: password=V host=db", "msg=\"bad token\" token=V", "{'password': 'V'}",
 ];

@@ -257,6 +257,13 @@ impl<'t> Scanner<'t> {
         at + rest.iter().take_while(|byte| accepts(**byte)).count()
     }
 
+    /// First position of a name that begins at `left`, without the end of an escape sequence (`ESC [ 3 2 m`).
+    fn after_colour(&self, left: usize, limit: usize) -> usize {
+        let end = self.skip(left, |byte| byte.is_ascii_digit());
+        let is_colour = self.byte(end) == Some(b'm') && end < limit && self.is_colour(end);
+        if is_colour { end + 1 } else { left }
+    }
+
     /// Position after escape sequences that set colours.
     fn skip_colours(&self, mut at: usize) -> usize {
         while self.byte(at) == Some(b'\x1b') && self.byte(at + 1) == Some(b'[') {

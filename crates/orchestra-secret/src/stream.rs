@@ -90,19 +90,17 @@ impl Stream {
             .len()
             .saturating_sub(CONTEXT_BYTES)
             .max(self.given);
-        let mut cut = self.pending[self.given..last]
+        // At least half of what may be given is given, so that a long line is not read again and again.
+        let half = self.given + (last - self.given) / 2;
+        let blank = self.pending[half..last]
             .iter()
-            .rposition(u8::is_ascii_whitespace)
-            .map_or(last, |at| self.given + at);
-        // A secret that the cut would divide remains, unless it fills the line.
-        if let Some(range) = ranges
+            .rposition(u8::is_ascii_whitespace);
+        let mut cut = blank.map_or(last, |at| half + at);
+        let divided = ranges
             .iter()
-            .find(|range| range.start < cut && range.end > cut)
-        {
-            cut = match range.start > self.given {
-                true => range.start,
-                false => range.end.min(last),
-            };
+            .find(|range| range.start < cut && range.end > cut);
+        if let Some(range) = divided.filter(|range| range.start > half) {
+            cut = range.start;
         }
         self.give(&ranges, cut, out);
         self.is_inside = ranges

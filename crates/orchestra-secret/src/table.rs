@@ -120,6 +120,7 @@ pub(crate) const SCHEMES: &[&str] = &[
 #[rustfmt::skip]
 pub(crate) const PLACEHOLDER_WORDS: &[&str] = &[
     "password", "passwd", "passphrase", "pass", "pw", "pwd", "secret", "secrets", "token", "tokens", "key", "keys", "apikey", "auth",
+    "access", "refresh",
     "authorization", "authentication", "credential", "credentials", "creds", "cookie", "jwt", "your", "example", "sample", "dummy",
     "placeholder", "redacted", "removed", "hidden", "masked", "changeme", "value", "name", "username", "none", "null", "undefined",
 ];
@@ -135,6 +136,9 @@ pub(crate) const PLAIN_WORDS: &[&str] = &[
     "masked", "mask", "xxx", "xxxx", "xxxxx", "xxxxxx", "xxxxxxxx", "foo", "bar", "baz", "changeme", "change", "me", "insert", "replace", "with", "env", "from", "of",
     "to", "for", "in", "is", "on", "as", "at", "by", "or", "and", "not", "be", "new", "old", "current", "default", "generated", "github", "gitlab", "npm", "openai",
     "anthropic", "google", "aws", "azure", "slack", "app", "service", "server", "host", "db", "database", "string", "text", "file", "path", "url", "data", "raw",
+    "valid", "invalid", "expired", "test", "tests", "testing", "mock", "mocked", "fake", "wrong", "correct", "first", "second", "third", "bad", "good",
+    "other", "another", "stale", "fresh", "opaque", "legacy", "initial", "long", "short", "real", "same", "random", "unique", "shared", "stored", "cached",
+    "issued", "revoked", "rotated", "updated", "existing", "custom", "super", "very", "no", "origin", "include", "omit", "please",
     // Types, literals and keywords of programs and configurations.
     "str", "int", "integer", "number", "float", "double", "bool", "boolean", "bytes", "byte", "char", "object", "array", "list", "map", "dict", "null", "nil", "none",
     "undefined", "optional", "required", "true", "false", "yes", "no", "off", "auto", "always", "never", "self", "super", "static", "const", "let", "var", "function",
@@ -203,7 +207,7 @@ pub struct Token {
     pub before: Before,
 }
 
-const fn token(prefix: &'static str, alphabet: Alphabet, min: usize) -> Token {
+const fn distinct(prefix: &'static str, alphabet: Alphabet, min: usize) -> Token {
     Token {
         prefix,
         alphabet,
@@ -227,48 +231,48 @@ use Alphabet::{Alnum, Base64, Dotted, Hex, Path, Word};
 #[rustfmt::skip]
 pub const TOKENS: &[Token] = &[
     // Source code hosts.
-    token("ghp_", Alnum, 12), token("gho_", Alnum, 12), token("ghu_", Alnum, 12), token("ghs_", Word, 12), token("ghr_", Alnum, 12),
-    token("github_pat_", Word, 12),
-    token("glpat-", Dotted, 10), token("gldt-", Word, 10), token("glcbt-", Word, 10), token("glffct-", Word, 10), token("glft-", Word, 10),
-    token("glimt-", Word, 10), token("glagent-", Word, 10), token("gloas-", Word, 10), token("glptt-", Word, 10), token("glrt-", Dotted, 10),
-    token("glrtr-", Dotted, 10), token("glsoat-", Word, 10), token("glwt-", Word, 10), token("GR1348941", Word, 10),
-    token("ATATT3", Base64, 20), token("ATCTT3", Base64, 20), token("ATBB", Alnum, 20), token("sgp_", Word, 16),
+    distinct("ghp_", Alnum, 12), distinct("gho_", Alnum, 12), distinct("ghu_", Alnum, 12), distinct("ghs_", Word, 12), distinct("ghr_", Alnum, 12),
+    distinct("github_pat_", Word, 12),
+    distinct("glpat-", Dotted, 10), distinct("gldt-", Word, 10), distinct("glcbt-", Word, 10), distinct("glffct-", Word, 10), distinct("glft-", Word, 10),
+    distinct("glimt-", Word, 10), distinct("glagent-", Word, 10), distinct("gloas-", Word, 10), distinct("glptt-", Word, 10), distinct("glrt-", Dotted, 10),
+    distinct("glrtr-", Dotted, 10), distinct("glsoat-", Word, 10), distinct("glwt-", Word, 10), distinct("GR1348941", Word, 10),
+    distinct("ATATT3", Base64, 20), distinct("ATCTT3", Base64, 20), distinct("ATBB", Alnum, 20), distinct("sgp_", Word, 16),
     // Package registries.
-    token("npm_", Alnum, 12), token("pypi-", Word, 12), token("rubygems_", Hex, 16), token("CLOJARS_", Alnum, 20), word("cio", Alnum, 32),
-    token("dckr_pat_", Word, 10), token("dckr_oat_", Word, 10), token("oy2", Alnum, 43), token("AKCp", Alnum, 30), token("cmVmd", Alnum, 30),
+    distinct("npm_", Alnum, 12), distinct("pypi-", Word, 12), distinct("rubygems_", Hex, 16), distinct("CLOJARS_", Alnum, 20), word("cio", Alnum, 32),
+    distinct("dckr_pat_", Word, 10), distinct("dckr_oat_", Word, 10), distinct("oy2", Alnum, 43), distinct("AKCp", Alnum, 30), distinct("cmVmd", Alnum, 30),
     // Models.
-    word("sk-", Word, 12), token("sk-ant-", Word, 10), token("sk-proj-", Word, 10), token("sk-svcacct-", Word, 10), token("sk-admin-", Word, 10),
-    token("sk-or-", Word, 10), token("sk-lf-", Word, 10), word("hf_", Alnum, 12), token("api_org_", Alnum, 20), word("gsk_", Alnum, 16), word("xai-", Alnum, 16),
-    word("r8_", Alnum, 16), token("nvapi-", Word, 16), word("pplx-", Alnum, 16), token("lsv2_pt_", Word, 16), token("lsv2_sk_", Word, 16), token("pcsk_", Word, 16),
-    word("tvly-", Word, 12), word("csk-", Alnum, 16), word("jina_", Alnum, 16), word("fw_", Alnum, 16), token("AIza", Word, 20), token("tgp_v1_", Word, 16),
+    word("sk-", Word, 12), distinct("sk-ant-", Word, 10), distinct("sk-proj-", Word, 10), distinct("sk-svcacct-", Word, 10), distinct("sk-admin-", Word, 10),
+    distinct("sk-or-", Word, 10), distinct("sk-lf-", Word, 10), word("hf_", Alnum, 12), distinct("api_org_", Alnum, 20), word("gsk_", Alnum, 16), word("xai-", Alnum, 16),
+    word("r8_", Alnum, 16), distinct("nvapi-", Word, 16), word("pplx-", Alnum, 16), distinct("lsv2_pt_", Word, 16), distinct("lsv2_sk_", Word, 16), distinct("pcsk_", Word, 16),
+    word("tvly-", Word, 12), word("csk-", Alnum, 16), word("jina_", Alnum, 16), word("fw_", Alnum, 16), distinct("AIza", Word, 20), distinct("tgp_v1_", Word, 16),
     // Clouds.
     word("AKIA", Alnum, 12), word("ASIA", Alnum, 12), word("ABIA", Alnum, 12), word("ACCA", Alnum, 12), word("ABSK", Base64, 40),
-    token("bedrock-api-key-", Base64, 16), word("ya29.", Word, 16), token("GOCSPX-", Word, 16), word("1//0", Word, 20), token("8Q~", Dotted, 24), token("7Q~", Dotted, 24),
-    word("LTAI", Alnum, 12), token("dop_v1_", Alnum, 16), token("doo_v1_", Alnum, 16), token("dor_v1_", Alnum, 16), token("HRKU-", Word, 20),
-    token("fo1_", Word, 20), token("fm1r_", Base64, 40), token("fm1a_", Base64, 40), token("fm2_", Base64, 40), word("rnd_", Alnum, 20), word("nfp_", Alnum, 20),
-    word("v1.0-", Word, 60), word("tk-us-", Word, 24), word("AQVN", Word, 30), word("YC", Word, 38), word("t1.", Base64, 60), token("tskey-", Word, 12),
-    token("sbp_", Hex, 20), token("sb_secret_", Word, 16), token("pscale_tkn_", Dotted, 20), token("pscale_oauth_", Dotted, 20), token("pscale_pw_", Dotted, 20),
-    token("dapi", Hex, 32), token("sha256~", Word, 30), token("dt0c01.", Dotted, 40), word("hvs.", Word, 20), word("hvb.", Word, 20), word("hvr.", Word, 20),
-    token(".atlasv1.", Word, 40), token("pul-", Hex, 30), token("dp.pt.", Alnum, 20), token("dp.st.", Dotted, 20), token("dp.ct.", Alnum, 20), token("dp.sa.", Alnum, 20),
-    token("pat.", Dotted, 60), token("sat.", Dotted, 60), token("API-", Alnum, 26), token("pnu_", Alnum, 30),
+    distinct("bedrock-api-key-", Base64, 16), word("ya29.", Word, 16), distinct("GOCSPX-", Word, 16), word("1//0", Word, 20), distinct("8Q~", Dotted, 24), distinct("7Q~", Dotted, 24),
+    word("LTAI", Alnum, 12), distinct("dop_v1_", Alnum, 16), distinct("doo_v1_", Alnum, 16), distinct("dor_v1_", Alnum, 16), distinct("HRKU-", Word, 20),
+    distinct("fo1_", Word, 20), distinct("fm1r_", Base64, 40), distinct("fm1a_", Base64, 40), distinct("fm2_", Base64, 40), word("rnd_", Alnum, 20), word("nfp_", Alnum, 20),
+    word("v1.0-", Word, 60), word("tk-us-", Word, 24), word("AQVN", Word, 30), word("YC", Word, 38), word("t1.", Base64, 60), distinct("tskey-", Word, 12),
+    distinct("sbp_", Hex, 20), distinct("sb_secret_", Word, 16), distinct("pscale_tkn_", Dotted, 20), distinct("pscale_oauth_", Dotted, 20), distinct("pscale_pw_", Dotted, 20),
+    distinct("dapi", Hex, 32), distinct("sha256~", Word, 30), distinct("dt0c01.", Dotted, 40), word("hvs.", Word, 20), word("hvb.", Word, 20), word("hvr.", Word, 20),
+    distinct(".atlasv1.", Word, 40), distinct("pul-", Hex, 30), distinct("dp.pt.", Alnum, 20), distinct("dp.st.", Dotted, 20), distinct("dp.ct.", Alnum, 20), distinct("dp.sa.", Alnum, 20),
+    distinct("pat.", Dotted, 60), distinct("sat.", Dotted, 60), distinct("API-", Alnum, 26), distinct("pnu_", Alnum, 30),
     // Payment and shops.
-    token("sk_live_", Alnum, 10), token("sk_test_", Alnum, 10), token("sk_prod_", Alnum, 10), token("rk_live_", Alnum, 10), token("rk_test_", Alnum, 10),
-    token("rk_prod_", Alnum, 10), token("whsec_", Base64, 16), token("shpat_", Alnum, 16), token("shpca_", Alnum, 16), token("shppa_", Alnum, 16),
-    token("shpss_", Alnum, 16), token("sq0atp-", Word, 16), token("sq0csp-", Word, 16), word("EAAA", Word, 40), token("FLWSECK_TEST-", Word, 12), token("FLWSECK-", Word, 12),
-    token("shippo_live_", Hex, 20), token("shippo_test_", Hex, 20), token("EZAK", Alnum, 40), token("EZTK", Alnum, 40), token("duffel_live_", Word, 20),
-    token("duffel_test_", Word, 20), token("access-sandbox-", Word, 30), token("access-production-", Word, 30), token("access-development-", Word, 30),
+    distinct("sk_live_", Alnum, 10), distinct("sk_test_", Alnum, 10), distinct("sk_prod_", Alnum, 10), distinct("rk_live_", Alnum, 10), distinct("rk_test_", Alnum, 10),
+    distinct("rk_prod_", Alnum, 10), distinct("whsec_", Base64, 16), distinct("shpat_", Alnum, 16), distinct("shpca_", Alnum, 16), distinct("shppa_", Alnum, 16),
+    distinct("shpss_", Alnum, 16), distinct("sq0atp-", Word, 16), distinct("sq0csp-", Word, 16), word("EAAA", Word, 40), distinct("FLWSECK_TEST-", Word, 12), distinct("FLWSECK-", Word, 12),
+    distinct("shippo_live_", Hex, 20), distinct("shippo_test_", Hex, 20), distinct("EZAK", Alnum, 40), distinct("EZTK", Alnum, 40), distinct("duffel_live_", Word, 20),
+    distinct("duffel_test_", Word, 20), distinct("access-sandbox-", Word, 30), distinct("access-production-", Word, 30), distinct("access-development-", Word, 30),
     // Messages and mail.
-    token("xoxb-", Word, 10), token("xoxp-", Word, 10), token("xoxa-", Word, 10), token("xoxr-", Word, 10), token("xoxs-", Word, 10), token("xoxo-", Word, 10),
-    token("xoxe-", Word, 10), token("xoxc-", Word, 10), token("xoxd-", Base64, 10), token("xoxe.xoxb-", Word, 10), token("xoxe.xoxp-", Word, 10), token("xapp-", Word, 12),
-    token("hooks.slack.com/services/", Path, 12), token("hooks.slack.com/workflows/", Path, 12), token("hooks.slack.com/triggers/", Path, 12),
-    token("discord.com/api/webhooks/", Path, 20), token("discordapp.com/api/webhooks/", Path, 20), token("webhook.office.com/webhookb2/", Path, 36),
-    token("api.telegram.org/bot", Path, 20), word("SG.", Dotted, 24), token("xkeysib-", Word, 20), token("xsmtpsib-", Word, 20), word("SK", Hex, 32), word("key-", Hex, 32),
+    distinct("xoxb-", Word, 10), distinct("xoxp-", Word, 10), distinct("xoxa-", Word, 10), distinct("xoxr-", Word, 10), distinct("xoxs-", Word, 10), distinct("xoxo-", Word, 10),
+    distinct("xoxe-", Word, 10), distinct("xoxc-", Word, 10), distinct("xoxd-", Base64, 10), distinct("xoxe.xoxb-", Word, 10), distinct("xoxe.xoxp-", Word, 10), distinct("xapp-", Word, 12),
+    distinct("hooks.slack.com/services/", Path, 12), distinct("hooks.slack.com/workflows/", Path, 12), distinct("hooks.slack.com/triggers/", Path, 12),
+    distinct("discord.com/api/webhooks/", Path, 20), distinct("discordapp.com/api/webhooks/", Path, 20), distinct("webhook.office.com/webhookb2/", Path, 36),
+    distinct("api.telegram.org/bot", Path, 20), word("SG.", Dotted, 24), distinct("xkeysib-", Word, 20), distinct("xsmtpsib-", Word, 20), word("SK", Hex, 32), word("key-", Hex, 32),
     Token { prefix: ":AA", alphabet: Word, min: 30, before: Before::Digits },
     // Tools and services.
-    token("lin_api_", Alnum, 16), token("lin_oauth_", Alnum, 16), token("ntn_", Alnum, 20), word("secret_", Alnum, 40), token("glsa_", Word, 20), token("glc_", Base64, 24),
-    token("NRAK-", Alnum, 16), token("NRII-", Word, 16), token("NRJS-", Alnum, 16), token("PMAK-", Word, 24), token("rdme_", Alnum, 30), token("sntrys_", Base64, 24),
-    token("sntryu_", Hex, 24), token("sm_aat_", Alnum, 12), token("sm_pat_", Alnum, 12), token("sm_sat_", Alnum, 12), token("tfp_", Dotted, 24), token("figd_", Word, 16),
-    token("figo_", Word, 16), token("phx_", Alnum, 20), token("apify_api_", Alnum, 16), token("fio-u-", Base64, 20), token("squ_", Hex, 24), token("sqp_", Hex, 24),
-    token("sqa_", Hex, 24), word("pat", Dotted, 70), token("p8e-", Alnum, 24), token("ops_eyJ", Base64, 40), word("A3-", Word, 26), token("AGE-SECRET-KEY-1", Alnum, 20),
-    token("dnkey-", Word, 30), token("EAAM", Alnum, 80), token("EAAC", Alnum, 80), token("eyJrIjoi", Base64, 40), token("e2b_", Hex, 24), token("ddp_", Alnum, 24),
+    distinct("lin_api_", Alnum, 16), distinct("lin_oauth_", Alnum, 16), distinct("ntn_", Alnum, 20), word("secret_", Alnum, 40), distinct("glsa_", Word, 20), distinct("glc_", Base64, 24),
+    distinct("NRAK-", Alnum, 16), distinct("NRII-", Word, 16), distinct("NRJS-", Alnum, 16), distinct("PMAK-", Word, 24), distinct("rdme_", Alnum, 30), distinct("sntrys_", Base64, 24),
+    distinct("sntryu_", Hex, 24), distinct("sm_aat_", Alnum, 12), distinct("sm_pat_", Alnum, 12), distinct("sm_sat_", Alnum, 12), distinct("tfp_", Dotted, 24), distinct("figd_", Word, 16),
+    distinct("figo_", Word, 16), distinct("phx_", Alnum, 20), distinct("apify_api_", Alnum, 16), distinct("fio-u-", Base64, 20), distinct("squ_", Hex, 24), distinct("sqp_", Hex, 24),
+    distinct("sqa_", Hex, 24), word("pat", Dotted, 70), distinct("p8e-", Alnum, 24), distinct("ops_eyJ", Base64, 40), word("A3-", Word, 26), distinct("AGE-SECRET-KEY-1", Alnum, 20),
+    distinct("dnkey-", Word, 30), distinct("EAAM", Alnum, 80), distinct("EAAC", Alnum, 80), distinct("eyJrIjoi", Base64, 40), distinct("e2b_", Hex, 24), distinct("ddp_", Alnum, 24),
 ];

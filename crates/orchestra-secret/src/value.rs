@@ -18,6 +18,12 @@ const MIN_RANDOM_BYTES: usize = 6;
 /// Number with fewer digits is a count.
 const MIN_DIGITS: usize = 6;
 
+/// Ends of names of files that contain keys or configurations.
+const EXTENSIONS: [&str; 14] = [
+    ".pem", ".key", ".crt", ".cer", ".p12", ".pfx", ".jks", ".pub", ".json", ".txt", ".yml",
+    ".yaml", ".toml", ".env",
+];
+
 /// Values that switch something on or off, or are empty.
 const SWITCHES: [&str; 8] = ["true", "false", "none", "null", "yes", "no", "on", "off"];
 
@@ -80,10 +86,13 @@ pub(crate) fn is_reference(value: &str) -> bool {
     // `…`, `...`, `***`, `xxxx`, `----`
     let mut chars = value.chars();
     let first = chars.next().unwrap_or_default();
-    matches!(
-        first,
-        '.' | '*' | '…' | '•' | 'x' | 'X' | '-' | '_' | '#' | '?' | '0'
-    ) && chars.all(|char| char == first)
+    let is_filled = value.len() >= 3 || !first.is_ascii_alphanumeric();
+    is_filled
+        && matches!(
+            first,
+            '.' | '*' | '…' | '•' | 'x' | 'X' | '-' | '_' | '#' | '?' | '0'
+        )
+        && chars.all(|char| char == first)
 }
 
 /// Returns whether a value is a mask, or the prefix of a token and a mask.
@@ -96,6 +105,7 @@ fn is_masked(value: &str) -> bool {
 /// Returns whether a value is made of words that are no secrets: `password`, `your-token-here`, `null`.
 #[must_use]
 pub fn is_plain_value(value: &str) -> bool {
+    let value = value.trim_end_matches('…');
     if !value.is_ascii() {
         return false;
     }
@@ -111,6 +121,15 @@ pub fn is_plain_value(value: &str) -> bool {
         || value.contains('/')
         || words().any(|word| is_in(PLACEHOLDER_WORDS, word));
     is_placeholder && words().all(|word| is_in(PLAIN_WORDS, word))
+}
+
+/// Returns whether a value is the name of a file, as the value of `--tls-key` is.
+pub(crate) fn is_file(value: &str) -> bool {
+    let is_extension = |end: &str| value.len() > end.len() && value.ends_with(end);
+    let is_relative = ["~/", "./", "../"]
+        .iter()
+        .any(|start| value.starts_with(start));
+    is_relative || EXTENSIONS.iter().any(|end| is_extension(end))
 }
 
 /// Returns whether a value is one word in capitals.

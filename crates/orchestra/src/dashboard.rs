@@ -2,14 +2,14 @@
 
 mod servers;
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use orchestra_hub::BoxFuture;
 use orchestra_mcp::client::tap::TapWatch;
 use orchestra_tools::{Live, LiveError};
 use orchestra_web::dashboard::{LogFrom, NotDone, NotShown, Servers, Shown, Source, Tell, Telling};
 
-use crate::config::Config;
+use crate::{config::Config, secrets};
 
 /// What is shown of one workspace.
 struct Workspace {
@@ -44,12 +44,12 @@ impl Source for Workspace {
 
     fn plans(&self) -> BoxFuture<Shown> {
         let live = self.live.clone();
-        Box::pin(async move { live.plans().await.map_err(not_shown) })
+        Box::pin(async move { live.plans().await.map(masked).map_err(not_shown) })
     }
 
     fn plan(&self, plan: String) -> BoxFuture<Shown> {
         let live = self.live.clone();
-        Box::pin(async move { live.plan(&plan).await.map_err(not_shown) })
+        Box::pin(async move { live.plan(&plan).await.map(masked).map_err(not_shown) })
     }
 
     fn agree(&self, agent: String, seen: String) -> BoxFuture<Result<String, NotDone>> {
@@ -66,7 +66,7 @@ impl Source for Workspace {
 
     fn diff(&self, plan: String, job: String) -> BoxFuture<Shown> {
         let live = self.live.clone();
-        Box::pin(async move { live.diff(&plan, &job).await.map_err(not_shown) })
+        Box::pin(async move { live.diff(&plan, &job).await.map(masked).map_err(not_shown) })
     }
 
     fn log(
@@ -101,6 +101,21 @@ impl Source for Workspace {
 
     fn follow(&self, tell: Tell) -> BoxFuture<()> {
         Box::pin(self.live.follow(&tell))
+    }
+}
+
+/// JSON without secrets: commands of plans and changes of jobs may contain them.
+fn masked(shown: String) -> String {
+    let masker = secrets::masker();
+    if matches!(masker.text(&shown), Cow::Borrowed(_)) {
+        return shown;
+    }
+    match serde_json::from_str::<serde_json::Value>(&shown) {
+        Ok(mut value) => {
+            masker.json(&mut value);
+            value.to_string()
+        }
+        Err(_) => masker.text(&shown).into_owned(),
     }
 }
 

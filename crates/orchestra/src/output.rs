@@ -107,8 +107,11 @@ pub(crate) fn printable(text: &str) -> Cow<'_, str> {
 
 /// As [`printable`], of the result of a tool: JSON remains JSON.
 pub(crate) fn printable_result(text: &str) -> Cow<'_, str> {
-    let mut values = serde_json::Deserializer::from_str(text).into_iter::<IgnoredAny>();
-    match text.contains(is_harmful) && values.all(|value| value.is_ok()) {
+    let is_json = || {
+        let mut values = serde_json::Deserializer::from_str(text).into_iter::<IgnoredAny>();
+        values.all(|value| value.is_ok())
+    };
+    match text.contains(is_escaped_in_json) && is_json() {
         true => json_in_a_line(text),
         false => printable(text),
     }
@@ -116,8 +119,7 @@ pub(crate) fn printable_result(text: &str) -> Cow<'_, str> {
 
 /// JSON with the characters escaped that act on a terminal, or that some readers take for the end of a line.
 fn json_in_a_line(json: &str) -> Cow<'_, str> {
-    let is_escaped = |c: char| is_harmful(c) || matches!(c, '\u{2028}' | '\u{2029}');
-    if !json.contains(is_escaped) {
+    if !json.contains(is_escaped_in_json) {
         return Cow::Borrowed(json);
     }
     let mut shown = String::with_capacity(json.len());
@@ -126,11 +128,16 @@ fn json_in_a_line(json: &str) -> Cow<'_, str> {
             // A string of JSON holds none, so it stands between values.
             '\r' => shown.push(' '),
             // All of them have four digits.
-            c if is_escaped(c) => shown.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c if is_escaped_in_json(c) => shown.push_str(&format!("\\u{:04x}", u32::from(c))),
             c => shown.push(c),
         }
     }
     Cow::Owned(shown)
+}
+
+/// Whether a character is escaped in JSON that is printed, although JSON allows it.
+fn is_escaped_in_json(c: char) -> bool {
+    is_harmful(c) || matches!(c, '\u{2028}' | '\u{2029}')
 }
 
 /// Whether a character moves on a terminal, or turns the direction of what follows.

@@ -7,7 +7,12 @@ use cargo_metadata::{DependencyKind, Metadata, PackageId};
 use crate::tree;
 
 /// Crates that see no runtime, socket, file, clock or command line.
-const PURE: &[&str] = &["orchestra-wire", "orchestra-board", "orchestra-plan"];
+const PURE: &[&str] = &[
+    "orchestra-wire",
+    "orchestra-board",
+    "orchestra-plan",
+    "orchestra-secret",
+];
 
 /// What must be nowhere below a pure crate.
 const IMPURE: &[&str] = &[

@@ -234,7 +234,9 @@ impl File {
                 name,
                 shown_name: named.name.to_owned(),
                 origin,
-                config: config.map(Box::new),
+                config: config
+                    .map(Box::new)
+                    .map_err(|reason| cut(reason, MAX_MESSAGE_BYTES)),
             };
             servers.push((path.clone(), written));
         }

@@ -244,7 +244,7 @@ mod tests {
             r#"{"command": "sh", "args": ["-c", "orchestra stdio"]}"#,
             r#"{"command": "orchestra", "args": ["tool", "call"]}"#,
             r#"{"url": "https://example.com/mcp"}"#,
-            r#"{"url": "http://127.0.0.1:80@example.com/mcp"}"#,
+            r#"{"url": "http://127.0.0.1:80@example.com/mcp", "allowInsecure": true}"#,
             r#"{"url": "http://localhost:/mcp"}"#,
         ] {
             assert_eq!(identity(entry), Identity::Namesake, "{entry}");

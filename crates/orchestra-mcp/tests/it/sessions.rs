@@ -12,7 +12,7 @@ use hyper_util::service::TowerToHyperService;
 use orchestra_hub::Notice;
 use orchestra_mcp::{
     Limits,
-    http::{self, Eras, HttpOptions},
+    http::{self, Eras, HttpOptions, PeerUser},
 };
 use serde_json::{Value, json};
 use tokio::time::sleep;
@@ -299,6 +299,7 @@ impl Face {
         let mut request = Request::builder()
             .method(method)
             .uri("/mcp")
+            .extension(PeerUser::Same)
             .header("Host", "localhost")
             .header("Content-Type", "application/json");
         for (name, value) in headers {

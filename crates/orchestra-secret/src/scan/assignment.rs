@@ -6,7 +6,8 @@ use super::{Scanner, is_blank, is_quote};
 use crate::{
     name::{Strength, strength},
     value::{
-        is_capitals, is_code, is_identifier, is_name, is_plain_value, is_random, is_reference,
+        is_capitals, is_code, is_file, is_identifier, is_name, is_plain_value, is_random,
+        is_reference,
     },
 };
 
@@ -16,6 +17,9 @@ const MAX_SIDE: usize = 64;
 /// Minimum lengths of a value that is a word: in quotes, and at the end of a line.
 const MIN_QUOTED_WORD: usize = 4;
 const MIN_LINE_WORD: usize = 6;
+
+/// Minimum length of the value of an option that is a word at the end of a line.
+const MIN_OPTION_WORD: usize = 3;
 
 /// Number of bytes of a value by which it is judged.
 const MAX_JUDGED: usize = 512;
@@ -104,6 +108,7 @@ impl Scanner<'_> {
         if right - end > MAX_SIDE {
             return;
         }
+        left = self.after_colour(left, start);
         if self.before(left) == Some(b'\\') {
             let escape = match self.byte(left) {
                 Some(b'n' | b'r' | b't') => 1,
@@ -347,6 +352,12 @@ impl Scanner<'_> {
             self.run = from..self.skip(from, |byte| !is_end(byte));
         }
         let end = self.run.end.max(from);
+        // An escaped line end within a string ends the value too.
+        let head = &self.bytes[from..end.min(from + MAX_JUDGED)];
+        let escape = head
+            .windows(2)
+            .position(|pair| matches!(pair, [b'\\', b'n' | b'r' | b't']));
+        let end = escape.map_or(end, |at| from + at);
         let value = self.text[from..end].trim_end_matches([')', ']', '}', '.', ':', '\\']);
         let to = from + value.len();
         Written {
@@ -410,14 +421,14 @@ impl Scanner<'_> {
         match separator {
             _ if is_expression => false,
             Separator::Blank => {
-                let is_option = text.starts_with('-');
+                let is_option = text.starts_with('-') || is_file(text);
                 // Prose continues with another word.
                 let is_prose = text
                     .bytes()
                     .all(|byte| byte.is_ascii_alphabetic() || byte == b'-');
                 !is_option
                     && (!is_prose
-                        || (is_line && text.len() >= MIN_LINE_WORD)
+                        || (is_line && text.len() >= MIN_OPTION_WORD)
                         || self.is_option_at(value.end))
             }
             Separator::Equals if judgement == Judgement::Certain => {
@@ -493,6 +504,9 @@ impl Scanner<'_> {
     /// Reads the quoted password after `IDENTIFIED BY`.
     pub(super) fn sql(&mut self, end: usize) {
         let mut from = self.skip_blanks(end);
+        if from == end {
+            return;
+        }
         if self.text[from..]
             .get(..8)
             .is_some_and(|word| word.eq_ignore_ascii_case("password"))

@@ -230,9 +230,9 @@ impl Scanner<'_> {
             }
             for state in &mut states {
                 if let Some(range) = state.step(text, word) {
-                    let value = range;
-                    if !value.is_empty() && !is_reference(&self.text[value.clone()]) {
-                        self.found.push(trimmed(self.text, value));
+                    let value = trimmed(self.text, range);
+                    if !is_reference(&self.text[value.clone()]) {
+                        self.found.push(value);
                     }
                 }
             }

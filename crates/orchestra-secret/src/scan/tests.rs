@@ -1,3 +1,5 @@
+//! Forms of secrets in texts, and texts without secrets.
+
 use crate::{is_secret_name, text};
 
 fn check(cases: &[(&str, &str)]) {

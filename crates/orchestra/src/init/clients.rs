@@ -105,7 +105,15 @@ impl Client {
         let entry = servers.find(|server| server.shown_name == ENTRY);
         let why = match entry.map(|entry| entry.config) {
             None => return Ok(()),
-            Some(Err(reason)) => reason,
+            Some(Err(reason)) => match self.command(text)? {
+                Some(command) => {
+                    format!(
+                        "it starts `{}`: {reason}",
+                        orchestra_secret::excerpt(&command, 256)
+                    )
+                }
+                None => reason,
+            },
             Some(Ok(config)) => match identify(&config) {
                 Identity::Own => return Ok(()),
                 Identity::Impostor(why) => format!("{why}: {}", words::runs_at_length(&config)),
@@ -135,7 +143,13 @@ impl Client {
         let (present, earlier) = (servers.object(ENTRY)?, servers.object(EARLIER_ENTRY)?);
         // What the user set as the server's environment stays, whatever else becomes of the entry.
         let entry = match present.as_ref().or(earlier.as_ref()) {
-            Some(known) => with_environment(self.entry(), known)?,
+            Some(known) => match with_environment(self.entry(), known) {
+                Ok(entry) => entry,
+                Err(refusal) => {
+                    self.check(text.unwrap_or_default(), workspace)?;
+                    return Err(refusal);
+                }
+            },
             None => self.entry(),
         };
         let edit = match (servers.value(ENTRY)?, &earlier) {

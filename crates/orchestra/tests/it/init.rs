@@ -411,7 +411,7 @@ fn hostile_entry_with_the_name_of_this_program_is_shown_and_refused() {
             "LD_PRELOAD",
         ),
         (
-            json!({"url": "http://127.0.0.1:80@example.com/mcp"}),
+            json!({"url": "http://127.0.0.1:80@example.com/mcp", "allowInsecure": true}),
             "http://example.com/mcp",
         ),
     ];

@@ -3,8 +3,9 @@
 
 use std::{
     fs,
+    io::Write as _,
     os::unix::fs::{PermissionsExt as _, chown},
-    path::Path,
+    path::{Path, PathBuf},
     process::{Command, Stdio},
 };
 
@@ -12,8 +13,9 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::{
+    plans::waits_for,
     ports::free_port,
-    support::{Answer, Running, Workspace, get, post_to, said, until},
+    support::{Answer, Running, Workspace, get, post_to, said},
 };
 
 /// Two users that every Linux system has, and neither of which is the tester.
@@ -316,56 +318,79 @@ fn another_user_reaches_no_plugin_port_without_a_certificate() {
     // Even where the directories above are open.
     let mode = fs::metadata(certs).unwrap().permissions().mode();
     assert_eq!(mode & 0o077, 0, "{mode:o}");
+    // A certificate of another authority is none here.
     let theirs = Workspace::git();
     give(&theirs, DAEMON);
+    let founded = said(by(DAEMON, &theirs.command(["certs", "init"])), "");
+    assert_eq!(founded.code, Some(0), "{founded:?}");
     let mut bridge = theirs.command(["stdio", "--orchestrator-addr"]);
     bridge.arg(&quic);
     let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
-    let mut command = by(DAEMON, &bridge);
-    let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
-    let mut stdin = child.stdin.take().unwrap();
-    std::io::Write::write_all(&mut stdin, format!("{hello}\n").as_bytes()).unwrap();
-    let mut lines = std::io::BufReader::new(child.stdout.take().unwrap());
-    let mut line = String::new();
-    std::io::BufRead::read_line(&mut lines, &mut line).unwrap();
-    let answer: Value = serde_json::from_str(&line).unwrap();
+    let mut bridge = Running::start(by(DAEMON, &bridge));
+    writeln!(bridge.stdin.as_mut().unwrap(), "{hello}").unwrap();
+    let answer = bridge.json();
     assert!(answer.get("error").is_some(), "{answer}");
-    drop(stdin);
-    assert!(child.wait().is_ok());
+    assert!(bridge.end().success());
 }
 
+/// The socket of the process that runs plans asks for the user of its peer, and for a token.
 #[test]
-fn another_user_reaches_neither_the_sockets_nor_the_secrets_of_the_run_directory() {
-    if !is_root("another_user_reaches_neither_the_sockets_nor_the_secrets_of_the_run_directory") {
+fn another_user_is_refused_at_an_open_socket_even_with_its_token() {
+    if !is_root("another_user_is_refused_at_an_open_socket_even_with_its_token") {
         return;
     }
     let workspace = Workspace::git();
-    let (_process, _, _) = up(workspace.command(arguments("127.0.0.1:0")));
-    // The directories above are open, as in a shared place.
-    for path in workspace.path().ancestors().take(2) {
-        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    let go = workspace.home().join("go");
+    workspace.write("plan.yaml", &waits_for("waits", &go));
+    let run = Running::start(workspace.command(["plan", "run", "plan.yaml", "--json"]));
+    while run.json()["phase"] != "work" {}
+    let told = found(&workspace.path(), "runner.json").unwrap();
+    let mode = fs::metadata(&told).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let told: Value = serde_json::from_str(&fs::read_to_string(told).unwrap()).unwrap();
+    let socket = Path::new(told["socket"].as_str().unwrap());
+    let mode = fs::metadata(socket).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    // Somebody has opened it and all directories above, and has told the token.
+    fs::set_permissions(socket, fs::Permissions::from_mode(0o666)).unwrap();
+    let outside = workspace.path().ancestors().nth(2).unwrap().to_owned();
+    for directory in socket
+        .ancestors()
+        .skip(1)
+        .take_while(|path| **path != *outside)
+    {
+        fs::set_permissions(directory, fs::Permissions::from_mode(0o755)).unwrap();
     }
-    let plans = workspace.join(".orchestrator/plans");
-    until(|| plans.join("runner.json").exists().then_some(()));
-    for file in [
-        plans.join("runner.json"),
-        workspace.join(".projects/.run/endpoint.json"),
-    ] {
-        let read = said(script(DAEMON, &format!("cat {}", file.display())), "");
-        assert_ne!(read.code, Some(0), "{read:?}");
-    }
-    let socket = plans.join("runner.sock");
-    let python = format!(
-        "import socket; s = socket.socket(socket.AF_UNIX); s.connect('{}')",
-        socket.display()
-    );
-    let mut connect = Command::new("python3");
-    connect
-        .args(["-c", &python])
+    let hello = json!({
+        "type": "hello",
+        "protocol": told["protocol"],
+        "token": told["token"],
+        "name": "test",
+    });
+    let greet = "$s = IO::Socket::UNIX->new($ARGV[0]) or die; $SIG{PIPE} = 'IGNORE'; \
+                 print $s \"$ARGV[1]\\n\"; $s->flush; print scalar <$s>";
+    let mut perl = Command::new("perl");
+    perl.args(["-MIO::Socket::UNIX", "-e", greet])
+        .arg(socket)
+        .arg(hello.to_string())
         .env("PATH", "/usr/bin:/bin")
         .current_dir("/");
-    if socket.exists() && Path::new("/usr/bin/python3").exists() {
-        let connected = said(by(DAEMON, &connect), "");
-        assert_ne!(connected.code, Some(0), "{connected:?}");
-    }
+    let own = said(by(0, &perl), "");
+    assert!(own.out.contains("hello"), "{own:?}");
+    let other = said(by(DAEMON, &perl), "");
+    assert!(other.code == Some(0) && other.out.is_empty(), "{other:?}");
+    fs::write(&go, "").unwrap();
+    assert!(run.end().success());
+}
+
+/// A file of this name below a directory.
+fn found(directory: &Path, name: &str) -> Option<PathBuf> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).find_map(|path| {
+        let is_directory = fs::symlink_metadata(&path).is_ok_and(|found| found.is_dir());
+        match is_directory {
+            true => found(&path, name),
+            false => path.ends_with(name).then_some(path),
+        }
+    })
 }

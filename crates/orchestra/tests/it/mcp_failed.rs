@@ -59,7 +59,7 @@ fn a_server_that_fails_says_why_and_is_failed_until_it_has_started() {
     assert_eq!(gone["status"], "restarting", "while it is tried: {told}");
     let reason = gone["reason"].as_str().unwrap();
     let expected = "the process ended with exit code 3; the end of its stderr: boom: no such \
-                    database, token=***";
+                    database, token=sk-***";
     assert_eq!(reason, expected);
     assert_eq!(gone["failed_starts"], 1, "{told}");
     assert_eq!(of("unset")["status"], "invalid", "{told}");

@@ -134,8 +134,10 @@ fn planted_secrets_are_in_no_file_and_in_no_log() {
         }
     });
     let url = format!("http://{address}/mcp");
+    let elsewhere = workspace.home().join("elsewhere");
+    std::fs::create_dir(&elsewhere).unwrap();
     let servers = json!({"mcpServers": {
-        "board": {"command": PROGRAM, "args": ["stdio"], "cwd": workspace.home(),
+        "board": {"command": PROGRAM, "args": ["stdio"], "cwd": elsewhere,
             "env": {"MY_TOKEN": "${PLANTED_TOKEN}"}},
         "far": {"url": url, "headers": {"X-Api-Key": "${PLANTED_KEY}"},
             "auth": {"type": "bearer", "token": "${PLANTED_TOKEN}"}},

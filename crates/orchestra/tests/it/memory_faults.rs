@@ -147,7 +147,7 @@ fn a_full_disk_is_told_and_memory_works_again_with_room() {
     let workspace = Workspace::board();
     let place = workspace.join(".projects");
     let mounted = Command::new("mount")
-        .args(["-t", "tmpfs", "-o", "size=6m", "tmpfs"])
+        .args(["-t", "tmpfs", "-o", "size=6m,mode=755", "tmpfs"])
         .arg(&place)
         .output();
     if !mounted.as_ref().is_ok_and(|output| output.status.success()) {

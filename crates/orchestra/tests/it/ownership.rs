@@ -248,7 +248,7 @@ fn client_files_that_other_users_can_write_name_no_server_and_are_not_changed() 
         workspace.write(path, &text);
         set_mode(&workspace.join(path), 0o666);
     }
-    let listed = workspace.run(["mcp", "list", "--json"]);
+    let listed = workspace.run(["mcp", "list"]);
     assert!(!listed.out.contains("planted"), "{}", listed.out);
     for (path, _) in files {
         let path = workspace.join(path).display().to_string();

@@ -65,7 +65,7 @@ impl Slot {
         let words = words.into_iter().map(|word| {
             let word = word.written();
             let announced = before.take();
-            if word.starts_with('-') && is_secret_name(word) {
+            if word.starts_with('-') && !word.contains('=') && is_secret_name(word) {
                 before = Some(word);
             }
             let name = announced.or(key(word)).unwrap_or("SECRET");

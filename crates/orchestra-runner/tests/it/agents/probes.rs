@@ -124,7 +124,7 @@ async fn programs_that_misbehave_are_errors_and_not_waited_for() {
     assert_eq!(error.code(), "agent_probe_failed");
     let text = error.to_string();
     assert!(
-        text.contains("no licence: ***") && text.contains("--version"),
+        text.contains("no licence: sk-***") && text.contains("--version"),
         "{text}"
     );
     let error = timeout(PATIENCE, agents.choose("floods"))

@@ -64,9 +64,16 @@ pub(super) async fn run(config: &Config, project: Option<&str>) -> Result<Exit, 
         () = signals.first() => Ok(()),
         shown = shown(&mut terminal, project, &want, &mut news, &mut keys) => shown,
     };
+    // On a terminal that is gone, dropping it would print an error there, and panic as that fails.
+    let is_gone = terminal.show_cursor().is_err();
+    if is_gone {
+        std::mem::forget(terminal);
+    }
     drop(held);
     following.abort();
-    shown?;
+    if !is_gone {
+        shown?;
+    }
     Ok(Exit::Ok)
 }
 

@@ -8,6 +8,7 @@ mod uuid;
 
 use std::sync::Arc;
 
+#[cfg(feature = "schema")]
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
 pub use branch::{Branch, Commit};
@@ -172,6 +173,7 @@ impl ProducerId {
 
 text_id!(ProducerId);
 
+#[cfg(feature = "schema")]
 impl JsonSchema for ProducerId {
     fn schema_name() -> std::borrow::Cow<'static, str> {
         "ProducerId".into()
@@ -241,6 +243,7 @@ impl GroupPath {
 
 text_id!(GroupPath);
 
+#[cfg(feature = "schema")]
 impl JsonSchema for GroupPath {
     fn schema_name() -> std::borrow::Cow<'static, str> {
         "GroupPath".into()

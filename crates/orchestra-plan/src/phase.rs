@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+#[cfg(feature = "schema")]
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
 use crate::ids::{IdError, parsed_text};
@@ -100,6 +101,7 @@ impl fmt::Display for Phase {
 
 parsed_text!(Phase);
 
+#[cfg(feature = "schema")]
 impl JsonSchema for Phase {
     fn schema_name() -> std::borrow::Cow<'static, str> {
         "Phase".into()
@@ -157,6 +159,7 @@ impl fmt::Display for ResumePhase {
 
 parsed_text!(ResumePhase);
 
+#[cfg(feature = "schema")]
 impl JsonSchema for ResumePhase {
     fn schema_name() -> std::borrow::Cow<'static, str> {
         "ResumePhase".into()

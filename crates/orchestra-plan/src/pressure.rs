@@ -6,6 +6,7 @@
 //! every moment, because the parts are added while the job still runs. Whether any of this is done
 //! is configuration; by default it is not.
 
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -29,9 +30,8 @@ const PART: &str = "-sub-";
 const FAN_IN: &str = "-fan-in";
 
 /// How full the context of an agent is.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Pressure {
     /// There is room.
@@ -44,7 +44,8 @@ pub enum Pressure {
 }
 
 /// How full the context of an agent was when that was last told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Filled {
     /// What that means.

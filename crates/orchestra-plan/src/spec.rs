@@ -5,11 +5,14 @@
 //! are there twice, dependencies without a job, cycles) is seen when a
 //! [`Definition`](crate::definition::Definition) is made of it.
 
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+#[cfg(feature = "schema")]
+use crate::ids::Given;
 use crate::{
-    ids::{Branch, Given, GroupPath, PlanId, ProducerId, given, given_list},
+    ids::{Branch, GroupPath, PlanId, ProducerId, given, given_list},
     value::{Env, Line, List, Money, Text, Whole},
     work::{Instructions, WorkSpec, WorktreePath},
 };
@@ -36,13 +39,14 @@ pub type WorktreeInit = List<WorkSpec, 0, 10>;
 pub type IdempotencyKey = Line<200>;
 
 /// What a plan or a job may use up before it is stopped.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(
     rename_all = "camelCase",
     deny_unknown_fields,
     expecting = "an object with `tokens`, `cost` or `wallMs`"
 )]
-#[schemars(inline)]
+#[cfg_attr(feature = "schema", schemars(inline))]
 pub struct Budget {
     /// Tokens of agents, read and written.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -67,7 +71,8 @@ impl Budget {
 macro_rules! plan_fields {
     ($(#[$meta:meta])* $vis:vis struct $name:ident { $($extra:tt)* }) => {
         $(#[$meta])*
-        #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+        #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+        #[cfg_attr(feature = "schema", derive(JsonSchema))]
         #[serde(
             rename_all = "camelCase",
             deny_unknown_fields,
@@ -141,7 +146,8 @@ pub struct PlanSpec {
 }
 
 /// A job of a plan.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(
     rename_all = "camelCase",
     deny_unknown_fields,
@@ -150,7 +156,7 @@ pub struct PlanSpec {
 pub struct JobSpec {
     /// The name that other jobs depend on it by.
     #[serde(deserialize_with = "given")]
-    #[schemars(with = "Given")]
+    #[cfg_attr(feature = "schema", schemars(with = "Given"))]
     pub producer_id: ProducerId,
     /// What it is called where it is shown; the producer id if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -165,7 +171,10 @@ pub struct JobSpec {
         deserialize_with = "given_list",
         skip_serializing_if = "is_empty"
     )]
-    #[schemars(with = "List<Given, 0, MAX_DEPENDENCIES>")]
+    #[cfg_attr(
+        feature = "schema",
+        schemars(with = "List<Given, 0, MAX_DEPENDENCIES>")
+    )]
     pub dependencies: Dependencies,
     /// The check before the work.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -281,6 +290,7 @@ convert!(
     idempotency_key,
 );
 
+#[cfg(feature = "schema")]
 impl JsonSchema for PlanSpec {
     fn schema_name() -> std::borrow::Cow<'static, str> {
         "PlanSpec".into()

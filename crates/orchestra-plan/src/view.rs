@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -26,7 +27,8 @@ pub use filter::{JobFilter, ListFilter};
 pub use job::{JobDetails, JobNode, JobState, JobView, Neighbour, job};
 
 /// What a vertex of the graph is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum NodeType {
     /// A job that was asked for.
@@ -48,7 +50,8 @@ impl NodeType {
 }
 
 /// A plan and all its jobs, as its status shows them.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct PlanView {
     /// The plan.
@@ -85,7 +88,7 @@ pub struct PlanView {
     pub nodes: Vec<NodeView>,
     /// Its groups by path.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    #[schemars(with = "BTreeMap<String, GroupView>")]
+    #[cfg_attr(feature = "schema", schemars(with = "BTreeMap<String, GroupView>"))]
     pub groups: BTreeMap<String, GroupView>,
     /// When it was created.
     pub created_at: Millis,
@@ -107,7 +110,8 @@ pub struct PlanView {
 }
 
 /// A job in the status of its plan.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct NodeView {
     /// Its id.
@@ -150,7 +154,8 @@ pub struct NodeView {
 }
 
 /// How a group stands in the status of its plan.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct GroupView {
     /// How it stands.
@@ -168,7 +173,8 @@ pub struct GroupView {
 }
 
 /// A plan in a list.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct PlanRow {
     /// The plan.
@@ -194,7 +200,8 @@ pub struct PlanRow {
 }
 
 /// A vertex of the graph and its edges.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct GraphNode {
     /// The name that its plan knows it by.
@@ -213,7 +220,8 @@ pub struct GraphNode {
 }
 
 /// A job in a list of jobs.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct JobRow {
     /// Its id.

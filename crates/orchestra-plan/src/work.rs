@@ -12,6 +12,7 @@ mod shell;
 mod url;
 mod wire;
 
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -77,17 +78,18 @@ pub type Executable = Line<4_096>;
 pub type Args = List<Raw<32_768>, 0, 256>;
 
 /// What happens when work fails; by default it is healed where that is on.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(
     rename_all = "camelCase",
     deny_unknown_fields,
     expecting = "an object with `noAutoHeal`, `message` or `resumeFromPhase`"
 )]
-#[schemars(inline)]
+#[cfg_attr(feature = "schema", schemars(inline))]
 pub struct OnFailure {
     /// No agent is sent to heal it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    #[schemars(extend("default" = false))]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = false)))]
     pub no_auto_heal: bool,
     /// What people are told.
     #[serde(skip_serializing_if = "Option::is_none")]

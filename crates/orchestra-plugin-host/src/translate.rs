@@ -27,7 +27,7 @@ use orchestra_wire::{RawJson, RpcError};
 pub(crate) use failure::chain;
 pub use mcp::Offers;
 /// The revision of the additions to the protocol that we speak.
-pub use orchestra_plugin::kit::REVISION;
+pub use orchestra_plugin::envelope::REVISION;
 pub use storage::{DOCUMENTS, disclosed, enclosed};
 pub use stream::{Chunks, Piece};
 pub(crate) use text::{parse_message, text_member as member_text};

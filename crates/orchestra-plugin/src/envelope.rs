@@ -17,6 +17,9 @@ use crate::field::{self, FieldError};
 use crate::frame::{self, FrameError, HEADER_BYTES};
 use body::Body;
 
+/// Revision of the additions to the protocol.
+pub const REVISION: u32 = 1;
+
 /// The field that holds the id, in requests and responses.
 const REQUEST_ID: u32 = 1;
 

@@ -102,13 +102,14 @@ mod tool;
 mod toolbox;
 mod uplink;
 
+pub use crate::envelope::REVISION;
 pub use answer::{Answer, Content, ToolError};
 pub use chunks::Chunks;
 pub use cx::{Cancel, Cx};
 pub use events::{Event, Filters, Subscription};
 pub use health::Health;
 pub use into::{IntoAnswer, IntoMessages, Json};
-pub use manifest::{FEATURES, REVISION};
+pub use manifest::FEATURES;
 pub use orchestra_plugin_macros::{prompt, tool};
 pub use orchestrator::{Called, Documents, Orchestrator, OrchestratorError};
 pub use plugin::Plugin;

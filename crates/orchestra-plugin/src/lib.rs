@@ -21,4 +21,5 @@ pub mod certs;
 pub mod ids;
 pub mod quic;
 
+#[cfg(feature = "kit")]
 pub mod kit;

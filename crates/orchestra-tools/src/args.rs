@@ -3,7 +3,7 @@
 mod types;
 
 pub(crate) use types::{
-    Arg, Choice, Count, FromText, Limit, Many, Money, Number, Short, choice_schema, not_one_of,
+    Arg, Choice, Count, FromText, Limit, Many, Money, Number, Short, not_one_of,
 };
 
 use orchestra_hub::parse_arguments;

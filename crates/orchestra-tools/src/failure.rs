@@ -5,6 +5,7 @@ use std::fmt;
 use orchestra_board::{Refusal, TextError};
 use orchestra_hub::{Content, InputRequired, Outcome, ToolResult};
 use orchestra_store::{ActionError, ReadError};
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -23,7 +24,8 @@ pub(crate) struct Failure {
 }
 
 /// A failure as the tools tell it that tell a code.
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub(crate) struct Coded {
     success: bool,
     /// Stays the same over versions.

@@ -19,6 +19,7 @@ mod workflow;
 
 use orchestra_board::{AgentName, Command, IssueId, IssueRef, Kind, Slug};
 use orchestra_store::{IssueRecord, PageRequest, Reader, Receipt};
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -107,7 +108,8 @@ fn subject(receipt: &Receipt) -> Result<&IssueRecord, Failure> {
 }
 
 /// What was deleted.
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 struct Deleted {
     deleted: String,
 }

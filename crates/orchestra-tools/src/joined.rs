@@ -1,8 +1,11 @@
 //! Two objects that are answered as one.
 
+#[cfg(feature = "schema")]
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Serialize, Serializer, ser};
-use serde_json::{Value, value::RawValue};
+#[cfg(feature = "schema")]
+use serde_json::Value;
+use serde_json::value::RawValue;
 
 /// The fields of both, those of the first before those of the second. Both have to be objects, of which no
 /// field is in both.
@@ -27,6 +30,7 @@ impl<A: Serialize, B: Serialize> Serialize for Joined<A, B> {
     }
 }
 
+#[cfg(feature = "schema")]
 impl<A: JsonSchema, B: JsonSchema> JsonSchema for Joined<A, B> {
     fn schema_name() -> std::borrow::Cow<'static, str> {
         format!("{}And{}", A::schema_name(), B::schema_name()).into()

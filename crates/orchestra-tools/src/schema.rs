@@ -7,6 +7,18 @@ mod generated;
 
 use orchestra_wire::RawJson;
 
+/// Types with a JSON Schema. Without the feature `schema`, every type has the trait: the program only
+/// looks up generated schemas.
+#[cfg(feature = "schema")]
+pub(crate) trait HasSchema: schemars::JsonSchema {}
+#[cfg(feature = "schema")]
+impl<T: schemars::JsonSchema> HasSchema for T {}
+
+#[cfg(not(feature = "schema"))]
+pub(crate) trait HasSchema {}
+#[cfg(not(feature = "schema"))]
+impl<T> HasSchema for T {}
+
 /// The schemas of one tool.
 pub(crate) struct Schemas {
     tool: &'static str,

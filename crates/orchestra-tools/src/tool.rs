@@ -7,7 +7,6 @@ use orchestra_hub::{Annotations, BoxFuture, Cost, Cx, LongWork, Outcome, ToolDes
 use orchestra_memory::engine::NearAnswer;
 use orchestra_store::{Action, Receipt};
 use orchestra_wire::RawJson;
-use schemars::JsonSchema;
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
@@ -15,7 +14,7 @@ use crate::{
     failure::Failure,
     joined::Joined,
     plan_service::PlanService,
-    schema::Schemas,
+    schema::{HasSchema, Schemas},
     services::{NearQuery, Services},
     text,
 };
@@ -51,7 +50,7 @@ pub(crate) struct PlanCx {
 }
 
 /// What a tool answers that says itself whether it did all of its work.
-pub(crate) trait Reply: Serialize + JsonSchema {
+pub(crate) trait Reply: Serialize + HasSchema {
     /// Whether all of it was done.
     fn success(&self) -> bool {
         true
@@ -59,7 +58,8 @@ pub(crate) trait Reply: Serialize + JsonSchema {
 }
 
 /// What stands before every answer about plans.
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Success {
     success: bool,
 }
@@ -143,8 +143,8 @@ impl Tool {
         run: fn(&Services, Args) -> Result<Step<Out>, Failure>,
     ) -> Self
     where
-        Args: DeserializeOwned + JsonSchema + Send + 'static,
-        Out: Serialize + JsonSchema + Send + 'static,
+        Args: DeserializeOwned + HasSchema + Send + 'static,
+        Out: Serialize + HasSchema + Send + 'static,
     {
         let serve: Serve = Box::new(move |services, arguments, _| {
             Box::pin(async move {
@@ -152,7 +152,12 @@ impl Tool {
                 done(&services, step).await
             })
         });
-        Self::described::<Args, Out>(name, title, effect, description, serve)
+        Self {
+            descriptor: descriptor(name, title, effect, description),
+            serve,
+            #[cfg(test)]
+            derived: crate::schema::derive::plain::<Args, Out>,
+        }
     }
 
     /// A tool that answers with what is near in meaning at hand, if anything says so in time.
@@ -165,8 +170,8 @@ impl Tool {
         run: Finding<Args, Out>,
     ) -> Self
     where
-        Args: DeserializeOwned + JsonSchema + Send + 'static,
-        Out: Serialize + JsonSchema + Send + 'static,
+        Args: DeserializeOwned + HasSchema + Send + 'static,
+        Out: Serialize + HasSchema + Send + 'static,
     {
         let serve: Serve = Box::new(move |services, arguments, _| {
             Box::pin(async move {
@@ -181,7 +186,12 @@ impl Tool {
                 done(&services, step).await
             })
         });
-        Self::described::<Args, Out>(name, title, effect, description, serve)
+        Self {
+            descriptor: descriptor(name, title, effect, description),
+            serve,
+            #[cfg(test)]
+            derived: crate::schema::derive::plain::<Args, Out>,
+        }
     }
 
     /// A tool about plans, which waits for whoever runs them.
@@ -193,7 +203,7 @@ impl Tool {
         run: Run,
     ) -> Self
     where
-        Args: DeserializeOwned + JsonSchema + Send + 'static,
+        Args: DeserializeOwned + HasSchema + Send + 'static,
         Out: Reply + Send + 'static,
         Run: Fn(PlanCx, Args) -> Answer + Send + Sync + Copy + 'static,
         Answer: Future<Output = Result<Out, Failure>> + Send + 'static,
@@ -232,28 +242,6 @@ impl Tool {
                 Joined<Success, Out>,
                 crate::failure::Coded,
             >,
-        }
-    }
-
-    #[cfg_attr(
-        not(test),
-        expect(
-            clippy::extra_unused_type_parameters,
-            reason = "tests compare the generated schemas with those of the types"
-        )
-    )]
-    fn described<Args: JsonSchema, Out: JsonSchema>(
-        name: &'static str,
-        title: &'static str,
-        effect: Effect,
-        description: &'static str,
-        serve: Serve,
-    ) -> Self {
-        Self {
-            descriptor: descriptor(name, title, effect, description),
-            serve,
-            #[cfg(test)]
-            derived: crate::schema::derive::plain::<Args, Out>,
         }
     }
 

@@ -11,11 +11,13 @@ pub(crate) use word::{Counts, Word};
 
 use orchestra_board::Timestamp;
 use orchestra_store::Page;
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::Serialize;
 
 /// A page of a list.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub(crate) struct List<T> {
     pub(crate) items: Vec<T>,
     pub(crate) total: u64,

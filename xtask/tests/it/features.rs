@@ -25,7 +25,7 @@ fn orchestra_alone_selects_features_of_the_workspace() {
 fn workspace_selects_the_same_features_without_its_tests() {
     compare(
         &features(&["--workspace"], "normal,build"),
-        "add them to the dependencies of judges/rmcp",
+        "add them to the dependencies of judges/rmcp, those of crates of the workspace to eval",
     );
 }
 

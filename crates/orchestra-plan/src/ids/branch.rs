@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+#[cfg(feature = "schema")]
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
 use super::{IdError, text_id};
@@ -52,6 +53,7 @@ fn is_branch(text: &str) -> bool {
 
 text_id!(Branch);
 
+#[cfg(feature = "schema")]
 impl JsonSchema for Branch {
     fn schema_name() -> std::borrow::Cow<'static, str> {
         "Branch".into()
@@ -88,6 +90,7 @@ impl Commit {
 
 text_id!(Commit);
 
+#[cfg(feature = "schema")]
 impl JsonSchema for Commit {
     fn schema_name() -> std::borrow::Cow<'static, str> {
         "Commit".into()

@@ -1,5 +1,6 @@
 //! Producer ids that a caller gives to jobs: all but the reserved one.
 
+#[cfg(feature = "schema")]
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer};
 
@@ -28,6 +29,7 @@ impl<'de> Deserialize<'de> for Given {
     }
 }
 
+#[cfg(feature = "schema")]
 impl JsonSchema for Given {
     fn schema_name() -> std::borrow::Cow<'static, str> {
         "CallersProducerId".into()

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+#[cfg(feature = "schema")]
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
 use super::{IdError, parsed_text};
@@ -48,6 +49,7 @@ macro_rules! uuid {
 
         parsed_text!($name);
 
+        #[cfg(feature = "schema")]
         impl JsonSchema for $name {
             fn schema_name() -> std::borrow::Cow<'static, str> {
                 stringify!($name).into()
@@ -58,7 +60,10 @@ macro_rules! uuid {
             }
 
             fn json_schema(_: &mut SchemaGenerator) -> Schema {
-                json_schema!({"type": "string", "pattern": PATTERN})
+                json_schema!({
+                    "type": "string",
+                    "pattern": "^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$",
+                })
             }
         }
     };
@@ -66,8 +71,6 @@ macro_rules! uuid {
 
 uuid!(PlanId, "the id of a plan: a UUID");
 uuid!(JobId, "the id of a job: a UUID");
-
-const PATTERN: &str = "^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$";
 
 /// How many digits stand between the dashes.
 const GROUPS: [usize; 5] = [8, 4, 4, 4, 12];

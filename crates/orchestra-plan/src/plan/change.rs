@@ -5,7 +5,8 @@ use crate::ids::{AttemptNumber, JobId, Millis};
 use crate::status::{IllegalTransition, JobStatus, PlanStatus, Transition};
 
 /// A time in which nothing new started.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Pause {
     /// When it began.
@@ -18,7 +19,8 @@ pub struct Pause {
 }
 
 /// A change of a plan's status, or of what it is made of.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct PlanChange {
     /// The status before.
@@ -123,7 +125,8 @@ pub enum ReplayError {
 }
 
 /// A change of a job's state.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Change {
     /// The state before.

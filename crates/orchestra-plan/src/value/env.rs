@@ -3,6 +3,7 @@
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
+#[cfg(feature = "schema")]
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, de};
 
@@ -25,7 +26,6 @@ pub struct Env(BTreeMap<EnvName, EnvValue>);
 
 impl EnvName {
     const MAX_CHARS: usize = 256;
-    const PATTERN: &str = r"^[^=\x00-\x1F\x7F-\x9F]+$";
 
     /// Parses a name.
     ///
@@ -163,6 +163,7 @@ impl<'de> de::Visitor<'de> for Visitor {
     }
 }
 
+#[cfg(feature = "schema")]
 impl JsonSchema for Env {
     fn schema_name() -> std::borrow::Cow<'static, str> {
         "Env".into()
@@ -177,7 +178,10 @@ impl JsonSchema for Env {
         json_schema!({
             "type": "object",
             "maxProperties": Self::MAX,
-            "propertyNames": {"maxLength": EnvName::MAX_CHARS, "pattern": EnvName::PATTERN},
+            "propertyNames": {
+                "maxLength": EnvName::MAX_CHARS,
+                "pattern": r"^[^=\x00-\x1F\x7F-\x9F]+$",
+            },
             "additionalProperties": value,
         })
     }

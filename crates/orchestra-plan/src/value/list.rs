@@ -2,6 +2,7 @@
 
 use std::{fmt, marker::PhantomData, ops::Deref, slice, vec};
 
+#[cfg(feature = "schema")]
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, de};
 
@@ -101,6 +102,7 @@ impl<'de, T: Deserialize<'de>, const MIN: usize, const MAX: usize> de::Visitor<'
     }
 }
 
+#[cfg(feature = "schema")]
 impl<T: JsonSchema, const MIN: usize, const MAX: usize> JsonSchema for List<T, MIN, MAX> {
     fn schema_name() -> std::borrow::Cow<'static, str> {
         format!("ListOf{}From{MIN}To{MAX}", T::schema_name()).into()

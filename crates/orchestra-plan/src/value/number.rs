@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+#[cfg(feature = "schema")]
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{
     Deserialize, Deserializer, Serialize, Serializer,
@@ -96,6 +97,7 @@ impl<const MIN: u64, const MAX: u64> de::Visitor<'_> for WholeVisitor<MIN, MAX> 
     }
 }
 
+#[cfg(feature = "schema")]
 impl<const MIN: u64, const MAX: u64> JsonSchema for Whole<MIN, MAX> {
     fn schema_name() -> std::borrow::Cow<'static, str> {
         format!("WholeFrom{MIN}To{MAX}").into()
@@ -173,6 +175,7 @@ impl<'de> Deserialize<'de> for Money {
     }
 }
 
+#[cfg(feature = "schema")]
 impl JsonSchema for Money {
     fn schema_name() -> std::borrow::Cow<'static, str> {
         "Money".into()

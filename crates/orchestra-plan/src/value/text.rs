@@ -2,6 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
+#[cfg(feature = "schema")]
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
@@ -173,6 +174,7 @@ macro_rules! bounded_text {
             }
         }
 
+        #[cfg(feature = "schema")]
         impl<const MAX: usize> JsonSchema for $name<MAX> {
             fn schema_name() -> std::borrow::Cow<'static, str> {
                 format!("{}{MAX}", stringify!($name)).into()
@@ -249,6 +251,7 @@ macro_rules! choice {
 
         $crate::ids::parsed_text!($name);
 
+        #[cfg(feature = "schema")]
         impl schemars::JsonSchema for $name {
             fn schema_name() -> std::borrow::Cow<'static, str> {
                 stringify!($name).into()

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -15,7 +16,8 @@ use crate::pressure::Filled;
 use crate::status::JobStatus;
 
 /// One execution of a job.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct AttemptView {
     /// Its number, from 1.
@@ -45,7 +47,7 @@ pub struct AttemptView {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub copilot_session_id: Option<String>,
     /// How each phase stands.
-    #[schemars(with = "BTreeMap<String, PhaseStatus>")]
+    #[cfg_attr(feature = "schema", schemars(with = "BTreeMap<String, PhaseStatus>"))]
     pub step_statuses: BTreeMap<&'static str, PhaseStatus>,
     /// When each act was done.
     pub phase_timing: Vec<PhaseTiming>,
@@ -67,7 +69,8 @@ pub struct AttemptView {
 }
 
 /// When an act was done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct PhaseTiming {
     /// The phase.
@@ -122,7 +125,8 @@ pub fn attempts(job: &Job) -> Vec<AttemptView> {
 }
 
 /// Why a job failed; who shows it adds the lines of its log.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct FailureContext {
     /// The job.
@@ -165,7 +169,8 @@ pub struct FailureContext {
 }
 
 /// A heal that failed. The failure of the job is what it was to repair.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct HealView {
     /// Its attempt: what its log is found by.
@@ -194,7 +199,8 @@ impl HealView {
 }
 
 /// The attempt that a job failed in.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct LastAttempt {
     /// Its number: what its log is found by.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -15,7 +16,8 @@ use crate::view::{HealView, NodeType, is_leaf};
 use crate::work::WorkSpec;
 
 /// A job.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct JobView {
     /// What it is.
@@ -33,7 +35,8 @@ pub struct JobView {
 }
 
 /// A job beside another one.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Neighbour {
     /// Its id.
@@ -55,7 +58,8 @@ impl Neighbour {
 }
 
 /// What a job is.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct JobNode {
     /// Its id.
@@ -87,7 +91,8 @@ pub struct JobNode {
 }
 
 /// The rest of a job's definition.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct JobDetails {
     /// What agents are told besides the work.
@@ -102,7 +107,8 @@ pub struct JobDetails {
 }
 
 /// How a job stands.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct JobState {
     /// How it stands.
@@ -150,11 +156,11 @@ pub struct JobState {
     /// Whether nothing but the validating job depends on it.
     pub is_leaf: bool,
     /// How each phase of the latest attempt stands.
-    #[schemars(with = "BTreeMap<String, PhaseStatus>")]
+    #[cfg_attr(feature = "schema", schemars(with = "BTreeMap<String, PhaseStatus>"))]
     pub step_statuses: BTreeMap<&'static str, PhaseStatus>,
     /// How often each phase was healed.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    #[schemars(with = "BTreeMap<String, u32>")]
+    #[cfg_attr(feature = "schema", schemars(with = "BTreeMap<String, u32>"))]
     pub auto_heal_attempted: BTreeMap<&'static str, u32>,
     /// The last session of its agent.
     #[serde(skip_serializing_if = "Option::is_none")]

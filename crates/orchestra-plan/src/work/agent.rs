@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+#[cfg(feature = "schema")]
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
 use super::{AllowedUrl, FolderPath, WorktreePath};
@@ -103,8 +104,6 @@ impl AgentWork {
 }
 
 impl ProfileName {
-    const PATTERN: &str = "^[a-z0-9][a-z0-9_-]{0,63}$";
-
     /// Parses a name.
     ///
     /// # Errors
@@ -123,6 +122,7 @@ impl ProfileName {
 
 text_id!(ProfileName);
 
+#[cfg(feature = "schema")]
 impl JsonSchema for ProfileName {
     fn schema_name() -> std::borrow::Cow<'static, str> {
         "ProfileName".into()
@@ -133,6 +133,6 @@ impl JsonSchema for ProfileName {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({"type": "string", "pattern": Self::PATTERN})
+        json_schema!({"type": "string", "pattern": "^[a-z0-9][a-z0-9_-]{0,63}$"})
     }
 }

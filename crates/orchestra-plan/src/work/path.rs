@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+#[cfg(feature = "schema")]
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
 use crate::ids::{IdError, text_id};
@@ -79,6 +80,7 @@ text_id!(FolderPath);
 
 macro_rules! path_schema {
     ($name:ident) => {
+        #[cfg(feature = "schema")]
         impl JsonSchema for $name {
             fn schema_name() -> std::borrow::Cow<'static, str> {
                 stringify!($name).into()

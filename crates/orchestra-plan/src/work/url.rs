@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+#[cfg(feature = "schema")]
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
 use crate::ids::{IdError, text_id};
@@ -79,6 +80,7 @@ fn is_host(host: &str) -> bool {
 
 text_id!(AllowedUrl);
 
+#[cfg(feature = "schema")]
 impl JsonSchema for AllowedUrl {
     fn schema_name() -> std::borrow::Cow<'static, str> {
         "AllowedUrl".into()

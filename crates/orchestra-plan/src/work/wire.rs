@@ -1,11 +1,13 @@
 //! How work is written: as text, or as an object with a `type`. Which of the object's fields belong
 //! to which type stands in one table, for who reads it and for its schema.
 
+#[cfg(feature = "schema")]
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{
     Deserialize, Deserializer, Serialize, Serializer,
     de::{self, value::MapAccessDeserializer},
 };
+#[cfg(feature = "schema")]
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -13,10 +15,13 @@ use super::{
     Effort, ErrorAction, Executable, Instructions, MaxTurns, ModelName, ModelTier, OnFailure,
     ProcessWork, ProfileName, Shell, ShellWork, TimeoutMs, WorkError, WorkSpec, WorktreePath,
 };
-use crate::value::{Env, Text};
+use crate::value::Env;
+#[cfg(feature = "schema")]
+use crate::value::Text;
 
 /// Work as an object, whatever its type.
-#[derive(Serialize, Deserialize, JsonSchema)]
+#[derive(Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(
     rename_all = "camelCase",
     deny_unknown_fields,
@@ -308,6 +313,7 @@ impl<'de> de::Visitor<'de> for Visitor {
     }
 }
 
+#[cfg(feature = "schema")]
 impl JsonSchema for WorkSpec {
     fn schema_name() -> std::borrow::Cow<'static, str> {
         "WorkSpec".into()
@@ -324,6 +330,7 @@ impl JsonSchema for WorkSpec {
 
 /// The schema of an object of this type, out of the schemas of all fields. What is `null` is not
 /// there, so a field that must be there is more than `null`.
+#[cfg(feature = "schema")]
 fn branch(fields: &Value, of: AdmissionClass) -> Value {
     let mut properties = Map::new();
     properties.insert("type".to_owned(), json!({"const": of.as_str()}));

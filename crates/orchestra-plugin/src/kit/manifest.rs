@@ -4,9 +4,6 @@ use serde::Serialize;
 
 use crate::generated::PluginManifest;
 
-/// The revision of the additions to the protocol that this kit speaks.
-pub const REVISION: u32 = 1;
-
 /// The additions that this kit understands.
 pub const FEATURES: [&str; 4] = ["mcp_params", "mcp_result", "mcp_message", "problem"];
 

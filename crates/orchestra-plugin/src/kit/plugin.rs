@@ -9,7 +9,7 @@ use super::{
     flags::OwnFlag,
     health::Health,
     life,
-    manifest::{FEATURES, RESOURCES, REVISION},
+    manifest::{FEATURES, RESOURCES},
     prompt::Prompt,
     resource::Resource,
     serve::{self, Offer},
@@ -18,6 +18,7 @@ use super::{
     toolbox::Tools,
 };
 use crate::{
+    envelope::REVISION,
     generated::{ListPromptsResponse, PluginManifest},
     ids::{NameError, PluginId},
     quic::BoxFuture,

@@ -5,6 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -24,7 +25,8 @@ const MAX_TASK_CHARS: usize = 4_000;
 const MAX_INSTRUCTIONS_CHARS: usize = 80_000;
 
 /// What an agent that stopped left to do. Members that are not known are passed over.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct Manifest {
     /// 1.
     pub version: u32,
@@ -32,12 +34,13 @@ pub struct Manifest {
     #[serde(default)]
     pub done: String,
     /// What is left, in pieces: as many as the agent was told at most.
-    #[schemars(length(min = 1, max = 20))]
+    #[cfg_attr(feature = "schema", schemars(length(min = 1, max = 20)))]
     pub remaining: Vec<Remaining>,
 }
 
 /// A piece of work that is left.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct Remaining {
     /// What it is about.
     pub task: String,

@@ -5,6 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -22,7 +23,8 @@ const MAX_SUMMARY_CHARS: usize = 4_000;
 const MAX_WORD_CHARS: usize = 200;
 
 /// What it says. Members that are not known are passed over: a model wrote it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Evidence {
     /// 1.

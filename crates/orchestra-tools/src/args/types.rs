@@ -8,12 +8,12 @@ use orchestra_board::{
     Timestamp, Title, Version,
 };
 use orchestra_store::{ChunkId, Cursor};
+#[cfg(feature = "schema")]
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{
     Deserialize, Deserializer,
     de::{self, Unexpected, Visitor},
 };
-use serde_json::json;
 
 /// A value that is text in a call.
 pub(crate) trait FromText: Sized {
@@ -28,9 +28,6 @@ pub(crate) trait FromText: Sized {
 
 /// A value out of a few that have names.
 pub(crate) trait Choice: Copy + 'static {
-    /// All of them, in order.
-    const ALL: &'static [Self];
-
     /// The name on the wire.
     fn name(self) -> &'static str;
 }
@@ -106,8 +103,6 @@ impl<const MAX: usize> FromText for Short<MAX> {
 macro_rules! choice {
     ($($name:ty),* $(,)?) => {$(
         impl Choice for $name {
-            const ALL: &'static [Self] = &<$name>::ALL;
-
             fn name(self) -> &'static str {
                 self.as_str()
             }
@@ -164,6 +159,7 @@ impl<T: FromText> Visitor<'_> for TextVisitor<T> {
     }
 }
 
+#[cfg(feature = "schema")]
 impl<T: FromText> JsonSchema for Arg<T> {
     fn schema_name() -> std::borrow::Cow<'static, str> {
         "Arg".into()
@@ -212,6 +208,7 @@ impl<'de, T: FromText + PartialEq, const MAX: usize> Visitor<'de> for ManyVisito
     }
 }
 
+#[cfg(feature = "schema")]
 impl<T: FromText, const MAX: usize> JsonSchema for Many<T, MAX> {
     fn schema_name() -> std::borrow::Cow<'static, str> {
         "Many".into()
@@ -285,6 +282,7 @@ impl<'de, const MIN: u32, const MAX: u32> Deserialize<'de> for Number<MIN, MAX> 
     }
 }
 
+#[cfg(feature = "schema")]
 impl<const MIN: u32, const MAX: u32> JsonSchema for Number<MIN, MAX> {
     fn schema_name() -> std::borrow::Cow<'static, str> {
         "Number".into()
@@ -307,6 +305,7 @@ macro_rules! plain_number {
             }
         }
 
+        #[cfg(feature = "schema")]
         impl JsonSchema for $name {
             fn schema_name() -> std::borrow::Cow<'static, str> {
                 stringify!($name).into()
@@ -323,9 +322,3 @@ macro_rules! plain_number {
     )*};
 }
 plain_number!(Count expects "a number of tokens", Money expects "an amount");
-
-/// The schema of a result's field that has one of a few values.
-pub(crate) fn choice_schema<T: Choice>() -> Schema {
-    let names: Vec<&str> = T::ALL.iter().map(|choice| choice.name()).collect();
-    json_schema!({"type": "string", "enum": json!(names)})
-}

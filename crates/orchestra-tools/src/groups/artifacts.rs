@@ -2,6 +2,7 @@
 
 use orchestra_board::{Body, IssueId, PlanId, Slug, Title};
 use orchestra_store::{Action, Cursor, Made, PlanRecord};
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -37,7 +38,8 @@ pub(super) fn tools() -> Vec<Tool> {
     ]
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct SavePlan {
     project: Arg<Slug>,
@@ -46,7 +48,8 @@ struct SavePlan {
     issue_id: Option<Arg<IssueId>>,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 struct Saved {
     file: String,
     path: String,
@@ -77,7 +80,8 @@ fn file(id: &PlanId) -> String {
     format!("{id}.md")
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct ListPlans {
     project: Arg<Slug>,
@@ -85,7 +89,8 @@ struct ListPlans {
     cursor: Option<Arg<Cursor>>,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 struct Plan {
     file: String,
     title: String,
@@ -115,7 +120,8 @@ fn list(services: &Services, args: ListPlans) -> Result<Step<List<Plan>>, Failur
     Ok(Step::Done(List::of(found, |record| plan(&record, None))))
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct ReadPlan {
     project: Arg<Slug>,

@@ -5,6 +5,7 @@ use orchestra_board::{
     Slug, Title,
 };
 use orchestra_store::{Cursor, Made};
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -40,11 +41,12 @@ pub(super) fn tools() -> Vec<Tool> {
     ]
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct ReportBug {
     project: Arg<Slug>,
-    #[schemars(extend("x-seldom" = true))]
+    #[cfg_attr(feature = "schema", schemars(extend("x-seldom" = true)))]
     epic_id: Option<Arg<IssueId>>,
     story_id: Arg<IssueId>,
     title: Arg<Title>,
@@ -55,7 +57,8 @@ struct ReportBug {
     agent: Option<Arg<AgentName>>,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 struct Created {
     id: String,
     status: &'static str,
@@ -105,7 +108,8 @@ fn report_bug(_: &Services, args: ReportBug) -> Result<Step<Created>, Failure> {
     ))
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct LogRequest {
     project: Arg<Slug>,
@@ -114,7 +118,8 @@ struct LogRequest {
     description: Arg<Body>,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 struct Logged {
     status: &'static str,
     id: String,
@@ -152,7 +157,8 @@ fn id(request: &Request) -> String {
     format!("REQ-{}", request.number)
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct ListRequests {
     project: Arg<Slug>,
@@ -160,7 +166,8 @@ struct ListRequests {
     cursor: Option<Arg<Cursor>>,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 struct RequestOut {
     id: String,
     #[serde(rename = "type")]

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use orchestra_board::Label;
 use orchestra_store::{Action, Cursor, HookEventRecord, NewHookEvent};
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -84,11 +85,13 @@ pub(super) fn tools() -> Vec<Tool> {
     ]
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct Nothing {}
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 struct Described {
     name: String,
     description: String,
@@ -174,7 +177,8 @@ fn description(text: &str) -> String {
         .collect()
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct ReceiveHookEvent {
     event_type: Arg<Label>,
@@ -184,7 +188,8 @@ struct ReceiveHookEvent {
     data: Option<Map<String, Value>>,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 struct Stored {
     stored: bool,
     event_type: String,
@@ -213,7 +218,8 @@ fn cut(text: &str) -> String {
     text.trim().chars().take(50).collect()
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct GetHookEvents {
     event_type: Option<String>,
@@ -221,7 +227,8 @@ struct GetHookEvents {
     cursor: Option<Arg<Cursor>>,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 struct HookEvent {
     event_type: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -255,13 +262,15 @@ fn get_hook_events(
     })))
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct Install {
     names: Option<Vec<String>>,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 struct Installed {
     installed: usize,
     files: Vec<String>,

@@ -5,6 +5,7 @@ use orchestra_board::{
     Version,
 };
 use orchestra_store::{Cursor, IssueFilter};
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -56,7 +57,8 @@ pub(super) fn tools() -> Vec<Tool> {
     ]
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct ListEpics {
     project: Arg<Slug>,
@@ -79,7 +81,8 @@ fn list(services: &Services, args: ListEpics) -> Result<Step<List<Row>>, Failure
     })
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct CreateEpic {
     project: Arg<Slug>,
@@ -114,7 +117,8 @@ fn create(_: &Services, args: CreateEpic) -> Result<Step<Brief>, Failure> {
     ))
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct GetEpic {
     project: Arg<Slug>,
@@ -133,7 +137,8 @@ fn get(services: &Services, args: GetEpic) -> Result<Step<IssueFull>, Failure> {
     )
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct UpdateEpic {
     project: Arg<Slug>,
@@ -168,7 +173,8 @@ fn change(services: &Services, args: UpdateEpic) -> Result<Step<Brief>, Failure>
     update(services, circumstances, fields)
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct DeleteEpic {
     project: Arg<Slug>,

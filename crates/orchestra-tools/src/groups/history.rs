@@ -4,6 +4,7 @@ use orchestra_board::{
     AgentName, Cause, Change, Edit, Event, IssueId, IssueRef, Label, Slug, Source,
 };
 use orchestra_store::Cursor;
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +14,8 @@ use crate::services::{Services, Sort, find, page};
 use crate::tool::Step;
 use crate::wire::{List, time};
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub(super) struct GetHistory {
     project: Arg<Slug>,
@@ -23,7 +25,8 @@ pub(super) struct GetHistory {
 }
 
 /// One thing that happened.
-#[derive(Serialize, JsonSchema, Default)]
+#[derive(Serialize, Default)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub(super) struct Entry {
     at: String,
     /// `created`, `status`, `edited`, …

@@ -2,6 +2,7 @@
 
 use orchestra_board::{AgentName, Body, Cause, Change, Command, IssueId, Slug, State};
 use orchestra_store::Receipt;
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -30,20 +31,22 @@ pub(super) fn tools() -> Vec<Tool> {
     ]
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct AdvanceTask {
     project: Arg<Slug>,
-    #[schemars(extend("x-seldom" = true))]
+    #[cfg_attr(feature = "schema", schemars(extend("x-seldom" = true)))]
     epic_id: Option<Arg<IssueId>>,
-    #[schemars(extend("x-seldom" = true))]
+    #[cfg_attr(feature = "schema", schemars(extend("x-seldom" = true)))]
     story_id: Option<Arg<IssueId>>,
     task_id: Arg<IssueId>,
     evidence: Option<Arg<Body>>,
     agent: Option<Arg<AgentName>>,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 struct Advanced {
     task: Brief,
     from: Word<State>,
@@ -96,20 +99,22 @@ fn gone() -> Failure {
     Failure::text("the task was deleted by another change at the same time")
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct RejectTask {
     project: Arg<Slug>,
-    #[schemars(extend("x-seldom" = true))]
+    #[cfg_attr(feature = "schema", schemars(extend("x-seldom" = true)))]
     epic_id: Option<Arg<IssueId>>,
-    #[schemars(extend("x-seldom" = true))]
+    #[cfg_attr(feature = "schema", schemars(extend("x-seldom" = true)))]
     story_id: Option<Arg<IssueId>>,
     task_id: Arg<IssueId>,
     reason: Option<Arg<Body>>,
     agent: Option<Arg<AgentName>>,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 struct Rejected {
     rejected: Brief,
     bug_created: Brief,

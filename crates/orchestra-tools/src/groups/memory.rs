@@ -8,6 +8,7 @@ use orchestra_store::{
     Action, ChunkId, Cursor, Made, NewChunk, NewSession, NewSessionEvent, PageRequest,
     SessionRecord,
 };
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -87,27 +88,29 @@ type Tags = Many<Label, { NewChunk::MAX_TAGS }>;
 type Content = Short<{ NewChunk::MAX_BYTES }>;
 type Summary = Short<{ NewChunk::MAX_SUMMARY_BYTES }>;
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct SaveMemory {
     project: Arg<Slug>,
     /// At most 65536 bytes.
     content: Arg<Content>,
     summary: Arg<Summary>,
-    #[schemars(extend("x-seldom" = true))]
+    #[cfg_attr(feature = "schema", schemars(extend("x-seldom" = true)))]
     source: Option<Arg<Label>>,
-    #[schemars(extend("x-seldom" = true))]
+    #[cfg_attr(feature = "schema", schemars(extend("x-seldom" = true)))]
     source_id: Option<Arg<Label>>,
     tags: Option<Tags>,
-    #[schemars(extend("x-seldom" = true))]
+    #[cfg_attr(feature = "schema", schemars(extend("x-seldom" = true)))]
     expires_at: Option<Arg<Timestamp>>,
-    #[schemars(extend("x-seldom" = true))]
+    #[cfg_attr(feature = "schema", schemars(extend("x-seldom" = true)))]
     expires_in_days: Option<life::Days>,
     supersedes: Option<Many<ChunkId, { NewChunk::MAX_SUPERSEDED }>>,
 }
 
 /// A remembered text without its content, which the caller has just sent.
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 struct Saved {
     id: String,
     project: String,
@@ -168,14 +171,16 @@ fn names(labels: &[Label]) -> Vec<String> {
     labels.iter().map(Label::to_string).collect()
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct ForgetMemory {
     project: Arg<Slug>,
     memory_id: Arg<ChunkId>,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 struct Forgotten {
     forgotten: String,
 }
@@ -193,7 +198,8 @@ fn forget_memory(_: &Services, args: ForgetMemory) -> Result<Step<Forgotten>, Fa
     }))
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct SaveSession {
     project: Arg<Slug>,
@@ -204,7 +210,8 @@ struct SaveSession {
     ended_at: Option<Arg<Timestamp>>,
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct Event {
     #[serde(rename = "type")]
@@ -214,7 +221,8 @@ struct Event {
 }
 
 /// A session in a list.
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 struct SessionRow {
     session_id: String,
     summary: String,
@@ -268,7 +276,8 @@ fn save_session(_: &Services, args: SaveSession) -> Result<Step<SessionRow>, Fai
     ))
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct ListSessions {
     project: Arg<Slug>,
@@ -291,14 +300,16 @@ fn list_sessions(
     })))
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct GetSession {
     project: Arg<Slug>,
     session_id: Arg<SessionId>,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 struct SessionFull {
     session_id: String,
     project: String,
@@ -308,7 +319,8 @@ struct SessionFull {
     ended_at: String,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 struct EventOut {
     #[serde(rename = "type")]
     kind: String,

@@ -4,6 +4,7 @@ use orchestra_board::{
     Body, Change, Command, PrdMove, PrdSession, QUESTIONS, Refusal, Slug, Title, prd_document,
 };
 use orchestra_store::{PhaseRecord, Receipt};
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -82,7 +83,8 @@ pub(super) fn tools() -> Vec<Tool> {
 }
 
 /// The question to be answered next, or that there is none left.
-#[derive(Serialize, JsonSchema, Default)]
+#[derive(Serialize, Default)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 struct Question {
     status: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -142,13 +144,15 @@ fn session_of<'a>(receipt: &'a Receipt, slug: &Slug) -> Option<&'a PrdSession> {
         })
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct ProjectOnly {
     project: Arg<Slug>,
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct StartPrd {
     project: Arg<Slug>,
@@ -164,7 +168,8 @@ fn start(_: &Services, args: StartPrd) -> Result<Step<Question>, Failure> {
     ))
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct AnswerPrd {
     project: Arg<Slug>,
@@ -183,7 +188,8 @@ fn answer(_: &Services, args: AnswerPrd) -> Result<Step<Question>, Failure> {
     ))
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct SkipPrd {
     project: Arg<Slug>,
@@ -203,7 +209,8 @@ fn back(_: &Services, args: ProjectOnly) -> Result<Step<Question>, Failure> {
     Ok(step(args.project.0, PrdMove::Back))
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 struct Abandoned {
     status: &'static str,
 }
@@ -220,7 +227,8 @@ fn abandon(_: &Services, args: ProjectOnly) -> Result<Step<Abandoned>, Failure> 
     }))
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 struct Session {
     project_name: String,
     slug: String,
@@ -238,7 +246,8 @@ struct Session {
     question: Option<&'static str>,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 struct Answer {
     question: &'static str,
     answer: String,
@@ -272,7 +281,8 @@ fn get(services: &Services, args: ProjectOnly) -> Result<Step<Session>, Failure>
     })
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 struct Document {
     content: String,
 }
@@ -290,7 +300,8 @@ fn preview(services: &Services, args: ProjectOnly) -> Result<Step<Document>, Fai
     })
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct SplitPrd {
     project: Arg<Slug>,
@@ -298,7 +309,8 @@ struct SplitPrd {
     phases: Vec<Arg<Title>>,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 struct Split {
     phases: Vec<String>,
     count: usize,
@@ -323,7 +335,8 @@ fn split(_: &Services, args: SplitPrd) -> Result<Step<Split>, Failure> {
     }))
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 struct Phase {
     slug: String,
     #[serde(skip_serializing_if = "Option::is_none")]

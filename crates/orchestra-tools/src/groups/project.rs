@@ -2,6 +2,7 @@
 
 use orchestra_board::{Body, Command, NewProject, Slug, Title};
 use orchestra_store::Cursor;
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -70,7 +71,8 @@ pub(super) fn tools() -> Vec<Tool> {
     ]
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct ListProjects {
     limit: Option<Limit>,
@@ -85,14 +87,16 @@ fn list(services: &Services, args: ListProjects) -> Result<Step<List<ProjectRow>
     })))
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct CreateProject {
     name: Arg<Title>,
     description: Option<Arg<Body>>,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 struct Created {
     slug: String,
     key: String,
@@ -118,7 +122,8 @@ fn create(_: &Services, args: CreateProject) -> Result<Step<Created>, Failure> {
     }))
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct GetProjectStatus {
     project: Arg<Slug>,
@@ -131,14 +136,16 @@ fn status(services: &Services, args: GetProjectStatus) -> Result<Step<ProjectFul
     })
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct RenameProject {
     project: Arg<Slug>,
     name: Arg<Title>,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 struct Renamed {
     slug: String,
     name: String,
@@ -156,13 +163,15 @@ fn rename(_: &Services, args: RenameProject) -> Result<Step<Renamed>, Failure> {
     Ok(Step::command(None, command, |_, _| Ok(renamed)))
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct ProjectOnly {
     project: Arg<Slug>,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 struct Deleted {
     deleted: String,
 }
@@ -180,7 +189,8 @@ fn delete(_: &Services, args: ProjectOnly) -> Result<Step<Deleted>, Failure> {
     ))
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 struct Document {
     content: String,
 }
@@ -193,14 +203,16 @@ fn read_prd(services: &Services, args: ProjectOnly) -> Result<Step<Document>, Fa
     })
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct WritePrd {
     project: Arg<Slug>,
     content: String,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 struct Written {
     file: &'static str,
     bytes: usize,

@@ -2,6 +2,7 @@
 
 use orchestra_board::Slug;
 use orchestra_store::{Action, Made};
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -21,14 +22,16 @@ pub(super) fn tools() -> Vec<Tool> {
     vec![tool.heavy()]
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct RegenerateReadme {
     project: Arg<Slug>,
     overwrite: Option<bool>,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 struct Written {
     file: &'static str,
     path: String,

@@ -4,6 +4,7 @@ use orchestra_board::{
     AgentName, Body, Command, IssueId, Kind, Label, NewIssue, Priority, Slug, Title, Version,
 };
 use orchestra_store::{Cursor, IssueFilter};
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -55,7 +56,8 @@ pub(super) fn tools() -> Vec<Tool> {
     ]
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct ListStories {
     project: Arg<Slug>,
@@ -88,7 +90,8 @@ fn list(services: &Services, args: ListStories) -> Result<Step<List<Row>>, Failu
     })
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct CreateStory {
     project: Arg<Slug>,
@@ -124,7 +127,8 @@ fn create(_: &Services, args: CreateStory) -> Result<Step<Brief>, Failure> {
     ))
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct GetStory {
     project: Arg<Slug>,
@@ -144,7 +148,8 @@ fn get(services: &Services, args: GetStory) -> Result<Step<IssueFull>, Failure> 
     )
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct UpdateStory {
     project: Arg<Slug>,
@@ -180,7 +185,8 @@ fn change(services: &Services, args: UpdateStory) -> Result<Step<Brief>, Failure
     update(services, circumstances, fields)
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct DeleteStory {
     project: Arg<Slug>,

@@ -6,6 +6,7 @@ use orchestra_board::{
     Title, Version,
 };
 use orchestra_store::{Cursor, IssueFilter};
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -100,7 +101,8 @@ fn tools_of_every_issue() -> [Tool; 5] {
     ]
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct ListTasks {
     project: Arg<Slug>,
@@ -145,11 +147,12 @@ fn list(services: &Services, args: ListTasks) -> Result<Step<List<Row>>, Failure
     })
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct CreateTask {
     project: Arg<Slug>,
-    #[schemars(extend("x-seldom" = true))]
+    #[cfg_attr(feature = "schema", schemars(extend("x-seldom" = true)))]
     epic_id: Option<Arg<IssueId>>,
     story_id: Arg<IssueId>,
     title: Arg<Title>,
@@ -186,13 +189,14 @@ fn create(_: &Services, args: CreateTask) -> Result<Step<Brief>, Failure> {
     ))
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct GetTask {
     project: Arg<Slug>,
-    #[schemars(extend("x-seldom" = true))]
+    #[cfg_attr(feature = "schema", schemars(extend("x-seldom" = true)))]
     epic_id: Option<Arg<IssueId>>,
-    #[schemars(extend("x-seldom" = true))]
+    #[cfg_attr(feature = "schema", schemars(extend("x-seldom" = true)))]
     story_id: Option<Arg<IssueId>>,
     task_id: Arg<IssueId>,
 }
@@ -208,13 +212,14 @@ fn get(services: &Services, args: GetTask) -> Result<Step<IssueFull>, Failure> {
     })
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct UpdateTask {
     project: Arg<Slug>,
-    #[schemars(extend("x-seldom" = true))]
+    #[cfg_attr(feature = "schema", schemars(extend("x-seldom" = true)))]
     epic_id: Option<Arg<IssueId>>,
-    #[schemars(extend("x-seldom" = true))]
+    #[cfg_attr(feature = "schema", schemars(extend("x-seldom" = true)))]
     story_id: Option<Arg<IssueId>>,
     task_id: Arg<IssueId>,
     title: Option<Arg<Title>>,
@@ -224,7 +229,7 @@ struct UpdateTask {
     assignees: Option<Many<AgentName>>,
     labels: Option<Many<Label>>,
     evidence: Option<Arg<Body>>,
-    #[schemars(extend("x-seldom" = true))]
+    #[cfg_attr(feature = "schema", schemars(extend("x-seldom" = true)))]
     version: Option<Arg<Version>>,
     agent: Option<Arg<AgentName>>,
 }
@@ -249,7 +254,8 @@ fn change(services: &Services, args: UpdateTask) -> Result<Step<Brief>, Failure>
     update(services, circumstances, fields)
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct DeleteTask {
     project: Arg<Slug>,
@@ -267,7 +273,8 @@ fn remove(_: &Services, args: DeleteTask) -> Result<Step<Deleted>, Failure> {
     ))
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct MoveIssue {
     project: Arg<Slug>,
@@ -289,7 +296,8 @@ fn move_issue(_: &Services, args: MoveIssue) -> Result<Step<Brief>, Failure> {
     ))
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct Dependency {
     project: Arg<Slug>,
@@ -324,7 +332,8 @@ fn remove_dependency(_: &Services, args: Dependency) -> Result<Step<Brief>, Fail
     ))
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct AddComment {
     project: Arg<Slug>,
@@ -333,7 +342,8 @@ struct AddComment {
     agent: Option<Arg<AgentName>>,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 struct Commented {
     id: String,
     status: &'static str,

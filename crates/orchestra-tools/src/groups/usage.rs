@@ -4,6 +4,7 @@ use orchestra_board::{
     Command, Cost, IssueId, IssueRef, Slug, UsageEntry, UsageOf, UsageSession, UsageTotals,
 };
 use orchestra_store::{Made, Reader};
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -42,11 +43,13 @@ pub(super) fn tools() -> Vec<Tool> {
     ]
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct Nothing {}
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 struct Sums {
     total_input: u64,
     total_output: u64,
@@ -63,7 +66,8 @@ impl From<UsageTotals> for Sums {
     }
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct GetUsage {
     project: Option<Arg<Slug>>,
@@ -71,7 +75,8 @@ struct GetUsage {
 }
 
 /// All usage, or that of one project or issue.
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 struct Usage {
     /// The project that was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -90,7 +95,8 @@ struct Usage {
     recent_sessions: Option<Vec<Session>>,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 struct OfProject {
     project: String,
     requests: u64,
@@ -98,7 +104,8 @@ struct OfProject {
     sums: Sums,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 struct Session {
     provider: String,
     model: String,
@@ -180,7 +187,8 @@ fn of_one(reader: &Reader<'_>, mut of: UsageOf) -> Result<Usage, Failure> {
     })
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct RecordUsage {
     input_tokens: Count,
@@ -192,7 +200,8 @@ struct RecordUsage {
     issue_id: Option<Arg<IssueId>>,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 struct Recorded {
     session_input: u64,
     session_output: u64,
@@ -228,7 +237,8 @@ fn record(_: &Services, args: RecordUsage) -> Result<Step<Recorded>, Failure> {
     ))
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 struct Ended {
     status: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]

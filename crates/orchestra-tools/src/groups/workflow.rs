@@ -2,6 +2,7 @@
 
 use orchestra_board::{AgentName, Body, Command, IssueId, IssueRef, Kind, Priority, Slug, State};
 use orchestra_store::{Cursor, IssueFilter, IssueRecord, PageRequest, Reader};
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -69,14 +70,16 @@ pub(super) fn tools() -> Vec<Tool> {
     ]
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct GetNextTask {
     project: Arg<Slug>,
     agent: Option<Arg<AgentName>>,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 struct Next {
     #[serde(skip_serializing_if = "Option::is_none")]
     task: Option<IssueFull>,
@@ -173,13 +176,14 @@ fn nothing_to_do(census: &orchestra_store::Census) -> String {
     }
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct OneTask {
     project: Arg<Slug>,
-    #[schemars(extend("x-seldom" = true))]
+    #[cfg_attr(feature = "schema", schemars(extend("x-seldom" = true)))]
     epic_id: Option<Arg<IssueId>>,
-    #[schemars(extend("x-seldom" = true))]
+    #[cfg_attr(feature = "schema", schemars(extend("x-seldom" = true)))]
     story_id: Option<Arg<IssueId>>,
     task_id: Arg<IssueId>,
     agent: Option<Arg<AgentName>>,
@@ -194,7 +198,8 @@ fn start(_: &Services, args: OneTask) -> Result<Step<Brief>, Failure> {
     ))
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct CompleteTask {
     project: Arg<Slug>,
@@ -218,7 +223,8 @@ fn complete(_: &Services, args: CompleteTask) -> Result<Step<Brief>, Failure> {
     ))
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct Search {
     project: Arg<Slug>,
@@ -241,13 +247,15 @@ fn search(services: &Services, args: Search) -> Result<Step<List<Row>>, Failure>
     })
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct GetWorkflowStatus {
     project: Arg<Slug>,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 struct WorkflowStatus {
     total: u64,
     done: u64,
@@ -309,7 +317,8 @@ fn status(services: &Services, args: GetWorkflowStatus) -> Result<Step<WorkflowS
     })
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct ClaimTask {
     project: Arg<Slug>,
@@ -317,7 +326,8 @@ struct ClaimTask {
     agent: Arg<AgentName>,
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct ReleaseTask {
     project: Arg<Slug>,

@@ -30,7 +30,8 @@ const EVENTS: u32 = 1_000;
 type Row = Joined<PlanRow, More>;
 
 /// What the list of the dashboard shows besides.
-#[derive(Serialize, schemars::JsonSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub(super) struct More {
     state_version: u64,
@@ -59,13 +60,15 @@ struct One {
 }
 
 /// The agents that a plan asks for and that may not start before the user agrees.
-#[derive(Serialize, schemars::JsonSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Offers {
     offers: Vec<Offered>,
 }
 
 /// One of them, as it is shown.
-#[derive(Serialize, schemars::JsonSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Offered {
     agent: String,
     shows: Vec<String>,

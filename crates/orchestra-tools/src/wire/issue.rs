@@ -2,20 +2,23 @@
 
 use orchestra_board::{AgentName, Claim, Issue, IssueId, Kind, Label, Priority, State, Timestamp};
 use orchestra_store::IssueRecord;
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{List, Word, filled, time};
 
 /// A live lease.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub(crate) struct ClaimOut {
     agent: String,
     until: String,
 }
 
 /// An issue with everything that is known of it but its history.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub(crate) struct IssueFull {
     id: String,
     #[serde(rename = "type")]
@@ -51,7 +54,8 @@ pub(crate) struct IssueFull {
 }
 
 /// An issue after a change: its record without what the caller has just sent or can read again.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub(crate) struct Brief {
     id: String,
     #[serde(rename = "type")]
@@ -79,7 +83,8 @@ pub(crate) struct Brief {
 }
 
 /// An issue in a list.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub(crate) struct Row {
     id: String,
     #[serde(rename = "type")]
@@ -103,7 +108,8 @@ pub(crate) struct Row {
 }
 
 /// A child in its parent's record.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub(crate) struct Address {
     id: String,
     title: String,

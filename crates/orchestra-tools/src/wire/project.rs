@@ -2,6 +2,7 @@
 
 use orchestra_board::{Kind, State};
 use orchestra_store::{Census, IssueFilter, PageRequest, ProjectRecord, Reader};
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -9,7 +10,8 @@ use super::{Address, Counts, List, filled, time};
 use crate::failure::Failure;
 
 /// A project in a list.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub(crate) struct ProjectRow {
     slug: String,
     name: String,
@@ -20,7 +22,8 @@ pub(crate) struct ProjectRow {
 }
 
 /// A project with counts and the first rows of what is in it.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub(crate) struct ProjectFull {
     project: String,
     slug: String,

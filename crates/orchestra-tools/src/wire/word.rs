@@ -2,10 +2,13 @@
 
 use orchestra_board::{Kind, State};
 use orchestra_store::Census;
+#[cfg(feature = "schema")]
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Serialize, Serializer, ser::SerializeMap};
 
-use crate::args::{Choice, choice_schema};
+use crate::args::Choice;
+#[cfg(feature = "schema")]
+use crate::args::{Arg, FromText};
 
 /// A value that is answered by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,7 +20,8 @@ impl<T: Choice> Serialize for Word<T> {
     }
 }
 
-impl<T: Choice> JsonSchema for Word<T> {
+#[cfg(feature = "schema")]
+impl<T: FromText> JsonSchema for Word<T> {
     fn schema_name() -> std::borrow::Cow<'static, str> {
         "Word".into()
     }
@@ -26,8 +30,8 @@ impl<T: Choice> JsonSchema for Word<T> {
         true
     }
 
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        choice_schema::<T>()
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        Arg::<T>::json_schema(generator)
     }
 }
 
@@ -66,6 +70,7 @@ impl Serialize for Counts {
     }
 }
 
+#[cfg(feature = "schema")]
 impl JsonSchema for Counts {
     fn schema_name() -> std::borrow::Cow<'static, str> {
         "Counts".into()

@@ -7,7 +7,7 @@ use std::{
 
 use super::{Fault, Phase, Server, message, work::ending};
 use crate::{
-    envelope::{Request, RequestKind, Response},
+    envelope::{REVISION, Request, RequestKind, Response},
     generated::{
         BootRequest, BootResult, EventDelivery, HealthResult, McpRequest, McpResponse,
         PluginManifest, RegistrationResult, ShutdownRequest, ShutdownResult, StorageDeleteRequest,
@@ -19,7 +19,7 @@ use crate::{
         cx::Call,
         events::{self, Event},
         health::Health,
-        manifest::{FEATURES, RESOURCES, REVISION},
+        manifest::{FEATURES, RESOURCES},
         storage::{AnyStorage, DEFAULT_KIND},
     },
     quic::Reply,

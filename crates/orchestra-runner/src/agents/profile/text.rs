@@ -3,13 +3,15 @@
 use std::{collections::BTreeMap, fmt};
 
 use orchestra_plan::work::{Effort, ModelTier};
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::agents::reader::OutputText;
 
 /// How a program gets its prompt.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum PromptBy {
     /// By `{prompt}` among its arguments. A prompt that is too long for an argument is put into a
@@ -33,7 +35,8 @@ impl fmt::Display for PromptBy {
 }
 
 /// Models of a program.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Models {
     /// For work of the fast tier.
@@ -47,7 +50,7 @@ pub struct Models {
     pub premium: Option<String>,
     /// All that may be asked for; empty asks the program, or takes any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 500))]
+    #[cfg_attr(feature = "schema", schemars(length(max = 500)))]
     pub known: Vec<String>,
 }
 
@@ -64,20 +67,21 @@ impl Models {
 }
 
 /// How a program is asked what it can do. It is called with each of these lists of arguments.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Probe {
     /// Arguments by which it says its version; empty does not ask.
     #[serde(default = "version_argument")]
-    #[schemars(length(max = 64))]
+    #[cfg_attr(feature = "schema", schemars(length(max = 64)))]
     pub version: Vec<String>,
     /// Arguments by which it says its options; empty does not ask, and takes the profile's word.
     #[serde(default = "help_argument")]
-    #[schemars(length(max = 64))]
+    #[cfg_attr(feature = "schema", schemars(length(max = 64)))]
     pub help: Vec<String>,
     /// Arguments by which it lists its models, one to a line.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 64))]
+    #[cfg_attr(feature = "schema", schemars(length(max = 64)))]
     pub models: Vec<String>,
     /// The option whose help lists the models as choices.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -109,7 +113,8 @@ fn help_argument() -> Vec<String> {
 
 /// Words of the help by which features are known. One that is not given is taken to be there when
 /// the arguments express it.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ProbeOptions {
     /// For naming a model.
@@ -133,27 +138,29 @@ pub struct ProbeOptions {
 }
 
 /// How its failures are told apart.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Failures {
     /// Texts, however their letters are written, by which a failure is one that passes; besides
     /// those that are always known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 64))]
+    #[cfg_attr(feature = "schema", schemars(length(max = 64)))]
     pub transient: Vec<String>,
     /// Texts, however their letters are written, by which a failure is one that no repetition cures, such
     /// as that nobody is logged in; besides those that are always known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 64))]
+    #[cfg_attr(feature = "schema", schemars(length(max = 64)))]
     pub permanent: Vec<String>,
     /// Exit codes by which it crashed, rather than failed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 64))]
+    #[cfg_attr(feature = "schema", schemars(length(max = 64)))]
     pub crash_codes: Vec<i32>,
 }
 
 /// A profile as people write it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ProfileText {
     /// Its name on `PATH`, or its path.
@@ -164,11 +171,11 @@ pub struct ProfileText {
     /// all stand in one argument. A group is left out when something that it names is not given. One
     /// whose first word begins with `?` is given only to programs whose help names that option.
     #[serde(default)]
-    #[schemars(length(max = 64))]
+    #[cfg_attr(feature = "schema", schemars(length(max = 64)))]
     pub arguments: Vec<Vec<String>>,
     /// Arguments that stand in place of those when a session is resumed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 64))]
+    #[cfg_attr(feature = "schema", schemars(length(max = 64)))]
     pub resume_arguments: Option<Vec<Vec<String>>>,
     /// How it gets its prompt.
     #[serde(default)]
@@ -176,25 +183,25 @@ pub struct ProfileText {
     /// Names of variables that it may have from our environment, such as keys. Their values are
     /// never kept, and masked in what it prints.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 64))]
+    #[cfg_attr(feature = "schema", schemars(length(max = 64)))]
     pub environment: Vec<String>,
     /// Variables with values that are no secrets.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    #[schemars(length(max = 64))]
+    #[cfg_attr(feature = "schema", schemars(length(max = 64)))]
     pub variables: BTreeMap<String, String>,
     /// Its models.
     #[serde(default)]
     pub models: Models,
     /// Efforts that it knows; empty when it knows all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 4))]
+    #[cfg_attr(feature = "schema", schemars(length(max = 4)))]
     pub efforts: Vec<Effort>,
     /// Whether it may read everywhere in any case: allowed folders are then only named to it.
     #[serde(default)]
     pub reads_everywhere: bool,
     /// Names, as in `.gitignore`, of what it leaves in a worktree and that is no work.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 64))]
+    #[cfg_attr(feature = "schema", schemars(length(max = 64)))]
     pub leaves: Vec<String>,
     /// How many tokens its models can be given at once. Without it nobody knows how full a context
     /// is, and its agents are never asked to leave parts of their work to others.

@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -18,7 +19,8 @@ const MAX_TEXT_CHARS: usize = 400;
 const MAX_GRACE_MS: u64 = 600_000;
 
 /// How output is read, as people write it.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct OutputText {
     /// In which form figures are printed.
@@ -26,15 +28,15 @@ pub struct OutputText {
     pub form: FormText,
     /// For JSON: what members say.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 64))]
+    #[cfg_attr(feature = "schema", schemars(length(max = 64)))]
     pub events: Vec<EventText>,
     /// For text: what lines say.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 64))]
+    #[cfg_attr(feature = "schema", schemars(length(max = 64)))]
     pub lines: Vec<LineText>,
     /// Texts by which the program says that its work is done.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 64))]
+    #[cfg_attr(feature = "schema", schemars(length(max = 64)))]
     pub complete: Vec<String>,
     /// Whether figures of a resumed session are those of the whole session.
     #[serde(default)]
@@ -44,12 +46,13 @@ pub struct OutputText {
     pub input_includes_cache: bool,
     /// How long it may go on after its final figures, in milliseconds; 30 000 unless said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(max = 600_000))]
+    #[cfg_attr(feature = "schema", schemars(range(max = 600_000)))]
     pub final_grace_ms: Option<u64>,
 }
 
 /// The form of output.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum FormText {
     /// It says nothing that is read.
@@ -64,7 +67,8 @@ pub enum FormText {
 }
 
 /// What an object of JSON says. Members are named by paths: names with points between.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct EventText {
     /// Which objects: those whose members at these paths have these values, as text; `null` is also
@@ -129,7 +133,8 @@ pub struct EventText {
 }
 
 /// Where tokens stand.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct TokensText {
     /// Read.
@@ -150,7 +155,8 @@ pub struct TokensText {
 }
 
 /// Where an object stands whose members are named like models, and where tokens stand in each.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ModelsText {
     /// The object.
@@ -160,7 +166,8 @@ pub struct ModelsText {
 }
 
 /// What a line of text says.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct LineText {
     /// How it begins, with captures: `{session}`, `{model}`, `{input}`, `{output}`, `{cache_read}`,

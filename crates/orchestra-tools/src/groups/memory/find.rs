@@ -8,6 +8,7 @@ use orchestra_memory::{
     },
 };
 use orchestra_store::{Chunk, ContextItem, MemoryFilter, SessionRecord};
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -33,7 +34,8 @@ const NEAR_LIMIT: u32 = 200;
 const FILTERED_NEAR_LIMIT: u32 = 1_000;
 
 /// Something that fits a query; one shape, whatever it is and whatever found it.
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub(super) struct Hit {
     #[serde(rename = "type")]
     kind: &'static str,
@@ -136,19 +138,20 @@ impl Hit {
     }
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub(super) struct SearchMemory {
     project: Arg<Slug>,
     query: String,
-    #[schemars(extend("x-seldom" = true))]
+    #[cfg_attr(feature = "schema", schemars(extend("x-seldom" = true)))]
     source: Option<Arg<Label>>,
     tags: Option<Tags>,
-    #[schemars(extend("x-seldom" = true))]
+    #[cfg_attr(feature = "schema", schemars(extend("x-seldom" = true)))]
     since: Option<Arg<Timestamp>>,
-    #[schemars(extend("x-seldom" = true))]
+    #[cfg_attr(feature = "schema", schemars(extend("x-seldom" = true)))]
     until: Option<Arg<Timestamp>>,
-    #[schemars(extend("x-seldom" = true))]
+    #[cfg_attr(feature = "schema", schemars(extend("x-seldom" = true)))]
     include_superseded: Option<bool>,
     limit: Option<Number<1, 100>>,
 }
@@ -226,13 +229,14 @@ pub(super) fn search_memory(
     Ok(Step::Done(List::whole(hits.collect())))
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub(super) struct GetContext {
     project: Arg<Slug>,
     query: String,
     limit: Option<Number<1, 100>>,
-    #[schemars(extend("x-seldom" = true))]
+    #[cfg_attr(feature = "schema", schemars(extend("x-seldom" = true)))]
     max_tokens: Option<Number<100, 100_000>>,
 }
 

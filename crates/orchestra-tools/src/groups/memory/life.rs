@@ -4,6 +4,7 @@ use orchestra_board::{Label, SessionId, Slug, Timestamp, Version};
 use orchestra_store::{
     Action, Chunk, ChunkFilter, ChunkId, ChunkPatch, Cursor, Life, Made, PageRequest,
 };
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -103,7 +104,8 @@ fn two_ends() -> Failure {
 }
 
 /// A remembered text in a list.
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 struct MemoryRow {
     id: String,
     /// What it says in short; its beginning, where nobody said that.
@@ -144,7 +146,8 @@ impl MemoryRow {
     }
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct ListMemory {
     project: Arg<Slug>,
@@ -170,7 +173,8 @@ fn list_memory(services: &Services, args: ListMemory) -> Result<Step<List<Memory
     Ok(Step::Done(List::of(found, |chunk| MemoryRow::new(&chunk))))
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct GetMemory {
     project: Arg<Slug>,
@@ -178,7 +182,8 @@ struct GetMemory {
 }
 
 /// A remembered text with all that is known of it.
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 struct MemoryFull {
     id: String,
     project: String,
@@ -230,7 +235,8 @@ fn get_memory(services: &Services, args: GetMemory) -> Result<Step<MemoryFull>, 
     }
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct UpdateMemory {
     project: Arg<Slug>,
@@ -271,7 +277,8 @@ fn update_memory(services: &Services, args: UpdateMemory) -> Result<Step<MemoryF
     }))
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct ForgetSession {
     project: Arg<Slug>,

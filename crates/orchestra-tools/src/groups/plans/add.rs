@@ -11,6 +11,7 @@ use orchestra_plan::plan::Plan;
 use orchestra_plan::spec::{Budget, JobSpec, Name, Task};
 use orchestra_plan::value::{Env, List};
 use orchestra_plan::work::Instructions;
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -50,7 +51,7 @@ changing! {
     struct AddJob {
         producer_id: OwnId,
         task: Task,
-        #[schemars(extend("x-say" = "As in create_copilot_plan."))]
+        #[cfg_attr(feature = "schema", schemars(extend("x-say" = "As in create_copilot_plan.")))]
         work: AnyWork,
         name: Option<Name>,
         dependencies: Option<List<OwnId, 0, 100>>,
@@ -89,7 +90,8 @@ impl AddJob {
 }
 
 /// A job that was added.
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 struct Added {
     /// Its producer id, by which everything else knows it.
@@ -143,7 +145,8 @@ changing! {
 }
 
 /// Jobs that were added.
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 struct AddedAll {
     plan_id: PlanId,
@@ -159,7 +162,8 @@ struct AddedAll {
     repeated: bool,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 struct AddedOne {
     producer_id: String,

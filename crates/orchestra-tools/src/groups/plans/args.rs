@@ -4,6 +4,7 @@ use orchestra_plan::ids::ProducerId;
 use orchestra_plan::spec::IdempotencyKey;
 use orchestra_plan::value::Whole;
 use orchestra_plan::work::WorkSpec;
+#[cfg(feature = "schema")]
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, de};
 use serde_json::Value;
@@ -19,6 +20,7 @@ use crate::tool::PlanCx;
 #[serde(transparent)]
 pub(super) struct Named(pub(super) String);
 
+#[cfg(feature = "schema")]
 impl JsonSchema for Named {
     fn schema_name() -> std::borrow::Cow<'static, str> {
         "Named".into()
@@ -78,7 +80,8 @@ pub(super) fn changed(
 macro_rules! changing {
     ($(#[$meta:meta])* struct $name:ident { $($(#[$field_meta:meta])* $field:ident: $of:ty,)* }) => {
         $(#[$meta])*
-        #[derive(serde::Deserialize, schemars::JsonSchema)]
+        #[derive(serde::Deserialize)]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         #[serde(rename_all = "camelCase", deny_unknown_fields)]
         pub(super) struct $name {
             plan_id: $crate::groups::plans::args::Named,
@@ -168,6 +171,7 @@ impl<'de> Deserialize<'de> for AnyWork {
     }
 }
 
+#[cfg(feature = "schema")]
 impl JsonSchema for AnyWork {
     fn schema_name() -> std::borrow::Cow<'static, str> {
         "AnyWork".into()
@@ -182,6 +186,7 @@ impl JsonSchema for AnyWork {
     }
 }
 
+#[cfg(feature = "schema")]
 impl AnyWork {
     /// The schema of work that may be taken away.
     pub(super) fn or_none(_: &mut SchemaGenerator) -> Schema {
@@ -204,6 +209,7 @@ impl<'de> Deserialize<'de> for OwnId {
     }
 }
 
+#[cfg(feature = "schema")]
 impl JsonSchema for OwnId {
     fn schema_name() -> std::borrow::Cow<'static, str> {
         "OwnId".into()

@@ -9,6 +9,7 @@ use orchestra_plan::spec::{Budget, MaxParallel};
 use orchestra_plan::status::PlanStatus;
 use orchestra_plan::value::{Env, List};
 use orchestra_plan::work::{Effort, MaxTurns, ModelName, ModelTier, WorkSpec};
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -50,14 +51,15 @@ changing! {
     struct UpdatePlan {
         env: Option<Env>,
         max_parallel: Option<MaxParallel>,
-        #[schemars(extend("x-say" = "A plan to wait for, paused; empty for none."))]
+        #[cfg_attr(feature = "schema", schemars(extend("x-say" = "A plan to wait for, paused; empty for none.")))]
         resume_after_plan: Option<Named>,
         budget: Option<Budget>,
     }
 }
 
 /// What was changed of a plan.
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 struct UpdatedPlan {
     plan_id: PlanId,
@@ -136,7 +138,8 @@ fn names(env: &Env) -> Vec<String> {
     env.iter().map(|(name, _)| name.to_owned()).collect()
 }
 
-#[derive(Deserialize, JsonSchema, Clone, Copy)]
+#[derive(Deserialize, Clone, Copy)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "lowercase")]
 enum Stage {
     Prechecks,
@@ -158,7 +161,7 @@ changing! {
     struct UpdateJob {
         job_id: Named,
         prechecks: Option<AnyWork>,
-        #[schemars(extend("x-say" = "As in create_copilot_plan."))]
+        #[cfg_attr(feature = "schema", schemars(extend("x-say" = "As in create_copilot_plan.")))]
         work: Option<AnyWork>,
         postchecks: Option<AnyWork>,
         expects_no_changes: Option<bool>,
@@ -169,7 +172,8 @@ changing! {
 }
 
 /// What was changed of a job.
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 struct UpdatedJob {
     message: String,
@@ -237,7 +241,8 @@ async fn update_job(cx: PlanCx, mut args: UpdateJob) -> Result<UpdatedJob, Failu
     })
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Updates {
     model: Option<ModelName>,
@@ -256,7 +261,8 @@ changing! {
 }
 
 /// What was changed of many jobs.
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 struct BulkUpdated {
     plan_id: PlanId,
@@ -274,7 +280,8 @@ struct BulkUpdated {
     repeated: bool,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 struct Skipped {
     id: String,
     code: String,

@@ -12,6 +12,7 @@ use orchestra_plan::spec::{
 use orchestra_plan::status::PlanStatus;
 use orchestra_plan::value::{Env, List};
 use orchestra_plan::view::is_leaf;
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -62,7 +63,8 @@ pub(super) fn tools() -> Vec<Tool> {
 }
 
 /// A plan that was made or completed.
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 struct Made {
     plan_id: PlanId,
@@ -85,7 +87,8 @@ struct Made {
     repeated: bool,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 struct MadeStatus {
     status: PlanStatus,
     nodes: usize,
@@ -187,7 +190,8 @@ async fn create(cx: PlanCx, args: PlanSpec) -> Result<Made, Failure> {
 }
 
 /// A plan that jobs are to be added to.
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 struct Scaffolded {
     plan_id: PlanId,
@@ -203,7 +207,8 @@ struct Scaffolded {
 impl Reply for Scaffolded {}
 
 /// What is said of a plan as a whole, as in create_copilot_plan.
-#[derive(Deserialize, JsonSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Scaffold {
     name: Name,
@@ -213,7 +218,7 @@ struct Scaffold {
     clean_up_successful_work: Option<bool>,
     additional_symlink_dirs: Option<SymlinkDirs>,
     start_paused: Option<bool>,
-    #[schemars(extend("x-say" = "As in create_copilot_plan."))]
+    #[cfg_attr(feature = "schema", schemars(extend("x-say" = "As in create_copilot_plan.")))]
     verify_ri: Option<AnyWork>,
     env: Option<Env>,
     resume_after_plan: Option<Named>,
@@ -289,7 +294,8 @@ async fn finalize(cx: PlanCx, args: Finalize) -> Result<Made, Failure> {
     Made::of(&cx, &done).await
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct ClonePlan {
     source_plan_id: Named,
@@ -299,7 +305,8 @@ struct ClonePlan {
 }
 
 /// A copy of a plan.
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 struct Cloned {
     plan_id: PlanId,

@@ -8,6 +8,7 @@ use orchestra_plan::command::Refusal;
 use orchestra_plan::plan::{Job, Plan};
 use orchestra_plan::status::JobStatus;
 use orchestra_plan::view::{JobFilter, JobRow, JobView, job as job_view, jobs as job_rows};
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -57,7 +58,8 @@ pub(super) fn tools() -> Vec<Tool> {
     ]
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct OneJob {
     plan_id: Named,
@@ -77,7 +79,8 @@ async fn get(cx: PlanCx, args: OneJob) -> Result<JobView, Failure> {
     Ok(job_view(&plan, found(&plan, &args.job_id)?))
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct ListJobs {
     plan_id: Named,
@@ -90,7 +93,8 @@ struct ListJobs {
 }
 
 /// Jobs of a list.
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 struct Listed {
     /// How many are shown here.
     count: usize,

@@ -5,6 +5,7 @@ use orchestra_plan::ids::{GroupPath, PlanId, ProducerId};
 use orchestra_plan::plan::Plan;
 use orchestra_plan::value::Whole;
 use orchestra_plan::view::{GraphNode, ListFilter, PlanRow, PlanView, graph, row};
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -54,7 +55,8 @@ pub(super) fn tools() -> Vec<Tool> {
     ]
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct OnePlan {
     plan_id: Named,
@@ -63,7 +65,8 @@ struct OnePlan {
 }
 
 /// Where the jobs that are shown stand among all of the plan.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 struct Nodes {
     /// How many there are in all.
@@ -111,7 +114,8 @@ async fn status(cx: PlanCx, args: OnePlan) -> Result<Status, Failure> {
     Ok(Joined(view, nodes))
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct ListPlans {
     status: Option<ListFilter>,
@@ -120,7 +124,8 @@ struct ListPlans {
 }
 
 /// Plans of a list.
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 struct Listed {
     /// How many are shown here.
     count: usize,
@@ -173,7 +178,8 @@ async fn list(cx: PlanCx, args: ListPlans) -> Result<Listed, Failure> {
 }
 
 /// A plan's graph.
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 struct Graph {
     plan_id: PlanId,

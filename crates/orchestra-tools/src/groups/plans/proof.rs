@@ -9,6 +9,7 @@ use orchestra_plan::plan::Plan;
 use orchestra_plan::spec::{IdempotencyKey, Name};
 use orchestra_plan::status::{JobStatus, PlanStatus};
 use orchestra_plan::value::Whole;
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -33,7 +34,8 @@ pub(super) fn tools() -> Vec<Tool> {
 }
 
 /// What is asked of the plan; the rest is the same every time.
-#[derive(Deserialize, JsonSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct ProofOf {
     name: Option<Name>,
@@ -45,7 +47,8 @@ pub(super) struct ProofOf {
 }
 
 /// The plan that was made, and what it proves.
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 struct Proof {
     plan_id: PlanId,
@@ -67,7 +70,8 @@ struct Proof {
 }
 
 /// What a plan proves, which has to end failed.
-#[derive(Serialize, JsonSchema, Clone, Copy, PartialEq, Eq)]
+#[derive(Serialize, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 enum Verdict {
     /// Each job has ended as it has to.

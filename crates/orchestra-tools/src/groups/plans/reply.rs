@@ -2,6 +2,7 @@
 
 use orchestra_plan::ids::PlanId;
 use orchestra_plan::status::PlanStatus;
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -9,7 +10,8 @@ use crate::plan_service::Done;
 use crate::tool::Reply;
 
 /// What most changes of a plan are answered with.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Changed {
     pub(super) message: String,
@@ -47,7 +49,8 @@ pub(super) fn told(done: &Done, message: impl Into<String>) -> String {
 }
 
 /// Why something was not done to one of several jobs.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub(super) struct NotDone {
     pub(super) id: String,
     pub(super) code: String,

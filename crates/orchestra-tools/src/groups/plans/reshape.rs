@@ -9,6 +9,7 @@ use orchestra_plan::spec::{JobSpec, Name, Task};
 use orchestra_plan::value::{Env, List};
 use orchestra_plan::view::is_leaf;
 use orchestra_plan::work::Instructions;
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -29,7 +30,8 @@ pub(super) fn tools() -> Vec<Tool> {
     ]
 }
 
-#[derive(Deserialize, JsonSchema, Clone, Copy, PartialEq, Eq)]
+#[derive(Deserialize, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "snake_case")]
 enum Kind {
     AddJob,
@@ -56,7 +58,8 @@ impl Kind {
 }
 
 /// A job that is added.
-#[derive(Deserialize, JsonSchema, Clone)]
+#[derive(Deserialize, Clone)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Spec {
     producer_id: OwnId,
@@ -92,7 +95,8 @@ impl Spec {
     }
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Asked {
     #[serde(rename = "type")]
@@ -106,7 +110,7 @@ struct Asked {
 
 changing! {
     struct Reshape {
-        #[schemars(extend("x-say" = "add_* need spec, add_before and add_after also existingJobId, remove_* jobId or producerId, update_deps jobId and dependencies."))]
+        #[cfg_attr(feature = "schema", schemars(extend("x-say" = "add_* need spec, add_before and add_after also existingJobId, remove_* jobId or producerId, update_deps jobId and dependencies.")))]
         operations: List<Asked, 1, 100>,
     }
 }
@@ -155,7 +159,8 @@ impl Asked {
 }
 
 /// What was done to the graph, and what it is now.
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 struct Reshaped {
     plan_id: PlanId,
@@ -170,7 +175,8 @@ struct Reshaped {
     repeated: bool,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 struct OperationDone {
     operation: &'static str,
@@ -186,7 +192,8 @@ struct OperationDone {
 /// A graph of more jobs than this is shown where it was changed.
 const WHOLE: usize = 100;
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 struct Topology {
     node_count: usize,
@@ -198,7 +205,8 @@ struct Topology {
     left_out: usize,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 struct TopologyNode {
     id: JobId,

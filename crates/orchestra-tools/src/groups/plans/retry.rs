@@ -5,6 +5,7 @@ use orchestra_plan::ids::{JobId, PlanId};
 use orchestra_plan::plan::Plan;
 use orchestra_plan::status::PlanStatus;
 use orchestra_plan::value::List;
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -41,13 +42,13 @@ pub(super) fn tools() -> Vec<Tool> {
 changing! {
     struct RetryPlan {
         job_ids: Option<List<Named, 0, 100>>,
-        #[schemars(extend("x-say" = "As in create_copilot_plan."))]
+        #[cfg_attr(feature = "schema", schemars(extend("x-say" = "As in create_copilot_plan.")))]
         new_work: Option<AnyWork>,
         #[serde(default, deserialize_with = "given")]
-        #[schemars(schema_with = "AnyWork::or_none")]
+        #[cfg_attr(feature = "schema", schemars(schema_with = "AnyWork::or_none"))]
         new_prechecks: NewCheck,
         #[serde(default, deserialize_with = "given")]
-        #[schemars(schema_with = "AnyWork::or_none")]
+        #[cfg_attr(feature = "schema", schemars(schema_with = "AnyWork::or_none"))]
         new_postchecks: NewCheck,
         expects_no_changes: Option<bool>,
         clear_worktree: Option<bool>,
@@ -55,7 +56,8 @@ changing! {
 }
 
 /// What was asked for again.
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 struct RetriedPlan {
     message: String,
@@ -71,7 +73,8 @@ struct RetriedPlan {
     repeated: bool,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 struct Retried {
     id: JobId,
     name: String,
@@ -160,13 +163,13 @@ async fn followed(cx: &PlanCx, done: &Done, any: bool) -> Result<(PlanStatus, u6
 changing! {
     struct RetryJob {
         job_id: Named,
-        #[schemars(extend("x-say" = "As in create_copilot_plan."))]
+        #[cfg_attr(feature = "schema", schemars(extend("x-say" = "As in create_copilot_plan.")))]
         new_work: Option<AnyWork>,
         #[serde(default, deserialize_with = "given")]
-        #[schemars(schema_with = "AnyWork::or_none")]
+        #[cfg_attr(feature = "schema", schemars(schema_with = "AnyWork::or_none"))]
         new_prechecks: NewCheck,
         #[serde(default, deserialize_with = "given")]
-        #[schemars(schema_with = "AnyWork::or_none")]
+        #[cfg_attr(feature = "schema", schemars(schema_with = "AnyWork::or_none"))]
         new_postchecks: NewCheck,
         expects_no_changes: Option<bool>,
         clear_worktree: Option<bool>,
@@ -174,7 +177,8 @@ changing! {
 }
 
 /// A job that was asked for again.
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 struct RetriedJob {
     message: String,

@@ -7,6 +7,7 @@ use orchestra_plan::plan::Plan;
 use orchestra_plan::status::JobStatus;
 use orchestra_plan::value::Text;
 use orchestra_plan::work::AdmissionClass;
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -125,14 +126,15 @@ async fn delete(cx: PlanCx, args: OfPlan) -> Result<Changed, Failure> {
 
 changing! {
     struct ArchivePlan {
-        #[schemars(extend("x-say" = "Cancel it first."))]
+        #[cfg_attr(feature = "schema", schemars(extend("x-say" = "Cancel it first.")))]
         force: Option<bool>,
         delete_remote_branches: Option<bool>,
     }
 }
 
 /// What was put away.
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 struct Archived {
     message: String,
@@ -181,13 +183,14 @@ async fn archive(cx: PlanCx, args: ArchivePlan) -> Result<Archived, Failure> {
 
 changing! {
     struct RecoverPlan {
-        #[schemars(extend("x-say" = "Agents go on with their sessions."))]
+        #[cfg_attr(feature = "schema", schemars(extend("x-say" = "Agents go on with their sessions.")))]
         use_copilot_agent: Option<bool>,
     }
 }
 
 /// What was brought back.
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 struct Recovered {
     message: String,
@@ -203,7 +206,8 @@ struct Recovered {
     repeated: bool,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 struct RecoveredNode {
     id: JobId,

@@ -7,6 +7,7 @@ use orchestra_plan::plan::{Job, Plan};
 use orchestra_plan::value::Whole;
 use orchestra_plan::view::{AttemptView, attempts as views};
 use orchestra_runner::logs::Query;
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -21,7 +22,8 @@ use crate::tool::{PlanCx, Reply};
 const SHARED_BYTES: usize = 128 * 1024;
 const LEAST_BYTES: usize = 2 * 1024;
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct JobAttempts {
     plan_id: Named,
@@ -31,7 +33,8 @@ pub(super) struct JobAttempts {
 }
 
 /// Attempts of a job.
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Attempts {
     plan_id: PlanId,
@@ -48,7 +51,8 @@ impl Reply for Attempts {}
 
 type Shown = Joined<AttemptView, WithLogs>;
 
-#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 struct WithLogs {
     /// What it printed, or how much that is.
     logs: String,

@@ -6,6 +6,7 @@ use orchestra_plan::ids::AttemptNumber;
 use orchestra_plan::plan::{Job, Plan};
 use orchestra_plan::view::{FailureContext, failure_context};
 use orchestra_runner::logs::{Query, Stream};
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -19,7 +20,8 @@ const LINES: usize = 100;
 const BYTES: usize = 32 * 1024;
 
 /// A line of a log.
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 struct LogLine {
     /// When it was written, in milliseconds since 1970.
     timestamp: u64,
@@ -30,7 +32,8 @@ struct LogLine {
     message: String,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub(super) struct WithLines {
     logs: Vec<LogLine>,

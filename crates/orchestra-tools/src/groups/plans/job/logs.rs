@@ -7,6 +7,7 @@ use orchestra_plan::ids::{AttemptNumber, JobId, PlanId};
 use orchestra_plan::plan::{Job, Plan};
 use orchestra_plan::value::Whole;
 use orchestra_runner::logs::{Line, Page, Query, Stream};
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -23,7 +24,8 @@ pub(super) const USUAL_BYTES: usize = 32 * 1024;
 /// How much of it is shown at most: more is no use to a model, and the rest can be asked for.
 const MAX_BYTES: usize = 1024 * 1024;
 
-#[derive(Deserialize, JsonSchema, Clone, Copy, PartialEq, Eq)]
+#[derive(Deserialize, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 enum LogPhase {
     MergeFi,
@@ -51,7 +53,8 @@ impl LogPhase {
     }
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct JobLogs {
     plan_id: Named,
@@ -65,7 +68,8 @@ pub(super) struct JobLogs {
 }
 
 /// Lines of a log.
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Logs {
     plan_id: PlanId,

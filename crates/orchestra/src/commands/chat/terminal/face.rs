@@ -14,8 +14,8 @@ use std::{
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use orchestra_chat::{Due, Face, Note, Outcome, Piece, Request, Stopper, Verdict};
 use orchestra_plan::draw::Paint;
+use ratatui::crossterm::terminal;
 use serde_json::{Map, Value};
-use termimad::crossterm::terminal;
 
 use super::{
     super::tally::Tally,

@@ -1,13 +1,11 @@
 //! Markdown on a terminal while it comes: what was shown of the block that grows is shown anew where it
 //! changes, and nothing before it.
 
+mod render;
+
 use std::fmt::Write as _;
 
 use orchestra_plan::draw::Paint;
-use termimad::{
-    FmtText, MadSkin,
-    crossterm::style::{Attribute, Color},
-};
 
 /// A block that is longer ends there.
 const MAX_BLOCK_BYTES: usize = 8 * 1024;
@@ -18,7 +16,6 @@ const PLAIN: &str = "\u{1b}[0m";
 
 /// Text that comes, as it is shown.
 pub(super) struct Markdown {
-    skin: MadSkin,
     paint: Paint,
     width: usize,
     height: usize,
@@ -38,7 +35,6 @@ impl Markdown {
     /// On a screen of so many columns and rows.
     pub(super) fn new(paint: Paint, (width, height): (u16, u16)) -> Self {
         Self {
-            skin: skin(paint),
             paint,
             width: usize::from(width.max(21)) - 1,
             height: usize::from(height.max(4)),
@@ -238,11 +234,7 @@ impl Markdown {
 
     fn lines(&self, text: &str) -> Vec<String> {
         let text = text.replace('\t', "    ");
-        let shown = FmtText::from(&self.skin, &text, Some(self.width)).to_string();
-        shown
-            .lines()
-            .map(|line| line.trim_end().to_owned())
-            .collect()
+        render::lines(&text, self.paint, self.width)
     }
 }
 
@@ -263,21 +255,6 @@ fn may_be_fence(line: &str) -> bool {
     let line = line.trim();
     let signs = |sign| !line.is_empty() && line.chars().all(|c| c == sign);
     signs('`') || signs('~') || fence(line).is_some()
-}
-
-fn skin(paint: Paint) -> MadSkin {
-    let mut skin = match paint {
-        Paint::Colour => MadSkin::default(),
-        Paint::Plain => return MadSkin::no_style(),
-    };
-    // Nothing that depends on the colour behind it.
-    skin.inline_code.object_style.background_color = None;
-    skin.inline_code.set_fg(Color::Cyan);
-    skin.headers[0].align = termimad::Alignment::Left;
-    for header in &mut skin.headers {
-        header.add_attr(Attribute::Bold);
-    }
-    skin
 }
 
 #[cfg(test)]

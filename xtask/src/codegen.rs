@@ -7,14 +7,15 @@ use anyhow::Result;
 
 use crate::run;
 
-/// Crates with a `generated.rs`, and the part of their tests that makes it.
-const CRATES: [(&str, &[&str]); 3] = [
+/// Crates with generated files, and the part of their tests that makes it.
+const CRATES: [(&str, &[&str]); 4] = [
     ("orchestra-plugin", &["--test", "it", "generated::"]),
     ("orchestra-memory", &["--test", "it", "generated::"]),
     ("orchestra-tools", &["--lib", "generated_schemas"]),
+    ("orchestra-web", &["--lib", "generated_"]),
 ];
 
-/// Writes every `generated.rs` anew.
+/// Writes every generated file anew.
 ///
 /// # Errors
 /// When a schema cannot be read, or a file not be written.

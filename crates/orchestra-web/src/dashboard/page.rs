@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use askama::Template;
 use axum::{
     Router,
     extract::{OriginalUri, State},
@@ -32,14 +31,34 @@ pub(super) fn routes() -> Router<Arc<Site>> {
     })
 }
 
-#[derive(Template)]
-#[template(path = "shell.html")]
-struct Shell<'a> {
-    /// What stands before all paths.
-    base: &'a str,
-    assets: &'a str,
-    /// Whether there is a login that can be ended.
-    logout: bool,
+/// Template of the page, with placeholders in double braces.
+const SHELL: &str = include_str!("../../templates/shell.html");
+
+/// Button that ends the login.
+const LOGOUT: &str = r#"<button class="plain" id="logout" type="button">Log out</button>"#;
+
+/// Fills in the template for paths that begin with `base`.
+fn filled(base: &str, assets: &str, has_logout: bool) -> String {
+    let page = SHELL.replace("{{ assets }}", assets);
+    let page = page.replace("{{ logout }}", if has_logout { LOGOUT } else { "" });
+    // Last: the path comes from the client, and a placeholder in it must not be replaced.
+    page.replace("{{ base }}", &escaped(base))
+}
+
+/// Escapes text for HTML, attributes included.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            letter => out.push(letter),
+        }
+    }
+    out
 }
 
 async fn home(OriginalUri(whole): OriginalUri) -> Redirect {
@@ -61,13 +80,10 @@ pub(crate) fn nowhere(site: &Site, whole: &Uri, uri: &Uri, headers: &HeaderMap) 
 }
 
 fn page(site: &Site, whole: &Uri, uri: &Uri, headers: &HeaderMap) -> Response {
+    let base = whole.path().strip_suffix(uri.path()).unwrap_or_default();
     let access = &site.face.options().access;
-    let shell = Shell {
-        base: whole.path().strip_suffix(uri.path()).unwrap_or_default(),
-        assets: assets::version(),
-        logout: access.asks_who_calls() || access.has_cookie(headers),
-    };
-    let page = shell.render().expect("the page is made of text alone");
+    let has_logout = access.asks_who_calls() || access.has_cookie(headers);
+    let page = filled(base, assets::version(), has_logout);
     let headers = [
         (header::CONTENT_TYPE, "text/html; charset=utf-8"),
         (header::CACHE_CONTROL, "no-store"),
@@ -77,4 +93,23 @@ fn page(site: &Site, whole: &Uri, uri: &Uri, headers: &HeaderMap) -> Response {
     ];
     let headers = headers.map(|(name, value)| (name, HeaderValue::from_static(value)));
     (headers, page).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn page_has_no_placeholder_and_escapes_its_base() {
+        let page = filled("/a\"><script>", "0123", true);
+        assert!(
+            page.contains(r#"data-base="/a&quot;&gt;&lt;script&gt;""#),
+            "{page}"
+        );
+        assert!(
+            page.contains("/assets/0123/app.js") && page.contains("Log out"),
+            "{page}"
+        );
+        assert!(!page.contains("{{") && !filled("", "", false).contains("Log out"));
+    }
 }

@@ -99,6 +99,24 @@ mod tests {
     }
 
     #[test]
+    fn international_host_names_are_shown_in_ascii() {
+        for (host, ascii) in [
+            ("bücher.example", "xn--bcher-kva.example"),
+            ("ＢÜＣＨＥＲ.example", "xn--bcher-kva.example"),
+            ("faß.example", "xn--fa-hia.example"),
+            ("例え.テスト", "xn--r8jz45g.xn--zckzah"),
+            ("مثال.إختبار", "xn--mgbh0fb.xn--kgbechtv"),
+        ] {
+            assert_eq!(
+                shown(&format!("https://{host}")),
+                format!("https://{ascii}/")
+            );
+        }
+        // Letters that run from left to right do not mix with those that run from right to left.
+        assert_eq!(shown("https://aمثال.example"), "an address that is none");
+    }
+
+    #[test]
     fn a_refusal_in_json_is_shown_as_it_reads() {
         for (said, shown) in [
             (

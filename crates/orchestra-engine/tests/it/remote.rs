@@ -140,7 +140,10 @@ fn failure(status: u16, body: &str) -> EmbedError {
 #[test]
 fn a_bad_answer_is_told_and_never_used() {
     let refused = failure(401, r#"{"error":{"message":"bad key sk-secret"}}"#);
-    assert!(refused.to_string().ends_with("401: bad key ***"), "{refused}");
+    assert!(
+        refused.to_string().ends_with("401: bad key ***"),
+        "{refused}"
+    );
     assert!(!refused.may_pass());
     assert!(failure(429, "slow down").may_pass());
     assert!(failure(503, &"x".repeat(100_000)).to_string().len() < 500);

@@ -227,6 +227,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let script = format!("exec 3<>/dev/tcp/127.0.0.1/{port}; cat <&3");
+        // direct: a test becomes another user with it, and waits for it.
         let mut child = std::process::Command::new("setpriv")
             .args([
                 "--reuid=1",

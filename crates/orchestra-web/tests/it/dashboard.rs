@@ -244,6 +244,7 @@ async fn the_document_has_the_routes_of_the_dashboard_and_tells_their_methods() 
     let document = site.send("GET /api/openapi.json", &[], "").await.json();
     let paths = document["paths"].as_object().unwrap();
     let of_dashboard = [
+        ("/api/agents/{agent}/approve", "POST"),
         ("/api/board", "GET"),
         ("/api/board/{project}", "GET"),
         ("/api/events", "GET"),

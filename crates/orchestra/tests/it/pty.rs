@@ -13,7 +13,7 @@ use std::{
 use rustix::{
     event::{PollFd, PollFlags, poll},
     fs::{Mode, OFlags},
-    io::Errno,
+    io::{Errno, FdFlags, fcntl_setfd},
     pipe::{PipeFlags, pipe_with},
     pty::{self, OpenptFlags},
     termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize},
@@ -47,6 +47,8 @@ impl Pty {
     pub(crate) fn start(mut command: Command, size: Winsize) -> Self {
         let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY;
         let master = pty::openpt(flags).unwrap();
+        // A program that has its own terminal's other end open never sees it hang up.
+        fcntl_setfd(&master, FdFlags::CLOEXEC).unwrap();
         pty::grantpt(&master).unwrap();
         pty::unlockpt(&master).unwrap();
         tcsetwinsize(&master, size).unwrap();

@@ -1,7 +1,7 @@
 //! Which texts of a server may hold secrets, and where in them: the same that are masked where a
 //! configuration is shown.
 
-use orchestra_secret::{MASK, is_plain_value, is_secret_name};
+use orchestra_secret::{MASK, is_secret_name};
 
 use crate::{
     config::Template,
@@ -10,6 +10,26 @@ use crate::{
 
 /// What is written before a secret in a header, in small letters.
 const SCHEMES: [&str; 5] = ["bearer", "basic", "token", "apikey", "bot"];
+
+/// Values that are no secrets whatever their variable is called, in small letters. Other words may be passwords.
+const PLAIN: [&str; 16] = [
+    "true",
+    "false",
+    "yes",
+    "no",
+    "on",
+    "off",
+    "none",
+    "trace",
+    "debug",
+    "info",
+    "warn",
+    "warning",
+    "error",
+    "development",
+    "production",
+    "application/json",
+];
 
 /// A longer number may be a secret.
 const MAX_DIGITS: usize = 5;
@@ -219,7 +239,8 @@ fn without_defaults(text: &str) -> (String, Vec<String>) {
 
 fn is_plain(name: &str, value: &str) -> bool {
     let is_number = value.len() <= MAX_DIGITS && value.bytes().all(|byte| byte.is_ascii_digit());
-    (is_number || is_plain_value(value)) && !is_secret_name(name)
+    let is_word = PLAIN.contains(&value.to_ascii_lowercase().as_str());
+    (is_number || is_word) && !is_secret_name(name)
 }
 
 #[cfg(test)]

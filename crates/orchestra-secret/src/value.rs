@@ -54,6 +54,7 @@ pub fn url_passwords(value: &str) -> impl Iterator<Item = &str> {
 pub(crate) fn is_reference(value: &str) -> bool {
     let value = value.trim();
     if value.is_empty()
+        || value.starts_with(MASK)
         || is_masked(value)
         || value.contains("${")
         || value.contains("$(")

@@ -250,7 +250,10 @@ fn furnish(cx: &Cx<'_>, order: &mut Order, invocation: &Invocation) {
             .map(|(name, value)| (name.as_str(), value.as_str()))
     };
     let mask = invocation.mask(pairs());
-    let hidden = pairs().filter(|(_, value)| !value.is_empty() && mask.text(value) != *value);
+    // Of an address only the password is a secret.
+    let is_hidden =
+        |value: &str| mask.text(value) != value && url_passwords(value).next().is_none();
+    let hidden = pairs().filter(|(_, value)| !value.is_empty() && is_hidden(value));
     order
         .secrets
         .extend(hidden.map(|(_, value)| value.to_owned()));

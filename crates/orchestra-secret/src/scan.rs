@@ -64,6 +64,8 @@ enum Trigger {
 struct Triggers {
     automaton: Option<AhoCorasick>,
     kinds: Vec<Trigger>,
+    #[cfg(test)]
+    texts: Vec<String>,
 }
 
 static TRIGGERS: LazyLock<Triggers> = LazyLock::new(Triggers::new);
@@ -122,6 +124,8 @@ impl Triggers {
         Self {
             // The patterns are constant and far below the limits of the automaton: a test builds it.
             automaton: automaton.ok(),
+            #[cfg(test)]
+            texts: patterns.iter().map(|(text, _)| text.clone()).collect(),
             kinds: patterns.into_iter().map(|(_, kind)| kind).collect(),
         }
     }
@@ -140,20 +144,9 @@ pub(crate) struct FoundToken {
 
 /// Ranges of the secrets in a text, and the tokens among them in the order of their beginnings.
 pub(crate) fn secrets(text: &str) -> (Vec<Range<usize>>, Vec<FoundToken>) {
-    let mut scanner = Scanner::new(text);
-    let Some(automaton) = &TRIGGERS.automaton else {
-        return (Vec::new(), Vec::new());
-    };
-    for hit in automaton.find_overlapping_iter(text) {
-        scanner.at(
-            TRIGGERS.kinds[hit.pattern().as_usize()],
-            hit.start(),
-            hit.end(),
-        );
-    }
     let Scanner {
         found, mut tokens, ..
-    } = scanner;
+    } = Scanner::of(text);
     // Of the prefixes of one token, the longest counts.
     tokens.sort_unstable_by_key(|token| (token.start, Reverse(token.end), Reverse(token.rest)));
     tokens.dedup_by_key(|token| token.start);
@@ -182,6 +175,11 @@ struct Scanner<'t> {
     tokens: Vec<FoundToken>,
     name_done: usize,
     parameter_done: usize,
+    literal_done: usize,
+    list_done: usize,
+    credential_done: usize,
+    digest_done: usize,
+    echo_done: usize,
     cookie_done: usize,
     pem_done: usize,
     jwt_done: usize,
@@ -192,9 +190,24 @@ struct Scanner<'t> {
     words: Vec<usize>,
     /// Last run of bytes without an end of a value.
     run: Range<usize>,
+    /// Number of bytes that were examined.
+    #[cfg(test)]
+    steps: std::cell::Cell<usize>,
 }
 
 impl<'t> Scanner<'t> {
+    /// Returns the state after a whole text was searched.
+    fn of(text: &'t str) -> Self {
+        let mut scanner = Self::new(text);
+        if let Some(automaton) = &TRIGGERS.automaton {
+            for hit in automaton.find_overlapping_iter(text) {
+                let kind = TRIGGERS.kinds[hit.pattern().as_usize()];
+                scanner.at(kind, hit.start(), hit.end());
+            }
+        }
+        scanner
+    }
+
     fn new(text: &'t str) -> Self {
         Self {
             text,
@@ -203,6 +216,11 @@ impl<'t> Scanner<'t> {
             tokens: Vec::new(),
             name_done: 0,
             parameter_done: 0,
+            literal_done: 0,
+            list_done: 0,
+            credential_done: 0,
+            digest_done: 0,
+            echo_done: 0,
             cookie_done: 0,
             pem_done: 0,
             jwt_done: 0,
@@ -211,6 +229,8 @@ impl<'t> Scanner<'t> {
             nested_done: 0,
             words: Vec::new(),
             run: 0..0,
+            #[cfg(test)]
+            steps: std::cell::Cell::new(0),
         }
     }
 
@@ -254,8 +274,19 @@ impl<'t> Scanner<'t> {
     /// First position from `at` on whose byte is not accepted.
     fn skip(&self, at: usize, accepts: impl Fn(u8) -> bool) -> usize {
         let rest = self.bytes.get(at..).unwrap_or_default();
-        at + rest.iter().take_while(|byte| accepts(**byte)).count()
+        let end = at + rest.iter().take_while(|byte| accepts(**byte)).count();
+        self.examined(end - at + 1);
+        end
     }
+
+    /// Counts bytes that are examined, for tests of the time that a search takes.
+    #[cfg(test)]
+    fn examined(&self, bytes: usize) {
+        self.steps.set(self.steps.get() + bytes);
+    }
+
+    #[cfg(not(test))]
+    fn examined(&self, _: usize) {}
 
     /// First position of a name that begins at `left`, without the end of an escape sequence (`ESC [ 3 2 m`).
     fn after_colour(&self, left: usize, limit: usize) -> usize {

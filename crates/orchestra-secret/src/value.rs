@@ -18,6 +18,9 @@ const MIN_RANDOM_BYTES: usize = 6;
 /// Number with fewer digits is a count.
 const MIN_DIGITS: usize = 6;
 
+/// Maximum length of a value made of plain words.
+const MAX_PLAIN_BYTES: usize = 64;
+
 /// Ends of names of files that contain keys or configurations.
 const EXTENSIONS: [&str; 14] = [
     ".pem", ".key", ".crt", ".cer", ".p12", ".pfx", ".jks", ".pub", ".json", ".txt", ".yml",
@@ -107,7 +110,7 @@ fn is_masked(value: &str) -> bool {
 #[must_use]
 pub fn is_plain_value(value: &str) -> bool {
     let value = value.trim_end_matches('…');
-    if !value.is_ascii() {
+    if value.len() > MAX_PLAIN_BYTES || !value.is_ascii() {
         return false;
     }
     let is_in = |words: &[&str], word: &str| {

@@ -229,6 +229,16 @@ fn long_line_of_a_stream_is_masked_at_any_place() {
     }
 }
 
+#[test]
+fn long_word_after_a_blank_at_any_offset_passes_a_stream() {
+    for offset in (0..70_000).step_by(1_777).chain([
+        0, 1, 4_095, 4_096, 4_097, 61_439, 61_440, 61_441, 65_535, 65_536,
+    ]) {
+        let line = format!("{} {}\n", "x".repeat(offset), "y".repeat(70_000));
+        assert_eq!(Masker::default().stream().text(&line), line, "{offset}");
+    }
+}
+
 /// Texts that repeat one piece up to a mebibyte: a search that is not linear does not end within them.
 #[test]
 fn hostile_texts_are_masked_in_linear_time() {
@@ -269,6 +279,11 @@ fn hostile_texts_are_masked_in_linear_time() {
         "bash -c 'mysql \"",
         "-----BEGIN ",
         "hooks.slack.com/services/",
+        "echo ",
+        "echo a ",
+        "Authorization: Digest ",
+        "Authorization:",
+        "from-literal=",
     ];
     for piece in pieces {
         let hostile = piece.repeat(1024 * 1024 / piece.len());

@@ -24,6 +24,9 @@ const MIN_OPTION_WORD: usize = 3;
 /// Number of bytes of a value by which it is judged.
 const MAX_JUDGED: usize = 512;
 
+/// Number of brackets and full stops that end a value without being part of it.
+const MAX_CLOSING: usize = 16;
+
 /// Names that precede their value without a separator: `set password X`.
 const PROSE: [&str; 9] = [
     "password",
@@ -276,7 +279,12 @@ impl Scanner<'_> {
                 let value = self.quoted(begin, &delimiter);
                 at = value.end;
                 self.judge(&value, separator, judgement, strength);
+                // The rest of a list within a list was read with it.
+                if from < self.list_done {
+                    break;
+                }
             }
+            self.list_done = self.list_done.max(at);
             return;
         }
         let mut from = from;
@@ -358,8 +366,9 @@ impl Scanner<'_> {
             .windows(2)
             .position(|pair| matches!(pair, [b'\\', b'n' | b'r' | b't']));
         let end = escape.map_or(end, |at| from + at);
-        let value = self.text[from..end].trim_end_matches([')', ']', '}', '.', ':', '\\']);
-        let to = from + value.len();
+        let is_closing = |byte: &u8| b")]}.:\\".contains(byte);
+        let closing = self.bytes[from..end].iter().rev().take(MAX_CLOSING);
+        let to = end - closing.take_while(|byte| is_closing(byte)).count();
         Written {
             range: from..to,
             is_quoted: false,
@@ -378,6 +387,7 @@ impl Scanner<'_> {
         // The beginning decides of a long value.
         let length = self.text[value.range.clone()].floor_char_boundary(MAX_JUDGED);
         let text = &self.text[value.range.start..value.range.start + length];
+        self.examined(length);
         let is_secret = match value.is_quoted {
             true if matches!(separator, Separator::Prose | Separator::Copula) => {
                 judgement == Judgement::Likely
@@ -482,6 +492,9 @@ impl Scanner<'_> {
 
     /// Reads the value of `name=secret` after an option such as `--from-literal`.
     pub(super) fn literal(&mut self, end: usize) {
+        if end < self.literal_done {
+            return;
+        }
         let from = self.skip(end, |byte| {
             matches!(byte, b'=' | b' ' | b'\x1f') || is_quote(byte) || byte == b'\\'
         });
@@ -496,6 +509,7 @@ impl Scanner<'_> {
                 None => self.unquoted(name + 1),
             },
         };
+        self.literal_done = value.range.end;
         if !is_reference(&self.text[value.range.clone()]) {
             self.mask(value.range);
         }

@@ -53,7 +53,11 @@ impl Scanner<'_> {
         if !self.is_command(start, end) {
             return;
         }
+        if start < self.echo_done {
+            return;
+        }
         let (printed, mut at) = self.words(start);
+        self.echo_done = at;
         for _ in 0..MAX_PIPELINE {
             if self.byte(at) != Some(b'|') || self.byte(at + 1) == Some(b'|') {
                 return;

@@ -46,15 +46,19 @@ impl Scanner<'_> {
 
     /// Reads the value of an `Authorization` header, which begins at `from`. An open quote is passed already.
     pub(super) fn authorization(&mut self, from: usize, closes: Option<u8>) {
+        if from < self.credential_done {
+            return;
+        }
         let is_end = |byte: u8| {
             matches!(byte, b'\n' | b'\r')
                 || closes.map_or_else(|| is_quote(byte), |quote| byte == quote)
         };
         let is_word =
             |byte: u8| byte.is_ascii_graphic() && !is_end(byte) && !matches!(byte, b',' | b';');
-        let trimmed =
-            |from: usize, to: usize| from + self.text[from..to].trim_end_matches('\\').len();
+        let text = self.text;
+        let trimmed = |from: usize, to: usize| from + text[from..to].trim_end_matches('\\').len();
         let first = trimmed(from, self.skip(from, is_word));
+        self.credential_done = first;
         let scheme = &self.text[from..first];
         let second = self.skip_blanks(first);
         let letters: String = scheme.chars().filter(char::is_ascii_alphanumeric).collect();
@@ -64,7 +68,11 @@ impl Scanner<'_> {
                 .iter()
                 .any(|with| scheme.eq_ignore_ascii_case(with))
             {
+                if second < self.digest_done {
+                    return;
+                }
                 let line = trimmed(second, self.skip(second, |byte| !is_end(byte)));
+                self.digest_done = line;
                 if self.text[second..line].contains('=') {
                     self.mask(second..line);
                 }

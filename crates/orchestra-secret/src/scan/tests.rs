@@ -1,5 +1,6 @@
 //! Forms of secrets in texts, and texts without secrets.
 
+use super::{Scanner, TRIGGERS};
 use crate::{is_secret_name, text};
 
 fn check(cases: &[(&str, &str)]) {
@@ -175,4 +176,29 @@ fn plain_text_is_not_changed() {
         assert_eq!(text(plain), plain);
     }
     assert!(!is_secret_name("plain"));
+}
+
+/// Number of bytes that a search of `piece`, repeated `times`, examines.
+fn steps(piece: &str, times: usize) -> usize {
+    Scanner::of(&piece.repeat(times)).steps.get()
+}
+
+#[test]
+fn repeated_trigger_is_searched_in_linear_steps() {
+    const TIMES: usize = 150;
+    let endings = [
+        "", " ", "=", "=\"", ": ", "='a", " a ", "=[\"", " Digest ", "\\\"", "{", "|", " <<< ",
+        "://a:b", ":\n",
+    ];
+    let mut slow = Vec::new();
+    for trigger in &TRIGGERS.texts {
+        for ending in endings {
+            let piece = format!("{trigger}{ending}");
+            let (once, twice) = (steps(&piece, TIMES), steps(&piece, 2 * TIMES));
+            if twice > 2 * once + once / 4 + 4_096 {
+                slow.push(format!("{piece:?}: {once}, {twice}"));
+            }
+        }
+    }
+    assert!(slow.is_empty(), "{}", slow.join("\n"));
 }

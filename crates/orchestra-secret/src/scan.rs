@@ -14,7 +14,7 @@ use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use crate::table::{Alphabet, SECRET_PARAMETERS, TOKENS, commands::FORMS};
 
 /// Parts of names that mean a secret, at which a name is read.
-const STEMS: [&str; 15] = [
+const STEMS: [&str; 17] = [
     "secret",
     "pass",
     "token",
@@ -30,6 +30,8 @@ const STEMS: [&str; 15] = [
     "psk",
     "creds",
     "connection",
+    "pin",
+    "bearer",
 ];
 
 /// Kind of place where a secret may begin.

@@ -148,6 +148,24 @@ pub(crate) const PLAIN_WORDS: &[&str] = &[
     "application", "development", "production", "staging", "local", "localhost", "trace", "debug", "info", "warn", "warning", "json", "plain", "inherit", "disabled", "enabled",
 ];
 
+/// Words that only sentences contain.
+#[rustfmt::skip]
+pub(crate) const COMMON_WORDS: &[&str] = &[
+    "must", "contain", "contains", "should", "may", "might", "can", "cannot", "could", "would", "has", "have", "had", "does", "do", "did", "use", "used",
+    "uses", "using", "enter", "provide", "provided", "incorrect", "match", "matches", "least", "characters", "length", "too", "if", "when", "are", "was",
+    "were", "been", "will", "it", "its", "you", "we", "they", "only", "both", "between", "before", "after", "without", "where", "which", "who", "how", "what",
+    "why", "also", "than", "then", "so", "but", "more", "less", "per", "about", "into", "all", "each", "every", "one", "two", "forgot", "confirm", "again", "up",
+    "sent", "send", "out", "there", "these", "those", "such", "over", "under", "until", "while", "because", "made", "make", "via", "see", "shown", "needed",
+];
+
+/// Names of objects of programs whose members hold secrets.
+#[rustfmt::skip]
+pub(crate) const OBJECTS: &[&str] = &[
+    "self", "this", "config", "cfg", "conf", "opts", "options", "settings", "env", "process", "req", "request", "res", "response", "resp", "ctx", "context",
+    "args", "props", "params", "data", "user", "account", "auth", "client", "server", "state", "input", "output", "result", "body", "event", "row", "record",
+    "obj", "item", "form", "values", "credentials", "creds", "app", "session", "node", "token", "tokens", "secrets", "spec", "test", "suite", "parsed", "store",
+];
+
 /// Characters of the rest of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Alphabet {

@@ -3,7 +3,7 @@
 use crate::{
     MASK,
     name::is_secret_name,
-    table::{PLACEHOLDER_WORDS, PLAIN_WORDS, TOKENS},
+    table::{COMMON_WORDS, OBJECTS, PLACEHOLDER_WORDS, PLAIN_WORDS, TOKENS},
 };
 
 /// Minimum length of a known value. Shorter values occur in too many words.
@@ -84,7 +84,7 @@ pub(crate) fn is_reference(value: &str) -> bool {
     {
         return true;
     }
-    if value.starts_with(['<', '{']) || value.starts_with("%s") || value.starts_with("@@") {
+    if value.starts_with('<') || value.starts_with("%s") || value.starts_with("@@") {
         return true;
     }
     // `…`, `...`, `***`, `xxxx`, `----`
@@ -125,6 +125,31 @@ pub fn is_plain_value(value: &str) -> bool {
         || value.contains('/')
         || words().any(|word| is_in(PLACEHOLDER_WORDS, word));
     is_placeholder && words().all(|word| is_in(PLAIN_WORDS, word))
+}
+
+/// Returns whether a value is a phrase that nobody would write for people: several words in lower case, none of them
+/// common.
+pub(crate) fn is_phrase(value: &str) -> bool {
+    let is_word = |word: &str| {
+        let is_common = COMMON_WORDS.contains(&word) || is_plain_value(word);
+        !is_common
+            && !word.is_empty()
+            && word
+                .bytes()
+                .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
+    };
+    let words = value.split(' ').count();
+    value.len() >= MIN_RANDOM_BYTES && (2..=8).contains(&words) && value.split(' ').all(is_word)
+}
+
+/// Returns whether a value is two words in lower case with a full stop between, where the first is no object of a
+/// program: `letmein.now`, but not `config.password`.
+pub(crate) fn is_two_words(value: &str) -> bool {
+    let is_word =
+        |word: &str| word.len() >= 3 && word.bytes().all(|byte| byte.is_ascii_lowercase());
+    value.split_once('.').is_some_and(|(first, last)| {
+        is_word(first) && is_word(last) && !OBJECTS.contains(&first) && !is_secret_name(last)
+    })
 }
 
 /// Returns whether a value is the name of a file, as the value of `--tls-key` is.

@@ -37,9 +37,7 @@ impl Scanner<'_> {
                 .filter(|at| self.byte(*at) == Some(b'@'));
         }
         let Some(at) = at else { return };
-        let is_secret = |value: &str| {
-            !is_reference(value) && !is_plain_value(value) && !value.contains(['{', '('])
-        };
+        let is_secret = |value: &str| !is_reference(value) && !is_plain_value(value);
         match self.text[end..at].find(':') {
             Some(colon) => {
                 let password = end + colon + 1..at;

@@ -6,8 +6,8 @@ use super::{Scanner, is_blank, is_quote};
 use crate::{
     name::{Strength, strength},
     value::{
-        is_capitals, is_code, is_file, is_identifier, is_name, is_plain_value, is_random,
-        is_reference,
+        is_capitals, is_code, is_file, is_identifier, is_name, is_phrase, is_plain_value,
+        is_random, is_reference, is_two_words,
     },
 };
 
@@ -17,6 +17,9 @@ const MAX_SIDE: usize = 64;
 /// Minimum lengths of a value that is a word: in quotes, and at the end of a line.
 const MIN_QUOTED_WORD: usize = 4;
 const MIN_LINE_WORD: usize = 6;
+
+/// Minimum length of a word that is assigned without quotes. Shorter words are variables.
+const MIN_ASSIGNED_WORD: usize = 10;
 
 /// Minimum length of the value of an option that is a word at the end of a line.
 const MIN_OPTION_WORD: usize = 3;
@@ -67,6 +70,10 @@ enum Separator {
     Copula,
     /// `X-Auth: value`
     Header,
+    /// `key="Password" value="value"`
+    Attribute,
+    /// `- name: DB_PASSWORD`, and `value: value` on the next line
+    Below,
     /// `PASSWORD('value')`
     Call,
 }
@@ -199,6 +206,13 @@ impl Scanner<'_> {
             b'(' if !is_closed && self.byte(at + 1).is_some_and(is_quote) => {
                 Some((Separator::Call, at + 1))
             }
+            b'\n' | b'\r' => self
+                .value_below(left, at)
+                .map(|value| (Separator::Below, value)),
+            _ if is_closed && at > named && self.is_attribute(left) => {
+                let value = self.text[at..].strip_prefix("value=")?;
+                Some((Separator::Attribute, self.bytes.len() - value.len()))
+            }
             _ if is_option && at > right && !is_closed => Some((Separator::Blank, at)),
             b'\x1f' if is_option => Some((Separator::Blank, at + 1)),
             _ if at > named
@@ -223,6 +237,26 @@ impl Scanner<'_> {
         }
     }
 
+    /// Returns whether a quoted name is the value of an attribute: `key="Password"`.
+    fn is_attribute(&self, left: usize) -> bool {
+        self.before(left).is_some_and(is_quote)
+            && left.checked_sub(1).and_then(|quote| self.before(quote)) == Some(b'=')
+    }
+
+    /// Position of the value on the line after `name: NAME`, where it is `value: …`.
+    fn value_below(&self, left: usize, at: usize) -> Option<usize> {
+        let from = self.text.floor_char_boundary(left.saturating_sub(8));
+        let before = self.text[from..left].trim_end_matches(['"', '\'']);
+        let is_named = ["name: ", "key: "]
+            .iter()
+            .any(|name| before.ends_with(name));
+        let line = self.skip(at, |byte| byte.is_ascii_whitespace());
+        let value = self.text[line..]
+            .strip_prefix("value:")
+            .filter(|_| is_named)?;
+        Some(self.bytes.len() - value.len())
+    }
+
     fn judgement(
         &self,
         separator: Separator,
@@ -240,7 +274,11 @@ impl Scanner<'_> {
             {
                 Judgement::Certain
             }
-            Separator::Equals if is_upper => Judgement::Certain,
+            Separator::Equals | Separator::Below if is_upper => Judgement::Certain,
+            // A connection string, or a variable of a configuration.
+            Separator::Equals if self.before(left) == Some(b';') || name.contains('_') => {
+                Judgement::Likely
+            }
             Separator::Prose | Separator::Call if is_upper && is_strong => Judgement::Likely,
             Separator::Prose | Separator::Copula | Separator::Call | Separator::Comma => {
                 Judgement::Cautious
@@ -441,14 +479,18 @@ impl Scanner<'_> {
                         || (is_line && text.len() >= MIN_OPTION_WORD)
                         || self.is_option_at(value.end))
             }
-            Separator::Equals if judgement == Judgement::Certain => {
+            Separator::Equals | Separator::Below if judgement == Judgement::Certain => {
                 let is_expression = is_argument && is_code(text) && is_word;
-                !(is_expression || text.starts_with('='))
+                let is_count = text.len() < 4 && text.bytes().all(|byte| byte.is_ascii_digit());
+                !(is_expression || is_count || text.starts_with('='))
             }
             Separator::Equals => {
                 let is_argument = is_argument && value.next != Some(b';');
                 let is_long = text.len() >= 4
-                    && (strength == Strength::Strong || value.next == Some(b';') || is_capitals);
+                    && (strength == Strength::Strong
+                        || judgement == Judgement::Likely
+                        || value.next == Some(b';')
+                        || is_capitals);
                 let is_expression = is_code(text) || (is_argument && is_identifier(text));
                 !is_expression && (is_long || (is_random(text) && !is_identifier(text)))
             }
@@ -458,10 +500,8 @@ impl Scanner<'_> {
                 let is_lower = text
                     .bytes()
                     .all(|byte| byte.is_ascii_lowercase() || byte == b'-');
-                !is_code(text)
-                    && (is_literal
-                        || is_capitals
-                        || (is_lower && is_line && text.len() >= MIN_LINE_WORD))
+                let is_word = is_capitals || (is_lower && is_line && text.len() >= MIN_LINE_WORD);
+                (!is_code(text) && (is_literal || is_word)) || (is_line && is_two_words(text))
             }
             Separator::Prose => {
                 is_random(text)
@@ -473,9 +513,10 @@ impl Scanner<'_> {
                     && (is_random(text) || (is_line && (is_capitals || text.contains('-'))))
             }
             _ => {
-                !is_code(text)
-                    && ((is_random(text) && !is_identifier(text))
-                        || (is_capitals && strength == Strength::Strong))
+                let is_lower = text.bytes().all(|byte| byte.is_ascii_lowercase());
+                let is_long = is_lower && is_line && text.len() >= MIN_ASSIGNED_WORD;
+                let is_word = strength == Strength::Strong && (is_capitals || is_long);
+                !is_code(text) && ((is_random(text) && !is_identifier(text)) || is_word)
             }
         }
     }
@@ -571,6 +612,9 @@ fn is_secret_literal(text: &str, judgement: Judgement) -> bool {
     }
     if judgement == Judgement::Certain {
         return !text.contains(['{', '}']) || is_random(text);
+    }
+    if judgement == Judgement::Likely && is_phrase(text) {
+        return true;
     }
     if text.contains(char::is_whitespace)
         || text.contains(['<', '>', '{', '}', '(', ')'])

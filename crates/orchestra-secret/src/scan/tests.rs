@@ -1,6 +1,7 @@
 //! Forms of secrets in texts, and texts without secrets.
 
-use super::{Scanner, TRIGGERS};
+use super::{STEMS, Scanner, TRIGGERS};
+use crate::table::{SECRET_ENDS, SECRET_LAST_WORDS, SECRET_PARTS, SECRET_WORDS};
 use crate::{is_secret_name, text};
 
 fn check(cases: &[(&str, &str)]) {
@@ -201,4 +202,53 @@ fn repeated_trigger_is_searched_in_linear_steps() {
         }
     }
     assert!(slow.is_empty(), "{}", slow.join("\n"));
+}
+
+#[test]
+fn word_of_every_secret_name_contains_a_trigger() {
+    let words = [SECRET_PARTS, SECRET_WORDS, SECRET_LAST_WORDS, SECRET_ENDS].concat();
+    for word in words {
+        assert!(STEMS.iter().any(|stem| word.contains(stem)), "{word}");
+    }
+}
+
+#[test]
+fn values_that_look_like_words_are_masked_under_strong_names() {
+    check(&[
+        ("password = \"correct horse battery\"", "password = \"***\""),
+        ("api_key: 'abc def'", "api_key: '***'"),
+        ("mongodb://user:pa(ss@host/db", "mongodb://user:***@host/db"),
+        (
+            "postgres://user:{abc}xyz@host/db",
+            "postgres://user:***@host/db",
+        ),
+        (
+            "<add key=\"Password\" value=\"hunter2\"/>",
+            "<add key=\"Password\" value=\"***\"/>",
+        ),
+        (
+            "- name: DB_PASSWORD\n  value: hunter2",
+            "- name: DB_PASSWORD\n  value: ***",
+        ),
+        ("Server=x;Pwd=hunter", "Server=x;Pwd=***"),
+        ("ansible_ssh_pass=hunter", "ansible_ssh_pass=***"),
+        ("secret_key = correcthorse", "secret_key = ***"),
+        ("password: letmein.now", "password: ***"),
+        ("net user bob hunter2 /add", "net user bob *** /add"),
+        ("ssh-keygen -N hunter", "ssh-keygen -N ***"),
+        ("PIN=4711", "PIN=***"),
+        ("BEARER=xyzxyz", "BEARER=***"),
+    ]);
+    for plain in [
+        "password = getPassword()",
+        "password = input",
+        "password: config.password",
+        "\"password\": \"must contain eight characters\"",
+        "\"password\": \"Enter your password\"",
+        "f\"https://{user}:{password}@{host}\"",
+        "const PIN: u8 = 4;",
+        "- name: DB_PASSWORD\n  value: $DB_PASSWORD",
+    ] {
+        assert_eq!(text(plain), plain);
+    }
 }

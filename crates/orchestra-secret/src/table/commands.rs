@@ -78,6 +78,8 @@ pub const FORMS: &[Form] = &[
     // Users of the machine.
     form(&["sudo"], &["-S", "--stdin", "-kS", "-SE", "-nS", "-Sk", "-ES", "-Sv", "-vS"], Stdin),
     form(&["chpasswd", "passwd", "smbpasswd", "kinit", "su", "cryptsetup", "vncpasswd"], &[], Stdin),
+    form(&["net"], &["user"], Positional(1)),
+    form(&["ssh-keygen"], &[], Value(&["-N", "-P"])),
     form(&["usermod", "useradd"], &[], Value(&["-p"])),
     form(&["htpasswd"], &["-b", "-bc", "-cb", "-nb", "-nbB", "-bB", "-Bb", "-bnB", "-Bbn", "-nbm", "-bBc", "-cbB", "-bm"], Positional(2)),
     form(&["htpasswd"], &["-nb", "-nbB", "-bn", "-bnB", "-Bbn", "-nbm"], Positional(1)),

@@ -151,6 +151,7 @@ pub(crate) const PLAIN_WORDS: &[&str] = &[
 /// Words that only sentences contain.
 #[rustfmt::skip]
 pub(crate) const COMMON_WORDS: &[&str] = &[
+    "a", "an", "the", "is", "not", "to", "of", "for", "in", "on", "at", "as", "my", "this", "that", "no", "with", "by", "or", "and", "from", "be", "here",
     "must", "contain", "contains", "should", "may", "might", "can", "cannot", "could", "would", "has", "have", "had", "does", "do", "did", "use", "used",
     "uses", "using", "enter", "provide", "provided", "incorrect", "match", "matches", "least", "characters", "length", "too", "if", "when", "are", "was",
     "were", "been", "will", "it", "its", "you", "we", "they", "only", "both", "between", "before", "after", "without", "where", "which", "who", "how", "what",

@@ -127,16 +127,12 @@ pub fn is_plain_value(value: &str) -> bool {
     is_placeholder && words().all(|word| is_in(PLAIN_WORDS, word))
 }
 
-/// Returns whether a value is a phrase that nobody would write for people: several words in lower case, none of them
-/// common.
+/// Returns whether a value is a passphrase: several words in lower case, none of them of a sentence.
 pub(crate) fn is_phrase(value: &str) -> bool {
     let is_word = |word: &str| {
-        let is_common = COMMON_WORDS.contains(&word) || is_plain_value(word);
-        !is_common
-            && !word.is_empty()
-            && word
-                .bytes()
-                .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
+        let is_common = COMMON_WORDS.contains(&word) || PLACEHOLDER_WORDS.contains(&word);
+        let is_lower = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+        !is_common && !word.is_empty() && word.bytes().all(is_lower)
     };
     let words = value.split(' ').count();
     value.len() >= MIN_RANDOM_BYTES && (2..=8).contains(&words) && value.split(' ').all(is_word)

@@ -1,4 +1,4 @@
-//! Known values: secrets that a caller names, found wherever they occur.
+//! Known values: secrets that a caller names, found in any text.
 
 use std::{ops::Range, sync::Arc};
 

@@ -3,7 +3,7 @@
 //!
 //! One [`Masker`] finds four kinds of secrets:
 //!
-//! - known values, such as those of secret variables of the environment, wherever they occur;
+//! - known values, such as those of secret variables of the environment, in any text;
 //! - values under a name that means a secret, in any notation: `PASSWORD=…`, `"api_key": "…"`, `--token …`,
 //!   `X-Auth-Token: …`, `?sig=…`;
 //! - tokens of well-known forms: `ghp_…`, `glpat-…`, JSON Web Tokens, private keys in PEM;

@@ -48,14 +48,14 @@ impl Masker {
         Self::default().values(values)
     }
 
-    /// Masks these values wherever they occur. Values that are no secret by [`crate::is_secret_value`] are ignored.
+    /// Masks these values in any text. Values that are no secret by [`crate::is_secret_value`] are ignored.
     #[must_use]
     pub fn values<'a>(mut self, values: impl IntoIterator<Item = &'a str>) -> Self {
         self.known.extend(values);
         self
     }
 
-    /// Masks this value wherever it occurs.
+    /// Masks this value in any text.
     #[must_use]
     pub fn value(self, value: &str) -> Self {
         self.values([value])

@@ -30,7 +30,7 @@ const EXTENSIONS: [&str; 14] = [
 /// Values that switch something on or off, or are empty.
 const SWITCHES: [&str; 8] = ["true", "false", "none", "null", "yes", "no", "on", "off"];
 
-/// Returns whether the value of a secret variable is worth masking wherever it occurs: not a switch, not a small
+/// Returns whether the value of a secret variable is worth masking in any text: not a switch, not a small
 /// number, and not shorter than [`MIN_SECRET_BYTES`].
 #[must_use]
 pub fn is_secret_value(value: &str) -> bool {

@@ -60,7 +60,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// Reads the value of a parameter that is a secret in a URL, whatever it is elsewhere.
+    /// Reads the value of a parameter that is a secret in the query of a URL.
     pub(super) fn parameter(&mut self, from: usize) {
         if from < self.parameter_done {
             return;

@@ -8,7 +8,7 @@ use crate::{
     value::is_reference,
 };
 
-/// Number of programs of a pipeline that are considered after one that prints.
+/// Number of programs of a pipeline that are considered after a printing program.
 const MAX_PIPELINE: usize = 4;
 
 /// Progress of a form through the words of a command.
@@ -88,7 +88,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// Returns whether a program's name stands where a command begins or goes on.
+    /// Returns whether the name of a program is where a command may begin.
     fn is_command(&self, start: usize, end: usize) -> bool {
         let begins = self.is_boundary(start)
             && !matches!(
@@ -111,7 +111,7 @@ impl Scanner<'_> {
         let mut at = start;
         loop {
             at = self.skip(at, |byte| matches!(byte, b' ' | b'\t' | b'\x1f'));
-            // A line that goes on.
+            // A line that continues.
             if self.byte(at) == Some(b'\\') && self.byte(at + 1) == Some(b'\n') {
                 at += 2;
                 continue;

@@ -5,26 +5,26 @@
 
 use crate::request::Piece;
 
-/// Names of the elements that enclose thinking, in lower case.
-const ELEMENTS: [&str; 10] = [
+/// Parts of the names of elements that enclose thinking, in lower case: `<longcat_think>`, `<thought_process>`.
+const STEMS: [&str; 7] = [
     "think",
-    "thinking",
     "thought",
-    "thoughts",
-    "reasoning",
-    "reflection",
+    "reason",
+    "reflect",
+    "monologue",
     "scratchpad",
-    "seed:think",
-    "mm:think",
-    "antthinking",
+    "analysis",
 ];
 
 /// Marks of chat templates that enclose thinking, in lower case.
-const MARKS: [Mark; 6] = [
+const MARKS: [Mark; 9] = [
     Mark::new("[think]", "[/think]"),
     Mark::new("◁think▷", "◁/think▷"),
     Mark::new("<|start_thinking|>", "<|end_thinking|>"),
     Mark::new("<|begin_of_thought|>", "<|end_of_thought|>"),
+    Mark::new("<|think|>", "<|/think|>"),
+    Mark::new("<|inner_prefix|>", "<|inner_suffix|>"),
+    Mark::new("<unused94>thought", "<unused95>"),
     Mark {
         closes_only_thinking: false,
         ..Mark::new("<|channel|>analysis<|message|>", "<|end|>")
@@ -36,7 +36,7 @@ const MARKS: [Mark; 6] = [
 ];
 
 /// Longest tag, in bytes; a longer one is text.
-const MAX_TAG: usize = 128;
+const MAX_TAG: usize = 512;
 
 /// A pair of marks.
 struct Mark {
@@ -56,20 +56,20 @@ impl Mark {
     }
 }
 
-/// Kind of thinking: the place of its tags in one of the two tables.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Kind of thinking: the name of its element, or the place of its marks in the table.
+#[derive(Debug, PartialEq, Eq)]
 enum Kind {
-    Element(usize),
+    Element(String),
     Mark(usize),
 }
 
 impl Kind {
     /// Whether a closing tag that was never opened closes thinking that began before the text: templates put the
     /// opening tag of some models into the prompt.
-    fn closes_from_start(self) -> bool {
+    fn closes_from_start(&self) -> bool {
         match self {
             Self::Element(_) => true,
-            Self::Mark(place) => MARKS[place].closes_only_thinking,
+            Self::Mark(place) => MARKS[*place].closes_only_thinking,
         }
     }
 }
@@ -147,7 +147,10 @@ impl Splitter {
         while at < text.len() {
             let before = text[..at].chars().next_back().or(self.before);
             let step = folded[at..].chars().next().map_or(1, char::len_utf8);
-            match tag(&folded[at..], before, is_end) {
+            let next = text[at + step..].chars().next();
+            let is_type = before.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == ':')
+                && next.is_some_and(char::is_uppercase);
+            match tag(&folded[at..], before, is_type, is_end) {
                 Tag::No => at += step,
                 Tag::Undecided => break,
                 Tag::Open(kind, length) => {
@@ -217,10 +220,11 @@ impl Splitter {
 }
 
 /// Looks for a tag at the start of a text in lower case. A tag in backquotes is a mention.
-fn tag(text: &str, before: Option<char>, is_end: bool) -> Tag {
+/// `is_type` tells that it is written like the parameter of a type, as in `Option<Analysis>`.
+fn tag(text: &str, before: Option<char>, is_type: bool, is_end: bool) -> Tag {
     let found = match text.chars().next() {
         Some('<' | '[' | '◁') => match mark(text) {
-            Tag::No => element(text),
+            Tag::No => element(text, is_type),
             found => found,
         },
         _ => return Tag::No,
@@ -258,33 +262,37 @@ fn mark(text: &str) -> Tag {
 }
 
 /// `<think>`, `</think >` or `<think type="x">`.
-fn element(text: &str) -> Tag {
+fn element(text: &str, is_type: bool) -> Tag {
     let Some(inner) = text.strip_prefix('<') else {
         return Tag::No;
     };
     let closes = inner.starts_with('/');
     let name_on = if closes { &inner[1..] } else { inner };
-    let is_part = |c: char| c.is_ascii_alphabetic() || c == ':';
+    let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, ':' | '_' | '-' | '.');
     let length = name_on.find(|c| !is_part(c)).unwrap_or(name_on.len());
     let (name, behind) = name_on.split_at(length);
     if behind.is_empty() {
-        return match ELEMENTS.iter().any(|element| element.starts_with(name)) {
+        return match text.len() < MAX_TAG {
             true => Tag::Undecided,
             false => Tag::No,
         };
     }
-    let Some(place) = ELEMENTS.iter().position(|element| *element == name) else {
+    let is_thinking = STEMS.iter().any(|stem| name.contains(stem));
+    let is_type = is_type && !name.contains("think");
+    if !is_thinking || is_type {
         return Tag::No;
-    };
+    }
     if !behind.starts_with('>') && !behind.starts_with(char::is_whitespace) {
         return Tag::No;
     }
     match behind.find(['>', '<']) {
         Some(end) if behind[end..].starts_with('>') && !behind[..end].ends_with('/') => {
             let length = text.len() - behind.len() + end + 1;
+            let kind = Kind::Element(name.to_owned());
             match closes {
-                true => Tag::Close(Kind::Element(place), length),
-                false => Tag::Open(Kind::Element(place), length),
+                _ if length > MAX_TAG => Tag::No,
+                true => Tag::Close(kind, length),
+                false => Tag::Open(kind, length),
             }
         }
         None if text.len() < MAX_TAG => Tag::Undecided,
@@ -327,6 +335,108 @@ mod tests {
     }
 
     #[test]
+    fn element_with_the_name_of_thinking_in_its_own_encloses_thinking() {
+        for name in [
+            "longcat_think",
+            "thought_process",
+            "inner_monologue",
+            "reasoning_content",
+            "analysis",
+            "self-reflection",
+            "scratchpad2",
+            "think_v2.5",
+            "Think-Step_1",
+        ] {
+            check(&format!("<{name}>a</{name}>b"), "b", "a");
+            check(&format!("a</{name}>b"), "b", "a");
+            check(
+                &format!("`<{name}>` opens"),
+                &format!("`<{name}>` opens"),
+                "",
+            );
+        }
+        check("word<analysis>a</analysis>b", "wordb", "a");
+        check("word<Thinking>a", "word", "a");
+        let long = format!("<think about=\"{}\">a</think>b", "x".repeat(200));
+        check(&long, "b", "a");
+    }
+
+    #[test]
+    fn thinking_of_every_vendor_with_a_mark_of_calls_is_separated() {
+        let think = ("<think>", "</think>");
+        let cohere = ("<|START_THINKING|>", "<|END_THINKING|>");
+        let harmony = ("<|channel|>analysis<|message|>", "<|end|>");
+        let medgemma = ("<unused94>thought\n", "<unused95>");
+        let vendors = [
+            (
+                "<|tool_calls_section_begin|>",
+                vec![think, ("◁think▷", "◁/think▷")],
+            ),
+            ("<|tool_call_begin|>", vec![think, ("◁think▷", "◁/think▷")]),
+            ("<｜tool▁calls▁begin｜>", vec![think]),
+            ("<｜dsml｜function_calls>", vec![think]),
+            ("<｜dsml｜invoke ", vec![think]),
+            ("<|tool_calls|>", vec![think]),
+            ("<|tool_call|>", vec![think]),
+            ("<|tool_call>", vec![("<|channel>thought\n", "<channel|>")]),
+            ("<|tool_call_start|>", vec![think]),
+            ("<|start_action|>", vec![cohere]),
+            (
+                "<|tools_prefix|>",
+                vec![("<|inner_prefix|>", "<|inner_suffix|>")],
+            ),
+            (
+                "<minimax:tool_call>",
+                vec![think, ("<mm:think>", "</mm:think>")],
+            ),
+            ("<seed:tool_call>", vec![("<seed:think>", "</seed:think>")]),
+            (
+                "<longcat_tool_call>",
+                vec![("<longcat_think>", "</longcat_think>")],
+            ),
+            ("<tool_calls>", vec![think]),
+            ("<tool_call>", vec![think]),
+            ("<toolcall>", vec![think]),
+            ("<tool_use>", vec![("<thinking>", "</thinking>")]),
+            ("<tool_code>", vec![medgemma]),
+            (
+                "<function_calls>",
+                vec![("<antthinking>", "</antthinking>")],
+            ),
+            ("<function_call>", vec![think]),
+            ("<functioncall>", vec![think]),
+            ("<tool>", vec![("<scratchpad>", "</scratchpad>")]),
+            ("<start_function_call>", vec![medgemma]),
+            ("<invoke ", vec![("<thinking>", "</thinking>")]),
+            ("<function=", vec![think]),
+            (
+                "<|python_tag|>",
+                vec![("<|begin_of_thought|>", "<|end_of_thought|>")],
+            ),
+            ("<|plugin|>", vec![think]),
+            ("[tool_calls]", vec![("[THINK]", "[/THINK]")]),
+            ("[tool_request]", vec![think]),
+            ("functools[", vec![think]),
+            ("```tool_code", vec![medgemma]),
+            ("```tool_call", vec![think]),
+            ("```function_call", vec![think]),
+            ("to=functions.", vec![harmony]),
+            ("to=tool.", vec![harmony]),
+        ];
+        for mark in crate::repair::marks() {
+            let vendor = vendors.iter().find(|(begin, _)| *begin == mark);
+            let Some((_, pairs)) = vendor else {
+                panic!("`{mark}` has no vendor: add its thinking");
+            };
+            for (open, close) in pairs {
+                let split = Split::of(&format!("{open}{mark}{close}b"));
+                assert_eq!(split.answer(), "b", "{open}");
+                assert_eq!(split.thinking.trim(), mark.trim(), "{open}");
+            }
+        }
+    }
+
+    #[test]
     fn nested_and_unclosed_thinking_extends_to_its_own_end() {
         check("<think>a<think>b</think>c</think>d", "d", "abc");
         check(
@@ -356,7 +466,9 @@ mod tests {
         for text in [
             "",
             "a < b and c > d",
-            "<thinker>a</thinker>",
+            "<thin_king>a</thin_king>",
+            "fn check() -> Option<Analysis> { None }",
+            "let all: Vec<Reason> = Vec::<Reason>::new();",
             "<think",
             "<think/>a",
             "<|end|>",

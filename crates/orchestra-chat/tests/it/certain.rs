@@ -401,6 +401,13 @@ fn call_in_thinking_is_not_made_and_call_after_it_is() {
         ("<think><think>", "</think> again </think>"),
         ("", "</think>"),
         ("[THINK]", "[/THINK]"),
+        ("<longcat_think>", "</longcat_think>"),
+        ("<thought_process>", "</thought_process>"),
+        ("<inner_monologue>", "</inner_monologue>"),
+        ("<reasoning_content>", "</reasoning_content>"),
+        ("<analysis>", "</analysis>"),
+        ("<|inner_prefix|>", "<|inner_suffix|>"),
+        ("<unused94>thought\n", "<unused95>"),
     ] {
         check_both(&format!("{open}Perhaps {call}{close}Fine."), &[], None);
         check_both(&format!("{open}Perhaps.{close}\n{call}"), &made, None);

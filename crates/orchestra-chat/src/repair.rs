@@ -44,6 +44,8 @@ pub enum Fault {
     NotAnObject,
     /// There are no arguments, and the tool has some.
     Missing,
+    /// The call is in a code fence behind other text, as an example is.
+    Quoted,
 }
 
 impl fmt::Display for Fault {
@@ -55,6 +57,9 @@ impl fmt::Display for Fault {
             Self::Missing => {
                 f.write_str("the arguments are missing; `{}` calls the tool without any")
             }
+            Self::Quoted => f.write_str(
+                "the call is in a code fence with other text, like an example; write it without the fence",
+            ),
         }
     }
 }

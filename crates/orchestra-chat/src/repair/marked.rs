@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Found, names, pieces::calls, plain::shows};
+use super::{Fault, Found, names, pieces::calls, plain::shows};
 use crate::tool::Tool;
 
 /// A mark, and what ends what stands behind it; without any it goes on to the next mark or the end.
@@ -211,17 +211,36 @@ pub(super) fn found(text: &str, tools: &[Arc<Tool>]) -> Option<Found> {
         };
         let (at, behind) = (from + at, from + at + mark.begin.len());
         let (end, after, is_closed) = piece(&folded[behind..], mark);
-        let mut calls = match is_shown(&text[..at], mark.begin) {
+        // Calls before it are no part of the Markdown around it.
+        let before = format!("{rest}{}", &text[from..at]);
+        let follows = &text[if is_closed { behind + after } else { behind }..];
+        let fenced = fenced(&before, follows);
+        let is_example = fenced == Fenced::BeforeText
+            || is_code(&before, follows, mark.begin, fenced)
+            || is_shown(&text[..at], mark.begin);
+        let inner = &text[behind..behind + end];
+        let mut calls = match is_example {
             true => Vec::new(),
-            false => calls(mark.begin, &text[behind..behind + end], is_closed),
+            false => calls(mark.begin, inner, is_closed),
         };
+        if fenced == Fenced::AfterText {
+            let quoted = calls.into_iter().map(|call| call.with(Some(Fault::Quoted)));
+            calls = quoted.collect();
+        }
         if mark.begin == ACTION {
             // It is a word of a sentence as well.
             calls.retain(|call| names::nearly(&call.name, tools).is_some());
         }
-        let is_none = calls.is_empty();
-        rest.push_str(&text[from..if is_none { behind } else { at }]);
-        from = if is_none { behind } else { behind + after };
+        // Marks within an example are a part of it, but for a mark that is only mentioned.
+        let is_mention =
+            inner.starts_with('`') || folded[behind..behind + end].contains(mark.begin);
+        let (text_until, next_from) = match calls.is_empty() {
+            true if is_example && is_closed && !is_mention => (behind + after, behind + after),
+            true => (behind, behind),
+            false => (at, behind + after),
+        };
+        rest.push_str(&text[from..text_until]);
+        from = next_from;
         said.append(&mut calls);
     }
     rest.push_str(&text[from..]);
@@ -231,14 +250,103 @@ pub(super) fn found(text: &str, tools: &[Arc<Tool>]) -> Option<Found> {
     })
 }
 
-/// Whether a mark is told of rather than meant: in a line of code, or behind words that show an example.
+/// Returns whether a mark is behind words that show an example.
 fn is_shown(before: &str, mark: &str) -> bool {
-    let is_code = before.ends_with('`') && !before.ends_with("```") && !mark.starts_with('`');
     let mut from = before.len().saturating_sub(NEAR);
     while !before.is_char_boundary(from) {
         from += 1;
     }
-    is_code || (mark != ACTION && shows(&before[from..]))
+    mark != ACTION && shows(&before[from..])
+}
+
+/// Returns whether a mark is in a code span.
+fn is_code(before: &str, follows: &str, mark: &str, fenced: Fenced) -> bool {
+    let line = before.rsplit('\n').next().unwrap_or_default();
+    let is_open = fenced == Fenced::No && line.matches('`').count() % 2 == 1;
+    let is_closed = follows.lines().next().unwrap_or_default().contains('`');
+    let is_first = before.ends_with('`') && !before.ends_with("```");
+    !mark.starts_with('`') && (is_first || (is_open && is_closed))
+}
+
+/// Place of a mark in the Markdown of an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fenced {
+    /// In no fence.
+    No,
+    /// In a fence that is the whole answer.
+    Whole,
+    /// In a fence with other text only before it: a call or an example.
+    AfterText,
+    /// In a fence that other text follows: an example.
+    BeforeText,
+}
+
+/// Returns the place of a mark, by the text before it and the text that follows the call.
+fn fenced(before: &str, follows: &str) -> Fenced {
+    let Some((open, fence)) = open_fence(before) else {
+        return Fenced::No;
+    };
+    let is_last = cleaned(behind_fence(follows, fence)).is_empty();
+    match cleaned(&before[..open]).is_empty() {
+        _ if !is_last => Fenced::BeforeText,
+        true => Fenced::Whole,
+        false => Fenced::AfterText,
+    }
+}
+
+/// The fence of Markdown that a text leaves open: its place and its first characters.
+fn open_fence(text: &str) -> Option<(usize, &str)> {
+    let mut open: Option<(usize, &str)> = None;
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        let inner = unindented(line);
+        open = match open {
+            None => fence(inner).map(|fence| (at, fence)),
+            Some((_, own)) if inner.starts_with(own) && cleaned(unfenced(inner)).is_empty() => None,
+            open => open,
+        };
+        at += line.len();
+    }
+    open
+}
+
+/// The text behind the end of a fence; empty where the fence does not end.
+fn behind_fence<'t>(text: &'t str, fence: &str) -> &'t str {
+    let mut left = text;
+    for (number, line) in text.split_inclusive('\n').enumerate() {
+        let inner = unindented(line);
+        // The first line is that of the call.
+        let end = match number {
+            0 => line.find(fence),
+            _ => inner.starts_with(fence).then(|| line.len() - inner.len()),
+        };
+        if let Some(end) = end {
+            return unfenced(&left[end..]);
+        }
+        left = &left[line.len()..];
+    }
+    ""
+}
+
+/// The characters with which a line opens a fence.
+fn fence(line: &str) -> Option<&str> {
+    let length = line.len() - line.trim_start_matches('`').len();
+    let length = match length {
+        0 => line.len() - line.trim_start_matches('~').len(),
+        length => length,
+    };
+    // A span of code is no fence.
+    let is_fence = length >= 3 && !line[length..].contains('`');
+    is_fence.then(|| &line[..length])
+}
+
+fn unfenced(text: &str) -> &str {
+    text.trim_start_matches(['`', '~'])
+}
+
+/// A line without blanks and the signs of a quotation before it.
+fn unindented(line: &str) -> &str {
+    line.trim_start_matches([' ', '\t', '>'])
 }
 
 /// Up to where a text has no mark, nor what may be the beginning of one at its end.
@@ -322,4 +430,33 @@ fn cleaned(text: &str) -> String {
         }
     }
     cleaned.trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn place_of_a_mark_is_told_by_the_fence_around_it() {
+        for (before, follows, expected) in [
+            ("", "", Fenced::No),
+            ("Text.\n```\ncode\n```\n", "\nText.", Fenced::No),
+            ("```x``` and ", "", Fenced::No),
+            ("```xml\n", "\n```", Fenced::Whole),
+            ("```", "```", Fenced::Whole),
+            ("<s>\n```\n", "\n```\n<|im_end|>", Fenced::Whole),
+            ("```\n", "", Fenced::Whole),
+            ("Text.\n~~~\n", "\n~~~", Fenced::AfterText),
+            ("```\n", "\n```\nText.", Fenced::BeforeText),
+            ("```", "``` Text.", Fenced::BeforeText),
+            (
+                "Text.\n````\n```\n",
+                "\n```\n````\nText.",
+                Fenced::BeforeText,
+            ),
+            ("Text.\n> ```\n> ", "\n> ```\n> Text.", Fenced::BeforeText),
+        ] {
+            assert_eq!(fenced(before, follows), expected, "{before:?} {follows:?}");
+        }
+    }
 }

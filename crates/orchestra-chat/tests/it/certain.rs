@@ -475,6 +475,40 @@ fn printed_call_that_is_cut_or_garbled_is_answered_with_its_fault() {
 }
 
 #[test]
+fn quoted_example_of_a_call_is_not_made() {
+    let call = "<tool_call>{\"name\": \"list_issues\", \"arguments\": {}}</tool_call>";
+    let nested = "<tool_call>\n<function=list_issues>\n</function>\n</tool_call>";
+    for call in [call, nested] {
+        for text in [
+            format!("A client writes:\n```\n{call}\n```\nand the server answers."),
+            format!("```xml\n{call}\n```\nThe server answers."),
+            format!("A client writes:\n````md\n```\n{call}\n```\n````\nand the server answers."),
+            format!("A client writes:\n~~~\n{call}\n~~~\nand the server answers."),
+            format!("A client writes `{call}` there."),
+            format!("A client writes ```{call}``` there."),
+        ] {
+            check_both(&text, &[], None);
+            let tools = tools();
+            assert_eq!(
+                orchestra_chat::repair::recognised(&text, tools.all()),
+                None,
+                "{text}"
+            );
+        }
+        let undecided = format!("A client writes:\n```\n{call}\n```");
+        check_both(&undecided, &[], Some("without the fence"));
+        let made = [("list_issues".to_owned(), json!({}))];
+        for text in [
+            format!("```xml\n{call}\n```"),
+            format!("```\ncargo build\n```\nI will look.\n{call}"),
+            format!("I will look with `list_issues`: {call}"),
+        ] {
+            check_both(&text, &made, None);
+        }
+    }
+}
+
+#[test]
 fn call_in_a_text_of_a_call_is_not_made() {
     let inner = "<tool_call>{\\\"name\\\": \\\"list_issues\\\", \\\"arguments\\\": {}}</tool_call>";
     let text = format!(

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::{repair, tool::Tool};
+use crate::{
+    repair::{self, Wait},
+    tool::Tool,
+};
 
 /// An answer that comes, of which a part was shown.
 #[derive(Debug)]
@@ -14,6 +17,8 @@ pub(crate) struct Hold<'t> {
     head: String,
     in_fence: bool,
     is_beginning: bool,
+    /// The text for which `pending` waits.
+    wait: Wait,
 }
 
 /// As much of a line tells whether it opens a fence.
@@ -28,18 +33,18 @@ impl<'t> Hold<'t> {
             head: String::new(),
             in_fence: false,
             is_beginning: true,
+            wait: Wait::Any,
         }
     }
 
     /// Takes a piece in, and gives what may be shown now.
     pub(crate) fn take(&mut self, piece: &str) -> String {
+        let looked = self.pending.len();
         self.pending.push_str(piece);
-        let place = repair::Place {
-            in_fence: self.in_fence,
-            is_beginning: self.is_beginning,
-            is_mid_line: !self.head.is_empty(),
-        };
-        let free = repair::shown_until(&self.pending, self.tools, place);
+        if !self.wait.is_over(&self.pending, looked) {
+            return String::new();
+        }
+        let free = repair::shown_until(&self.pending, self.tools, self.place());
         // What was shown is not looked at again.
         let new: String = self.pending.drain(..free).collect();
         for c in new.chars() {
@@ -51,7 +56,16 @@ impl<'t> Hold<'t> {
                 self.head.push(c);
             }
         }
+        self.wait = Wait::of(&self.pending, self.tools, self.place());
         new
+    }
+
+    fn place(&self) -> repair::Place {
+        repair::Place {
+            in_fence: self.in_fence,
+            is_beginning: self.is_beginning,
+            is_mid_line: !self.head.is_empty(),
+        }
     }
 
     /// What was held back and is no call after all.
@@ -130,5 +144,48 @@ mod tests {
         assert!(held.is_empty(), "{held}");
         let fenced = "```json\n{\"a\": 1}\n```\nis an example.";
         assert_eq!(shown(fenced), (fenced.to_owned(), String::new()));
+    }
+
+    #[test]
+    fn held_text_is_looked_at_again_only_for_the_text_that_may_free_it() {
+        for (text, wait) in [
+            ("<tool_call>{", Wait::End),
+            ("I see <|tool_call|>", Wait::End),
+            ("{\"name\": \"get_weather\"", Wait::End),
+            ("[get_weather(", Wait::End),
+            ("```json\n{\"name\": \"get_weather\"", Wait::For("```")),
+            ("get_weather(", Wait::For("\n")),
+            ("I see <|tool_c", Wait::Any),
+            ("[get_weather", Wait::Any),
+            ("```json\n{\"name\"", Wait::Any),
+        ] {
+            let tools = tools();
+            let mut hold = Hold::new(tools.all());
+            hold.take(text);
+            assert_eq!(hold.wait, wait, "{text}");
+        }
+    }
+
+    #[test]
+    fn text_that_waits_is_shown_as_text_that_is_looked_at_each_time() {
+        let call = "{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Rome\"}}";
+        for text in [
+            format!("A client writes:\n```json\n{call}\n```\nand more [text](x)."),
+            format!("```\n{call}\n```\n\nText.\n{call}"),
+            format!("<tool_call>{call}</tool_call> and ```\nmore\n```\n"),
+            format!("get_weather(city=\"Rome\")\nand {call}\n{call}"),
+            "[get_weather] is a tool.\n[get_weather](x) as well.".to_owned(),
+            format!("<tool_call>{}", "x".repeat(70_000)),
+        ] {
+            let tools = tools();
+            let (mut hold, mut looking) = (Hold::new(tools.all()), Hold::new(tools.all()));
+            let letters: Vec<char> = text.chars().collect();
+            for piece in letters.chunks(if letters.len() > 1_000 { 1_000 } else { 1 }) {
+                let piece: String = piece.iter().collect();
+                looking.wait = Wait::Any;
+                assert_eq!(hold.take(&piece), looking.take(&piece), "{text:.100}");
+            }
+            assert_eq!(hold.rest(), looking.rest(), "{text:.100}");
+        }
     }
 }

@@ -215,6 +215,42 @@ pub(crate) fn shown_until(text: &str, tools: &[Arc<Tool>], place: Place) -> usiz
     marked::free_until(text, place.is_mid_line).min(plain::free_until(text, tools, place))
 }
 
+/// The text for which a held text waits before it has to be looked at again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wait {
+    /// Any text.
+    Any,
+    /// A text such as the end of a fence.
+    For(&'static str),
+    /// The end of the answer.
+    End,
+}
+
+impl Wait {
+    /// Returns the wait of a text that is held back from its beginning.
+    pub(crate) fn of(held: &str, tools: &[Arc<Tool>], place: Place) -> Self {
+        match held.is_empty() {
+            true => Self::Any,
+            false if marked::begins_with(held, place.is_mid_line) => Self::End,
+            false => plain::wait(held, tools, place),
+        }
+    }
+
+    /// Returns whether a held text has to be looked at again. `looked` is the length up to which it was.
+    pub(crate) fn is_over(self, held: &str, looked: usize) -> bool {
+        let has_come = match self {
+            Self::Any => true,
+            Self::For(end) => {
+                let from = looked.saturating_sub(end.len() - 1);
+                let mut parts = held.as_bytes()[from..].windows(end.len());
+                parts.any(|part| part == end.as_bytes())
+            }
+            Self::End => false,
+        };
+        has_come || held.len() > MAX_BYTES
+    }
+}
+
 /// What begins a call that is printed, but for words that a sentence may have as well.
 pub(crate) fn marks() -> impl Iterator<Item = &'static str> {
     marked::begins()

@@ -371,6 +371,17 @@ pub(super) fn free_until(text: &str, is_mid_line: bool) -> usize {
     begun.min().unwrap_or(text.len())
 }
 
+/// Returns whether a text begins with a mark.
+pub(super) fn begins_with(text: &str, is_mid_line: bool) -> bool {
+    let longest = MARKS.iter().map(|mark| mark.begin.len()).max();
+    let head: String = text.chars().take(longest.unwrap_or_default()).collect();
+    let head = head.to_ascii_lowercase();
+    let begins = |mark: &Mark| head.starts_with(mark.begin);
+    MARKS
+        .iter()
+        .any(|mark| begins(mark) && !(is_mid_line && mark.begin == ACTION))
+}
+
 /// How many of the last letters of a text are the first ones of a mark.
 fn begun(text: &str, mark: &str) -> Option<usize> {
     let lengths = mark.char_indices().map(|(at, c)| at + c.len_utf8());

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::{
-    Found, Place, Said, fit, lenient, names,
+    Found, Place, Said, Wait, fit, lenient, names,
     pieces::{calls_of, without_fence},
     python,
 };
@@ -234,6 +234,28 @@ pub(super) fn free_until(text: &str, tools: &[Arc<Tool>], place: Place) -> usize
     text.len()
 }
 
+/// Returns the wait of a text that is held back from its beginning.
+pub(super) fn wait(held: &str, tools: &[Arc<Tool>], place: Place) -> Wait {
+    // A value or call of Python that has begun does not become another text.
+    let has_begun = held.contains(['{', '(', '"']) && names_tool(held, tools);
+    if !has_begun || place.is_mid_line {
+        return Wait::Any;
+    }
+    if let Some(behind) = held.strip_prefix("```") {
+        let has_body = behind.contains('\n') && !behind.contains("```");
+        return match has_body {
+            true => Wait::For("```"),
+            false => Wait::Any,
+        };
+    }
+    let is_line = place.is_beginning && !held.contains('\n');
+    match held.starts_with(['{', '[']) {
+        true => Wait::End,
+        false if is_line => Wait::For("\n"),
+        false => Wait::Any,
+    }
+}
+
 /// Whether a text begins as a value does that is a call: a link of Markdown does not.
 fn may_open(text: &str, tools: &[Arc<Tool>]) -> bool {
     match text.strip_prefix('[').map(str::trim_start) {
@@ -278,10 +300,13 @@ fn holds_fence(behind: &str, tools: &[Arc<Tool>]) -> bool {
 
 /// Whether a value names a tool, or may still come to it.
 fn may_name(text: &str, tools: &[Arc<Tool>]) -> bool {
-    text.len() < PATIENCE
-        || tools
-            .iter()
-            .any(|tool| text.contains(tool.shown()) || text.contains(tool.name()))
+    text.len() < PATIENCE || names_tool(text, tools)
+}
+
+fn names_tool(text: &str, tools: &[Arc<Tool>]) -> bool {
+    tools
+        .iter()
+        .any(|tool| text.contains(tool.shown()) || text.contains(tool.name()))
 }
 
 /// Whether a text begins with a call of a tool, or may still come to it.

@@ -42,7 +42,7 @@ pub enum Fault {
     Unreadable(String),
     /// The arguments are a value, but not an object.
     NotAnObject,
-    /// There are no arguments, and the tool has some.
+    /// There are no arguments, and the tool requires some, or the text may end too early.
     Missing,
     /// The call is in a code fence behind other text, as an example is.
     Quoted,
@@ -146,10 +146,21 @@ pub fn recognised(text: &str, tools: &[Arc<Tool>]) -> Option<Recognised> {
     })
 }
 
-/// A call that a server of a model told as one: its name and arguments put right.
+/// A call that a server of a model told as one: its name and arguments put right. `null` is a whole call without
+/// arguments, an empty text may be the beginning of some.
 #[must_use]
 pub fn repaired(name: &str, arguments: &Value, tools: &[Arc<Tool>]) -> Repaired {
-    repaired_of(&Said::new(name, arguments.clone()), tools)
+    let takes_none = |tool: &Arc<Tool>| {
+        let required = tool.whole_schema()["required"].as_array();
+        required.is_none_or(Vec::is_empty)
+    };
+    let arguments = match arguments {
+        Value::Null if names::nearly(name, tools).is_some_and(takes_none) => {
+            Value::Object(Map::new())
+        }
+        arguments => arguments.clone(),
+    };
+    repaired_of(&Said::new(name, arguments), tools)
 }
 
 fn repaired_of(said: &Said, tools: &[Arc<Tool>]) -> Repaired {

@@ -30,6 +30,9 @@ use crate::{
 /// Values of `finish_reason` of an answer for which there was no more room.
 const CUT: [&str; 3] = ["length", "max_tokens", "model_length"];
 
+/// Values of `finish_reason` of an answer that ends with whole calls.
+const CALLED: [&str; 2] = ["tool_calls", "function_call"];
+
 /// A model of such a server.
 #[derive(Debug, Clone)]
 pub struct OpenAi(Arc<Inner>);
@@ -219,6 +222,8 @@ struct Reading {
     /// Where the call is that a server counts so.
     places: BTreeMap<usize, usize>,
     is_done: bool,
+    /// Whether the server reported the end of the calls.
+    has_called: bool,
 }
 
 /// What has come of a call.
@@ -284,6 +289,7 @@ impl Reading {
         }
         if let Some(reason) = choice.finish_reason {
             self.reply.is_cut = CUT.contains(&reason.as_str());
+            self.has_called = CALLED.contains(&reason.as_str());
             // Servers that send no `[DONE]` end with this.
             self.is_done = true;
         }
@@ -338,14 +344,21 @@ impl Reading {
 
     fn reply(self) -> Reply {
         let Self {
-            mut reply, calls, ..
+            mut reply,
+            calls,
+            has_called,
+            ..
         } = self;
         let is_empty = |call: &SaidPieces| call.name.is_empty() && call.arguments.is_empty();
         let calls = calls.into_iter().filter(|call| !is_empty(call));
         let calls = calls.map(|call| SaidCall {
             id: call.id,
             name: call.name,
-            arguments: exact::value_or_text(&call.arguments),
+            arguments: match call.arguments.trim().is_empty() && has_called {
+                // A whole call without arguments.
+                true => Value::Null,
+                false => exact::value_or_text(&call.arguments),
+            },
         });
         reply.calls = calls.collect();
         reply

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use orchestra_chat::{Approval, Backend, Manner, Ollama, OpenAi, Patience, Settings};
+use orchestra_chat::{
+    Approval, Backend, Chat, Described, Manner, Nature, Ollama, OpenAi, Patience, Settings, Tools,
+};
 use proptest::{prelude::*, sample::select, test_runner::Config};
 use serde_json::{Map, Value, json};
 
@@ -38,11 +40,17 @@ fn settings() -> Settings {
 
 /// Plays one answer, and then a last one. Returns the calls that were made and the conversation.
 fn played(backend: &dyn Backend) -> (Vec<Made>, Held) {
+    played_with(backend, tools())
+}
+
+/// Plays one answer to these tools, and then a last one.
+fn played_with(backend: &dyn Backend, tools: Tools) -> (Vec<Made>, Held) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .unwrap();
     let mut held = Held::new(settings());
+    held.chat = Chat::new(settings(), tools);
     runtime.block_on(held.say(backend, "Go."));
     (held.shelf.called(), held)
 }
@@ -565,6 +573,39 @@ fn arguments_in_every_legitimate_form_are_understood() {
             let (made, _) = ollama(vec![line, OllamaShapes(VERSION).last(None)]);
             assert_eq!(made, [(name.to_owned(), expected)], "{arguments}");
         }
+    }
+}
+
+#[test]
+fn call_without_arguments_is_made_where_all_are_optional_and_the_answer_is_whole() {
+    let described = Described {
+        name: "list_notes".to_owned(),
+        description: "Lists notes.".to_owned(),
+        schema: json!({"type": "object", "properties": {"limit": {"type": "integer"}}}),
+        lean: None,
+        server: None,
+        nature: Nature::Reads,
+    };
+    for (arguments, reason, is_made) in [
+        ("", Some("tool_calls"), true),
+        ("  \n", Some("tool_calls"), true),
+        ("", Some("function_call"), true),
+        ("null", Some("tool_calls"), true),
+        ("", Some("length"), false),
+        ("", Some("stop"), false),
+        ("", None, false),
+        ("{\"limit\":", Some("tool_calls"), false),
+    ] {
+        let events = events_of_calls(&[("list_notes", arguments)], 3, reason);
+        let fake = Fake::openai(vec![Say::Stream(events)]);
+        let backend = OpenAi::new(&format!("{}/v1", fake.address), None, "tiny", manner()).unwrap();
+        let tools = Tools::new([described.clone()]);
+        let (made, held) = played_with(&backend, tools);
+        let expected = is_made.then(|| ("list_notes".to_owned(), json!({})));
+        assert_eq!(made, Vec::from_iter(expected), "{arguments:?} {reason:?}");
+        let mut messages = held.chat.messages();
+        let is_refused = messages.any(|message| message.text().starts_with("Not called"));
+        assert_eq!(is_refused, !is_made, "{arguments:?} {reason:?}");
     }
 }
 

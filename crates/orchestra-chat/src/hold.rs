@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn held_text_is_looked_at_again_only_for_the_text_that_may_free_it() {
+    fn held_text_waits_for_the_end_of_its_call() {
         for (text, wait) in [
             ("<tool_call>{", Wait::End),
             ("I see <|tool_call|>", Wait::End),
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn text_that_waits_is_shown_as_text_that_is_looked_at_each_time() {
+    fn waiting_hold_shows_the_same_as_a_hold_without_waits() {
         let call = "{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Rome\"}}";
         for text in [
             format!("A client writes:\n```json\n{call}\n```\nand more [text](x)."),

@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn element_with_the_name_of_thinking_in_its_own_encloses_thinking() {
+    fn element_with_a_thinking_word_in_its_name_encloses_thinking() {
         for name in [
             "longcat_think",
             "thought_process",

@@ -448,7 +448,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn place_of_a_mark_is_told_by_the_fence_around_it() {
+    fn mark_in_a_fence_has_the_place_of_the_fence() {
         for (before, follows, expected) in [
             ("", "", Fenced::No),
             ("Text.\n```\ncode\n```\n", "\nText.", Fenced::No),

@@ -276,6 +276,8 @@ fn part() -> impl Strategy<Value = Part> {
         ("<reasoning>", "</reasoning>"),
         ("<think><think>", "</think> more </think>"),
         ("[THINK]", "[/THINK]"),
+        ("<longcat_think>", "</longcat_think>"),
+        ("<|inner_prefix|>", "<|inner_suffix|>"),
     ]);
     prop_oneof![
         Just(Part::Words),

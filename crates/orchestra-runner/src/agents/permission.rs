@@ -42,13 +42,13 @@ pub struct Naming {
     pub by: Author,
 }
 
-/// The agents that the configuration names.
+/// The agents that the files of the configuration name, the strongest file first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Named {
     /// `plans.agent`: does work that names no agent.
-    pub agent: Option<Naming>,
+    pub agent: Vec<Naming>,
     /// `plans.healer`: repairs what failed.
-    pub healer: Option<Naming>,
+    pub healer: Vec<Naming>,
 }
 
 impl Named {
@@ -60,14 +60,20 @@ impl Named {
             by: Author::User,
         };
         Self {
-            agent: agent.map(naming),
-            healer: healer.map(naming),
+            agent: agent.map(naming).into_iter().collect(),
+            healer: healer.map(naming).into_iter().collect(),
         }
     }
 
-    fn is_of_user(&self, name: &ProfileName) -> bool {
-        let mut both = [&self.agent, &self.healer].into_iter().flatten();
-        both.any(|naming| naming.by != Author::Workspace && naming.name == *name)
+    /// Returns whether the user's own files name an agent for a purpose. An agent named for work may also heal
+    /// and prepare; one that is named for healing, which has limits, may do nothing else.
+    fn is_of_user(&self, purpose: Purpose, name: &ProfileName) -> bool {
+        let healer = match purpose {
+            Purpose::Healing => self.healer.as_slice(),
+            Purpose::Work | Purpose::Preparation => &[],
+        };
+        let mut namings = self.agent.iter().chain(healer);
+        namings.any(|naming| naming.by != Author::Workspace && naming.name == *name)
     }
 }
 
@@ -127,6 +133,23 @@ pub struct Permit {
     pub name: ProfileName,
     /// On whose word.
     pub word: Word,
+    /// The agent that a file of the workspace names instead, and that nobody agreed to.
+    pub passed_over: Option<ProfileName>,
+}
+
+impl Permit {
+    /// On whose word it runs, and which agent of the workspace is passed over for it.
+    #[must_use]
+    pub fn reason(&self) -> String {
+        let word = self.word;
+        match &self.passed_over {
+            Some(other) => format!(
+                "{word}; `{other}`, which a file of the workspace names, needs your agreement: `orchestra plan \
+                 agents --approve {other}`"
+            ),
+            None => word.to_string(),
+        }
+    }
 }
 
 /// Why no agent may run.
@@ -206,36 +229,55 @@ impl Purpose {
 pub fn decide(case: &Case<'_>, author: impl Fn(&ProfileName) -> Author) -> Result<Permit, Denied> {
     let is_scripted =
         |name: &ProfileName| name.as_str() == ready::SCRIPTED && author(name) == Author::Program;
-    let setting = |naming: &'_ Option<Naming>| naming.as_ref().map(|naming| naming.name.clone());
-    let job = case.job.map(|name| (name.clone(), None));
-    let agent = setting(&case.named.agent).map(|name| (name, Some("plans.agent")));
-    let healer = setting(&case.named.healer).map(|name| (name, Some("plans.healer")));
-    let wanted = match case.purpose {
-        Purpose::Work => job.or(agent),
-        // What a script did is repaired by its script: no other agent knows what is meant.
-        Purpose::Healing if case.job.is_some_and(is_scripted) => job,
-        Purpose::Healing => healer.or(job).or(agent),
-        Purpose::Preparation => agent.or(job),
+    // An agent, and who names it by which key; the job has no key.
+    let job = case.job.map(|name| (name, None));
+    let keyed = |key: &'static str, namings: &'_ [Naming]| {
+        let namings = namings.iter();
+        let keyed = namings.map(|naming| (&naming.name, Some((key, naming.by))));
+        keyed.collect::<Vec<_>>()
     };
-    let Some((name, key)) = wanted else {
+    let agents = keyed("plans.agent", &case.named.agent);
+    let healers = keyed("plans.healer", &case.named.healer);
+    let wanted: Vec<_> = match case.purpose {
+        Purpose::Work => job.into_iter().chain(agents).collect(),
+        // What a script did is repaired by its script: no other agent knows what is meant.
+        Purpose::Healing if case.job.is_some_and(is_scripted) => job.into_iter().collect(),
+        Purpose::Healing => healers.into_iter().chain(job).chain(agents).collect(),
+        Purpose::Preparation => agents.into_iter().chain(job).collect(),
+    };
+    let Some(first) = wanted.first() else {
         let agreed = case.agreed.first().cloned();
         let agreed = agreed.ok_or(Denied::Unnamed(case.purpose));
         return agreed.map(|name| Permit {
             name,
             word: Word::Person,
+            passed_over: None,
         });
     };
-    let is_agreed = case.agreed.contains(&name);
-    let word = match (author(&name), key) {
+    let is_agreed = |name: &ProfileName| case.agreed.contains(name);
+    let is_of_user = |name: &ProfileName| case.named.is_of_user(case.purpose, name);
+    // What a file of the workspace names on its own does not switch off what the job or the user names.
+    let counts = |(name, by): &&(&ProfileName, Option<(&str, Author)>)| {
+        let is_shared = matches!(by, Some((_, Author::Workspace)));
+        !is_shared || is_agreed(name) || is_of_user(name)
+    };
+    let (name, by) = *wanted.iter().find(counts).unwrap_or(first);
+    let passed_over = (first.0 != name).then(|| first.0.clone());
+    let name = name.clone();
+    let word = match (author(&name), by) {
         _ if is_scripted(&name) => Word::Program,
-        (Author::Workspace, _) if is_agreed => Word::Person,
+        (Author::Workspace, _) if is_agreed(&name) => Word::Person,
         (Author::Workspace, _) => return Err(Denied::Defined { name }),
         (_, None) => Word::Job,
-        (_, Some(key)) if case.named.is_of_user(&name) => Word::Setting(key),
-        (_, Some(_)) if is_agreed => Word::Person,
-        (_, Some(key)) => return Err(Denied::Named { name, key }),
+        (_, Some((key, _))) if is_of_user(&name) => Word::Setting(key),
+        (_, Some(_)) if is_agreed(&name) => Word::Person,
+        (_, Some((key, _))) => return Err(Denied::Named { name, key }),
     };
-    Ok(Permit { name, word })
+    Ok(Permit {
+        name,
+        word,
+        passed_over,
+    })
 }
 
 /// What a person is shown of an agent before they agree to it: its command line, its permissions and its limits.
@@ -330,7 +372,8 @@ mod tests {
         }
     }
 
-    /// Decides a case. A name with `!` is of a file of the workspace; a name that is empty is not given.
+    /// Decides a case. A key may have several names, the strongest first; one with `!` is of a file of the
+    /// workspace.
     fn decided(
         purpose: Purpose,
         [job, agent, healer]: [&str; 3],
@@ -341,16 +384,17 @@ mod tests {
                 true => Author::Workspace,
                 false => Author::User,
             };
-            (!text.is_empty()).then(|| Naming {
+            Naming {
                 name: name(text.trim_end_matches('!')),
                 by,
-            })
+            }
         };
+        let namings = |text: &str| text.split_whitespace().map(naming).collect();
         let named = Named {
-            agent: naming(agent),
-            healer: naming(healer),
+            agent: namings(agent),
+            healer: namings(healer),
         };
-        let job = naming(job).map(|naming| naming.name);
+        let job = (!job.is_empty()).then(|| name(job));
         let agreed: Vec<ProfileName> = agreed.iter().map(|text| name(text)).collect();
         let case = Case {
             purpose,
@@ -374,7 +418,7 @@ mod tests {
         let none: Expected = Err("agent_not_named none");
         let unapproved: Expected = Err("agent_not_approved claude");
         // Purpose; job, plans.agent, plans.healer; agreed; expected.
-        let cases: [(Purpose, [&str; 3], &[&str], Expected); 27] = [
+        let cases: [(Purpose, [&str; 3], &[&str], Expected); 39] = [
             (Work, ["", "", ""], &[], none),
             (Healing, ["", "", ""], &[], none),
             (Preparation, ["", "", ""], &[], none),
@@ -421,6 +465,50 @@ mod tests {
                 ["", "claude", "claude!"],
                 &[],
                 Ok(("claude", HEALER)),
+            ),
+            (
+                Healing,
+                ["", "claude!", "claude"],
+                &[],
+                Ok(("claude", HEALER)),
+            ),
+            (Work, ["", "claude! claude", ""], &[], Ok(("claude", AGENT))),
+            // The user names it for healing, which has limits, and for nothing else.
+            (Work, ["", "claude!", "claude"], &[], unapproved),
+            (Preparation, ["", "claude!", "claude"], &[], unapproved),
+            (
+                Work,
+                ["", "claude!", "claude"],
+                &["claude"],
+                Ok(("claude", Word::Person)),
+            ),
+            // A file of the workspace does not switch off what the user or the job names.
+            (Work, ["", "claude! codex", ""], &[], Ok(("codex", AGENT))),
+            (
+                Preparation,
+                ["", "scripted! codex", ""],
+                &[],
+                Ok(("codex", AGENT)),
+            ),
+            (Work, ["", "theirs! codex", ""], &[], Ok(("codex", AGENT))),
+            (
+                Healing,
+                ["", "", "claude! codex"],
+                &[],
+                Ok(("codex", HEALER)),
+            ),
+            (Healing, ["", "codex", "claude!"], &[], Ok(("codex", AGENT))),
+            (
+                Healing,
+                ["codex", "", "claude!"],
+                &[],
+                Ok(("codex", Word::Job)),
+            ),
+            (
+                Work,
+                ["", "claude! codex", ""],
+                &["claude"],
+                Ok(("claude", Word::Person)),
             ),
             // A profile of the workspace, whoever names it.
             (

@@ -143,11 +143,14 @@ impl Host {
     pub(crate) fn misnamed(&self) -> Vec<String> {
         let (agents, named) = (&self.options.agents, &self.options.named);
         let named = [
-            ("plans.agent", named.agent.as_ref()),
-            ("plans.healer", named.healer.as_ref()),
+            ("plans.agent", &named.agent),
+            ("plans.healer", &named.healer),
         ];
-        let lacking = named.into_iter().filter_map(|(key, naming)| {
-            let error = agents.lacks(naming?.name.as_str())?;
+        let named = named
+            .into_iter()
+            .flat_map(|(key, namings)| namings.iter().map(move |naming| (key, naming)));
+        let lacking = named.filter_map(|(key, naming)| {
+            let error = agents.lacks(naming.name.as_str())?;
             Some(format!("{key}: {}", chain(&error)))
         });
         lacking.collect()

@@ -16,7 +16,7 @@ use super::{
     foresee::{self, Piece},
     host::{Host, Permits},
 };
-use crate::agents::{Denied, Offer, Permit, Purpose};
+use crate::agents::{Denied, Offer, Purpose};
 
 /// How many pieces of work a line names.
 const NAMED: usize = 5;
@@ -52,7 +52,7 @@ pub(crate) async fn standby(host: &Host) -> Vec<Standby> {
     ] {
         let permit = permits.of(purpose, None);
         let (agent, why) = match permit {
-            Ok(permit) => (Some(permit.name.to_string()), permit.word.to_string()),
+            Ok(permit) => (Some(permit.name.to_string()), permit.reason()),
             Err(denied) => (None, denied.to_string()),
         };
         all.push(Standby { what, agent, why });
@@ -130,7 +130,8 @@ pub(crate) async fn roster(host: &Host, outline: Outline) -> Roster {
         match permits.of(Purpose::Preparation, None) {
             Ok(permit) => roster.lines.push(format!(
                 "{} prepares each worktree as {INSTRUCTIONS} says ({}), without a limit of its own",
-                permit.name, permit.word
+                permit.name,
+                permit.reason()
             )),
             Err(denied) => ask(host, &denied, &mut roster, &mut asked),
         }
@@ -149,8 +150,8 @@ fn work(
     for Piece { place, work } in &outline.pieces {
         let Some(agent) = work.agent() else { continue };
         match permits.of(Purpose::Work, agent.agent.as_ref()) {
-            Ok(Permit { name, word }) => {
-                let key = format!("{name} ({word})");
+            Ok(permit) => {
+                let key = format!("{} ({})", permit.name, permit.reason());
                 by_agent.entry(key).or_default().push(place);
             }
             Err(denied) => ask(host, &denied, roster, asked),
@@ -179,7 +180,8 @@ fn healing(
     match permits.of(Purpose::Healing, None) {
         Ok(permit) => roster.lines.push(format!(
             "{} heals what fails ({}): {limits}",
-            permit.name, permit.word
+            permit.name,
+            permit.reason()
         )),
         Err(denied) => {
             ask(host, &denied, roster, asked);
@@ -190,7 +192,8 @@ fn healing(
                 let jobs = shown(jobs.iter().map(String::as_str));
                 roster.lines.push(format!(
                     "{} heals {jobs} ({}): {limits}",
-                    permit.name, permit.word
+                    permit.name,
+                    permit.reason()
                 ));
             }
         }

@@ -66,8 +66,9 @@ pub(crate) struct PlansConfig {
     idle_timeout: Setting<u64>,
     log_bytes: Setting<u64>,
     branch_prefix: Setting<String>,
-    agent: Setting<Option<Naming>>,
-    healer: Setting<Option<Naming>>,
+    agent: Setting<Option<ProfileName>>,
+    healer: Setting<Option<ProfileName>>,
+    named: Named,
     bounds: BoundsConfig,
     context: ContextConfig,
     profiles: BTreeMap<ProfileName, Configured>,
@@ -98,16 +99,24 @@ impl PlansConfig {
             settle(None, files, |file| pick(&file.plans), || default)
         };
         let named = |pick: fn(&PlansFile) -> Option<&ProfileName>| {
-            let pick = |file: &ConfigFile| {
+            let namings = files.iter().filter_map(|(_, file)| {
                 let by = match file.plans.is_shared {
                     true => Author::Workspace,
                     false => Author::User,
                 };
                 let name = pick(&file.plans)?.clone();
-                Some(Some(Naming { name, by }))
-            };
-            settle(None, files, pick, || None)
+                Some(Naming { name, by })
+            });
+            let strongest = settle(
+                None,
+                files,
+                |file| pick(&file.plans).cloned().map(Some),
+                || None,
+            );
+            (strongest, namings.collect::<Vec<Naming>>())
         };
+        let (agent, agents) = named(|file| file.agent.as_ref());
+        let (healer, healers) = named(|file| file.healer.as_ref());
         let machine = machine_jobs();
         let (mut profiles, mut shared_profiles) = (BTreeMap::new(), BTreeMap::new());
         for (path, file) in files.iter().rev() {
@@ -166,8 +175,12 @@ impl PlansConfig {
                 |file| file.plans.branch_prefix.clone(),
                 || PREFIX.to_owned(),
             ),
-            agent: named(|file| file.agent.as_ref()),
-            healer: named(|file| file.healer.as_ref()),
+            agent,
+            healer,
+            named: Named {
+                agent: agents,
+                healer: healers,
+            },
             bounds: BoundsConfig::settle(files),
             context: ContextConfig::settle(files),
             profiles,
@@ -230,10 +243,7 @@ impl PlansConfig {
             tail: self.log_bytes.value - head,
         };
         options.branch_prefix.clone_from(&self.branch_prefix.value);
-        options.named = Named {
-            agent: self.agent.value.clone(),
-            healer: self.healer.value.clone(),
-        };
+        options.named = self.named.clone();
         options
     }
 
@@ -251,9 +261,9 @@ impl PlansConfig {
             meaning,
             origin: origin.clone(),
         };
-        let name = |setting: &Setting<Option<Naming>>| {
-            let naming = setting.value.as_ref();
-            naming.map_or_else(String::new, |naming| naming.name.to_string())
+        let name = |setting: &Setting<Option<ProfileName>>| {
+            let name = setting.value.as_ref();
+            name.map_or_else(String::new, ProfileName::to_string)
         };
         let storage = self.storage.value.display().to_string();
         let mut entries = vec![
@@ -342,7 +352,7 @@ impl PlansConfig {
                 &name(&self.agent),
                 &self.agent.origin,
                 "the agent of jobs that name none; empty starts none. One that a workspace's file names runs \
-                 once you have agreed to it: orchestra plan agents",
+                 once you have agreed to it (orchestra plan agents), and until then that of your own file does",
             ),
             text(
                 "plans.healer",

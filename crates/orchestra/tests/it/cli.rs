@@ -367,7 +367,7 @@ fn the_configuration_is_shown_with_its_origin() {
     # from: default
     # branch_prefix = "orchestra/"
 
-    # the agent of jobs that name none; empty starts none. One that a workspace's file names runs once you have agreed to it: orchestra plan agents
+    # the agent of jobs that name none; empty starts none. One that a workspace's file names runs once you have agreed to it (orchestra plan agents), and until then that of your own file does
     # from: default
     # agent = ""
 

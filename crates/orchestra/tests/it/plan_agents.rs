@@ -251,6 +251,44 @@ fn agent_that_a_file_of_the_workspace_names_starts_once_the_user_agrees() {
 }
 
 #[test]
+fn healer_of_the_user_does_no_work_that_a_file_of_the_workspace_gives_it() {
+    let rig = Rig::new();
+    rig.put("claude", &costs("0.01"));
+    rig.own("[plans]\nhealer = \"claude\"\n");
+    rig.workspace
+        .write("orchestra.toml", "[plans]\nagent = \"claude\"\n");
+    let instructions = ".github/instructions/worktree-init.instructions.md";
+    fs::create_dir_all(rig.workspace.join(".github/instructions")).unwrap();
+    rig.workspace.write(instructions, "Prepare it.\n");
+    rig.commit();
+    let ran = rig.plan("jobs:\n- {producerId: one, task: One, work: echo 1 > one.txt}\n");
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(rig.runs(), 0, "{:?}", rig.started());
+    rig.run(&["plan", "delete", "Plan"]);
+    let ran = rig.plan("jobs:\n- {producerId: one, task: One, work: '@agent Do it.'}\n");
+    assert_eq!(ran.code, Some(6), "{ran:?}");
+    assert!(ran.out.contains("is named by plans.agent"), "{ran:?}");
+    assert_eq!(rig.runs(), 0, "{:?}", rig.started());
+}
+
+#[test]
+fn agent_of_the_user_does_work_while_that_of_the_workspace_is_not_agreed_to() {
+    let rig = Rig::new();
+    rig.put("claude", &costs("0.01"));
+    rig.own("[plans]\nagent = \"claude\"\n");
+    rig.workspace
+        .write("orchestra.toml", "[plans]\nagent = \"codex\"\n");
+    rig.commit();
+    let ran = rig.plan(
+        "jobs:\n- {producerId: one, task: One, expectsNoChanges: true, work: '@agent Do it.'}\n",
+    );
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let said = "claude (named by plans.agent; `codex`, which a file of the workspace names, needs your agreement";
+    assert!(ran.err.contains(said), "{ran:?}");
+    assert_eq!(rig.runs(), 1, "{:?}", rig.started());
+}
+
+#[test]
 fn profile_that_a_file_of_the_workspace_defines_starts_once_the_user_agrees() {
     let rig = Rig::new();
     rig.put("theirs", "exit 0");

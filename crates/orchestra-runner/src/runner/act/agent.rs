@@ -128,7 +128,7 @@ pub(super) async fn choose(
         let words = format!("{denied} [{}]", denied.code());
         Failure::new(FailureKind::Unavailable, words)
     })?;
-    cx.say(&format!("agent {}: {}", permit.name, permit.word))
+    cx.say(&format!("agent {}: {}", permit.name, permit.reason()))
         .await;
     let chosen = cx.host.options.agents.choose(permit.name.as_str()).await;
     chosen.map_err(unavailable)

@@ -9,7 +9,7 @@
 //! 1. The target moved while the result was validated: back to integration, a bounded number of
 //!    times.
 //! 2. A failure that passes by itself: the same phase again after a while, a bounded number of
-//!    times.
+//!    times. Where it interrupts a heal, the rerun is another heal and counts as one.
 //! 3. An agent crashed: the same work again, with its session taken up.
 //! 4. The failed work says from where to go on: again from there, without an agent.
 //! 5. An agent heals it in the same worktree, and then the failed check itself is done again.
@@ -233,12 +233,18 @@ fn unhealed(plan: &Plan, job: &Job, policy: &Policy) -> Option<String> {
 }
 
 /// States that heals have cost as much as they may.
-pub(crate) fn dear(cost: u64, policy: &Policy) -> String {
+fn dear(cost: u64, policy: &Policy) -> String {
     format!(
         "not healed further: heals of the plan have cost {} of {} USD (`plans.heal_cost_usd`)",
         Micros(cost),
         Micros(policy.heal_cost_max)
     )
+}
+
+/// The end of a heal, before it begins or while it runs, where heals of the plan have cost as much as they may.
+pub(crate) fn too_dear(act: Act, cost: u64, policy: &Policy) -> AttemptEnd {
+    let failure = Failure::new(FailureKind::BudgetExceeded, dear(cost, policy));
+    AttemptEnd::Failed { act, failure }
 }
 
 /// What failed in a phase, where the job, or its plan, says that itself.
@@ -282,21 +288,29 @@ fn follow_up(
         let next = Next::whole(Trigger::PostchecksRevalidation);
         return (job.integrations < policy.integrations_max).then_some((next, false));
     }
+    // A heal that is repeated is another heal, whatever it failed of.
+    let is_unhealed = || unhealed(plan, job, policy).is_some();
+    let is_tried = job.tries() >= policy.heals_max;
     if failure.kind == FailureKind::Transient {
+        if act.heal && (is_tried || is_unhealed()) {
+            return None;
+        }
         let wait = policy
             .transient_waits
             .get(usize::try_from(job.transients).ok()?)?;
         let mut next = again(job, act, Trigger::Transient);
         next.not_before = Some(now.after(*wait));
-        return Some((next, false));
+        return Some((next, act.heal));
     }
-    if !job.definition().auto_heal || job.tries() >= policy.heals_max || over_budget(plan, job, now)
-    {
+    if !job.definition().auto_heal || is_tried || over_budget(plan, job, now) {
         return None;
     }
     let spec = failed_spec(plan, job, phase, failure);
     let agent = act.heal || spec.is_some_and(|spec| spec.agent().is_some());
     if failure.kind == FailureKind::Signal && agent {
+        if act.heal && is_unhealed() {
+            return None;
+        }
         return Some((again(job, act, Trigger::AutoHeal), true));
     }
     if !failure.kind.is_healable() {
@@ -308,7 +322,7 @@ fn follow_up(
         return Some((next, true));
     }
     let refused = spec.is_some_and(|spec| spec.on_failure.no_auto_heal);
-    if refused || !phase.may_be_healed() || unhealed(plan, job, policy).is_some() {
+    if refused || !phase.may_be_healed() || is_unhealed() {
         return None;
     }
     Some((heal(job, phase), true))

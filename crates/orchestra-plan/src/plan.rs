@@ -85,6 +85,10 @@ pub struct Plan {
     /// What was asked for when it was made under a key.
     pub(crate) mark: Option<Mark>,
     pub(crate) usage: Usage,
+    /// Number of heals by agents.
+    pub(crate) heals: u32,
+    /// Cost of these heals in millionths, as far as the agents report it.
+    pub(crate) heal_cost: u64,
     /// How long it was at work before `at_work_since`.
     pub(crate) spent_ms: u64,
     /// Since when it is at work, if it is.
@@ -147,6 +151,8 @@ impl Plan {
             keys: VecDeque::new(),
             mark: created.mark,
             usage: Usage::default(),
+            heals: 0,
+            heal_cost: 0,
             spent_ms: 0,
             at_work_since: None,
         };
@@ -330,17 +336,16 @@ impl Plan {
         &self.usage
     }
 
-    /// Number of heals by agents since a person last asked for each job.
+    /// Number of heals by agents. Retries do not reset it.
     #[must_use]
-    pub fn heals(&self) -> u32 {
-        self.jobs.iter().map(|job| job.healed).sum()
+    pub const fn heals(&self) -> u32 {
+        self.heals
     }
 
     /// Cost of these heals in millionths, as far as the agents report it.
     #[must_use]
-    pub fn heal_cost(&self) -> u64 {
-        let costs = self.jobs.iter().map(|job| job.heal_cost);
-        costs.fold(0, u64::saturating_add)
+    pub const fn heal_cost(&self) -> u64 {
+        self.heal_cost
     }
 
     /// How many jobs stand where.

@@ -85,6 +85,9 @@ struct Rank {
     dependents: Reverse<u32>,
     name: Arc<str>,
     job: JobId,
+    /// Whether an agent heals something in it: such jobs of a plan start one after the other, so that what one
+    /// costs is known before the next.
+    heals: bool,
 }
 
 impl Rank {
@@ -94,6 +97,7 @@ impl Rank {
             dependents: Reverse(job.dependent_count()),
             name: Arc::from(job.name()),
             job: *job.id(),
+            heals: job.has_heal(),
         }
     }
 }
@@ -105,8 +109,8 @@ enum Entry {
     Queued(Class, Rank),
     /// It may be queued at a time.
     Delayed(Millis, Class, Rank),
-    /// It holds a slot.
-    Active(Class),
+    /// It holds a slot; whether an agent heals something in it.
+    Active(Class, bool),
 }
 
 #[derive(Debug, Default)]
@@ -115,6 +119,8 @@ struct Lane {
     open: bool,
     limit: u32,
     active: u32,
+    /// How many of the active jobs an agent heals.
+    healing: u32,
     served: u64,
     entries: HashMap<JobId, Entry>,
     queues: [BTreeSet<Rank>; 3],
@@ -126,12 +132,16 @@ impl Lane {
         self.queues.iter().any(|queue| !queue.is_empty())
     }
 
-    /// The best queued job of the classes that have room.
+    /// The best queued job of the classes that have room; none that is healed while another is.
     fn best(&self, room: [bool; 3]) -> Option<(Class, &Rank)> {
         CLASSES
             .into_iter()
             .filter(|class| room[class_index(*class)])
-            .filter_map(|class| Some((class, self.queues[class_index(class)].first()?)))
+            .filter_map(|class| {
+                let mut queue = self.queues[class_index(class)].iter();
+                let best = queue.find(|rank| !(rank.heals && self.healing > 0));
+                Some((class, best?))
+            })
             .min_by(|(_, left), (_, right)| left.cmp(right))
     }
 }
@@ -176,7 +186,7 @@ impl Scheduler {
             return;
         };
         for entry in lane.entries.values() {
-            if let Entry::Active(class) = *entry {
+            if let Entry::Active(class, _) = *entry {
                 self.active = self.active.saturating_sub(1);
                 let used = &mut self.by_class[class_index(class)];
                 *used = used.saturating_sub(1);
@@ -209,8 +219,9 @@ impl Scheduler {
             Some(Entry::Delayed(at, ..)) => {
                 lane.delayed.remove(&(at, *job));
             }
-            Some(Entry::Active(class)) => {
+            Some(Entry::Active(class, heals)) => {
                 lane.active = lane.active.saturating_sub(1);
+                lane.healing = lane.healing.saturating_sub(u32::from(heals));
                 self.active = self.active.saturating_sub(1);
                 let used = &mut self.by_class[class_index(class)];
                 *used = used.saturating_sub(1);
@@ -221,11 +232,12 @@ impl Scheduler {
             return;
         };
         let entry = if found.status().is_active() {
-            let class = plan.class(found);
+            let (class, heals) = (plan.class(found), found.has_heal());
             lane.active += 1;
+            lane.healing += u32::from(heals);
             self.active += 1;
             self.by_class[class_index(class)] += 1;
-            Entry::Active(class)
+            Entry::Active(class, heals)
         } else if found.status() != JobStatus::Ready || found.intent().is_some() {
             return;
         } else if let Some(at) = found.not_before().filter(|at| *at > self.now) {
@@ -271,8 +283,10 @@ impl Scheduler {
                 continue;
             };
             lane.queues[class_index(class)].remove(&rank);
-            lane.entries.insert(rank.job, Entry::Active(class));
+            lane.entries
+                .insert(rank.job, Entry::Active(class, rank.heals));
             lane.active += 1;
+            lane.healing += u32::from(rank.heals);
             self.active += 1;
             self.by_class[class_index(class)] += 1;
             machine = machine.saturating_sub(1);

@@ -2,7 +2,7 @@
 
 use crate::budget::{Exceeded, Usage, exceeded};
 use crate::command::{Code, Cx, Refusal, Report};
-use crate::event::{Act, AttemptEnd, Failure, FailureKind, What};
+use crate::event::{Act, AttemptEnd, Failure, What};
 use crate::ids::{AttemptNumber, JobId, Millis};
 use crate::outcome;
 use crate::phase::Phase;
@@ -62,18 +62,18 @@ pub(super) fn report(
                 sets_up,
             };
             let gone = fresh.then(|| outcome::after_gone(found, running, cx.policy));
-            let ended = gone.flatten().map(|end| What::AttemptEnded {
-                job,
-                attempt,
-                end: Box::new(end),
-                usage: Usage::default(),
-                ended_at: None,
-            });
-            Ok(std::iter::once(ready).chain(ended).collect())
+            let end = gone.flatten().map(|end| ended(job, attempt, end));
+            Ok(std::iter::once(ready).chain(end).collect())
         }
         Report::ActBegan(act) => {
             if running.upcoming() != Some(act) {
                 return Err(unexpected(running, &format!("{act} to begin")));
+            }
+            let cost = plan.heal_cost();
+            // An earlier heal may have cost all of it since this one was decided.
+            if act.heal && cost >= cx.policy.heal_cost_max {
+                let end = outcome::too_dear(act, cost, cx.policy);
+                return Ok(vec![ended(job, attempt, end)]);
             }
             Ok(vec![What::ActBegan { job, attempt, act }])
         }
@@ -148,14 +148,8 @@ pub(super) fn report(
                 .under_way()
                 .or(running.upcoming())
                 .unwrap_or(Act::of(Phase::MergeFi));
-            let end = Box::new(outcome::after_loss(found, act, &message, cx.policy));
-            Ok(vec![What::AttemptEnded {
-                job,
-                attempt,
-                end,
-                usage: Usage::default(),
-                ended_at: None,
-            }])
+            let end = outcome::after_loss(found, act, &message, cx.policy);
+            Ok(vec![ended(job, attempt, end)])
         }
         Report::MergeIntended(intent) => {
             if running.under_way() != Some(Act::of(Phase::MergeRi)) || found.intent().is_some() {
@@ -205,6 +199,17 @@ fn landed(plan: &Plan, job: &Job, report: &Report, cx: &Cx<'_>) -> Option<Vec<Wh
         whats.extend(after_success(plan, job, attempt, done, usage, last, cx.now));
     }
     Some(whats)
+}
+
+/// The end of an attempt, without any further usage.
+fn ended(job: JobId, attempt: AttemptNumber, end: AttemptEnd) -> What {
+    What::AttemptEnded {
+        job,
+        attempt,
+        end: Box::new(end),
+        usage: Usage::default(),
+        ended_at: None,
+    }
 }
 
 fn under_way(running: &Attempt, what: &str) -> Result<Act, Refusal> {
@@ -260,15 +265,8 @@ fn used(plan: &Plan, job: &Job, running: &Attempt, usage: Usage, cx: &Cx<'_>) ->
         && over.is_empty()
         && cost > cx.policy.heal_cost_max
     {
-        let words = outcome::dear(cost, cx.policy);
-        let failure = Failure::new(FailureKind::BudgetExceeded, words);
-        whats.push(What::AttemptEnded {
-            job: *job.id(),
-            attempt,
-            end: Box::new(AttemptEnd::Failed { act, failure }),
-            usage: Usage::default(),
-            ended_at: None,
-        });
+        let end = outcome::too_dear(act, cost, cx.policy);
+        whats.push(ended(*job.id(), attempt, end));
     }
     whats.extend(over);
     whats

@@ -45,10 +45,6 @@ pub struct Job {
     /// The phase from which an edit of the job asked for everything to be done again.
     pub(crate) reset: Option<Phase>,
     pub(crate) heals: [u32; Phase::ALL.len()],
-    /// Number of heals by agents since a person last asked for the job.
-    pub(crate) healed: u32,
-    /// Cost of these heals in millionths, as far as the agents report it.
-    pub(crate) heal_cost: u64,
     /// How often an attempt was lost, one after the other.
     pub(crate) losses: u32,
     /// How often the target moved, or a passing failure came, since a person last asked.
@@ -99,8 +95,6 @@ impl Job {
             begins_anew: false,
             reset: None,
             heals: [0; Phase::ALL.len()],
-            healed: 0,
-            heal_cost: 0,
             losses: 0,
             integrations: 0,
             transients: 0,

@@ -315,10 +315,9 @@ impl Plan {
 }
 
 impl Job {
-    /// Counts heals and other automatic attempts anew.
+    /// Resets the counts of automatic attempts of the job. Those of the plan stay.
     pub(super) fn forget_tries(&mut self) {
         self.heals = Default::default();
-        (self.healed, self.heal_cost) = (0, 0);
         self.losses = 0;
         self.integrations = 0;
         self.transients = 0;

@@ -234,7 +234,7 @@ impl Plan {
         if let Some(attempt) = job.attempts.last_mut() {
             attempt.usage = attempt.usage.plus(usage);
             if attempt.under_way().is_some_and(|act| act.heal) {
-                job.heal_cost = job.heal_cost.saturating_add(usage.cost_micros);
+                self.heal_cost = self.heal_cost.saturating_add(usage.cost_micros);
             }
         }
         self.usage = self.usage.plus(usage);
@@ -358,7 +358,7 @@ impl Plan {
         }
         if counted {
             job.heals[index(act.phase)] += 1;
-            job.healed += u32::from(next.heal.is_some());
+            self.heals = self.heals.saturating_add(u32::from(next.heal.is_some()));
         }
         match next.trigger {
             Trigger::Recovery => job.losses += 1,

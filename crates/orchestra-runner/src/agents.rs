@@ -42,6 +42,7 @@ pub use instructions::{brief_text, read_instructions};
 pub use invocation::{Invocation, PrivateFile, Task};
 pub use permission::{
     Agreements, Author, Case, Denied, Named, Naming, Offer, Permit, Purpose, Word, decide,
+    workspace_files,
 };
 pub use place::PRIVATE_DIRECTORY;
 pub use probe::{Capabilities, Feature, Prober};

@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    path::PathBuf,
     sync::{Arc, OnceLock},
 };
 
@@ -83,6 +84,12 @@ impl Agents {
     pub fn author(&self, name: &ProfileName) -> Author {
         let found = self.profiles().get(name);
         found.map_or(Author::Program, |(_, author)| *author)
+    }
+
+    /// The program of an agent, if it is there.
+    pub(crate) fn program(&self, name: &ProfileName) -> Option<PathBuf> {
+        let (profile, _) = self.profiles().get(name)?;
+        self.prober.find(profile)
     }
 
     /// Agents whose programs are there. The scripted one, which is ours, is not told.

@@ -4,7 +4,13 @@
 //! user's own configuration names it, or where a person agreed to it for the workspace. This is the one place
 //! that decides it: [`decide`] is asked before anything of an agent is started, its `--version` included.
 
-use std::{collections::BTreeMap, fmt};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    fs::File,
+    io::{self, Read as _},
+    path::{Path, PathBuf},
+};
 
 use orchestra_plan::work::ProfileName;
 use sha2::{Digest as _, Sha256};
@@ -291,9 +297,16 @@ pub struct Offer {
 }
 
 impl Offer {
-    /// An offer of an agent; `limits` says how often it may run and what that may cost.
+    /// An offer of an agent; `files` are the [files of the workspace](workspace_files) that its command line
+    /// names, and `limits` says how often it may run and what that may cost.
     #[must_use]
-    pub fn of(name: &ProfileName, profile: &Profile, author: Author, limits: &str) -> Self {
+    pub fn of(
+        name: &ProfileName,
+        profile: &Profile,
+        author: Author,
+        files: &[String],
+        limits: &str,
+    ) -> Self {
         let text = profile.text();
         let line = |groups: &[Vec<String>]| {
             let words = groups.iter().map(|group| group.join(" "));
@@ -314,6 +327,11 @@ impl Offer {
         if let Some(groups) = &text.resume_arguments {
             lines.push(format!("to resume a session: {}", line(groups)));
         }
+        lines.extend(
+            files
+                .iter()
+                .map(|file| format!("file of the workspace: {file}")),
+        );
         lines.push(
             "permissions: your rights, your network and no sandbox; what it may do without asking is what its \
              command line allows"
@@ -339,12 +357,10 @@ impl Offer {
             digest.update([0]);
         }
         digest.update(profile);
-        let digest = digest.finalize();
-        let digest = digest.iter().map(|byte| format!("{byte:02x}")).collect();
         Self {
             name: name.clone(),
             lines,
-            digest,
+            digest: hex(&digest.finalize()),
         }
     }
 
@@ -352,6 +368,60 @@ impl Offer {
     #[must_use]
     pub fn digest(&self) -> &str {
         &self.digest
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Files of the workspace that the command line or the variables of a profile name, its program included: a
+/// line each, with the SHA-256 of the content.
+#[must_use]
+pub fn workspace_files(program: Option<&Path>, profile: &Profile, workspace: &Path) -> Vec<String> {
+    let Ok(root) = workspace.canonicalize() else {
+        return Vec::new();
+    };
+    let text = profile.text();
+    let groups = text
+        .arguments
+        .iter()
+        .chain(text.resume_arguments.iter().flatten());
+    let probe = &text.probe;
+    let words = groups
+        .chain([&probe.version, &probe.help, &probe.models])
+        .flatten()
+        .chain(text.variables.values());
+    // A word may be a list of words, or an option with its value.
+    let parts = words.flat_map(|word| {
+        let parts = word.split(|char: char| "=,:;'\"".contains(char) || char.is_whitespace());
+        std::iter::once(word.as_str()).chain(parts)
+    });
+    let named = parts.filter(|part| !part.is_empty()).map(Path::new);
+    let found: BTreeSet<PathBuf> = program
+        .into_iter()
+        .chain(named)
+        .filter_map(|path| root.join(path).canonicalize().ok())
+        .filter(|path| path.starts_with(&root) && path.is_file())
+        .collect();
+    let line = |path: PathBuf| {
+        let shown = path.strip_prefix(&root).unwrap_or(&path).display();
+        match digest_of(&path) {
+            Ok(digest) => format!("{shown} (SHA-256 {digest})"),
+            Err(error) => format!("{shown} (cannot be read: {error})"),
+        }
+    };
+    found.into_iter().map(line).collect()
+}
+
+fn digest_of(path: &Path) -> io::Result<String> {
+    let mut file = File::open(path)?;
+    let (mut digest, mut buffer) = (Sha256::new(), vec![0; 64 * 1024]);
+    loop {
+        match file.read(&mut buffer)? {
+            0 => return Ok(hex(&digest.finalize())),
+            read => digest.update(&buffer[..read]),
+        }
     }
 }
 
@@ -571,7 +641,7 @@ mod tests {
             let text =
                 serde_json::json!({"program": program, "arguments": [["--fast", "{prompt}"]]});
             let profile: Profile = serde_json::from_value(text).unwrap();
-            Offer::of(&name("mine"), &profile, Author::Workspace, limits)
+            Offer::of(&name("mine"), &profile, Author::Workspace, &[], limits)
         };
         let shown = offer("agent", "2 USD");
         assert!(

@@ -30,8 +30,11 @@ pub(super) const MAX_MODEL_CHARS: usize = 100;
 /// Why a profile is none.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ProfileError {
-    /// No program, or one that cannot be a path.
-    #[error("`program` has to be a name or path of 1 to {MAX_PROGRAM_BYTES} bytes")]
+    /// No program, or one that is neither a name nor an absolute path: what a relative path means depends on
+    /// the directory in which it is started.
+    #[error(
+        "`program` has to be a name on PATH or an absolute path, of 1 to {MAX_PROGRAM_BYTES} bytes"
+    )]
     Program,
     /// Its arguments.
     #[error("`{field}`: {what}")]
@@ -114,6 +117,7 @@ impl TryFrom<ProfileText> for Profile {
     fn try_from(text: ProfileText) -> Result<Self, Self::Error> {
         let is_path = (1..=MAX_PROGRAM_BYTES).contains(&text.program.len())
             && !text.program.starts_with('-')
+            && (text.program.starts_with('/') || !text.program.contains('/'))
             && is_line(&text.program);
         if !is_path {
             return Err(ProfileError::Program);
@@ -289,6 +293,8 @@ mod tests {
         for (name, value, expected) in [
             ("program", json!(""), "`program` has to be"),
             ("program", json!("--version"), "`program` has to be"),
+            ("program", json!("./agent"), "or an absolute path"),
+            ("program", json!("tools/agent"), "or an absolute path"),
             ("arguments", json!([["{promt}"]]), "no placeholder"),
             ("arguments", json!([["x"]]), "needs {prompt} among"),
             ("resume_arguments", json!([["x"]]), "needs {prompt} among"),

@@ -16,7 +16,7 @@ use orchestra_plan::{
 use tokio::sync::{OnceCell, Semaphore};
 
 use crate::{
-    agents::{Case, Denied, Offer, Permit, Purpose, decide},
+    agents::{Author, Case, Denied, Offer, Permit, Purpose, decide, workspace_files},
     cause::chain,
     git::{Git, GitError, GitTimes, Repository},
     plans::{Options, git_words},
@@ -95,8 +95,16 @@ impl Host {
         let agents = &self.options.agents;
         let name = ProfileName::parse(name).ok()?;
         let profile = agents.profile(name.as_str())?;
-        let limits = self.heal_limits();
-        Some(Offer::of(&name, profile, agents.author(&name), &limits))
+        let (author, limits) = (agents.author(&name), self.heal_limits());
+        // Whoever writes the profile may write these files as well.
+        let files = match author {
+            Author::Workspace => {
+                let program = agents.program(&name);
+                workspace_files(program.as_deref(), profile, &self.options.workspace)
+            }
+            Author::Program | Author::User => Vec::new(),
+        };
+        Some(Offer::of(&name, profile, author, &files, &limits))
     }
 
     /// How often agents heal, and what that may cost.

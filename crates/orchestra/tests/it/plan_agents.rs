@@ -327,6 +327,53 @@ fn profile_that_a_file_of_the_workspace_defines_starts_once_the_user_agrees() {
 }
 
 #[test]
+fn program_of_the_workspace_is_agreed_to_with_its_content() {
+    let rig = Rig::new();
+    let program = |says: &str| {
+        let path = rig.workspace.join("tools/agent");
+        let marker = rig.marker();
+        let script = format!(
+            "#!/bin/sh\ncase \"$*\" in\n*--version*|*--help*) echo 1.0; exit 0;;\nesac\necho \"{says} $PWD\" >> '{}'\n",
+            marker.display()
+        );
+        fs::create_dir_all(rig.workspace.join("tools")).unwrap();
+        fs::write(&path, script).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    };
+    program("first");
+    rig.workspace.write("tools/rules.txt", "Be careful.\n");
+    rig.workspace.write(
+        "orchestra.toml",
+        "[agents.theirs]\nprogram = \"tools/agent\"\narguments = [[\"--rules=tools/rules.txt\", \"{prompt}\"]]\n",
+    );
+    rig.commit();
+    let work = "jobs:\n- producerId: one\n  task: One\n  expectsNoChanges: true\n  work: {type: agent, agent: theirs, instructions: Do it.}\n";
+    let agreed = rig.run(&["plan", "agents", "--approve", "theirs", "--yes"]);
+    let absolute = rig.workspace.join("tools/agent");
+    let command_line = format!("command line: {}", absolute.display());
+    for shown in [
+        command_line.as_str(),
+        "file of the workspace: tools/agent (SHA-256 ",
+        "file of the workspace: tools/rules.txt (SHA-256 ",
+    ] {
+        assert!(agreed.out.contains(shown), "{shown}: {agreed:?}");
+    }
+    let ran = rig.plan(work);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(rig.started().len(), 1, "{:?}", rig.started());
+    // What was agreed to is another program now.
+    program("second");
+    rig.run(&["plan", "delete", "Plan"]);
+    let ran = rig.plan(work);
+    assert_eq!(ran.code, Some(6), "{ran:?}");
+    assert!(
+        ran.out.contains("is defined by a file of the workspace"),
+        "{ran:?}"
+    );
+    assert_eq!(rig.started().len(), 1, "{:?}", rig.started());
+}
+
+#[test]
 fn failure_of_the_work_stays_when_the_healer_cannot_log_in() {
     for agent in AGENTS {
         let rig = Rig::new();

@@ -166,6 +166,7 @@ impl PlansFile {
         };
         let overreach = &mut self.overreach;
         self.agents.retain(|name, table| {
+            make_absolute(table, path);
             let why = match parsed(name, table) {
                 _ if ready::is_ready(name) => {
                     format!("the name is that of a built-in agent; write it into {own} instead")
@@ -214,6 +215,19 @@ impl PlansFile {
         profiles
             .collect::<anyhow::Result<_>>()
             .map_err(Failure::Usage)
+    }
+}
+
+/// Makes a relative path of a profile's program absolute: it is relative to the directory of its file.
+fn make_absolute(profile: &mut toml::Value, file: &Path) {
+    let Some(toml::Value::String(program)) = profile.get_mut("program") else {
+        return;
+    };
+    let is_relative = program.contains('/') && !program.starts_with('/');
+    let near = file.parent().filter(|_| is_relative);
+    let absolute = near.and_then(|near| std::path::absolute(near.join(&*program)).ok());
+    if let Some(absolute) = absolute.as_deref().and_then(Path::to_str) {
+        absolute.clone_into(program);
     }
 }
 

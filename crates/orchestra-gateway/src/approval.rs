@@ -9,7 +9,9 @@ mod fingerprint;
 
 use std::{
     collections::BTreeMap,
+    os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
+    time::SystemTime,
 };
 
 use orchestra_fs::{Access, Directory, Lock};
@@ -43,6 +45,8 @@ struct InWorkspace {
     enabled: BTreeMap<String, bool>,
     restarts: BTreeMap<String, u64>,
     agents: BTreeMap<String, String>,
+    /// The [identity] of the directory for which the agents were agreed to.
+    directory: Option<String>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -62,6 +66,8 @@ struct WorkspaceOnDisk {
     restarts: BTreeMap<String, u64>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     agents: BTreeMap<String, String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    directory: Option<String>,
 }
 
 /// Why decisions were not read or kept.
@@ -140,16 +146,23 @@ impl Decisions {
         *restarts = restarts.wrapping_add(1);
     }
 
-    /// The agents that were agreed to in a workspace, and the digest of what was shown then.
+    /// The agents that were agreed to in a workspace, and the digest of what was shown then. Those of another
+    /// directory that had the same path are left out.
     #[must_use]
     pub fn agents(&self, workspace: &Path) -> BTreeMap<String, String> {
-        self.of(workspace)
-            .map_or_else(BTreeMap::new, |of| of.agents.clone())
+        let directory = identity(workspace);
+        let of = self.of(workspace).filter(|of| of.directory == directory);
+        of.map_or_else(BTreeMap::new, |of| of.agents.clone())
     }
 
     /// Stores that an agent was agreed to as it was shown.
     pub fn agree(&mut self, workspace: &Path, agent: &str, digest: &str) {
         let of = self.of_mut(workspace);
+        let directory = identity(workspace);
+        if of.directory != directory {
+            of.agents.clear();
+            of.directory = directory;
+        }
         of.agents.insert(agent.to_owned(), digest.to_owned());
     }
 
@@ -179,6 +192,16 @@ fn key(workspace: &Path) -> String {
         },
         str::to_owned,
     )
+}
+
+/// Device, inode and, where the file system stores it, time of creation of a directory, so that another one at
+/// the same path is told apart; `None` where there is none.
+fn identity(directory: &Path) -> Option<String> {
+    let found = std::fs::metadata(directory).ok()?;
+    let created = found.created().ok();
+    let created = created.and_then(|at| at.duration_since(SystemTime::UNIX_EPOCH).ok());
+    let created = created.map_or(0, |at| at.as_nanos());
+    Some(format!("{}:{}:{created}", found.dev(), found.ino()))
 }
 
 /// Where decisions are kept.
@@ -227,6 +250,7 @@ impl DecisionFile {
                 enabled: of.enabled,
                 restarts: of.restarts,
                 agents: of.agents,
+                directory: of.directory,
             };
             (key, of)
         });
@@ -256,6 +280,7 @@ impl DecisionFile {
                 enabled: of.enabled.clone(),
                 restarts: of.restarts.clone(),
                 agents: of.agents.clone(),
+                directory: of.directory.clone(),
             };
             (key.clone(), of)
         });

@@ -170,6 +170,33 @@ fn approvals_belong_to_their_workspace() {
 }
 
 #[test]
+fn agreement_to_an_agent_is_void_in_another_directory_at_the_same_path() {
+    let world = World::new();
+    let workspace = &world.places.workspace;
+    fs::create_dir_all(workspace).unwrap();
+    let agree = |agent: &str| {
+        let change = |decisions: &mut orchestra_gateway::approval::Decisions| {
+            decisions.agree(workspace, agent, "digest");
+        };
+        world.decisions().change(change).unwrap();
+    };
+    let agreed = || {
+        let decisions = world.decisions().read().unwrap();
+        let names = decisions.agents(workspace).into_keys();
+        names.collect::<Vec<_>>()
+    };
+    agree("claude");
+    assert_eq!(agreed(), ["claude"]);
+    // The old directory stays beside it, so that its inode is not used again.
+    fs::rename(workspace, workspace.with_extension("old")).unwrap();
+    assert_eq!(agreed(), [""; 0]);
+    fs::create_dir(workspace).unwrap();
+    assert_eq!(agreed(), [""; 0]);
+    agree("codex");
+    assert_eq!(agreed(), ["codex"]);
+}
+
+#[test]
 fn servers_are_switched_by_hand_and_stay_so() {
     let world = World::new();
     let path = "home/.config/orchestra/mcp.json";

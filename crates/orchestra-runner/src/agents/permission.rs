@@ -228,6 +228,14 @@ impl Purpose {
     }
 }
 
+/// An agent that may be meant, and the key that names it and whose; none for that which the job names.
+type Candidate<'a> = (&'a ProfileName, Option<(&'static str, Author)>);
+
+fn keyed<'a>(key: &'static str, namings: &'a [Naming]) -> impl Iterator<Item = Candidate<'a>> {
+    let namings = namings.iter();
+    namings.map(move |naming| (&naming.name, Some((key, naming.by))))
+}
+
 /// Decides which agent may run, and on whose word. `author` tells who wrote the profile behind a name.
 ///
 /// # Errors
@@ -235,16 +243,10 @@ impl Purpose {
 pub fn decide(case: &Case<'_>, author: impl Fn(&ProfileName) -> Author) -> Result<Permit, Denied> {
     let is_scripted =
         |name: &ProfileName| name.as_str() == ready::SCRIPTED && author(name) == Author::Program;
-    // An agent, and who names it by which key; the job has no key.
-    let job = case.job.map(|name| (name, None));
-    let keyed = |key: &'static str, namings: &'_ [Naming]| {
-        let namings = namings.iter();
-        let keyed = namings.map(|naming| (&naming.name, Some((key, naming.by))));
-        keyed.collect::<Vec<_>>()
-    };
+    let job: Option<Candidate<'_>> = case.job.map(|name| (name, None));
     let agents = keyed("plans.agent", &case.named.agent);
     let healers = keyed("plans.healer", &case.named.healer);
-    let wanted: Vec<_> = match case.purpose {
+    let wanted: Vec<Candidate<'_>> = match case.purpose {
         Purpose::Work => job.into_iter().chain(agents).collect(),
         // What a script did is repaired by its script: no other agent knows what is meant.
         Purpose::Healing if case.job.is_some_and(is_scripted) => job.into_iter().collect(),
@@ -263,7 +265,7 @@ pub fn decide(case: &Case<'_>, author: impl Fn(&ProfileName) -> Author) -> Resul
     let is_agreed = |name: &ProfileName| case.agreed.contains(name);
     let is_of_user = |name: &ProfileName| case.named.is_of_user(case.purpose, name);
     // What a file of the workspace names on its own does not switch off what the job or the user names.
-    let counts = |(name, by): &&(&ProfileName, Option<(&str, Author)>)| {
+    let counts = |(name, by): &&Candidate<'_>| {
         let is_shared = matches!(by, Some((_, Author::Workspace)));
         !is_shared || is_agreed(name) || is_of_user(name)
     };

@@ -8,7 +8,8 @@
 //!
 //! Between plans the one with the fewest jobs at work comes first, then the one that was served
 //! longest ago. Within a plan further attempts come first, then jobs with more dependents, then
-//! names. A plan or a class that is at its limit never holds up another.
+//! names. A plan or a class that is at its limit never holds up another. Jobs of a plan that an agent heals
+//! start one after the other.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap};

@@ -430,32 +430,37 @@ fn costs(usd: &str) -> String {
 
 #[test]
 fn heals_are_bounded_per_job_per_plan_and_by_cost() {
-    let jobs = |names: &[&str]| {
+    let jobs = |names: &[&str], parallel: u32| {
         let job = |name: &&str| format!("- {{producerId: {name}, task: T, work: exit 3}}\n");
         format!(
-            "maxParallel: 1\njobs:\n{}",
+            "maxParallel: {parallel}\njobs:\n{}",
             names.iter().map(job).collect::<String>()
         )
     };
-    for (names, usd, expected, why) in [
+    for (names, parallel, usd, expected, why) in [
         (
             &["one"][..],
+            1,
             "0.01",
             2,
             "the job has had its 2 automatic attempts",
         ),
         (
             &["one", "two", "three", "four"],
+            1,
             "0.01",
             6,
             "the plan has had its 6 heals",
         ),
-        (&["one", "two"], "1.5", 2, "have cost 3 of 2 USD"),
+        (&["one", "two"], 1, "1.5", 2, "have cost 3 of 2 USD"),
+        // One after the other, so that what each costs is known before the next.
+        (&["one", "two", "three"], 3, "1.5", 2, "code 3"),
+        (&["one", "two", "three"], 3, "2.5", 1, "code 3"),
     ] {
         let rig = Rig::new();
         rig.own("[plans]\nhealer = \"claude\"\n");
         rig.put("claude", &costs(usd));
-        let ran = rig.plan(&jobs(names));
+        let ran = rig.plan(&jobs(names, parallel));
         assert_eq!(ran.code, Some(6), "{names:?}: {ran:?}");
         assert_eq!(rig.runs(), expected, "{names:?}: {ran:?}");
         assert!(ran.out.contains(why), "{names:?}: {ran:?}");

@@ -19,7 +19,7 @@ use orchestra_process::{CHILD_COMMAND, Launcher, child_main};
 use orchestra_runner::{
     agents::{Agents, Named, Prober, ready, scripted},
     git::GitSettings,
-    plans::{Background, Caller, Machine, Options, Plans},
+    plans::{Background, Caller, Machine, Options, Plans, Trust},
     runner,
     supervise::{JOB_COMMAND, job_main},
 };
@@ -121,6 +121,7 @@ fn options(workspace: &Path, storage: &Path) -> Options {
             ..Policy::default()
         },
         quiet: Duration::from_millis(300),
+        trust: Trust::Any,
         ..Options::new(workspace, storage)
     }
 }

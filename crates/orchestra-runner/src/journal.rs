@@ -12,6 +12,7 @@
 mod entry;
 mod error;
 mod export;
+mod id;
 mod import;
 mod reader;
 mod rebuild;
@@ -32,12 +33,13 @@ use tokio::sync::{mpsc, oneshot, watch};
 pub use entry::{Fresh, Kept, OnceKey, PlanKey, PlanKeyError};
 pub use error::{AppendError, Fault};
 pub use export::{EVENTS_FILE, Exported, PLAN_FILE, Readable, read_export};
+pub use id::{DatabaseId, Identity};
 pub use import::{ImportError, Original, OriginalJob, OriginalPlan, originals, read_original};
 pub(crate) use import::{candidates, is_original};
 pub use reader::{Page, PlanRow, Reader};
 pub use rebuild::{Rebuilt, rebuild};
 pub use schema::BUSY_TIMEOUT;
-pub(crate) use schema::DATABASE;
+pub(crate) use schema::{DATABASE, end_rebuild};
 use writer::{Queued, Work, Writer};
 
 /// The most events that are appended at once.
@@ -55,6 +57,8 @@ pub struct Options {
     pub max_bytes: u64,
     /// How the readable files are made; `None` for none.
     pub readable: Option<Arc<dyn Readable>>,
+    /// Id of a database that is created; `None` for none.
+    pub id: Option<DatabaseId>,
 }
 
 impl Default for Options {
@@ -62,6 +66,7 @@ impl Default for Options {
         Self {
             max_bytes: MAX_BYTES,
             readable: None,
+            id: None,
         }
     }
 }
@@ -128,6 +133,7 @@ struct Inner {
     epoch: u64,
     /// Which file its database is.
     file: (u64, u64),
+    identity: Identity,
     jobs: Mutex<Option<mpsc::Sender<Queued>>>,
     committed: watch::Receiver<u64>,
     files: Option<export::Files>,
@@ -152,8 +158,9 @@ impl Journal {
     pub fn open(root: &Path, options: Options) -> Result<Self, Fault> {
         let (committed, watched) = watch::channel(0);
         let (jobs, queue) = mpsc::channel(MAX_WAITING);
-        let mut writer = Writer::open(root, options.max_bytes, committed)?;
+        let mut writer = Writer::open(root, options.max_bytes, options.id, committed)?;
         let (epoch, file) = (writer.epoch(), writer.file());
+        let identity = writer.identity();
         let files = options
             .readable
             .map(|readable| export::Files::start(root, readable, jobs.downgrade()))
@@ -167,6 +174,7 @@ impl Journal {
             root: root.to_owned(),
             epoch,
             file,
+            identity,
             jobs: Mutex::new(Some(jobs)),
             committed: watched,
             files,
@@ -180,6 +188,12 @@ impl Journal {
     #[must_use]
     pub fn epoch(&self) -> u64 {
         self.0.epoch
+    }
+
+    /// Returns the id of the database that was opened.
+    #[must_use]
+    pub fn identity(&self) -> Identity {
+        self.0.identity
     }
 
     /// The place of the last event that is on the disk, as it grows.
@@ -297,6 +311,17 @@ impl Journal {
         files.look_after(live, dead);
         Ok(())
     }
+}
+
+/// Gives the database below a storage root an id in place of the one that it has. Only the holder of the
+/// workspace's lock may. Blocks while the disk works.
+///
+/// # Errors
+/// When the database cannot be opened for writing, is damaged, or is of a newer program.
+pub fn identify(root: &Path, id: DatabaseId) -> Result<(), Fault> {
+    let connection = schema::open_writer(root, MAX_BYTES, Some(id))?;
+    schema::identify(&connection, id)?;
+    connection.close().map_err(|(_, error)| Fault::from(error))
 }
 
 impl Inner {

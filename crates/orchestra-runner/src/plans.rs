@@ -7,6 +7,7 @@
 //! Nothing is written before something is asked for: a workspace without plans stays as it is. The first
 //! change makes this process take part, and [`Plans::attend`] does where there are plans already.
 
+mod accept;
 mod close;
 mod earlier;
 mod error;
@@ -20,6 +21,7 @@ mod order;
 mod read;
 mod rebuild;
 mod secrets;
+mod trust;
 mod wire;
 
 use std::{
@@ -41,6 +43,7 @@ use orchestra_plan::{
     view::{self, PlanView},
 };
 
+pub use accept::rebuild_trusted;
 pub use close::Closed;
 pub use error::PlansError;
 pub use exports::{damaged_files, mend_files};
@@ -51,6 +54,7 @@ pub use order::{Answer, Caller, Item, ItemRefusal};
 pub use read::{Placed, Unreadable};
 pub use rebuild::{Inspected, Mended, inspect, rebuild};
 pub use secrets::literal_secrets;
+pub use trust::Trust;
 
 pub use crate::runner::{Roster, Standby};
 
@@ -59,6 +63,7 @@ pub(crate) use log::texts as log_texts;
 pub(crate) use order::Order;
 pub(crate) use read::{Folded, key_of};
 pub(crate) use secrets::{literal_secrets_in, literal_secrets_of, unset_in};
+pub(crate) use trust::is_expected;
 pub(crate) use wire::WireOrder;
 
 use self::earlier::Earlier;
@@ -136,7 +141,7 @@ impl Plans {
     /// where there are none, and nothing is made. Must run inside a runtime.
     ///
     /// # Errors
-    /// When the place where plans are kept cannot be used.
+    /// When the place where plans are kept cannot be used, or its database is not trusted.
     pub async fn attend(&self) -> Result<bool, PlansError> {
         if self
             .folded(|folded| folded.reader().last().map_err(PlansError::from))
@@ -145,6 +150,7 @@ impl Plans {
         {
             return Ok(false);
         }
+        self.check_trust().await?;
         self.seat()?;
         Ok(true)
     }
@@ -376,6 +382,9 @@ impl Plans {
             params,
             once: OnceKey::parse(&key),
         };
+        if self.lock().is_none() {
+            self.check_trust().await?;
+        }
         // Another may have made it anew as well.
         let seat = match is_new || self.options().storage.is_dir() {
             true => self.new_seat()?,

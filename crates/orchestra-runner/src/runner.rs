@@ -37,7 +37,7 @@ pub(crate) use clean::known_of;
 pub(crate) use export::{Shown, left_out};
 pub(crate) use foresee::{foresee, of_new};
 pub(crate) use gone::gone;
-pub(crate) use host::Host;
+pub(crate) use host::{Host, new_job_id};
 pub(crate) use roster::{Outline, roster, standby};
 pub use roster::{Roster, Standby};
 pub(crate) use service::SLOTS;

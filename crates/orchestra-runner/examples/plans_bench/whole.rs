@@ -18,7 +18,7 @@ use orchestra_plan::{
 use orchestra_process::Launcher;
 use orchestra_runner::{
     git::{GitSettings, GitTimes},
-    plans::{Caller, Options, Placed, Plans},
+    plans::{Caller, Options, Placed, Plans, Trust},
     supervise::JOB_COMMAND,
 };
 
@@ -134,6 +134,7 @@ async fn run(count: usize, width: usize, traced: bool) -> Run {
             environment,
             ..GitSettings::default()
         },
+        trust: Trust::Any,
         ..Options::new(&root, &root.join(".orchestrator/plans"))
     });
     let settings = PlanSettings {

@@ -9,7 +9,7 @@ use std::{
 use rusqlite::{Connection, OptionalExtension as _};
 use serde_json::value::RawValue;
 
-use super::{Fault, Kept, OnceKey, PlanKey, entry::check, schema};
+use super::{Fault, Identity, Kept, OnceKey, PlanKey, entry::check, schema};
 
 /// The most plans or events of one page.
 const MAX_PAGE: u32 = 1_000;
@@ -160,6 +160,14 @@ impl Reader {
                 .query_row([], |row| row.get(0));
             Ok(found?)
         })
+    }
+
+    /// Returns the id of the database.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn identity(&self) -> Result<Identity, Fault> {
+        self.with(schema::identity)
     }
 
     /// What was answered to a request with this key.

@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{
-    EVENTS_FILE, Fault, Fresh, Kept, PlanKey, Reader,
+    EVENTS_FILE, Fault, Fresh, Identity, Kept, PlanKey, Reader,
     export::read_export,
     schema::{self, REBUILT},
     writer,
@@ -33,7 +33,7 @@ pub struct Rebuilt {
 /// else may use the database. Blocks while the disk works. The damaged one is moved aside.
 ///
 /// Of each plan with events that come from the readable files `ends` is asked: what it gives, if anything,
-/// becomes the last event of the plan.
+/// becomes the last event of the plan. The new database has the id of the damaged one where that can be read.
 ///
 /// # Errors
 /// When the files cannot be moved or written; then the damaged database is where it was, or aside and the new
@@ -67,7 +67,11 @@ pub fn rebuild(
     events.sort_by_key(|event| event.seq);
     // The damaged one stays in its place until the new one is whole and on the disk.
     remove_unfinished(root)?;
-    writer::refill(root, &events)?;
+    let id = match Reader::new(root).identity() {
+        Ok(Identity::Id(id)) => Some(id),
+        _ => None,
+    };
+    writer::refill(root, &events, id)?;
     rebuilt.aside = schema::aside(root, &["", "-wal", "-shm"])?;
     schema::end_rebuild(root)?;
     rebuilt.events = events.len();

@@ -8,7 +8,7 @@ use std::{
 use orchestra_fs::{Access, Directory};
 use rusqlite::{Connection, OpenFlags, TransactionBehavior, config::DbConfig};
 
-use super::Fault;
+use super::{DatabaseId, Fault, Identity};
 
 /// The newest schema this program knows; kept in the database's `user_version`.
 pub(super) const SCHEMA: i64 = 1;
@@ -30,7 +30,8 @@ pub(crate) const DATABASE: &str = "plans.db";
 pub(super) const REBUILT: &str = "plans.db.rebuilt";
 
 /// Times are milliseconds since the Unix epoch. `fact` has the number of holders so far (`epoch`) and of
-/// the last event (`seq`), which is never used again, whatever is deleted. `plan.state`: 0 there is one,
+/// the last event (`seq`), which is never used again, whatever is deleted. Its row `id`, a blob of 16 bytes, is
+/// the [`DatabaseId`], which databases of earlier versions lack. `plan.state`: 0 there is one,
 /// 1 it is deleted and its events are still there, 2 nothing of it is left but its last event.
 const CREATE: &str = r#"
 CREATE TABLE fact (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
@@ -65,14 +66,23 @@ CREATE INDEX answer_by_age ON answer (at);
 const IGNORED: &str = ".gitignore";
 const EVERYTHING: &[u8] = b"*\n";
 
-/// The writer's connection, to a database with the newest schema.
-pub(super) fn open_writer(root: &Path, max_bytes: u64) -> Result<Connection, Fault> {
+/// The writer's connection, to a database with the newest schema. One that is created has this id.
+pub(super) fn open_writer(
+    root: &Path,
+    max_bytes: u64,
+    id: Option<DatabaseId>,
+) -> Result<Connection, Fault> {
     end_rebuild(root)?;
-    open_writer_of(root, DATABASE, max_bytes)
+    open_writer_of(root, DATABASE, max_bytes, id)
 }
 
 /// The writer's connection to a database of this name.
-pub(super) fn open_writer_of(root: &Path, name: &str, max_bytes: u64) -> Result<Connection, Fault> {
+pub(super) fn open_writer_of(
+    root: &Path,
+    name: &str,
+    max_bytes: u64,
+    id: Option<DatabaseId>,
+) -> Result<Connection, Fault> {
     // The directory is made by who takes its lock: one that was removed since is not made again.
     let path = root.join(name);
     // What SQLite makes beside it has its permissions. One that is there is not even opened: with any
@@ -103,7 +113,7 @@ pub(super) fn open_writer_of(root: &Path, name: &str, max_bytes: u64) -> Result<
     connection.pragma_update(None, "journal_size_limit", LOG_LIMIT_BYTES)?;
     connection.pragma_update(None, "max_page_count", max_bytes.div_ceil(PAGE_BYTES))?;
     configure(&connection)?;
-    bring_up_to_date(&mut connection)?;
+    bring_up_to_date(&mut connection, id)?;
     Ok(connection)
 }
 
@@ -117,7 +127,7 @@ pub(super) fn settle_doubt(connection: &Connection) -> Result<(), Fault> {
 
 /// Puts a database in its place that was made anew of a damaged one by whoever was stopped before: the damaged
 /// one was moved aside, so that the new one is whole. Only who has the lock of the workspace may.
-pub(super) fn end_rebuild(root: &Path) -> Result<(), Fault> {
+pub(crate) fn end_rebuild(root: &Path) -> Result<(), Fault> {
     let (new, path) = (root.join(REBUILT), root.join(DATABASE));
     if path.exists() || !new.exists() {
         return Ok(());
@@ -183,7 +193,28 @@ fn check_version(connection: &Connection, path: &Path) -> Result<(), Fault> {
     Ok(())
 }
 
-fn bring_up_to_date(connection: &mut Connection) -> Result<(), Fault> {
+/// Returns the id of a database. A value that is no id counts as none.
+pub(super) fn identity(connection: &Connection) -> Result<Identity, Fault> {
+    let mut statement = connection.prepare_cached("SELECT value FROM fact WHERE name = 'id'")?;
+    let mut rows = statement.query([])?;
+    let Some(row) = rows.next()? else {
+        return Ok(Identity::Unidentified);
+    };
+    let bytes = row.get_ref(0)?.as_blob().ok();
+    let id = bytes.and_then(DatabaseId::from_bytes);
+    Ok(id.map_or(Identity::Unidentified, Identity::Id))
+}
+
+/// Gives a database an id in place of the one that it has.
+pub(super) fn identify(connection: &Connection, id: DatabaseId) -> Result<(), Fault> {
+    connection.execute(
+        "INSERT OR REPLACE INTO fact VALUES ('id', ?1)",
+        [&id.as_bytes()[..]],
+    )?;
+    Ok(())
+}
+
+fn bring_up_to_date(connection: &mut Connection, id: Option<DatabaseId>) -> Result<(), Fault> {
     if version(connection)? == SCHEMA {
         return Ok(());
     }
@@ -192,6 +223,9 @@ fn bring_up_to_date(connection: &mut Connection) -> Result<(), Fault> {
     if version(&transaction)? < 1 {
         transaction.execute_batch(CREATE)?;
         transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+        if let Some(id) = id {
+            identify(&transaction, id)?;
+        }
     }
     transaction.pragma_update(None, "user_version", SCHEMA)?;
     Ok(transaction.commit()?)

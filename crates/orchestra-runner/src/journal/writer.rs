@@ -15,7 +15,7 @@ use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::{
-    Append, AppendError, Fault, PlanKey, Receipt,
+    Append, AppendError, DatabaseId, Fault, Identity, PlanKey, Receipt,
     export::{Files, Told},
     schema::{self, DATABASE},
 };
@@ -66,6 +66,8 @@ pub(super) struct Writer {
     connection: Option<Connection>,
     /// Which file is open.
     file: (u64, u64),
+    /// The id of the database.
+    identity: Identity,
     /// The disk failed to say whether it keeps something.
     in_doubt: bool,
     committed: watch::Sender<u64>,
@@ -76,9 +78,10 @@ impl Writer {
     pub(super) fn open(
         root: &Path,
         max_bytes: u64,
+        id: Option<DatabaseId>,
         committed: watch::Sender<u64>,
     ) -> Result<Self, Fault> {
-        let connection = schema::open_writer(root, max_bytes)?;
+        let connection = schema::open_writer(root, max_bytes, id)?;
         connection.execute_batch("BEGIN IMMEDIATE")?;
         let epoch = connection.query_row(
             "UPDATE fact SET value = value + 1 WHERE name = 'epoch' RETURNING value",
@@ -91,6 +94,7 @@ impl Writer {
         committed.send_replace(fact(&connection, "seq")?);
         Ok(Self {
             file: identity(root)?,
+            identity: schema::identity(&connection)?,
             root: root.to_owned(),
             max_bytes,
             epoch,
@@ -103,6 +107,10 @@ impl Writer {
 
     pub(super) const fn epoch(&self) -> u64 {
         self.epoch
+    }
+
+    pub(super) const fn identity(&self) -> Identity {
+        self.identity
     }
 
     pub(super) const fn file(&self) -> (u64, u64) {
@@ -216,7 +224,7 @@ impl Writer {
         }
         let connection = match self.connection.take() {
             Some(connection) => connection,
-            None => schema::open_writer(&self.root, self.max_bytes)?,
+            None => schema::open_writer(&self.root, self.max_bytes, None)?,
         };
         if self.in_doubt {
             schema::settle_doubt(&connection)?;

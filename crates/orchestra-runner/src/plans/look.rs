@@ -204,8 +204,8 @@ impl Plans {
     }
 
     /// The place of the last event of all plans, as soon as it is after one, or after a while. Takes part
-    /// where there are plans, since otherwise nothing may ever change. Where there are none, nobody tells of
-    /// the first: it is looked for now and then.
+    /// where there are plans, since otherwise nothing may ever change. Where there are none, or none may run, nobody
+    /// tells of a change: it is looked for now and then.
     ///
     /// # Errors
     /// When they cannot be read, nobody runs them, or what they are kept in was removed meanwhile.
@@ -219,7 +219,7 @@ impl Plans {
         if last > after {
             return Ok(last);
         }
-        if last == 0 && self.standing() == Standing::Apart {
+        if self.standing() == Standing::Apart && (last == 0 || self.check_trust().await.is_err()) {
             tokio::time::sleep(wait.min(LOOK)).await;
             return self.last().await;
         }

@@ -11,7 +11,7 @@ use std::{
 use orchestra_plan::{ids::Millis, outcome::Policy, schedule::Limits};
 use orchestra_process::{Launcher, Sandbox, uptime};
 
-use super::now;
+use super::{Trust, now};
 use crate::{
     agents::{Agents, Agreements, Named, Prober},
     git::{DESTROYED_BELOW_PERCENT, GitSettings},
@@ -57,6 +57,8 @@ pub struct Options {
     pub named: Named,
     /// Where agreements of the user to agents are stored; nobody can be asked unless set.
     pub agreements: Option<Arc<dyn Agreements>>,
+    /// The databases whose plans may run; no plan runs unless set.
+    pub trust: Trust,
     /// How git is called.
     pub git: GitSettings,
     /// What a run of a job may take, unless its work says otherwise.
@@ -138,6 +140,7 @@ impl Options {
             agents: Arc::new(agents),
             named: Named::default(),
             agreements: None,
+            trust: Trust::default(),
             git: GitSettings::default(),
             job: JobLimits::default(),
             sandbox: Sandbox::None,

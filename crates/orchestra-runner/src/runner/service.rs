@@ -23,8 +23,8 @@ use crate::{
     holder::{Call, Refused, Served, Service, Slots, Work},
     journal::Journal,
     plans::{
-        Folded, METHOD, Options, Order, WireOrder, literal_secrets_in, literal_secrets_of, refused,
-        unset_in,
+        Folded, METHOD, Options, Order, WireOrder, is_expected, literal_secrets_in,
+        literal_secrets_of, refused, unset_in,
     },
 };
 
@@ -82,7 +82,17 @@ fn open(options: &Options) -> Result<(Journal, Folded), String> {
     let folded = Folded::new(&options.storage);
     let mut how = options.journal();
     how.readable = Some(Arc::new(Shown::new(folded.clone())));
+    let admitted = options.trust.admit(&options.storage);
+    how.id = admitted.map_err(|error| chain(&error))?;
+    let expected = how.id;
     let journal = Journal::open(&options.storage, how).map_err(|error| chain(&error))?;
+    if !is_expected(expected, journal.identity()) {
+        journal.close_now();
+        return Err(
+            "the plans' database was replaced while it was opened, and nothing of it runs"
+                .to_owned(),
+        );
+    }
     Ok((journal, folded))
 }
 

@@ -12,6 +12,7 @@ mod hints;
 mod logs;
 mod look;
 mod run;
+mod trust;
 mod watch;
 
 use std::path::PathBuf;
@@ -295,6 +296,16 @@ enum Command {
         #[arg(long, short, requires = "approve")]
         yes: bool,
     },
+    /// Accept the plans of a workspace that your programs did not create
+    ///
+    /// A clone, an archive or a copy can bring a database of plans along. Its plans are shown, and none of them
+    /// runs until you accept them here. Plans that have not ended are paused then: `resume` or `retry` continues
+    /// one.
+    Trust {
+        /// Do not ask
+        #[arg(long, short)]
+        yes: bool,
+    },
     /// Declare a job failed that has not ended
     ForceFail {
         #[command(flatten)]
@@ -335,7 +346,7 @@ async fn done(desk: &Desk, command: Command, format: Format) -> Result<Exit, Fai
             | Command::Graph { .. }
             | Command::Logs { .. }
     ) {
-        desk.attend().await?;
+        desk.report_unattended().await?;
     }
     match command {
         Command::Create { given, start, key } => {
@@ -352,6 +363,9 @@ async fn done(desk: &Desk, command: Command, format: Format) -> Result<Exit, Fai
         Command::Attempts(of) => look::attempts(desk, &of, format).await,
         Command::Watch(of) => {
             let plan = desk.plan(&of.plan).await?;
+            if !plan.status().is_ended() {
+                desk.plans().check_trust().await.map_err(desk::failure)?;
+            }
             watch::run(desk, *plan.id(), format).await
         }
         Command::Graph {
@@ -397,6 +411,7 @@ async fn done(desk: &Desk, command: Command, format: Format) -> Result<Exit, Fai
             revoke,
             yes,
         } => agents::run(desk, &approve, &revoke, yes, format).await,
+        Command::Trust { yes } => trust::run(desk, yes, format).await,
         Command::ForceFail { of, reason } => {
             changed(&of.plan, Change::ForceFail(of.job, reason)).await
         }

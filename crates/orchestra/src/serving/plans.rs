@@ -13,7 +13,7 @@ use orchestra_plan::work::ProfileName;
 use orchestra_runner::{
     agents::{Agents, Agreements, Prober},
     holder::slots_directory,
-    plans::{Background, Closed, Machine, Options, Plans, Standing},
+    plans::{Background, Closed, Machine, Options, Plans, Standing, Trust},
 };
 use orchestra_tools::Live;
 use tokio::time::Instant;
@@ -31,6 +31,7 @@ pub(crate) fn options(config: &Config, workspace: &Path, name: &str) -> Options 
     let mut options = Options::with_agents(workspace, &config.plans.storage.value, agents);
     options.name = name.to_owned();
     options.agreements = Agreed::of(workspace);
+    options.trust = servers::state_directory().map_or(Trust::Nothing, Trust::Listed);
     let mut options = config.plans.apply(options);
     options.background = Some(Background {
         program: own,

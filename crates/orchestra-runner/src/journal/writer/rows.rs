@@ -10,8 +10,8 @@ use serde_json::value::RawValue;
 
 use super::{
     super::{
-        Append, AppendError, Fault, Fresh, Kept, MAX_BYTES, Once, PlanKey, Receipt, entry::check,
-        schema,
+        Append, AppendError, DatabaseId, Fault, Fresh, Kept, MAX_BYTES, Once, PlanKey, Receipt,
+        entry::check, schema,
     },
     Work,
 };
@@ -229,8 +229,12 @@ pub(super) fn now() -> i64 {
 
 /// Makes a database of events that have their places already, beside the one that is used. When this returns,
 /// all of it is in one file and on the disk.
-pub(in crate::journal) fn refill(root: &Path, events: &[Kept]) -> Result<(), Fault> {
-    let connection = schema::open_writer_of(root, schema::REBUILT, MAX_BYTES)?;
+pub(in crate::journal) fn refill(
+    root: &Path,
+    events: &[Kept],
+    id: Option<DatabaseId>,
+) -> Result<(), Fault> {
+    let connection = schema::open_writer_of(root, schema::REBUILT, MAX_BYTES, id)?;
     connection.execute_batch("BEGIN IMMEDIATE")?;
     for event in events {
         let id = match find(&connection, &event.plan)? {

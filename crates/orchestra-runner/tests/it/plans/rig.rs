@@ -22,7 +22,7 @@ use orchestra_process::{CHILD_COMMAND, Launcher};
 use orchestra_runner::{
     agents::{Agents, Named, Prober, ready},
     git::GitSettings,
-    plans::{Answer, Background, Caller, Options, Plans},
+    plans::{Answer, Background, Caller, Options, Plans, Trust},
     supervise::JOB_COMMAND,
 };
 use tempfile::TempDir;
@@ -124,6 +124,7 @@ impl Rig {
             },
             environment,
             quiet: Duration::from_millis(300),
+            trust: Trust::Any,
             ..Options::new(&self.root, &storage)
         }
     }

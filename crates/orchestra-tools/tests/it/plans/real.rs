@@ -16,7 +16,7 @@ use orchestra_process::{CHILD_COMMAND, Launcher};
 use orchestra_runner::{
     agents::{Agents, Named, Prober, ready},
     git::GitSettings,
-    plans::{Options, Plans as Runner},
+    plans::{Options, Plans as Runner, Trust},
     supervise::JOB_COMMAND,
 };
 use orchestra_store::Store;
@@ -94,6 +94,7 @@ impl Real {
                 ..Policy::default()
             },
             environment,
+            trust: Trust::Any,
             ..Options::new(root.path(), &storage)
         };
         let runner = Runner::new(options);

@@ -6,7 +6,9 @@ use orchestra_plan::plan::Plan;
 use orchestra_runner::{
     holder::{Place, short_directory},
     journal::Fault,
-    plans::{Mended, Plans, PlansError, damaged_files, inspect, mend_files, rebuild},
+    plans::{
+        Mended, Options, Plans, PlansError, damaged_files, inspect, mend_files, rebuild_trusted,
+    },
 };
 use tokio::time::Instant;
 
@@ -63,7 +65,7 @@ pub(super) fn examine(config: &Config, mends: bool) -> Result<Found, Failure> {
         return Ok(found);
     }
     let inspected = match inspect(storage) {
-        Err(error) if is_damage(&error) && mends => match rebuild(storage) {
+        Err(error) if is_damage(&error) && mends => match rebuild_trusted(&options(config)) {
             Ok(mended) => {
                 found.findings.extend(told(&mended));
                 inspect(storage)
@@ -82,7 +84,10 @@ pub(super) fn examine(config: &Config, mends: bool) -> Result<Found, Failure> {
             }
             if inspected.plans > 0 {
                 files(storage, mends, &mut found);
-                attended(config, mends, &mut found)?;
+                match untrusted(config)? {
+                    Some(doubt) => found.still(format!("plans: {doubt}")),
+                    None => attended(config, mends, &mut found)?,
+                }
             }
             // They may be of plans that were deleted.
             kept(config, &mut found)?;
@@ -116,18 +121,31 @@ fn kept(config: &Config, found: &mut Found) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Why plans that have not ended may not run; `None` where they may, or there are none.
+fn untrusted(config: &Config) -> Result<Option<String>, Failure> {
+    let doubt = reading(config, async |plans| {
+        let open = plans.list().await.ok()?;
+        let is_open = open.iter().any(|plan| !plan.status().is_ended());
+        match is_open {
+            true => plans.check_trust().await.err(),
+            false => None,
+        }
+    })?;
+    Ok(doubt.map(|error| error.whole()))
+}
+
 /// Asks the plans something that nobody need run them for.
 fn reading<T>(config: &Config, asks: impl AsyncFnOnce(&Plans) -> T) -> Result<T, Failure> {
     let runtime = serving::runtime()?;
-    let plans = Plans::new(serving::plan_options(
-        config,
-        &config.workspace,
-        "orchestra doctor",
-    ));
+    let plans = Plans::new(options(config));
     let answer = runtime.block_on(asks(&plans));
     // Nothing that still computes is waited for.
     runtime.shutdown_background();
     Ok(answer)
+}
+
+fn options(config: &Config) -> Options {
+    serving::plan_options(config, &config.workspace, "orchestra doctor")
 }
 
 /// Whether the readable files say what the database says. Who runs the plans writes them some moments later.
@@ -191,11 +209,7 @@ fn attended(config: &Config, mends: bool, found: &mut Found) -> Result<(), Failu
     }
     let runtime = serving::runtime()?;
     let looked = runtime.block_on(async {
-        let plans = Plans::new(serving::plan_options(
-            config,
-            &config.workspace,
-            "orchestra doctor",
-        ));
+        let plans = Plans::new(options(config));
         let live = plans.list().await?;
         let live: Vec<String> = live
             .iter()

@@ -113,17 +113,22 @@ pub(super) async fn consent(desk: &Desk, spec: &PlanSpec, format: Format) -> Res
     Ok(())
 }
 
-fn can_ask(format: Format) -> bool {
+pub(super) fn can_ask(format: Format) -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal() && format == Format::Text
 }
 
-/// Asks at the terminal, which shows all that is agreed to. A signal ends the question, and with it the command.
+/// Asks at the terminal, which shows all that is agreed to.
 async fn asked(desk: &Desk, offer: &Offer) -> Result<bool, Failure> {
     let question = format!(
         "{}Let plans start it in this workspace? [y/N]",
         shown(offer)
     );
-    output::complain(&output::printable(&question));
+    confirmed(desk, &question).await
+}
+
+/// Asks a question at the terminal. A signal ends it, and with it the command.
+pub(super) async fn confirmed(desk: &Desk, question: &str) -> Result<bool, Failure> {
+    output::complain(&output::printable(question));
     let read = tokio::task::spawn_blocking(|| {
         let mut answer = String::new();
         io::stdin().lock().read_line(&mut answer).map(|_| answer)

@@ -1,11 +1,14 @@
 //! Where plans are asked: the configuration, the handle to the plans, and its end.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use orchestra_plan::{
     ids::JobId, plan::Plan, schedule::Waiting, spec::PlanSettings, view::PlanView,
 };
-use orchestra_runner::plans::{Answer, Caller, Closed, Plans, PlansError, Standing};
+use orchestra_runner::{
+    holder::{Place, short_directory},
+    plans::{Answer, Caller, Closed, Plans, PlansError},
+};
 use tokio::time::Instant;
 
 use crate::{
@@ -15,10 +18,6 @@ use crate::{
     logging, output, serving,
     stopping::Signals,
 };
-
-/// How long is waited until it is settled who runs the plans, and how often that is looked at.
-const SETTLING: Duration = Duration::from_secs(3);
-const LOOK: Duration = Duration::from_millis(5);
 
 /// The plans of a workspace, open for a command.
 pub(super) struct Desk {
@@ -85,30 +84,32 @@ impl Desk {
         Caller::named("orchestra plan")
     }
 
-    /// Sees to it that somebody runs the plans that are live: this process as long as it is here, and a
-    /// program in the background then, where the one that ran them is gone. What there is can be shown all
-    /// the same where that is not possible.
-    pub(super) async fn attend(&self) -> Result<(), Failure> {
+    /// Reports plans that are live and that no process runs. Starts none.
+    pub(super) async fn report_unattended(&self) -> Result<(), Failure> {
         let plans = self.plans.list().await.map_err(failure)?;
+        if !plans.iter().any(|plan| !plan.status().is_ended()) {
+            return Ok(());
+        }
+        if let Err(error) = self.plans.check_trust().await {
+            output::complain(&output::printable(&error.to_string()));
+            return Ok(());
+        }
         if !plans.iter().any(|plan| plan.is_live()) {
             return Ok(());
         }
-        if let Err(error) = self.plans.attend().await {
-            output::complain(&format!("nobody runs the plans: {error}"));
-            return Ok(());
-        }
-        let end = Instant::now() + SETTLING;
-        while let Standing::Settling(_) | Standing::Apart = self.plans.standing() {
-            if Instant::now() >= end {
-                break;
-            }
-            tokio::time::sleep(LOOK).await;
-        }
-        if let Standing::Failed(why) | Standing::Settling(Some(why)) = self.plans.standing() {
-            output::complain(&format!(
-                "nobody runs the plans: {}",
-                output::printable(&why)
-            ));
+        let storage = self.plans.options().storage.clone();
+        let is_run = tokio::task::spawn_blocking(move || {
+            // A lock that is taken is released at once.
+            !matches!(
+                Place::new(&storage, &short_directory()).claim(),
+                Ok(Some(_))
+            )
+        });
+        if !is_run.await.unwrap_or(true) {
+            output::complain(
+                "no process runs the plans that are under way; `orchestra doctor --fix` has a program in the \
+                 background do it",
+            );
         }
         Ok(())
     }

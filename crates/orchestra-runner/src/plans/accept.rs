@@ -1,0 +1,144 @@
+//! Acceptance of plans that this user's programs did not create: their database is trusted, and they are paused.
+
+use std::{path::Path, sync::Arc};
+
+use orchestra_plan::{
+    command::{Command, Cx, Request},
+    decide::decide,
+    plan::Plan,
+};
+use tokio::runtime::Handle;
+
+use super::{Folded, Options, Plans, PlansError, key_of, now, rebuild::claimed, trust};
+use crate::{
+    journal::{self, Append, Fresh, Identity, Journal},
+    runner::{Shown, new_job_id},
+};
+
+/// Reason for the failure of a job that was under way.
+const REASON: &str = "it was under way when its plans were accepted by `orchestra plan trust`";
+
+impl Plans {
+    /// Checks that the plans may run here: that this user's programs created their database, or the user accepted
+    /// it. Starts and changes nothing.
+    ///
+    /// # Errors
+    /// [`PlansError::Refused`] with the code `plans-untrusted`, in words that name the command.
+    pub async fn check_trust(&self) -> Result<(), PlansError> {
+        let options = Arc::clone(&self.0.host.options);
+        self.folded(move |folded| options.trust.check(&options.storage, folded.reader()))
+            .await
+    }
+
+    /// Accepts plans that this user's programs did not create. Plans that have not ended are paused, and their jobs
+    /// that were under way fail, so that only a command continues one. Returns the plans that were changed.
+    ///
+    /// # Errors
+    /// When a process runs the plans, or the database or the list of trusted databases cannot be written; then the
+    /// plans are not accepted.
+    pub async fn accept(&self) -> Result<Vec<Arc<Plan>>, PlansError> {
+        let (options, runtime) = (Arc::clone(&self.0.host.options), Handle::current());
+        self.folded(move |_| accept(&options, &runtime)).await
+    }
+}
+
+fn accept(options: &Options, runtime: &Handle) -> Result<Vec<Arc<Plan>>, PlansError> {
+    let storage = &options.storage;
+    if !storage.is_dir() {
+        return Ok(Vec::new());
+    }
+    let _claim = claimed(storage)?;
+    journal::end_rebuild(storage)?;
+    let reader = journal::Reader::new(storage);
+    let is_absent = reader.identity()? == Identity::Absent;
+    if is_absent || options.trust.check(storage, &reader).is_ok() {
+        return Ok(Vec::new());
+    }
+    reader.close();
+    let id = trust::new_id()?;
+    journal::identify(storage, id)?;
+    let mut how = options.journal();
+    how.readable = Some(Arc::new(Shown::new(Folded::new(storage))));
+    let journal = Journal::open(storage, how)?;
+    let paused = pause_all(options, &journal, runtime);
+    journal.close_now();
+    let paused = paused?;
+    // Last: until then it is as it was found.
+    options.trust.record(id, storage)?;
+    Ok(paused)
+}
+
+fn pause_all(
+    options: &Options,
+    journal: &Journal,
+    runtime: &Handle,
+) -> Result<Vec<Arc<Plan>>, PlansError> {
+    let mut changed = Vec::new();
+    for found in Folded::new(&options.storage).all_kept()?.plans {
+        let mut plan = Arc::unwrap_or_clone(found);
+        let number = plan.version();
+        let events = pause(&mut plan, options)?;
+        if events.is_empty() {
+            continue;
+        }
+        let append = Append {
+            plan: key_of(*plan.id())?,
+            expected: number,
+            events,
+            once: None,
+        };
+        let appended = runtime.block_on(journal.append(append));
+        appended.map_err(|error| PlansError::Internal(error.to_string()))?;
+        changed.push(Arc::new(plan));
+    }
+    Ok(changed)
+}
+
+/// Decides what brings a plan to rest, applies it, and returns its events.
+fn pause(plan: &mut Plan, options: &Options) -> Result<Vec<Fresh>, PlansError> {
+    let mut events = Vec::new();
+    if plan.is_deleted() || plan.is_scaffolding() {
+        return Ok(events);
+    }
+    let under_way: Vec<String> = plan.active().map(|job| job.id().to_string()).collect();
+    let fails = under_way.into_iter().map(|job| Command::ForceFail {
+        job,
+        reason: Some(REASON.to_owned()),
+    });
+    for command in fails.chain([Command::Pause]) {
+        if plan.status().is_ended() {
+            break;
+        }
+        let mut cx = Cx {
+            now: now(),
+            policy: &options.policy,
+            ids: &mut new_job_id,
+            others: &|_| None,
+        };
+        for event in decide(plan, Request::of(command), &mut cx)?.events {
+            plan.apply(&event);
+            let fresh = Fresh::new(event.at.get(), &event);
+            events.push(fresh.map_err(|error| PlansError::Internal(error.to_string()))?);
+        }
+    }
+    Ok(events)
+}
+
+/// [`rebuild`](super::rebuild) of a database that is trusted: the new one is trusted, too.
+///
+/// # Errors
+/// Those of [`rebuild`](super::rebuild); or when the new database cannot be listed.
+pub fn rebuild_trusted(options: &Options) -> Result<super::Mended, PlansError> {
+    let storage: &Path = &options.storage;
+    let was_trusted = options.trust.has_place(storage);
+    let mended = super::rebuild(storage)?;
+    let reader = journal::Reader::new(storage);
+    if was_trusted && options.trust.check(storage, &reader).is_err() {
+        reader.close();
+        let _claim = claimed(storage)?;
+        let id = trust::new_id()?;
+        journal::identify(storage, id)?;
+        options.trust.record(id, storage)?;
+    }
+    Ok(mended)
+}

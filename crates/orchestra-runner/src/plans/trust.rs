@@ -1,0 +1,310 @@
+//! Trust in a database of plans: only one that this user's programs created, or that the user accepted, runs.
+//!
+//! A clone, an archive or another user can put a database of plans into a workspace. Its place and content prove
+//! nothing. So each database has a random id, and a file in the user's state directory lists the ids of those that
+//! this user's programs created, with the directory of each. A database that is not listed is data: it is read, and
+//! nothing in it starts.
+
+use std::{
+    ffi::OsString,
+    io,
+    os::unix::{
+        ffi::{OsStrExt as _, OsStringExt as _},
+        fs::MetadataExt as _,
+    },
+    path::{Path, PathBuf},
+};
+
+use orchestra_fs::{Access, Directory, Lock};
+use serde::{Deserialize, Serialize};
+
+use super::PlansError;
+use crate::journal::{DatabaseId, Identity, Reader};
+
+/// The list and its lock, in the state directory.
+const FILE: &str = "plans.json";
+const LOCK: &str = "plans.lock";
+/// Version of the list.
+const VERSION: u32 = 1;
+/// Largest size of the list.
+const MAX_BYTES: u64 = 8 * 1024 * 1024;
+/// Most databases that are listed; the oldest are dropped.
+const MAX_ENTRIES: usize = 4_096;
+/// Prefix of a path that is not UTF-8, whose bytes follow in hexadecimal digits. Other paths begin with a slash.
+const BYTES: &str = "bytes:";
+
+/// The databases of plans that may run.
+#[derive(Debug, Clone, Default)]
+pub enum Trust {
+    /// None: there is no state directory.
+    #[default]
+    Nothing,
+    /// Those that the list in this state directory has.
+    Listed(PathBuf),
+    /// Every database: for programs whose storage nobody else can write.
+    Any,
+}
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct List {
+    version: u32,
+    databases: Vec<Entry>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Entry {
+    id: DatabaseId,
+    #[serde(flatten)]
+    place: Place,
+}
+
+/// The directory of a database.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Place {
+    path: String,
+    device: u64,
+    inode: u64,
+}
+
+/// Why a database is not trusted.
+enum Doubt {
+    /// It is not listed.
+    Unlisted,
+    /// It is listed with another directory, which still has it.
+    Copy(PathBuf),
+}
+
+/// How a database is listed.
+enum Listing {
+    /// With its directory.
+    Here,
+    /// With a directory that has it no more.
+    Moved,
+    /// In neither way.
+    Doubtful(Doubt),
+}
+
+impl Trust {
+    /// Checks that the plans below a storage root may run, and changes nothing. A place without a database passes,
+    /// and so does a database that cannot be read: [`Trust::admit`] decides on those. Blocks while the disk works.
+    ///
+    /// # Errors
+    /// [`PlansError::Refused`] with the code `plans-untrusted`.
+    pub(crate) fn check(&self, storage: &Path, reader: &Reader) -> Result<(), PlansError> {
+        let Ok(identity) = reader.identity() else {
+            return Ok(());
+        };
+        match self {
+            Self::Any => Ok(()),
+            Self::Nothing => Err(nowhere()),
+            Self::Listed(_) if identity == Identity::Absent => Ok(()),
+            Self::Listed(state) => match listing(&read(state)?, identity, storage)? {
+                Listing::Here | Listing::Moved => Ok(()),
+                Listing::Doubtful(doubt) => Err(untrusted(storage, &doubt)),
+            },
+        }
+    }
+
+    /// Decides whether the plans below a storage root may run. Returns the id that their database must have when it
+    /// is opened; one that is to be created is listed before. Only the holder of the workspace's lock may call it.
+    /// Blocks while the disk works.
+    ///
+    /// # Errors
+    /// [`PlansError::Refused`] with the code `plans-untrusted`, or when the database or the list cannot be read or
+    /// written.
+    pub(crate) fn admit(&self, storage: &Path) -> Result<Option<DatabaseId>, PlansError> {
+        let state = match self {
+            Self::Any => return Ok(None),
+            Self::Nothing => return Err(nowhere()),
+            Self::Listed(state) => state,
+        };
+        crate::journal::end_rebuild(storage)?;
+        let identity = Reader::new(storage).identity()?;
+        let id = match identity {
+            Identity::Absent => {
+                let id = new_id()?;
+                self.record(id, storage)?;
+                return Ok(Some(id));
+            }
+            Identity::Unidentified => return Err(untrusted(storage, &Doubt::Unlisted)),
+            Identity::Id(id) => id,
+        };
+        match listing(&read(state)?, identity, storage)? {
+            Listing::Here => {}
+            Listing::Moved => self.record(id, storage)?,
+            Listing::Doubtful(doubt) => return Err(untrusted(storage, &doubt)),
+        }
+        Ok(Some(id))
+    }
+
+    /// Lists a database with the directory that it has now.
+    ///
+    /// # Errors
+    /// When there is no state directory, or the list cannot be read or written.
+    pub(crate) fn record(&self, id: DatabaseId, storage: &Path) -> Result<(), PlansError> {
+        let state = match self {
+            Self::Any => return Ok(()),
+            Self::Nothing => return Err(nowhere()),
+            Self::Listed(state) => state,
+        };
+        let failed = |error: orchestra_fs::Error| unlistable(state, &io::Error::from(error));
+        let place = Place::of(storage).map_err(|error| unlistable(storage, &error))?;
+        Directory::private(state).map_err(failed)?;
+        // Held until it is dropped.
+        let _lock = Lock::wait(&state.join(LOCK)).map_err(failed)?;
+        let mut list = read(state)?;
+        list.version = VERSION;
+        let is_other = |entry: &Entry| entry.id != id && entry.place != place;
+        list.databases.retain(is_other);
+        list.databases.push(Entry { id, place });
+        let surplus = list.databases.len().saturating_sub(MAX_ENTRIES);
+        list.databases.drain(..surplus);
+        let mut text = serde_json::to_vec_pretty(&list)
+            .map_err(|error| PlansError::Internal(error.to_string()))?;
+        text.push(b'\n');
+        orchestra_fs::write(&state.join(FILE), &text, Access::Private).map_err(failed)
+    }
+
+    /// Returns whether a database is listed with the directory of this storage root, whatever its id is.
+    pub(crate) fn has_place(&self, storage: &Path) -> bool {
+        let Self::Listed(state) = self else {
+            return matches!(self, Self::Any);
+        };
+        let (Ok(list), Ok(place)) = (read(state), Place::of(storage)) else {
+            return false;
+        };
+        list.databases.iter().any(|entry| entry.place == place)
+    }
+}
+
+/// Creates a random id.
+pub(super) fn new_id() -> Result<DatabaseId, PlansError> {
+    let words = |error: getrandom::Error| {
+        PlansError::Internal(format!("the system has no randomness: {error}"))
+    };
+    DatabaseId::random().map_err(words)
+}
+
+/// Returns whether a database that was opened is the one that was decided on.
+pub(crate) fn is_expected(expected: Option<DatabaseId>, found: Identity) -> bool {
+    expected.is_none_or(|id| found == Identity::Id(id))
+}
+
+impl Place {
+    fn of(storage: &Path) -> io::Result<Self> {
+        let path = storage.canonicalize()?;
+        let found = std::fs::metadata(&path)?;
+        Ok(Self {
+            device: found.dev(),
+            inode: found.ino(),
+            path: text_of(path),
+        })
+    }
+}
+
+fn text_of(path: PathBuf) -> String {
+    path.into_os_string().into_string().unwrap_or_else(|path| {
+        let bytes = path.as_bytes().iter();
+        let digits: String = bytes.map(|byte| format!("{byte:02x}")).collect();
+        format!("{BYTES}{digits}")
+    })
+}
+
+fn path_of(text: &str) -> PathBuf {
+    let Some(digits) = text.strip_prefix(BYTES) else {
+        return PathBuf::from(text);
+    };
+    let byte = |pair: &[u8]| {
+        let pair = std::str::from_utf8(pair).ok()?;
+        u8::from_str_radix(pair, 16).ok()
+    };
+    let bytes: Vec<u8> = digits.as_bytes().chunks(2).filter_map(byte).collect();
+    PathBuf::from(OsString::from_vec(bytes))
+}
+
+fn listing(list: &List, identity: Identity, storage: &Path) -> Result<Listing, PlansError> {
+    let Identity::Id(id) = identity else {
+        return Ok(Listing::Doubtful(Doubt::Unlisted));
+    };
+    let Some(entry) = list.databases.iter().find(|entry| entry.id == id) else {
+        return Ok(Listing::Doubtful(Doubt::Unlisted));
+    };
+    let here = Place::of(storage).map_err(|error| unlistable(storage, &error))?;
+    if entry.place == here {
+        return Ok(Listing::Here);
+    }
+    let listed = path_of(&entry.place.path);
+    // At the same path it is the same database: the number of a device changes when the machine starts.
+    if entry.place.path == here.path || is_gone(&listed, identity) {
+        return Ok(Listing::Moved);
+    }
+    Ok(Listing::Doubtful(Doubt::Copy(listed)))
+}
+
+/// Returns whether a directory has the database no more. One that cannot be looked at may still have it.
+fn is_gone(storage: &Path, identity: Identity) -> bool {
+    match std::fs::metadata(storage) {
+        Err(error) => matches!(
+            error.kind(),
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+        ),
+        Ok(_) => Reader::new(storage)
+            .identity()
+            .is_ok_and(|found| found != identity),
+    }
+}
+
+fn read(state: &Path) -> Result<List, PlansError> {
+    let path = state.join(FILE);
+    let damaged = |what: &str| {
+        refused(format!(
+            "the list of your databases of plans, {}, cannot be used ({what}), so that no plan runs: move it away, and \
+         accept the plans of a workspace by `orchestra plan trust`",
+            path.display()
+        ))
+    };
+    let text = orchestra_fs::read_own(&path, MAX_BYTES)
+        .map_err(|error| damaged(&io::Error::from(error).to_string()))?;
+    let Some(text) = text else {
+        return Ok(List::default());
+    };
+    let list: List = serde_json::from_slice(&text).map_err(|error| damaged(&error.to_string()))?;
+    match list.version {
+        VERSION => Ok(list),
+        other => Err(damaged(&format!("it has version {other}, not {VERSION}"))),
+    }
+}
+
+fn untrusted(storage: &Path, doubt: &Doubt) -> PlansError {
+    let what = match doubt {
+        Doubt::Unlisted => "were not created by your programs".to_owned(),
+        Doubt::Copy(other) => format!("are a copy of those in {}", other.display()),
+    };
+    refused(format!(
+        "the plans in {} {what}, so that none of them runs and no other is created there: look at them by \
+         `orchestra plan list`, and accept them by `orchestra plan trust`",
+        storage.display()
+    ))
+}
+
+fn nowhere() -> PlansError {
+    refused(
+        "no plan runs without a state directory, which lists the plans that your programs created: set HOME or \
+         XDG_STATE_HOME"
+            .to_owned(),
+    )
+}
+
+fn unlistable(path: &Path, error: &io::Error) -> PlansError {
+    refused(format!(
+        "the plans cannot be listed as yours, so that none of them runs: {}: {error}",
+        path.display()
+    ))
+}
+
+fn refused(message: String) -> PlansError {
+    PlansError::Refused {
+        code: "plans-untrusted".to_owned(),
+        message,
+    }
+}

@@ -1,0 +1,73 @@
+//! `orchestra plan trust`: acceptance of plans that the user's programs did not create.
+
+use serde::Serialize;
+
+use super::{
+    agents::{can_ask, confirmed},
+    desk::{Desk, failure},
+};
+use crate::{
+    exit::{Exit, Failure},
+    output::{self, Format},
+};
+
+/// The answer to the command.
+#[derive(Serialize)]
+struct Answered {
+    /// Whether the plans may run.
+    trusted: bool,
+    /// Names and ids of the plans that were paused.
+    paused: Vec<String>,
+}
+
+/// Shows the plans that would run, asks, and accepts them.
+pub(super) async fn run(desk: &Desk, yes: bool, format: Format) -> Result<Exit, Failure> {
+    let Err(doubt) = desk.plans().check_trust().await else {
+        return print(format, true, Vec::new());
+    };
+    let plans = desk.plans().list().await.map_err(failure)?;
+    let open = plans.iter().filter(|plan| !plan.status().is_ended());
+    let mut text = format!("{doubt}\n");
+    for plan in open {
+        let jobs = plan.jobs().len();
+        text.push_str(&format!(
+            "  {} ({}): {}, {jobs} jobs\n",
+            output::in_a_line(plan.name()),
+            plan.id(),
+            plan.status()
+        ));
+    }
+    if !yes {
+        if !can_ask(format) {
+            output::complain(&output::printable(text.trim_end()));
+            return Err(Failure::denied(
+                "the plans are not accepted: there is nobody to ask; --yes accepts what is shown",
+            ));
+        }
+        text.push_str("Accept these plans, paused? [y/N]");
+        if !confirmed(desk, &text).await? {
+            return print(format, false, Vec::new()).map(|_| Exit::Denied);
+        }
+    }
+    let paused = desk.plans().accept().await.map_err(failure)?;
+    let paused = paused.iter().map(|plan| {
+        let name = output::in_a_line(plan.name());
+        format!("{name} ({})", plan.id())
+    });
+    print(format, true, paused.collect())
+}
+
+fn print(format: Format, trusted: bool, paused: Vec<String>) -> Result<Exit, Failure> {
+    let answered = Answered { trusted, paused };
+    format.print(&answered, |answered| {
+        if !answered.trusted {
+            return "the plans are not accepted\n".to_owned();
+        }
+        let mut text = "the plans of this workspace may run\n".to_owned();
+        for plan in &answered.paused {
+            text.push_str(&format!("paused: {plan}\n"));
+        }
+        text
+    })?;
+    Ok(Exit::Ok)
+}

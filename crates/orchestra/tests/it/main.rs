@@ -75,6 +75,7 @@ mod plan_bounds;
 mod plan_killed;
 mod plan_shell;
 mod plan_told;
+mod plan_trust;
 mod plan_watch;
 mod plans;
 mod planted;

@@ -622,7 +622,7 @@ fn agents_of_a_workspace_are_shown_and_take_no_name_of_another() {
 }
 
 #[test]
-fn whoever_looks_at_plans_that_nobody_runs_has_them_run_on() {
+fn plans_that_no_process_runs_are_continued_by_doctor_and_not_by_looking_at_them() {
     let workspace = Workspace::git();
     let file = workspace.home().join("go");
     workspace.write("waits.yaml", &waits_for("waits", &file));
@@ -638,8 +638,11 @@ fn whoever_looks_at_plans_that_nobody_runs_has_them_run_on() {
     });
     runs.kill().unwrap();
     runs.wait().unwrap();
+    let looked = plan(&workspace, &["list"]);
+    assert!(looked.err.contains("orchestra doctor --fix"), "{looked:?}");
     fs::write(&file, "").unwrap();
-    // Nothing but looking is done.
+    let fixed = workspace.run(["doctor", "--fix"]);
+    assert_eq!(fixed.code, Some(0), "{fixed:?}");
     until(|| (listed() == "succeeded").then_some(()));
     assert_eq!(git(&workspace, &["show", "waits:here.txt"]), "here\n");
 }

@@ -16,8 +16,8 @@ use crate::{
 struct Answered {
     /// Whether the plans may run.
     trusted: bool,
-    /// Names and ids of the plans that were paused.
-    paused: Vec<String>,
+    /// Plans that were paused, and those whose jobs were under way.
+    stopped: Vec<String>,
 }
 
 /// Shows the plans that would run, asks, and accepts them.
@@ -49,23 +49,23 @@ pub(super) async fn run(desk: &Desk, yes: bool, format: Format) -> Result<Exit, 
             return print(format, false, Vec::new()).map(|_| Exit::Denied);
         }
     }
-    let paused = desk.plans().accept().await.map_err(failure)?;
-    let paused = paused.iter().map(|plan| {
+    let stopped = desk.plans().accept().await.map_err(failure)?;
+    let stopped = stopped.iter().map(|plan| {
         let name = output::in_a_line(plan.name());
-        format!("{name} ({})", plan.id())
+        format!("{name} ({}): {}", plan.id(), plan.status())
     });
-    print(format, true, paused.collect())
+    print(format, true, stopped.collect())
 }
 
-fn print(format: Format, trusted: bool, paused: Vec<String>) -> Result<Exit, Failure> {
-    let answered = Answered { trusted, paused };
+fn print(format: Format, trusted: bool, stopped: Vec<String>) -> Result<Exit, Failure> {
+    let answered = Answered { trusted, stopped };
     format.print(&answered, |answered| {
         if !answered.trusted {
             return "the plans are not accepted\n".to_owned();
         }
         let mut text = "the plans of this workspace may run\n".to_owned();
-        for plan in &answered.paused {
-            text.push_str(&format!("paused: {plan}\n"));
+        for plan in &answered.stopped {
+            text.push_str(&format!("  {plan}\n"));
         }
         text
     })?;

@@ -47,6 +47,7 @@ fn accept(options: &Options, runtime: &Handle) -> Result<Vec<Arc<Plan>>, PlansEr
     if !storage.is_dir() {
         return Ok(Vec::new());
     }
+    options.trust.check_list()?;
     let _claim = claimed(storage)?;
     journal::end_rebuild(storage)?;
     let reader = journal::Reader::new(storage);

@@ -105,6 +105,18 @@ impl Trust {
         }
     }
 
+    /// Checks that databases can be listed.
+    ///
+    /// # Errors
+    /// When there is no state directory, or the list cannot be read.
+    pub(crate) fn check_list(&self) -> Result<(), PlansError> {
+        match self {
+            Self::Any => Ok(()),
+            Self::Nothing => Err(nowhere()),
+            Self::Listed(state) => read(state).map(drop),
+        }
+    }
+
     /// Decides whether the plans below a storage root may run. Returns the id that their database must have when it
     /// is opened; one that is to be created is listed before. Only the holder of the workspace's lock may call it.
     /// Blocks while the disk works.

@@ -1,6 +1,6 @@
 //! Acceptance of plans that this user's programs did not create: their database is trusted, and they are paused.
 
-use std::{path::Path, sync::Arc};
+use std::sync::Arc;
 
 use orchestra_plan::{
     command::{Command, Cx, Request},
@@ -9,7 +9,11 @@ use orchestra_plan::{
 };
 use tokio::runtime::Handle;
 
-use super::{Folded, Options, Plans, PlansError, key_of, now, rebuild::claimed, trust};
+use super::{
+    Folded, Mended, Options, Plans, PlansError, key_of, now,
+    rebuild::{claimed, rebuild},
+    trust,
+};
 use crate::{
     journal::{self, Append, Fresh, Identity, Journal},
     runner::{Shown, new_job_id},
@@ -56,6 +60,12 @@ fn accept(options: &Options, runtime: &Handle) -> Result<Vec<Arc<Plan>>, PlansEr
         return Ok(Vec::new());
     }
     reader.close();
+    adopt(options, runtime)
+}
+
+/// Gives a database a new id, pauses its plans, and lists it. Only the holder of the workspace's lock may call it.
+fn adopt(options: &Options, runtime: &Handle) -> Result<Vec<Arc<Plan>>, PlansError> {
+    let storage = &options.storage;
     let id = trust::new_id()?;
     journal::identify(storage, id)?;
     let mut how = options.journal();
@@ -117,7 +127,7 @@ fn pause(plan: &mut Plan, options: &Options) -> Result<Vec<Fresh>, PlansError> {
             others: &|_| None,
         };
         for event in decide(plan, Request::of(command), &mut cx)?.events {
-            plan.apply(&event);
+            let _changes = plan.apply(&event);
             let fresh = Fresh::new(event.at.get(), &event);
             events.push(fresh.map_err(|error| PlansError::Internal(error.to_string()))?);
         }
@@ -125,21 +135,21 @@ fn pause(plan: &mut Plan, options: &Options) -> Result<Vec<Fresh>, PlansError> {
     Ok(events)
 }
 
-/// [`rebuild`](super::rebuild) of a database that is trusted: the new one is trusted, too.
+/// [`rebuild`](super::rebuild) of a database that is trusted: the new one is trusted, too. Where the id of the damaged
+/// one cannot be read, its plans are paused: the files that they come from prove nothing.
 ///
 /// # Errors
 /// Those of [`rebuild`](super::rebuild); or when the new database cannot be listed.
-pub fn rebuild_trusted(options: &Options) -> Result<super::Mended, PlansError> {
-    let storage: &Path = &options.storage;
+pub fn rebuild_trusted(options: &Options, runtime: &Handle) -> Result<Mended, PlansError> {
+    let storage = &options.storage;
     let was_trusted = options.trust.has_place(storage);
-    let mended = super::rebuild(storage)?;
+    let mended = rebuild(storage)?;
     let reader = journal::Reader::new(storage);
-    if was_trusted && options.trust.check(storage, &reader).is_err() {
-        reader.close();
+    let is_trusted = options.trust.check(storage, &reader).is_ok();
+    reader.close();
+    if was_trusted && !is_trusted {
         let _claim = claimed(storage)?;
-        let id = trust::new_id()?;
-        journal::identify(storage, id)?;
-        options.trust.record(id, storage)?;
+        adopt(options, runtime)?;
     }
     Ok(mended)
 }

@@ -64,14 +64,17 @@ pub(super) fn examine(config: &Config, mends: bool) -> Result<Found, Failure> {
         found.still(format!("plans: {}", error.whole()));
         return Ok(found);
     }
+    let runtime = serving::runtime()?;
     let inspected = match inspect(storage) {
-        Err(error) if is_damage(&error) && mends => match rebuild_trusted(&options(config)) {
-            Ok(mended) => {
-                found.findings.extend(told(&mended));
-                inspect(storage)
+        Err(error) if is_damage(&error) && mends => {
+            match rebuild_trusted(&options(config), runtime.handle()) {
+                Ok(mended) => {
+                    found.findings.extend(told(&mended));
+                    inspect(storage)
+                }
+                Err(error) => Err(error),
             }
-            Err(error) => Err(error),
-        },
+        }
         inspected => inspected,
     };
     match inspected {

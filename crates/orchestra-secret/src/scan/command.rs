@@ -111,6 +111,7 @@ impl Scanner<'_> {
         let mut at = start;
         loop {
             at = self.skip(at, |byte| matches!(byte, b' ' | b'\t' | b'\x1f'));
+            at = self.skip_colours(at);
             // A line that continues.
             if self.byte(at) == Some(b'\\') && self.byte(at + 1) == Some(b'\n') {
                 at += 2;
@@ -144,7 +145,7 @@ impl Scanner<'_> {
                     && !byte.is_ascii_whitespace()
                     && !matches!(
                         byte,
-                        b';' | b'|' | b'<' | b'>' | b'&' | b'\x1f' | b'\\' | b')'
+                        b';' | b'|' | b'<' | b'>' | b'&' | b'\x1b' | b'\x1f' | b'\\' | b')'
                     )
             });
             let delimiter = plain..self.skip(plain, |byte| byte == b'\\');

@@ -184,9 +184,14 @@ fn steps(piece: &str, times: usize) -> usize {
     Scanner::of(&piece.repeat(times)).steps.get()
 }
 
+/// Returns whether twice as many repetitions of a text need more than twice as many steps.
+fn is_superlinear(piece: &str, times: usize) -> bool {
+    let (once, twice) = (steps(piece, times), steps(piece, 2 * times));
+    twice > 2 * once + once / 2 + 4_096
+}
+
 #[test]
 fn repeated_trigger_is_searched_in_linear_steps() {
-    const TIMES: usize = 150;
     let endings = [
         "", " ", "=", "=\"", ": ", "='a", " a ", "=[\"", " Digest ", "\\\"", "{", "|", " <<< ",
         "://a:b", ":\n",
@@ -195,9 +200,9 @@ fn repeated_trigger_is_searched_in_linear_steps() {
     for trigger in &TRIGGERS.texts {
         for ending in endings {
             let piece = format!("{trigger}{ending}");
-            let (once, twice) = (steps(&piece, TIMES), steps(&piece, 2 * TIMES));
-            if twice > 2 * once + once / 4 + 4_096 {
-                slow.push(format!("{piece:?}: {once}, {twice}"));
+            // The bounds of a value are reached with many repetitions only.
+            if is_superlinear(&piece, 100) && is_superlinear(&piece, 4_000) {
+                slow.push(format!("{piece:?}"));
             }
         }
     }

@@ -111,7 +111,11 @@ impl Scanner<'_> {
         let mut at = start;
         loop {
             at = self.skip(at, |byte| matches!(byte, b' ' | b'\t' | b'\x1f'));
-            at = self.skip_colours(at);
+            let colour = self.skip_colours(at);
+            if colour > at {
+                at = colour;
+                continue;
+            }
             // A line that continues.
             if self.byte(at) == Some(b'\\') && self.byte(at + 1) == Some(b'\n') {
                 at += 2;

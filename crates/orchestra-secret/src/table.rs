@@ -60,6 +60,7 @@ pub(crate) const SECRET_ENDS: &[&str] = &["token", "pass", "pwd", "auth", "apike
 #[rustfmt::skip]
 pub(crate) const NOT_SECRET_ENDS: &[&str] = &[
     "bypass", "compass", "encompass", "surpass", "trespass", "overpass", "underpass", "multipass",
+    "oauth",
 ];
 
 /// Last words of names that describe a secret instead of holding it: `token_type`, `PASSWORD_FILE`.
@@ -120,7 +121,7 @@ pub(crate) const SCHEMES: &[&str] = &[
 #[rustfmt::skip]
 pub(crate) const PLACEHOLDER_WORDS: &[&str] = &[
     "password", "passwd", "passphrase", "pass", "pw", "pwd", "secret", "secrets", "token", "tokens", "key", "keys", "apikey", "auth",
-    "access", "refresh",
+    "access", "refresh", "origin",
     "authorization", "authentication", "credential", "credentials", "creds", "cookie", "jwt", "your", "example", "sample", "dummy",
     "placeholder", "redacted", "removed", "hidden", "masked", "changeme", "value", "name", "username", "none", "null", "undefined",
 ];

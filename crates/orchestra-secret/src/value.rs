@@ -99,11 +99,11 @@ pub(crate) fn is_reference(value: &str) -> bool {
         && chars.all(|char| char == first)
 }
 
-/// Returns whether a value is a mask, or the prefix of a token and a mask.
+/// Returns whether a value is a mask of any length, or the prefix of a token and a mask.
 fn is_masked(value: &str) -> bool {
-    value.strip_suffix(MASK).is_some_and(|prefix| {
-        prefix.is_empty() || prefix == "eyJ" || TOKENS.iter().any(|token| token.prefix == prefix)
-    })
+    let prefix = value.trim_end_matches(['*', '…']);
+    let is_prefix = || TOKENS.iter().any(|token| token.prefix == prefix);
+    prefix != value && (prefix.is_empty() || prefix == "eyJ" || is_prefix())
 }
 
 /// Returns whether a value is made of words that are no secrets: `password`, `your-token-here`, `null`.

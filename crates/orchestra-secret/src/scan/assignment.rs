@@ -539,8 +539,11 @@ impl Scanner<'_> {
         let from = self.skip(end, |byte| {
             matches!(byte, b'=' | b' ' | b'\x1f') || is_quote(byte) || byte == b'\\'
         });
+        if from == end {
+            return;
+        }
         let name = self.skip(from, |byte| is_name_byte(byte) || byte == b'/');
-        if from == end || self.byte(name) != Some(b'=') {
+        if self.byte(name) != Some(b'=') {
             return;
         }
         let value = match self.before(from).filter(|byte| is_quote(*byte)) {

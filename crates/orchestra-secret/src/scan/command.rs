@@ -315,7 +315,10 @@ impl State {
         if self.form.after.contains(&text) || self.form.after.contains(&last) {
             self.is_ready = true;
             self.positional = 0;
-        } else if self.is_ready && !text.starts_with('-') && found.is_none() {
+        } else if self.is_ready
+            && !text.starts_with('-')
+            && (found.is_none() || matches!(self.form.take, Take::Positional(_)))
+        {
             self.positional += 1;
         }
         found

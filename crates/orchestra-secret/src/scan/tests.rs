@@ -201,7 +201,7 @@ fn repeated_trigger_is_searched_in_linear_steps() {
         for ending in endings {
             let piece = format!("{trigger}{ending}");
             // The bounds of a value are reached with many repetitions only.
-            if is_superlinear(&piece, 100) && is_superlinear(&piece, 4_000) {
+            if is_superlinear(&piece, 50) && is_superlinear(&piece, 2_000) {
                 slow.push(format!("{piece:?}"));
             }
         }

@@ -294,7 +294,7 @@ fn untrusted(storage: &Path, doubt: &Doubt) -> PlansError {
     };
     refused(format!(
         "the plans in {} {what}, so that none of them runs and no other is created there: look at them by \
-         `orchestra plan list`, and accept them by `orchestra plan trust`",
+         `orchestra plan list`, accept them by `orchestra plan trust`, or remove that directory",
         storage.display()
     ))
 }

@@ -9,8 +9,8 @@ use std::{
 };
 
 use orchestra_gateway::config::{
-    Connections, Flavour, HttpConfig, InheritEnv, Origin, Place, ServerConfig, ServerName, Source,
-    StdioConfig, Template, Transport, Trust,
+    Connections, Flavour, HttpConfig, InheritEnv, Origin, Pins, Place, ServerConfig, ServerName,
+    Source, StdioConfig, Template, Transport, Trust,
 };
 
 use super::Talk;
@@ -165,6 +165,8 @@ fn server(name: &str, transport: Transport) -> Result<ServerConfig, Failure> {
     server.prefix = false;
     // Whoever names it has chosen it.
     server.trust = true;
+    // The user names the file with each command, and edits it in between.
+    server.pins = Pins::Follow;
     Ok(server)
 }
 

@@ -12,7 +12,9 @@ use std::sync::Arc;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
 pub use branch::{Branch, Commit};
-pub(crate) use given::{Given, given, given_list};
+#[cfg(feature = "schema")]
+pub(crate) use given::Given;
+pub(crate) use given::{given, given_list};
 pub use number::{AttemptNumber, Millis};
 pub use uuid::{JobId, PlanId};
 

@@ -86,6 +86,8 @@ fn hear(
     let directory = run::target().join(format!("judges/{}", std::process::id()));
     renew(&directory)?;
     let directory = directory.canonicalize().context("the judge's workspace")?;
+    let home = directory.join("home");
+    fs::create_dir(&home).context("creating a home directory")?;
     let http = Listening::start(installed, "streamableHttp")?;
     let sse = Listening::start(installed, "sse")?;
     let fill = |text: String| {
@@ -119,8 +121,8 @@ fn hear(
             .arg(&directory)
             .arg("--only-servers");
         command.arg("--mcp-config").arg(&servers);
-        // What it keeps lies with the workspace.
-        command.env("HOME", &directory);
+        // Its state is removed with the workspace, which no home may be.
+        command.env("HOME", &home);
     };
     get_to_know(&program, &script, &arguments)?;
     let served = match through {

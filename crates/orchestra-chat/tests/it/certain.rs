@@ -1,4 +1,4 @@
-//! Calls are made only as a strict reader of the whole text reads them, whatever a stream is cut, garbled or mixed with.
+//! Calls are made only as a strict reader of the whole text reads them: cut, garbled and mixed streams.
 
 use std::time::Duration;
 
@@ -87,26 +87,25 @@ fn events_of_calls(calls: &[(&str, &str)], size: usize, reason: Option<&str>) ->
     events
 }
 
-/// The events of a text.
-fn events_of_text(text: &str, size: usize) -> Vec<String> {
+/// Parts of a text, of `size` characters each.
+fn parts(text: &str, size: usize) -> Vec<String> {
     let text: Vec<char> = text.chars().collect();
-    let pieces: Vec<String> = text
-        .chunks(size)
-        .map(|piece| piece.iter().collect())
-        .collect();
-    let pieces: Vec<&str> = pieces.iter().map(String::as_str).collect();
-    OpenAiShapes.words(&pieces)
+    let parts = text.chunks(size).map(|part| part.iter().collect());
+    parts.collect()
 }
 
-/// The lines of a text.
+/// Events of a stream that carries a text in parts.
+fn events_of_text(text: &str, size: usize) -> Vec<String> {
+    let parts = parts(text, size);
+    let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+    OpenAiShapes.words(&parts)
+}
+
+/// Lines of a stream that carries a text in parts.
 fn lines_of_text(text: &str, size: usize) -> Vec<String> {
-    let text: Vec<char> = text.chars().collect();
-    let pieces: Vec<String> = text
-        .chunks(size)
-        .map(|piece| piece.iter().collect())
-        .collect();
-    let pieces: Vec<&str> = pieces.iter().map(String::as_str).collect();
-    OllamaShapes(VERSION).words(&pieces)
+    let parts = parts(text, size);
+    let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+    OllamaShapes(VERSION).words(&parts)
 }
 
 /// A line with a call whose arguments are this text, as it is.
@@ -117,7 +116,7 @@ fn line_of_call(name: &str, arguments: &str) -> String {
     )
 }
 
-/// What JSON says an object is, unless a name occurs twice in it.
+/// A JSON object, unless a name occurs twice in it.
 fn object(text: &str) -> Option<Map<String, Value>> {
     let value: Value = serde_json::from_str(text).ok()?;
     let Value::Object(object) = value else {
@@ -322,7 +321,7 @@ fn text_of(parts: &[Part], cut: Option<usize>) -> (String, Vec<Made>) {
     (whole, calls)
 }
 
-/// Every call that was made is one that may be made, as often as that.
+/// Checks that each call may be made, and no more often than it was.
 fn within(made: &[Made], strict: &[Made]) -> Result<(), TestCaseError> {
     let mut left = strict.to_vec();
     for call in made {
@@ -381,7 +380,7 @@ proptest! {
     }
 }
 
-/// Checks which calls an answer of each server makes, and what the model is told.
+/// Checks which calls an answer of each server makes, and the error that the model receives.
 fn check_both(text: &str, made: &[Made], told: Option<&str>) {
     for size in [1, 1_000] {
         for (found, held) in [

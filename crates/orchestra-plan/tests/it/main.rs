@@ -4,6 +4,7 @@
 
 mod fair;
 mod golden;
+mod heals;
 mod kept;
 mod large;
 mod laws;

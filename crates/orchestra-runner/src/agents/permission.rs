@@ -17,7 +17,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::{Profile, ready};
 
-/// What an agent is to run for.
+/// Purpose of an agent's run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     /// Work or a check that a plan gives to an agent.
@@ -28,14 +28,14 @@ pub enum Purpose {
     Preparation,
 }
 
-/// Who wrote a file of the configuration, or a profile.
+/// Author of a configuration file or a profile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Author {
     /// The program itself.
     Program,
     /// The user.
     User,
-    /// Whoever may write files of the workspace.
+    /// Anyone who may write files of the workspace.
     Workspace,
 }
 
@@ -44,7 +44,7 @@ pub enum Author {
 pub struct Naming {
     /// Its name.
     pub name: ProfileName,
-    /// Whose file names it.
+    /// Author of the file that names it.
     pub by: Author,
 }
 
@@ -98,7 +98,7 @@ pub trait Agreements: fmt::Debug + Send + Sync {
 /// Everything that permission depends on.
 #[derive(Debug, Clone, Copy)]
 pub struct Case<'a> {
-    /// What the agent is to run for.
+    /// Purpose of the run.
     pub purpose: Purpose,
     /// The agent that the job names for its work.
     pub job: Option<&'a ProfileName>,
@@ -139,7 +139,7 @@ pub struct Permit {
     pub name: ProfileName,
     /// On whose word.
     pub word: Word,
-    /// The agent that a file of the workspace names instead, and that nobody agreed to.
+    /// The agent that a file of the workspace names instead, without an agreement.
     pub passed_over: Option<ProfileName>,
 }
 
@@ -158,13 +158,13 @@ impl Permit {
     }
 }
 
-/// Why no agent may run.
+/// Reason that no agent may run.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Denied {
     /// Nothing names one.
     #[error("no agent is named for it; {}", .0.step())]
     Unnamed(Purpose),
-    /// A file of the workspace names one, and nobody agreed to it.
+    /// A file of the workspace names one without an agreement.
     #[error(
         "agent `{name}` is named by {key} of a file of the workspace alone, and may not run before somebody \
          agrees to it: `orchestra plan agents --approve {name}`, or {key} of your own orchestra.toml \
@@ -176,7 +176,7 @@ pub enum Denied {
         /// The key that names it.
         key: &'static str,
     },
-    /// A file of the workspace defines its profile, and nobody agreed to that.
+    /// A file of the workspace defines its profile without an agreement.
     #[error(
         "agent `{name}` is defined by a file of the workspace, and may not run before somebody has seen its \
          command line and agrees: `orchestra plan agents --approve {name}`, or [agents.{name}] of your own \
@@ -209,7 +209,7 @@ impl Denied {
 }
 
 impl Purpose {
-    /// How to name an agent for it.
+    /// Setting that names an agent for it.
     const fn step(self) -> &'static str {
         match self {
             Self::Work => {
@@ -236,7 +236,7 @@ fn keyed<'a>(key: &'static str, namings: &'a [Naming]) -> impl Iterator<Item = C
     namings.map(move |naming| (&naming.name, Some((key, naming.by))))
 }
 
-/// Decides which agent may run, and on whose word. `author` tells who wrote the profile behind a name.
+/// Decides which agent may run, and who named it. `author` returns the author of the profile behind a name.
 ///
 /// # Errors
 /// When none may, with what would permit one.
@@ -248,7 +248,7 @@ pub fn decide(case: &Case<'_>, author: impl Fn(&ProfileName) -> Author) -> Resul
     let healers = keyed("plans.healer", &case.named.healer);
     let wanted: Vec<Candidate<'_>> = match case.purpose {
         Purpose::Work => job.into_iter().chain(agents).collect(),
-        // What a script did is repaired by its script: no other agent knows what is meant.
+        // Work of a script is repaired by that script: no other agent knows its intent.
         Purpose::Healing if case.job.is_some_and(is_scripted) => job.into_iter().collect(),
         Purpose::Healing => healers.into_iter().chain(job).chain(agents).collect(),
         Purpose::Preparation => agents.into_iter().chain(job).collect(),
@@ -264,7 +264,7 @@ pub fn decide(case: &Case<'_>, author: impl Fn(&ProfileName) -> Author) -> Resul
     };
     let is_agreed = |name: &ProfileName| case.agreed.contains(name);
     let is_of_user = |name: &ProfileName| case.named.is_of_user(case.purpose, name);
-    // What a file of the workspace names on its own does not switch off what the job or the user names.
+    // A naming in a file of the workspace does not switch off the agent that the job or the user names.
     let counts = |(name, by): &&Candidate<'_>| {
         let is_shared = matches!(by, Some((_, Author::Workspace)));
         !is_shared || is_agreed(name) || is_of_user(name)
@@ -288,19 +288,19 @@ pub fn decide(case: &Case<'_>, author: impl Fn(&ProfileName) -> Author) -> Resul
     })
 }
 
-/// What a person is shown of an agent before they agree to it: its command line, its permissions and its limits.
+/// Description of an agent that a person sees before agreeing to it: command line, permissions and limits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Offer {
     /// The agent.
     pub name: ProfileName,
-    /// What is shown, a line each.
+    /// Lines of the description.
     pub lines: Vec<String>,
     digest: String,
 }
 
 impl Offer {
     /// An offer of an agent; `files` are the [files of the workspace](workspace_files) that its command line
-    /// names, and `limits` says how often it may run and what that may cost.
+    /// names, and `limits` bounds how often it may repair and at which cost.
     #[must_use]
     pub fn of(
         name: &ProfileName,
@@ -350,7 +350,11 @@ impl Offer {
              prepare worktrees"
                 .to_owned(),
         );
-        lines.push(format!("limit: {limits}"));
+        lines.push(format!("limit of repairs: {limits}"));
+        lines.push(
+            "limit of other work: one run per attempt; only the `budget` of a plan bounds its cost"
+                .to_owned(),
+        );
         let mut digest = Sha256::new();
         // Also of the profile what is not shown: how its program is asked, and how its output is read.
         let profile = serde_json::to_vec(text).unwrap_or_default();
@@ -582,7 +586,7 @@ mod tests {
                 &["claude"],
                 Ok(("claude", Word::Person)),
             ),
-            // A profile of the workspace, whoever names it.
+            // A profile of the workspace, named anywhere.
             (
                 Work,
                 ["theirs", "", ""],

@@ -33,7 +33,7 @@ const LIKE: usize = 5;
 /// Name of a call whose own name cannot be read.
 const UNNAMED: &str = "unknown";
 
-/// Why a call is not made: there is no certainty about its text.
+/// Reason not to make a call: its text is not certain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fault {
     /// The text ends before the call does.
@@ -118,7 +118,7 @@ pub struct Repaired {
     pub tool: String,
     /// Its arguments, as the tool takes them where that is clear; none where it has a fault.
     pub arguments: Map<String, Value>,
-    /// Why it must not be made.
+    /// Reason not to make it.
     pub fault: Option<Fault>,
 }
 
@@ -146,7 +146,7 @@ pub fn recognised(text: &str, tools: &[Arc<Tool>]) -> Option<Recognised> {
     })
 }
 
-/// A call that a server of a model told as one: its name and arguments put right. `null` is a whole call without
+/// A call that a model server reports as a call: its name and arguments put right. `null` is a whole call without
 /// arguments, an empty text may be the beginning of some.
 #[must_use]
 pub fn repaired(name: &str, arguments: &Value, tools: &[Arc<Tool>]) -> Repaired {

@@ -220,7 +220,7 @@ impl Splitter {
 }
 
 /// Looks for a tag at the start of a text in lower case. A tag in backquotes is a mention.
-/// `is_type` tells that it is written like the parameter of a type, as in `Option<Analysis>`.
+/// `is_type` means that it is written like the parameter of a type, as in `Option<Analysis>`.
 fn tag(text: &str, before: Option<char>, is_type: bool, is_end: bool) -> Tag {
     let found = match text.chars().next() {
         Some('<' | '[' | '◁') => match mark(text) {

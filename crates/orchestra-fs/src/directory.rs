@@ -21,7 +21,7 @@ use crate::{
 /// Permissions of other users to change a file or a directory.
 const OTHERS_WRITE: Mode = Mode::WGRP.union(Mode::WOTH);
 
-/// An open directory. Its files are found in it wherever it is moved.
+/// An open directory. Its files are found also after it was moved.
 #[derive(Debug)]
 pub struct Directory {
     handle: OwnedFd,
@@ -110,7 +110,7 @@ impl Directory {
         Ok(directory)
     }
 
-    /// Checks that the directory belongs to the user, and takes the permission to write in it from others.
+    /// Checks that the directory belongs to the user, and removes the write permission of other users.
     ///
     /// # Errors
     /// When it belongs to another user, or its permissions cannot be changed.

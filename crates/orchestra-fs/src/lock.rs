@@ -33,7 +33,7 @@ impl Lock {
         Self::block(path, File::lock)
     }
 
-    /// Waits until no process holds the lock by [`Lock::wait`], and shares it with others that do the same.
+    /// Waits until no process holds the lock by [`Lock::wait`], and shares it with processes that call this as well.
     ///
     /// # Errors
     /// Those of [`Lock::wait`].
@@ -96,7 +96,7 @@ impl Lock {
         }
     }
 
-    /// Locks the file that has the name afterwards: one that was removed or replaced meanwhile locks nothing.
+    /// Locks the file that has the name afterwards: a removed or replaced file locks nothing.
     fn take(
         path: &Path,
         lock: impl Fn(&File) -> std::result::Result<(), TryLockError>,

@@ -59,7 +59,7 @@ impl Staged {
         written.map_err(|error| Error::system("write in", self.directory.path(), error))
     }
 
-    /// Gives the file its name, in place of the one that has it, and makes both durable.
+    /// Gives the file its name, in place of an existing file, and makes both durable.
     ///
     /// # Errors
     /// Those of [`Directory::write`].

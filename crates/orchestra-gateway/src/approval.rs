@@ -1,5 +1,5 @@
 //! What the user decided of servers, kept between runs: which of a workspace were approved, which
-//! are switched off or on by hand, and which are to be started anew. Beside them are the agents that the user
+//! are switched off or on by hand, and which are to be restarted. Beside them are the agents that the user
 //! agreed to for a workspace.
 //!
 //! One file in the user's state directory, readable by nobody else, replaced in one step behind a

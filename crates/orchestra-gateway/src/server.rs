@@ -128,7 +128,7 @@ impl Server {
             last_era,
             names_callers: is_orchestrator,
             patience: relay.as_ref().map(|_| relay::PATIENCE),
-            // What an orchestrator asks was looked at there.
+            // The orchestrator has checked its own requests.
             secrets: config.features.secrets || relay.is_some(),
             ..client_config(&config, roots)
         };

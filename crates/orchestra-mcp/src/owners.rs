@@ -52,7 +52,7 @@ impl Owners {
     }
 
     /// Refuses a file or directory of another user, and one that another user may write. The sticky bit makes no
-    /// difference: it does not keep others from creating files.
+    /// difference: other users can still create files.
     ///
     /// # Errors
     /// When it is refused.
@@ -163,7 +163,7 @@ mod accounts {
                 (0, 0, false),
                 (1001, 1001, false),
                 (1000, 52, false),
-                // Not the user's, nobody's, and unknown.
+                // Another user's, without an owner, and unknown.
                 (1000, 1001, false),
                 (1000, 51, false),
                 (1000, 99, false),

@@ -43,7 +43,7 @@ pub struct Policy {
     pub plan_heals_max: u32,
     /// Maximum cost of all heals of a plan in millionths, as far as agents report it.
     pub heal_cost_max: u64,
-    /// Whether an agent may heal, besides those that the jobs name for their work.
+    /// Whether an agent may heal, besides the agents that jobs name for their work.
     pub has_healer: bool,
     /// Reason and next step added to a failure that an agent would heal if one were named.
     pub no_healer: String,
@@ -183,7 +183,7 @@ pub fn after_failure(
 pub const NO_HEALER: &str = "not healed: no agent is named for it; name one as `healer` of [plans] in your own \
                              orchestra.toml (~/.config/orchestra)";
 
-/// Why a failure that automatic attempts could repair gets no further one.
+/// Reason against a further automatic attempt after a failure.
 fn left_alone(
     plan: &Plan,
     job: &Job,
@@ -213,7 +213,7 @@ fn left_alone(
     }
 }
 
-/// Why no agent may heal a job now.
+/// Reason that no agent may heal a job now.
 fn unhealed(plan: &Plan, job: &Job, policy: &Policy) -> Option<String> {
     // An agent that the job names for its work may repair it.
     let own = job
@@ -288,7 +288,7 @@ fn follow_up(
         let next = Next::whole(Trigger::PostchecksRevalidation);
         return (job.integrations < policy.integrations_max).then_some((next, false));
     }
-    // A heal that is repeated is another heal, whatever it failed of.
+    // A repeated heal is another heal, after any failure.
     let is_unhealed = || unhealed(plan, job, policy).is_some();
     let is_tried = job.tries() >= policy.heals_max;
     if failure.kind == FailureKind::Transient {

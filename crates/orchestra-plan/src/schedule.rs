@@ -120,7 +120,7 @@ struct Lane {
     open: bool,
     limit: u32,
     active: u32,
-    /// How many of the active jobs an agent heals.
+    /// Number of active jobs that an agent heals.
     healing: u32,
     served: u64,
     entries: HashMap<JobId, Entry>,

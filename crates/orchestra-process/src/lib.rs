@@ -8,7 +8,7 @@
 //! do without may leave it out.
 //! Programs that use this crate call [`child_main`] when their first argument is `__child`.
 //!
-//! [`PeerUsers`] stands apart: it names the user at the other end of a local connection.
+//! [`PeerUsers`] is independent of these: it names the user at the other end of a local connection.
 //!
 //! What crosses between the three is in `message`, what runs in the guard in `guard`, what runs in
 //! the stage in `stage` and `confine`. What a child says over its pipes is left to others.

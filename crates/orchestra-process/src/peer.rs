@@ -1,7 +1,7 @@
 //! The user at the other end of a TCP connection over a loopback address.
 //!
 //! Linux names the owner of a socket by its exact pair of addresses (`sock_diag(7)`): one request of
-//! constant size, whatever number of sockets exists. Other systems name none.
+//! constant size, for any number of sockets. Other systems name none.
 
 use std::net::SocketAddr;
 
@@ -29,7 +29,7 @@ pub struct PeerUsers {
     system: Option<System>,
 }
 
-/// What the lookup needs from Linux.
+/// Facts about Linux that the lookup needs.
 #[cfg(target_os = "linux")]
 #[derive(Debug)]
 struct System {
@@ -38,7 +38,7 @@ struct System {
 }
 
 /// Id under which Linux reports all users that a user namespace does not map. A program that runs as
-/// this user cannot tell its own connections from theirs.
+/// this user cannot distinguish its own connections from theirs.
 #[cfg(target_os = "linux")]
 const UNMAPPED_USER: u32 = 65_534;
 

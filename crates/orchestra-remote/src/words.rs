@@ -112,7 +112,7 @@ mod tests {
                 format!("https://{ascii}/")
             );
         }
-        // Letters that run from left to right do not mix with those that run from right to left.
+        // Letters that run from left to right do not mix with right-to-left letters.
         assert_eq!(shown("https://aمثال.example"), "an address that is none");
     }
 

@@ -113,7 +113,7 @@ fn options(workspace: &Path, storage: &Path) -> Options {
             ..GitSettings::default()
         },
         policy: Policy {
-            // Plans of these tests fail more often than others may.
+            // Plans of these tests fail more often than the default limit allows.
             heals_max: 4,
             plan_heals_max: u32::MAX,
             heal_cost_max: u64::MAX,

@@ -313,7 +313,7 @@ impl Journal {
     }
 }
 
-/// Gives the database below a storage root an id in place of the one that it has. Only the holder of the
+/// Replaces the id of the database below a storage root. Only the holder of the
 /// workspace's lock may. Blocks while the disk works.
 ///
 /// # Errors

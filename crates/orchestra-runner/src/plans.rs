@@ -241,13 +241,13 @@ impl Plans {
         runner::standby(&self.0.host).await
     }
 
-    /// How often agents heal, and what that may cost.
+    /// Limits of heals: number and cost.
     #[must_use]
     pub fn heal_limits(&self) -> String {
         self.0.host.heal_limits()
     }
 
-    /// What a person is shown of an agent before they agree to it; `None` where there is none of this name.
+    /// Description of an agent for a person who is to agree to it; `None` where no agent has this name.
     #[must_use]
     pub fn offer(&self, agent: &str) -> Option<Offer> {
         self.0.host.offer(agent)

@@ -12,7 +12,7 @@
 //! A masked secret becomes [`MASK`]. The prefix of a well-known token remains, so that a reader recognises what
 //! was there: `glpat-***`. Masking is idempotent, takes time linear in the text, and never panics.
 //!
-//! What the crate leaves out: it guesses no secret from randomness alone, since digests and ids look the same.
+//! Limit: the crate guesses no secret from randomness alone, since digests and ids look the same.
 //! Values that only refer to a secret (`$TOKEN`, `${{ secrets.TOKEN }}`, `<token>`) are not masked.
 
 mod json;

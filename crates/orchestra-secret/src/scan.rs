@@ -155,7 +155,7 @@ pub(crate) fn secrets(text: &str) -> (Vec<Range<usize>>, Vec<FoundToken>) {
     (found, tokens)
 }
 
-/// Ranges in order, with those that overlap joined.
+/// Ranges in order, with overlapping ranges joined.
 pub(crate) fn merged(mut ranges: Vec<Range<usize>>) -> Vec<Range<usize>> {
     ranges.retain(|range| !range.is_empty());
     ranges.sort_unstable_by_key(|range| (range.start, range.end));

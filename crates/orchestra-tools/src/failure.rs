@@ -19,7 +19,7 @@ pub(crate) struct Failure {
     refusal: bool,
     /// What programs tell it by, where that is told.
     code: Option<String>,
-    /// What the client is to ask its user before the call is made again.
+    /// Question for the user of the client, to be answered before the call is made again.
     asks: Option<Box<InputRequired>>,
 }
 

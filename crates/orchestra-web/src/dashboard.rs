@@ -105,7 +105,7 @@ pub trait Source: Send + Sync + 'static {
     /// A plan with all of its jobs.
     fn plan(&self, plan: String) -> BoxFuture<Shown>;
 
-    /// Stores that the user agreed to an agent that a plan asks for, and says so in a sentence; `seen` is the
+    /// Stores that the user agreed to an agent that a plan asks for, and returns a sentence that confirms it; `seen` is the
     /// fingerprint of what they were shown.
     fn agree(&self, agent: String, seen: String) -> BoxFuture<Result<String, NotDone>>;
 

@@ -124,7 +124,7 @@ fn written(text: &str) -> impl Iterator<Item = (usize, &str)> {
 /// Returns the user's own token, which is created with the first call.
 ///
 /// # Errors
-/// When it cannot be read or created, or others can read it.
+/// When it cannot be read or created, or other users can read it.
 pub(crate) fn own_token() -> anyhow::Result<String> {
     let path = own_token_path()?;
     if let Some(token) = read_own_token(&path)? {

@@ -130,7 +130,7 @@ pub(crate) struct Config {
     pub(crate) workspace_origin: Origin,
     /// Users whose files are used there; `None` where `safe_directories` lists it.
     pub(crate) owners: Option<Owners>,
-    /// Workspaces that are used whoever owns them.
+    /// Workspaces that are used regardless of their owner.
     pub(crate) safe_directories: Setting<Vec<PathBuf>>,
     /// Which tools a client sees.
     pub(crate) tools: Setting<String>,

@@ -42,7 +42,7 @@ pub(crate) enum FileError {
     Foreign {
         /// The file.
         path: PathBuf,
-        /// Whose it is, and the next step.
+        /// Its owner, and the next step.
         reason: ForeignError,
     },
     /// Not text.
@@ -78,7 +78,7 @@ pub(crate) struct Root {
 }
 
 impl Root {
-    /// The files below `directory`, which are reached through no symbolic link, whoever owns them.
+    /// The files below `directory`, which are reached through no symbolic link, of any owner.
     pub(crate) fn new(directory: &Path) -> Self {
         Self::of(directory, None)
     }

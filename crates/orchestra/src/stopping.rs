@@ -59,7 +59,7 @@ impl Signals {
     /// at once. Must run inside a runtime.
     ///
     /// # Errors
-    /// When the system does not tell of signals.
+    /// When the system does not report signals.
     pub(crate) fn listen() -> io::Result<Self> {
         Self::listen_with(std::future::pending())
     }
@@ -68,7 +68,7 @@ impl Signals {
     /// a signal, whether or not the system sends one.
     ///
     /// # Errors
-    /// When the system does not tell of signals.
+    /// When the system does not report signals.
     pub(crate) fn at_terminal(terminal: impl Terminal) -> io::Result<Self> {
         Self::listen_with(hung_up(terminal))
     }
@@ -170,7 +170,7 @@ pub(crate) trait Terminal: io::IsTerminal + 'static {}
 impl<T: io::IsTerminal + 'static> Terminal for T {}
 
 /// Waits until a terminal hangs up; forever where it is none. The system sends SIGHUP only to the session whose
-/// terminal it is, and a read tells of it only while nothing else reads.
+/// terminal it is, and a read reports it only while nothing else reads.
 #[cfg(unix)]
 pub(crate) fn hung_up(terminal: impl Terminal) -> impl Future<Output = ()> + Send + 'static {
     use rustix::event::{PollFd, PollFlags, poll};

@@ -44,7 +44,7 @@ pub(crate) enum WorkspaceError {
     Foreign {
         /// The directory.
         path: PathBuf,
-        /// Whose it is, and the next step.
+        /// Its owner, and the next step.
         source: ForeignError,
     },
     /// It is the home or the root directory, where no board is created.

@@ -1,5 +1,5 @@
-//! How soon the program asks for something to be typed, from its start on, and how soon it ends when its terminal hangs
-//! up; beside it, how long it takes to tell its version.
+//! Time from the start of the program to its prompt, and from a hang-up of its terminal to its end; beside them, the time
+//! to print its version.
 
 use std::{
     fs,

@@ -30,7 +30,7 @@ const WRAPPERS: [&str; 8] = [
 /// What was said as the arguments of a tool, put right.
 ///
 /// # Errors
-/// The fault of what was said, where that is not one object for certain.
+/// The fault of arguments that are not certainly one object.
 pub(super) fn arguments(
     tool: &Tool,
     said: &Value,
@@ -237,7 +237,7 @@ fn of_string(text: String, schema: &Value, root: &Value, depth: usize) -> Value 
     {
         return put_right(inner, schema, root, depth - 1);
     }
-    // What begins as a list is not a list of names.
+    // The start of a list is not a list of names.
     let is_unreadable = trimmed.starts_with(['[', '{']);
     if wants("array") && known(schema, root) && !is_unreadable {
         let items = &array_of(schema, root)["items"];

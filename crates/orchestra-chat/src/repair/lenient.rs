@@ -72,7 +72,7 @@ impl<'t> Reader<'t> {
             .get_or_insert_with(|| Fault::Unreadable(why.to_owned()));
     }
 
-    /// Takes the commas between two items. `is_first` tells that no item was read yet.
+    /// Takes the commas between two items. `is_first` means that no item was read yet.
     pub(super) fn commas(&mut self, is_first: bool, close: char) {
         let mut count = 0;
         self.blanks();

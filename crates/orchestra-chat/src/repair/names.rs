@@ -40,7 +40,7 @@ pub(super) fn meant<'t>(name: &str, tools: &'t [Arc<Tool>]) -> Option<&'t Arc<To
 }
 
 /// As [`meant`], or the tool whose name has the same words in another order. A name with a slip may be half of another
-/// one: the model is told the names that are like it.
+/// one: the model receives similar names.
 pub(super) fn nearly<'t>(name: &str, tools: &'t [Arc<Tool>]) -> Option<&'t Arc<Tool>> {
     meant(name, tools).or_else(|| same_words(name, tools))
 }

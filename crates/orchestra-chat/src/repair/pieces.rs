@@ -10,7 +10,7 @@ const DSML: &str = "｜DSML｜";
 /// What stands between a name and its arguments behind `Action:`, in small letters.
 const ACTION_INPUT: &str = "action input:";
 
-/// The calls of a piece. `is_closed` tells whether the mark that ends it is there.
+/// The calls of a piece. `is_closed` means that its end mark is present.
 pub(super) fn calls(mark: &str, inner: &str, is_closed: bool) -> Vec<Said> {
     let said = match mark {
         "action:" => return react(inner),
@@ -191,7 +191,7 @@ fn of_pairs(inner: &str, is_closed: bool) -> Vec<Said> {
         let behind = behind.strip_prefix("[ARGS]").unwrap_or(behind).trim_start();
         if name.is_empty() || !(behind.is_empty() || behind.starts_with('{')) {
             return match said.pop() {
-                // What follows the first is no call of this form.
+                // Text after the first is no call of this form.
                 Some(last) => {
                     said.push(last.with(Some(followed())));
                     said

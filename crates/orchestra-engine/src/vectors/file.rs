@@ -230,7 +230,7 @@ fn connect(path: &Path, make: bool) -> Result<Connection, Trouble> {
         | OpenFlags::SQLITE_OPEN_NOFOLLOW;
     if make {
         flags |= OpenFlags::SQLITE_OPEN_CREATE;
-        // Vectors tell of what they were made of.
+        // Vectors reveal the text that they were computed from.
         orchestra_fs::create_new(path, Access::Private).map_err(io::Error::from)?;
     }
     let connection = Connection::open_with_flags(path, flags)?;

@@ -229,7 +229,7 @@ fn tools(fields: &mut Fields<'_>) -> ToolFilter {
     filter
 }
 
-/// What is told of a key that only a file of the user's choice may set.
+/// Diagnostic for a key that only a file of the user's choice may set.
 const NOT_HERE: &str = "is not for a file of the workspace to say, which others may have written; \
     it is not used";
 

@@ -5,7 +5,7 @@ use std::path::{Component, Path};
 
 use crate::config::{ServerConfig, StdioConfig, Template, Transport};
 
-/// What an entry is, compared with the entry that `orchestra init` writes.
+/// Result of comparing an entry with the entry that `orchestra init` writes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Identity {
     /// A server of another name.
@@ -15,7 +15,7 @@ pub enum Identity {
     /// A server that has the name of this program and is another.
     Namesake,
     /// A program that is called as this one is, but not the installed one, or with options that only its user may
-    /// give. The text says why.
+    /// give. The text is the reason.
     Impostor(String),
 }
 
@@ -44,7 +44,7 @@ const VARIABLES: [&str; 9] = [
 /// Beginnings of the names of such variables.
 const VARIABLE_STARTS: [&str; 4] = ["LD_", "DYLD_", "GIT_", "XDG_"];
 
-/// Compares a server of a file that others may have written with this program.
+/// Compares a server of a file that other people may have written with this program.
 #[must_use]
 pub fn identify(config: &ServerConfig) -> Identity {
     let is_named = NAMES.contains(&config.name.as_str());
@@ -82,7 +82,7 @@ fn serves(stdio: &StdioConfig) -> bool {
     NAMES.contains(&program) && is_server
 }
 
-/// What tells an entry from those that `init` writes.
+/// Difference between an entry and the entries that `init` writes.
 fn difference(stdio: &StdioConfig, workspace: &Path) -> Option<String> {
     let command = stdio.command.written();
     if !is_installed(command, workspace) {

@@ -50,7 +50,7 @@ impl Armed {
         self.watcher.is_some()
     }
 
-    /// Watches these paths and no others.
+    /// Watches exactly these paths.
     pub(super) fn arm(&mut self, paths: &[Arc<Path>]) {
         let mut wanted: Vec<PathBuf> = Vec::with_capacity(paths.len());
         for path in paths {
@@ -65,7 +65,7 @@ impl Armed {
         settle(&wanted, |directories| self.watch(directories));
     }
 
-    /// Watches these directories and no others.
+    /// Watches exactly these directories.
     fn watch(&mut self, directories: &BTreeSet<PathBuf>) {
         let Some(watcher) = &mut self.watcher else {
             return;

@@ -77,7 +77,7 @@ struct Inner {
     logins: Logins,
 }
 
-/// Why a browser is not logged in.
+/// Reason that a browser is not logged in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum LoginError {
     /// The token is none that is admitted.
@@ -261,7 +261,7 @@ impl Access {
         match token::holder(tokens, token.trim().as_bytes()) {
             Some(holder) => Ok(Logins::begin(headers, &tokens[holder])),
             None => {
-                // The next attempt is told to wait.
+                // The next attempt has to wait.
                 let _ = failures.charge(peer);
                 Err(LoginError::Wrong)
             }

@@ -68,10 +68,10 @@ const PROBES: u32 = 3;
 /// What bounds the connections.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// How many are served at once. For one more, the connection that has been idle for longest is
+    /// Maximum number of connections served at once. For one more, the connection that has been idle for longest is
     /// closed. Where none is idle, only requests for the health of the program are answered.
     pub connections: usize,
-    /// How many of them one peer may have, which is another machine or another user of this one; more
+    /// Maximum number of connections of one peer, which is another machine or another user of this one; more
     /// are closed at once.
     pub of_one_peer: usize,
     /// How long the head of a request may take to arrive, and a connection may be idle.

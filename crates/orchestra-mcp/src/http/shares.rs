@@ -130,7 +130,7 @@ impl Shares {
     }
 }
 
-/// The session that a request names: of MCP, or the login of a browser. What it says was not
+/// The session that a request names: of MCP, or the login of a browser. Its value was not
 /// verified, and limits the caller alone.
 fn session(headers: &HeaderMap) -> Option<u64> {
     let mcp = headers.get(SESSION).map(|value| value.as_bytes());

@@ -34,7 +34,7 @@ pub struct AttemptView {
     /// The phase that failed, itself or while it was healed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failed_phase: Option<Phase>,
-    /// What went wrong.
+    /// Description of the failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// What the process returned.
@@ -146,7 +146,7 @@ pub struct FailureContext {
     /// The phase that failed; absent where the job failed without having begun.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failed_phase: Option<Phase>,
-    /// What went wrong.
+    /// Description of the failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// How many attempts it had.
@@ -157,7 +157,7 @@ pub struct FailureContext {
     /// The last session of its agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub copilot_session_id: Option<String>,
-    /// What the process that failed returned.
+    /// Exit code of the process that failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
     /// The attempt that failed, in short. Where a heal failed after it, this is what the heal was to repair.
@@ -177,9 +177,9 @@ pub struct HealView {
     pub attempt_number: AttemptNumber,
     /// The phase that it was to repair.
     pub phase: Phase,
-    /// What went wrong.
+    /// Description of the failure.
     pub error: String,
-    /// What the agent returned.
+    /// Exit code of the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
 }
@@ -213,7 +213,7 @@ pub struct LastAttempt {
     /// When it ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub end_time: Option<Millis>,
-    /// What went wrong.
+    /// Description of the failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// What the process returned.

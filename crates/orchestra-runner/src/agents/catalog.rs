@@ -79,7 +79,7 @@ impl Agents {
         self.profiles().get(&name).map(|(profile, _)| profile)
     }
 
-    /// Who wrote the profile of a name; nobody else than the program where there is none.
+    /// Author of the profile of a name; the program where there is none.
     #[must_use]
     pub fn author(&self, name: &ProfileName) -> Author {
         let found = self.profiles().get(name);

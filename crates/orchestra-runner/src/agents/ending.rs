@@ -38,7 +38,7 @@ const TRANSIENT: [&str; 16] = [
     "temporarily unavailable",
 ];
 
-/// Texts of failures that no repetition cures, whichever agent prints them: nobody is logged in, nothing is left
+/// Texts of failures that no repetition cures, of any agent: no login, nothing left
 /// to spend, the model is unknown. Each profile adds those of its program (`failures.permanent`).
 const PERMANENT: [&str; 16] = [
     "not logged in",
@@ -59,7 +59,7 @@ const PERMANENT: [&str; 16] = [
     "does not exist or you do not have access to it",
 ];
 
-/// What a JSON line holds that reports an error of the program, rather than words of its model.
+/// Member of a JSON line that reports an error of the program rather than text of its model.
 const ERROR_MARKS: [&str; 4] = [
     "\"type\":\"error\"",
     "\"is_error\":true",
@@ -100,17 +100,17 @@ pub enum Verdict {
     },
     /// It crashed: the same work is run again, its session resumed.
     Crashed {
-        /// How.
+        /// The reason.
         why: String,
     },
     /// It failed.
     Failed {
-        /// How.
+        /// The reason.
         why: String,
     },
-    /// It failed, and would fail again: nobody is logged in, nothing is left to spend, the model is unknown.
+    /// It failed, and would fail again: no login, nothing left to spend, or an unknown model.
     Permanent {
-        /// How.
+        /// The reason.
         why: String,
     },
 }

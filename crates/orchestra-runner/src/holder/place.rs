@@ -177,7 +177,7 @@ impl Place {
         let Some(mut lock) = lock else {
             return Ok(None);
         };
-        // What a holder that was killed left behind.
+        // Left behind by a holder that was killed.
         let told = self.root.join(TOLD);
         orchestra_fs::remove(&told).map_err(failed_by("remove", &told))?;
         // For people who ask who it is; a full disk is no reason not to be it.

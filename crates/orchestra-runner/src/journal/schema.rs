@@ -30,7 +30,7 @@ pub(crate) const DATABASE: &str = "plans.db";
 pub(super) const REBUILT: &str = "plans.db.rebuilt";
 
 /// Times are milliseconds since the Unix epoch. `fact` has the number of holders so far (`epoch`) and of
-/// the last event (`seq`), which is never used again, whatever is deleted. Its row `id`, a blob of 16 bytes, is
+/// the last event (`seq`), which is never used again, also after deletions. Its row `id`, a blob of 16 bytes, is
 /// the [`DatabaseId`], which databases of earlier versions lack. `plan.state`: 0 there is one,
 /// 1 it is deleted and its events are still there, 2 nothing of it is left but its last event.
 const CREATE: &str = r#"
@@ -205,7 +205,7 @@ pub(super) fn identity(connection: &Connection) -> Result<Identity, Fault> {
     Ok(id.map_or(Identity::Unidentified, Identity::Id))
 }
 
-/// Gives a database an id in place of the one that it has.
+/// Replaces the id of a database.
 pub(super) fn identify(connection: &Connection, id: DatabaseId) -> Result<(), Fault> {
     connection.execute(
         "INSERT OR REPLACE INTO fact VALUES ('id', ?1)",

@@ -55,7 +55,7 @@ pub struct Options {
     pub agents: Arc<Agents>,
     /// The agents that the configuration names: no other starts unless a job names it or a person agreed.
     pub named: Named,
-    /// Where agreements of the user to agents are stored; nobody can be asked unless set.
+    /// Where agreements of the user to agents are stored; no user can be asked unless it is set.
     pub agreements: Option<Arc<dyn Agreements>>,
     /// The databases whose plans may run; no plan runs unless set.
     pub trust: Trust,

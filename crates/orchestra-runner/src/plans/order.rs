@@ -65,7 +65,7 @@ pub struct Answer {
     /// What should be known of it, as an agent that is not installed here, or changes that no job will see.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
-    /// The agents that the plan may start, a line each; told where it is made.
+    /// The agents that the plan may start, a line each, reported at its creation.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub agents: Vec<String>,
 }

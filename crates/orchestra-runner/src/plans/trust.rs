@@ -1,4 +1,4 @@
-//! Trust in a database of plans: only one that this user's programs created, or that the user accepted, runs.
+//! Trust in a database of plans: it runs only if this user's programs created it or the user accepted it.
 //!
 //! A clone, an archive or another user can put a database of plans into a workspace. Its place and content prove
 //! nothing. So each database has a random id, and a file in the user's state directory lists the ids of those that
@@ -41,7 +41,7 @@ pub enum Trust {
     Nothing,
     /// Those that the list in this state directory has.
     Listed(PathBuf),
-    /// Every database: for programs whose storage nobody else can write.
+    /// Every database: for programs whose storage no other user can write.
     Any,
 }
 
@@ -66,7 +66,7 @@ struct Place {
     inode: u64,
 }
 
-/// Why a database is not trusted.
+/// Reason not to trust a database.
 enum Doubt {
     /// It is not listed.
     Unlisted,
@@ -74,7 +74,7 @@ enum Doubt {
     Copy(PathBuf),
 }
 
-/// How a database is listed.
+/// Entry of a database in the list.
 enum Listing {
     /// With its directory.
     Here,
@@ -118,7 +118,7 @@ impl Trust {
     }
 
     /// Decides whether the plans below a storage root may run. Returns the id that their database must have when it
-    /// is opened; one that is to be created is listed before. Only the holder of the workspace's lock may call it.
+    /// is opened; a new database is listed before it is created. Only the holder of the workspace's lock may call it.
     /// Blocks while the disk works.
     ///
     /// # Errors
@@ -177,7 +177,7 @@ impl Trust {
         orchestra_fs::write(&state.join(FILE), &text, Access::Private).map_err(failed)
     }
 
-    /// Returns whether a database is listed with the directory of this storage root, whatever its id is.
+    /// Returns whether a database is listed with the directory of this storage root, under any id.
     pub(crate) fn has_place(&self, storage: &Path) -> bool {
         let Self::Listed(state) = self else {
             return matches!(self, Self::Any);
@@ -197,7 +197,7 @@ pub(super) fn new_id() -> Result<DatabaseId, PlansError> {
     DatabaseId::random().map_err(words)
 }
 
-/// Returns whether a database that was opened is the one that was decided on.
+/// Returns whether an opened database is the one that was checked.
 pub(crate) fn is_expected(expected: Option<DatabaseId>, found: Identity) -> bool {
     expected.is_none_or(|id| found == Identity::Id(id))
 }

@@ -29,7 +29,7 @@ pub(crate) struct Host {
     repository: OnceCell<Repository>,
     /// Who removes a worktree has one of these: many jobs may have ended at once.
     pub(crate) removals: Semaphore,
-    /// Why no agent may heal, as of the last look.
+    /// Reason that no agent may heal, as of the last look.
     healer: Mutex<Option<String>>,
 }
 
@@ -71,7 +71,7 @@ impl Host {
         self.repository.get().map(|found| found.git().times())
     }
 
-    /// What permits agents now: agreements of the user are read.
+    /// Permissions of agents now; reads the agreements of the user.
     pub(crate) async fn permits(&self) -> Permits<'_> {
         let agreed = match self.options.agreements.clone() {
             Some(agreements) => {
@@ -90,13 +90,13 @@ impl Host {
         }
     }
 
-    /// What a person is shown of an agent; `None` where there is none of this name.
+    /// Description of an agent for a person; `None` where no agent has this name.
     pub(crate) fn offer(&self, name: &str) -> Option<Offer> {
         let agents = &self.options.agents;
         let name = ProfileName::parse(name).ok()?;
         let profile = agents.profile(name.as_str())?;
         let (author, limits) = (agents.author(&name), self.heal_limits());
-        // Whoever writes the profile may write these files as well.
+        // The author of the profile may write these files as well.
         let files = match author {
             Author::Workspace => {
                 let program = agents.program(&name);
@@ -107,7 +107,7 @@ impl Host {
         Some(Offer::of(&name, profile, author, &files, &limits))
     }
 
-    /// How often agents heal, and what that may cost.
+    /// Limits of heals: number and cost.
     pub(crate) fn heal_limits(&self) -> String {
         let policy = &self.options.policy;
         format!(
@@ -165,7 +165,7 @@ impl Host {
     }
 }
 
-/// What permits agents: the configuration, and agreements of the user as they were read.
+/// Permissions of agents: the configuration, and agreements of the user as they were read.
 #[derive(Debug)]
 pub(crate) struct Permits<'a> {
     options: &'a Options,

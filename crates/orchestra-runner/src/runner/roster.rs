@@ -1,4 +1,4 @@
-//! The agents that a plan may start, as it is said before it runs: which, for what, on whose word, how often
+//! The agents that a plan may start, reported before it runs: names, purposes, who named them, how often
 //! and up to which cost.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,7 +18,7 @@ use super::{
 };
 use crate::agents::{Denied, Offer, Purpose};
 
-/// How many pieces of work a line names.
+/// Maximum number of pieces of work in a line.
 const NAMED: usize = 5;
 
 /// The agents that a plan may start.
@@ -60,7 +60,7 @@ pub(crate) async fn standby(host: &Host) -> Vec<Standby> {
     all
 }
 
-/// What of a plan decides it.
+/// Facts of a plan that decide it.
 pub(crate) struct Outline {
     pieces: Vec<Piece>,
     /// The agents that jobs name for their work, and whether any job is healed.

@@ -151,7 +151,7 @@ impl Record {
         let aside = self
             .directory
             .join(format!(".{stem}.run.{pid}.{number}.tmp"));
-        // What a process of the same id left behind.
+        // Left behind by a process of the same id.
         orchestra_fs::remove(&aside)?;
         let mut file = orchestra_fs::create_new(&aside, Access::Private)?;
         append(&mut file, begun)?;

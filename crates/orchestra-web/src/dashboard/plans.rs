@@ -66,7 +66,7 @@ struct Seen {
 #[derive(Serialize, ToSchema)]
 struct Approved {
     agent: String,
-    /// What was done, for people.
+    /// Sentence for people about the action.
     told: String,
 }
 

@@ -12,7 +12,7 @@ use crate::{
 
 /// Print a token that `orchestra up` of the workspace admits
 ///
-/// On Linux, your own clients on this machine need none. A token is for all others: on other systems,
+/// On Linux, your own clients on this machine need none. All other clients need one: on other systems,
 /// behind a proxy, in a container, or of another user to whom you give it.
 ///
 /// Where the configuration names no tokens, this prints your own, which all your workspaces share. It

@@ -121,7 +121,7 @@ fn with_whole_pairs(json: &str) -> String {
                 (&escape[..2 * ESCAPE], 2 * ESCAPE)
             }
             Some(0xd800..=0xdfff) => (r"\ufffd", ESCAPE),
-            // What is escaped may be a backslash.
+            // The escaped character may be a backslash.
             _ => {
                 let length = escape.chars().take(2).map(char::len_utf8).sum();
                 (&escape[..length], length)

@@ -59,12 +59,12 @@ pub(super) struct ConfigFile {
     pub(super) chat: ChatFile,
     pub(super) plans: PlansFile,
     pub(super) access: AccessFile,
-    /// Workspaces that are used whoever owns them.
+    /// Workspaces that are used regardless of their owner.
     pub(super) safe_directories: Vec<PathBuf>,
 }
 
 impl ConfigFile {
-    /// Returns whether a workspace is used whoever owns it. Links in the listed paths are followed.
+    /// Returns whether a workspace is used regardless of its owner. Links in the listed paths are followed.
     pub(super) fn is_safe(&self, workspace: &Path) -> bool {
         self.safe_directories.iter().any(|path| {
             path == Path::new(EVERY_DIRECTORY)

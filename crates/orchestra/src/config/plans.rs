@@ -1,7 +1,7 @@
 //! `[plans]` and `[agents]`: where plans are kept, how they are run, and which agents there are.
 //!
 //! An agent is a program that is started with the rights of the user and costs money. One that only a file of
-//! the workspace names or defines, which others may have written, runs once the user has agreed to it; and such
+//! the workspace names or defines, which other people may have written, runs once the user has agreed to it; and such
 //! a file lowers limits of healing, and raises none.
 
 mod bounds;

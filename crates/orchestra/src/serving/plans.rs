@@ -54,7 +54,7 @@ struct Agreed {
 impl Agreed {
     fn of(workspace: &Path) -> Option<Arc<dyn Agreements>> {
         let agreed = Self {
-            // Without a home nobody has agreed to anything.
+            // Without a home there are no agreements.
             file: servers::decisions().ok()?,
             workspace: workspace.to_owned(),
         };

@@ -11,7 +11,7 @@ use crate::{
 /// What is written before a secret in a header, in small letters.
 const SCHEMES: [&str; 5] = ["bearer", "basic", "token", "apikey", "bot"];
 
-/// Values that are no secrets whatever their variable is called, in small letters. Other words may be passwords.
+/// Values that are never secrets, under any variable name, in lower case. Other words may be passwords.
 const PLAIN: [&str; 16] = [
     "true",
     "false",

@@ -39,7 +39,7 @@ struct Login<'a> {
 }
 
 impl Logins {
-    /// Logins, of which `ended` lists those that have ended before their time.
+    /// Logins, of which `ended` lists logins that ended before their time.
     pub(super) fn new(ended: Option<PathBuf>) -> Self {
         Self(EndedLogins::new(ended, now()))
     }

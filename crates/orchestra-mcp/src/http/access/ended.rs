@@ -15,7 +15,7 @@ const MOST_BYTES: u64 = 1024 * 1024;
 const LONG_BYTES: u64 = 64 * 1024;
 
 /// Ids of logins that were ended. With a file they stay ended when the program is started again, and
-/// those that other programs end are known as well.
+/// logins that other programs end are known as well.
 #[derive(Debug)]
 pub(super) struct EndedLogins {
     file: Option<PathBuf>,

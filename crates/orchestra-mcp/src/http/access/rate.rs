@@ -21,7 +21,7 @@ const CALLERS: usize = 16_384;
 const SWEEP: Duration = Duration::from_secs(1);
 
 /// Failed attempts to log in that are allowed at once after a pause, and the time after which another
-/// one is. A person who mistypes notices nothing; nobody guesses a token of 96 bits.
+/// one is. A person who mistypes notices nothing; a token of 96 bits cannot be guessed.
 const FAILURES: u32 = 32;
 const FAILURE: Duration = Duration::from_secs(2);
 

@@ -56,7 +56,7 @@ impl FromStr for Token {
 }
 
 impl Token {
-    /// A new token that nobody can guess, and its text.
+    /// A new random token, and its text.
     ///
     /// # Errors
     /// When the system has no randomness.

@@ -1,7 +1,7 @@
 //! Open connections: how many in all, how many of one peer, and which one makes room for another.
 //!
 //! A connection is idle while it answers no request. Where all places are taken, the connection that
-//! has been idle for longest is closed for the one that came last. Where none is idle, some more are
+//! has been idle for longest is closed for the newest. Where none is idle, some more are
 //! accepted for the routes that report whether the program works.
 
 use std::{
@@ -21,7 +21,7 @@ use super::Peer;
 /// Connections beyond the limit, for the routes that report whether the program works.
 pub(super) const RESERVED: usize = 32;
 
-/// Bit of [`Connection::running`] that says that the connection is closed for another.
+/// Bit of [`Connection::running`] that marks the connection as closed for another.
 const CLOSED: u32 = 1 << 31;
 
 /// All connections.
@@ -155,7 +155,7 @@ impl Connections {
 }
 
 impl Open {
-    /// Closes the connection that has been idle for longest, of the reserved ones or of all others;
+    /// Closes the connection that has been idle for longest, of the reserved or of the ordinary ones;
     /// false when none is idle.
     fn close_longest_idle(&mut self, reserved: bool) -> bool {
         loop {

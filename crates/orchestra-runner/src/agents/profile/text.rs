@@ -148,7 +148,7 @@ pub struct Failures {
     #[cfg_attr(feature = "schema", schemars(length(max = 64)))]
     pub transient: Vec<String>,
     /// Texts, however their letters are written, by which a failure is one that no repetition cures, such
-    /// as that nobody is logged in; besides those that are always known.
+    /// as a missing login; in addition to the texts that are always known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "schema", schemars(length(max = 64)))]
     pub permanent: Vec<String>,

@@ -32,7 +32,7 @@ impl Engine {
             wants,
             answer,
         } = told;
-        // It was looked for before a failure was told.
+        // It was searched for before the failure was reported.
         self.host.settle_healer(&mut self.policy);
         let mut unsplit: Option<String> = None;
         for report in reports {

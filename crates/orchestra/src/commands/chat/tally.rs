@@ -63,7 +63,7 @@ impl Tally {
         self.denied().filter(|_| has_ended && !is_made)
     }
 
-    /// What is to be known of an answer.
+    /// Note about an answer.
     fn noted(&self, ending: &Ending) -> Option<String> {
         let why = ending.how.why().filter(|_| ending.how.is_answer());
         let denied = self.denied().filter(|_| self.refused(ending).is_none());
@@ -125,7 +125,7 @@ pub(super) struct Answered {
     /// What is to be known of the answer: that it is not whole, or that calls were cut short.
     #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<String>,
-    /// Why there is no answer, or why none of its calls was made.
+    /// Reason that there is no answer, or that none of its calls was made.
     pub(super) error: Option<String>,
     /// Whether the error is that consent was missing.
     #[serde(skip)]

@@ -124,7 +124,7 @@ fn kept(config: &Config, found: &mut Found) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Why plans that have not ended may not run; `None` where they may, or there are none.
+/// Reason that plans which have not ended may not run; `None` where they may, or there are none.
 fn untrusted(config: &Config) -> Result<Option<String>, Failure> {
     let doubt = reading(config, async |plans| {
         let open = plans.list().await.ok()?;

@@ -9,7 +9,7 @@ use orchestra_secret::Masker;
 /// How much is shown of what a server runs.
 const TARGET_CHARS: usize = 60;
 
-/// How much is shown of it where it is to be judged.
+/// Maximum length of a command line that a user is to judge.
 const LONG_CHARS: usize = 500;
 
 /// The program with its arguments, cut short, or the address.
@@ -17,7 +17,7 @@ pub(in crate::commands) fn runs(config: &ServerConfig) -> String {
     runs_in(config, TARGET_CHARS)
 }
 
-/// The same, cut where nobody would read on.
+/// The same, with a higher limit.
 pub(crate) fn runs_at_length(config: &ServerConfig) -> String {
     runs_in(config, LONG_CHARS)
 }

@@ -14,16 +14,16 @@ use crate::{
     servers,
 };
 
-/// What may start here, and what was agreed to.
+/// Agents that may start here, and agreements.
 #[derive(Serialize)]
 struct Shown {
     /// For which work which agent may start.
     agents: Vec<Standby>,
-    /// How often agents heal, and up to which cost.
+    /// Limits of heals: number and cost.
     limits: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     changed: Vec<String>,
-    /// What was approved without being asked about, a line each.
+    /// Agreements given without a question, a line each.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     shows: Vec<String>,
 }
@@ -98,7 +98,7 @@ pub(super) async fn run(
     Ok(exit)
 }
 
-/// Asks at the terminal for the agents that a plan asks for and that may not start yet. Where there is nobody to
+/// Asks at the terminal for the agents that a plan asks for and that may not start yet. Where there is no person to
 /// ask, the jobs fail and name the setting.
 pub(super) async fn consent(desk: &Desk, spec: &PlanSpec, format: Format) -> Result<(), Failure> {
     if !can_ask(format) {
@@ -140,7 +140,7 @@ pub(super) async fn confirmed(desk: &Desk, question: &str) -> Result<bool, Failu
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
-/// An agent as it is shown before somebody agrees to it.
+/// An agent as it is shown before the user agrees to it.
 fn shown(offer: &Offer) -> String {
     let mut text = format!("agent {}\n", offer.name);
     for line in &offer.lines {

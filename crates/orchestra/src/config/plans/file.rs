@@ -25,11 +25,11 @@ use crate::{
 /// How many jobs of a kind may be at work at once; 0 sets no limit.
 const JOBS: RangeInclusive<u64> = 0..=1_024;
 
-/// How often a job may be healed, and all jobs of a plan.
+/// Maximum number of heals of a job, and of all jobs of a plan.
 const HEALS: RangeInclusive<u64> = 0..=20;
 const PLAN_HEALS: RangeInclusive<u64> = 0..=1_000;
 
-/// What the heals of a plan may cost, in USD.
+/// Maximum cost of the heals of a plan, in USD.
 const HEAL_COST: RangeInclusive<f64> = 0.01..=10_000.0;
 
 /// How long a job may take or be silent, in seconds: up to a week. 0 sets no limit.
@@ -63,7 +63,7 @@ pub(in crate::config) struct PlansFile {
     pub(super) bounds: BoundsFile,
     pub(super) context: ContextFile,
     pub(super) agents: toml::Table,
-    /// Whether it is the workspace's, which others than the user may have written.
+    /// Whether it is the workspace's, which other people may have written.
     pub(super) is_shared: bool,
     /// What it may not say: why, and what to do instead.
     pub(super) overreach: Vec<String>,
@@ -158,7 +158,7 @@ impl PlansFile {
     pub(in crate::config) fn bound(&mut self, path: &Path) {
         let own = own_file();
         self.is_shared = true;
-        // An agent of the workspace runs once the user has agreed to it as it is shown, and takes nobody's name.
+        // An agent of the workspace runs once the user has agreed to it as it is shown, and takes no name of another agent.
         let parsed = |name: &str, table: &toml::Value| {
             let _: ProfileName = ProfileName::parse(name).map_err(|error| error.to_string())?;
             let profile: Result<Profile, _> = table.clone().try_into();

@@ -27,7 +27,7 @@ const MENU: &str = "completions";
 /// How often it is looked whether the program is to end.
 const LOOKED: Duration = Duration::from_millis(100);
 
-/// How long a read may take to end once the program is to end.
+/// Maximum time for a read to end once the program is to end.
 pub(super) const LETS_GO: Duration = Duration::from_secs(1);
 
 /// Held while something is read from the terminal.

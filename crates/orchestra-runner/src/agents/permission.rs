@@ -655,7 +655,7 @@ mod tests {
                 .lines
                 .contains(&"command line: agent --fast {prompt}".to_owned())
         );
-        assert!(shown.lines.contains(&"limit: 2 USD".to_owned()));
+        assert!(shown.lines.contains(&"limit of repairs: 2 USD".to_owned()));
         assert_eq!(shown.digest(), offer("agent", "2 USD").digest());
         assert_ne!(shown.digest(), offer("other", "2 USD").digest());
         assert_ne!(shown.digest(), offer("agent", "9 USD").digest());

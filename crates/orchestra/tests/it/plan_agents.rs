@@ -521,7 +521,8 @@ fn user_at_a_terminal_is_asked_with_command_line_permissions_and_limit() {
         "agent copilot",
         "--allow-all-tools",
         "permissions: ",
-        "limit: at most 2 heals",
+        "limit of repairs: at most 2 heals",
+        "limit of other work: one run per attempt",
     ] {
         assert!(pty.all.contains(shown), "{shown}: {}", pty.all);
     }
@@ -565,7 +566,8 @@ fn client_that_can_ask_its_user_is_asked_and_one_that_cannot_is_not() {
             "agent copilot",
             "--allow-all-tools",
             "permissions: ",
-            "limit: at most 2 heals",
+            "limit of repairs: at most 2 heals",
+            "limit of other work: one run per attempt",
         ] {
             assert!(message.contains(shown), "{shown}: {message}");
         }

@@ -236,6 +236,25 @@ fn queries_whose_calls_were_all_refused_exit_3_and_name_the_flag_in_every_mode()
 }
 
 #[test]
+fn call_refused_by_the_deny_flag_is_a_note_and_no_error() {
+    let workspace = Workspace::board();
+    let create = || call("create_project", json!({"name": "Shop"}));
+    let model = Fake::ollama("0.12.6", vec![create(), words("Not done.")]);
+    let said = workspace.run_with_input(chat(&model, &["--deny"]), "Make a project.");
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let line = &lines(&said)[0];
+    assert!(line["error"].is_null(), "{line}");
+    assert_eq!(line["answer"], "Not done.");
+    let note = line["note"].as_str().unwrap();
+    assert!(
+        note.contains("--deny refuses") && note.contains("create_project"),
+        "{note}"
+    );
+    let projects = workspace.call("list_projects", &json!({}));
+    assert_eq!(projects["total"], 0);
+}
+
+#[test]
 fn events_are_told_as_lines_and_the_question_may_stand_on_the_command_line() {
     let workspace = Workspace::board();
     let model = Fake::ollama(

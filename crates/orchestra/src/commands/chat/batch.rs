@@ -20,7 +20,7 @@ use super::{
     remember,
     room::Room,
     talk::{Conversation, Manner},
-    tally::Answered,
+    tally::{Answered, Tally},
 };
 use crate::{
     exit::{Exit, Failure},
@@ -147,7 +147,7 @@ pub(super) async fn asked(
             summary.take(answered, arguments)?;
             continue;
         }
-        let mut face = Plain::shown();
+        let mut face = Plain::shown(Tally::unattended(arguments.deny));
         let ended = said(&mut conversation, &text, &mut face, &signals).await;
         face.checked()?;
         match ended {
@@ -255,11 +255,15 @@ impl Asked<'_> {
     async fn answered(self, conversation: &mut Conversation<'_>) -> Result<Answered, Failure> {
         let id = self.query.id;
         let began = Instant::now();
-        let mut events = self.arguments.json.then(|| Events::new(self.number));
+        let tally = || Tally::unattended(self.arguments.deny);
+        let mut events = self
+            .arguments
+            .json
+            .then(|| Events::new(self.number, tally()));
         let mut answered = match self.query.text {
             Err(why) => Answered::failed(None, why),
             Ok(text) => {
-                let mut plain = Plain::quiet();
+                let mut plain = Plain::quiet(tally());
                 let ended = match &mut events {
                     Some(events) => said(conversation, &text, events, self.signals).await,
                     None => said(conversation, &text, &mut plain, self.signals).await,

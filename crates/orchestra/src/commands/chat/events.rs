@@ -20,10 +20,10 @@ pub(super) struct Events {
 
 impl Events {
     /// Of the query of this number.
-    pub(super) fn new(number: usize) -> Self {
+    pub(super) fn new(number: usize, tally: Tally) -> Self {
         Self {
             number,
-            tally: Tally::default(),
+            tally,
             failed: None,
         }
     }

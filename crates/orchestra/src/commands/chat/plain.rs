@@ -20,19 +20,19 @@ pub(super) struct Plain {
 
 impl Plain {
     /// Prints the words as they come.
-    pub(super) fn shown() -> Self {
-        Self::new(true)
+    pub(super) fn shown(tally: Tally) -> Self {
+        Self::new(true, tally)
     }
 
     /// Prints nothing.
-    pub(super) fn quiet() -> Self {
-        Self::new(false)
+    pub(super) fn quiet(tally: Tally) -> Self {
+        Self::new(false, tally)
     }
 
-    fn new(shows: bool) -> Self {
+    fn new(shows: bool, tally: Tally) -> Self {
         Self {
             shows,
-            tally: Tally::default(),
+            tally,
             at_line: true,
             failed: None,
         }

@@ -16,11 +16,22 @@ pub(super) struct Tally {
     asked: u32,
     /// How long each call took, by its number.
     took: HashMap<usize, Duration>,
-    /// The tools that were not called since nobody was there to agree.
+    /// Tools that were not called, because they may change something and the user did not agree.
     denied: BTreeSet<String>,
+    /// Whether the user refused such calls with `--deny`. Otherwise consent is missing, because there is no person
+    /// to ask.
+    is_chosen: bool,
 }
 
 impl Tally {
+    /// Counts of a turn without a person to ask. `is_chosen`: whether the user passed `--deny`.
+    pub(super) fn unattended(is_chosen: bool) -> Self {
+        Self {
+            is_chosen,
+            ..Self::default()
+        }
+    }
+
     /// The model is asked.
     pub(super) fn ask(&mut self) {
         self.asked += 1;
@@ -41,20 +52,28 @@ impl Tally {
         }
     }
 
-    /// The tools that were not called for want of consent, and what allows them.
+    /// Names the tools that were not called, and the flag or setting that allows them.
     fn denied(&self) -> Option<String> {
         let denied: Vec<&str> = self.denied.iter().map(String::as_str).collect();
-        (!denied.is_empty()).then(|| {
-            format!(
-                "not called, for they may change something and nobody is asked: {}; --yes allows every call, and \
-                 \"trust\": true in the configuration of a server allows its tools that only read",
-                denied.join(", ")
-            )
-        })
+        let tools = denied.join(", ");
+        let text = match self.is_chosen {
+            true => format!(
+                "not called, because --deny refuses calls that may change something: {tools}"
+            ),
+            false => format!(
+                "not called, because they may change something and there is no person to ask: {tools}; --yes allows \
+                 every call, and \"trust\": true in the configuration of a server allows its tools that only read"
+            ),
+        };
+        (!denied.is_empty()).then_some(text)
     }
 
-    /// Error of a turn none of whose calls was made, because consent was missing.
+    /// Error of a turn none of whose calls was made, because consent was missing. A refusal that the user chose
+    /// with `--deny` is no error.
     pub(super) fn refused(&self, ending: &Ending) -> Option<String> {
+        if self.is_chosen {
+            return None;
+        }
         let is_made = ending.calls.iter().any(|call| call.number.is_some());
         let has_ended = matches!(
             ending.how,

@@ -35,7 +35,7 @@ pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
 ///
 /// # Errors
 /// Those of [`read_text`], and a [`ForeignError`](crate::owners::ForeignError) inside of the error.
-pub fn read_own_text(path: &Path, most: u64, owners: Owners) -> io::Result<String> {
+pub fn read_own_text(path: &Path, most: u64, owners: &Owners) -> io::Result<String> {
     let opened = open(path)?;
     owners
         .check(path, &opened.metadata)

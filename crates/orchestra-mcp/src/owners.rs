@@ -6,11 +6,13 @@
 use std::{fs::Metadata, path::Path};
 
 /// Users whose files and directories count as the current user's own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Owners {
     user: u32,
     /// The user who started `sudo`, where the current user is root.
     sudo: Option<u32>,
+    /// The user's own configuration file, as messages name it.
+    user_file: String,
 }
 
 /// A file or directory that is not the current user's alone. The hint is a part of the message.
@@ -18,12 +20,14 @@ pub struct Owners {
 pub enum ForeignError {
     /// It belongs to another user.
     #[error(
-        "it belongs to {owner}, not to you; list the workspace in `safe_directories` of your own orchestra.toml \
-         if you trust that user"
+        "it belongs to {owner}, not to you; list the workspace in `safe_directories` of your own {user_file} if you \
+         trust that user"
     )]
     Owner {
         /// The owner, by name and number.
         owner: String,
+        /// The user's own configuration file.
+        user_file: String,
     },
     /// Other users may write it.
     #[error(
@@ -39,6 +43,18 @@ pub enum ForeignError {
     },
 }
 
+/// Name of the user's own configuration file where its path is not known.
+const USER_FILE: &str = "orchestra.toml";
+
+impl Owners {
+    /// Sets how messages name the user's own configuration file.
+    #[must_use]
+    pub fn with_user_file(mut self, name: String) -> Self {
+        self.user_file = name;
+        self
+    }
+}
+
 #[cfg(unix)]
 impl Owners {
     /// The current user, and for root the user `sudo` with this number, as git accepts it.
@@ -48,6 +64,7 @@ impl Owners {
         Self {
             user,
             sudo: sudo.filter(|_| user == 0),
+            user_file: USER_FILE.to_owned(),
         }
     }
 
@@ -64,7 +81,10 @@ impl Owners {
             None => format!("uid {uid}"),
         };
         if uid != self.user && Some(uid) != self.sudo {
-            return Err(ForeignError::Owner { owner: owner() });
+            return Err(ForeignError::Owner {
+                owner: owner(),
+                user_file: self.user_file.clone(),
+            });
         }
         let is_shared = mode & 0o020 != 0 && !accounts::is_alone_in(uid, metadata.gid());
         if mode & 0o002 != 0 || is_shared {
@@ -81,7 +101,11 @@ impl Owners {
     /// The current user.
     #[must_use]
     pub fn current(sudo: Option<u32>) -> Self {
-        Self { user: 0, sudo }
+        Self {
+            user: 0,
+            sudo,
+            user_file: USER_FILE.to_owned(),
+        }
     }
 
     /// Accepts everything.
@@ -186,13 +210,13 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("file");
         fs::write(&path, "").unwrap();
-        let check = |owners: Owners, mode| {
+        let check = |owners: &Owners, mode| {
             fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
             owners.check(&path, &fs::metadata(&path).unwrap())
         };
-        let mine = Owners::current(None);
-        assert_eq!(check(mine, 0o644), Ok(()));
-        let refused = check(mine, 0o646).unwrap_err().to_string();
+        let mine = Owners::current(None).with_user_file("/own/orchestra.toml".to_owned());
+        assert_eq!(check(&mine, 0o644), Ok(()));
+        let refused = check(&mine, 0o646).unwrap_err().to_string();
         let hint = format!("run `chmod go-w {}`", path.display());
         assert!(
             refused.contains("(mode 646)") && refused.ends_with(&hint),
@@ -202,13 +226,19 @@ mod tests {
         let other = Owners {
             user: user + 1,
             sudo: None,
+            ..mine
         };
-        let refused = check(other, 0o644).unwrap_err().to_string();
-        assert!(refused.contains(&format!("uid {user}")), "{refused}");
+        let refused = check(&other, 0o644).unwrap_err().to_string();
+        for part in [
+            &*format!("uid {user}"),
+            "`safe_directories` of your own /own/orchestra.toml",
+        ] {
+            assert!(refused.contains(part), "{part}: {refused}");
+        }
         let sudo = Owners {
             sudo: Some(user),
             ..other
         };
-        assert_eq!(check(sudo, 0o644), Ok(()));
+        assert_eq!(check(&sudo, 0o644), Ok(()));
     }
 }

@@ -181,7 +181,7 @@ pub fn after_failure(
 
 /// Reason and next step added to a failure where no agent is named to heal it.
 pub const NO_HEALER: &str = "not healed: no agent is named for it; name one as `healer` of [plans] in your own \
-                             orchestra.toml (~/.config/orchestra)";
+                             orchestra.toml";
 
 /// Reason against a further automatic attempt after a failure.
 fn left_alone(

@@ -275,7 +275,7 @@ impl Config {
 
     /// The files of the workspace.
     pub(crate) fn root(&self) -> Root {
-        Root::of(&self.workspace, self.owners)
+        Root::of(&self.workspace, self.owners.clone())
     }
 
     /// Refuses what no command could work with.
@@ -350,6 +350,14 @@ pub(crate) fn user_directory() -> Option<PathBuf> {
     let configured = Variable::ConfigHome.read().map(PathBuf::from);
     let directory = configured.or_else(usual)?;
     Some(directory.join("orchestra"))
+}
+
+/// The user's own configuration file, as messages name it: its path, where the user has a home.
+pub(crate) fn user_file() -> String {
+    user_directory().map_or_else(
+        || FILE.to_owned(),
+        |directory| directory.join(FILE).display().to_string(),
+    )
 }
 
 /// Returns whether the user's own configuration lists a workspace in `safe_directories`. A file that cannot be read

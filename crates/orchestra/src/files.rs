@@ -128,7 +128,7 @@ impl Root {
             path: relative.to_owned(),
             source,
         };
-        if let Some(owners) = self.owners {
+        if let Some(owners) = &self.owners {
             let metadata = file.metadata().map_err(io)?;
             let path = relative.to_owned();
             owners

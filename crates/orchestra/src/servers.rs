@@ -142,7 +142,7 @@ pub(crate) fn places(config: &Config, flags: &ServerFlags) -> Places {
         plugins: flags.plugins.clone(),
         environment: environment.unwrap_or_default(),
         workspace: config.workspace.clone(),
-        owners: config.owners,
+        owners: config.owners.clone(),
         user: user_directory(),
         system: system_directory(),
         only_named: flags.only_named,

@@ -98,7 +98,7 @@ pub(crate) fn find(chosen: Option<&Path>) -> Result<PathBuf, WorkspaceError> {
 pub(crate) fn owners() -> Owners {
     let sudo = Variable::SudoUid.read();
     let sudo = sudo.and_then(|uid| uid.to_str()?.parse().ok());
-    Owners::current(sudo)
+    Owners::current(sudo).with_user_file(config::user_file())
 }
 
 /// Refuses the home and the root directory, for commands that create a board or files beside it.

@@ -118,7 +118,7 @@ impl File {
 
     /// The text of the file, if there is one.
     fn read_text(&self) -> io::Result<Option<String>> {
-        let read = match self.owners {
+        let read = match &self.owners {
             Some(owners) => files::read_own_text(&self.path, MAX_BYTES, owners),
             None => files::read_text(&self.path, MAX_BYTES),
         };

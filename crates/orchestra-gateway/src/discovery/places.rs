@@ -137,7 +137,7 @@ impl Places {
             trust: source.trust(),
             directory,
             kind: FileKind::Servers,
-            owners: self.owners.filter(|_| source == Source::Workspace),
+            owners: self.owners.clone().filter(|_| source == Source::Workspace),
         }
     }
 }

@@ -67,6 +67,11 @@ impl Agents {
         })
     }
 
+    /// The user's own configuration file, as messages name it.
+    pub(crate) fn user_file(&self) -> &str {
+        self.prober.user_file()
+    }
+
     /// All names.
     pub fn names(&self) -> impl Iterator<Item = &ProfileName> {
         self.profiles().keys()
@@ -132,6 +137,7 @@ impl Agents {
                     agent: name.to_string(),
                     program: profile.text().program.clone(),
                     installed: self.installed(),
+                    user_file: self.user_file().to_owned(),
                 }),
             },
         }

@@ -29,8 +29,7 @@ pub enum AgentError {
     /// Its program is not there.
     #[error(
         "the program `{program}` of agent `{agent}` is not installed; installed here: {}; another is \
-         configured as [agents.<name>] with `program` and `arguments` in your own orchestra.toml \
-         (~/.config/orchestra)",
+         configured as [agents.<name>] with `program` and `arguments` in your own {user_file}",
         if installed.is_empty() { "none".to_owned() } else { installed.join(", ") }
     )]
     NotInstalled {
@@ -40,6 +39,8 @@ pub enum AgentError {
         program: String,
         /// Agents whose programs are there.
         installed: Vec<String>,
+        /// The user's own configuration file.
+        user_file: String,
     },
     /// Its program does not say what it can do.
     #[error("agent `{agent}` cannot be used: `{command}` {what}")]

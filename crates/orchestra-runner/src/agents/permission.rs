@@ -106,6 +106,8 @@ pub struct Case<'a> {
     pub named: &'a Named,
     /// The agents that a person agreed to as they are now.
     pub agreed: &'a [ProfileName],
+    /// The user's own configuration file, as messages name it.
+    pub user_file: &'a str,
 }
 
 /// On whose word an agent runs.
@@ -162,29 +164,37 @@ impl Permit {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Denied {
     /// Nothing names one.
-    #[error("no agent is named for it; {}", .0.step())]
-    Unnamed(Purpose),
+    #[error("no agent is named for it; {}", purpose.step(user_file))]
+    Unnamed {
+        /// Purpose of the run.
+        purpose: Purpose,
+        /// The user's own configuration file.
+        user_file: String,
+    },
     /// A file of the workspace names one without an agreement.
     #[error(
-        "agent `{name}` is named by {key} of a file of the workspace alone, and may not run before somebody \
-         agrees to it: `orchestra plan agents --approve {name}`, or {key} of your own orchestra.toml \
-         (~/.config/orchestra)"
+        "agent `{name}` is named by {key} of a file of the workspace alone, and may not run before you agree to \
+         it: `orchestra plan agents --approve {name}`, or name it as {key} in your own {user_file}"
     )]
     Named {
         /// The agent.
         name: ProfileName,
         /// The key that names it.
         key: &'static str,
+        /// The user's own configuration file.
+        user_file: String,
     },
     /// A file of the workspace defines its profile without an agreement.
     #[error(
-        "agent `{name}` is defined by a file of the workspace, and may not run before somebody has seen its \
-         command line and agrees: `orchestra plan agents --approve {name}`, or [agents.{name}] of your own \
-         orchestra.toml (~/.config/orchestra)"
+        "agent `{name}` is defined by a file of the workspace, and may not run before you have seen its command \
+         line and agree: `orchestra plan agents --approve {name}`, or define [agents.{name}] in your own \
+         {user_file}"
     )]
     Defined {
         /// The agent.
         name: ProfileName,
+        /// The user's own configuration file.
+        user_file: String,
     },
 }
 
@@ -193,7 +203,7 @@ impl Denied {
     #[must_use]
     pub const fn code(&self) -> &'static str {
         match self {
-            Self::Unnamed(_) => "agent_not_named",
+            Self::Unnamed { .. } => "agent_not_named",
             Self::Named { .. } | Self::Defined { .. } => "agent_not_approved",
         }
     }
@@ -202,29 +212,24 @@ impl Denied {
     #[must_use]
     pub const fn agent(&self) -> Option<&ProfileName> {
         match self {
-            Self::Unnamed(_) => None,
-            Self::Named { name, .. } | Self::Defined { name } => Some(name),
+            Self::Unnamed { .. } => None,
+            Self::Named { name, .. } | Self::Defined { name, .. } => Some(name),
         }
     }
 }
 
 impl Purpose {
-    /// Setting that names an agent for it.
-    const fn step(self) -> &'static str {
-        match self {
-            Self::Work => {
-                "set `agent` of the work, or `agent` of [plans] in your own orchestra.toml \
-                 (~/.config/orchestra), or agree to one with `orchestra plan agents --approve NAME`"
-            }
-            Self::Healing => {
-                "set `healer` of [plans] in your own orchestra.toml (~/.config/orchestra), or agree to one with \
-                 `orchestra plan agents --approve NAME`"
-            }
-            Self::Preparation => {
-                "set `agent` of [plans] in your own orchestra.toml (~/.config/orchestra), or agree to one with \
-                 `orchestra plan agents --approve NAME`"
-            }
-        }
+    /// Setting that names an agent for it, and its file.
+    fn step(self, user_file: &str) -> String {
+        let setting = match self {
+            Self::Work => "`agent` of the work, or `agent`",
+            Self::Healing => "`healer`",
+            Self::Preparation => "`agent`",
+        };
+        format!(
+            "set {setting} of [plans] in your own {user_file}, or agree to one with `orchestra plan agents \
+             --approve NAME`"
+        )
     }
 }
 
@@ -253,9 +258,13 @@ pub fn decide(case: &Case<'_>, author: impl Fn(&ProfileName) -> Author) -> Resul
         Purpose::Healing => healers.into_iter().chain(job).chain(agents).collect(),
         Purpose::Preparation => agents.into_iter().chain(job).collect(),
     };
+    let user_file = || case.user_file.to_owned();
     let Some(first) = wanted.first() else {
         let agreed = case.agreed.first().cloned();
-        let agreed = agreed.ok_or(Denied::Unnamed(case.purpose));
+        let agreed = agreed.ok_or_else(|| Denied::Unnamed {
+            purpose: case.purpose,
+            user_file: user_file(),
+        });
         return agreed.map(|name| Permit {
             name,
             word: Word::Person,
@@ -275,11 +284,21 @@ pub fn decide(case: &Case<'_>, author: impl Fn(&ProfileName) -> Author) -> Resul
     let word = match (author(&name), by) {
         _ if is_scripted(&name) => Word::Program,
         (Author::Workspace, _) if is_agreed(&name) => Word::Person,
-        (Author::Workspace, _) => return Err(Denied::Defined { name }),
+        (Author::Workspace, _) => {
+            let user_file = user_file();
+            return Err(Denied::Defined { name, user_file });
+        }
         (_, None) => Word::Job,
         (_, Some((key, _))) if is_of_user(&name) => Word::Setting(key),
         (_, Some(_)) if is_agreed(&name) => Word::Person,
-        (_, Some((key, _))) => return Err(Denied::Named { name, key }),
+        (_, Some((key, _))) => {
+            let user_file = user_file();
+            return Err(Denied::Named {
+                name,
+                key,
+                user_file,
+            });
+        }
     };
     Ok(Permit {
         name,
@@ -477,6 +496,7 @@ mod tests {
             job: job.as_ref(),
             named: &named,
             agreed: &agreed,
+            user_file: "orchestra.toml",
         };
         let permit = decide(&case, author).map_err(|denied| {
             let agent = denied.agent().map_or("none", ProfileName::as_str);

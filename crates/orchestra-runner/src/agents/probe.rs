@@ -117,6 +117,7 @@ pub struct Prober {
     path: OsString,
     own_program: PathBuf,
     launcher: Option<Launcher>,
+    user_file: String,
     kept: Mutex<HashMap<Key, Kept>>,
 }
 
@@ -136,6 +137,7 @@ impl Prober {
             path,
             own_program,
             launcher: None,
+            user_file: "orchestra.toml".to_owned(),
             kept: Mutex::default(),
         }
     }
@@ -145,6 +147,18 @@ impl Prober {
     pub fn launcher(mut self, launcher: Launcher) -> Self {
         self.launcher = Some(launcher);
         self
+    }
+
+    /// Sets how messages name the user's own configuration file.
+    #[must_use]
+    pub fn with_user_file(mut self, name: String) -> Self {
+        self.user_file = name;
+        self
+    }
+
+    /// The user's own configuration file, as messages name it.
+    pub(crate) fn user_file(&self) -> &str {
+        &self.user_file
     }
 
     /// The program of a profile, if it is there.
@@ -177,6 +191,7 @@ impl Prober {
             agent: agent.to_string(),
             program: profile.text().program.clone(),
             installed: others(),
+            user_file: self.user_file.clone(),
         })?;
         let file = std::fs::metadata(&program).ok();
         let key = Key {

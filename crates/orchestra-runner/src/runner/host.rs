@@ -181,6 +181,7 @@ impl Permits<'_> {
             job,
             named: &self.options.named,
             agreed: &self.agreed,
+            user_file: self.options.agents.user_file(),
         };
         decide(&case, |name| self.options.agents.author(name))
     }

@@ -16,7 +16,10 @@ use super::{
     foresee::{self, Piece},
     host::{Host, Permits},
 };
-use crate::agents::{Denied, Offer, Purpose};
+use crate::{
+    agents::{Denied, Offer, Purpose},
+    plans::Options,
+};
 
 /// Maximum number of pieces of work in a line.
 const NAMED: usize = 5;
@@ -26,6 +29,8 @@ const NAMED: usize = 5;
 pub struct Roster {
     /// A line for each agent and purpose; empty where none may start.
     pub lines: Vec<String>,
+    /// Reasons why a healer that is named does not heal, a line each.
+    pub warnings: Vec<String>,
     /// Agents that the plan asks for and that may not run before a person agrees.
     pub offers: Vec<Offer>,
 }
@@ -122,8 +127,11 @@ pub(crate) async fn roster(host: &Host, outline: Outline) -> Roster {
     let mut asked = BTreeSet::new();
     let permits = host.permits().await;
     work(host, &permits, &outline, &mut roster, &mut asked);
-    if outline.heals && host.options.policy.heals_max > 0 {
-        healing(host, &permits, &outline, &mut roster, &mut asked);
+    if outline.heals {
+        match switched_off(&host.options) {
+            Some(key) => roster.warnings.extend(unused_healer(host, &permits, key)),
+            None => healing(host, &permits, &outline, &mut roster, &mut asked),
+        }
     }
     let instructions = host.options.workspace.join(INSTRUCTIONS);
     if instructions.symlink_metadata().is_ok() {
@@ -184,6 +192,11 @@ fn healing(
             permit.reason()
         )),
         Err(denied) => {
+            if denied.agent().is_some() {
+                roster
+                    .warnings
+                    .push(format!("healing waits for your agreement: {denied}"));
+            }
             ask(host, &denied, roster, asked);
             for (name, jobs) in &outline.own {
                 let Ok(permit) = permits.of(Purpose::Healing, Some(name)) else {
@@ -200,12 +213,40 @@ fn healing(
     }
 }
 
+/// The setting that switches healing off, if one does.
+fn switched_off(options: &Options) -> Option<&'static str> {
+    let policy = &options.policy;
+    let limits = [
+        ("plans.heal_attempts", policy.heals_max == 0),
+        ("plans.plan_heal_attempts", policy.plan_heals_max == 0),
+        ("plans.heal_cost_usd", policy.heal_cost_max == 0),
+    ];
+    let (key, _) = limits.into_iter().find(|(_, is_off)| *is_off)?;
+    Some(key)
+}
+
+/// A warning that the configured healer, if there is one, is not used, because the setting `key` is 0.
+fn unused_healer(host: &Host, permits: &Permits<'_>, key: &str) -> Option<String> {
+    let named = host.options.named.healer.first()?;
+    // Also one that waits for an agreement.
+    let name = match permits.of(Purpose::Healing, None) {
+        Ok(permit) => permit.name,
+        Err(_) => named.name.clone(),
+    };
+    Some(format!(
+        "healing is off, although plans.healer names `{name}`: {key} is 0"
+    ))
+}
+
 /// Offers an agent that a person may agree to. Where nothing names one for work, it is the first that is
 /// installed; healing that nothing asks for is off and offers none.
 fn ask(host: &Host, denied: &Denied, roster: &mut Roster, asked: &mut BTreeSet<ProfileName>) {
     let agents = &host.options.agents;
     let name = match denied {
-        Denied::Unnamed(Purpose::Work) => agents.first_installed().cloned(),
+        Denied::Unnamed {
+            purpose: Purpose::Work,
+            ..
+        } => agents.first_installed().cloned(),
         denied => denied.agent().cloned(),
     };
     if let Some(name) = name.filter(|name| !asked.contains(name)) {

@@ -179,7 +179,7 @@ pub(super) fn read(
     owners: Option<Owners>,
 ) -> Result<Option<ConfigFile>, ConfigFileError> {
     let text = match owners {
-        Some(owners) => files::read_own_text(path, MAX_BYTES, owners),
+        Some(owners) => files::read_own_text(path, MAX_BYTES, &owners),
         None => files::read_text(path, MAX_BYTES),
     };
     let text = match text {

@@ -19,15 +19,21 @@ use orchestra_tools::Live;
 use tokio::time::Instant;
 
 use super::{LEAVING, Serving};
-use crate::{commands::runner, config::Config, env::Variable, output, servers};
+use crate::{
+    commands::runner,
+    config::{self, Config},
+    env::Variable,
+    output, servers,
+};
 
 /// How the plans of a workspace are run by this program, which calls itself by a name where others
 /// of the workspace see it.
 pub(crate) fn options(config: &Config, workspace: &Path, name: &str) -> Options {
     let own = env::current_exe().unwrap_or_else(|_| PathBuf::from("orchestra"));
     let path = Variable::Path.read().unwrap_or_default();
-    let agents = Agents::new(config.plans.profiles(), Prober::new(path, own.clone()))
-        .of_workspace(config.plans.shared_profiles());
+    let prober = Prober::new(path, own.clone()).with_user_file(config::user_file());
+    let agents =
+        Agents::new(config.plans.profiles(), prober).of_workspace(config.plans.shared_profiles());
     let mut options = Options::with_agents(workspace, &config.plans.storage.value, agents);
     options.name = name.to_owned();
     options.agreements = Agreed::of(workspace);

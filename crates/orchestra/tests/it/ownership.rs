@@ -79,6 +79,12 @@ fn workspace_of_another_user_is_refused_unless_listed_as_safe() {
         assert_refused(&refused, &workspace.path(), "safe_directories");
         assert!(refused.err.contains("54321"), "{}", refused.err);
     }
+    let elsewhere = workspace.home().join("settings");
+    let mut command = workspace.command(["config", "show"]);
+    command.env("XDG_CONFIG_HOME", &elsewhere);
+    let file = elsewhere.join("orchestra/orchestra.toml");
+    let hint = format!("`safe_directories` of your own {}", file.display());
+    assert_refused(&said(command, ""), &workspace.path(), &hint);
     let configuration = workspace.home().join(".config/orchestra/orchestra.toml");
     fs::create_dir_all(configuration.parent().unwrap()).unwrap();
     let path = workspace.path().display().to_string();

@@ -86,7 +86,7 @@ async fn a_program_that_is_not_there_is_said_with_what_is() {
     assert_eq!(
         error.to_string(),
         "the program `codex` of agent `codex` is not installed; installed here: aider, claude; another is configured \
-         as [agents.<name>] with `program` and `arguments` in your own orchestra.toml (~/.config/orchestra)"
+         as [agents.<name>] with `program` and `arguments` in your own orchestra.toml"
     );
     let error = agents.choose("nobody").await.unwrap_err();
     assert_eq!(error.code(), "agent_unknown");

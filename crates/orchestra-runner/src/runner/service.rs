@@ -190,7 +190,9 @@ impl Holding {
         let agents = match &order {
             Order::Create { new, .. } => {
                 let outline = Outline::of_new(&new.settings, &new.jobs);
-                roster(&self.host, outline).await.lines
+                let roster = roster(&self.host, outline).await;
+                warnings.extend(roster.warnings);
+                roster.lines
             }
             Order::Change { .. } => Vec::new(),
         };

@@ -11,7 +11,7 @@ use orchestra_plan::{
     schedule::Waiting,
     view::{GraphNode, GroupView, NodeView, PlanRow, PlanView, graph, plan as view, row},
 };
-use orchestra_runner::plans::{Plans, PlansError};
+use orchestra_runner::plans::{Plans, PlansError, Roster};
 use serde::Serialize;
 
 use super::{LiveError, Tell, json};
@@ -64,6 +64,8 @@ struct One {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Offers {
     offers: Vec<Offered>,
+    /// Reasons why a healer that is named does not heal.
+    warnings: Vec<String>,
 }
 
 /// One of them, as it is shown.
@@ -108,17 +110,18 @@ pub(super) async fn list(plans: &Plans) -> Result<String, LiveError> {
 
 pub(super) async fn one(plans: &Plans, asked: &str) -> Result<String, LiveError> {
     let plan = plans.find(asked).await?;
-    let offers = match plan.status().is_ended() {
-        true => Vec::new(),
-        false => plans.roster_of(&plan).await.offers,
+    let roster = match plan.status().is_ended() {
+        true => Roster::default(),
+        false => plans.roster_of(&plan).await,
     };
-    let offers = offers.into_iter().map(|offer| Offered {
+    let offers = roster.offers.into_iter().map(|offer| Offered {
         fingerprint: offer.digest().to_owned(),
         agent: offer.name.to_string(),
         shows: offer.lines,
     });
     let offers = Offers {
         offers: offers.collect(),
+        warnings: roster.warnings,
     };
     Ok(json(&One {
         graph: graph(&plan),

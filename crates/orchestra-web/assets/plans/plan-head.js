@@ -101,6 +101,7 @@ export class PlanHead {
       const isBad = ["branches", "variables"].includes(head.paused.kind);
       panels.push(h("div.panel.warning", { class: isBad ? "bad" : "" }, h("strong", {}, head.status === "pausing" ? "Pausing: what runs finishes. " : ""), pausedInWords(head.paused), other && [" ", link(`/plans/${other}`, {}, "That plan")]));
     }
+    for (const warning of head.warnings ?? []) panels.push(h("div.panel.warning", {}, warning));
     for (const offer of head.offers ?? []) {
       const approve = async () => {
         const { told } = await post(`/api/agents/${encodeURIComponent(offer.agent)}/approve`, { fingerprint: offer.fingerprint });

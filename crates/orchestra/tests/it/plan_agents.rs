@@ -500,6 +500,58 @@ fn validate_run_and_tools_say_beforehand_which_agents_may_start() {
 }
 
 #[test]
+fn healer_that_waits_for_consent_or_is_off_is_warned_of_beforehand() {
+    let healer = "[plans]\nhealer = \"claude\"\n";
+    let awaits = "healing waits for your agreement: agent `claude` is named by plans.healer of a file of the workspace";
+    let is_off = "healing is off, although plans.healer names `claude`: plans.heal_attempts is 0";
+    for (shared, own, expected) in [
+        (healer, "", Some(awaits)),
+        (
+            "",
+            "[plans]\nhealer = \"claude\"\nheal_attempts = 0\n",
+            Some(is_off),
+        ),
+        ("[plans]\nheal_attempts = 0\n", healer, Some(is_off)),
+        ("", healer, None),
+        ("[plans]\nheal_attempts = 0\n", "", None),
+    ] {
+        let rig = Rig::new();
+        rig.own(own);
+        rig.workspace.write("orchestra.toml", shared);
+        rig.commit();
+        let jobs = "jobs:\n- {producerId: one, task: One, work: echo 1 > one.txt}\n";
+        let ran = rig.plan(jobs);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        let validated = rig.run(&["plan", "validate", "plan.yaml"]);
+        let mut session = rig.session(&json!({}));
+        let arguments = json!({
+            "name": "Other", "startPaused": true,
+            "jobs": [{"producerId": "one", "task": "One", "work": "true"}],
+        });
+        let made = session.ok("create_copilot_plan", &arguments);
+        for said in [ran.err, validated.out, made["warnings"].to_string()] {
+            match expected {
+                Some(warning) => assert!(said.contains(warning), "{warning}: {said}"),
+                None => assert!(!said.contains("healing "), "{said}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn messages_name_the_users_configuration_file_by_its_real_path() {
+    let rig = Rig::new();
+    let elsewhere = rig.workspace.home().join("settings");
+    let mut command = rig.command(&["plan", "agents"]);
+    command.env("XDG_CONFIG_HOME", &elsewhere);
+    let shown = said(command, "");
+    let file = elsewhere.join("orchestra/orchestra.toml");
+    let hint = format!("set `healer` of [plans] in your own {}", file.display());
+    assert!(shown.out.contains(&hint), "{hint}: {shown:?}");
+    assert!(!shown.out.contains("~/.config"), "{shown:?}");
+}
+
+#[test]
 fn user_at_a_terminal_is_asked_with_command_line_permissions_and_limit() {
     let rig = Rig::new();
     rig.put("copilot", "exit 0");

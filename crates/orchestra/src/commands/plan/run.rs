@@ -235,6 +235,7 @@ pub(super) async fn validate(desk: &Desk, given: &Given, format: Format) -> Resu
         warnings: warnings
             .map(|warning| warning.to_string())
             .chain(foreseen)
+            .chain(roster.warnings)
             .collect(),
         drawing: terminal(&graph, COLUMNS, Paint::Plain),
     };

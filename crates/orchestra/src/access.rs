@@ -140,13 +140,26 @@ pub(crate) fn own_token() -> anyhow::Result<String> {
 
 /// Returns a token that a program with this configuration admits; `None` when none can be read.
 pub(crate) fn first_token(config: &AccessConfig) -> Option<String> {
-    let text = match &config.token.value {
-        TokenSource::None if config.oauth.is_set() => return None,
-        TokenSource::None => return read_own_token(&own_token_path().ok()?).ok()?,
-        TokenSource::Environment => Variable::Token.read()?.into_string().ok()?,
-        TokenSource::File(path) => String::from_utf8(read(path, Holds::Secrets).ok()?).ok()?,
-    };
-    let (_, token) = written(&text).next()?;
+    match &config.token.value {
+        TokenSource::None if config.oauth.is_set() => None,
+        TokenSource::None => stored_token(),
+        TokenSource::Environment => token_in(&Variable::Token.read()?.into_string().ok()?),
+        TokenSource::File(path) => first_of_file(path),
+    }
+}
+
+/// Returns the user's own token; `None` when there is none or it cannot be read.
+pub(crate) fn stored_token() -> Option<String> {
+    read_own_token(&own_token_path().ok()?).ok()?
+}
+
+/// Returns the first token of a file of tokens; `None` when none can be read.
+pub(crate) fn first_of_file(path: &Path) -> Option<String> {
+    token_in(&String::from_utf8(read(path, Holds::Secrets).ok()?).ok()?)
+}
+
+fn token_in(text: &str) -> Option<String> {
+    let (_, token) = written(text).next()?;
     // What is none may not fit a header.
     let is_token = token.parse::<Token>().is_ok();
     is_token.then(|| token.to_owned())

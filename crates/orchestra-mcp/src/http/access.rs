@@ -443,9 +443,10 @@ const ASKS_ISSUER: &str = "a token is needed: get one from the issuer that resou
 
 const ASKS_TOKEN: &str = "a token is needed: send the header Authorization: Bearer TOKEN";
 
-const ASKS_OWN_TOKEN: &str = "a token is needed: only direct connections of the user who runs this \
-    program are admitted without one. Send the header Authorization: Bearer TOKEN; `orchestra token` \
-    prints the token of the user who calls it";
+const ASKS_OWN_TOKEN: &str = "a token is needed: this program admits a caller without one only where the \
+    system shows a direct connection of the user who runs it. That user prints the token with `orchestra \
+    token` and sends the header Authorization: Bearer TOKEN. Every other user asks that user for the token, \
+    or runs `orchestra up` in a workspace of their own: what their `orchestra token` prints is not valid here";
 
 const WRONG_TOKEN: &str = "this token is not valid here";
 

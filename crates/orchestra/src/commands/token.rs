@@ -5,9 +5,10 @@ use clap::Args;
 use crate::{
     access,
     cli::Common,
+    commands::up::endpoint::{Endpoint, Place, Tokens},
     config::{Config, Overrides, TokenSource},
     exit::{Exit, Failure},
-    output,
+    output, workspace,
 };
 
 /// Print a token that `orchestra up` of the workspace admits
@@ -19,6 +20,9 @@ use crate::{
 /// is created when it is first needed, in ~/.local/state/orchestra/token. To replace it, remove the file
 /// and start `up` again.
 ///
+/// While `up` runs, its tokens count: with `--token-file` the first of that file is printed. A token of
+/// its environment is not printed: use the value of ORCHESTRA_TOKEN that it was started with.
+///
 /// For curl: curl -H "Authorization: Bearer $(orchestra token)" http://127.0.0.1:7420/api/mcp/tools
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {}
@@ -26,22 +30,52 @@ pub(crate) struct Arguments {}
 /// Prints it.
 ///
 /// # Errors
-/// When tokens come from an issuer, or none can be read.
+/// When tokens come from an issuer or from the environment of the running `up`, or none can be read.
 pub(crate) fn run(common: &Common, Arguments {}: Arguments) -> Result<Exit, Failure> {
     let config = Config::settle(common, Overrides::default())?;
-    let access = &config.access;
-    let token = match &access.token.value {
-        TokenSource::None if access.oauth.is_set() => {
-            let text = "tokens come from the issuers of access.oauth.issuers; sign in there";
-            return Err(Failure::refused(text));
-        }
-        TokenSource::None => access::own_token()?,
-        TokenSource::Environment | TokenSource::File(_) => {
-            let name = access.token.origin.name_of("access.token_file");
-            let text = format!("no token can be read ({name}: {})", access.token.origin);
-            access::first_token(access).ok_or_else(|| Failure::usage_text(text))?
-        }
+    let token = match Place::new(&config.workspace).told() {
+        Some(running) => of_running(&config, &running)?,
+        None => of_configuration(&config)?,
     };
     output::lines(&token)?;
     Ok(Exit::Ok)
+}
+
+/// A token that the running `up` admits.
+fn of_running(config: &Config, running: &Endpoint) -> Result<String, Failure> {
+    workspace::ensure_run_directory_is_ours(&config.workspace)?;
+    let pid = running.pid;
+    match &running.tokens {
+        Some(Tokens::Own) => Ok(access::own_token()?),
+        Some(Tokens::File(path)) => access::first_of_file(path).ok_or_else(|| {
+            let path = path.display();
+            Failure::usage_text(format!(
+                "no token can be read from {path}, which the running `orchestra up` (process {pid}) was started \
+                 with"
+            ))
+        }),
+        Some(Tokens::Environment) => Err(Failure::refused(format!(
+            "the running `orchestra up` (process {pid}) admits the token of ORCHESTRA_TOKEN in the environment that \
+             it was started with; use that value"
+        ))),
+        // Only issuers give tokens out, or it is an older program.
+        None => of_configuration(config),
+    }
+}
+
+/// A token that `up` with this configuration would admit.
+fn of_configuration(config: &Config) -> Result<String, Failure> {
+    let access = &config.access;
+    match &access.token.value {
+        TokenSource::None if access.oauth.is_set() => {
+            let text = "tokens come from the issuers of access.oauth.issuers; sign in there";
+            Err(Failure::refused(text))
+        }
+        TokenSource::None => Ok(access::own_token()?),
+        TokenSource::Environment | TokenSource::File(_) => {
+            let name = access.token.origin.name_of("access.token_file");
+            let text = format!("no token can be read ({name}: {})", access.token.origin);
+            access::first_token(access).ok_or_else(|| Failure::usage_text(text))
+        }
+    }
 }

@@ -22,7 +22,7 @@ use crate::{
     commands::progress::Turning,
     config::{
         AccessFlags, Config, EngineFlags, Entry, Origin, Overrides, QuicAddress, QuicFlags,
-        TextFormat,
+        TextFormat, TokenSource,
     },
     dashboard,
     exit::{Exit, Failure},
@@ -34,7 +34,7 @@ use crate::{
     stopping::Signals,
     workspace::PROJECTS,
 };
-use endpoint::{Endpoint, Place};
+use endpoint::{Endpoint, Place, Tokens};
 
 /// Serve the workspace over HTTP and say how to connect
 ///
@@ -300,6 +300,7 @@ async fn serve_until(
 fn endpoint(config: &Config, address: SocketAddr) -> Endpoint {
     let asks_token = config.access.asks_who_calls() || !PeerUsers::new().are_named();
     let endpoint = Endpoint::new(address, &base(config, address), asks_token);
+    let endpoint = endpoint.with_tokens(tokens(config));
     let oauth = &config.access.oauth;
     match oauth.resource() {
         Some(resource) => {
@@ -307,6 +308,19 @@ fn endpoint(config: &Config, address: SocketAddr) -> Endpoint {
             endpoint.with_issuers(resource.to_string(), issuers.collect())
         }
         None => endpoint,
+    }
+}
+
+/// The source of the tokens that this process admits.
+fn tokens(config: &Config) -> Option<Tokens> {
+    match &config.access.token.value {
+        TokenSource::None if config.access.oauth.is_set() => None,
+        TokenSource::None => Some(Tokens::Own),
+        TokenSource::Environment => Some(Tokens::Environment),
+        // Other programs have other working directories.
+        TokenSource::File(path) => Some(Tokens::File(
+            std::path::absolute(path).unwrap_or_else(|_| path.clone()),
+        )),
     }
 }
 
@@ -407,8 +421,13 @@ const NO_TOKEN: TokenPlaces = TokenPlaces {
 const WITH_TOKEN: TokenPlaces = TokenPlaces {
     claude: " --header \"Authorization: Bearer $ORCHESTRA_TOKEN\"",
     files: ", \"headers\": {\"Authorization\": \"Bearer ${env:ORCHESTRA_TOKEN}\"}",
-    meaning: "\nSet ORCHESTRA_TOKEN to a token that is let in, where the client starts; \
-              `orchestra token` prints one.\n",
+    meaning: "\nSet ORCHESTRA_TOKEN where the client starts; `orchestra token` prints a token.\n",
+};
+
+/// The token is in the environment of `up` alone.
+const WITH_TOKEN_OF_ENVIRONMENT: TokenPlaces = TokenPlaces {
+    meaning: "\nSet ORCHESTRA_TOKEN where the client starts, to its value in the environment of `up`.\n",
+    ..WITH_TOKEN
 };
 
 /// Clients find out by themselves who gives out tokens.
@@ -473,6 +492,11 @@ fn text(ready: &Ready<'_>) -> String {
         meaning,
     } = match ready.endpoint {
         Endpoint { issuers, .. } if !issuers.is_empty() => WITH_ISSUER,
+        Endpoint {
+            asks_token: true,
+            tokens: Some(Tokens::Environment),
+            ..
+        } => WITH_TOKEN_OF_ENVIRONMENT,
         Endpoint {
             asks_token: true, ..
         } => WITH_TOKEN,

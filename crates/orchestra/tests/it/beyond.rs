@@ -219,6 +219,57 @@ fn only_up_asks_whether_what_lets_in_goes_together() {
     assert!(!workspace.join(".projects/.run/endpoint.json").exists());
 }
 
+#[test]
+fn token_command_prints_only_a_token_that_the_running_up_admits() {
+    const OTHER: &str = "another-token-of-this-shell";
+    let workspace = Workspace::git();
+    file(&workspace, "token", &format!("# laptop\n{TOKEN}\n"), 0o600);
+    let token_with = |variable: Option<&str>| {
+        let mut command = workspace.command(["token"]);
+        if let Some(value) = variable {
+            command.env("ORCHESTRA_TOKEN", value);
+        }
+        said(command, "")
+    };
+    let up = |arguments: &[&str], variable: Option<&str>| {
+        let mut command = workspace.command(["up", "--http", "127.0.0.1:0", "--json"]);
+        command.args(arguments);
+        if let Some(value) = variable {
+            command.env("ORCHESTRA_TOKEN", value);
+        }
+        let process = Running::start(command);
+        assert!(!process.json().to_string().contains(TOKEN));
+        process
+    };
+    let end = |process: Running| {
+        process.signal(Signal::TERM);
+        assert!(process.end().success());
+    };
+    let process = up(&["--token-file", "token"], None);
+    for variable in [None, Some(OTHER)] {
+        let said = token_with(variable);
+        assert_eq!(said.out.trim(), TOKEN, "{said:?}");
+    }
+    end(process);
+    let process = up(&[], Some(TOKEN));
+    for variable in [None, Some(OTHER)] {
+        let said = token_with(variable);
+        assert_eq!((said.code, said.out.as_str()), (Some(3), ""), "{said:?}");
+        assert!(said.err.contains("ORCHESTRA_TOKEN"), "{said:?}");
+        assert!(
+            !said.err.contains(TOKEN) && !said.err.contains(OTHER),
+            "{said:?}"
+        );
+    }
+    end(process);
+    let process = up(&[], None);
+    let said = token_with(Some(OTHER));
+    assert_eq!(said.out.trim().len(), 64, "{said:?}");
+    end(process);
+    // While none runs, the configuration counts.
+    assert_eq!(token_with(Some(OTHER)).out.trim(), OTHER);
+}
+
 /// Whoever shares a repository does not say who is let in.
 #[test]
 fn the_file_of_a_workspace_lets_nobody_in() {

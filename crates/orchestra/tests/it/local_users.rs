@@ -150,7 +150,9 @@ fn another_user_calls_nothing_over_any_loopback_address() {
             let at = (*host, port);
             let refused = send(DAEMON, at, &create("Stolen", ""));
             assert_eq!(refused.status, 401, "{host}: {refused:?}");
-            assert!(refused.body.contains("orchestra token"), "{refused:?}");
+            for hint in ["`orchestra token`", "Every other user asks that user"] {
+                assert!(refused.body.contains(hint), "{hint}: {refused:?}");
+            }
             assert!(!workspace.join(".projects/stolen").exists(), "{host}");
             for request in [
                 "GET /api/events HTTP/1.1",

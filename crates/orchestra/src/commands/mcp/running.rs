@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     access,
-    commands::up::endpoint::{Endpoint, Place},
+    commands::up::endpoint::{Endpoint, Place, Tokens},
     config::Config,
     output, workspace,
 };
@@ -175,7 +175,12 @@ pub(in crate::commands) fn reach(
     let token = match endpoint.asks_token {
         true => {
             workspace::ensure_run_directory_is_ours(&config.workspace)?;
-            access::first_token(&config.access)
+            match &endpoint.tokens {
+                Some(Tokens::Own) => access::stored_token(),
+                Some(Tokens::File(path)) => access::first_of_file(path),
+                // Only this program's own environment can hold that token.
+                Some(Tokens::Environment) | None => access::first_token(&config.access),
+            }
         }
         false => None,
     };

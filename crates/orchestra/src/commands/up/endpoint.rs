@@ -23,17 +23,32 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// How often a process that serves looks whether the place is still its own.
 const LOOKS: Duration = Duration::from_secs(1);
 
+/// Source of the tokens that a running `up` was started with. It never holds a token.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(in crate::commands) enum Tokens {
+    /// The user's own token.
+    Own,
+    /// The variable `ORCHESTRA_TOKEN` of its environment.
+    Environment,
+    /// A file of tokens.
+    File(PathBuf),
+}
+
 /// Where a workspace is served.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(in crate::commands) struct Endpoint {
     /// Version of the program.
     pub(super) version: String,
     /// Its process.
-    pub(super) pid: u32,
+    pub(in crate::commands) pid: u32,
     /// What it listens on.
     pub(in crate::commands) address: SocketAddr,
     /// Whether callers must show a token.
     pub(in crate::commands) asks_token: bool,
+    /// Source of the tokens that it admits; none where only issuers give them out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::commands) tokens: Option<Tokens>,
     /// Who gives out such tokens, if others do.
     #[serde(default)]
     pub(super) issuers: Vec<String>,
@@ -58,6 +73,7 @@ impl Endpoint {
         Self {
             address,
             asks_token,
+            tokens: None,
             issuers: Vec::new(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             pid: std::process::id(),
@@ -67,6 +83,11 @@ impl Endpoint {
             plans: None,
             http: base.to_owned(),
         }
+    }
+
+    /// The same, with the source of its tokens.
+    pub(super) fn with_tokens(self, tokens: Option<Tokens>) -> Self {
+        Self { tokens, ..self }
     }
 
     /// The same, where plugins and bridges come in as well.

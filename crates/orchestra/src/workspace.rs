@@ -28,9 +28,9 @@ pub(crate) enum WorkspaceError {
     /// It is something else.
     #[error("workspace {}: it is a file, not a directory; name a directory with --workspace", .0.display())]
     File(PathBuf),
-    /// It has no board, and none is made by looking.
+    /// It has no board, and commands that only look create none.
     #[error(
-        "no board in {}; `orchestra init` makes one there, --workspace names another place", .0.display()
+        "no board in {}; create one with `orchestra init`, or name another workspace with --workspace", .0.display()
     )]
     NoBoard(PathBuf),
     /// It is the one that the environment names.
@@ -50,7 +50,7 @@ pub(crate) enum WorkspaceError {
     /// It is the home or the root directory, where no board is created.
     #[error(
         "{} is {what}, where no board is created, since every directory below would belong to it; change to the \
-         directory of a project, or name one with --workspace",
+         directory of a project and run `orchestra init` there, or name its board with --workspace",
         path.display()
     )]
     TooWide {
@@ -120,16 +120,17 @@ pub(crate) fn has_board(workspace: &Path) -> bool {
     workspace.join(PROJECTS).is_dir()
 }
 
-/// Refuses a workspace without a board, for commands that only look.
+/// Refuses a workspace without a board, for commands that only look. `orchestra init` is named as the next step only
+/// where it would create one.
 ///
 /// # Errors
 /// When there is none.
 pub(crate) fn check_board(workspace: &Path) -> Result<(), WorkspaceError> {
     if has_board(workspace) {
-        Ok(())
-    } else {
-        Err(WorkspaceError::NoBoard(workspace.to_owned()))
+        return Ok(());
     }
+    check_narrow(workspace)?;
+    Err(WorkspaceError::NoBoard(workspace.to_owned()))
 }
 
 /// `path`, made absolute, if it is a directory of the user.

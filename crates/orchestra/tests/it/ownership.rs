@@ -188,6 +188,15 @@ fn home_and_root_directory_get_no_board_and_no_client_files() {
         );
     }
     assert_eq!(fs::read_dir(&home).unwrap().count(), 0);
+    for arguments in [
+        &["tool", "call", "list_projects"][..],
+        &["doctor"],
+        &["memory", "list"],
+    ] {
+        let refused = said(command_in(&workspace, &home, arguments), "");
+        let hint = "change to the directory of a project and run `orchestra init` there";
+        assert!(refused.err.contains(hint), "{arguments:?}: {refused:?}");
+    }
     // What needs no board works there.
     assert_eq!(
         said(command_in(&workspace, &home, &["mcp", "list"]), "").code,

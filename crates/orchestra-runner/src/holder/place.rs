@@ -188,6 +188,18 @@ impl Place {
         }))
     }
 
+    /// The process that has the lock, by its own account; only for messages.
+    #[must_use]
+    pub fn holder(&self) -> Option<u32> {
+        #[derive(Deserialize)]
+        struct Said {
+            pid: u32,
+        }
+        let text = orchestra_fs::read_own(&self.root.join(LOCK), MAX_TOLD).ok()??;
+        let said: Said = serde_json::from_slice(&text).ok()?;
+        Some(said.pid)
+    }
+
     /// The directory as it is now.
     pub(super) fn home(&self) -> Result<Home, PlaceError> {
         let directory = File::open(&self.root).map_err(failed("open", &self.root))?;

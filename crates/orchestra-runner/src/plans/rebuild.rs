@@ -93,10 +93,17 @@ pub(super) fn claimed(storage: &Path) -> Result<Claim, PlansError> {
             return Ok(claim);
         }
         if Instant::now() >= end {
+            let message = match place.holder() {
+                Some(pid) => format!(
+                    "process {pid} runs the plans of this workspace; end it (`kill {pid}`) and try again"
+                ),
+                None => {
+                    "a process runs the plans of this workspace; end it and try again".to_owned()
+                }
+            };
             return Err(PlansError::Refused {
                 code: "in-use".to_owned(),
-                message: "a process runs the plans of this workspace; end it and try again"
-                    .to_owned(),
+                message,
             });
         }
         thread::sleep(LETS_GO / 20);

@@ -150,6 +150,23 @@ fn planted_plans_start_only_after_they_are_accepted_and_continued() {
 }
 
 #[test]
+fn ended_plans_are_shown_before_they_are_accepted() {
+    let origin = Workspace::git();
+    let marker = origin.home().join("marker");
+    origin.write("ended.yaml", &marks("ended", &marker, &origin.home()));
+    let ran = plan(&origin, &["run", "ended.yaml"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let workspace = Workspace::git();
+    plant(&origin.join(STORAGE), &workspace.join(STORAGE));
+    let denied = plan(&workspace, &["trust"]);
+    assert_ne!(denied.code, Some(0), "{denied:?}");
+    assert!(
+        denied.err.contains("ended (") && denied.err.contains("): succeeded, "),
+        "{denied:?}"
+    );
+}
+
+#[test]
 fn plans_of_a_program_without_ids_are_accepted_once() {
     let planted = planted();
     let workspace = &planted.workspace;

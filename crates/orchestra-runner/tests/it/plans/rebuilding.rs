@@ -51,6 +51,8 @@ async fn a_plan_that_lacks_values_since_its_database_was_damaged_waits_for_them(
         .plan;
     let in_use = rebuild(&rig.storage()).unwrap_err();
     assert_eq!(in_use.code(), "in-use");
+    let holder = format!("process {} runs the plans", std::process::id());
+    assert!(in_use.to_string().contains(&holder), "{in_use}");
     plans.close(PATIENCE).await.unwrap();
     assert_eq!(inspect(&rig.storage()).unwrap().plans, 2);
 

@@ -1,5 +1,8 @@
 //! `orchestra plan trust`: acceptance of plans that the user's programs did not create.
 
+use std::sync::Arc;
+
+use orchestra_plan::plan::Plan;
 use serde::Serialize;
 
 use super::{
@@ -20,18 +23,23 @@ struct Answered {
     stopped: Vec<String>,
 }
 
-/// Shows the plans that would run, asks, and accepts them.
+/// Shows the plans, asks, and accepts them.
 pub(super) async fn run(desk: &Desk, yes: bool, format: Format) -> Result<Exit, Failure> {
     let Err(doubt) = desk.plans().check_trust().await else {
         return print(format, true, Vec::new());
     };
     let plans = desk.plans().list().await.map_err(failure)?;
-    let open = plans.iter().filter(|plan| !plan.status().is_ended());
+    let is_ended = |plan: &&Arc<Plan>| plan.status().is_ended();
+    let (ended, open): (Vec<_>, Vec<_>) = plans.iter().partition(is_ended);
     let mut text = format!("{doubt}\n");
-    for plan in open {
-        let jobs = plan.jobs().len();
+    // A retry starts jobs of ended plans as well.
+    for plan in open.into_iter().chain(ended) {
+        let jobs = match plan.jobs().len() {
+            1 => "1 job".to_owned(),
+            jobs => format!("{jobs} jobs"),
+        };
         text.push_str(&format!(
-            "  {} ({}): {}, {jobs} jobs\n",
+            "  {} ({}): {}, {jobs}\n",
             output::in_a_line(plan.name()),
             plan.id(),
             plan.status()

@@ -97,6 +97,15 @@ impl Agents {
         self.prober.find(profile)
     }
 
+    /// All agents by name, and whether the program of each is installed.
+    #[must_use]
+    pub fn availability(&self) -> Vec<(&ProfileName, bool)> {
+        let profiles = self.profiles().iter();
+        profiles
+            .map(|(name, (profile, _))| (name, self.prober.find(profile).is_some()))
+            .collect()
+    }
+
     /// Agents whose programs are there. The scripted one, which is ours, is not told.
     #[must_use]
     pub fn installed(&self) -> Vec<String> {

@@ -286,8 +286,8 @@ enum Command {
     /// orchestra.toml. One that only a file of the workspace names or defines, or that nothing names, starts once
     /// it is approved here, as it is shown: when its command line or the limits change, it is asked for again.
     Agents {
-        /// Agents to approve in this workspace
-        #[arg(long, value_name = "NAME")]
+        /// Agents to approve in this workspace; without a name, the known ones are listed
+        #[arg(long, value_name = "NAME", num_args = 0..=1, default_missing_value = "")]
         approve: Vec<String>,
         /// Agents whose approval to take back
         #[arg(long, value_name = "NAME")]

@@ -539,6 +539,32 @@ fn healer_that_waits_for_consent_or_is_off_is_warned_of_beforehand() {
 }
 
 #[test]
+fn approval_without_a_known_name_lists_agents_and_whether_they_are_installed() {
+    let rig = Rig::new();
+    fs::remove_file(rig.programs().join("gemini")).unwrap();
+    for (arguments, what) in [
+        (&["--approve"][..], "--approve takes the name of an agent"),
+        (&["--approve", "nobody"], "there is no agent `nobody`"),
+    ] {
+        let mut all = vec!["plan", "agents"];
+        all.extend(arguments);
+        let refused = rig.run(&all);
+        assert_eq!(refused.code, Some(2), "{refused:?}");
+        for part in [what, "claude (installed)", "gemini (not installed)"] {
+            assert!(refused.err.contains(part), "{part}: {refused:?}");
+        }
+    }
+    let approved = rig.run(&["plan", "agents", "--approve", "gemini", "--yes"]);
+    assert!(
+        approved
+            .out
+            .contains("gemini is approved in this workspace; its program is not installed"),
+        "{approved:?}"
+    );
+    assert_eq!(rig.started(), [""; 0]);
+}
+
+#[test]
 fn messages_name_the_users_configuration_file_by_its_real_path() {
     let rig = Rig::new();
     let elsewhere = rig.workspace.home().join("settings");

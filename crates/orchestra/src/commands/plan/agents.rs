@@ -40,7 +40,11 @@ pub(super) async fn run(
     let mut exit = Exit::Ok;
     for name in approve {
         let offer = desk.plans().offer(name).ok_or_else(|| {
-            let text = format!("there is no agent `{name}`");
+            let what = match name.is_empty() {
+                true => "--approve takes the name of an agent".to_owned(),
+                false => format!("there is no agent `{name}`"),
+            };
+            let text = format!("{what}; known agents: {}", known(desk));
             Failure::usage_text(output::printable(&text).into_owned())
         })?;
         if !yes && !can_ask(format) {
@@ -54,7 +58,11 @@ pub(super) async fn run(
             true => {
                 let lines = offer.lines.clone();
                 desk.plans().agree(offer).await.map_err(failure)?;
-                changed.push(format!("agent {name} is approved in this workspace"));
+                let mut line = format!("agent {name} is approved in this workspace");
+                if !is_installed(desk, name) {
+                    line.push_str("; its program is not installed");
+                }
+                changed.push(line);
                 if yes {
                     shows.extend(lines);
                 }
@@ -96,6 +104,26 @@ pub(super) async fn run(
         text
     })?;
     Ok(exit)
+}
+
+/// The agents that can be approved, each with whether its program is installed.
+fn known(desk: &Desk) -> String {
+    let all = desk.plans().options().agents.availability();
+    let all = all.into_iter().map(|(name, is_installed)| {
+        let state = if is_installed {
+            "installed"
+        } else {
+            "not installed"
+        };
+        format!("{name} ({state})")
+    });
+    all.collect::<Vec<_>>().join(", ")
+}
+
+fn is_installed(desk: &Desk, agent: &str) -> bool {
+    let all = desk.plans().options().agents.availability();
+    all.iter()
+        .any(|(name, is_installed)| name.as_str() == agent && *is_installed)
 }
 
 /// Asks at the terminal for the agents that a plan asks for and that may not start yet. Where there is no person to

@@ -5,12 +5,35 @@
 
 use std::{path::PathBuf, process::Command};
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 
 use crate::{eval, judges::BROWSER, run, tools};
 
 /// The profile that is measured: the one that is shipped.
 const PROFILE: &str = "dist";
+
+/// Benchmarks of the load driver (`bench/driver`).
+const DRIVEN: [&str; 9] = [
+    "echo", "http", "gateway", "plugin", "board", "start", "writers", "tokens", "day",
+];
+
+/// Benchmarks that are programs of their own.
+const APART: [&str; 4] = ["memory", "plans", "chat", "web"];
+
+/// Checks the names of benchmarks, before anything is built.
+///
+/// # Errors
+/// When there is no benchmark of a name.
+pub(crate) fn check(names: &[&str]) -> Result<()> {
+    let is_known = |name: &str| DRIVEN.contains(&name) || APART.contains(&name);
+    match names.iter().find(|name| !is_known(name)) {
+        Some(unknown) => bail!(
+            "no benchmark {unknown}: there are {}",
+            [&DRIVEN[..], &APART[..]].concat().join(", ")
+        ),
+        None => Ok(()),
+    }
+}
 
 /// Builds packages of the workspace with [`PROFILE`].
 ///
@@ -43,12 +66,11 @@ pub(crate) fn run(names: &[&str]) -> Result<()> {
     if names.is_empty() || names.contains(&"web") {
         web()?;
     }
-    let apart = ["chat", "memory", "plans", "web"];
-    if !names.is_empty() && names.iter().all(|name| apart.contains(name)) {
+    if !names.is_empty() && names.iter().all(|name| APART.contains(name)) {
         return Ok(());
     }
     let mut names = names.to_vec();
-    names.retain(|name| !apart.contains(name));
+    names.retain(|name| !APART.contains(name));
     build(&["--package", "bench-driver", "--package", "bench-floor"])?;
     build(&["--package", "orchestra"])?;
     build(&["--package", "orchestra-mcp", "--examples"])?;

@@ -125,9 +125,21 @@ impl Face {
 /// Runs the judges whose name holds `word`, and says a closing line.
 ///
 /// # Errors
-/// When one of them fails.
+/// When one of them fails, or no name holds `word`.
 pub(crate) fn run(word: Option<&str>) -> Result<()> {
-    test::close(&all(word)?)
+    let tally = all(word)?;
+    if tally.passed + tally.failed + tally.ignored == 0 {
+        let single = SINGLE.iter().map(|(name, _)| *name);
+        let names: Vec<&str> = single
+            .chain(JUDGES.iter().map(|(name, ..)| *name))
+            .collect();
+        bail!(
+            "no name of a judge holds {:?}: there are {}",
+            word.unwrap_or_default(),
+            names.join(", ")
+        );
+    }
+    test::close(&tally)
 }
 
 /// Runs the judges whose name holds `word`.

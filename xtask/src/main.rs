@@ -69,10 +69,14 @@ fn main() -> ExitCode {
 
 fn dispatch(arguments: &[String]) -> Result<()> {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    if words.iter().any(|word| ["--help", "-h"].contains(word)) {
+        run::say(USAGE);
+        return Ok(());
+    }
     match words.as_slice() {
         ["test"] => test::run(),
         ["judges"] => judges::run(None),
-        ["judges", word] => judges::run(Some(word)),
+        ["judges", word] if !is_option(word) => judges::run(Some(word)),
         ["conformance"] => conformance::run(),
         ["ci"] => ci::run(),
         ["ci", "--fast"] => ci::fast(),
@@ -81,28 +85,74 @@ fn dispatch(arguments: &[String]) -> Result<()> {
         ["book"] => book::run(),
         ["book", "--check"] => book::check(),
         ["deny"] => deny::run(),
-        ["bench", names @ ..] => bench::run(names),
+        ["bench", names @ ..] => {
+            bench::check(names)?;
+            bench::run(names)
+        }
         ["eval", "memory"] => eval::memory(None),
-        ["eval", "memory", ranker] => eval::memory(Some(ranker)),
+        ["eval", "memory", ranker] if !is_option(ranker) => eval::memory(Some(ranker)),
         ["soak"] => soak::run(1, &[]),
         ["soak", "flaky"] => soak::flaky(10),
         ["soak", "flaky", rounds] => soak::flaky(number(rounds)?),
-        ["soak", rounds, words @ ..] => soak::run(number(rounds)?, words),
+        ["soak", rounds, words @ ..] if !words.iter().any(|word| is_option(word)) => {
+            soak::run(number(rounds)?, words)
+        }
         ["fuzz"] => fuzz::run(fuzz::SECONDS),
         ["fuzz", seconds] => fuzz::run(number(seconds)?),
         ["secrets"] => secrets::run(),
-        ["secrets", "lines", directories @ ..] => secrets::lines(directories),
-        [] | ["help" | "--help" | "-h"] => {
+        ["secrets", "lines", directories @ ..]
+            if !directories.is_empty() && !directories.iter().any(|word| is_option(word)) =>
+        {
+            secrets::lines(directories)
+        }
+        [] | ["help"] => {
             run::say(USAGE);
             Ok(())
         }
-        [unknown, ..] => bail!("no such command: {unknown}\n{USAGE}"),
+        unknown => bail!("no such command: {}\n{USAGE}", unknown.join(" ")),
     }
+}
+
+fn is_option(word: &str) -> bool {
+    word.starts_with('-')
 }
 
 fn number(text: &str) -> Result<u32> {
     match text.parse() {
         Ok(number) if number > 0 => Ok(number),
         _ => bail!("expected a positive number, got {text:?}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn help_of_any_command_runs_nothing() {
+        for words in ["bench --help", "soak -h", "ci --fast --help", "help"] {
+            let words: Vec<String> = words.split(' ').map(str::to_owned).collect();
+            dispatch(&words).unwrap();
+        }
+    }
+
+    #[test]
+    fn unknown_arguments_are_an_error_that_lists_the_known_ones() {
+        for (words, listed) in [
+            ("bench nothing", "echo, http, gateway"),
+            ("bench echo --quick", "echo, http, gateway"),
+            ("judges --quick", "judges [WORD]"),
+            ("ci --quick", "ci [--fast]"),
+            ("test bench", "usage: cargo xtask COMMAND"),
+            ("eval", "eval memory [RANKER]"),
+            ("eval memory --quick", "eval memory [RANKER]"),
+            ("soak 1 --quick", "soak [ROUNDS]"),
+            ("secrets lines", "secrets lines DIRECTORY"),
+            ("nothing", "usage: cargo xtask COMMAND"),
+        ] {
+            let words: Vec<String> = words.split(' ').map(str::to_owned).collect();
+            let error = dispatch(&words).unwrap_err().to_string();
+            assert!(error.contains(listed), "{words:?}: {error}");
+        }
     }
 }

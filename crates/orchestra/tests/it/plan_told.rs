@@ -162,8 +162,13 @@ fn a_check_of_the_whole_that_is_wrong_is_put_right_by_a_retry() {
     workspace.write("checked.yaml", &text);
     let ran = plan(&workspace, &["run", "checked.yaml"]);
     assert_eq!(ran.code, Some(6), "{ran:?}");
-    let hint = "__snapshot-validation__ --work '…' that is checked instead of verifyRi";
-    assert!(ran.out.contains(hint), "{ran:?}");
+    for hint in [
+        "and check it again: `orchestra plan retry ",
+        "or check something else instead of verifyRi: `orchestra plan retry ",
+        " __snapshot-validation__ --work '…'`",
+    ] {
+        assert!(ran.out.contains(hint), "{hint}: {ran:?}");
+    }
     let check = [
         "retry",
         "checked",

@@ -24,19 +24,19 @@ pub(super) fn of_failed(plan: &Plan) -> String {
     };
     let budgets = budgets(plan, failed());
     if !budgets.is_empty() {
-        return format!("{budgets}  then `orchestra plan retry {id}` asks for them again\n");
+        return format!("{budgets}  then retry the failed jobs: `orchestra plan retry {id}`\n");
     }
     match failed().find(|job| job.is_validation()) {
         Some(job) if is_of_the_check(job) => format!(
-            "  mend it in its worktree{}, and `orchestra plan retry {id}` checks it again; with \
-             {job} --work '…' that is checked instead of verifyRi\n",
+            "  fix it in its worktree{} and check it again: `orchestra plan retry {id}`\n  \
+             or check something else instead of verifyRi: `orchestra plan retry {id} {job} --work '…'`\n",
             in_place(job),
             job = job.producer(),
         ),
-        Some(_) => format!("  `orchestra plan retry {id}` tries that again\n"),
+        Some(_) => format!("  retry it: `orchestra plan retry {id}`\n"),
         None => format!(
-            "  `orchestra plan retry {id}` asks for them again; with JOB --work '…' that one does \
-             something else\n"
+            "  retry the failed jobs: `orchestra plan retry {id}`\n  \
+             or replace the work of one: `orchestra plan retry {id} JOB --work '…'`\n"
         ),
     }
 }

@@ -259,9 +259,12 @@ impl Serving {
             self.begun.subscribe(),
         ) {
             Ok(others) => self.others = Some(others),
-            // Whoever asked for servers is told; others are served without.
+            // Flags that name servers make it an error; without them the board is served alone.
             Err(failure) if self.config.servers.given().next().is_some() => return Err(failure),
-            Err(failure) => tracing::warn!(?failure, "no servers of others are served"),
+            Err(failure) => tracing::warn!(
+                error = %failure.text(),
+                "upstream MCP servers are not served"
+            ),
         }
         Ok(())
     }

@@ -151,3 +151,22 @@ fn that_rules_of_a_workspace_are_laxer_than_the_user_is_said_and_does_not_count(
     }
     assert_eq!(crate::mcp_call::journal(&workspace, "called"), 0);
 }
+
+#[test]
+fn unreadable_approvals_are_logged_in_words() {
+    let workspace = Workspace::board();
+    workspace.write(".mcp.json", r#"{"mcpServers": {"a": {"command": "cat"}}}"#);
+    let state = workspace.home().join(".local/state/orchestra");
+    std::fs::create_dir_all(&state).unwrap();
+    std::fs::write(state.join("mcp.json"), "{").unwrap();
+    let listed = workspace.run(["tool", "list", "--log", "warn"]);
+    assert!(
+        listed
+            .err
+            .contains("tools of upstream MCP servers are not listed"),
+        "{listed:?}"
+    );
+    for form in ["Failed(", "Usage(", "source:"] {
+        assert!(!listed.err.contains(form), "{form}: {listed:?}");
+    }
+}

@@ -59,10 +59,13 @@ impl Theirs {
     pub(super) fn all(config: &Config) -> Result<Self, Failure> {
         let found = match look(config) {
             Ok(found) => found,
-            // Whoever asked for servers is told; the tools of the board are listed without.
+            // Flags that name servers make it an error; without them the board's tools are listed alone.
             Err(failure) if config.servers.given().next().is_some() => return Err(failure),
             Err(failure) => {
-                tracing::warn!(?failure, "no tools of other servers are listed");
+                tracing::warn!(
+                    error = %failure.text(),
+                    "tools of upstream MCP servers are not listed"
+                );
                 return Ok(Self::default());
             }
         };

@@ -351,3 +351,18 @@ fn a_plan_larger_than_the_screen_is_cut_to_it_and_colours_can_be_had_without() {
         "{said:?}"
     );
 }
+
+#[test]
+fn ended_jobs_are_counted_however_they_ended() {
+    let workspace = Workspace::git();
+    let text = "name: Fails\njobs:\n- {producerId: one, task: One, autoHeal: false, work: exit 3}\n\
+                - {producerId: two, task: Two, dependencies: [one], work: 'true'}\n";
+    workspace.write("fails.yaml", text);
+    let run = command(&workspace, &["plan", "run", "fails.yaml"]);
+    let (status, last, _) = Seen::start(run, size(120, 24)).end();
+    assert_eq!(status.code(), Some(6), "{last:?}");
+    let head = &last.lines[0];
+    for part in ["failed  3 of 3  ", "1 failed", "2 blocked"] {
+        assert!(head.contains(part), "{part}: {head}");
+    }
+}

@@ -94,7 +94,7 @@ pub(super) fn of_plan(model: &Model, id: Option<&str>, now: u64) -> Vec<Fact> {
     facts.add("", plan.name.clone());
     facts.add("state", plan.status.replace('_', " "));
     facts.add("id", plan.id.clone());
-    facts.add("done", format!("{} %", plan.progress));
+    facts.add("ended", format!("{} %", plan.progress));
     let counts = plan.counts.iter().filter(|(_, count)| **count > 0);
     let counts = counts.map(|(status, count)| format!("{count} {}", status.replace('_', " ")));
     facts.add("jobs", counts.collect::<Vec<_>>().join(", "));

@@ -114,7 +114,7 @@ fn text(model: &Model, now: u64) -> String {
         })
         .collect();
     if !rows.is_empty() {
-        let head = ["PLAN", "STATE", "DONE", "RUNNING", "TIME"];
+        let head = ["PLAN", "STATE", "ENDED", "RUNNING", "TIME"];
         parts.push(table::lines(&head, &rows));
     }
     for unreadable in &model.unreadable {

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use orchestra_plan::status::JobStatus;
 use serde::Deserialize;
 
 /// The first event of a connection.
@@ -128,7 +129,7 @@ pub(super) struct Plan {
     /// Jobs by where they stand.
     #[serde(default)]
     pub(super) counts: BTreeMap<String, u32>,
-    /// Percent.
+    /// Ended jobs of all jobs, in percent.
     #[serde(default)]
     pub(super) progress: u8,
     #[serde(default)]
@@ -259,6 +260,15 @@ impl Plan {
         let begun = self.started_at?;
         let end = self.ended_at.unwrap_or(now);
         Some(end.saturating_sub(begun) / 1_000)
+    }
+
+    /// Number of its jobs that have ended, however they ended.
+    pub(super) fn ended_jobs(&self) -> u32 {
+        let ended = JobStatus::ALL
+            .into_iter()
+            .filter(|status| status.is_terminal());
+        let counts = ended.filter_map(|status| self.counts.get(status.name()));
+        counts.fold(0, |sum, count| sum.saturating_add(*count))
     }
 
     /// How many of its jobs are at work.

@@ -128,14 +128,14 @@ fn line(row: &Row, widths: &Widths, paint: Paint) -> String {
     text.trim_end().to_owned()
 }
 
-/// The line of the plan: how much of all there is to do is done.
+/// The line of the plan: its status, and how many of its jobs have ended, as in `orchestra top`.
 fn head(plan: &Plan, rows: &[Row], now: Millis) -> Row {
     let counts = plan.counts();
     let mut said = format!(
         "{}  {} of {}",
         plan.status(),
-        counts.succeeded,
-        plan.jobs().len()
+        counts.terminal(),
+        counts.total()
     );
     if plan.started_at().is_some() {
         said.push_str(&format!("  {}", look::lasted(plan.time_at_work(now))));

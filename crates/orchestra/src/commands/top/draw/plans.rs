@@ -108,11 +108,8 @@ fn line(plan: &Plan, widths: &Widths, room: usize, theme: Theme, now: u64) -> Li
         Span::raw(at_right(&format!("{}%", plan.progress.min(100)), PERCENT)),
     ];
     if room >= WIDE {
-        let ended = ["succeeded", "failed", "blocked", "canceled"];
-        let ended = ended.iter().filter_map(|status| plan.counts.get(*status));
-        let ended: u64 = ended.map(|&count| u64::from(count)).sum();
         spans.push(Span::raw(at_right(
-            &format!("{ended}/{}", plan.nodes),
+            &format!("{}/{}", plan.ended_jobs(), plan.nodes),
             JOBS,
         )));
     }

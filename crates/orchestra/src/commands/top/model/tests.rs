@@ -260,3 +260,14 @@ fn keys_move_open_filter_and_leave() {
     screen.is_filtering = true;
     assert_eq!(screen.key(control, &mut model), Act::Quit);
 }
+
+#[test]
+fn ended_jobs_of_a_plan_are_counted_however_they_ended() {
+    let mut model = told();
+    let plans = json!({"plans": [
+        {"id": "a", "name": "Failed", "status": "failed", "nodes": 5, "progress": 80,
+         "counts": {"succeeded": 1, "failed": 1, "blocked": 1, "canceled": 1, "running": 1}},
+    ], "unreadable": []});
+    model.answered(&Want::Plans, &plans.to_string());
+    assert_eq!(model.plans[0].ended_jobs(), 4);
+}

@@ -145,10 +145,10 @@ fn section(piece: &str, separator: &str, end: &str) -> Vec<Said> {
     named(name, arguments, is_closed).into_iter().collect()
 }
 
-/// `[{"name": …}]`, `{"name": …}`, or several one after the other.
-fn of_value(inner: &str) -> Vec<Said> {
-    let mut said: Vec<Said> = Vec::new();
-    let mut left = inner.trim();
+/// The calls of the values that a text begins with, one after the other, and the rest of the text.
+pub(super) fn leading(text: &str) -> (Vec<Said>, &str) {
+    let mut said = Vec::new();
+    let mut left = text;
     while let Some(read) = lenient::value(left) {
         let behind = &left[read.length..];
         let calls = calls_of(read, behind);
@@ -161,6 +161,12 @@ fn of_value(inner: &str) -> Vec<Said> {
             break;
         }
     }
+    (said, left)
+}
+
+/// `[{"name": …}]`, `{"name": …}`, or several one after the other.
+fn of_value(inner: &str) -> Vec<Said> {
+    let (mut said, left) = leading(inner.trim());
     if let Some(last) = said.pop() {
         said.push(last.with(fault_of_rest(left)));
     }

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{
     Found, Place, Said, Wait, fit, lenient, names,
-    pieces::{calls_of, without_fence},
+    pieces::{calls_of, leading, without_fence},
     python,
 };
 use crate::tool::Tool;
@@ -62,20 +62,10 @@ fn unquoted(text: &str) -> &str {
 
 /// Values that a text begins with, and hardly anything behind them.
 fn of_beginning(text: &str, tools: &[Arc<Tool>]) -> Option<Found> {
-    let mut said = Vec::new();
-    let mut left = text;
-    while left.starts_with(['{', '[']) {
-        let Some(read) = lenient::value(left) else {
-            break;
-        };
-        let behind = &left[read.length..];
-        let calls = calls_of(read, behind);
-        if calls.is_empty() {
-            break;
-        }
-        said.extend(calls);
-        left = behind.trim_start_matches(|c: char| c.is_whitespace() || c == ';' || c == ',');
+    if !text.starts_with(['{', '[']) {
+        return None;
     }
+    let (said, left) = leading(text);
     let is_alone = left.trim_matches(['.', ';', ' ', '\n']).is_empty();
     let is_meant = |said: &Said| is_meant(said, tools) && (is_alone || !said.by_key);
     let is_remark = is_alone || (left.len() <= REMARK && !left.contains("```") && !shows(left));

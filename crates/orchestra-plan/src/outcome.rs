@@ -24,7 +24,7 @@ use crate::budget::{Micros, exceeded};
 use crate::event::{Act, AttemptEnd, Failure, FailureKind, Next, Trigger};
 use crate::ids::Millis;
 use crate::phase::Phase;
-use crate::plan::{Job, Plan};
+use crate::plan::{Attempt, Job, Plan};
 use crate::pressure::Splits;
 use crate::work::WorkSpec;
 
@@ -204,6 +204,11 @@ fn left_alone(
         return None;
     }
     follow_up(plan, job, act, failure, &unbounded, now)?;
+    exhausted(plan, job, policy)
+}
+
+/// The limit that is reached, so that no further heal of a job may begin.
+fn exhausted(plan: &Plan, job: &Job, policy: &Policy) -> Option<String> {
     match job.tries() >= policy.heals_max {
         true => Some(format!(
             "not tried again: the job has had its {} automatic attempts (`plans.heal_attempts`)",
@@ -366,9 +371,10 @@ fn over_budget(plan: &Plan, job: &Job, now: Millis) -> bool {
         || exceeded(&plan.settings().budget, plan.usage(), plan_ms).is_some()
 }
 
-/// What follows when the process of an act, or who ran it, is gone without a result.
+/// Decides what follows when the process of an act, or its runner, is gone without a result. A heal that had begun
+/// may have cost as much as a whole one, so its repetition counts as another heal.
 #[must_use]
-pub fn after_loss(job: &Job, act: Act, message: &str, policy: &Policy) -> AttemptEnd {
+pub fn after_loss(plan: &Plan, job: &Job, act: Act, message: &str, policy: &Policy) -> AttemptEnd {
     let failure = Failure::new(FailureKind::Lost, message);
     let most = match policy.restart {
         Restart::Manual => 0,
@@ -378,11 +384,18 @@ pub fn after_loss(job: &Job, act: Act, message: &str, policy: &Policy) -> Attemp
     if job.losses >= most {
         return AttemptEnd::Failed { act, failure };
     }
+    let under_way = job.running().and_then(Attempt::under_way);
+    let counted = act.heal && under_way == Some(act);
+    if counted && let Some(why) = exhausted(plan, job, policy) {
+        let message = format!("{}; {why}", failure.message);
+        let failure = Failure { message, ..failure }.bounded();
+        return AttemptEnd::Failed { act, failure };
+    }
     let next = again(job, act, Trigger::Recovery);
     AttemptEnd::Again {
         act,
         failure,
         next,
-        counted: false,
+        counted,
     }
 }

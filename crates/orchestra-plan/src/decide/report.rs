@@ -148,7 +148,7 @@ pub(super) fn report(
                 .under_way()
                 .or(running.upcoming())
                 .unwrap_or(Act::of(Phase::MergeFi));
-            let end = outcome::after_loss(found, act, &message, cx.policy);
+            let end = outcome::after_loss(plan, found, act, &message, cx.policy);
             Ok(vec![ended(job, attempt, end)])
         }
         Report::MergeIntended(intent) => {

@@ -107,3 +107,39 @@ fn heal_that_is_repeated_counts_for_the_job_and_the_plan() {
         assert_eq!(plan(&world).heals(), runs, "{kind:?}");
     }
 }
+
+#[test]
+fn heal_that_is_lost_with_its_runner_counts_when_it_is_repeated() {
+    let (work, heal) = (Act::of(Phase::Work), Act::heal(Phase::Work));
+    for (heals_max, plan_heals_max, why) in [
+        (2, 9, "the job has had its 2 automatic attempts"),
+        (9, 2, "the plan has had its 2 heals"),
+    ] {
+        let mut world = world(vec![job("job", &[])]);
+        world.policy.heals_max = heals_max;
+        world.policy.plan_heals_max = plan_heals_max;
+        fail(&mut world, "job", work, FailureKind::ExitCode);
+        // A loss before the heal begins does not count.
+        lose(&mut world, Act::of(Phase::MergeFi));
+        assert_eq!(plan(&world).heals(), 1, "{why}");
+        let mut ran = 0;
+        while status(&world, "job") == JobStatus::Ready {
+            lose(&mut world, heal);
+            ran += 1;
+        }
+        assert_eq!((ran, plan(&world).heals()), (2, 2), "{why}");
+        assert_eq!(status(&world, "job"), JobStatus::Failed, "{why}");
+        let job = plan(&world).job_of(&producer("job")).unwrap();
+        let (_, act, failure) = job.failed_heal().unwrap();
+        assert_eq!((act, failure.kind), (heal, FailureKind::Lost), "{why}");
+        assert!(failure.message.contains(why), "{}", failure.message);
+        assert_eq!(job.failure().unwrap().kind, FailureKind::ExitCode, "{why}");
+    }
+}
+
+/// Loses the runner of the job while an act is under way.
+fn lose(world: &mut World, act: Act) {
+    until(world, "job", act);
+    let message = "it is gone".to_owned();
+    report(world, "job", Report::Lost { message });
+}

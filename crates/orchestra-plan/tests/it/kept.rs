@@ -139,7 +139,7 @@ fn a_validation_by_an_agent_is_done_again_after_it_was_healed() {
 #[test]
 fn what_a_person_or_a_failed_heal_left_behind_is_committed_before_it_is_checked() {
     let mut world = world(vec![checked()]);
-    world.policy.heals_max = 1;
+    world.policy.heals_max = 2;
     fail(
         &mut world,
         "job",

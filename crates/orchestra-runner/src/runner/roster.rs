@@ -219,7 +219,6 @@ fn switched_off(options: &Options) -> Option<&'static str> {
     let limits = [
         ("plans.heal_attempts", policy.heals_max == 0),
         ("plans.plan_heal_attempts", policy.plan_heals_max == 0),
-        ("plans.heal_cost_usd", policy.heal_cost_max == 0),
     ];
     let (key, _) = limits.into_iter().find(|(_, is_off)| *is_off)?;
     Some(key)

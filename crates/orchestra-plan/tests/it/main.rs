@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod edits;
 mod fair;
 mod golden;
 mod heals;
@@ -10,6 +11,7 @@ mod large;
 mod laws;
 mod make;
 mod random;
+mod tree;
 mod user;
 mod world;
 

@@ -21,6 +21,7 @@ use orchestra_plan::status::JobStatus;
 
 use crate::laws;
 use crate::make::{Dice, job_id, work};
+use crate::tree::{Target, Tree};
 
 /// A plan that runs in a world.
 pub(crate) struct Run {
@@ -30,31 +31,6 @@ pub(crate) struct Run {
     /// asked again.
     pub(crate) ended: u32,
     pub(crate) merges: u32,
-}
-
-/// What is in a worktree, and what is known of it.
-#[derive(Clone, Debug, Default)]
-struct Tree {
-    committed: BTreeSet<JobId>,
-    dirty: BTreeSet<JobId>,
-    /// What was there when the last check went well.
-    checked: Option<BTreeSet<JobId>>,
-    set_up: bool,
-}
-
-impl Tree {
-    fn seen(&self) -> BTreeSet<JobId> {
-        self.committed.union(&self.dirty).copied().collect()
-    }
-}
-
-/// Where the target of a plan is, and what the user has checked out meanwhile.
-#[derive(Clone, Debug, Default)]
-struct Target {
-    holds: BTreeSet<JobId>,
-    base: Option<JobId>,
-    /// Whether the last move that was intended was made.
-    moved: bool,
 }
 
 pub(crate) struct World {

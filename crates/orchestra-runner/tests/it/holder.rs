@@ -29,9 +29,9 @@ use tokio::{
 };
 
 /// Longer than anything here takes on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-fn program() -> PathBuf {
+pub(crate) fn program() -> PathBuf {
     let mut path = std::env::current_exe().unwrap();
     path.pop();
     path.pop();
@@ -39,14 +39,14 @@ fn program() -> PathBuf {
 }
 
 /// A process of the example, and what it has said so far.
-struct Process {
+pub(crate) struct Process {
     child: Child,
     lines: mpsc::Receiver<String>,
     said: Vec<String>,
 }
 
 impl Process {
-    fn start(words: &[&str]) -> Self {
+    pub(crate) fn start(words: &[&str]) -> Self {
         let mut child = Command::new(program())
             .args(words)
             .stdin(Stdio::piped())
@@ -67,7 +67,7 @@ impl Process {
         }
     }
 
-    fn until(&mut self, begins: &str) -> String {
+    pub(crate) fn until(&mut self, begins: &str) -> String {
         let end = Instant::now() + PATIENCE;
         loop {
             let line = self
@@ -87,7 +87,7 @@ impl Process {
     }
 
     /// Ends its input; all that it has said.
-    fn end(mut self) -> Vec<String> {
+    pub(crate) fn end(mut self) -> Vec<String> {
         drop(self.child.stdin.take());
         self.child.wait().unwrap();
         self.said.extend(self.lines.iter());
@@ -102,7 +102,7 @@ impl Drop for Process {
     }
 }
 
-fn told(root: &Path) -> Option<Value> {
+pub(crate) fn told(root: &Path) -> Option<Value> {
     serde_json::from_slice(&fs::read(root.join("runner.json")).ok()?).ok()
 }
 
@@ -299,7 +299,7 @@ impl Service for Echo {
     }
 }
 
-fn settings(root: &Path, seq: &watch::Sender<u64>) -> Settings {
+pub(crate) fn settings(root: &Path, seq: &watch::Sender<u64>) -> Settings {
     let seq = seq.clone();
     let start = Arc::new(move || -> Work<'static, Result<Served, String>> {
         let service: Served = Arc::new(Echo::new(seq.clone()));
@@ -317,7 +317,7 @@ async fn pair(root: &Path) -> (Seat, Seat, watch::Sender<u64>) {
     (first, second, seq)
 }
 
-fn call(method: &str, params: Value) -> Call {
+pub(crate) fn call(method: &str, params: Value) -> Call {
     Call {
         method: method.to_owned(),
         params,
@@ -706,98 +706,6 @@ fn a_holder_whose_place_nobody_takes_is_told() {
     let log = root.path().join("runner.log").display().to_string();
     let is_told = |line: &String| line.starts_with("error ") && line.contains(&log);
     assert!(said.iter().any(is_told), "{said:?}");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_holder_that_leaves_hands_over_to_a_program_that_ends_when_nobody_needs_it() {
-    let root = tempfile::tempdir().unwrap();
-    let word = root.path().to_str().unwrap();
-    let mut first = Process::start(&["hand", word]);
-    first.until("ready");
-    let said = first.end();
-    assert!(said.contains(&"handed true".to_owned()), "{said:?}");
-    // Somebody comes before it has ended.
-    let seq = watch::Sender::new(0);
-    let follower = Seat::open(settings(root.path(), &seq)).unwrap();
-    let role = follower
-        .until(|role| matches!(role, Role::Follows(_) | Role::Holds(_)))
-        .await;
-    let Role::Follows(background) = role else {
-        panic!("{role:?}")
-    };
-    let add = call("add", json!({"plan": "a", "who": "w", "n": 1}));
-    assert_eq!(follower.call(add).await, Ok(json!(1)));
-    assert_eq!(
-        follower.call(call("live", json!(true))).await,
-        Ok(json!(false))
-    );
-    follower.end().await;
-    // It has something to do, and so it stays, while one that has nothing begins, waits as long, and ends.
-    let elsewhere = tempfile::tempdir().unwrap();
-    let other = Process::start(&["background", elsewhere.path().to_str().unwrap(), "1000"]);
-    other.end();
-    let follower = Seat::open(settings(root.path(), &seq)).unwrap();
-    assert_eq!(
-        follower.call(call("pid", json!(null))).await,
-        Ok(json!(background))
-    );
-    follower.call(call("live", json!(false))).await.unwrap();
-    follower.end().await;
-    let background = Pid::from_raw(background.cast_signed()).unwrap();
-    let end = Instant::now() + PATIENCE;
-    let is_there = || told(root.path()).is_some() || root.path().join("runner.sock").exists();
-    while is_there() {
-        assert!(Instant::now() < end, "{background:?} stays");
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn who_comes_while_a_background_runner_ends_is_served() {
-    let root = tempfile::tempdir().unwrap();
-    let mut asked = 0;
-    for round in 0..6_u64 {
-        let mut background = Command::new(program())
-            .args(["background", root.path().to_str().unwrap(), "300"])
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .spawn()
-            .unwrap();
-        // About when it has been quiet for long enough.
-        tokio::time::sleep(Duration::from_millis(280 + round * 40)).await;
-        let seq = watch::Sender::new(0);
-        let comes = Seat::open(settings(root.path(), &seq)).unwrap();
-        for _ in 0..20 {
-            let call = Call {
-                once: OnceKey::parse(&format!("key-{round:0>20}-{asked}")),
-                ..call("echo", json!(asked))
-            };
-            assert_eq!(comes.call(call).await, Ok(json!(asked)));
-            asked += 1;
-        }
-        comes.end().await;
-        let _ = background.kill();
-        let _ = background.wait();
-    }
-}
-
-#[tokio::test]
-async fn a_program_that_cannot_take_the_place_leaves_it_where_it_is() {
-    for (program, why) in [
-        ("/no/such/program", "cannot be started"),
-        ("/bin/false", "ended"),
-    ] {
-        let root = tempfile::tempdir().unwrap();
-        let mut first = Process::start(&["hand", root.path().to_str().unwrap(), program]);
-        first.until("ready");
-        let said = first.end();
-        assert!(
-            said.iter()
-                .any(|line| line.starts_with("error") && line.contains(why)),
-            "{said:?}"
-        );
-        assert_eq!(said.last().unwrap(), "role Holds");
-    }
 }
 
 #[test]

@@ -6,6 +6,7 @@ mod agents;
 mod bench;
 mod git;
 mod guide;
+mod handing;
 mod holder;
 mod journal;
 mod plans;

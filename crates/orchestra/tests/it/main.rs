@@ -20,6 +20,7 @@ mod chat_guide;
 mod chat_real;
 mod chat_terminal;
 mod cli;
+mod cli_refused;
 mod dashboard;
 mod doctor;
 mod elsewhere;

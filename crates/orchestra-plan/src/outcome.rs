@@ -34,7 +34,7 @@ pub(crate) use resume::held;
 pub use resume::{after_gone, retry};
 use resume::{is_healed, may_be_mended, resume_of};
 
-/// What configuration says about failures.
+/// Configuration of failures.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policy {
     /// Maximum number of automatic attempts of a job: heals and reruns of all its phases together.
@@ -43,19 +43,19 @@ pub struct Policy {
     pub plan_heals_max: u32,
     /// Maximum cost of all heals of a plan in millionths, as far as agents report it.
     pub heal_cost_max: u64,
-    /// Whether an agent may heal, besides the agents that jobs name for their work.
+    /// True if an agent may heal, besides the agents that jobs name for their work.
     pub has_healer: bool,
     /// Reason and next step added to a failure that an agent would heal if one were named.
     pub no_healer: String,
-    /// What becomes of a job whose process, or whose runner, is gone.
+    /// Treatment of a job whose process or runner is gone.
     pub restart: Restart,
-    /// How often in a row a job may be lost before it fails.
+    /// Maximum number of losses of a job in a row before it fails.
     pub losses_max: u32,
-    /// How often the result is integrated anew because the target moved.
+    /// Maximum number of further integrations because the target moved.
     pub integrations_max: u32,
-    /// How long to wait before what passes by itself is tried again; its length is how often.
+    /// Waits before each retry of a transient failure; the length is the number of retries.
     pub transient_waits: Vec<Duration>,
-    /// What becomes of jobs whose agents run out of context.
+    /// Treatment of jobs whose agents run out of context.
     pub splits: Splits,
 }
 
@@ -76,11 +76,11 @@ impl Default for Policy {
     }
 }
 
-/// What becomes of a job whose process, or whose runner, is gone.
+/// Treatment of a job whose process or runner is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Restart {
-    /// It goes on from the phase that was lost.
+    /// Continues from the lost phase.
     Resume,
     /// The same, but once only.
     RetryOnce,
@@ -88,7 +88,7 @@ pub enum Restart {
     Manual,
 }
 
-/// What the next attempt of a job does, in order.
+/// Acts of the next attempt of a job, in order.
 #[must_use]
 pub fn acts(plan: &Plan, job: &Job) -> Vec<Act> {
     let next = job.upcoming();
@@ -145,7 +145,7 @@ pub fn is_instead(job: &Job, phase: Phase) -> bool {
         && job.spec(phase).is_some_and(|spec| spec.agent().is_some())
 }
 
-/// What follows a failure.
+/// Decides what follows a failure.
 #[must_use]
 pub fn after_failure(
     plan: &Plan,
@@ -252,7 +252,7 @@ pub(crate) fn too_dear(act: Act, cost: u64, policy: &Policy) -> AttemptEnd {
     AttemptEnd::Failed { act, failure }
 }
 
-/// What failed in a phase, where the job, or its plan, says that itself.
+/// The work that failed in a phase, where the job or its plan defines it.
 pub(crate) fn failed_spec<'a>(
     plan: &'a Plan,
     job: &'a Job,
@@ -346,7 +346,7 @@ fn again(job: &Job, act: Act, trigger: Trigger) -> Next {
     };
     next.resume_session = true;
     next.despite = before.despite;
-    // A worktree that was to be made anew is: unless it was.
+    // A requested new worktree is still requested, unless it was created.
     next.clear_worktree = before.clear_worktree && act.phase == Phase::MergeFi;
     next
 }
@@ -355,7 +355,7 @@ fn heal(job: &Job, phase: Phase) -> Next {
     let from = match phase {
         Phase::Postchecks => Phase::Commit,
         Phase::Work if is_instead(job, phase) => Phase::Commit,
-        // Whatever the agent changes is committed before it is checked.
+        // Changes of the agent are committed before they are checked.
         other => resume_of(job, other, None).min(Phase::Commit),
     };
     Next {

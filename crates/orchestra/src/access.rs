@@ -1,5 +1,5 @@
-//! Admission over HTTP: secrets and certificates are read where the configuration says, and
-//! become the guard and the TLS that `up` serves with. Where the configuration names no tokens, the
+//! Admission over HTTP: secrets and certificates are read from the configured places, and become the guard and the
+//! TLS that `up` serves with. Where the configuration names no tokens, the
 //! user has a token of their own.
 
 use std::{
@@ -31,7 +31,7 @@ const ENDED_LOGINS: &str = "ended-logins";
 /// Secrets and certificates are short; what is longer is another file.
 const FILE_BYTES: u64 = 1024 * 1024;
 
-/// Who may see a file.
+/// Secrecy of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Holds {
     Secrets,
@@ -41,7 +41,7 @@ enum Holds {
 /// The guard that the configuration asks for, when `address` is listened on.
 ///
 /// # Errors
-/// When a token cannot be read, others can read it too, or this machine knows no certificates by
+/// When a token cannot be read, other users can read it too, or this machine knows no certificates by
 /// which it could know the issuers of tokens.
 pub(crate) fn guard(
     config: &AccessConfig,
@@ -78,7 +78,7 @@ pub(crate) fn guard(
 /// The certificate and its key.
 ///
 /// # Errors
-/// When one of them cannot be read, others can read the key too, or they do not fit together.
+/// When one of them cannot be read, other users can read the key too, or they do not fit together.
 pub(crate) fn tls(files: &TlsFiles) -> anyhow::Result<Tls> {
     let chain = read(&files.cert, Holds::Nothing)?;
     let key = read(&files.key, Holds::Secrets)?;
@@ -99,7 +99,7 @@ fn token_of_environment() -> anyhow::Result<Token> {
         .with_context(|| format!("{name} holds no token"))
 }
 
-/// One token a line; blank lines and those that begin with `#` are left out.
+/// One token a line. Blank lines and lines that begin with `#` are skipped.
 fn tokens_of_file(path: &Path) -> anyhow::Result<Vec<Token>> {
     let text = String::from_utf8(read(path, Holds::Secrets)?);
     let text = text.map_err(|_| anyhow::anyhow!("{} is no text", path.display()))?;
@@ -160,7 +160,7 @@ pub(crate) fn first_of_file(path: &Path) -> Option<String> {
 
 fn token_in(text: &str) -> Option<String> {
     let (_, token) = written(text).next()?;
-    // What is none may not fit a header.
+    // Other text may not fit a header.
     let is_token = token.parse::<Token>().is_ok();
     is_token.then(|| token.to_owned())
 }

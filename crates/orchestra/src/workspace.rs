@@ -33,10 +33,10 @@ pub(crate) enum WorkspaceError {
         "no board in {}; create one with `orchestra init`, or name another workspace with --workspace", .0.display()
     )]
     NoBoard(PathBuf),
-    /// It is the one that the environment names.
+    /// The directory that the environment names.
     #[error("environment {}", Variable::Workspace)]
     Named {
-        /// What is wrong with it.
+        /// Fault of the directory.
         source: Box<Self>,
     },
     /// It, or the board in it, is not the user's alone.
@@ -64,7 +64,7 @@ pub(crate) enum WorkspaceError {
     Unreadable {
         /// The directory.
         path: PathBuf,
-        /// What the system says.
+        /// Error of the system.
         source: io::Error,
     },
 }
@@ -115,7 +115,7 @@ pub(crate) fn check_narrow(workspace: &Path) -> Result<(), WorkspaceError> {
     Err(WorkspaceError::TooWide { path, what })
 }
 
-/// Whether a workspace has a board. Opening one makes it, so who only looks asks first.
+/// Returns whether a workspace has a board. Commands that only look ask first, since opening creates one.
 pub(crate) fn has_board(workspace: &Path) -> bool {
     workspace.join(PROJECTS).is_dir()
 }
@@ -161,8 +161,7 @@ pub(crate) fn run_directory(workspace: &Path) -> orchestra_fs::Result<Directory>
     projects.make_below(RUN.as_ref(), Access::Private)
 }
 
-/// Makes sure that what runs in the workspace is told by nobody but its user: nobody else could have
-/// put anything into the directory of running programs.
+/// Ensures that only the user could have put anything into the directory of running programs.
 ///
 /// # Errors
 /// When another user has it, or may change what is in it.
@@ -180,7 +179,7 @@ pub(crate) fn ensure_run_directory_is_ours(workspace: &Path) -> anyhow::Result<(
     Ok(())
 }
 
-/// Elsewhere nobody is told apart by the directory.
+/// Other systems have no owners of directories.
 #[cfg(not(unix))]
 pub(crate) fn ensure_run_directory_is_ours(_workspace: &Path) -> anyhow::Result<()> {
     Ok(())
@@ -192,7 +191,7 @@ fn check_owner(workspace: PathBuf) -> Result<PathBuf, WorkspaceError> {
     for path in [workspace.clone(), workspace.join(PROJECTS)] {
         let metadata = match fs::metadata(&path) {
             Ok(metadata) => metadata,
-            // What a board that cannot be read means is for its store to say.
+            // The store reports a board that cannot be read.
             Err(_) if path != workspace => continue,
             Err(source) => return Err(WorkspaceError::Unreadable { path, source }),
         };
@@ -238,7 +237,7 @@ fn file_system(directory: &Path) -> Option<u64> {
     return None;
 }
 
-/// Whether a directory looks like a workspace. `.git` is a file in a worktree, so its kind does not matter; it marks
+/// Returns whether a directory looks like a workspace. `.git` is a file in a worktree, so its kind does not matter; it marks
 /// the top of a repository, where the search ends.
 pub(crate) fn is_marked(directory: &Path) -> bool {
     directory.join(PROJECTS).is_dir() || directory.join(".git").symlink_metadata().is_ok()

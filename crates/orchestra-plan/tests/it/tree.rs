@@ -25,6 +25,6 @@ impl Tree {
 pub(crate) struct Target {
     pub(crate) holds: BTreeSet<JobId>,
     pub(crate) base: Option<JobId>,
-    /// Whether the last move that was intended was made.
+    /// True if the last intended move was made.
     pub(crate) moved: bool,
 }

@@ -1,4 +1,4 @@
-//! All agents that can be named: those that come along, and those of the configuration.
+//! All agents that can be named: built-in and configured ones.
 
 use std::{
     collections::BTreeMap,
@@ -26,7 +26,7 @@ pub struct Chosen {
     pub name: ProfileName,
     /// Its profile.
     pub profile: Profile,
-    /// What its program can do.
+    /// Capabilities of its program.
     pub able: Arc<Capabilities>,
 }
 
@@ -106,7 +106,7 @@ impl Agents {
             .collect()
     }
 
-    /// Agents whose programs are there. The scripted one, which is ours, is not told.
+    /// Agents whose programs are installed, without the scripted agent, which is part of this program.
     #[must_use]
     pub fn installed(&self) -> Vec<String> {
         let others = self
@@ -133,7 +133,7 @@ impl Agents {
         found.map(|(name, _)| name)
     }
 
-    /// Why an agent that is named cannot be run; its program is looked for and not asked.
+    /// Reason that a named agent cannot run. Its program is looked for and not started.
     #[must_use]
     pub fn lacks(&self, name: &str) -> Option<AgentError> {
         match self.named(name) {

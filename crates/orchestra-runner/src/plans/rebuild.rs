@@ -81,10 +81,10 @@ pub fn rebuild(storage: &Path) -> Result<Mended, PlansError> {
     })
 }
 
-/// How long a lock may stay that was let go of: a program that is just being started has it until it is another.
+/// Time that a released lock may stay held: a program that is being started inherits it until it executes.
 const LETS_GO: Duration = Duration::from_millis(300);
 
-/// The lock of who runs the plans.
+/// Takes the lock of the process that runs the plans.
 pub(super) fn claimed(storage: &Path) -> Result<Claim, PlansError> {
     let place = Place::new(storage, &short_directory());
     let end = Instant::now() + LETS_GO;

@@ -1,4 +1,4 @@
-//! What the engine and its jobs share: how plans are run, and the repository.
+//! State that the engine and its jobs share: options and the repository.
 
 use std::{
     collections::BTreeMap,
@@ -22,7 +22,7 @@ use crate::{
     plans::{Options, git_words},
 };
 
-/// What the engine and its jobs share.
+/// State that the engine and its jobs share.
 #[derive(Debug)]
 pub(crate) struct Host {
     pub(crate) options: Arc<Options>,
@@ -33,11 +33,11 @@ pub(crate) struct Host {
     healer: Mutex<Option<String>>,
 }
 
-/// How long is waited for another git that holds a lock, at first and at last.
+/// First and last wait for another git that holds a lock.
 const FIRST_WAIT: Duration = Duration::from_millis(50);
 const LAST_WAIT: Duration = Duration::from_secs(4);
 
-/// How many worktrees are removed at a time.
+/// Maximum number of worktrees that are removed at a time.
 const REMOVALS: usize = 2;
 
 impl Host {
@@ -66,7 +66,7 @@ impl Host {
         }
     }
 
-    /// How many git processes were started and how long they took, once there was one.
+    /// Number and duration of the git processes that were started, if there were any.
     pub(crate) fn git_times(&self) -> Option<GitTimes> {
         self.repository.get().map(|found| found.git().times())
     }
@@ -147,7 +147,7 @@ impl Host {
         };
     }
 
-    /// What is wrong with the agents that the configuration names.
+    /// Faults of the agents that the configuration names.
     pub(crate) fn misnamed(&self) -> Vec<String> {
         let (agents, named) = (&self.options.agents, &self.options.named);
         let named = [
@@ -210,7 +210,7 @@ impl Patience {
     }
 }
 
-/// What went wrong with git, as a failure of an act.
+/// An error of git as the failure of an act.
 pub(crate) fn git_failure(error: &GitError) -> Failure {
     let kind = match error {
         GitError::Full { .. } => FailureKind::Storage,

@@ -227,7 +227,7 @@ fn switched_off(options: &Options) -> Option<&'static str> {
 /// A warning that the configured healer, if there is one, is not used, because the setting `key` is 0.
 fn unused_healer(host: &Host, permits: &Permits<'_>, key: &str) -> Option<String> {
     let named = host.options.named.healer.first()?;
-    // Also one that waits for an agreement.
+    // A healer that waits for an agreement counts as well.
     let name = match permits.of(Purpose::Healing, None) {
         Ok(permit) => permit.name,
         Err(_) => named.name.clone(),

@@ -1,4 +1,4 @@
-//! `orchestra up`: serves the workspace over HTTP until it is told to stop.
+//! `orchestra up`: serves the workspace over HTTP until a signal ends it.
 
 pub(super) mod endpoint;
 pub(super) mod listen;
@@ -72,7 +72,7 @@ struct Ready<'a> {
     already_running: bool,
     #[serde(flatten)]
     endpoint: &'a Endpoint,
-    /// The servers of others; not known of a program that runs already.
+    /// The upstream MCP servers; not known of a program that runs already.
     #[serde(skip_serializing_if = "Option::is_none")]
     servers: Option<&'a [Shown]>,
     /// The user's own token, where clients must show it.
@@ -124,7 +124,7 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
 }
 
 async fn serve(config: &Config, place: &mut Place, format: Format) -> Result<Exit, Failure> {
-    // Before anything is opened, for whatever is wrong here is wrong in the configuration.
+    // Before anything is opened: faults here are faults of the configuration.
     let tls = config.access.tls.value.as_ref().map(access::tls);
     let tls = tls.transpose().map_err(Failure::usage)?;
     let own_token = own_token(config)?;
@@ -144,7 +144,7 @@ async fn serve(config: &Config, place: &mut Place, format: Format) -> Result<Exi
     let traffic = TapWatch::default();
     serving.start_others(Some(traffic.clone()))?;
     serving.start_engine(Face::Http);
-    // Which servers there are is known now; nobody is told that it is ready when it will not be.
+    // The servers are known now, so a wrong toolset is reported before the ready line.
     serving.toolset()?;
     // Taken before anything is announced, so that a signal right after the line is not lost.
     let signals = Signals::listen()?;
@@ -197,8 +197,8 @@ fn own_token(config: &Config) -> Result<Option<String>, Failure> {
     }
 }
 
-/// Lets plugins and bridges in, if they are to be. Where nobody asked for that, what stands against it
-/// is told, and the rest is served.
+/// Listens for plugins and bridges, if configured. Without an explicit setting, a failure is a warning, and the rest
+/// is served.
 async fn listen_for_plugins(
     config: &Config,
     serving: &Serving,
@@ -225,7 +225,7 @@ async fn listen_for_plugins(
     }
 }
 
-/// Says what of where it is served may be other than it was meant.
+/// Warns where the address may differ from the intended one.
 fn warn(config: &Config, address: SocketAddr) {
     let asked = config.http.value;
     if address.port() != asked.port() && asked.port() != 0 {
@@ -247,7 +247,7 @@ fn warn(config: &Config, address: SocketAddr) {
     }
 }
 
-/// The board is not the one that is served any more.
+/// Failure after the board was removed or replaced.
 fn lost(workspace: &Path) -> Failure {
     let there = workspace.join(PROJECTS);
     let text = format!(
@@ -258,7 +258,7 @@ fn lost(workspace: &Path) -> Failure {
     anyhow::Error::msg(text).into()
 }
 
-/// Serves until `ends` says that it is over, and ends cleanly.
+/// Serves until `ends` completes, and ends cleanly.
 async fn serve_until(
     serving: &Serving,
     config: &Config,
@@ -296,7 +296,7 @@ async fn serve_until(
     over.and(stopped.map_err(|reason| Failure::from(anyhow::Error::msg(reason))))
 }
 
-/// How this process, which listens on `address`, is reached.
+/// The endpoint of this process, which listens on `address`.
 fn endpoint(config: &Config, address: SocketAddr) -> Endpoint {
     let asks_token = config.access.asks_who_calls() || !PeerUsers::new().are_named();
     let endpoint = Endpoint::new(address, &base(config, address), asks_token);
@@ -324,8 +324,7 @@ fn tokens(config: &Config) -> Option<Tokens> {
     }
 }
 
-/// The base of the addresses under which `address` is reached, by the first of the names that the
-/// configuration tells if there is one.
+/// The base URL of `address`, with the first host name of the configuration, if there is one.
 fn base(config: &Config, address: SocketAddr) -> String {
     let scheme = match config.access.tls.value {
         Some(_) => "https",
@@ -340,8 +339,7 @@ fn base(config: &Config, address: SocketAddr) -> String {
     }
 }
 
-/// Says where another process serves the workspace, and what of what was given here is not used
-/// there.
+/// Reports where another process serves the workspace, and which flags and settings are not used there.
 fn announce_running(config: &Config, running: &Endpoint, format: Format) -> Result<Exit, Failure> {
     announce(config, running, None, format)?;
     for name in unused(config, running) {
@@ -354,8 +352,8 @@ fn announce_running(config: &Config, running: &Endpoint, format: Format) -> Resu
     Ok(Exit::Ok)
 }
 
-/// What was given here and is of no use where another process serves the workspace: every flag, but
-/// for an address that it listens on anyway, and what would ask for tokens that it does not ask for.
+/// Flags and settings without effect because another process serves the workspace: every flag except an address that
+/// it listens on anyway, and a source of tokens if it asks for none.
 fn unused(config: &Config, running: &Endpoint) -> Vec<String> {
     let asked = config.http.value;
     let elsewhere = asked.port() != 0 && running.address != asked;
@@ -384,8 +382,8 @@ fn unused(config: &Config, running: &Endpoint) -> Vec<String> {
     unused
 }
 
-/// Says where the workspace is served, with which servers of others, and how to connect. Those are
-/// known of this process alone, not of another that runs already.
+/// Prints where the workspace is served, its upstream MCP servers, and how to connect. The servers are known only of
+/// this process.
 fn announce(
     config: &Config,
     endpoint: &Endpoint,
@@ -405,7 +403,7 @@ fn announce(
     format.print(&ready, text)
 }
 
-/// Where the clients' files take a token, which itself is never told.
+/// Places for a token in the clients' files. The token itself is not printed there.
 struct TokenPlaces {
     claude: &'static str,
     files: &'static str,
@@ -436,7 +434,7 @@ const WITH_ISSUER: TokenPlaces = TokenPlaces {
     ..NO_TOKEN
 };
 
-/// The servers of others, if there are any.
+/// The upstream MCP servers, if there are any.
 fn others(servers: &[Shown]) -> String {
     let mut text = String::new();
     for (place, server) in servers.iter().enumerate() {
@@ -459,13 +457,13 @@ fn dashboard(endpoint: &Endpoint, own_token: Option<&str>) -> String {
     }
 }
 
-/// Where the plans are kept, if any are served.
+/// Directory of the plans, if any are served.
 fn plans(endpoint: &Endpoint) -> String {
     let kept = endpoint.plans.as_deref().map(servers::short);
     kept.map_or_else(String::new, |kept| format!("  plans            {kept}\n"))
 }
 
-/// Where plugins and bridges come in, if they do.
+/// Address for plugins and bridges, if one is served.
 fn plugins(endpoint: &Endpoint) -> String {
     let (Some(address), Some(certs)) = (endpoint.quic, &endpoint.certs_dir) else {
         return String::new();

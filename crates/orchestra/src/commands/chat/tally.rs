@@ -1,4 +1,4 @@
-//! What one question came to, in one line.
+//! Result of one question, in one line.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -9,17 +9,17 @@ use orchestra_chat::{Due, End, Ending, Note, Outcome, Spent, Usage};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-/// What is counted beside a turn.
+/// Counts of a turn.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
-    /// How often the model was asked.
+    /// Number of requests to the model.
     asked: u32,
-    /// How long each call took, by its number.
+    /// Duration of each call, by its number.
     took: HashMap<usize, Duration>,
     /// Tools that were not called, because they may change something and the user did not agree.
     denied: BTreeSet<String>,
-    /// Whether the user refused such calls with `--deny`. Otherwise consent is missing, because there is no person
-    /// to ask.
+    /// True if the user refused such calls with `--deny`. Otherwise consent is missing, because there is no person to
+    /// ask.
     is_chosen: bool,
 }
 
@@ -32,21 +32,21 @@ impl Tally {
         }
     }
 
-    /// The model is asked.
+    /// Counts a request to the model.
     pub(super) fn ask(&mut self) {
         self.asked += 1;
     }
 
-    /// Something is told.
+    /// Counts a note.
     pub(super) fn note(&mut self, note: &Note) {
         if let Note::Denied { tool } = note {
             self.denied.insert(tool.clone());
         }
     }
 
-    /// A call has ended.
+    /// Counts a call that has ended.
     pub(super) fn call(&mut self, due: &Due, outcome: &Outcome, took: Duration) {
-        // One that waits for somebody who agrees is made again.
+        // A call that waits for consent is repeated.
         if !matches!(outcome, Outcome::WantsConsent(_)) {
             self.took.insert(due.number, took);
         }
@@ -90,7 +90,7 @@ impl Tally {
         (!notes.is_empty()).then(|| notes.join("; "))
     }
 
-    /// What it came to.
+    /// The line of the question.
     pub(super) fn answered(&self, query: &str, ending: &Ending, took: Duration) -> Answered {
         let calls = ending.calls.iter().map(|call| CallOf {
             server: call.server.clone(),
@@ -123,7 +123,7 @@ impl Tally {
 /// One line for one question.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Answered {
-    /// What its question calls it.
+    /// Id that its question gives it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) id: Option<Value>,
     /// The question; none where there was none in what was read.
@@ -132,21 +132,21 @@ pub(super) struct Answered {
     answer: Option<String>,
     /// The calls, in order.
     tool_calls: Vec<CallOf>,
-    /// How often the model was asked.
+    /// Number of requests to the model.
     turns: u32,
-    /// What its server counted.
+    /// Tokens that the model's server counted.
     tokens: Tokens,
-    /// What that costs, where prices are known.
+    /// Cost, if prices are known.
     #[serde(skip_serializing_if = "Option::is_none")]
     cost: Option<f64>,
-    /// How long it took, in milliseconds.
+    /// Duration in milliseconds.
     ms: f64,
-    /// What is to be known of the answer: that it is not whole, or that calls were cut short.
+    /// Note about the answer: it is not whole, or calls were not made.
     #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<String>,
     /// Reason that there is no answer, or that none of its calls was made.
     pub(super) error: Option<String>,
-    /// Whether the error is that consent was missing.
+    /// True if the error is missing consent.
     #[serde(skip)]
     pub(super) is_refused: bool,
 }
@@ -156,7 +156,7 @@ struct CallOf {
     server: Option<String>,
     tool: String,
     args: Map<String, Value>,
-    /// How long it took; nothing where it was not made.
+    /// Duration in milliseconds; absent if the call was not made.
     ms: Option<f64>,
     is_error: bool,
 }

@@ -1,4 +1,4 @@
-//! What can be done about a plan that failed, as commands to be typed.
+//! Next steps after a plan has failed, as commands to type.
 
 use orchestra_plan::{
     budget::{Exceeded, Measure, exceeded},
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::look;
 
-/// How many jobs are named whose own budgets are used up.
+/// Maximum number of named jobs whose own budgets are used up.
 const NAMED: usize = 3;
 
 /// The lines about a failed plan.
@@ -41,7 +41,7 @@ pub(super) fn of_failed(plan: &Plan) -> String {
     }
 }
 
-/// Whether it is verifyRi that failed.
+/// Returns whether verifyRi failed.
 fn is_of_the_check(job: &Job) -> bool {
     let failed = job.attempt().and_then(|attempt| attempt.failure.as_ref());
     failed.is_some_and(|(act, _)| act.phase == Phase::Work)
@@ -52,7 +52,7 @@ fn in_place(job: &Job) -> String {
     place.unwrap_or_default()
 }
 
-/// How budgets are raised that are used up.
+/// The commands that raise budgets that are used up.
 fn budgets<'a>(plan: &Plan, failed: impl Iterator<Item = &'a Job>) -> String {
     let (id, now) = (plan.id(), look::now());
     let mut over = failed.filter(|job| {
@@ -88,7 +88,7 @@ fn raised(budget: &Budget, used: Exceeded) -> Value {
     let (field, twice) = match used.measure {
         Measure::Tokens => ("tokens", Value::from(twice)),
         Measure::Wall => ("wallMs", Value::from(twice)),
-        // In whole units: more than enough of them can be said exactly.
+        // In whole units, which are exact.
         Measure::Cost => ("cost", Value::from(twice.div_ceil(1_000_000))),
     };
     fields[field] = twice;

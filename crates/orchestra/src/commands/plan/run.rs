@@ -24,10 +24,10 @@ use crate::{
     output::{self, Format},
 };
 
-/// How wide a drawing is.
+/// Width of a drawing.
 const COLUMNS: usize = 100;
 
-/// What is known of a plan file.
+/// Result of the validation of a plan file.
 #[derive(Serialize)]
 struct Validated {
     valid: bool,
@@ -35,7 +35,7 @@ struct Validated {
     jobs: usize,
     roots: usize,
     leaves: usize,
-    /// How many are at work at once, and by which setting.
+    /// Limit of jobs at work at once, and its setting.
     bound: String,
     /// The agents that it may start, how often and up to which cost.
     agents: Vec<String>,
@@ -115,7 +115,7 @@ pub(super) async fn run(desk: &Desk, given: &Given, format: Format) -> Result<Ex
     watch::run(desk, answer.plan, format).await
 }
 
-/// The lines that say which agents a plan may start.
+/// The lines with the agents that a plan may start.
 fn agent_lines(agents: &[String]) -> Vec<String> {
     let line = |agent: &String| format!("agent: {}", output::in_a_line(agent));
     match agents.is_empty() {
@@ -124,8 +124,8 @@ fn agent_lines(agents: &[String]) -> Vec<String> {
     }
 }
 
-/// Says which plan has ended on the branch of this one before: this one begins from there, and jobs that
-/// find their work done change nothing.
+/// Reports the plan that has ended on the branch of this one before. This one begins from there, and jobs that find
+/// their work done change nothing.
 async fn built_upon(desk: &Desk, plan: &Plan) -> Result<(), Failure> {
     let asked = plan.settings().target_branch.as_ref();
     let plans = desk.plans().list().await.map_err(failure)?;
@@ -147,7 +147,7 @@ async fn built_upon(desk: &Desk, plan: &Plan) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Makes a plan, or finds the one that was made of the same under its key.
+/// Creates a plan, or finds the plan that was created under its key.
 async fn made(
     desk: &Desk,
     given: &Given,
@@ -179,7 +179,7 @@ async fn made(
             return Err(failure(error));
         }
         Err(error @ PlansError::Refused { .. }) => {
-            // What is wrong with the file itself is told as it is of one that is only looked at.
+            // Faults of the file itself are reported as `validate` reports them.
             foreseen(desk, given, &spec).await?;
             return Err(failure(error));
         }
@@ -190,7 +190,7 @@ async fn made(
     Ok((answer, plan))
 }
 
-/// What is to be known of a plan before it is made.
+/// The definition of a plan, and warnings before it is created.
 ///
 /// # Errors
 /// When something is wrong with it, with the name of its file.
@@ -208,7 +208,7 @@ async fn foreseen(
     Ok((definition, foreseen.map_err(|error| wrong(&error))?))
 }
 
-/// Says what is to be known of a plan file.
+/// Validates a plan file.
 pub(super) async fn validate(desk: &Desk, given: &Given, format: Format) -> Result<Exit, Failure> {
     let checked = async {
         let spec = file::read(given)?;
@@ -261,7 +261,7 @@ pub(super) async fn validate(desk: &Desk, given: &Given, format: Format) -> Resu
     Ok(Exit::Ok)
 }
 
-/// The graph of a plan that nobody keeps.
+/// The graph of a plan that is not stored.
 pub(super) fn definition(spec: &PlanSpec) -> Result<Definition, DefinitionError> {
     let id = |place: usize| {
         let place = u128::try_from(place).unwrap_or(u128::MAX);

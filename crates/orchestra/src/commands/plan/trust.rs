@@ -17,7 +17,7 @@ use crate::{
 /// The answer to the command.
 #[derive(Serialize)]
 struct Answered {
-    /// Whether the plans may run.
+    /// True if the plans may run.
     trusted: bool,
     /// Plans that were paused, and those whose jobs were under way.
     stopped: Vec<String>,

@@ -126,7 +126,7 @@ pub(super) struct Plan {
     pub(super) status: String,
     #[serde(default)]
     pub(super) nodes: u32,
-    /// Jobs by where they stand.
+    /// Number of jobs by status.
     #[serde(default)]
     pub(super) counts: BTreeMap<String, u32>,
     /// Ended jobs of all jobs, in percent.
@@ -144,7 +144,7 @@ pub(super) struct Plan {
     pub(super) target_branch: Option<String>,
 }
 
-/// A plan as it is told when it changes.
+/// A plan as it is sent when it changes.
 #[derive(Debug, Deserialize)]
 pub(super) struct OnePlan {
     pub(super) plan: Plan,
@@ -243,7 +243,7 @@ pub(super) struct LastError {
 }
 
 impl Plan {
-    /// Whether it takes time.
+    /// Returns whether it runs.
     pub(super) fn runs(&self) -> bool {
         self.started_at.is_some() && self.ended_at.is_none() && !self.is_ended()
     }
@@ -271,7 +271,7 @@ impl Plan {
         counts.fold(0, |sum, count| sum.saturating_add(*count))
     }
 
-    /// How many of its jobs are at work.
+    /// Number of its jobs at work.
     pub(super) fn at_work(&self) -> u32 {
         let of = |status: &str| self.counts.get(status).copied().unwrap_or_default();
         of("running").saturating_add(of("scheduled"))

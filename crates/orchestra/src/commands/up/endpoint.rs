@@ -1,5 +1,4 @@
-//! Where a workspace is served: written to a file for other programs, and held by a lock so that
-//! a second `up` finds the first.
+//! The endpoint file of a workspace that is served, and its lock, by which a second `up` finds the first.
 
 use std::{
     fs, io,
@@ -17,10 +16,10 @@ use crate::{
     workspace::{self, PROJECTS, RUN},
 };
 
-/// How long a first `up` that has its lock may take to say where it listens.
+/// Maximum time between the lock of a first `up` and its endpoint file.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How often a process that serves looks whether the place is still its own.
+/// Interval at which a serving process checks that the lock is still its own.
 const LOOKS: Duration = Duration::from_secs(1);
 
 /// Source of the tokens that a running `up` was started with. It never holds a token.
@@ -35,34 +34,34 @@ pub(in crate::commands) enum Tokens {
     File(PathBuf),
 }
 
-/// Where a workspace is served.
+/// The endpoint of a workspace that is served.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(in crate::commands) struct Endpoint {
     /// Version of the program.
     pub(super) version: String,
     /// Its process.
     pub(in crate::commands) pid: u32,
-    /// What it listens on.
+    /// Address that it listens on.
     pub(in crate::commands) address: SocketAddr,
-    /// Whether callers must show a token.
+    /// True if callers must show a token.
     pub(in crate::commands) asks_token: bool,
     /// Source of the tokens that it admits; none where only issuers give them out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(in crate::commands) tokens: Option<Tokens>,
-    /// Who gives out such tokens, if others do.
+    /// Issuers of such tokens, if there are any.
     #[serde(default)]
     pub(super) issuers: Vec<String>,
     /// The base of its HTTP addresses.
     pub(in crate::commands) http: String,
-    /// Where it serves MCP.
+    /// URL of MCP.
     pub(super) mcp: String,
-    /// Where plugins and bridges come in, by QUIC.
+    /// QUIC address for plugins and bridges.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) quic: Option<SocketAddr>,
     /// The directory of the certificates that they must show.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) certs_dir: Option<PathBuf>,
-    /// Where the plans are kept; who runs them is told there.
+    /// Directory of the plans, which also names the process that runs them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) plans: Option<PathBuf>,
 }
@@ -99,7 +98,7 @@ impl Endpoint {
         }
     }
 
-    /// The same, where plans are served that are kept there.
+    /// The same, with the directory of the plans that are served.
     pub(super) fn with_plans(self, storage: &Path) -> Self {
         Self {
             plans: Some(storage.to_owned()),
@@ -118,24 +117,24 @@ impl Endpoint {
     }
 }
 
-/// The place in a workspace where its endpoint is told.
+/// The lock and the endpoint file of a workspace.
 #[derive(Debug)]
 pub(in crate::commands) struct Place {
     root: Root,
     lock: Option<Lock>,
     /// The directory of the board that the place was taken in.
     board: Option<fs::Metadata>,
-    /// What was told last.
+    /// The last published endpoint.
     endpoint: Option<Endpoint>,
 }
 
-/// What a look at the place shows.
+/// State of the lock and the endpoint file.
 enum Look {
-    /// Nobody has it.
+    /// The lock is free.
     Free,
-    /// Somebody has it, and does not say where it listens yet.
+    /// The lock is held, and there is no endpoint yet.
     Silent,
-    /// Somebody has it, and listens there.
+    /// The lock is held, with this endpoint.
     Told(Box<Endpoint>),
 }
 
@@ -150,8 +149,7 @@ impl Place {
         }
     }
 
-    /// The endpoint of another process that serves this workspace now. One that has only just
-    /// started is waited for.
+    /// The endpoint of another process that serves this workspace now. Waits for a process that has just started.
     ///
     /// # Errors
     /// When the files of the place cannot be used, or the other process does not say where it
@@ -172,7 +170,7 @@ impl Place {
         }
     }
 
-    /// The same, without waiting: what is not told now is not told.
+    /// The same, without waiting.
     pub(in crate::commands) fn told(&self) -> Option<Endpoint> {
         match self.look() {
             Ok(Look::Told(endpoint)) => Some(*endpoint),
@@ -212,12 +210,12 @@ impl Place {
             });
             self.board = Some(board?);
         }
-        // What a process that was killed left behind.
+        // Left behind by a process that was killed.
         self.root.remove_file(&endpoint_path())?;
         Ok(true)
     }
 
-    /// Tells other programs the endpoint.
+    /// Writes the endpoint file for other programs.
     ///
     /// # Errors
     /// When the file cannot be written.
@@ -228,9 +226,9 @@ impl Place {
         Ok(())
     }
 
-    /// Waits until the place is not this process's any more, because somebody removed or replaced
-    /// the board, or another process has it. Where the directory of running programs alone was removed
-    /// it is made anew, and the endpoint is told there again. May be cancelled.
+    /// Waits until this process has lost its place: the board was removed or replaced, or another process has the
+    /// lock. If only the directory of running programs was removed, recreates it and its endpoint file. May be
+    /// cancelled.
     pub(super) async fn lost(&mut self) {
         let mut looks = tokio::time::interval(LOOKS);
         let (mut was_removed, mut is_told) = (false, false);
@@ -243,7 +241,7 @@ impl Place {
             if !self.is_same_board() {
                 return;
             }
-            // Whoever removes the whole board may be on the way; by the next look they have.
+            // The whole board may be in the course of removal, which is complete at the next look.
             if !std::mem::replace(&mut was_removed, true) {
                 continue;
             }
@@ -261,13 +259,13 @@ impl Place {
         }
     }
 
-    /// Whether the board is the one in which the place was taken.
+    /// Returns whether the board is the one in which the place was taken.
     fn is_same_board(&self) -> bool {
         let there = fs::symlink_metadata(self.root.path().join(PROJECTS));
         matches!((&self.board, there), (Some(ours), Ok(there)) if is_same(ours, &there))
     }
 
-    /// Takes the place again and tells what was told; false where another process has it by now.
+    /// Takes the place again and publishes the last endpoint; false if another process has it by now.
     fn restore(&mut self) -> anyhow::Result<bool> {
         if !self.is_ours() && !self.take()? {
             return Ok(false);
@@ -278,7 +276,7 @@ impl Place {
         Ok(true)
     }
 
-    /// Whether the file that is locked is the one that others would lock.
+    /// Returns whether the locked file is the file that other processes would lock.
     fn is_ours(&self) -> bool {
         self.lock.as_ref().is_some_and(Lock::is_current)
     }
@@ -287,9 +285,9 @@ impl Place {
         FileError::below(self.root.path(), action, error)
     }
 
-    /// Takes the endpoint back and leaves the place to others.
+    /// Removes the endpoint file and releases the lock.
     pub(super) fn withdraw(&mut self) {
-        // What lies at a place that was lost is another's.
+        // After a loss, the file belongs to another process.
         if self.is_ours()
             && let Err(error) = self.root.remove_file(&endpoint_path())
         {

@@ -1,5 +1,4 @@
-//! What a terminal shows of a plan at one moment: a line for the plan, and one with a bar for each
-//! job. Nothing is written here.
+//! A frame of a plan on a terminal: a line for the plan, and one with a bar for each job. Nothing is written here.
 
 use orchestra_plan::{
     draw::{Look, Paint, cut, width},
@@ -14,20 +13,20 @@ use crate::output;
 /// The longest name that is shown whole.
 const NAME: usize = 28;
 
-/// How wide a bar is.
+/// Width of a bar.
 const BAR: std::ops::RangeInclusive<usize> = 8..=24;
 
 /// On a narrower screen there are no bars.
 const NARROW: usize = 32;
 
-/// How large a screen is.
+/// Size of a screen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Size {
     pub(super) columns: usize,
     pub(super) lines: usize,
 }
 
-/// A line: what it is about, how far that is, and what else there is to say.
+/// A line: its name, its progress and its text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Row {
     look: Look,
@@ -37,7 +36,7 @@ struct Row {
     said: String,
 }
 
-/// How wide the parts of a line are.
+/// Widths of the parts of a line.
 struct Widths {
     name: usize,
     /// Nothing where there is no room.
@@ -173,7 +172,7 @@ fn row(job: &Job, now: Millis) -> Row {
     }
 }
 
-/// How far a job is.
+/// Completed steps of a job, and all of them.
 fn steps(job: &Job) -> (usize, usize) {
     match (job.status(), job.attempt()) {
         (JobStatus::Succeeded, _) => (1, 1),
@@ -182,7 +181,7 @@ fn steps(job: &Job) -> (usize, usize) {
     }
 }
 
-/// What stands behind the bar of a job.
+/// The text behind the bar of a job.
 fn said(job: &Job, now: Millis) -> String {
     let status = job.status();
     let under_way = job.running().and_then(|attempt| attempt.under_way());

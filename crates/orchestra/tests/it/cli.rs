@@ -8,7 +8,7 @@ use std::{
 use insta::assert_snapshot;
 use serde_json::Value;
 
-use crate::support::{Session, Workspace, program, said};
+use crate::support::{Session, Workspace, said};
 
 /// The program under its earlier name.
 fn earlier(workspace: &Workspace) -> PathBuf {

@@ -283,12 +283,12 @@ fn run_line(program: &str, argument: Option<&str>) -> String {
 fn approve(here: &Here, name: &Name) -> Result<(), Failure> {
     let again = here.again()?;
     let added = again.found().server(&name.id());
-    match added.map(|server| &server.state) {
-        Some(ServerState::NeedsApproval { config, .. }) => {
+    match added.map(|server| (&server.name, &server.state)) {
+        Some((name, ServerState::NeedsApproval { fingerprint, .. })) => {
             let workspace = &again.places().workspace;
-            again.decide(|decisions| decisions.approve(workspace, config))
+            again.decide(|decisions| decisions.approve(workspace, name, fingerprint))
         }
-        Some(ServerState::Usable(_)) => Ok(()),
+        Some((_, ServerState::Usable(_))) => Ok(()),
         _ => {
             output::complain("it cannot be used yet: `orchestra plugin list` says why");
             Ok(())

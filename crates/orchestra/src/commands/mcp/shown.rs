@@ -16,8 +16,8 @@ use orchestra_secret::is_secret_name;
 use super::words::target;
 
 /// What a server would do and may do, in lines. Arguments are shown as they were written, and so are variables of
-/// the environment, unless their names mean a secret. Of secrets and headers only the variables are shown that they
-/// refer to.
+/// the environment, unless their names mean a secret. Of secrets, headers and settings of plugins only the variables
+/// are shown that they refer to.
 pub(crate) fn shown(config: &ServerConfig, covered: &Covered) -> Vec<String> {
     let mut lines = Vec::new();
     match &config.transport {
@@ -78,8 +78,8 @@ fn variable(name: &str, value: &Template) -> String {
     }
 }
 
-/// A header with the variables that its value refers to.
-fn header(name: &str, value: &Template) -> String {
+/// A header or a setting with the variables that its value refers to.
+fn hidden(name: &str, value: &Template) -> String {
     format!("{}={}", name.escape_debug(), references(value))
 }
 
@@ -169,7 +169,7 @@ fn started(lines: &mut Vec<String>, config: &ServerConfig, plugin: &PluginConfig
         lines.push("signs for itself, by a key that plugins of the past share".into());
     }
     let told = plugin.config.iter();
-    lines.extend(told.map(|(name, value)| format!("is told {}", variable(name, value))));
+    lines.extend(told.map(|(name, value)| format!("is told {}", hidden(name, value))));
     for (what, names) in [
         ("keeps what is stored as", &plugin.provides_storage),
         ("stands for the models of", &plugin.provides_ai),
@@ -194,7 +194,7 @@ fn started(lines: &mut Vec<String>, config: &ServerConfig, plugin: &PluginConfig
 fn reached(lines: &mut Vec<String>, config: &ServerConfig, http: &HttpConfig) {
     lines.push(format!("reaches {}", target(config)));
     let headers = http.headers.iter();
-    lines.extend(headers.map(|(name, value)| format!("sends {}", header(name, value))));
+    lines.extend(headers.map(|(name, value)| format!("sends {}", hidden(name, value))));
     match &http.auth {
         Some(Auth::Command { command, args }) => {
             let command = words(std::iter::once(command).chain(args));

@@ -32,8 +32,10 @@ pub(crate) fn shown(config: &ServerConfig, covered: &Covered) -> Vec<String> {
     }
     let variables = covered.variables().iter();
     lines.extend(variables.map(|(name, value)| {
-        let value = Template::literal(value);
-        format!("with {} of its file of variables", variable(name, &value))
+        format!(
+            "with {} of its file of variables",
+            plain_variable(name, value)
+        )
     }));
     known(&mut lines, config);
     files(&mut lines, covered);
@@ -71,21 +73,33 @@ fn paths(what: &str, paths: &[Template]) -> Option<String> {
 
 /// A variable with its value. A value that loads code is always shown; forms of tokens in it are masked.
 fn variable(name: &str, value: &Template) -> String {
-    let shown_name = name.escape_debug();
-    match is_secret_name(name) && !loads_code(name) {
-        true => format!("{shown_name}={}", references(value)),
-        false => format!("{shown_name}={:?}", orchestra_secret::text(value.written())),
+    match is_hidden(name) {
+        true => hidden(name, value),
+        false => visible(name, value.written()),
     }
 }
 
-/// A header or a setting with the variables that its value refers to.
-fn hidden(name: &str, value: &Template) -> String {
-    format!("{}={}", name.escape_debug(), references(value))
+/// A variable of a file, in which nothing refers to anything.
+fn plain_variable(name: &str, value: &str) -> String {
+    match is_hidden(name) {
+        true => format!("{}=…", name.escape_debug()),
+        false => visible(name, value),
+    }
 }
 
-fn references(value: &Template) -> String {
-    let shown = expand::references_alone(value);
-    shown.escape_debug().to_string()
+fn is_hidden(name: &str) -> bool {
+    is_secret_name(name) && !loads_code(name)
+}
+
+fn visible(name: &str, value: &str) -> String {
+    let value = orchestra_secret::text(value);
+    format!("{}={value:?}", name.escape_debug())
+}
+
+/// A header, a setting or a secret with the variables that its value refers to.
+fn hidden(name: &str, value: &Template) -> String {
+    let value = expand::references_alone(value);
+    format!("{}={}", name.escape_debug(), value.escape_debug())
 }
 
 /// The reason for which a server is asked for again.

@@ -29,7 +29,7 @@ use name::Name;
 /// Write a small plugin that works at once
 ///
 /// `orchestra plugin new hello` makes the directory hello with a plugin of one tool and one prompt,
-/// and adds it to orchestra.toml of the workspace as tools.hello, approved.
+/// and adds it to orchestra.toml of the workspace as tools.hello.
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
     /// Its name: 1 to 50 of a-z, 0-9, _ and -, a letter first

@@ -36,7 +36,7 @@ pub enum Content {
 
 /// Entry of a tree that a text names.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Named {
+pub enum Entry {
     /// A file, by its path below the top without symbolic links.
     File(PathBuf),
     /// A directory, in the same form. The top itself is the empty path.
@@ -79,7 +79,7 @@ impl Tree {
 
     /// Finds the entry that a text names, as seen from a directory; `None` when there is none in the tree.
     #[must_use]
-    pub fn find(&self, from: &Path, text: &str) -> Option<Named> {
+    pub fn find(&self, from: &Path, text: &str) -> Option<Entry> {
         if text.is_empty() || text.contains('\0') {
             return None;
         }
@@ -87,11 +87,11 @@ impl Tree {
         let inside = |path: &Path| path.strip_prefix(&self.top).ok().map(Path::to_owned);
         let why = match path.canonicalize() {
             Ok(found) => match inside(&found) {
-                Some(below) if found.is_file() => return Some(Named::File(below)),
-                Some(below) if found.is_dir() => return Some(Named::Directory(below)),
+                Some(below) if found.is_file() => return Some(Entry::File(below)),
+                Some(below) if found.is_dir() => return Some(Entry::Directory(below)),
                 Some(below) => {
                     let why = Content::Unreadable("not a regular file".to_owned());
-                    return Some(Named::Closed(below, why));
+                    return Some(Entry::Closed(below, why));
                 }
                 None => Content::Outside(found),
             },
@@ -104,7 +104,7 @@ impl Tree {
         let below = parent.zip(path.file_name());
         let below = below.map(|(parent, name)| parent.join(name));
         let below = below.or_else(|| inside(&lexical(&path)))?;
-        Some(Named::Closed(below, why))
+        Some(Entry::Closed(below, why))
     }
 
     /// Returns the content of a file, by its path below the top.
@@ -216,12 +216,12 @@ mod tests {
         fs::write(directory.path().join("out"), "x").unwrap();
         fs::create_dir(tree.top().join("a")).unwrap();
         fs::write(tree.top().join("a/b"), "x").unwrap();
-        let file = Some(Named::File("a/b".into()));
+        let file = Some(Entry::File("a/b".into()));
         assert_eq!(tree.find(Path::new(""), "a/b"), file);
         assert_eq!(tree.find(Path::new("a"), "./b"), file);
         let absolute = tree.top().join("a/../a/b");
         assert_eq!(tree.find(Path::new(""), absolute.to_str().unwrap()), file);
-        let a = Some(Named::Directory("a".into()));
+        let a = Some(Entry::Directory("a".into()));
         assert_eq!(tree.find(Path::new(""), "a"), a);
         for text in ["", "c", "a/b/c", "../out", "/", "x\0y", &"n".repeat(5_000)] {
             assert_eq!(tree.find(Path::new(""), text), None, "{text:?}");
@@ -236,11 +236,11 @@ mod tests {
         symlink(&out, tree.top().join("link")).unwrap();
         symlink("nowhere", tree.top().join("dangling")).unwrap();
         let out = Content::Outside(out.canonicalize().unwrap());
-        let link = Some(Named::Closed("link".into(), out));
+        let link = Some(Entry::Closed("link".into(), out));
         assert_eq!(tree.find(Path::new(""), "link"), link);
         let dangling = tree.find(Path::new(""), "./dangling");
         assert!(
-            matches!(&dangling, Some(Named::Closed(path, Content::Unreadable(_))) if *path == *"dangling"),
+            matches!(&dangling, Some(Entry::Closed(path, Content::Unreadable(_))) if *path == *"dangling"),
             "{dangling:?}"
         );
         // A link that takes the place of a file afterwards.

@@ -11,7 +11,7 @@ use std::{
 };
 
 pub use orchestra_fs::Content;
-use orchestra_fs::{Named, Tree};
+use orchestra_fs::{Entry, Tree};
 
 use crate::{
     config::{Auth, ServerConfig, Template, Transport, loads_code},
@@ -179,7 +179,7 @@ impl Search {
     /// Reads a file of variables of the workspace.
     fn variables_of(&mut self, path: &Path) {
         let text = path.to_string_lossy();
-        if let Some(Named::File(below)) = self.tree.find(Path::new(""), &text) {
+        if let Some(Entry::File(below)) = self.tree.find(Path::new(""), &text) {
             let read = variables_of(&self.tree.top().join(below));
             self.covered.variables = read.unwrap_or_default();
         }
@@ -191,7 +191,7 @@ impl Search {
             return;
         }
         let found = self.tree.find(Path::new(""), &directory.to_string_lossy());
-        if let Some(Named::Directory(below)) = found {
+        if let Some(Entry::Directory(below)) = found {
             self.starts.insert(below);
         }
         self.bases.push(directory);
@@ -201,7 +201,7 @@ impl Search {
     fn directories_of(&mut self, word: &str) {
         for part in parts(word).into_iter().take(MAX_WORDS) {
             for base in self.bases.clone() {
-                if let Some(Named::Directory(below)) = self.tree.find(&base, part) {
+                if let Some(Entry::Directory(below)) = self.tree.find(&base, part) {
                     let main_files = MAIN_FILES.iter().map(|name| below.join(name));
                     for file in main_files {
                         self.named(Path::new(""), &file.to_string_lossy(), Use::Loaded);
@@ -242,7 +242,7 @@ impl Search {
     /// Covers the file that a text names. Returns whether it names anything.
     fn named(&mut self, base: &Path, text: &str, used: Use) -> bool {
         match self.tree.find(base, text) {
-            Some(Named::File(below)) => {
+            Some(Entry::File(below)) => {
                 if used == Use::Loaded || !self.is_data(&below, used) {
                     self.has_code |= used == Use::Argument;
                     self.starts.insert(parent(&below));
@@ -250,11 +250,11 @@ impl Search {
                 }
                 true
             }
-            Some(Named::Closed(below, why)) => {
+            Some(Entry::Closed(below, why)) => {
                 self.insert(below, why);
                 true
             }
-            Some(Named::Directory(_)) => true,
+            Some(Entry::Directory(_)) => true,
             None => false,
         }
     }
@@ -296,12 +296,12 @@ impl Search {
             for name in manifests::of(program) {
                 let found = start.ancestors().find_map(|directory| {
                     let found = self.tree.find(directory, name)?;
-                    (!matches!(found, Named::Directory(_))).then_some(found)
+                    (!matches!(found, Entry::Directory(_))).then_some(found)
                 });
                 match found {
-                    Some(Named::File(below)) => self.cover(below),
-                    Some(Named::Closed(below, why)) => self.insert(below, why),
-                    Some(Named::Directory(_)) | None => {}
+                    Some(Entry::File(below)) => self.cover(below),
+                    Some(Entry::Closed(below, why)) => self.insert(below, why),
+                    Some(Entry::Directory(_)) | None => {}
                 }
             }
         }

@@ -10,7 +10,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use orchestra_fs::{Content, Named, Tree};
+use orchestra_fs::{Content, Entry, Tree};
 use orchestra_plan::work::ProfileName;
 use sha2::{Digest as _, Sha256};
 
@@ -407,14 +407,14 @@ pub fn workspace_files(program: Option<&Path>, profile: &Profile, workspace: &Pa
     let mut found = BTreeMap::new();
     for text in program.into_iter().chain(named) {
         match tree.find(Path::new(""), text) {
-            Some(Named::File(path)) => {
+            Some(Entry::File(path)) => {
                 let content = tree.content(&path);
                 found.insert(path, content);
             }
-            Some(Named::Closed(path, why)) => {
+            Some(Entry::Closed(path, why)) => {
                 found.insert(path, why);
             }
-            Some(Named::Directory(_)) | None => {}
+            Some(Entry::Directory(_)) | None => {}
         }
     }
     let line = |(path, content): (PathBuf, Content)| {

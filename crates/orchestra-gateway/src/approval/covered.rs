@@ -7,6 +7,7 @@ mod manifests;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    fmt,
     path::{Path, PathBuf},
 };
 
@@ -47,11 +48,21 @@ const MAIN_FILES: [&str; 6] = [
 ];
 
 /// Files of the workspace that decide what a server runs, as they are at one moment.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct Covered {
     files: BTreeMap<PathBuf, Content>,
     variables: Vec<(String, String)>,
     is_cut: bool,
+}
+
+impl fmt::Debug for Covered {
+    // The variables may hold secrets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Covered")
+            .field("files", &self.files)
+            .field("is_cut", &self.is_cut)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Covered {
@@ -59,7 +70,11 @@ impl Covered {
     #[must_use]
     pub fn of(config: &ServerConfig, scope: &Scope) -> Self {
         let Ok(tree) = Tree::open(scope.workspace()) else {
-            return Self::default();
+            // What cannot be looked at is not covered.
+            return Self {
+                is_cut: true,
+                ..Self::default()
+            };
         };
         let mut search = Search {
             tree,
@@ -85,7 +100,7 @@ impl Covered {
         &self.variables
     }
 
-    /// Whether the server names more files than are covered.
+    /// Whether the server names more files than are covered, or the workspace cannot be looked at.
     #[must_use]
     pub const fn is_cut(&self) -> bool {
         self.is_cut

@@ -89,10 +89,8 @@ impl Tree {
             Ok(found) => match inside(&found) {
                 Some(below) if found.is_file() => return Some(Entry::File(below)),
                 Some(below) if found.is_dir() => return Some(Entry::Directory(below)),
-                Some(below) => {
-                    let why = Content::Unreadable("not a regular file".to_owned());
-                    return Some(Entry::Closed(below, why));
-                }
+                // Sockets, pipes and devices have no content of their own.
+                Some(_) => return None,
                 None => Content::Outside(found),
             },
             Err(error) if is_absent(&error) && path.symlink_metadata().is_err() => return None,

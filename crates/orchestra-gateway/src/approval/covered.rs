@@ -20,13 +20,13 @@ use crate::{
 };
 
 /// Maximum number of words of a server that are looked at.
-const MAX_WORDS: usize = 2_048;
+const MAX_WORDS: usize = 512;
 
 /// Maximum number of files of a server.
 const MAX_FILES: usize = 128;
 
 /// Maximum number of directories in which files are looked for.
-const MAX_DIRECTORIES: usize = 8;
+const MAX_DIRECTORIES: usize = 4;
 
 /// Ends of the names of files that hold data. Servers write such files while they run.
 const DATA: [&str; 16] = [
@@ -173,11 +173,13 @@ impl Search {
             self.base(directory);
         }
         let values = variables.iter().map(|(_, value)| value);
-        for word in arguments.iter().chain(values).chain([&program]) {
-            self.directories_of(word);
+        let words = arguments.iter().chain(values).chain([&program]);
+        for part in words.flat_map(|word| parts(word)).take(MAX_WORDS) {
+            self.directories_of(part);
         }
+        let before = self.covered.files.len();
         self.word(&program, Use::Loaded);
-        self.has_code = !self.covered.files.is_empty();
+        self.has_code = self.covered.files.len() > before;
         for argument in &arguments {
             self.word(argument, Use::Argument);
         }
@@ -214,15 +216,13 @@ impl Search {
 
     /// Looks for files also in the directories that a word names.
     fn directories_of(&mut self, word: &str) {
-        for part in parts(word).into_iter().take(MAX_WORDS) {
-            for base in self.bases.clone() {
-                if let Some(Entry::Directory(below)) = self.tree.find(&base, part) {
-                    let main_files = MAIN_FILES.iter().map(|name| below.join(name));
-                    for file in main_files {
-                        self.named(Path::new(""), &file.to_string_lossy(), Use::Loaded);
-                    }
-                    self.base(self.tree.top().join(below));
+        for base in self.bases.clone() {
+            if let Some(Entry::Directory(below)) = self.tree.find(&base, word) {
+                let main_files = MAIN_FILES.iter().map(|name| below.join(name));
+                for file in main_files {
+                    self.named(Path::new(""), &file.to_string_lossy(), Use::Loaded);
                 }
+                self.base(self.tree.top().join(below));
             }
         }
     }
@@ -240,7 +240,7 @@ impl Search {
 
     fn part(&mut self, part: &str, used: Use) {
         for base in self.bases.clone() {
-            if self.named(&base, part, used) || part.starts_with('-') || part.ends_with('/') {
+            if self.named(&base, part, used) || part.ends_with('/') {
                 continue;
             }
             for end in ENDS {
@@ -289,12 +289,8 @@ impl Search {
         if self.covered.files.contains_key(&below) {
             return;
         }
-        if self.covered.files.len() >= MAX_FILES {
-            self.covered.is_cut = true;
-            return;
-        }
         let content = self.tree.content(&below);
-        self.covered.files.insert(below, content);
+        self.insert(below, content);
     }
 
     fn insert(&mut self, below: PathBuf, content: Content) {
@@ -348,7 +344,8 @@ fn parts(word: &str) -> Vec<&str> {
         };
         parts.extend(piece[written..].split(is_separator));
     }
-    parts.retain(|part| !part.is_empty());
+    // An option names no file; its value is a part of its own.
+    parts.retain(|part| !part.is_empty() && !part.starts_with('-'));
     let mut known = BTreeSet::new();
     parts.retain(|part| known.insert(*part));
     parts

@@ -5,6 +5,7 @@
 //! One file in the user's state directory, readable by nobody else, replaced in one step behind a
 //! lock, so that several programs may change it at once.
 
+mod covered;
 mod fingerprint;
 
 use std::{
@@ -17,8 +18,10 @@ use std::{
 use orchestra_fs::{Access, Directory, Lock};
 use serde::{Deserialize, Serialize};
 
-use crate::config::{ServerConfig, ServerName};
+use crate::config::ServerName;
 
+pub use covered::{Content, Covered};
+use fingerprint::FORM;
 pub use fingerprint::Fingerprint;
 
 /// The file's name.
@@ -41,13 +44,53 @@ pub struct Decisions {
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct InWorkspace {
+    /// Approvals by programs that knew the first form of the fingerprint alone.
     approved: BTreeMap<String, String>,
+    approvals: BTreeMap<String, Approval>,
     enabled: BTreeMap<String, bool>,
     restarts: BTreeMap<String, u64>,
     agents: BTreeMap<String, String>,
     /// The [identity] of the directory for which the agents were agreed to.
     directory: Option<String>,
 }
+
+/// Approval of a server.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Approval {
+    /// The form of the fingerprint.
+    form: u32,
+    fingerprint: String,
+    /// The [identity] of the workspace's directory.
+    directory: Option<String>,
+    /// Digests of the parts of the fingerprint; none where they are too many.
+    #[serde(default)]
+    parts: BTreeMap<String, String>,
+}
+
+/// Result of looking for the approval of a server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Standing {
+    /// The server is approved as it is.
+    Approved,
+    /// The server is not approved.
+    Waits(Waits),
+}
+
+/// Reason for which a server waits to be approved.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Waits {
+    /// It was never approved.
+    New,
+    /// It changed since; the texts name what changed.
+    Changed(Vec<String>),
+    /// It was approved by a program that did not cover files.
+    OlderForm,
+    /// The approval was for another directory at the same path.
+    OtherDirectory,
+}
+
+/// Number of bytes of the parts of an approval that are stored.
+const MAX_PARTS_BYTES: usize = 64 * 1024;
 
 #[derive(Serialize, Deserialize)]
 struct OnDisk {
@@ -58,8 +101,10 @@ struct OnDisk {
 
 #[derive(Serialize, Deserialize)]
 struct WorkspaceOnDisk {
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     approved: BTreeMap<String, String>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    approvals: BTreeMap<String, Approval>,
     #[serde(default)]
     enabled: BTreeMap<String, bool>,
     #[serde(default)]
@@ -87,20 +132,34 @@ pub enum DecisionsError {
 }
 
 impl Decisions {
-    /// Whether a server was approved as it is.
+    /// Returns whether a server is approved with a fingerprint, in the directory that the workspace is now.
     #[must_use]
-    pub fn is_approved(&self, workspace: &Path, config: &ServerConfig) -> bool {
-        let approved = self
-            .of(workspace)
-            .and_then(|of| of.approved.get(config.name.as_str()));
-        approved.is_some_and(|hash| hash == Fingerprint::of(config).as_str())
-    }
-
-    /// Whether a server was approved as it was before.
-    #[must_use]
-    pub fn was_approved(&self, workspace: &Path, name: &ServerName) -> bool {
-        self.of(workspace)
-            .is_some_and(|of| of.approved.contains_key(name.as_str()))
+    pub fn standing(
+        &self,
+        workspace: &Path,
+        name: &ServerName,
+        fingerprint: &Fingerprint,
+    ) -> Standing {
+        let Some(of) = self.of(workspace) else {
+            return Standing::Waits(Waits::New);
+        };
+        let Some(approval) = of.approvals.get(name.as_str()) else {
+            return Standing::Waits(match of.approved.contains_key(name.as_str()) {
+                true => Waits::OlderForm,
+                false => Waits::New,
+            });
+        };
+        match () {
+            () if approval.directory != identity(workspace) => {
+                Standing::Waits(Waits::OtherDirectory)
+            }
+            () if approval.form != FORM => Standing::Waits(Waits::OlderForm),
+            () if approval.fingerprint == fingerprint.as_str() => Standing::Approved,
+            () => {
+                let changes = fingerprint::differences(&approval.parts, fingerprint.parts());
+                Standing::Waits(Waits::Changed(changes))
+            }
+        }
     }
 
     /// Whether a server was switched on or off by hand.
@@ -109,17 +168,30 @@ impl Decisions {
         self.of(workspace)?.enabled.get(name.as_str()).copied()
     }
 
-    /// Approves a server as it is.
-    pub fn approve(&mut self, workspace: &Path, config: &ServerConfig) {
-        let hash = Fingerprint::of(config).as_str().to_owned();
+    /// Approves a server with the fingerprint that was shown.
+    pub fn approve(&mut self, workspace: &Path, name: &ServerName, shown: &Fingerprint) {
+        let parts = shown.parts();
+        let bytes = parts.iter().map(|(name, digest)| name.len() + digest.len());
+        let is_short = bytes.sum::<usize>() <= MAX_PARTS_BYTES;
+        let approval = Approval {
+            form: FORM,
+            fingerprint: shown.as_str().to_owned(),
+            directory: identity(workspace),
+            parts: match is_short {
+                true => parts.clone(),
+                false => BTreeMap::new(),
+            },
+        };
         let of = self.of_mut(workspace);
-        of.approved.insert(config.name.to_string(), hash);
+        of.approved.remove(name.as_str());
+        of.approvals.insert(name.to_string(), approval);
     }
 
     /// Takes an approval back; whether there was one.
     pub fn revoke(&mut self, workspace: &Path, name: &ServerName) -> bool {
         let of = self.of_mut(workspace);
-        of.approved.remove(name.as_str()).is_some()
+        let older = of.approved.remove(name.as_str()).is_some();
+        of.approvals.remove(name.as_str()).is_some() || older
     }
 
     /// Switches a server on or off by hand, or leaves it to its file.
@@ -247,6 +319,7 @@ impl DecisionFile {
         let workspaces = on_disk.workspaces.into_iter().map(|(key, of)| {
             let of = InWorkspace {
                 approved: of.approved,
+                approvals: of.approvals,
                 enabled: of.enabled,
                 restarts: of.restarts,
                 agents: of.agents,
@@ -277,6 +350,7 @@ impl DecisionFile {
         let workspaces = decisions.workspaces.iter().map(|(key, of)| {
             let of = WorkspaceOnDisk {
                 approved: of.approved.clone(),
+                approvals: of.approvals.clone(),
                 enabled: of.enabled.clone(),
                 restarts: of.restarts.clone(),
                 agents: of.agents.clone(),

@@ -91,6 +91,35 @@ pub enum ExpandError {
     Unusable(&'static str),
 }
 
+/// Reads a file of `NAME=VALUE` lines.
+pub(crate) fn variables_of(path: &Path) -> Result<Vec<(String, String)>, ExpandError> {
+    env_file::read(path)
+}
+
+/// A text for people where it may hold a secret: what it refers to, by name, and `…` in the place of all else.
+#[must_use]
+pub fn references_alone(text: &Template) -> String {
+    /// Schemes of credentials in headers.
+    const SCHEMES: [&str; 3] = ["Bearer ", "Basic ", "Token "];
+    let mut shown = String::new();
+    for part in Parts(text.written()) {
+        match part {
+            Ok(Part::Reference(name)) => {
+                let (name, has_default) = match name.split_once(":-") {
+                    Some((name, _)) => (name, true),
+                    None => (name, false),
+                };
+                let default = if has_default { ":-…" } else { "" };
+                shown.push_str(&format!("${{{name}{default}}}"));
+            }
+            Ok(Part::Text(text)) if SCHEMES.contains(&text) => shown.push_str(text),
+            Ok(Part::Text(_)) | Err(_) if shown.ends_with('…') => {}
+            Ok(Part::Text(_)) | Err(_) => shown.push('…'),
+        }
+    }
+    shown
+}
+
 /// What a text refers to.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reference {

@@ -146,7 +146,7 @@ impl Server {
             once,
             relay,
             policy,
-            fingerprint: Fingerprint::of(&config),
+            fingerprint: Fingerprint::of_definition(&config),
             config,
         }
     }

@@ -132,6 +132,8 @@ pub(crate) struct Config {
     pub(crate) owners: Option<Owners>,
     /// Workspaces that are used regardless of their owner.
     pub(crate) safe_directories: Setting<Vec<PathBuf>>,
+    /// Directories whose workspaces may bring servers that are started without approval.
+    pub(crate) trusted_directories: Setting<Vec<PathBuf>>,
     /// Which tools a client sees.
     pub(crate) tools: Setting<String>,
     /// How results are written as text.
@@ -261,6 +263,12 @@ impl Config {
                 |file| Some(file.safe_directories.clone()).filter(|paths| !paths.is_empty()),
                 Vec::new,
             ),
+            trusted_directories: settle(
+                None,
+                &files,
+                |file| Some(file.trusted_directories.clone()).filter(|paths| !paths.is_empty()),
+                Vec::new,
+            ),
             line_bytes: settle(None, &files, |file| file.line_bytes, || MAX_LINE_BYTES),
             workspace_origin: match (&common.workspace, Variable::Workspace.read()) {
                 (Some(_), _) => Origin::Flag,
@@ -271,6 +279,17 @@ impl Config {
         };
         config.check()?;
         Ok(config)
+    }
+
+    /// The directory of `trusted_directories` that the workspace is in. Links in both are followed.
+    pub(crate) fn trusted_by(&self) -> Option<&Path> {
+        let workspace = self.workspace.canonicalize().ok()?;
+        let trusts = |path: &&PathBuf| {
+            let path = path.canonicalize();
+            path.is_ok_and(|path| workspace.starts_with(path))
+        };
+        let found = self.trusted_directories.value.iter().find(trusts);
+        found.map(PathBuf::as_path)
     }
 
     /// The files of the workspace.
@@ -413,11 +432,16 @@ fn check_shared(path: &Path, file: &ConfigFile) -> Result<(), Failure> {
             path.display()
         )));
     }
-    if !file.safe_directories.is_empty() {
-        return Err(Failure::usage_text(format!(
-            "{}: safe_directories is only for orchestra/{FILE} of your own configuration directory; remove it here",
-            path.display()
-        )));
+    for (key, paths) in [
+        ("safe_directories", &file.safe_directories),
+        ("trusted_directories", &file.trusted_directories),
+    ] {
+        if !paths.is_empty() {
+            return Err(Failure::usage_text(format!(
+                "{}: {key} is only for orchestra/{FILE} of your own configuration directory; remove it here",
+                path.display()
+            )));
+        }
     }
     Ok(())
 }

@@ -1,6 +1,9 @@
 //! Where servers of others are looked for, and what they may refer to, for every command alike.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use clap::Args;
 use orchestra_fs::{Directory, Lock};
@@ -146,6 +149,7 @@ pub(crate) fn places(config: &Config, flags: &ServerFlags) -> Places {
         user: user_directory(),
         system: system_directory(),
         only_named: flags.only_named,
+        trusted_by: config.trusted_by().map(Arc::from),
     }
 }
 

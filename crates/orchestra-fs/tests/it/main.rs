@@ -6,3 +6,4 @@ mod files;
 mod linked;
 mod links;
 mod locks;
+mod named;

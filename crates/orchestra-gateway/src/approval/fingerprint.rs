@@ -1,8 +1,11 @@
-//! What of a server is approved.
+//! Fingerprint of a server: what an approval is bound to.
 
-use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
+use super::covered::{Content, Covered};
 use crate::{
     canonical,
     config::{Input, ServerConfig, Transport, Values},
@@ -10,67 +13,162 @@ use crate::{
     names::hex,
 };
 
-/// The hash of everything that a file says of a server: when it changes, an approval is void.
+/// Form of the fingerprint. Approvals of an older form are asked for again.
+pub(super) const FORM: u32 = 2;
+
+/// Fingerprint of a server: a digest of everything that its file has about it, and of the files of the workspace
+/// that it [covers](Covered).
 ///
-/// Texts go in as they were written, `${…}` included. What is not of the file stays out: where in it
-/// the server stands, whether it is switched on, and what the files hold that it names.
+/// Texts are taken as they were written, `${…}` included. Not part of it are the server's place in its file, whether
+/// it is switched on, and the user's environment.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fingerprint(String);
+pub struct Fingerprint {
+    digest: String,
+    parts: BTreeMap<String, String>,
+}
 
 impl Fingerprint {
-    /// The fingerprint of a server.
+    /// The fingerprint of a server with the files that it covers.
     #[must_use]
-    pub fn of(config: &ServerConfig) -> Self {
-        let mut server = config.to_json(Values::Kept);
-        if let Value::Object(members) = &mut server {
-            members.remove("disabled");
-            if let Transport::Plugin(plugin) = &config.transport {
-                // Its program is another one elsewhere, and another plugin may be called alike.
-                members.insert("plugin".into(), json!(plugin.id.as_str()));
-                let beside = plugin.directory.to_string_lossy();
-                members.insert("beside".into(), json!(beside));
-            }
+    pub fn of(config: &ServerConfig, covered: &Covered) -> Self {
+        let parts = parts(config, covered);
+        let whole = json!({ "form": FORM, "parts": parts });
+        Self {
+            digest: digest(&whole),
+            parts,
         }
-        let whole = json!({
-            "server": server,
-            "headers": headers(&config.transport),
-            "directory": config.directory().to_string_lossy(),
-            "inputs": inputs(config),
-        });
-        Self(hex(&Sha256::digest(canonical::text(&whole).as_bytes())))
     }
 
-    /// The hash, as hexadecimal digits.
+    /// The fingerprint of the definition alone.
+    #[must_use]
+    pub fn of_definition(config: &ServerConfig) -> Self {
+        Self::of(config, &Covered::default())
+    }
+
+    /// The digest, as hexadecimal digits.
     #[must_use]
     pub fn as_str(&self) -> &str {
-        &self.0
+        &self.digest
+    }
+
+    /// Digests of the parts, by what they are called for people.
+    pub(super) const fn parts(&self) -> &BTreeMap<String, String> {
+        &self.parts
     }
 }
 
-/// Headers in their order; one may be there twice, which an object would not tell.
-fn headers(transport: &Transport) -> Value {
-    let Transport::Http(http) = transport else {
-        return Value::Null;
-    };
-    let headers = http.headers.iter();
-    headers
-        .map(|(name, value)| json!([name, value.written()]))
-        .collect()
+fn digest(value: &Value) -> String {
+    hex(&Sha256::digest(canonical::text(value).as_bytes()))
 }
 
-/// What stands beside the servers of the file for the inputs that this one refers to.
-fn inputs(config: &ServerConfig) -> Value {
-    let ids = expand::references(config).into_iter();
-    let inputs: Map<String, Value> = ids
-        .filter_map(|reference| match reference {
-            Reference::Input(id) => {
-                let Input {
-                    default, is_secret, ..
-                } = config.inputs.get(&id)?;
-                Some((id, json!([default, is_secret])))
+fn parts(config: &ServerConfig, covered: &Covered) -> BTreeMap<String, String> {
+    let mut parts = BTreeMap::new();
+    let mut put = |name: String, value: &Value| {
+        parts.insert(name, digest(value));
+    };
+    if let Value::Object(members) = config.to_json(Values::Kept) {
+        for (key, value) in &members {
+            match (key.as_str(), value) {
+                // Headers are below: an object has each name once.
+                ("disabled" | "headers", _) => {}
+                ("args", Value::Array(words)) => {
+                    for (index, word) in words.iter().enumerate() {
+                        put(format!("argument {}", index + 1), word);
+                    }
+                }
+                ("env", Value::Object(pairs)) => {
+                    for (name, value) in pairs {
+                        put(format!("the variable {name}"), value);
+                    }
+                }
+                ("command" | "binary", value) => put("the program".to_owned(), value),
+                ("cwd", value) => put("the working directory".to_owned(), value),
+                ("url", value) => put("the URL".to_owned(), value),
+                (key, value) => put(format!("the setting {key}"), value),
             }
-            Reference::Variable(_) | Reference::Directory(_) => None,
-        })
-        .collect();
-    Value::Object(inputs)
+        }
+    }
+    match &config.transport {
+        Transport::Plugin(plugin) => {
+            // The same path of a program starts elsewhere, and another plugin may have the same name.
+            put("the id".to_owned(), &json!(plugin.id.as_str()));
+            let beside = plugin.directory.to_string_lossy();
+            put("the directory of its list".to_owned(), &json!(beside));
+        }
+        Transport::Http(http) => {
+            let mut headers: BTreeMap<&str, Vec<Value>> = BTreeMap::new();
+            for (index, (name, value)) in http.headers.iter().enumerate() {
+                let values = headers.entry(name).or_default();
+                values.push(json!([index, value.written()]));
+            }
+            for (name, values) in headers {
+                put(format!("the header {name}"), &Value::Array(values));
+            }
+        }
+        Transport::Stdio(_) | Transport::Orchestrator(_) => {}
+    }
+    let directory = config.directory().to_string_lossy();
+    put("the directory of its file".to_owned(), &json!(directory));
+    for (id, value) in inputs(config) {
+        put(format!("the input {id}"), &value);
+    }
+    for (path, content) in covered.files() {
+        let value = match content {
+            Content::Digest(digest) => json!(["digest", digest]),
+            Content::Long(changed) => json!(["long", changed]),
+            Content::Outside(target) => json!(["outside", target.to_string_lossy()]),
+            Content::Unreadable(why) => json!(["unreadable", why]),
+        };
+        let path = path
+            .to_str()
+            .map_or_else(|| format!("{path:?}"), str::to_owned);
+        put(format!("the file {path}"), &value);
+    }
+    if covered.is_cut() {
+        put("the number of its files".to_owned(), &Value::Null);
+    }
+    parts
+}
+
+/// Values that the file gives to the inputs that the server refers to.
+fn inputs(config: &ServerConfig) -> Vec<(String, Value)> {
+    let references = expand::references(config).into_iter();
+    let inputs = references.filter_map(|reference| match reference {
+        Reference::Input(id) => {
+            let Input {
+                default, is_secret, ..
+            } = config.inputs.get(&id)?;
+            Some((id, json!([default, is_secret])))
+        }
+        Reference::Variable(_) | Reference::Directory(_) => None,
+    });
+    inputs.collect()
+}
+
+/// Number of changes that are named.
+const MAX_NAMED: usize = 12;
+
+/// Names what differs between the parts of two fingerprints. `before` is empty where they were too many to be stored.
+pub(super) fn differences(
+    before: &BTreeMap<String, String>,
+    now: &BTreeMap<String, String>,
+) -> Vec<String> {
+    if before.is_empty() {
+        return vec!["something of it changed".to_owned()];
+    }
+    let gone = before.keys().filter(|name| !now.contains_key(*name));
+    let mut all: Vec<String> = gone.map(|name| format!("{name} is gone")).collect();
+    for (name, digest) in now {
+        match before.get(name) {
+            None => all.push(format!("{name} is new")),
+            Some(known) if known != digest => all.push(format!("{name} changed")),
+            Some(_) => {}
+        }
+    }
+    if all.len() > MAX_NAMED {
+        let more = all.len() - MAX_NAMED;
+        all.truncate(MAX_NAMED);
+        all.push(format!("{more} more changes"));
+    }
+    all
 }

@@ -13,7 +13,7 @@ use super::{
     plugins,
 };
 use crate::{
-    approval::Decisions,
+    approval::{Covered, Decisions, Fingerprint, Standing},
     config::{
         Contents, Diagnostic, Effect, File, Place, PluginsFile, ServerConfig, Severity, Source,
         Trust, Written,
@@ -144,9 +144,27 @@ impl Places {
                 message,
             });
         };
+        let asks = origin.trust == Trust::Ask;
+        let trusted_by = self.trusted_by.clone().filter(|_| asks);
         let identity = match &config {
-            Ok(config) if origin.trust == Trust::Ask => identify(config),
+            Ok(config) if asks => identify(config),
             _ => Identity::Other,
+        };
+        let covered = match (&config, &identity) {
+            (Ok(config), Identity::Other | Identity::Namesake) if asks && trusted_by.is_none() => {
+                Covered::of(config, scope)
+            }
+            _ => Covered::default(),
+        };
+        let waits = |config: &ServerConfig| {
+            if !asks || trusted_by.is_some() {
+                return None;
+            }
+            let fingerprint = Fingerprint::of(config, &covered);
+            match decisions.standing(workspace, &name, &fingerprint) {
+                Standing::Approved => None,
+                Standing::Waits(why) => Some((fingerprint, why)),
+            }
         };
         if identity == Identity::Namesake {
             let message =
@@ -168,29 +186,31 @@ impl Places {
                     by_hand: by_hand.is_some(),
                 }
             }
-            (Ok(config), _)
-                if origin.trust == Trust::Ask && !decisions.is_approved(workspace, &config) =>
-            {
-                ServerState::NeedsApproval {
-                    changed: decisions.was_approved(workspace, &name),
+            (Ok(mut config), _) => match waits(&config) {
+                Some((fingerprint, why)) => ServerState::NeedsApproval {
+                    fingerprint,
+                    why,
                     config: Arc::from(config),
-                }
-            }
-            (Ok(mut config), _) => match scope.check(&config) {
-                Ok(()) => {
-                    config.named = scope.named_files(&config);
-                    files = named(&config);
-                    ServerState::Usable(Arc::from(config))
-                }
-                Err(error) => {
-                    let reason = error.to_string();
-                    // Whoever mends it need not touch the configuration.
-                    files = scope.secret_files(&config);
-                    report(Severity::Error, reason.clone());
-                    ServerState::Invalid { reason }
-                }
+                },
+                None => match scope.check(&config) {
+                    Ok(()) => {
+                        config.named = scope.named_files(&config);
+                        files = named(&config);
+                        ServerState::Usable(Arc::from(config))
+                    }
+                    Err(error) => {
+                        let reason = error.to_string();
+                        // Whoever mends it need not touch the configuration.
+                        files = scope.secret_files(&config);
+                        report(Severity::Error, reason.clone());
+                        ServerState::Invalid { reason }
+                    }
+                },
             },
         };
+        // A change of one of them asks for another approval.
+        let below = covered.files().map(|(path, _)| workspace.join(path));
+        files.extend(below);
         Server {
             restarts: decisions.restarts(workspace, &name),
             name,
@@ -198,6 +218,8 @@ impl Places {
             origin,
             state,
             files,
+            covered: Arc::new(covered),
+            trusted_by,
         }
     }
 }

@@ -6,6 +6,7 @@ use std::{
     sync::Arc,
 };
 
+use crate::approval::{Covered, Fingerprint, Waits};
 use crate::config::{
     Diagnostic, Origin, Place, PluginsFile, ServerConfig, ServerName, Source, nearest,
 };
@@ -54,6 +55,10 @@ pub struct Server {
     pub files: BTreeSet<PathBuf>,
     /// How often a restart was asked for: one more makes it another, to be started anew.
     pub restarts: u64,
+    /// Files of the workspace that its approval covers.
+    pub covered: Arc<Covered>,
+    /// The directory of the user's `trusted_directories` because of which it needs no approval.
+    pub trusted_by: Option<Arc<Path>>,
 }
 
 /// What becomes of a server.
@@ -72,8 +77,10 @@ pub enum ServerState {
     NeedsApproval {
         /// The server.
         config: Arc<ServerConfig>,
-        /// It was approved, and was changed since.
-        changed: bool,
+        /// Fingerprint of the server as it is shown.
+        fingerprint: Fingerprint,
+        /// Reason for which it is asked for.
+        why: Waits,
     },
     /// It cannot be used.
     Invalid {

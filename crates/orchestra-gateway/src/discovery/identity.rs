@@ -3,7 +3,7 @@
 
 use std::path::{Component, Path};
 
-use crate::config::{ServerConfig, StdioConfig, Template, Transport};
+use crate::config::{ServerConfig, StdioConfig, Template, Transport, loads_code};
 
 /// Result of comparing an entry with the entry that `orchestra init` writes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,21 +28,17 @@ const OPTIONS: [&str; 5] = ["--workspace", "--tools", "--format", "--engine", "-
 /// The same, without a value.
 const SWITCHES: [&str; 1] = ["--only-servers"];
 
-/// Variables that decide which programs and libraries a process loads, and where it looks for what its user allowed.
-const VARIABLES: [&str; 9] = [
-    "PATH",
+/// Variables that decide where this program looks for what its user allowed, beside those that
+/// [load code](loads_code).
+const VARIABLES: [&str; 4] = [
     "HOME",
-    "BASH_ENV",
-    "ENV",
-    "NODE_OPTIONS",
-    "PYTHONPATH",
     "ORCHESTRA_MCP_PATH",
     "SDEK_MCP_PATH",
     "ORCHESTRA_SYSTEM",
 ];
 
-/// Beginnings of the names of such variables.
-const VARIABLE_STARTS: [&str; 4] = ["LD_", "DYLD_", "GIT_", "XDG_"];
+/// Beginning of the names of such variables.
+const VARIABLE_START: &str = "XDG_";
 
 /// Compares a server of a file that other people may have written with this program.
 #[must_use]
@@ -63,12 +59,9 @@ pub fn identify(config: &ServerConfig) -> Identity {
 #[must_use]
 pub fn is_harmless_variable(name: &str) -> bool {
     let is_listed = VARIABLES.iter().any(|one| one.eq_ignore_ascii_case(name));
-    let starts = |start: &&str| {
-        name.len() >= start.len()
-            && name.is_char_boundary(start.len())
-            && name[..start.len()].eq_ignore_ascii_case(start)
-    };
-    !is_listed && !VARIABLE_STARTS.iter().any(starts)
+    let beginning = name.get(..VARIABLE_START.len());
+    let starts = beginning.is_some_and(|start| start.eq_ignore_ascii_case(VARIABLE_START));
+    !is_listed && !starts && !loads_code(name)
 }
 
 /// Whether a program has the name of this one, and is started as a server.

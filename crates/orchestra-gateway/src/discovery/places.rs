@@ -4,6 +4,7 @@ use std::{
     collections::BTreeSet,
     fs,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use orchestra_mcp::owners::Owners;
@@ -52,6 +53,8 @@ pub struct Places {
     pub system: Option<PathBuf>,
     /// Whether only files count that the command line names.
     pub only_named: bool,
+    /// The directory of the user's `trusted_directories` that the workspace is in: its servers need no approval.
+    pub trusted_by: Option<Arc<Path>>,
 }
 
 impl Places {

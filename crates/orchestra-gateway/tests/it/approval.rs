@@ -2,7 +2,10 @@
 
 use std::{fs, thread};
 
-use orchestra_gateway::discovery::{Change, ServerState};
+use orchestra_gateway::{
+    approval::Waits,
+    discovery::{Change, ServerState},
+};
 
 use crate::support::{World, states};
 
@@ -40,7 +43,13 @@ fn a_server_of_a_repository_is_approved_as_it_is() {
         let found = world.find();
         let state = &found.servers[0].state;
         assert!(
-            matches!(state, ServerState::NeedsApproval { changed: true, .. }),
+            matches!(
+                state,
+                ServerState::NeedsApproval {
+                    why: Waits::Changed(_),
+                    ..
+                }
+            ),
             "{changed}: {state:?}"
         );
     }
@@ -167,6 +176,91 @@ fn approvals_belong_to_their_workspace() {
     assert!(revoked.unwrap());
     assert_eq!(states(&world.find()), [("a", "needs_approval")]);
     elsewhere.places.user = None;
+}
+
+#[test]
+fn change_of_a_covered_file_is_asked_for_again_and_named() {
+    let world = World::new();
+    world.write(
+        FILE,
+        &server(
+            r#""command": "node", "args": ["server.js"], "env": {"A": "1", "API_TOKEN": "s3cret"}"#,
+        ),
+    );
+    world.write("workspace/server.js", "1");
+    world.write("workspace/package.json", "{}");
+    world.write("workspace/README.md", "1");
+    assert_eq!(world.waits("a"), Some(Waits::New));
+    world.approve("a");
+    let changed = |what: &str| Some(Waits::Changed(vec![what.to_owned()]));
+    world.write("workspace/README.md", "2");
+    assert_eq!(world.waits("a"), None);
+    world.write("workspace/server.js", "2");
+    assert_eq!(world.waits("a"), changed("the file server.js changed"));
+    world.write("workspace/server.js", "1");
+    assert_eq!(world.waits("a"), None);
+    world.write("workspace/package-lock.json", "{}");
+    assert_eq!(
+        world.waits("a"),
+        changed("the file package-lock.json is new")
+    );
+    world.approve("a");
+    world.write(
+        FILE,
+        &server(
+            r#""command": "node", "args": ["server.js"], "env": {"A": "2", "API_TOKEN": "s3cret"}"#,
+        ),
+    );
+    assert_eq!(world.waits("a"), changed("the variable A changed"));
+    let stored = fs::read_to_string(world.decisions().path()).unwrap();
+    assert!(!stored.contains("s3cret"), "{stored}");
+}
+
+#[test]
+fn approval_is_void_in_another_directory_at_the_same_path() {
+    let world = World::new();
+    let workspace = &world.places.workspace;
+    let definition = server(r#""command": "x""#);
+    world.write(FILE, &definition);
+    world.approve("a");
+    // The old directory stays beside it, so that its inode is not used again.
+    fs::rename(workspace, workspace.with_extension("old")).unwrap();
+    world.write(FILE, &definition);
+    assert_eq!(world.waits("a"), Some(Waits::OtherDirectory));
+    world.approve("a");
+    assert_eq!(world.waits("a"), None);
+}
+
+#[test]
+fn approval_of_the_older_form_is_asked_for_once_more() {
+    let world = World::new();
+    world.write(FILE, &server(r#""command": "x""#));
+    let workspace = world.places.workspace.to_str().unwrap();
+    let older = serde_json::json!({"version": 1, "workspaces": {
+        workspace: {"approved": {"a": "0".repeat(64)}, "enabled": {"b": false}},
+    }});
+    let path = world.decisions().path();
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(&path, older.to_string()).unwrap();
+    assert_eq!(world.waits("a"), Some(Waits::OlderForm));
+    world.approve("a");
+    assert_eq!(world.waits("a"), None);
+    let decisions = world.decisions().read().unwrap();
+    let enabled = decisions.enabled(&world.places.workspace, &"b".parse().unwrap());
+    assert_eq!(enabled, Some(false));
+}
+
+#[test]
+fn server_of_a_trusted_directory_needs_no_approval_and_earns_no_other_trust() {
+    let mut world = World::new();
+    world.write(FILE, &server(r#""command": "x", "trust": true"#));
+    assert_eq!(states(&world.find()), [("a", "needs_approval")]);
+    let directory: std::sync::Arc<std::path::Path> = world.path().into();
+    world.places.trusted_by = Some(directory.clone());
+    let found = world.find();
+    assert_eq!(states(&found), [("a", "enabled")]);
+    assert_eq!(found.servers[0].trusted_by, Some(directory));
+    assert!(found.usable().all(|config| !config.trust));
 }
 
 #[test]

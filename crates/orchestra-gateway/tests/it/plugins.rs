@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
 
 use orchestra_gateway::{
+    approval::Waits,
     config::{
         Contents, File, FileKind, InheritEnv, OrchestratorConfig, PluginConfig, PluginId,
         ServerConfig, Severity, Source, Template, Transport, Values,
@@ -430,7 +431,13 @@ fn plugins_of_a_repository_are_approved_as_they_are_and_those_of_the_user_need_n
         world.write(LIST, &entry(changed));
         let found = world.find();
         let state = &found.server("a.b").unwrap().state;
-        let is_asked = matches!(state, ServerState::NeedsApproval { changed: true, .. });
+        let is_asked = matches!(
+            state,
+            ServerState::NeedsApproval {
+                why: Waits::Changed(_),
+                ..
+            }
+        );
         assert!(is_asked, "{changed}: {state:?}");
     }
     // Another plugin, though it is called alike and runs the same.

@@ -6,7 +6,7 @@ use std::{
 };
 
 use orchestra_gateway::{
-    approval::DecisionFile,
+    approval::{DecisionFile, Waits},
     config::{File, FileKind, ServerConfig, Source, StdioConfig, Transport},
     discovery::{Found, Places, ServerState},
     expand::Scope,
@@ -61,14 +61,23 @@ impl World {
 
     pub(crate) fn approve(&self, name: &str) {
         let found = self.find();
-        let ServerState::NeedsApproval { config, .. } = &found.server(name).unwrap().state else {
+        let server = found.server(name).unwrap();
+        let ServerState::NeedsApproval { fingerprint, .. } = &server.state else {
             panic!("{found:?}");
         };
         let workspace = &self.places.workspace;
         let approve = self
             .decisions()
-            .change(|decisions| decisions.approve(workspace, config));
+            .change(|decisions| decisions.approve(workspace, &server.name, fingerprint));
         approve.unwrap();
+    }
+
+    /// Reason for which a server waits to be approved; `None` where it does not.
+    pub(crate) fn waits(&self, name: &str) -> Option<Waits> {
+        match &self.find().server(name).unwrap().state {
+            ServerState::NeedsApproval { why, .. } => Some(why.clone()),
+            _ => None,
+        }
     }
 }
 

@@ -5,13 +5,12 @@
 //! that decides it: [`decide`] is asked before anything of an agent is started, its `--version` included.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     fmt,
-    fs::File,
-    io::{self, Read as _},
     path::{Path, PathBuf},
 };
 
+use orchestra_fs::{Content, Entry, Tree};
 use orchestra_plan::work::ProfileName;
 use sha2::{Digest as _, Sha256};
 
@@ -404,7 +403,7 @@ fn hex(bytes: &[u8]) -> String {
 /// line each, with the SHA-256 of the content.
 #[must_use]
 pub fn workspace_files(program: Option<&Path>, profile: &Profile, workspace: &Path) -> Vec<String> {
-    let Ok(root) = workspace.canonicalize() else {
+    let Ok(mut tree) = Tree::open(workspace) else {
         return Vec::new();
     };
     let text = profile.text();
@@ -422,32 +421,31 @@ pub fn workspace_files(program: Option<&Path>, profile: &Profile, workspace: &Pa
         let parts = word.split(|char: char| "=,:;'\"".contains(char) || char.is_whitespace());
         std::iter::once(word.as_str()).chain(parts)
     });
-    let named = parts.filter(|part| !part.is_empty()).map(Path::new);
-    let found: BTreeSet<PathBuf> = program
-        .into_iter()
-        .chain(named)
-        .filter_map(|path| root.join(path).canonicalize().ok())
-        .filter(|path| path.starts_with(&root) && path.is_file())
-        .collect();
-    let line = |path: PathBuf| {
-        let shown = path.strip_prefix(&root).unwrap_or(&path).display();
-        match digest_of(&path) {
-            Ok(digest) => format!("{shown} (SHA-256 {digest})"),
-            Err(error) => format!("{shown} (cannot be read: {error})"),
+    let named = parts.filter(|part| !part.is_empty());
+    let program = program.and_then(Path::to_str);
+    let mut found = BTreeMap::new();
+    for text in program.into_iter().chain(named) {
+        match tree.find(Path::new(""), text) {
+            Some(Entry::File(path)) => {
+                let content = tree.content(&path);
+                found.insert(path, content);
+            }
+            Some(Entry::Closed(path, why)) => {
+                found.insert(path, why);
+            }
+            Some(Entry::Directory(_)) | None => {}
+        }
+    }
+    let line = |(path, content): (PathBuf, Content)| {
+        let shown = path.display();
+        match content {
+            Content::Digest(digest) => format!("{shown} (SHA-256 {digest})"),
+            Content::Long(changed) => format!("{shown} (too long to be read: {changed})"),
+            Content::Outside(_) => format!("{shown} (leads out of the workspace)"),
+            Content::Unreadable(why) => format!("{shown} (cannot be read: {why})"),
         }
     };
     found.into_iter().map(line).collect()
-}
-
-fn digest_of(path: &Path) -> io::Result<String> {
-    let mut file = File::open(path)?;
-    let (mut digest, mut buffer) = (Sha256::new(), vec![0; 64 * 1024]);
-    loop {
-        match file.read(&mut buffer)? {
-            0 => return Ok(hex(&digest.finalize())),
-            read => digest.update(&buffer[..read]),
-        }
-    }
 }
 
 #[cfg(test)]

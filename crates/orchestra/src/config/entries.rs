@@ -1,5 +1,7 @@
 //! The configuration as it is shown: each key with its value, what it means and where it comes from.
 
+use std::path::PathBuf;
+
 use super::{Config, Origin};
 
 /// One key of the configuration, to be shown.
@@ -66,10 +68,17 @@ impl Config {
             },
             Entry {
                 key: "safe_directories",
-                value: self.safe_directories_as_toml(),
+                value: paths_as_toml(&self.safe_directories.value),
                 meaning: "workspaces that are used although they, or files in them, belong to other users or \
                           can be written by them; * for every directory; only for your own file to set",
                 origin: self.safe_directories.origin.clone(),
+            },
+            Entry {
+                key: "trusted_directories",
+                value: paths_as_toml(&self.trusted_directories.value),
+                meaning: "directories whose workspaces may bring servers that are started without approval; only \
+                          for your own file to set",
+                origin: self.trusted_directories.origin.clone(),
             },
             Entry {
                 key: "limits.call_timeout_seconds",
@@ -98,10 +107,10 @@ impl Config {
         entries.extend(self.access.entries());
         entries
     }
+}
 
-    fn safe_directories_as_toml(&self) -> String {
-        let paths = self.safe_directories.value.iter();
-        let paths = paths.map(|path| toml::Value::from(path.display().to_string()));
-        toml::Value::Array(paths.collect()).to_string()
-    }
+fn paths_as_toml(paths: &[PathBuf]) -> String {
+    let paths = paths.iter();
+    let paths = paths.map(|path| toml::Value::from(path.display().to_string()));
+    toml::Value::Array(paths.collect()).to_string()
 }

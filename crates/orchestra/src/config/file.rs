@@ -61,6 +61,8 @@ pub(super) struct ConfigFile {
     pub(super) access: AccessFile,
     /// Workspaces that are used regardless of their owner.
     pub(super) safe_directories: Vec<PathBuf>,
+    /// Directories whose workspaces may bring servers that are started without approval.
+    pub(super) trusted_directories: Vec<PathBuf>,
 }
 
 impl ConfigFile {
@@ -124,6 +126,8 @@ struct OnDisk {
     claude_first: Option<bool>,
     #[serde(default)]
     safe_directories: Vec<PathBuf>,
+    #[serde(default)]
+    trusted_directories: Vec<PathBuf>,
     engine: Option<String>,
     log: Option<String>,
     #[serde(default)]
@@ -265,6 +269,7 @@ pub(super) fn parse(text: &str) -> Result<ConfigFile, ParseError> {
         plans: on_disk.plans.checked(on_disk.agents)?,
         access: access(on_disk.access)?,
         safe_directories: safe_directories(on_disk.safe_directories)?,
+        trusted_directories: trusted_directories(on_disk.trusted_directories)?,
     })
 }
 
@@ -277,6 +282,16 @@ fn safe_directories(found: Vec<PathBuf>) -> Result<Vec<PathBuf>, ParseError> {
             let expected = "absolute paths, or * for every directory";
             let found = path.display().to_string();
             Err(wrong("safe_directories", expected, found))
+        }
+        None => Ok(found),
+    }
+}
+
+fn trusted_directories(found: Vec<PathBuf>) -> Result<Vec<PathBuf>, ParseError> {
+    match found.iter().find(|path| path.is_relative()) {
+        Some(path) => {
+            let found = path.display().to_string();
+            Err(wrong("trusted_directories", "absolute paths", found))
         }
         None => Ok(found),
     }

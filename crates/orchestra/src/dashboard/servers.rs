@@ -9,7 +9,6 @@ use orchestra_mcp::client::tap::TapWatch;
 use orchestra_web::dashboard::{Act, NotDone, NotShown, Servers, Shown, Telling};
 use serde::Serialize;
 use serde_json::Value;
-use sha2::{Digest as _, Sha256};
 use tokio::sync::broadcast::{Receiver, error::RecvError};
 
 use crate::{
@@ -65,7 +64,6 @@ struct Tool {
 impl Waits {
     fn of(pending: &Pending<'_>) -> Self {
         let shows = pending.shown();
-        let digest = Sha256::digest(shows.join("\n").as_bytes());
         let json = |text: &str| serde_json::from_str(text).unwrap_or_default();
         let tools = pending.changes().iter().map(|change| Tool {
             name: change.tool.clone(),
@@ -73,7 +71,7 @@ impl Waits {
             now: json(change.after.as_str()),
         });
         Self {
-            fingerprint: digest.iter().map(|byte| format!("{byte:02x}")).collect(),
+            fingerprint: pending.fingerprint(),
             tools: tools.collect(),
             shows,
         }
@@ -223,7 +221,7 @@ fn decided(here: &Here, name: &str, act: &Act) -> Result<String, Failure> {
                     "nothing of {name} waits to be approved"
                 )));
             };
-            if Waits::of(&pending).fingerprint != *seen {
+            if pending.fingerprint() != *seen {
                 return Err(Failure::denied(format!(
                     "{name} is other than what was looked at; look at it again"
                 )));
@@ -252,7 +250,7 @@ fn definition(here: &Here, name: &str) -> Result<String, Failure> {
         origin: server.origin.to_string(),
         does: server
             .config()
-            .map(|config| crate::commands::mcp::shown(config))
+            .map(|config| crate::commands::mcp::shown(config, &server.covered))
             .unwrap_or_default(),
         waits: pending.as_ref().map(Waits::of),
     }))

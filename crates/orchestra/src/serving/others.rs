@@ -19,7 +19,9 @@ use orchestra_mcp::client::tap::{Tap, TapWatch};
 use serde::Serialize;
 use tokio::{sync::watch, task::JoinHandle, time::Instant};
 
-use crate::{config::Config, exit::Failure, orchestrator::Orchestrator, servers, trace};
+use crate::{
+    commands::mcp::words, config::Config, exit::Failure, orchestrator::Orchestrator, servers, trace,
+};
 
 /// How long calls may go on when their server is removed or replaced.
 const GRACE: Duration = Duration::from_secs(10);
@@ -214,10 +216,10 @@ struct Following {
 fn unused(server: &Server) -> Option<(ProviderId, PeerReport)> {
     let (status, reason) = match &server.state {
         ServerState::Invalid { reason } => (PeerStatus::Invalid, reason.clone()),
-        ServerState::NeedsApproval { .. } => {
-            let approve = format!("`orchestra mcp approve {}` lets it start", server.name);
-            (PeerStatus::NeedsApproval, approve)
-        }
+        ServerState::NeedsApproval { .. } => (
+            PeerStatus::NeedsApproval,
+            words::reason(server).unwrap_or_default(),
+        ),
         ServerState::Disabled { by_hand, .. } => {
             let by = if *by_hand { "by hand" } else { "by its file" };
             let enable = format!(

@@ -247,6 +247,10 @@ fn the_configuration_is_shown_with_its_origin() {
     # from: default
     # safe_directories = []
 
+    # directories whose workspaces may bring servers that are started without approval; only for your own file to set
+    # from: default
+    # trusted_directories = []
+
     [limits]
     # how long one tool call may take, 1 to 86400 seconds
     # from: HOME/.config/orchestra/orchestra.toml

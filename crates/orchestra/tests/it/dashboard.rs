@@ -62,6 +62,37 @@ fn served() -> (Workspace, Running, String) {
     (workspace, up, address)
 }
 
+#[test]
+fn approval_in_a_browser_is_refused_when_a_hidden_value_changed_after_the_look() {
+    let (workspace, up, address) = served();
+    let look = || {
+        let shown = get(&address, "/api/servers/shell/definition").json();
+        shown["waits"].clone()
+    };
+    let seen = look();
+    let file = workspace.read(".mcp.json");
+    workspace.write(".mcp.json", &file.replace("hush-hush", "other-one"));
+    let approve = |seen: &Value| {
+        let body = json!({"fingerprint": seen["fingerprint"]}).to_string();
+        post_to(&address, "/api/servers/shell/approve", &[], &body)
+    };
+    let refused = approve(&seen);
+    assert_eq!(refused.status, 403, "{refused:?}");
+    let again = look();
+    assert_eq!(again["shows"], seen["shows"]);
+    let approved = approve(&again);
+    assert_eq!(approved.status, 200, "{approved:?}");
+    until(|| (status(&address) == "ready").then_some(()));
+    // A change of its script stops it until that is approved.
+    workspace.write("server.sh", "touch ran\n");
+    until(|| (status(&address) == "needs_approval").then_some(()));
+    let shows = look()["shows"].to_string();
+    assert!(shows.contains("the file server.sh changed"), "{shows}");
+    assert!(!workspace.join("ran").exists());
+    up.signal(rustix::process::Signal::TERM);
+    assert!(up.end().success());
+}
+
 fn status(address: &str) -> Value {
     let servers = get(address, "/api/mcp/servers").json();
     servers["servers"][0]["status"].clone()
@@ -69,7 +100,7 @@ fn status(address: &str) -> Value {
 
 #[test]
 fn a_server_is_approved_used_watched_and_switched_off_in_a_browser() {
-    let (_workspace, up, address) = served();
+    let (workspace, up, address) = served();
     assert_eq!(status(&address), "needs_approval");
     let shown = get(&address, "/api/servers/shell/definition").json();
     assert_eq!(shown["state"], "needs_approval");
@@ -79,6 +110,13 @@ fn a_server_is_approved_used_watched_and_switched_off_in_a_browser() {
     );
     assert!(!shown.to_string().contains("hush-hush"), "{shown}");
     let seen = &shown["waits"]["fingerprint"];
+    let listed = workspace.run(["mcp", "approve", "--json"]);
+    let listed: Value = serde_json::from_str(&listed.out).unwrap();
+    assert_eq!(
+        listed[0]["fingerprint"], *seen,
+        "one fingerprint everywhere"
+    );
+    assert_eq!(listed[0]["shows"], shown["waits"]["shows"]);
     let act = |verb: &str, body: &Value| {
         let path = format!("/api/servers/shell/{verb}");
         post_to(&address, &path, &[], &body.to_string())

@@ -104,7 +104,8 @@ fn approval_shows_first_and_asks_again_after_a_change() {
     );
     assert_eq!(state(&workspace, "files"), "needs_approval");
     let said = workspace.run(["mcp", "list"]);
-    assert!(said.out.contains("it was changed since"), "{}", said.out);
+    let why = "it changed since it was approved: argument 2 changed";
+    assert!(said.out.contains(why), "{}", said.out);
     workspace.write(".mcp.json", REPOSITORY);
     assert_eq!(state(&workspace, "files"), "enabled");
     let revoked = workspace.run(["mcp", "approve", "files", "--revoke"]);

@@ -1,8 +1,15 @@
 //! `orchestra mcp approve`: what is shown before something is approved.
 
-use insta::assert_snapshot;
+use std::fs;
 
-use crate::support::Workspace;
+use insta::assert_snapshot;
+use serde_json::{Value, json};
+
+use crate::{
+    mcp::{json as parsed, state},
+    mcp_call::{SERVER, journal},
+    support::Workspace,
+};
 
 #[test]
 fn approval_shows_what_a_server_may_do_beside_what_it_runs() {
@@ -125,7 +132,7 @@ fn that_rules_of_a_workspace_are_laxer_than_the_user_is_said_and_does_not_count(
     let users = workspace.home().join(".config/orchestra/mcp.json");
     std::fs::create_dir_all(users.parent().unwrap()).unwrap();
     std::fs::write(&users, r#"{"mcp": {"default": "deny"}, "mcpServers": {}}"#).unwrap();
-    workspace.write("server.sh", crate::mcp_call::SERVER);
+    workspace.write("server.sh", SERVER);
     let server = serde_json::json!({"command": "sh",
         "args": [workspace.join("server.sh"), workspace.join("journal")],
         "rules": [{"effect": "allow", "tool": "*"}]});
@@ -149,7 +156,200 @@ fn that_rules_of_a_workspace_are_laxer_than_the_user_is_said_and_does_not_count(
             "{call:?}: {said:?}"
         );
     }
-    assert_eq!(crate::mcp_call::journal(&workspace, "called"), 0);
+    assert_eq!(journal(&workspace, "called"), 0);
+}
+
+/// A workspace that brings the server `theirs`, a script with a manifest beside it.
+fn with_script(env: &Value) -> Workspace {
+    let workspace = Workspace::new();
+    workspace.write("server.sh", SERVER);
+    workspace.write("package.json", "{}");
+    write_script(&workspace, env);
+    workspace
+}
+
+fn write_script(workspace: &Workspace, env: &Value) {
+    let server = json!({"command": "sh", "args": ["server.sh", "journal"], "env": env});
+    let file = json!({"mcpServers": {"theirs": server}});
+    workspace.write(".mcp.json", &file.to_string());
+}
+
+fn approve(workspace: &Workspace) {
+    let approved = workspace.run(["mcp", "approve", "theirs", "--yes"]);
+    assert_eq!(approved.code, Some(0), "{approved:?}");
+    assert_eq!(state(workspace, "theirs"), "enabled");
+}
+
+/// What waits, as JSON has it.
+fn waiting(workspace: &Workspace) -> Value {
+    let shown = workspace.run(["mcp", "approve", "--json"]);
+    let mut waiting = parsed(&shown);
+    waiting[0].take()
+}
+
+#[test]
+fn value_of_a_variable_is_shown_unless_its_name_means_a_secret() {
+    let token = format!("ghp_{}", "a1B2".repeat(9));
+    let workspace = Workspace::new();
+    workspace.write(".env", "BASH_ENV=./hook\nDB_PASSWORD=hunter2hunter2\n");
+    let env = json!({
+        "API_TOKEN": "s3cret", "FALLBACK_TOKEN": "${NOWHERE:-s3cret}", "GIT_TOKEN": "--upload-pack=./x",
+        "LD_PRELOAD": "./x.so", "NODE_OPTIONS": format!("--require ./x.js {token}"), "PLAIN": "a\u{1b}[2J\nb",
+    });
+    let server = json!({"command": "sh", "args": ["-c", "exit"], "env": env, "envFile": ".env"});
+    let file = json!({"mcpServers": {"theirs": server}});
+    workspace.write(".mcp.json", &file.to_string());
+    let in_text = workspace.run(["mcp", "approve"]).out;
+    let waiting = waiting(&workspace);
+    let lines = waiting["shows"].as_array().unwrap().iter();
+    let lines: Vec<&str> = lines.map(|line| line.as_str().unwrap()).collect();
+    for line in [
+        "with API_TOKEN=…",
+        "with FALLBACK_TOKEN=${NOWHERE:-…}",
+        r#"with GIT_TOKEN="--upload-pack=./x""#,
+        r#"with LD_PRELOAD="./x.so""#,
+        r#"with PLAIN="a\u{1b}[2J\nb""#,
+        r#"with BASH_ENV="./hook" of its file of variables"#,
+        "with DB_PASSWORD=… of its file of variables",
+        "is asked for again when one of these files changes: .env",
+    ] {
+        assert!(lines.contains(&line), "{line}: {lines:#?}");
+        assert!(in_text.contains(line), "{line}: {in_text}");
+    }
+    let options = r#"with NODE_OPTIONS="--require ./x.js ghp_"#;
+    assert!(in_text.contains(options), "{in_text}");
+    for secret in [token.as_str(), "s3cret", "hunter2", "\u{1b}"] {
+        assert!(!in_text.contains(secret), "{secret}: {in_text}");
+        assert!(!waiting.to_string().contains(secret), "{secret}: {waiting}");
+    }
+}
+
+#[test]
+fn server_is_asked_for_again_when_a_file_of_its_command_line_changes() {
+    let workspace = with_script(&json!({}));
+    approve(&workspace);
+    let call = || workspace.run(["mcp", "call", "theirs", "add.up", "a=1"]);
+    let called = call();
+    assert_eq!(called.code, Some(0), "{called:?}");
+    assert_eq!(journal(&workspace, "called"), 1);
+    // The server wrote its journal, which is data.
+    assert_eq!(state(&workspace, "theirs"), "enabled");
+    for (path, text, why) in [
+        ("server.sh", "touch ran\n", "the file server.sh changed"),
+        (
+            "package.json",
+            "{\"a\": 1}",
+            "the file package.json changed",
+        ),
+        ("yarn.lock", "", "the file yarn.lock is new"),
+    ] {
+        workspace.write(path, text);
+        let refused = call();
+        assert_eq!(refused.code, Some(5), "{path}: {refused:?}");
+        assert!(refused.err.contains(why), "{path}: {refused:?}");
+        let listed = workspace.run(["mcp", "list"]);
+        assert!(listed.out.contains(why), "{path}: {listed:?}");
+        let shown = waiting(&workspace)["shows"].to_string();
+        assert!(shown.contains(why), "{path}: {shown}");
+        approve(&workspace);
+    }
+    assert!(!workspace.join("ran").exists());
+    fs::remove_file(workspace.join("yarn.lock")).unwrap();
+    let listed = workspace.run(["mcp", "list"]);
+    let why = "the file yarn.lock is gone";
+    assert!(listed.out.contains(why), "{listed:?}");
+}
+
+#[test]
+fn approval_of_what_was_shown_is_refused_after_a_change() {
+    let workspace = with_script(&json!({"API_TOKEN": "first"}));
+    let seen = waiting(&workspace);
+    let seen = seen["fingerprint"].as_str().unwrap();
+    write_script(&workspace, &json!({"API_TOKEN": "second"}));
+    let approve_seen =
+        |seen: &str| workspace.run(["mcp", "approve", "theirs", "--fingerprint", seen]);
+    let refused = approve_seen(seen);
+    assert_eq!(refused.code, Some(5), "{refused:?}");
+    assert_eq!(state(&workspace, "theirs"), "needs_approval");
+    let now = waiting(&workspace);
+    // The value is a secret: the same lines stand for both.
+    let now = now["fingerprint"].as_str().unwrap();
+    assert_ne!(now, seen);
+    let approved = approve_seen(now);
+    assert_eq!(approved.code, Some(0), "{approved:?}");
+    assert_eq!(state(&workspace, "theirs"), "enabled");
+    write_script(&workspace, &json!({"API_TOKEN": "third"}));
+    let listed = workspace.run(["mcp", "list"]);
+    let why = "the variable API_TOKEN changed";
+    assert!(listed.out.contains(why), "{listed:?}");
+    let state = workspace.home().join(".local/state/orchestra/mcp.json");
+    let stored = fs::read_to_string(state).unwrap();
+    assert!(
+        !stored.contains("first") && !stored.contains("second"),
+        "{stored}"
+    );
+}
+
+#[test]
+fn approval_of_an_earlier_version_is_asked_for_once_more() {
+    let workspace = with_script(&json!({}));
+    let path = workspace.path().display().to_string();
+    let of = json!({"approved": {"theirs": "0".repeat(64)}, "enabled": {}, "restarts": {}});
+    let older = json!({"version": 1, "workspaces": {path: of}});
+    let file = workspace.home().join(".local/state/orchestra/mcp.json");
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    fs::write(file, older.to_string()).unwrap();
+    let listed = workspace.run(["mcp", "list"]);
+    let why = "it was approved by a version that did not cover files of the workspace";
+    assert!(listed.out.contains(why), "{listed:?}");
+    approve(&workspace);
+}
+
+#[test]
+fn approval_is_asked_for_again_in_another_directory_at_the_same_path() {
+    let workspace = with_script(&json!({}));
+    approve(&workspace);
+    let path = workspace.path();
+    fs::rename(&path, path.with_extension("old")).unwrap();
+    fs::create_dir(&path).unwrap();
+    for name in ["server.sh", "package.json", ".mcp.json"] {
+        fs::copy(path.with_extension("old").join(name), path.join(name)).unwrap();
+    }
+    let listed = workspace.run(["mcp", "list"]);
+    let why = "it was approved for another directory at this path";
+    assert!(listed.out.contains(why), "{listed:?}");
+    approve(&workspace);
+}
+
+#[test]
+fn server_of_a_trusted_directory_needs_no_approval() {
+    let workspace = with_script(&json!({}));
+    let own = workspace.home().join(".config/orchestra/orchestra.toml");
+    fs::create_dir_all(own.parent().unwrap()).unwrap();
+    let parent = workspace.path().parent().unwrap().display().to_string();
+    let trusting = |path: &str| format!("trusted_directories = [{path:?}]\n");
+    fs::write(&own, trusting(&parent)).unwrap();
+    let listed = workspace.run(["mcp", "list"]);
+    let told = format!("needs no approval: your `trusted_directories` has {parent}");
+    assert!(listed.out.contains(&told), "{listed:?}");
+    let listing = parsed(&workspace.run(["mcp", "list", "--json"]));
+    assert_eq!(listing["servers"][0]["trusted_by"], parent.as_str());
+    let called = workspace.run(["mcp", "call", "theirs", "add.up", "a=1"]);
+    assert_eq!(called.code, Some(0), "{called:?}");
+    // Another directory is not meant, and a relative one is none.
+    fs::write(&own, trusting(&format!("{parent}/other"))).unwrap();
+    assert_eq!(state(&workspace, "theirs"), "needs_approval");
+    fs::write(&own, trusting("work")).unwrap();
+    let refused = workspace.run(["mcp", "list"]);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(refused.err.contains("absolute paths"), "{refused:?}");
+    // A workspace does not trust itself.
+    fs::remove_file(&own).unwrap();
+    workspace.write("orchestra.toml", &trusting(&parent));
+    let refused = workspace.run(["mcp", "list"]);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    let told = "trusted_directories is only for orchestra/orchestra.toml of your own";
+    assert!(refused.err.contains(told), "{refused:?}");
 }
 
 #[test]

@@ -81,7 +81,7 @@ fn approval_shows_what_a_plugin_runs_and_is_told() {
       runs "bin/tools-features" "--level" "info"
       as the plugin tools.features, from WORKSPACE
       in WORKSPACE
-      with HOME_TOO=${HOME}
+      with HOME_TOO="${HOME}"
       is told key=…
       is started after storage.markdown
       gets to know HOME

@@ -99,8 +99,9 @@ fn settle(here: &Here, name: &ServerName, file: &Path) -> Result<Exit, Failure> 
     if *server.origin.file != *file {
         return Ok(Exit::Ok);
     }
-    if let ServerState::NeedsApproval { config, .. } = &server.state {
-        here.decide(|decisions| decisions.approve(&here.places.workspace, config))?;
+    if let ServerState::NeedsApproval { fingerprint, .. } = &server.state {
+        let workspace = &here.places.workspace;
+        here.decide(|decisions| decisions.approve(workspace, &server.name, fingerprint))?;
     }
     if let ServerState::Invalid { reason } = &server.state {
         output::complain(&format!("it cannot be used yet: {reason}"));

@@ -23,10 +23,11 @@ use crate::{
 
 /// Show what a server of the workspace would run, or how its tools changed, and approve it
 ///
-/// An approval is good for the server as it is, in this workspace: when anything changes that the
-/// file says of it, also its limits or rules, it is asked for again. Programs and files that it names
-/// may change without that. A tool that a server describes anew is hidden until that is approved,
-/// too, and what a plugin says later that it needs it has not got before.
+/// An approval holds for the server as it is, in this directory. It is asked for again when anything
+/// changes that the file says of the server, and when a file of the workspace changes that its command
+/// line or environment names, or that is its package manifest or lock file. Files that these load by
+/// themselves may change without that. A tool that a server describes anew is hidden until that is
+/// approved, too, and what a plugin says later that it needs it has not got before.
 #[derive(Debug, Args)]
 pub(super) struct Approve {
     /// The servers [default: show all that wait]
@@ -38,6 +39,9 @@ pub(super) struct Approve {
     /// Do not ask
     #[arg(long, short)]
     yes: bool,
+    /// Approve the server without asking, if it is what --json showed with this fingerprint
+    #[arg(long, value_name = "FINGERPRINT", conflicts_with_all = ["all", "revoke"], requires = "names")]
+    fingerprint: Option<String>,
     /// Take approvals back
     #[arg(long, conflicts_with_all = ["all", "yes"], requires = "names")]
     revoke: bool,
@@ -95,6 +99,9 @@ struct Decided<'a> {
     name: &'a str,
     result: &'static str,
     shows: Vec<String>,
+    /// Names what was shown, for an approval.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fingerprint: Option<String>,
 }
 
 pub(super) fn approve(here: &Here, arguments: &Approve) -> Result<Exit, Failure> {
@@ -108,16 +115,29 @@ pub(super) fn approve(here: &Here, arguments: &Approve) -> Result<Exit, Failure>
         let named = arguments.names.iter().map(|name| here.server(name));
         named.collect::<Result<_, _>>()?
     };
+    if arguments.fingerprint.is_some() && servers.len() != 1 {
+        return Err(Failure::usage_text("--fingerprint is for one server"));
+    }
     let format = Format::of_flag(arguments.json);
     let mut decided = Vec::new();
     let mut exit = Exit::Ok;
     for server in servers {
-        let (result, shows) = match (Pending::of(server)?, &server.state) {
+        let pending = Pending::of(server)?;
+        let fingerprint = pending.as_ref().map(Pending::fingerprint);
+        let (result, shows) = match (pending, &server.state) {
             (Some(pending), _) => {
                 let shows = pending.shown();
-                let approves = match shows_all && !arguments.all {
-                    true => None,
-                    false => Some(arguments.yes || asked(server, &shows, format)?),
+                let approves = match (shows_all && !arguments.all, &arguments.fingerprint) {
+                    (true, _) => None,
+                    (false, Some(seen)) if fingerprint.as_ref() != Some(seen) => {
+                        return Err(Failure::denied(format!(
+                            "{} is other than what was shown with this fingerprint, and is not approved; look at \
+                             `orchestra mcp approve` again",
+                            server.name
+                        )));
+                    }
+                    (false, Some(_)) => Some(true),
+                    (false, None) => Some(arguments.yes || asked(server, &shows, format)?),
                 };
                 match approves {
                     Some(true) if pending.approve(here, server)? => ("approved", shows),
@@ -139,6 +159,7 @@ pub(super) fn approve(here: &Here, arguments: &Approve) -> Result<Exit, Failure>
             name: server.name.as_str(),
             result,
             shows,
+            fingerprint,
         });
     }
     format.print(&decided, |decided| text(decided, arguments))?;
@@ -150,7 +171,7 @@ fn text(decided: &[Decided<'_>], arguments: &Approve) -> String {
     let mut text = String::new();
     for one in decided {
         text.push_str(&format!("{}: {}\n", one.name, one.result));
-        if shows || arguments.yes {
+        if shows || arguments.yes || arguments.fingerprint.is_some() {
             for line in &one.shows {
                 text.push_str(&format!("  {}\n", line_of(line)));
             }

@@ -70,6 +70,9 @@ pub(super) struct Row<'a> {
     /// The program, or the address without what may be a secret.
     #[serde(skip_serializing_if = "Option::is_none")]
     target: Option<String>,
+    /// The directory of `trusted_directories` because of which it needs no approval.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trusted_by: Option<&'a Path>,
     /// Tools that wait to be approved, for they changed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     hidden: Vec<String>,
@@ -200,7 +203,10 @@ impl<'a> Row<'a> {
             shown_name: Some(server.shown_name.as_str()).filter(|shown| *shown != name),
             description: config.and_then(|config| config.description.as_deref()),
             state: server.state.as_str(),
-            reason: words::reason(server).or_else(|| live::told_hidden(name, &hidden)),
+            reason: words::reason(server)
+                .or_else(|| live::told_hidden(name, &hidden))
+                .or_else(|| words::trust(server)),
+            trusted_by: server.trusted_by.as_deref(),
             hidden,
             transport: config.map(|config| config.transport.as_str()),
             target: config.map(|config| words::target(config)),
@@ -220,6 +226,7 @@ impl<'a> Row<'a> {
             description: None,
             state: "kept",
             reason: Some(KEPT.to_owned()),
+            trusted_by: None,
             hidden: Vec::new(),
             transport: None,
             target: None,

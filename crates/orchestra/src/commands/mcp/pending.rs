@@ -2,19 +2,32 @@
 
 use orchestra_gateway::{
     Change, Needs, NeedsFile, PinFile,
+    approval::{Fingerprint, Waits},
     config::ServerConfig,
     discovery::{Server, ServerState},
 };
+use sha2::{Digest as _, Sha256};
 
-use super::{Here, shown::shown};
+use super::{
+    Here,
+    shown::{self, shown},
+};
 use crate::{exit::Failure, servers};
 
 /// What of a server waits to be approved.
 pub(crate) enum Pending<'s> {
     /// It is not to be started before.
-    Start(&'s ServerConfig),
+    Start(Start<'s>),
     /// Something of it is not used before.
     More(More),
+}
+
+/// A server that is not to be started yet.
+pub(crate) struct Start<'s> {
+    server: &'s Server,
+    config: &'s ServerConfig,
+    fingerprint: &'s Fingerprint,
+    why: &'s Waits,
 }
 
 /// What a server that is used has not got yet.
@@ -36,7 +49,16 @@ impl<'s> Pending<'s> {
     /// When the user has no home.
     pub(crate) fn of(server: &'s Server) -> Result<Option<Self>, Failure> {
         Ok(match &server.state {
-            ServerState::NeedsApproval { config, .. } => Some(Self::Start(config)),
+            ServerState::NeedsApproval {
+                config,
+                fingerprint,
+                why,
+            } => Some(Self::Start(Start {
+                server,
+                config,
+                fingerprint,
+                why,
+            })),
             ServerState::Usable(config) => {
                 let state = servers::state_directory()?;
                 let pins = PinFile::new(&state, config);
@@ -60,7 +82,11 @@ impl<'s> Pending<'s> {
     /// In lines, for programs: with the words of the file and of the server as they are.
     pub(crate) fn shown(&self) -> Vec<String> {
         match self {
-            Self::Start(config) => shown(config),
+            Self::Start(start) => {
+                let mut lines = Vec::from_iter(shown::reason(start.why));
+                lines.extend(shown(start.config, &start.server.covered));
+                lines
+            }
             Self::More(More {
                 changes,
                 damage,
@@ -97,6 +123,18 @@ impl<'s> Pending<'s> {
         }
     }
 
+    /// Fingerprint of what is shown, as hexadecimal digits.
+    pub(crate) fn fingerprint(&self) -> String {
+        match self {
+            Self::Start(start) => start.fingerprint.as_str().to_owned(),
+            // The lines have the whole of each definition.
+            Self::More(_) => {
+                let digest = Sha256::digest(self.shown().join("\n").as_bytes());
+                digest.iter().map(|byte| format!("{byte:02x}")).collect()
+            }
+        }
+    }
+
     /// Tools that are hidden since they changed.
     pub(crate) fn changes(&self) -> &[Change] {
         match self {
@@ -105,14 +143,25 @@ impl<'s> Pending<'s> {
         }
     }
 
-    /// Approves it; whether there was something that could be.
+    /// Approves it as it was shown; whether there was something that could be.
     ///
     /// # Errors
-    /// When that cannot be kept.
+    /// When it is another now, or that cannot be kept.
     pub(crate) fn approve(&self, here: &Here, server: &Server) -> Result<bool, Failure> {
         match self {
-            Self::Start(config) => {
-                here.decide(|decisions| decisions.approve(&here.places.workspace, config))?;
+            Self::Start(start) => {
+                let name = &server.name;
+                let again = here.again()?;
+                let now = again.server(name.as_str()).map(|server| &server.state);
+                let is_same = matches!(now, Ok(ServerState::NeedsApproval { fingerprint, .. })
+                    if fingerprint == start.fingerprint);
+                if !is_same {
+                    return Err(Failure::denied(format!(
+                        "{name} changed after it was shown, and is not approved; look at it again"
+                    )));
+                }
+                let workspace = &here.places.workspace;
+                here.decide(|decisions| decisions.approve(workspace, name, start.fingerprint))?;
                 Ok(true)
             }
             // Those that were shown, and no others that came meanwhile.

@@ -124,7 +124,7 @@ impl Now {
 
     /// Whether what runs is what this definition says.
     pub(super) fn is_of(&self, config: &ServerConfig) -> bool {
-        let ours = Fingerprint::of(config);
+        let ours = Fingerprint::of_definition(config);
         let theirs = self.fingerprint.as_deref();
         theirs.is_none_or(|theirs| theirs == ours.as_str())
     }

@@ -1,19 +1,24 @@
 //! What is asked consent for: a server of a workspace, in lines.
 
+use std::path::Path;
+
 use orchestra_gateway::{
+    approval::{Content, Covered, Waits},
     config::{
         Auth, Budget, Effect, Grant, HttpConfig, InheritEnv, Limits, OAuth, PluginConfig, PluginId,
         ProcessLimits, Sandbox, SecretSource, ServerConfig, StdioConfig, Template, ToolFilter,
-        Transport,
+        Transport, loads_code,
     },
     expand::{self, Reference},
 };
+use orchestra_secret::is_secret_name;
 
 use super::words::target;
 
-/// What a server would do and may do, in lines. Arguments are shown as they were written; values of
-/// the environment and of headers only where they name variables.
-pub(crate) fn shown(config: &ServerConfig) -> Vec<String> {
+/// What a server would do and may do, in lines. Arguments are shown as they were written, and so are variables of
+/// the environment, unless their names mean a secret. Of secrets, headers and settings of plugins only the variables
+/// are shown that they refer to.
+pub(crate) fn shown(config: &ServerConfig, covered: &Covered) -> Vec<String> {
     let mut lines = Vec::new();
     match &config.transport {
         Transport::Stdio(stdio) => process(&mut lines, config, stdio),
@@ -25,7 +30,15 @@ pub(crate) fn shown(config: &ServerConfig) -> Vec<String> {
             lines.extend(certificates.map(|path| format!("with the certificates of {path}")));
         }
     }
+    let variables = covered.variables().iter();
+    lines.extend(variables.map(|(name, value)| {
+        format!(
+            "with {} of its file of variables",
+            plain_variable(name, value)
+        )
+    }));
     known(&mut lines, config);
+    files(&mut lines, covered);
     match &config.sandbox {
         Sandbox::Workspace { read, write } => {
             lines.push("in a sandbox: its directory, no network".into());
@@ -58,11 +71,83 @@ fn paths(what: &str, paths: &[Template]) -> Option<String> {
     (!paths.is_empty()).then(|| format!("{what} {}", words(paths)))
 }
 
-/// A name with its value, where that is no secret.
-fn named(name: &str, value: &Template) -> String {
-    match value.written().contains("${") {
-        true => format!("{name}={}", value.written()),
-        false => format!("{name}=…"),
+/// A variable with its value. A value that loads code is always shown; forms of tokens in it are masked.
+fn variable(name: &str, value: &Template) -> String {
+    match is_hidden(name) {
+        true => hidden(name, value),
+        false => visible(name, value.written()),
+    }
+}
+
+/// A variable of a file, in which nothing refers to anything.
+fn plain_variable(name: &str, value: &str) -> String {
+    match is_hidden(name) {
+        true => format!("{}=…", name.escape_debug()),
+        false => visible(name, value),
+    }
+}
+
+fn is_hidden(name: &str) -> bool {
+    is_secret_name(name) && !loads_code(name)
+}
+
+fn visible(name: &str, value: &str) -> String {
+    let value = orchestra_secret::text(value);
+    format!("{}={value:?}", name.escape_debug())
+}
+
+/// A header, a setting or a secret with the variables that its value refers to.
+fn hidden(name: &str, value: &Template) -> String {
+    let value = expand::references_alone(value);
+    format!("{}={}", name.escape_debug(), value.escape_debug())
+}
+
+/// The reason for which a server is asked for again.
+pub(super) fn reason(why: &Waits) -> Option<String> {
+    match why {
+        Waits::New => None,
+        Waits::Changed(changes) => {
+            let changes = changes.iter().map(|change| change.escape_debug().to_string());
+            let changes = changes.collect::<Vec<_>>().join(", ");
+            Some(format!("it changed since it was approved: {changes}"))
+        }
+        Waits::OlderForm => Some(
+            "it is asked for once more: it was approved by a version that did not cover files of the workspace"
+                .to_owned(),
+        ),
+        Waits::OtherDirectory => Some(
+            "it is asked for again: it was approved for another directory at this path".to_owned(),
+        ),
+    }
+}
+
+/// The files of the workspace that the approval covers.
+fn files(lines: &mut Vec<String>, covered: &Covered) {
+    let file = |(path, content): (&Path, &Content)| {
+        let path = path.to_string_lossy();
+        let path = path.escape_debug();
+        match content {
+            Content::Digest(_) => path.to_string(),
+            Content::Long(_) => format!("{path} (too long to be read)"),
+            Content::Outside(target) => {
+                let target = target.to_string_lossy();
+                format!(
+                    "{path} (a link out of the workspace, to {})",
+                    target.escape_debug()
+                )
+            }
+            Content::Unreadable(why) => format!("{path} (cannot be read: {why})"),
+        }
+    };
+    let files: Vec<String> = covered.files().map(file).collect();
+    if !files.is_empty() {
+        let files = files.join(", ");
+        lines.push(format!(
+            "is asked for again when one of these files changes: {files}"
+        ));
+    }
+    if covered.is_cut() {
+        lines.push("names more files than an approval can cover".to_owned());
     }
 }
 
@@ -73,7 +158,7 @@ fn process(lines: &mut Vec<String>, config: &ServerConfig, stdio: &StdioConfig) 
     let directory = config.directory().display().to_string();
     lines.push(format!("in {}", cwd.unwrap_or(&directory)));
     let env = stdio.env.iter();
-    lines.extend(env.map(|(name, value)| format!("with {}", named(name, value))));
+    lines.extend(env.map(|(name, value)| format!("with {}", variable(name, value))));
     let file = stdio.env_file.as_ref().map(Template::written);
     lines.extend(file.map(|file| format!("with the variables of {file}")));
     if stdio.inherit_env == InheritEnv::All {
@@ -90,7 +175,7 @@ fn started(lines: &mut Vec<String>, config: &ServerConfig, plugin: &PluginConfig
     let directory = config.directory().display().to_string();
     lines.push(format!("in {}", cwd.unwrap_or(&directory)));
     let env = plugin.env.iter();
-    lines.extend(env.map(|(name, value)| format!("with {}", named(name, value))));
+    lines.extend(env.map(|(name, value)| format!("with {}", variable(name, value))));
     if plugin.inherit_env == InheritEnv::All {
         lines.push("with all of your environment".into());
     }
@@ -98,7 +183,7 @@ fn started(lines: &mut Vec<String>, config: &ServerConfig, plugin: &PluginConfig
         lines.push("signs for itself, by a key that plugins of the past share".into());
     }
     let told = plugin.config.iter();
-    lines.extend(told.map(|(name, value)| format!("is told {}", named(name, value))));
+    lines.extend(told.map(|(name, value)| format!("is told {}", hidden(name, value))));
     for (what, names) in [
         ("keeps what is stored as", &plugin.provides_storage),
         ("stands for the models of", &plugin.provides_ai),
@@ -123,7 +208,7 @@ fn started(lines: &mut Vec<String>, config: &ServerConfig, plugin: &PluginConfig
 fn reached(lines: &mut Vec<String>, config: &ServerConfig, http: &HttpConfig) {
     lines.push(format!("reaches {}", target(config)));
     let headers = http.headers.iter();
-    lines.extend(headers.map(|(name, value)| format!("sends {}", named(name, value))));
+    lines.extend(headers.map(|(name, value)| format!("sends {}", hidden(name, value))));
     match &http.auth {
         Some(Auth::Command { command, args }) => {
             let command = words(std::iter::once(command).chain(args));

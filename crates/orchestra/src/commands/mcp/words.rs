@@ -6,6 +6,8 @@ use orchestra_gateway::{
 };
 use orchestra_secret::Masker;
 
+use super::shown;
+
 /// How much is shown of what a server runs.
 const TARGET_CHARS: usize = 60;
 
@@ -70,14 +72,23 @@ pub(crate) fn reason(server: &Server) -> Option<String> {
         ServerState::Disabled { .. } => Some(format!(
             "its file leaves it out; `orchestra mcp enable {name}` switches it on"
         )),
-        ServerState::NeedsApproval { changed: false, .. } => Some(format!(
-            "it came with the workspace; `orchestra mcp approve {name}` shows and approves it"
-        )),
-        ServerState::NeedsApproval { .. } => Some(format!(
-            "it was changed since it was approved; `orchestra mcp approve {name}` shows and \
-             approves it"
-        )),
+        ServerState::NeedsApproval { why, .. } => {
+            let why = shown::reason(why);
+            let why = why.unwrap_or_else(|| "it came with the workspace".to_owned());
+            Some(format!(
+                "{why}; `orchestra mcp approve {name}` shows and approves it"
+            ))
+        }
         ServerState::Invalid { reason } => Some(reason.clone()),
         ServerState::Own => Some("it is this program".into()),
     }
+}
+
+/// Reason for which a server of a workspace needs no approval.
+pub(crate) fn trust(server: &Server) -> Option<String> {
+    let directory = server.trusted_by.as_deref()?;
+    let directory = directory.display();
+    Some(format!(
+        "needs no approval: your `trusted_directories` has {directory}"
+    ))
 }

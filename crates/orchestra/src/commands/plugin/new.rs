@@ -29,7 +29,7 @@ use name::Name;
 /// Write a small plugin that works at once
 ///
 /// `orchestra plugin new hello` makes the directory hello with a plugin of one tool and one prompt,
-/// and adds it to orchestra.toml of the workspace as tools.hello, approved.
+/// and adds it to orchestra.toml of the workspace as tools.hello.
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
     /// Its name: 1 to 50 of a-z, 0-9, _ and -, a letter first
@@ -128,7 +128,7 @@ pub(super) fn run(here: &Here, arguments: &Arguments) -> Result<Exit, Failure> {
             .map(|piece| directory.join(piece.path))
             .collect(),
         config: entry.as_ref().map(Entry::path),
-        next: project.next(entry.is_some()),
+        next: project.next(entry.is_some().then(|| name.id()).as_deref()),
         directory,
     };
     Format::of_flag(arguments.json).print(&made, text)?;
@@ -258,13 +258,17 @@ fn python(name: &Name, shown: &Shown) -> Project {
 }
 
 impl Project {
-    /// What makes it run.
-    fn next(&self, is_configured: bool) -> Vec<String> {
+    /// The lines of the shell that make it run, with its id where it is configured.
+    fn next(&self, id: Option<&str>) -> Vec<String> {
         let mut lines = self.build.clone();
-        lines.push(match is_configured {
-            true => self.call.clone(),
-            false => self.run.clone(),
-        });
+        match id {
+            // An approval covers the program.
+            Some(id) => lines.extend([
+                format!("orchestra mcp approve --yes {id}"),
+                self.call.clone(),
+            ]),
+            None => lines.push(self.run.clone()),
+        }
         lines
     }
 }
@@ -283,12 +287,12 @@ fn run_line(program: &str, argument: Option<&str>) -> String {
 fn approve(here: &Here, name: &Name) -> Result<(), Failure> {
     let again = here.again()?;
     let added = again.found().server(&name.id());
-    match added.map(|server| &server.state) {
-        Some(ServerState::NeedsApproval { config, .. }) => {
+    match added.map(|server| (&server.name, &server.state)) {
+        Some((name, ServerState::NeedsApproval { fingerprint, .. })) => {
             let workspace = &again.places().workspace;
-            again.decide(|decisions| decisions.approve(workspace, config))
+            again.decide(|decisions| decisions.approve(workspace, name, fingerprint))
         }
-        Some(ServerState::Usable(_)) => Ok(()),
+        Some((_, ServerState::Usable(_))) => Ok(()),
         _ => {
             output::complain("it cannot be used yet: `orchestra plugin list` says why");
             Ok(())
@@ -308,17 +312,20 @@ fn quoted(word: &str) -> String {
 fn text(made: &Made) -> String {
     let mut text = format!("{}: written to {}\n", made.id, made.directory.display());
     if let Some(config) = &made.config {
-        text.push_str(&format!("added to {}, and approved\n", config.display()));
+        text.push_str(&format!("added to {}\n", config.display()));
     }
-    text.push_str("\nBuild it, and call it:\n");
+    text.push_str(match made.config {
+        Some(_) => "\nBuild it, approve it, and call it:\n",
+        None => "\nBuild it, and run it:\n",
+    });
     for line in &made.next {
         text.push_str(&format!("  {line}\n"));
     }
     if made.config.is_some() {
         let id = &made.id;
         text.push_str(&format!(
-            "\nAfter a change, build it, and `orchestra plugin restart {id}`; tools whose description or \
-             schema changed are hidden until `orchestra mcp approve {id}` takes them.\n"
+            "\nAfter a change, build it, and approve it with `orchestra mcp approve {id}`, which also takes tools \
+             whose description or schema changed. `trusted_directories` of your own configuration saves that.\n"
         ));
     }
     output::printable(&text).into_owned()

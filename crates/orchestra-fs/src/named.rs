@@ -1,0 +1,195 @@
+//! Files of a directory tree that texts name, such as the words of a command line, with their contents.
+
+use std::{
+    collections::BTreeMap,
+    fs::File,
+    io::{self, Read as _},
+    os::unix::fs::MetadataExt as _,
+    path::{Component, Path, PathBuf},
+};
+
+use sha2::{Digest as _, Sha256};
+
+use crate::{Directory, Result};
+
+/// Maximum number of bytes of one file that are read.
+const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
+
+/// Maximum number of bytes of all files that are read.
+const MAX_BYTES: u64 = 256 * 1024 * 1024;
+
+/// Number of bytes at the start of a file by which its kind is recognized.
+const HEAD_BYTES: usize = 4;
+
+/// Content of a file at one moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Content {
+    /// SHA-256 of the content, as hexadecimal digits.
+    Digest(String),
+    /// The file is too long to be read; the text changes with each change of the file.
+    Long(String),
+    /// A symbolic link that leads out of the tree, to this path.
+    Outside(PathBuf),
+    /// The file cannot be read, for this reason.
+    Unreadable(String),
+}
+
+/// Entry of a tree that a text names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Entry {
+    /// A file, by its path below the top without symbolic links.
+    File(PathBuf),
+    /// A directory, in the same form. The top itself is the empty path.
+    Directory(PathBuf),
+    /// An entry that leads out of the tree or nowhere, or that cannot be looked at.
+    Closed(PathBuf, Content),
+}
+
+/// Tree of files. Symbolic links are followed inside it, and never out of it.
+#[derive(Debug)]
+pub struct Tree {
+    top: PathBuf,
+    directory: Directory,
+    /// Number of bytes that may still be read.
+    left: u64,
+    read: BTreeMap<PathBuf, Content>,
+}
+
+impl Tree {
+    /// Opens the tree below a directory.
+    ///
+    /// # Errors
+    /// When the directory cannot be opened.
+    pub fn open(top: &Path) -> Result<Self> {
+        let directory = Directory::open(top)?;
+        let top = top.canonicalize().unwrap_or_else(|_| top.to_owned());
+        Ok(Self {
+            top,
+            directory,
+            left: MAX_BYTES,
+            read: BTreeMap::new(),
+        })
+    }
+
+    /// Returns the top without symbolic links.
+    #[must_use]
+    pub fn top(&self) -> &Path {
+        &self.top
+    }
+
+    /// Finds the entry that a text names, as seen from a directory; `None` when there is none in the tree.
+    #[must_use]
+    pub fn find(&self, from: &Path, text: &str) -> Option<Entry> {
+        if text.is_empty() || text.contains('\0') {
+            return None;
+        }
+        let path = self.top.join(from).join(text);
+        let inside = |path: &Path| path.strip_prefix(&self.top).ok().map(Path::to_owned);
+        let why = match path.canonicalize() {
+            Ok(found) => match inside(&found) {
+                Some(below) if found.is_file() => return Some(Entry::File(below)),
+                Some(below) if found.is_dir() => return Some(Entry::Directory(below)),
+                // Sockets, pipes and devices have no content of their own.
+                Some(_) => return None,
+                None => Content::Outside(found),
+            },
+            Err(error) if is_absent(&error) && path.symlink_metadata().is_err() => return None,
+            Err(error) => Content::Unreadable(error.kind().to_string()),
+        };
+        // The parent may be reached through a link into the tree.
+        let parent = path.parent().and_then(|parent| parent.canonicalize().ok());
+        let parent = parent.as_deref().and_then(inside);
+        let below = parent.zip(path.file_name());
+        let below = below.map(|(parent, name)| parent.join(name));
+        let below = below.or_else(|| inside(&lexical(&path)))?;
+        Some(Entry::Closed(below, why))
+    }
+
+    /// Returns the content of a file, by its path below the top.
+    #[must_use]
+    pub fn content(&mut self, below: &Path) -> Content {
+        if let Some(content) = self.read.get(below) {
+            return content.clone();
+        }
+        let content = match self.open_file(below) {
+            Ok(file) => read(&file, &mut self.left),
+            Err(error) => Err(error),
+        };
+        let content = content.unwrap_or_else(|error| Content::Unreadable(error.kind().to_string()));
+        self.read.insert(below.to_owned(), content.clone());
+        content
+    }
+
+    /// Returns whether a file is a program by its permissions or its first bytes.
+    #[must_use]
+    pub fn is_program(&self, below: &Path) -> bool {
+        let Ok(file) = self.open_file(below) else {
+            return true;
+        };
+        let is_executable =
+            |file: &File| file.metadata().is_ok_and(|found| found.mode() & 0o111 != 0);
+        let mut head = Vec::new();
+        let limit = HEAD_BYTES as u64;
+        let is_read = (&file).take(limit).read_to_end(&mut head).is_ok();
+        is_executable(&file) || !is_read || head.starts_with(b"#!") || head == *b"\x7fELF"
+    }
+
+    fn open_file(&self, below: &Path) -> io::Result<File> {
+        let absent = || io::Error::from(io::ErrorKind::NotFound);
+        let parent = below.parent().unwrap_or_else(|| Path::new(""));
+        let directory = self.directory.below(parent)?.ok_or_else(absent)?;
+        let name = below.file_name().ok_or_else(absent)?;
+        directory.open_file(name)?.ok_or_else(absent)
+    }
+}
+
+/// Reads a file up to the limits.
+fn read(mut file: &File, left: &mut u64) -> io::Result<Content> {
+    let found = file.metadata()?;
+    let limit = MAX_FILE_BYTES.min(*left);
+    if found.len() > limit {
+        return Ok(long(&found));
+    }
+    let (mut digest, mut buffer, mut bytes) = (Sha256::new(), vec![0; 64 * 1024], 0);
+    loop {
+        let count = file.read(&mut buffer)?;
+        if count == 0 {
+            break;
+        }
+        bytes += count as u64;
+        if bytes > limit {
+            return Ok(long(&file.metadata()?));
+        }
+        digest.update(&buffer[..count]);
+    }
+    *left -= bytes;
+    let digits = digest.finalize();
+    let digits = digits.iter().map(|byte| format!("{byte:02x}"));
+    Ok(Content::Digest(digits.collect()))
+}
+
+/// Length and time of the last change, which no program can set back.
+fn long(found: &std::fs::Metadata) -> Content {
+    let (seconds, nanoseconds) = (found.ctime(), found.ctime_nsec());
+    Content::Long(format!("{} {seconds} {nanoseconds}", found.len()))
+}
+
+fn is_absent(error: &io::Error) -> bool {
+    use io::ErrorKind::{InvalidFilename, NotADirectory, NotFound};
+    matches!(error.kind(), NotFound | NotADirectory | InvalidFilename)
+}
+
+/// A path without `.` and `..`, by its text.
+fn lexical(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                plain.pop();
+            }
+            component => plain.push(component),
+        }
+    }
+    plain
+}

@@ -1,0 +1,84 @@
+//! Files of a tree that texts name.
+
+use std::{
+    fs::{self, File},
+    os::unix::fs::symlink,
+    path::Path,
+};
+
+use orchestra_fs::{Content, Entry, Tree};
+
+fn tree() -> (tempfile::TempDir, Tree) {
+    let directory = tempfile::tempdir().unwrap();
+    let top = directory.path().join("top");
+    fs::create_dir(&top).unwrap();
+    let tree = Tree::open(&top).unwrap();
+    (directory, tree)
+}
+
+#[test]
+fn files_are_found_below_the_top_and_nowhere_else() {
+    let (directory, tree) = tree();
+    fs::write(directory.path().join("out"), "x").unwrap();
+    fs::create_dir(tree.top().join("a")).unwrap();
+    fs::write(tree.top().join("a/b"), "x").unwrap();
+    let file = Some(Entry::File("a/b".into()));
+    assert_eq!(tree.find(Path::new(""), "a/b"), file);
+    assert_eq!(tree.find(Path::new("a"), "./b"), file);
+    let absolute = tree.top().join("a/../a/b");
+    assert_eq!(tree.find(Path::new(""), absolute.to_str().unwrap()), file);
+    let a = Some(Entry::Directory("a".into()));
+    assert_eq!(tree.find(Path::new(""), "a"), a);
+    for text in ["", "c", "a/b/c", "../out", "/", "x\0y", &"n".repeat(5_000)] {
+        assert_eq!(tree.find(Path::new(""), text), None, "{text:?}");
+    }
+}
+
+#[test]
+fn link_out_of_the_tree_is_named_and_not_followed() {
+    let (directory, mut tree) = tree();
+    let out = directory.path().join("out");
+    fs::write(&out, "x").unwrap();
+    symlink(&out, tree.top().join("link")).unwrap();
+    symlink("nowhere", tree.top().join("dangling")).unwrap();
+    let out = Content::Outside(out.canonicalize().unwrap());
+    let link = Some(Entry::Closed("link".into(), out));
+    assert_eq!(tree.find(Path::new(""), "link"), link);
+    let dangling = tree.find(Path::new(""), "./dangling");
+    assert!(
+        matches!(&dangling, Some(Entry::Closed(path, Content::Unreadable(_))) if path.as_path() == Path::new("dangling")),
+        "{dangling:?}"
+    );
+    // A link that takes the place of a file afterwards.
+    assert!(matches!(
+        tree.content(Path::new("link")),
+        Content::Unreadable(_)
+    ));
+}
+
+#[test]
+fn content_is_a_digest_a_length_or_a_reason() {
+    let (_directory, mut tree) = tree();
+    fs::write(tree.top().join("a"), "abc").unwrap();
+    let known = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+    let digest = Content::Digest(known.to_owned());
+    assert_eq!(tree.content(Path::new("a")), digest);
+    let long = File::create(tree.top().join("long")).unwrap();
+    long.set_len(65 * 1024 * 1024).unwrap();
+    assert!(matches!(tree.content(Path::new("long")), Content::Long(_)));
+    let absent = tree.content(Path::new("absent"));
+    assert!(matches!(absent, Content::Unreadable(_)), "{absent:?}");
+}
+
+#[test]
+fn program_is_recognized_by_its_first_bytes() {
+    let (_directory, tree) = tree();
+    for (name, content, is_program) in [
+        ("script", "#!/bin/sh\n", true),
+        ("binary", "\x7fELF\x02", true),
+        ("data", "SQLite format 3", false),
+    ] {
+        fs::write(tree.top().join(name), content).unwrap();
+        assert_eq!(tree.is_program(Path::new(name)), is_program, "{name}");
+    }
+}

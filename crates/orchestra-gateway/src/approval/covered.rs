@@ -1,0 +1,355 @@
+//! Files of the workspace that decide what a server runs.
+//!
+//! Covered are the files that the command line of a server or its environment names, and the package manifests and
+//! lock files nearest to them and to its directory. Files that the covered ones load by themselves are not covered.
+
+mod manifests;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    path::{Path, PathBuf},
+};
+
+pub use orchestra_fs::Content;
+use orchestra_fs::{Entry, Tree};
+
+use crate::{
+    config::{Auth, ServerConfig, Template, Transport, loads_code},
+    expand::{Scope, variables_of},
+};
+
+/// Maximum number of words of a server that are looked at.
+const MAX_WORDS: usize = 512;
+
+/// Maximum number of files of a server.
+const MAX_FILES: usize = 128;
+
+/// Maximum number of directories in which files are looked for.
+const MAX_DIRECTORIES: usize = 4;
+
+/// Ends of the names of files that hold data. Servers write such files while they run.
+const DATA: [&str; 16] = [
+    "cache", "csv", "db", "duckdb", "jsonl", "log", "md", "ndjson", "out", "parquet", "pid",
+    "sock", "sqlite", "sqlite3", "tsv", "txt",
+];
+
+/// Ends that a program may be named without.
+const ENDS: [&str; 6] = [".js", ".mjs", ".cjs", ".ts", ".py", "/__main__.py"];
+
+/// Files that a program starts with when it is given their directory.
+const MAIN_FILES: [&str; 6] = [
+    "index.js",
+    "index.mjs",
+    "index.cjs",
+    "index.ts",
+    "__main__.py",
+    "main.go",
+];
+
+/// Files of the workspace that decide what a server runs, as they are at one moment.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Covered {
+    files: BTreeMap<PathBuf, Content>,
+    variables: Vec<(String, String)>,
+    is_cut: bool,
+}
+
+impl fmt::Debug for Covered {
+    // The variables may hold secrets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Covered")
+            .field("files", &self.files)
+            .field("is_cut", &self.is_cut)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Covered {
+    /// Finds and reads the files of a server.
+    #[must_use]
+    pub fn of(config: &ServerConfig, scope: &Scope) -> Self {
+        let Ok(tree) = Tree::open(scope.workspace()) else {
+            // What cannot be looked at is not covered.
+            return Self {
+                is_cut: true,
+                ..Self::default()
+            };
+        };
+        let mut search = Search {
+            tree,
+            bases: Vec::new(),
+            starts: BTreeSet::new(),
+            covered: Self::default(),
+            words: 0,
+            has_code: false,
+        };
+        search.server(config, scope);
+        search.covered
+    }
+
+    /// The files, by their paths below the workspace.
+    pub fn files(&self) -> impl Iterator<Item = (&Path, &Content)> {
+        let files = self.files.iter();
+        files.map(|(path, content)| (path.as_path(), content))
+    }
+
+    /// The variables of a file of the workspace that the server gets. Holds secrets.
+    #[must_use]
+    pub fn variables(&self) -> &[(String, String)] {
+        &self.variables
+    }
+
+    /// Whether the server names more files than are covered, or the workspace cannot be looked at.
+    #[must_use]
+    pub const fn is_cut(&self) -> bool {
+        self.is_cut
+    }
+}
+
+/// Use of a file by a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Use {
+    /// It is loaded or read, whatever it looks like.
+    Loaded,
+    /// It is a word of the command line.
+    Argument,
+    /// It is the value of a variable.
+    Value,
+}
+
+struct Search {
+    tree: Tree,
+    /// Directories that relative paths may start from.
+    bases: Vec<PathBuf>,
+    /// Directories below the top from which manifests are looked for.
+    starts: BTreeSet<PathBuf>,
+    covered: Covered,
+    words: usize,
+    /// Whether a file of the command line is covered.
+    has_code: bool,
+}
+
+impl Search {
+    fn server(&mut self, config: &ServerConfig, scope: &Scope) {
+        // What cannot be expanded cannot be started either.
+        let expand = |text: &Template| scope.expand(text, config).unwrap_or_default();
+        let all = |texts: &[Template]| texts.iter().map(expand).collect::<Vec<_>>();
+        let path = |text: &Template| scope.path(text, config).ok();
+        let (mut directories, mut beside, mut variables) = (Vec::new(), Vec::new(), Vec::new());
+        let (program, arguments) = match &config.transport {
+            Transport::Stdio(stdio) => {
+                directories.extend(stdio.cwd.as_ref().and_then(path));
+                let env = stdio.env.iter();
+                variables.extend(env.map(|(name, value)| (name.clone(), expand(value))));
+                if let Some(path) = stdio.env_file.as_ref().and_then(path) {
+                    self.variables_of(&path);
+                }
+                (expand(&stdio.command), all(&stdio.args))
+            }
+            Transport::Plugin(plugin) => {
+                directories.extend(plugin.cwd.as_ref().and_then(path));
+                beside.push(plugin.directory.clone());
+                let pairs = plugin.env.iter().chain(&plugin.config);
+                variables.extend(pairs.map(|(name, value)| (name.clone(), expand(value))));
+                (expand(&plugin.binary), all(&plugin.args))
+            }
+            Transport::Http(http) => {
+                if let Some(path) = http.ca_file.as_ref().and_then(path) {
+                    self.named(Path::new(""), &path.to_string_lossy(), Use::Loaded);
+                }
+                let Some(Auth::Command { command, args }) = &http.auth else {
+                    return;
+                };
+                (expand(command), all(args))
+            }
+            Transport::Orchestrator(_) => return,
+        };
+        variables.extend(self.covered.variables.iter().cloned());
+        if directories.is_empty() {
+            directories.push(config.directory().clone());
+        }
+        for directory in directories.into_iter().chain(beside) {
+            self.base(directory);
+        }
+        let values = variables.iter().map(|(_, value)| value);
+        let words = arguments.iter().chain(values).chain([&program]);
+        for part in words.flat_map(|word| parts(word)).take(MAX_WORDS) {
+            self.directories_of(part);
+        }
+        let before = self.covered.files.len();
+        self.word(&program, Use::Loaded);
+        self.has_code = self.covered.files.len() > before;
+        for argument in &arguments {
+            self.word(argument, Use::Argument);
+        }
+        for (name, value) in &variables {
+            let used = match loads_code(name) {
+                true => Use::Loaded,
+                false => Use::Value,
+            };
+            self.word(value, used);
+        }
+        self.manifests(&program);
+    }
+
+    /// Reads a file of variables of the workspace.
+    fn variables_of(&mut self, path: &Path) {
+        let text = path.to_string_lossy();
+        if let Some(Entry::File(below)) = self.tree.find(Path::new(""), &text) {
+            let read = variables_of(&self.tree.top().join(below));
+            self.covered.variables = read.unwrap_or_default();
+        }
+        self.named(Path::new(""), &text, Use::Loaded);
+    }
+
+    fn base(&mut self, directory: PathBuf) {
+        if self.bases.len() >= MAX_DIRECTORIES || self.bases.contains(&directory) {
+            return;
+        }
+        let found = self.tree.find(Path::new(""), &directory.to_string_lossy());
+        if let Some(Entry::Directory(below)) = found {
+            self.starts.insert(below);
+        }
+        self.bases.push(directory);
+    }
+
+    /// Looks for files also in the directories that a word names.
+    fn directories_of(&mut self, word: &str) {
+        for base in self.bases.clone() {
+            if let Some(Entry::Directory(below)) = self.tree.find(&base, word) {
+                let main_files = MAIN_FILES.iter().map(|name| below.join(name));
+                for file in main_files {
+                    self.named(Path::new(""), &file.to_string_lossy(), Use::Loaded);
+                }
+                self.base(self.tree.top().join(below));
+            }
+        }
+    }
+
+    fn word(&mut self, word: &str, used: Use) {
+        for part in parts(word) {
+            if self.words >= MAX_WORDS {
+                self.covered.is_cut = true;
+                return;
+            }
+            self.words += 1;
+            self.part(part, used);
+        }
+    }
+
+    fn part(&mut self, part: &str, used: Use) {
+        for base in self.bases.clone() {
+            if self.named(&base, part, used) || part.ends_with('/') {
+                continue;
+            }
+            for end in ENDS {
+                self.named(&base, &format!("{part}{end}"), used);
+            }
+            if part.contains('.') && !part.contains('/') {
+                let module = part.replace('.', "/");
+                self.named(&base, &format!("{module}.py"), used);
+                self.named(&base, &format!("{module}/__main__.py"), used);
+            }
+        }
+    }
+
+    /// Covers the file that a text names. Returns whether it names anything.
+    fn named(&mut self, base: &Path, text: &str, used: Use) -> bool {
+        match self.tree.find(base, text) {
+            Some(Entry::File(below)) => {
+                if used == Use::Loaded || !self.is_data(&below, used) {
+                    self.has_code |= used == Use::Argument;
+                    self.starts.insert(parent(&below));
+                    self.cover(below);
+                }
+                true
+            }
+            Some(Entry::Closed(below, why)) => {
+                self.insert(below, why);
+                true
+            }
+            Some(Entry::Directory(_)) => true,
+            None => false,
+        }
+    }
+
+    /// Returns whether a file holds data: by its name, and it is no program. Of the files of a command line, the
+    /// first one without an extension may be a script.
+    fn is_data(&self, below: &Path, used: Use) -> bool {
+        let extension = below.extension().map(|end| end.to_ascii_lowercase());
+        let is_named_so = match extension {
+            Some(end) => DATA.iter().any(|data| end == *data),
+            None => self.has_code || used == Use::Value,
+        };
+        is_named_so && !self.tree.is_program(below)
+    }
+
+    fn cover(&mut self, below: PathBuf) {
+        if self.covered.files.contains_key(&below) {
+            return;
+        }
+        let content = self.tree.content(&below);
+        self.insert(below, content);
+    }
+
+    fn insert(&mut self, below: PathBuf, content: Content) {
+        if self.covered.files.len() >= MAX_FILES {
+            self.covered.is_cut = true;
+            return;
+        }
+        self.covered.files.insert(below, content);
+    }
+
+    /// Covers the manifests and lock files that are nearest to the directories of the server.
+    fn manifests(&mut self, program: &str) {
+        for start in std::mem::take(&mut self.starts) {
+            for name in manifests::of(program) {
+                let found = start.ancestors().find_map(|directory| {
+                    let found = self.tree.find(directory, name)?;
+                    (!matches!(found, Entry::Directory(_))).then_some(found)
+                });
+                match found {
+                    Some(Entry::File(below)) => self.cover(below),
+                    Some(Entry::Closed(below, why)) => self.insert(below, why),
+                    Some(Entry::Directory(_)) | None => {}
+                }
+            }
+        }
+    }
+}
+
+fn parent(below: &Path) -> PathBuf {
+    below.parent().map(Path::to_owned).unwrap_or_default()
+}
+
+/// A word, and the words in it: it may be a list, an option with its value, or a line of a shell.
+fn parts(word: &str) -> Vec<&str> {
+    let is_separator = |char: char| "=,:;@'\"`&|()<".contains(char) || char.is_whitespace();
+    let mut parts = vec![word];
+    let is_line = word.contains(char::is_whitespace);
+    let mut pieces = word.split('>');
+    parts.extend(
+        pieces
+            .next()
+            .into_iter()
+            .flat_map(|piece| piece.split(is_separator)),
+    );
+    for piece in pieces {
+        let piece = piece.trim_start_matches(|char: char| char.is_whitespace() || char == '&');
+        // A shell writes to the file behind `>`.
+        let written = match is_line {
+            true => piece.find(is_separator).unwrap_or(piece.len()),
+            false => 0,
+        };
+        parts.extend(piece[written..].split(is_separator));
+    }
+    // An option names no file; its value is a part of its own.
+    parts.retain(|part| !part.is_empty() && !part.starts_with('-'));
+    let mut known = BTreeSet::new();
+    parts.retain(|part| known.insert(*part));
+    parts
+}
+
+#[cfg(test)]
+mod tests;

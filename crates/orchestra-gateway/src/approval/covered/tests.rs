@@ -1,0 +1,238 @@
+use std::{fs, os::unix::fs::symlink};
+
+use serde_json::json;
+
+use super::*;
+use crate::{
+    approval::{Fingerprint, fingerprint::differences},
+    config::{File, FileKind, Source},
+};
+
+struct Workspace(tempfile::TempDir);
+
+impl Workspace {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn write(&self, path: &str, text: &str) {
+        let path = self.0.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    fn config(&self, server: &serde_json::Value) -> ServerConfig {
+        let file = File {
+            path: self.0.path().join(".mcp.json").into(),
+            source: Source::Workspace,
+            trust: Source::Workspace.trust(),
+            directory: self.0.path().to_owned(),
+            kind: FileKind::Servers,
+            owners: None,
+        };
+        let text = json!({"mcpServers": {"a": server}}).to_string();
+        let config = file.understand(&text).servers.remove(0).config;
+        ServerConfig::clone(&config.unwrap())
+    }
+
+    fn covered(&self, server: &serde_json::Value) -> Covered {
+        let scope = Scope::new(self.0.path(), None, |_| None);
+        Covered::of(&self.config(server), &scope)
+    }
+
+    fn files(&self, server: &serde_json::Value) -> Vec<String> {
+        let covered = self.covered(server);
+        let files = covered.files();
+        files.map(|(path, _)| path.display().to_string()).collect()
+    }
+
+    fn fingerprint(&self, server: &serde_json::Value) -> Fingerprint {
+        Fingerprint::of(&self.config(server), &self.covered(server))
+    }
+}
+
+#[test]
+fn files_of_the_command_line_and_their_manifests_are_covered() {
+    let workspace = Workspace::new();
+    for path in [
+        "server.js",
+        "package.json",
+        "sub/package.json",
+        "sub/lib.mjs",
+        "sub/main.py",
+        "uv.lock",
+        "start",
+        "hook.js",
+        "unrelated.js",
+    ] {
+        workspace.write(path, "x");
+    }
+    for (server, files) in [
+        (
+            json!({"command": "node", "args": ["server.js"]}),
+            vec!["package.json", "server.js"],
+        ),
+        // Without the extension, as an option with its value, in a directory of its own.
+        (
+            json!({"command": "node", "args": ["--import=./sub/lib", "${workspaceFolder}/server"]}),
+            vec![
+                "package.json",
+                "server.js",
+                "sub/lib.mjs",
+                "sub/package.json",
+            ],
+        ),
+        (
+            json!({"command": "npx", "args": ["-y", "thing"], "cwd": "sub"}),
+            vec!["sub/package.json"],
+        ),
+        (
+            json!({"command": "uv", "args": ["--directory", "sub", "run", "main.py"]}),
+            vec!["sub/main.py", "uv.lock"],
+        ),
+        (
+            json!({"command": "sh", "args": ["-c", "cd sub && exec python3 ./main.py"]}),
+            vec!["package.json", "sub/main.py", "sub/package.json", "uv.lock"],
+        ),
+        (
+            json!({"command": "./start"}),
+            vec!["package.json", "start", "uv.lock"],
+        ),
+        (
+            json!({"command": "uvx", "args": ["thing"], "env": {"NODE_OPTIONS": "--require ./hook.js"}}),
+            vec!["hook.js", "uv.lock"],
+        ),
+        (json!({"url": "https://example.com/mcp"}), vec![]),
+    ] {
+        assert_eq!(workspace.files(&server), files, "{server}");
+    }
+}
+
+#[test]
+fn data_that_a_server_writes_is_not_covered_and_programs_are() {
+    let workspace = Workspace::new();
+    for path in [
+        "server.py",
+        "data.db",
+        "journal",
+        "err.log",
+        "config.json",
+        "setup",
+    ] {
+        workspace.write(path, "x");
+    }
+    workspace.write("tool.log", "#!/bin/sh\n");
+    for (args, files) in [
+        (vec!["server.py", "journal", "data.db"], vec!["server.py"]),
+        (
+            vec!["-c", "exec python3 server.py 2>> config.json"],
+            vec!["server.py"],
+        ),
+        (
+            vec!["server.py", "--config", "config.json"],
+            vec!["config.json", "server.py"],
+        ),
+        (vec!["setup"], vec!["setup"]),
+        (vec!["server.py", "tool.log"], vec!["server.py", "tool.log"]),
+    ] {
+        let server = json!({"command": "sh", "args": args, "env": {"DATA": "./journal"}});
+        assert_eq!(workspace.files(&server), files, "{server}");
+    }
+    // What a loader reads is code in any form.
+    let server = json!({"command": "true", "env": {"LD_PRELOAD": "./data.db"}});
+    assert_eq!(workspace.files(&server), ["data.db"]);
+}
+
+#[test]
+fn file_of_variables_is_covered_and_its_variables_are_known() {
+    let workspace = Workspace::new();
+    workspace.write(".env", "NODE_OPTIONS=--require ./hook.js\n");
+    workspace.write("hook.js", "x");
+    let server = json!({"command": "npx", "args": ["thing"], "envFile": ".env"});
+    let covered = workspace.covered(&server);
+    assert_eq!(workspace.files(&server), [".env", "hook.js"]);
+    let variable = ("NODE_OPTIONS".to_owned(), "--require ./hook.js".to_owned());
+    assert_eq!(covered.variables(), [variable]);
+}
+
+#[test]
+fn file_outside_the_workspace_is_not_read() {
+    let workspace = Workspace::new();
+    let outside = tempfile::tempdir().unwrap();
+    let secret = outside.path().join("secret.js");
+    fs::write(&secret, "x").unwrap();
+    symlink(&secret, workspace.0.path().join("server.js")).unwrap();
+    let by_path = json!({"command": "node", "args": [secret]});
+    assert_eq!(workspace.files(&by_path), [""; 0]);
+    let by_link = json!({"command": "node", "args": ["server.js"]});
+    let covered = workspace.covered(&by_link);
+    let contents: Vec<_> = covered.files().map(|(_, content)| content).collect();
+    assert!(
+        matches!(&contents[..], [Content::Outside(_)]),
+        "{covered:?}"
+    );
+    let before = workspace.fingerprint(&by_link);
+    fs::write(&secret, "y").unwrap();
+    assert_eq!(workspace.fingerprint(&by_link), before);
+}
+
+#[test]
+fn more_words_than_are_looked_at_are_reported() {
+    let workspace = Workspace::new();
+    let few = json!({"command": "sh", "args": ["-c", "a b c"]});
+    assert!(!workspace.covered(&few).is_cut());
+    let words: Vec<String> = (0..=MAX_WORDS).map(|word| word.to_string()).collect();
+    let many = json!({"command": "sh", "args": words});
+    assert!(workspace.covered(&many).is_cut());
+}
+
+#[test]
+fn change_of_a_fingerprint_names_what_changed_and_no_value() {
+    let workspace = Workspace::new();
+    workspace.write("server.js", "1");
+    workspace.write("package.json", "{}");
+    let server = json!({"command": "node", "args": ["server.js", "x"], "cwd": ".",
+        "env": {"A": "1", "API_TOKEN": "s3cret"}});
+    let before = workspace.fingerprint(&server);
+    assert_eq!(workspace.fingerprint(&server), before);
+    workspace.write("server.js", "2");
+    workspace.write("package-lock.json", "{}");
+    let other = json!({"command": "bun", "args": ["server.js"], "cwd": ".",
+        "env": {"B": "1", "API_TOKEN": "hunter2"}});
+    let after = workspace.fingerprint(&other);
+    assert_ne!(after.as_str(), before.as_str());
+    assert_eq!(
+        differences(before.parts(), after.parts()),
+        [
+            "argument 2 is gone",
+            "the variable A is gone",
+            "the file package-lock.json is new",
+            "the file server.js changed",
+            "the program changed",
+            "the variable API_TOKEN changed",
+            "the variable B is new",
+        ]
+    );
+}
+
+#[test]
+fn each_part_of_a_server_is_in_its_fingerprint() {
+    let workspace = Workspace::new();
+    let process = json!({"command": "x", "args": ["1"], "env": {"A": "1"}, "cwd": "."});
+    let there = json!({"url": "https://example.com", "headers": {"A": "1"}});
+    for (server, key, value) in [
+        (&process, "command", json!("y")),
+        (&process, "args", json!(["2"])),
+        (&process, "args", json!(["1", "1"])),
+        (&process, "env", json!({"A": "2"})),
+        (&process, "env", json!({"B": "1"})),
+        (&process, "cwd", json!("/")),
+        (&there, "url", json!("https://example.org")),
+        (&there, "headers", json!({"A": "2"})),
+    ] {
+        let mut other = server.clone();
+        other[key] = value;
+        let (before, after) = (workspace.fingerprint(server), workspace.fingerprint(&other));
+        assert_ne!(before.as_str(), after.as_str(), "{other}");
+    }
+}

@@ -370,9 +370,8 @@ impl Other {
 fn head(directory: &Path, common: &Path) -> Option<OsString> {
     let commit = |content: &[u8]| {
         let text = std::str::from_utf8(content).ok()?.trim_end();
-        names::commit(text)
-            .ok()
-            .map(|commit| commit.to_string().into())
+        let commit = names::commit(text).ok()?;
+        Some(OsString::from(commit.to_string()))
     };
     let head = small(&directory.join("HEAD"))?;
     let Some(name) = head.strip_prefix(b"ref: ") else {

@@ -206,3 +206,23 @@ fn filter_of_the_user_stores_what_a_sandboxed_job_has_written() {
         "stored:content\n"
     );
 }
+
+#[test]
+#[cfg(target_os = "linux")]
+fn git_directory_is_read_only_for_a_sandboxed_job() {
+    let workspace = Workspace::git();
+    workspace.write("seen.txt", "seen\n");
+    save(&workspace);
+    let config = workspace.read(".git/config");
+    let line = "common=$(git rev-parse --git-common-dir)\nown=$(git rev-parse --git-dir)\n\
+                for path in $common/config $common/hooks/pre-commit $common/info/attributes \
+                $common/refs/heads/x $common/objects/x $common/worktrees/x $own/config.worktree \
+                $own/HEAD $own/orchestra.json; do\n\
+                if echo x >> $path; then echo $path >> written.txt; fi\ndone\ntest ! -e written.txt\n\
+                echo done > done.txt";
+    let said = run_confined(&workspace, line);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert_eq!(git(&workspace, &["show", "bounds:done.txt"]), "done\n");
+    assert_eq!(workspace.read(".git/config"), config);
+    assert!(!workspace.join(".git/hooks/pre-commit").exists());
+}

@@ -131,15 +131,15 @@ impl Worktree {
         let mut found: Vec<Inner> = Vec::new();
         for path in tree.populated().await? {
             let place = tree.root.join(&path);
-            let tree = match self.linked(&path)? {
+            let (is_linked, tree) = match self.linked(&path)? {
                 Some(linked) => (true, Some(linked)),
                 None => (false, self.stand_in(&place)?),
             };
             found.push(Inner {
                 top: path,
                 place,
-                is_linked: tree.0,
-                tree: tree.1,
+                is_linked,
+                tree,
             });
         }
         let mut next = 0;

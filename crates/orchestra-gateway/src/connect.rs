@@ -34,6 +34,26 @@ use crate::{
     server::client_config,
 };
 
+/// What a server in a sandbox may not change in the workspace, present or absent: the repository, our state, and
+/// files by which this program and others start programs.
+const PROTECTED: [&str; 15] = [
+    ".git",
+    ".worktrees",
+    ".projects",
+    ".orchestrator",
+    ".orchestra",
+    "orchestra.toml",
+    "mcp.json",
+    ".mcp.json",
+    ".claude",
+    ".codex",
+    ".cursor",
+    ".gemini",
+    ".idea",
+    ".vscode",
+    ".envrc",
+];
+
 /// Reaches servers.
 #[derive(Debug, Clone)]
 pub struct Connectors {
@@ -302,6 +322,10 @@ impl LateChild {
             Sandbox::Workspace { read, write } => process::Sandbox::Workspace {
                 paths: all(write)?,
                 read_only: all(read)?,
+                protected: PROTECTED
+                    .iter()
+                    .map(|name| self.scope.workspace().join(name))
+                    .collect(),
             },
         };
         child.grace_stdin = config.grace.stdin;

@@ -232,7 +232,12 @@ impl Command {
     }
 
     fn confinement(&self) -> Result<Option<Confinement>, SpawnError> {
-        let Sandbox::Workspace { paths, read_only } = &self.sandbox else {
+        let Sandbox::Workspace {
+            paths,
+            read_only,
+            protected,
+        } = &self.sandbox
+        else {
             return Ok(None);
         };
         let directory = match &self.directory {
@@ -248,6 +253,7 @@ impl Command {
                 .map(Into::into)
                 .collect(),
             read: read_only.iter().map(Into::into).collect(),
+            protected: protected.iter().map(Into::into).collect(),
         }))
     }
 

@@ -1,13 +1,20 @@
 //! The sandbox, by what Linux offers to anybody: Landlock for files, seccomp for sockets, and no
 //! capabilities that reach past both.
 
-use std::{collections::BTreeMap, path::Path};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 
 use landlock::{
     ABI, Access, AccessFs, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset, RulesetAttr,
     RulesetCreated, RulesetCreatedAttr, RulesetStatus, Scope,
 };
-use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
+use rustix::{
+    fs::{FileType, Mode, OFlags},
+    io::Errno,
+    thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities},
+};
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
     SeccompRule, TargetArch,
@@ -58,8 +65,13 @@ fn restrict_files(program: &Path, confinement: &Confinement) -> Result<(), Strin
     for path in &confinement.read {
         rules = allow(rules, Path::new(path), read)?;
     }
+    let protected: Vec<PathBuf> = confinement
+        .protected
+        .iter()
+        .flat_map(|path| real(Path::new(path)))
+        .collect();
     for path in &confinement.write {
-        rules = allow(rules, Path::new(path), all)?;
+        rules = allow_unprotected(rules, Path::new(path), &protected)?;
     }
     let status = rules.restrict_self().map_err(said)?;
     if status.ruleset == RulesetStatus::NotEnforced {
@@ -97,6 +109,77 @@ fn allow(
     rules
         .add_rule(PathBeneath::new(opened, access))
         .map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// Allows everything below a path but to change what is protected.
+fn allow_unprotected(
+    rules: RulesetCreated,
+    path: &Path,
+    protected: &[PathBuf],
+) -> Result<RulesetCreated, String> {
+    if protected.is_empty() {
+        return allow(rules, path, AccessFs::from_all(INTERFACE));
+    }
+    let path = path
+        .canonicalize()
+        .map_err(|error| format!("{}: {error}", path.display()))?;
+    match allow_entry(rules, &path, protected)? {
+        (rules, true) => Ok(rules),
+        (_, false) => Err(format!("{}: it has vanished", path.display())),
+    }
+}
+
+/// The same for a path with no symbolic link in it, and whether it was still there.
+fn allow_entry(
+    rules: RulesetCreated,
+    path: &Path,
+    protected: &[PathBuf],
+) -> Result<(RulesetCreated, bool), String> {
+    let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let opened = match rustix::fs::open(path, flags, Mode::empty()) {
+        Ok(opened) => opened,
+        Err(Errno::NOENT) => return Ok((rules, false)),
+        Err(error) => return Err(failed(&error)),
+    };
+    let stat = rustix::fs::fstat(&opened).map_err(|error| failed(&error))?;
+    let kind = FileType::from_raw_mode(stat.st_mode);
+    if kind == FileType::Symlink {
+        return Ok((rules, true));
+    }
+    let is_protected = protected
+        .iter()
+        .any(|protected| path.starts_with(protected));
+    let is_above = protected
+        .iter()
+        .any(|protected| protected.starts_with(path));
+    let mut access = match is_protected || is_above {
+        true => AccessFs::from_read(INTERFACE),
+        false => AccessFs::from_all(INTERFACE),
+    };
+    if kind != FileType::Directory {
+        access &= AccessFs::from_file(INTERFACE);
+    }
+    let mut rules = rules
+        .add_rule(PathBeneath::new(opened, access))
+        .map_err(|error| failed(&error))?;
+    if kind == FileType::Directory && is_above && !is_protected {
+        for entry in std::fs::read_dir(path).map_err(|error| failed(&error))? {
+            let entry = entry.map_err(|error| failed(&error))?;
+            rules = allow_entry(rules, &entry.path(), protected)?.0;
+        }
+    }
+    Ok((rules, true))
+}
+
+/// A path without symbolic links above its last component, and where it leads if that is one itself.
+fn real(path: &Path) -> Vec<PathBuf> {
+    let mut above = path.ancestors().skip(1);
+    let own = above.find_map(|above| {
+        let rest = path.strip_prefix(above).ok()?;
+        Some(above.canonicalize().ok()?.join(rest))
+    });
+    own.into_iter().chain(path.canonicalize().ok()).collect()
 }
 
 fn restrict_sockets() -> Result<(), Box<dyn std::error::Error>> {

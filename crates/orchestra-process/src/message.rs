@@ -55,6 +55,7 @@ pub(crate) struct Order {
 pub(crate) struct Confinement {
     pub(crate) write: Vec<OsString>,
     pub(crate) read: Vec<OsString>,
+    pub(crate) protected: Vec<OsString>,
 }
 
 /// The descriptors of the child: standard input, output and error.

@@ -42,5 +42,11 @@ pub enum Sandbox {
         paths: Vec<PathBuf>,
         /// More to read. All must exist.
         read_only: Vec<PathBuf>,
+        /// Paths that stay read-only below what it may write, whether they exist or not.
+        ///
+        /// Landlock cannot take a right away below a directory that has it. So the entries that exist in the
+        /// directories above such a path are granted one by one, and none is created, renamed or removed there.
+        /// Symbolic links among them grant nothing.
+        protected: Vec<PathBuf>,
     },
 }

@@ -29,6 +29,7 @@ mod marker;
 mod mend;
 mod merge;
 mod names;
+mod nested;
 mod orphans;
 mod prepare;
 mod program;

@@ -450,6 +450,7 @@ async fn a_sandboxed_server_reaches_its_directory_and_no_network() {
     config.sandbox = Sandbox::Workspace {
         paths: Vec::new(),
         read_only: Vec::new(),
+        protected: Vec::new(),
     };
     let server = Server::of(config).await;
     let read = json!({"path": inside});

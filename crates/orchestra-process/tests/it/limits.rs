@@ -96,6 +96,7 @@ fn workspace() -> Sandbox {
     Sandbox::Workspace {
         paths: Vec::new(),
         read_only: Vec::new(),
+        protected: Vec::new(),
     }
 }
 
@@ -128,6 +129,7 @@ async fn files_outside_of_the_sandbox() {
     let listed = Sandbox::Workspace {
         paths: Vec::new(),
         read_only: vec![outside.path().to_owned()],
+        protected: Vec::new(),
     };
     let read = command(&["read", secret]).directory(inside.path());
     assert_eq!(run(&read.sandbox(listed.clone())).await.0, "secret");
@@ -136,9 +138,58 @@ async fn files_outside_of_the_sandbox() {
     let listed = Sandbox::Workspace {
         paths: vec![outside.path().to_owned()],
         read_only: Vec::new(),
+        protected: Vec::new(),
     };
     let write = command(&["write", secret]).directory(inside.path());
     assert!(run(&write.sandbox(listed)).await.2.is_success());
+}
+
+#[tokio::test]
+async fn protected_paths_stay_read_only_below_a_writable_directory() {
+    let (inside, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let at = |path: &str| inside.path().join(path);
+    for directory in ["open", "closed", "above/closed", "above/open"] {
+        std::fs::create_dir_all(at(directory)).unwrap();
+    }
+    let files = [
+        "file",
+        "open/file",
+        "closed/file",
+        "above/closed/file",
+        "above/open/file",
+    ];
+    for file in files {
+        std::fs::write(at(file), "old").unwrap();
+    }
+    std::fs::write(outside.path().join("file"), "old").unwrap();
+    std::os::unix::fs::symlink(outside.path(), at("link")).unwrap();
+    let sandbox = Sandbox::Workspace {
+        paths: Vec::new(),
+        read_only: Vec::new(),
+        protected: ["closed", "absent", "above/closed"].map(at).to_vec(),
+    };
+    for (file, is_open) in [
+        ("file", true),
+        ("open/file", true),
+        ("open/new", true),
+        ("above/open/new", true),
+        ("closed/file", false),
+        ("closed/new", false),
+        ("absent", false),
+        ("new", false),
+        ("above/new", false),
+        ("above/closed/file", false),
+        ("link/file", false),
+    ] {
+        let file = at(file);
+        let write = command(&["write", file.to_str().unwrap()]).directory(inside.path());
+        let (said, told, _) = run(&write.sandbox(sandbox.clone())).await;
+        assert_eq!(said == "written\n", is_open, "{}: {told}", file.display());
+    }
+    for file in ["closed/file", "above/closed/file"] {
+        let read = command(&["read", at(file).to_str().unwrap()]).directory(inside.path());
+        assert_eq!(run(&read.sandbox(sandbox.clone())).await.0, "old");
+    }
 }
 
 #[tokio::test]
@@ -146,6 +197,7 @@ async fn a_path_that_is_not_there_is_told() {
     let missing = Sandbox::Workspace {
         paths: vec!["/no/such".into()],
         read_only: Vec::new(),
+        protected: Vec::new(),
     };
     let error = command(&["sleep"])
         .sandbox(missing)

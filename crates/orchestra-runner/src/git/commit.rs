@@ -1,6 +1,6 @@
 //! The commit phase: what a job has left in its worktree becomes a commit.
 
-use std::path::PathBuf;
+use std::{os::unix::ffi::OsStrExt, path::PathBuf};
 
 use orchestra_plan::ids::Commit;
 
@@ -128,7 +128,7 @@ impl Worktree {
         };
         let commit = match status.entries.is_empty() {
             true => head.clone(),
-            false => self.commit_onto(&head, message).await?,
+            false => self.commit_onto(&head, &status, message).await?,
         };
         self.keep_at_head(&commit).await?;
         let stats = self.repository().changes(base, &commit).await?;
@@ -181,8 +181,13 @@ impl Worktree {
     }
 
     /// A commit of all that is in the worktree; the head itself when that is what it has already.
-    async fn commit_onto(&self, head: &Commit, message: &str) -> Result<Commit, GitError> {
-        self.stage().await?;
+    async fn commit_onto(
+        &self,
+        head: &Commit,
+        status: &Status,
+        message: &str,
+    ) -> Result<Commit, GitError> {
+        self.stage(status).await?;
         let tree = self
             .call("write a tree", ["write-tree"])
             .run()
@@ -201,12 +206,29 @@ impl Worktree {
         self.repository().commit_tree(tree, &[head], message).await
     }
 
-    /// Stages everything but the links that we have made. Those are taken out again rather than left out:
-    /// git refuses to leave out what it ignores, as most of them are.
-    pub(super) async fn stage(&self) -> Result<(), GitError> {
-        self.call("stage what a job has left", ["add", "--all", "--", "."])
-            .run()
-            .await?;
+    /// Stages everything but the links that we have made, which a job may have staged. `git add` would enter
+    /// submodules with the configuration that a job has given them.
+    pub(super) async fn stage(&self, status: &Status) -> Result<(), GitError> {
+        let paths = status.to_stage(self.path());
+        let orders: [(&[&str], _); 2] = [
+            (&["--force-remove"], paths.gone),
+            (&["--add", "--remove", "--replace"], paths.content),
+        ];
+        for (options, paths) in orders {
+            if paths.is_empty() {
+                continue;
+            }
+            let mut input = Vec::new();
+            for path in paths {
+                input.extend_from_slice(path.as_os_str().as_bytes());
+                input.push(0);
+            }
+            let mut call = self.call("stage what a job has left", ["update-index"]);
+            for option in options {
+                call = call.arg(option);
+            }
+            call.arg("-z").arg("--stdin").input(input).run().await?;
+        }
         let links = self.marker()?.links;
         if links.is_empty() {
             return Ok(());

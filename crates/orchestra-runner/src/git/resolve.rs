@@ -47,6 +47,7 @@ impl Worktree {
     /// [`GitError::Failed`] when git cannot begin, as when the worktree has uncommitted changes in the way.
     pub async fn begin_merge(&self, commit: &Commit, message: &str) -> Result<Merging, GitError> {
         self.unlock().await?;
+        self.check_submodules().await?;
         let call = self
             .call(
                 "merge in a worktree",
@@ -95,8 +96,11 @@ impl Worktree {
             markers,
             ..Unsolved::default()
         };
-        if under_way {
-            let status = self.status(&[]).await?;
+        let status = match under_way {
+            true => Some(self.status(&[]).await?),
+            false => None,
+        };
+        if let Some(status) = &status {
             let undecided = status.paths(|differs| differs == Differs::Unmerged);
             // Where markers were written and are gone, whoever removed them has decided.
             unsolved.undecided = self.without_markers(undecided).await?;
@@ -110,8 +114,8 @@ impl Worktree {
         if !unsolved.is_empty() {
             return Ok(Err(unsolved));
         }
-        if under_way {
-            self.stage().await?;
+        if let Some(status) = &status {
+            self.stage(status).await?;
             let call = self.call(
                 "conclude a merge",
                 [

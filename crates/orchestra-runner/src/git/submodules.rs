@@ -37,7 +37,9 @@ impl Worktree {
         }
         let mut linked = Vec::new();
         for (path, commit) in self.gitlinks().await? {
-            let place = self.path().join(&path);
+            let Some(place) = real_directory(self.path(), Path::new(&path)) else {
+                continue;
+            };
             let empty = std::fs::read_dir(&place).is_ok_and(|mut entries| entries.next().is_none());
             let Some(directory) = self
                 .repository()
@@ -81,7 +83,7 @@ impl Worktree {
         let lock = self.repository().lock().await?;
         for path in &marker.submodules {
             // What the commit has no more went with what was not known.
-            let place = real_directory(self.path(), path);
+            let place = real_directory(self.path(), Path::new(path));
             if let Some(place) = &place {
                 delete_all(place).await?;
             }
@@ -163,9 +165,9 @@ impl Worktree {
 }
 
 /// A directory below another, where no link is on the way.
-fn real_directory(below: &Path, path: &str) -> Option<PathBuf> {
+pub(super) fn real_directory(below: &Path, path: &Path) -> Option<PathBuf> {
     let mut place = below.to_owned();
-    for part in Path::new(path) {
+    for part in path {
         place.push(part);
         let data = std::fs::symlink_metadata(&place).ok()?;
         data.is_dir().then_some(())?;
@@ -174,8 +176,8 @@ fn real_directory(below: &Path, path: &str) -> Option<PathBuf> {
 }
 
 /// How the submodules of a working tree are asked for.
-const LIST: &str = "list the submodules";
-const STAGED: [&str; 3] = ["ls-files", "--stage", "-z"];
+pub(super) const LIST: &str = "list the submodules";
+pub(super) const STAGED: [&str; 3] = ["ls-files", "--stage", "-z"];
 
 async fn gitlinks(call: Call) -> Result<Vec<(String, Commit)>, GitError> {
     let answer = call.run().await?;

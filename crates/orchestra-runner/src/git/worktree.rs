@@ -17,6 +17,7 @@ use super::{
     files,
     mend::is_lost,
     names,
+    nested::leads_back,
     status::{self, Status},
 };
 
@@ -67,19 +68,13 @@ impl Worktree {
         };
         let admin = match (admin, link.strip_prefix(b"gitdir: ")) {
             (Some(admin), _) => admin,
-            (None, Some(leads)) => path.join(OsStr::from_bytes(leads.trim_ascii_end())),
+            (None, Some(leads)) => {
+                let leads = path.join(OsStr::from_bytes(leads.trim_ascii_end()));
+                repository.admin(path, &leads).map_err(not_ours)?
+            }
             (None, None) if is_lost => return Err(not_ours("it is a directory, but no worktree")),
             (None, None) => return Err(not_ours("its `.git` leads nowhere")),
         };
-        let parent = admin.parent().and_then(|parent| parent.canonicalize().ok());
-        let expected = repository
-            .common_directory()
-            .join("worktrees")
-            .canonicalize()
-            .ok();
-        if parent.is_none() || parent != expected {
-            return Err(not_ours("it is a worktree of another repository"));
-        }
         let marker = Marker::read(&admin)?.ok_or_else(|| not_ours("it does not carry our mark"))?;
         let worktree = Self {
             repository: repository.clone(),
@@ -151,6 +146,7 @@ impl Worktree {
     pub async fn restart(&self, commit: &Commit) -> Result<(), GitError> {
         self.give_up()?;
         self.unlock().await?;
+        self.remove_foreign_repositories().await?;
         self.undo_half_done().await?;
         self.reset(commit).await?;
         let mut call = self.call(
@@ -161,6 +157,8 @@ impl Worktree {
             call = call.arg("-e").arg(format!("/{}", escape_pattern(&link)));
         }
         call.run().await?;
+        // Those that were in no place of a submodule before.
+        self.remove_foreign_repositories().await?;
         self.unlink_submodules().await?;
         let mut marker = self.marker()?;
         marker.base = Some(commit.clone());
@@ -184,7 +182,12 @@ impl Worktree {
 
     /// What it holds besides its commit, but for these links.
     pub(super) async fn status(&self, links: &[String]) -> Result<Status, GitError> {
-        Status::of(self.call(status::OPERATION, status::ARGUMENTS), links).await
+        let call = self.call(status::OPERATION, status::ARGUMENTS);
+        let mut status = Status::of(call.arg(status::OUTSIDE), links).await?;
+        for submodule in self.dirty_submodules().await? {
+            status.note_dirty(submodule);
+        }
+        Ok(status)
     }
 
     /// Removes lock files of a git that was killed. One that a runner before us has started may still be
@@ -248,6 +251,7 @@ impl Worktree {
         let Some(operation) = HalfDone::at(&self.admin) else {
             return Ok(None);
         };
+        self.check_submodules().await?;
         // Aborting moves the branch that is checked out, or was before a rebase: none moves here.
         self.detach().await?;
         let began = super::repository::small_file(&self.admin.join("rebase-merge/orig-head"))?;
@@ -288,6 +292,25 @@ impl Worktree {
             self.reset(&began).await?;
         }
         Ok(Some(operation))
+    }
+}
+
+impl Repository {
+    /// The git directory of a worktree that its `.git` file leads to, which must lead back: a job can write that
+    /// file.
+    fn admin(&self, path: &Path, leads: &Path) -> Result<PathBuf, &'static str> {
+        let ours = self.common_directory().join("worktrees");
+        let real = |path: &Path| path.canonicalize().ok();
+        let parent = leads.parent().and_then(real);
+        let name = leads
+            .file_name()
+            .filter(|_| parent.is_some() && parent == real(&ours));
+        let admin = ours.join(name.ok_or("it is a worktree of another repository")?);
+        let back = files::read(&admin.join("gitdir"), SMALL).ok().flatten();
+        match is_lost(&back.unwrap_or_default()) || leads_back(&admin, path) {
+            true => Ok(admin),
+            false => Err("its `.git` leads to the git directory of another worktree"),
+        }
     }
 }
 

@@ -233,6 +233,8 @@ pub(crate) struct WireOrder {
 pub(crate) struct WireSandbox {
     paths: Vec<PathBuf>,
     read_only: Vec<PathBuf>,
+    #[serde(default)]
+    protected: Vec<PathBuf>,
 }
 
 /// A path that stays the same in another directory.
@@ -249,9 +251,14 @@ impl WireOrder {
         let limits = order.limits.clone();
         let sandbox = match &order.sandbox {
             Sandbox::None => None,
-            Sandbox::Workspace { paths, read_only } => Some(WireSandbox {
+            Sandbox::Workspace {
+                paths,
+                read_only,
+                protected,
+            } => Some(WireSandbox {
                 paths: paths.clone(),
                 read_only: read_only.clone(),
+                protected: protected.clone(),
             }),
         };
         let LogBounds { raw, lines } = order.logs;
@@ -278,9 +285,14 @@ impl WireOrder {
     pub(crate) fn sandbox(&self) -> Sandbox {
         match &self.sandbox {
             None => Sandbox::None,
-            Some(WireSandbox { paths, read_only }) => Sandbox::Workspace {
+            Some(WireSandbox {
+                paths,
+                read_only,
+                protected,
+            }) => Sandbox::Workspace {
                 paths: paths.clone(),
                 read_only: read_only.clone(),
+                protected: protected.clone(),
             },
         }
     }

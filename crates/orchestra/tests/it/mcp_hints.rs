@@ -163,3 +163,62 @@ fn what_a_sandbox_closes_that_a_server_needs_is_told_before_and_after() {
     let tested = behind_a_proxy(&workspace, &["test", "open"]);
     assert!(!tested.out.contains("hint: "), "{tested:?}");
 }
+
+#[test]
+#[cfg(target_os = "linux")]
+fn server_in_a_sandbox_changes_no_settings_of_its_workspace() {
+    let workspace = Workspace::git();
+    let config = workspace.read(".git/config");
+    let present = [
+        ".vscode/tasks.json",
+        ".projects/.run/state",
+        "orchestra.toml",
+    ];
+    for path in present {
+        workspace.write(path, "");
+    }
+    workspace.write("notes.txt", "old\n");
+    fs::create_dir(workspace.join("out")).unwrap();
+    let absent = [
+        ".git/hooks/pre-commit",
+        ".vscode/settings.json",
+        ".claude/settings.json",
+        ".cursor/mcp.json",
+        ".mcp.json",
+        ".envrc",
+        ".orchestrator/plans/x",
+        "made-at-the-top",
+    ];
+    let script = format!(
+        "for path in .git/config {} {}; do\n\
+         if mkdir -p \"$(dirname $path)\" && echo x >> $path; then echo $path >> out/changed; fi\ndone\n\
+         if mv .git .moved; then echo moved >> out/changed; fi\n\
+         if rm orchestra.toml; then echo removed >> out/changed; fi\n\
+         echo new > notes.txt && mkdir -p out/below && echo x > out/below/file && mv out/below/file out/file",
+        present.join(" "),
+        absent.join(" ")
+    );
+    servers(
+        &workspace,
+        &json!({"a": {"command": "sh", "args": ["-c", script], "sandbox": "workspace"}}),
+    );
+    let tested = workspace.run(["mcp", "--mcp-config", "servers.json", "test", "a"]);
+    assert_eq!(tested.code, Some(4), "{tested:?}");
+    assert!(workspace.join("out/file").exists(), "{tested:?}");
+    assert_eq!(workspace.read("notes.txt"), "new\n");
+    let changed = fs::read_to_string(workspace.join("out/changed")).unwrap_or_default();
+    assert_eq!(changed, "", "{tested:?}");
+    assert_eq!(workspace.read(".git/config"), config);
+    for path in present {
+        assert_eq!(workspace.read(path), "", "{path}");
+    }
+    for path in absent {
+        let top = path.split_once('/').map_or(path, |(top, _)| top);
+        let was_there = [".git", ".vscode"].contains(&top);
+        let made = if was_there { path } else { top };
+        assert!(!workspace.join(made).exists(), "{made}");
+    }
+    let listed = workspace.run(["mcp", "--mcp-config", "servers.json", "list"]);
+    let limit = "creates, renames and removes nothing at the top of the workspace";
+    assert!(listed.out.contains(limit), "{listed:?}");
+}

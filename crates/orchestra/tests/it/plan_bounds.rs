@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::{
     plans::{git, ok, plan},
-    support::Workspace,
+    support::{Said, Workspace},
 };
 
 /// A job with a line of shell.
@@ -127,4 +127,102 @@ fn a_job_in_the_sandbox_reaches_its_worktree_and_neither_the_checkout_nor_the_ne
     workspace.write("orchestra.toml", "[plans]\nsandbox = \"none\"\n");
     let said = workspace.run(["config", "show"]);
     assert!(said.err.contains("plans.sandbox"), "{said:?}");
+}
+
+/// Runs a plan with one job in the sandbox, which must succeed or fail as it does.
+#[cfg(target_os = "linux")]
+fn run_confined(workspace: &Workspace, line: &str) -> Said {
+    workspace.write("orchestra.toml", "[plans]\nsandbox = \"workspace\"\n");
+    let text = format!(
+        "name: bounds\ntargetBranch: bounds\njobs:\n{}",
+        job("inside", line)
+    );
+    workspace.write("bounds.yaml", &text);
+    plan(workspace, &["run", "bounds.yaml"])
+}
+
+/// The user commits everything.
+#[cfg(target_os = "linux")]
+fn save(workspace: &Workspace) {
+    git(workspace, &["add", "--all"]);
+    let who = ["-c", "user.name=U", "-c", "user.email=u@example.org"];
+    git(workspace, &[&who[..], &["commit", "-qm", "begin"]].concat());
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn repository_of_a_sandboxed_job_runs_nothing_outside_of_the_sandbox() {
+    let workspace = Workspace::git();
+    let library = workspace.home().join("library");
+    let library = library.to_str().unwrap();
+    git(&workspace, &["init", "-q", library]);
+    let who = ["-c", "user.name=U", "-c", "user.email=u@example.org"];
+    let first = [
+        "-C",
+        library,
+        "commit",
+        "-q",
+        "--allow-empty",
+        "-m",
+        "first",
+    ];
+    git(&workspace, &[&who[..], &first].concat());
+    let add = ["-c", "protocol.file.allow=always", "submodule", "add", "-q"];
+    git(&workspace, &[&add[..], &[library, "sub"]].concat());
+    save(&workspace);
+    let ran = workspace.join("ran");
+    let mark = format!("touch {}; cat", ran.display());
+    // The file differs in time from what the index of the submodule has: whoever looks at it runs the filter.
+    for (change, code) in [("true", 0), ("echo b > a.txt", 6)] {
+        let line = format!(
+            "set -e\necho done > done.txt\nrm -rf sub\ngit init -q sub\ncd sub\necho a > a.txt\n\
+             git add a.txt\ngit -c user.name=J -c user.email=j@example.org commit -qm a\n\
+             git config filter.own.clean '{mark}'\ngit config core.fsmonitor '{mark}'\n\
+             git config diff.external '{mark}'\necho '* filter=own' > .git/info/attributes\n\
+             {change}\ntouch -d 2001-01-01 a.txt"
+        );
+        let said = run_confined(&workspace, &line);
+        assert!(!ran.exists(), "{change}: {said:?}");
+        assert_eq!(said.code, Some(code), "{change}: {said:?}");
+    }
+    let state = state(&workspace, "inside");
+    let error = state["error"].as_str().unwrap_or_default();
+    assert!(error.contains("sub"), "{state}");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn filter_of_the_user_stores_what_a_sandboxed_job_has_written() {
+    let workspace = Workspace::git();
+    let filter =
+        "[filter \"large\"]\n\tclean = sed s/^/stored:/\n\tsmudge = sed s/^stored://\n\trequired\n";
+    std::fs::write(workspace.home().join(".gitconfig"), filter).unwrap();
+    workspace.write(".gitattributes", "*.bin filter=large\n");
+    save(&workspace);
+    let said = run_confined(&workspace, "echo content > a.bin");
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert_eq!(
+        git(&workspace, &["show", "bounds:a.bin"]),
+        "stored:content\n"
+    );
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn git_directory_is_read_only_for_a_sandboxed_job() {
+    let workspace = Workspace::git();
+    workspace.write("seen.txt", "seen\n");
+    save(&workspace);
+    let config = workspace.read(".git/config");
+    let line = "common=$(git rev-parse --git-common-dir)\nown=$(git rev-parse --git-dir)\n\
+                for path in $common/config $common/hooks/pre-commit $common/info/attributes \
+                $common/refs/heads/x $common/objects/x $common/worktrees/x $own/config.worktree \
+                $own/HEAD $own/orchestra.json; do\n\
+                if echo x >> $path; then echo $path >> written.txt; fi\ndone\ntest ! -e written.txt\n\
+                echo done > done.txt";
+    let said = run_confined(&workspace, line);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert_eq!(git(&workspace, &["show", "bounds:done.txt"]), "done\n");
+    assert_eq!(workspace.read(".git/config"), config);
+    assert!(!workspace.join(".git/hooks/pre-commit").exists());
 }

@@ -24,7 +24,12 @@ pub(super) async fn confine(
     spec: &WorkSpec,
     order: &mut Order,
 ) -> Result<(), Failure> {
-    let Sandbox::Workspace { paths, read_only } = &cx.host.options.sandbox else {
+    let Sandbox::Workspace {
+        paths,
+        read_only,
+        protected,
+    } = &cx.host.options.sandbox
+    else {
         return Ok(());
     };
     let (mut paths, mut read_only) = (paths.clone(), read_only.clone());
@@ -52,6 +57,10 @@ pub(super) async fn confine(
     let linked = settings.additional_symlink_dirs.iter();
     let linked = linked.map(|path| repository.toplevel().join(path.as_str()));
     read_only.extend(linked.filter(|path| path.is_dir()));
-    order.sandbox = Sandbox::Workspace { paths, read_only };
+    order.sandbox = Sandbox::Workspace {
+        paths,
+        read_only,
+        protected: protected.clone(),
+    };
     Ok(())
 }

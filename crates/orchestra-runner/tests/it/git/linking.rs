@@ -2,7 +2,7 @@
 
 use std::{fs, os::unix::fs::symlink, path::PathBuf};
 
-use orchestra_runner::git::{Owner, Removal};
+use orchestra_runner::git::{Owner, Removal, Worktree};
 
 use super::kit::{World, commit, git_in, job, prepare, ready, write};
 
@@ -236,6 +236,130 @@ async fn what_begins_anew_has_nothing_of_what_was_done_in_a_submodule() {
     assert_eq!(worktree.remove(&[]).await.unwrap(), Removal::Removed);
     let trees = in_users(&["worktree", "list"]);
     assert_eq!(trees.lines().count(), 2, "{trees}");
+}
+
+/// Puts a clone in the place of a submodule whose filter leaves a file at the returned path when it runs.
+fn replace_submodule(world: &World, worktree: &Worktree, place: &str) -> PathBuf {
+    let (inside, ran) = (
+        worktree.path().join(place),
+        world.directory.path().join("ran"),
+    );
+    let library = world.directory.path().join("library");
+    let in_world = |arguments: &[&str]| git_in(world.directory.path(), &world.root, arguments);
+    fs::remove_dir_all(&inside).unwrap();
+    in_world(&[
+        "clone",
+        "-q",
+        library.to_str().unwrap(),
+        inside.to_str().unwrap(),
+    ]);
+    let job = |arguments: &[&str]| git_in(world.directory.path(), &inside, arguments);
+    let filter = format!("touch '{}'; cat", ran.display());
+    job(&["config", "filter.own.clean", &filter]);
+    job(&["config", "core.fsmonitor", &filter]);
+    write(&inside, ".git/info/attributes", "* filter=own\n");
+    // Another time than the index has: git looks at the content.
+    touch(&inside.join("lib.txt"));
+    ran
+}
+
+fn touch(path: &std::path::Path) {
+    let file = fs::File::options().write(true).open(path).unwrap();
+    file.set_modified(std::time::UNIX_EPOCH).unwrap();
+}
+
+#[tokio::test]
+async fn repository_in_the_place_of_a_submodule_runs_no_filter_of_its_own() {
+    let world = with_submodule();
+    let repository = world.open().await;
+    let base = world.rev("HEAD");
+    let worktree = prepare(&repository, 1, &base).await;
+    let place = "deps/the library";
+    for is_linked in [true, false] {
+        if is_linked {
+            worktree.link_submodules().await.unwrap();
+        }
+        let ran = replace_submodule(&world, &worktree, place);
+        let inside = worktree.path().join(place);
+        assert!(!commit(&worktree, &base).await.made);
+        assert!(worktree.is_clean().await.unwrap());
+        for file in ["new.txt", "lib.txt"] {
+            let before = fs::read_to_string(inside.join(file)).ok();
+            write(&inside, file, "changed\n");
+            touch(&inside.join(file));
+            let refusal = worktree.commit(&base, "x").await.unwrap().unwrap_err();
+            assert_eq!(refusal.code(), "submodules-dirty");
+            assert!(refusal.to_string().contains(place), "{refusal}");
+            match before {
+                Some(before) => write(&inside, file, &before),
+                None => fs::remove_file(inside.join(file)).unwrap(),
+            }
+        }
+        // What it has a commit of, and the rest of the worktree, are committed.
+        write(&inside, "lib.txt", "by a job\n");
+        let named = ["-c", "user.name=J", "-c", "user.email=j@example.org"];
+        let other = ["-c", "filter.own.clean=", "-c", "core.fsmonitor=false"];
+        let words = ["commit", "-q", "-a", "-m", "in the library"];
+        let all = [&named[..], &other[..], &words[..]].concat();
+        git_in(world.directory.path(), &inside, &all);
+        write(worktree.path(), "done.txt", "done\n");
+        fs::remove_file(worktree.path().join("README")).unwrap();
+        touch(&inside.join("lib.txt"));
+        let committed = commit(&worktree, &base).await;
+        let files = world.files(&committed.commit);
+        assert_eq!(files, [".gitmodules", place, "done.txt", "src/a.txt"]);
+        assert_eq!(committed.stats.changes.len(), 3, "{:?}", committed.stats);
+        worktree.restart(&base).await.unwrap();
+        assert_eq!(fs::read_dir(&inside).unwrap().count(), 0);
+        assert!(!ran.exists(), "linked: {is_linked}");
+    }
+}
+
+#[tokio::test]
+async fn merge_beside_a_repository_in_the_place_of_a_submodule_is_refused() {
+    let world = with_submodule();
+    let repository = world.open().await;
+    let base = world.rev("HEAD");
+    let other = world.save("other", &[("other.txt", "other\n")]);
+    let worktree = prepare(&repository, 1, &base).await;
+    worktree.link_submodules().await.unwrap();
+    write(worktree.path(), "done.txt", "done\n");
+    commit(&worktree, &base).await;
+    let ran = replace_submodule(&world, &worktree, "deps/the library");
+    let refused = worktree.begin_merge(&other, "merge").await.unwrap_err();
+    assert_eq!(refused.code(), "not-ours");
+    assert!(refused.to_string().contains("the library"), "{refused}");
+    assert!(!ran.exists());
+}
+
+#[tokio::test]
+async fn worktree_that_leads_to_the_git_directory_of_another_is_refused() {
+    let world = World::new();
+    let repository = world.open().await;
+    let base = world.rev("HEAD");
+    let (first, second) = (
+        prepare(&repository, 1, &base).await,
+        prepare(&repository, 2, &base).await,
+    );
+    let link = first.path().join(".git");
+    let admins = first.directory().parent().unwrap();
+    let own = first.directory().file_name().unwrap();
+    // By a link of the job's, which could lead elsewhere a moment later.
+    let through = first.path().join("through");
+    symlink(admins, &through).unwrap();
+    let leads = |to: PathBuf| format!("gitdir: {}\n", to.display());
+    fs::write(&link, leads(through.join(own))).unwrap();
+    let found = repository.worktree(job(1, 1)).unwrap().unwrap();
+    assert!(!found.directory().starts_with(first.path()));
+    fs::write(&link, leads(second.directory().to_owned())).unwrap();
+    let error = repository.worktree(job(1, 1)).unwrap_err();
+    assert!(error.to_string().contains("another worktree"), "{error}");
+    // A pipe is not waited for.
+    fs::remove_file(&link).unwrap();
+    let made = std::process::Command::new("mkfifo").arg(&link).status();
+    assert!(made.unwrap().success());
+    let error = repository.worktree(job(1, 1)).unwrap_err();
+    assert!(error.to_string().contains("is no file"), "{error}");
 }
 
 #[tokio::test]

@@ -73,6 +73,9 @@ pub(super) struct Row<'a> {
     /// The directory of `trusted_directories` because of which it needs no approval.
     #[serde(skip_serializing_if = "Option::is_none")]
     trusted_by: Option<&'a Path>,
+    /// Limits of its sandbox that the configuration does not name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sandbox: Option<&'static str>,
     /// Tools that wait to be approved, for they changed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     hidden: Vec<String>,
@@ -211,6 +214,9 @@ impl<'a> Row<'a> {
             transport: config.map(|config| config.transport.as_str()),
             target: config.map(|config| words::target(config)),
             runs: config.map(|config| words::runs(config)),
+            sandbox: config
+                .is_some_and(|config| config.sandbox.is_some())
+                .then_some(BY_ENTRY),
             check: None,
             running,
             outdated,
@@ -231,6 +237,7 @@ impl<'a> Row<'a> {
             transport: None,
             target: None,
             runs: None,
+            sandbox: None,
             check: None,
             running: Some(now.clone()),
             outdated: false,
@@ -303,6 +310,10 @@ impl<'a> DiagnosticRow<'a> {
 /// What is said of a server whose definition was changed just now.
 const OUTDATED: &str = "changed; the one before still serves, until this one has started";
 
+/// Limit of every sandbox: Landlock grants the entries of the workspace one by one.
+const BY_ENTRY: &str =
+    "sandboxed; creates, renames and removes nothing at the top of the workspace";
+
 /// The servers as a table; with how they are right now where that is known of one.
 fn servers_table(servers: &[Row<'_>]) -> String {
     let runs = servers
@@ -333,14 +344,15 @@ fn servers_table(servers: &[Row<'_>]) -> String {
         }
         let outdated = row.outdated.then_some(OUTDATED);
         let note = row.reason.as_deref().or_else(|| running?.reason());
-        let note = note.or(outdated);
+        let note = note.or(outdated).into_iter().chain(row.sandbox);
+        let note = note.collect::<Vec<_>>().join("; ");
         cells.extend([
             row.place
                 .as_ref()
                 .map_or("-", |place| place.source)
                 .to_owned(),
             row.runs.clone().unwrap_or_else(|| "-".into()),
-            note.unwrap_or_default().to_owned(),
+            note,
         ]);
         cells
     });

@@ -102,6 +102,8 @@ impl BoundsConfig {
             true => Sandbox::Workspace {
                 paths: Vec::new(),
                 read_only: Vec::new(),
+                // Its worktree is its own: what it changes there is in the diff of its commit.
+                protected: Vec::new(),
             },
             false => Sandbox::None,
         };

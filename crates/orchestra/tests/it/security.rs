@@ -5,7 +5,7 @@ use std::{env, fs, os::unix::fs::PermissionsExt as _};
 
 use serde_json::{Value, json};
 
-use crate::support::{Answer, Running, Workspace, get, http, post_to, said};
+use crate::support::{Answer, Running, Workspace, get, http, post_to, said, until};
 
 /// Methods of HTTP, as an OpenAPI document names them.
 const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
@@ -123,12 +123,13 @@ fn page_of_another_port_continues_no_plan() {
         None,
         "{preflight:?}"
     );
-    let paused = |address: &str| get(address, "/api/plans/waits").json()["plan"]["paused"].clone();
-    assert_ne!(paused(&address), Value::Null);
+    let shown = || get(&address, "/api/plans/waits").json()["plan"].clone();
+    assert_ne!(shown()["paused"], Value::Null);
     let own = format!("http://{address}");
     let headers = [("Host", address.as_str()), ("Origin", own.as_str())];
     let answer = send(&address, "POST", resume, &headers);
     assert_eq!(answer.status, 200, "the page of the dashboard: {answer:?}");
+    until(|| (shown()["status"] == "succeeded").then_some(()));
 }
 
 #[test]

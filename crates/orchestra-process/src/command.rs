@@ -276,9 +276,10 @@ impl Command {
         }
         let ours = std::env::var_os("PATH");
         let path = path.cloned().or(ours).unwrap_or_default();
-        let mut found = std::env::split_paths(&path).map(|directory| directory.join(program));
+        // A relative one may be of a workspace, whose programs are started by a path alone.
+        let directories = std::env::split_paths(&path).filter(|path| path.is_absolute());
+        let mut found = directories.map(|directory| directory.join(program));
         let found = found.find(|candidate| runnable(candidate).is_ok());
-        let found = found.and_then(|found| std::path::absolute(found).ok());
         found.ok_or_else(|| SpawnError::NotOnPath {
             program: self.program.to_string_lossy().into_owned(),
         })

@@ -184,12 +184,14 @@ pub(crate) fn decisions() -> Result<DecisionFile, Failure> {
     Ok(DecisionFile::new(&state_directory()?))
 }
 
-/// Directory of what the program knows between runs: decisions over servers, tokens.
+/// Directory of what the program knows between runs: decisions over servers, tokens. A relative `XDG_STATE_HOME` is
+/// ignored, as its specification asks: it would name a directory of the workspace.
 ///
 /// # Errors
 /// When the user has no home.
 pub(crate) fn state_directory() -> Result<PathBuf, Failure> {
     let state = Variable::StateHome.read().map(PathBuf::from);
+    let state = state.filter(|path| path.is_absolute());
     let usual = || {
         let home = Variable::Home.read()?;
         Some(Path::new(&home).join(".local/state"))

@@ -1,5 +1,5 @@
-//! The papers that answer for the source documents and for the invariants name tests that exist, and
-//! leave nothing out.
+//! The papers that answer for the source documents, for the invariants and for security name tests that
+//! exist, and leave nothing out.
 //!
 //! A test is named in backticks as `crate::file::function`, where the file is the one that holds
 //! the function, or the directory of a `tests.rs`; one of the extension of VS Code as
@@ -15,10 +15,20 @@ const SERVERS: &str = "docs/servers-checked.md";
 const PLUGINS: &str = "docs/plugins-checked.md";
 const MEMORY: &str = "docs/memory-checked.md";
 const PLANS: &str = "docs/plans-checked.md";
+const SECURITY: &str = "docs/security.md";
 const ARCHITECTURE: &str = "docs/architecture.md";
 
+/// The registry of environment variables that the program reads.
+const ENVIRONMENT: &str = "crates/orchestra/src/env.rs";
+
 /// What a cell of a row may begin with instead of naming a test.
-const WITHOUT_TEST: [&str; 3] = ["not yet:", "changed, because", "later:"];
+const WITHOUT_TEST: [&str; 5] = [
+    "not yet:",
+    "changed, because",
+    "later:",
+    "not protected:",
+    "no test:",
+];
 
 fn paper(path: &str) -> String {
     let files = tree::files();
@@ -118,6 +128,7 @@ fn every_test_that_a_paper_names_exists() {
         PLUGINS,
         MEMORY,
         PLANS,
+        SECURITY,
         ARCHITECTURE,
     ] {
         let text = paper(path);
@@ -150,7 +161,7 @@ fn every_weakness_and_scenario_has_one_row() {
 #[test]
 fn every_row_names_a_test_or_says_why_there_is_none() {
     let mut empty = Vec::new();
-    for path in [WEAKNESSES, SEEDS, SERVERS, PLUGINS, MEMORY, PLANS] {
+    for path in [WEAKNESSES, SEEDS, SERVERS, PLUGINS, MEMORY, PLANS, SECURITY] {
         let text = paper(path);
         for row in rows(&text) {
             let mut cells = row.split('|').map(str::trim);
@@ -161,6 +172,37 @@ fn every_row_names_a_test_or_says_why_there_is_none() {
         }
     }
     assert!(empty.is_empty(), "\n{}", empty.join("\n"));
+}
+
+#[test]
+fn every_row_of_the_security_page_is_complete() {
+    let text = paper(SECURITY);
+    let mut found = 0;
+    for row in rows(&text) {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        // A row begins and ends with a bar.
+        assert_eq!(cells.len(), 6, "{row}");
+        assert!(cells[1..5].iter().all(|cell| !cell.is_empty()), "{row}");
+        found += 1;
+    }
+    assert!(found > 80, "{found}");
+}
+
+#[test]
+fn every_environment_variable_has_a_row_on_the_security_page() {
+    let text = paper(SECURITY);
+    let registry = paper(ENVIRONMENT);
+    let values = registry
+        .lines()
+        .filter_map(|line| line.split_once(" => \""));
+    let names = values.filter_map(|(_, value)| value.strip_suffix("\","));
+    let is_name = |byte: u8| byte.is_ascii_uppercase() || byte == b'_';
+    let names: Vec<&str> = names.filter(|name| name.bytes().all(is_name)).collect();
+    assert!(names.len() > 20, "{names:?}");
+    for name in names {
+        let quoted = format!("`{name}`");
+        assert!(rows(&text).any(|row| row.contains(&quoted)), "{name}");
+    }
 }
 
 #[test]

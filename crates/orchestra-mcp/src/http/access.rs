@@ -319,7 +319,9 @@ impl Access {
             tracing::debug!(?host, target = %request.uri(), "a request for another host is refused");
             return Admission::refused(reason);
         }
-        let page = match names::check_origin(request.headers(), request.uri(), rules) {
+        let checked =
+            names::check_origin(request.method(), request.headers(), request.uri(), rules);
+        let page = match checked {
             Ok(page) => page,
             Err(reason) => {
                 let origin = request.headers().get(header::ORIGIN);

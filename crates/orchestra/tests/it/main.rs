@@ -95,6 +95,7 @@ mod removed;
 #[path = "../../../orchestra-gateway/tests/it/runtimes.rs"]
 mod runtimes;
 mod secrets;
+mod security;
 mod skills;
 mod stdio;
 mod stopping;

@@ -3,7 +3,7 @@
 
 use std::{fmt, net::IpAddr, str::FromStr};
 
-use axum::http::{HeaderMap, HeaderValue, Uri, header, uri::Authority};
+use axum::http::{HeaderMap, HeaderValue, Method, Uri, header, uri::Authority};
 
 use super::AccessRules;
 
@@ -56,6 +56,9 @@ const WRONG_HOST: &str = "the Host header must name this machine: localhost, 127
 
 const WRONG_ORIGIN: &str = "requests from pages of this origin are refused, unless it is allowed \
     here (`orchestra up --allow-origin`)";
+
+const UNASKED: &str = "a page of another port of this machine may post JSON alone (`Content-Type: \
+    application/json`), unless its origin is allowed here (`orchestra up --allow-origin`)";
 
 impl FromStr for HostName {
     type Err = NameError;
@@ -166,7 +169,11 @@ pub(super) fn check_host(
 
 /// Refuses a request from a page of an origin that is neither allowed nor of this machine nor our
 /// own; the host was checked before. Returns the origin if it is one that may read the answer.
+///
+/// Any user of this machine can serve a page at another of its ports. Such a page may send what a browser asks
+/// about first, and is answered that it may not, so that only programs get through.
 pub(super) fn check_origin(
+    method: &Method,
     headers: &HeaderMap,
     target: &Uri,
     rules: &AccessRules,
@@ -183,10 +190,25 @@ pub(super) fn check_origin(
         return Ok(Some(value.clone()));
     }
     let is_web = usual_port(&origin.scheme).is_some();
-    if is_web && (origin.host.is_local() || is_own(&origin, headers, target)) {
+    if is_web && is_own(&origin, headers, target) {
         return Ok(None);
     }
-    Err(WRONG_ORIGIN)
+    if !is_web || !origin.host.is_local() {
+        return Err(WRONG_ORIGIN);
+    }
+    match is_sent_unasked(method, headers) {
+        true => Err(UNASKED),
+        false => Ok(None),
+    }
+}
+
+/// Returns whether a browser sends a request that can change something for a page of another origin without asking
+/// first (the Fetch standard: a POST of none but simple types).
+fn is_sent_unasked(method: &Method, headers: &HeaderMap) -> bool {
+    let kind = headers.get(header::CONTENT_TYPE);
+    let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    let kind = kind.split(';').next().unwrap_or_default().trim();
+    method == Method::POST && !kind.eq_ignore_ascii_case("application/json")
 }
 
 /// Whether the page comes from where the request goes to.
@@ -267,7 +289,7 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.insert(header::HOST, host.parse().unwrap());
         headers.insert(header::ORIGIN, origin.parse().unwrap());
-        let checked = check_origin(&headers, &TARGET.parse().unwrap(), rules);
+        let checked = check_origin(&Method::GET, &headers, &TARGET.parse().unwrap(), rules);
         checked.ok().map(|page| page.is_some())
     }
 
@@ -360,6 +382,35 @@ mod tests {
             "https://app.example",
         ] {
             assert_eq!(page(&none, "localhost", origin), None, "{origin}");
+        }
+    }
+
+    #[test]
+    fn page_of_another_port_sends_only_what_a_browser_asks_about() {
+        let rules = rules();
+        let is_admitted = |origin: &str, kind: Option<&str>| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::HOST, "localhost:7420".parse().unwrap());
+            headers.insert(header::ORIGIN, origin.parse().unwrap());
+            if let Some(kind) = kind {
+                headers.insert(header::CONTENT_TYPE, kind.parse().unwrap());
+            }
+            check_origin(&Method::POST, &headers, &TARGET.parse().unwrap(), &rules).is_ok()
+        };
+        for kind in [
+            None,
+            Some(""),
+            Some("text/plain"),
+            Some("application/x-www-form-urlencoded"),
+            Some("text/plain;application/json"),
+        ] {
+            assert!(!is_admitted("http://localhost:3001", kind), "{kind:?}");
+            assert!(!is_admitted("http://127.0.0.1:7420", kind), "{kind:?}");
+            assert!(is_admitted("http://localhost:7420", kind), "{kind:?}");
+            assert!(is_admitted("http://localhost:3000", kind), "{kind:?}");
+        }
+        for kind in ["application/json", "Application/JSON; charset=utf-8"] {
+            assert!(is_admitted("http://localhost:3001", Some(kind)), "{kind}");
         }
     }
 

@@ -235,6 +235,7 @@ fn program(path: &Path) -> OsString {
 /// Where a program is that is started by its name.
 fn in_path(name: &str) -> Option<PathBuf> {
     let path = crate::env::Variable::Path.read()?;
-    let mut found = env::split_paths(&path).map(|directory| directory.join(name));
+    let directories = env::split_paths(&path).filter(|path| path.is_absolute());
+    let mut found = directories.map(|directory| directory.join(name));
     found.find(|path| path.is_file())
 }

@@ -9,7 +9,10 @@ use std::{
 };
 
 use clap::Args;
-use orchestra_gateway::config::{File, FileKind, Place, Severity, Source, Values, Written};
+use orchestra_gateway::{
+    config::{File, FileKind, Place, Severity, Source, Values, Written},
+    discovery::ServerState,
+};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -299,11 +302,13 @@ fn add(here: &Here, scope: Scope, chosen: &[Written]) -> Result<(), Failure> {
     })?;
     if scope == Scope::Workspace {
         let again = here.again()?;
-        let added = configs().filter_map(|config| again.found.server(config.name.as_str()));
-        let added: Vec<_> = added.filter_map(|server| server.config()).collect();
         again.decide(|decisions| {
-            for config in added {
-                decisions.approve(&again.places.workspace, config);
+            for config in configs() {
+                let added = again.found.server(config.name.as_str());
+                let state = added.map(|server| &server.state);
+                if let Some(ServerState::NeedsApproval { fingerprint, .. }) = state {
+                    decisions.approve(&again.places.workspace, &config.name, fingerprint);
+                }
             }
         })?;
     }

@@ -128,6 +128,20 @@ impl Directory {
         }
     }
 
+    /// Returns whether its path still leads to it: it was neither removed, moved nor replaced. What cannot be looked at
+    /// is taken for it.
+    #[must_use]
+    pub fn is_in_place(&self) -> bool {
+        match (
+            rustix::fs::stat(&self.path),
+            rustix::fs::fstat(&self.handle),
+        ) {
+            (Ok(named), Ok(open)) => (named.st_dev, named.st_ino) == (open.st_dev, open.st_ino),
+            (Err(Errno::NOENT | Errno::NOTDIR), _) => false,
+            _ => true,
+        }
+    }
+
     /// Returns the path that it was opened by.
     #[must_use]
     pub fn path(&self) -> &Path {

@@ -38,6 +38,12 @@ pub enum PlaceError {
         .0.display()
     )]
     SharedRepository(PathBuf),
+    /// A run directory that is not private.
+    #[error(
+        "`{}` is not yours alone, so no program that it names is used and shown a token; `chmod 700` it if it is yours",
+        .0.display()
+    )]
+    NotPrivate(PathBuf),
     /// A file or directory of the repository that cannot be read.
     #[error("cannot read `{}`", path.display())]
     Unreadable {

@@ -11,7 +11,9 @@ mod error;
 mod key;
 mod place;
 mod repository;
+mod run;
 mod shared;
 
 pub use error::PlaceError;
 pub use place::{Choice, Place};
+pub use run::RunDirectory;

@@ -1,6 +1,7 @@
 //! The two directories of a workspace, and how they are created.
 
 use std::{
+    io::ErrorKind,
     os::unix::ffi::OsStrExt as _,
     path::{Path, PathBuf},
 };
@@ -104,6 +105,14 @@ impl Place {
         self.shared.make(name)
     }
 
+    /// Opens a directory below [`Place::own`]; `None` where it does not exist.
+    ///
+    /// # Errors
+    /// When it is reached through a symbolic link or cannot be opened.
+    pub(crate) fn open_own(&self, name: &str) -> Result<Option<Directory>, PlaceError> {
+        self.own.open(name)
+    }
+
     /// Opens a directory below [`Place::own`], and creates it for its owner alone.
     ///
     /// # Errors
@@ -135,11 +144,30 @@ impl Root {
 
     fn make(&self, name: &str) -> Result<Directory, PlaceError> {
         let path = self.path.join(name);
-        self.walk(&path).map_err(|source| PlaceError::Unusable {
+        self.walk(&path)
+            .map_err(|source| self.unusable(path, source))
+    }
+
+    fn open(&self, name: &str) -> Result<Option<Directory>, PlaceError> {
+        let path = self.path.join(name);
+        let opened = match Directory::open(&self.base) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            base => base.and_then(|base| base.below(self.below_base(&path))),
+        };
+        opened.map_err(|source| self.unusable(path, source))
+    }
+
+    /// The part of a path that is not trusted.
+    fn below_base<'p>(&self, path: &'p Path) -> &'p Path {
+        path.strip_prefix(&self.base).unwrap_or(path)
+    }
+
+    fn unusable(&self, path: PathBuf, source: orchestra_fs::Error) -> PlaceError {
+        PlaceError::Unusable {
             path,
             is_repository: self.is_repository,
             source,
-        })
+        }
     }
 
     /// Creates the directories from the base to the path, and checks the owner of each.
@@ -148,8 +176,7 @@ impl Root {
             true => Directory::open(&self.base)?,
             false => Directory::private(&self.base)?,
         };
-        let below = path.strip_prefix(&self.base).unwrap_or(path);
-        for name in below {
+        for name in self.below_base(path) {
             directory = directory.make_below(name.as_ref(), Access::Private)?;
             directory.claim()?;
         }

@@ -160,11 +160,8 @@ fn a_damaged_database_is_set_aside_and_made_again() {
     let said = workspace.run(["doctor", "--fix"]);
     assert_eq!(said.code, Some(0), "{said:?}");
     assert!(said.out.contains("damaged-store-1"), "{said:?}");
-    assert!(
-        workspace
-            .join(".projects/.run/damaged-store-1/board.db")
-            .exists()
-    );
+    let aside = workspace.run_directory().join("damaged-store-1/board.db");
+    assert!(aside.exists());
     assert_eq!(
         workspace.call("list_epics", &json!({"project": "my-app"})),
         before

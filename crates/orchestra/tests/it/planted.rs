@@ -99,14 +99,18 @@ fn links_in_the_place_of_locks_of_the_store_are_refused() {
 
 #[test]
 fn links_in_the_run_directory_are_refused() {
-    refused(Workspace::board, ".projects/.run/init.lock", &["init"]);
-    refused(Workspace::board, ".projects/.run", &["init"]);
+    let run = ".git/.orchestra/_/run";
+    let init_lock = format!("{run}/init.lock");
+    for place in [&init_lock, run, ".git/.orchestra/_", ".git/.orchestra"] {
+        refused(Workspace::board, place, &["init"]);
+    }
     let up = ["up", "--http", "127.0.0.1:0"];
-    refused(Workspace::board, ".projects/.run/up.lock", &up);
-    refused(Workspace::board, ".projects/.run/endpoint.json", &up);
+    for name in ["up.lock", "endpoint.json"] {
+        refused(Workspace::board, &format!("{run}/{name}"), &up);
+    }
     unused(
         Workspace::board,
-        ".projects/.run/audit.jsonl",
+        &format!("{run}/audit.jsonl"),
         &["tool", "call", "list_projects"],
     );
 }

@@ -12,6 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use orchestra_place::{Choice, Place, RunDirectory};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -76,6 +77,11 @@ impl Workspace {
 
     pub(crate) fn join(&self, path: impl AsRef<Path>) -> PathBuf {
         self.path().join(path)
+    }
+
+    /// The run directory of the program, which may not exist yet.
+    pub(crate) fn run_directory(&self) -> PathBuf {
+        run_directory(&self.path(), &self.home())
     }
 
     pub(crate) fn read(&self, path: &str) -> String {
@@ -150,6 +156,13 @@ impl Workspace {
         assert_eq!(said.code, Some(0), "{tool} {arguments}: {said:?}");
         serde_json::from_str(&said.out).unwrap_or_else(|_| Value::String(said.out.clone()))
     }
+}
+
+/// The run directory of the program in a workspace, for the user with this home.
+pub(crate) fn run_directory(workspace: &Path, home: &Path) -> PathBuf {
+    let state = home.join(".local/state/orchestra");
+    let place = Place::find(workspace, Some(&state), Choice::Repository).unwrap();
+    RunDirectory::new(place).path().to_owned()
 }
 
 /// The program to test: the one of this build, or another that ORCHESTRA names.

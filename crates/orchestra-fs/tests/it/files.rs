@@ -192,7 +192,25 @@ fn directory_that_is_moved_or_replaced_is_not_in_place() {
     assert!(!directory.is_in_place());
     fs::remove_dir(&path).unwrap();
     fs::rename(&elsewhere, &path).unwrap();
-    assert!(directory.is_in_place());
+    assert!(directory.is_in_place() && !directory.is_removed());
+    fs::remove_dir(&path).unwrap();
+    assert!(!directory.is_in_place() && directory.is_removed());
+}
+
+#[test]
+fn file_is_moved_in_place_of_another() {
+    let root = tempfile::tempdir().unwrap();
+    let directory = Directory::open(root.path()).unwrap();
+    for name in ["a", "b"] {
+        fs::write(root.path().join(name), name).unwrap();
+    }
+    assert_eq!(directory.entries().unwrap().len(), 2);
+    assert!(directory.move_file("a", "b").unwrap());
+    assert!(!directory.move_file("a", "b").unwrap());
+    assert_eq!(directory.entries().unwrap(), ["b"]);
+    assert_eq!(fs::read_to_string(root.path().join("b")).unwrap(), "a");
+    let refused = directory.move_file("b", "../b").unwrap_err();
+    assert!(matches!(refused.reason(), Reason::InvalidName));
 }
 
 #[test]

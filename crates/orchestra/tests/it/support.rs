@@ -78,6 +78,14 @@ impl Workspace {
         self.path().join(path)
     }
 
+    /// Directory of the plans of the workspace. It may not exist.
+    pub(crate) fn plans(&self) -> PathBuf {
+        let state = self.home().join(".local/state/orchestra");
+        let choice = orchestra_place::Choice::default();
+        let place = orchestra_place::Place::find(&self.path(), Some(&state), choice).unwrap();
+        place.own().join("plans")
+    }
+
     pub(crate) fn read(&self, path: &str) -> String {
         fs::read_to_string(self.join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
     }

@@ -183,7 +183,12 @@ impl Serving {
         };
         let bundle = Arc::new(BundledResources::default());
         let engines = engine::of(config, store.workspace());
-        let plans = || Plans::new(plan_options(config, workspace, "orchestra"));
+        let plans = || {
+            let mut options = plan_options(config, workspace, "orchestra");
+            // A single call takes part only to change something.
+            options.only_looks = !watches;
+            Plans::new(options)
+        };
         let plans = (!config.servers.only_servers).then(plans);
         let options = tools::Options {
             text,

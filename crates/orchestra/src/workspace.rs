@@ -6,9 +6,9 @@ use std::{
 };
 
 use orchestra_mcp::owners::{ForeignError, Owners};
-use orchestra_place::RunDirectory;
+use orchestra_place::{Place, RunDirectory};
 
-use crate::{config, env::Variable};
+use crate::{config, env::Variable, exit::Failure, servers};
 
 /// The directory that makes a directory a workspace.
 pub(crate) const PROJECTS: &str = ".projects";
@@ -146,6 +146,17 @@ pub(crate) fn directory(path: &Path) -> Result<PathBuf, WorkspaceError> {
         }
         Err(error) => Err(unreadable(error)),
     }
+}
+
+/// Finds the place of a workspace's private state, and creates nothing.
+///
+/// # Errors
+/// When its repository or the user's configuration cannot be used, and when a state directory is needed and there
+/// is none.
+pub(crate) fn place(workspace: &Path) -> Result<Place, Failure> {
+    let state = servers::state_directory().ok();
+    let found = Place::find(workspace, state.as_deref(), config::place()?);
+    found.map_err(|error| Failure::Failed(error.into()))
 }
 
 /// The run directory of a workspace, which may not exist yet.

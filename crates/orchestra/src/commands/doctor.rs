@@ -59,7 +59,7 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
     let config = Config::settle(common, Overrides::default())?;
     logging::start(logging::of_a_report(&config.log))?;
     // Plans need no board.
-    if !config.plans.storage.value.exists() {
+    if !config.plans.may_exist() {
         workspace::check_board(&config.workspace)?;
     }
     let turning = Turning::new("looking at the board and the plans");

@@ -1,5 +1,7 @@
 //! The configuration as it is shown: each key with its value, what it means and where it comes from.
 
+use orchestra_place::Choice;
+
 use super::{Config, Origin};
 
 /// One key of the configuration, to be shown.
@@ -70,6 +72,17 @@ impl Config {
                 meaning: "workspaces that are used although they, or files in them, belong to other users or \
                           can be written by them; * for every directory; only for your own file to set",
                 origin: self.safe_directories.origin.clone(),
+            },
+            Entry {
+                key: "place",
+                value: quoted(match self.place.value {
+                    Choice::Repository => "repository",
+                    Choice::State => "state",
+                }),
+                meaning: "directory of plans and other private state of a workspace: repository (inside its git \
+                          directory, or your state directory where there is none) or state (your state directory \
+                          always); only for your own file to set",
+                origin: self.place.origin.clone(),
             },
             Entry {
                 key: "limits.call_timeout_seconds",

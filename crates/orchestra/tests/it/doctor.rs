@@ -220,7 +220,7 @@ fn a_damaged_database_of_plans_is_told_and_made_anew() {
     let whole = workspace.run(["doctor"]);
     assert_eq!(whole.code, Some(0), "{whole:?}");
     assert!(!workspace.join(".projects").exists());
-    let database = workspace.join(".orchestrator/plans/plans.db");
+    let database = workspace.plans().join("plans.db");
     let length = fs::metadata(&database).unwrap().len();
     fs::write(&database, "no database ".repeat(500)).unwrap();
     let told = workspace.run(["doctor"]);
@@ -242,7 +242,7 @@ fn readable_files_of_plans_that_are_damaged_are_told_and_written_anew() {
     let workspace = with_a_plan();
     let whole = workspace.run(["doctor"]);
     assert_eq!(whole.code, Some(0), "{whole:?}");
-    let plans = fs::read_dir(workspace.join(".orchestrator/plans")).unwrap();
+    let plans = fs::read_dir(workspace.plans()).unwrap();
     let plan = plans
         .map(|entry| entry.unwrap().path())
         .find(|path| path.join("plan.json").exists())
@@ -315,7 +315,7 @@ fn a_plan_that_a_newer_program_has_changed_is_told_and_hides_no_other() {
     );
     let made = workspace.run(["plan", "create", "other.yaml"]);
     assert_eq!(made.code, Some(0), "{made:?}");
-    let storage = workspace.join(".orchestrator/plans");
+    let storage = workspace.plans();
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
         let journal = Journal::open(&storage, Options::default()).unwrap();

@@ -128,6 +128,25 @@ fn links_in_the_state_of_the_user_are_refused() {
     );
 }
 
+#[test]
+fn links_in_the_place_of_plans_are_refused() {
+    let with_plan = || {
+        let workspace = Workspace::git();
+        let text = "name: One\njobs:\n- {producerId: one, task: One, work: 'true'}\n";
+        workspace.write("plan.yaml", text);
+        workspace
+    };
+    let create = ["plan", "create", "plan.yaml"];
+    for place in [
+        ".git/.orchestra",
+        ".git/.orchestra/_",
+        ".git/.orchestra/_/plans",
+        ".git/.orchestra/_/plans/.lock",
+    ] {
+        refused(with_plan, place, &create);
+    }
+}
+
 /// The names of these files are known only once they exist.
 #[test]
 fn links_in_the_place_of_files_of_a_server_change_nothing_elsewhere() {

@@ -84,6 +84,11 @@ impl Workspace {
         run_directory(&self.path(), &self.home())
     }
 
+    /// Directory of the plans of the workspace. It may not exist.
+    pub(crate) fn plans(&self) -> PathBuf {
+        place(&self.path(), &self.home()).own().join("plans")
+    }
+
     pub(crate) fn read(&self, path: &str) -> String {
         fs::read_to_string(self.join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
     }
@@ -160,9 +165,14 @@ impl Workspace {
 
 /// The run directory of the program in a workspace, for the user with this home.
 pub(crate) fn run_directory(workspace: &Path, home: &Path) -> PathBuf {
+    let run = RunDirectory::new(place(workspace, home));
+    run.path().to_owned()
+}
+
+/// The place of a workspace's private state, for the user with this home.
+fn place(workspace: &Path, home: &Path) -> Place {
     let state = home.join(".local/state/orchestra");
-    let place = Place::find(workspace, Some(&state), Choice::Repository).unwrap();
-    RunDirectory::new(place).path().to_owned()
+    Place::find(workspace, Some(&state), Choice::default()).unwrap()
 }
 
 /// The program to test: the one of this build, or another that ORCHESTRA names.

@@ -78,7 +78,7 @@ fn it_says_where_it_is_and_serves_mcp() {
     );
     let told: Value = serde_json::from_str(&fs::read_to_string(&endpoint).unwrap()).unwrap();
     assert_eq!(told["mcp"], ready["mcp"]);
-    let plans = workspace.join(".orchestrator/plans");
+    let plans = workspace.plans();
     assert_eq!(ready["plans"], plans.to_str().unwrap());
     let health = get(&address, "/health").json();
     assert_eq!(

@@ -229,8 +229,8 @@ def main():
     engine = subprocess.Popen([name, "--addr", "127.0.0.1:0", *place], cwd=workspace,
                               stdout=subprocess.PIPE)
     try:
-        engine.stdout.readline()
-        path = workspace / ".projects/.run/engine.json"
+        # "… clients show the token in PATH"
+        path = pathlib.Path(engine.stdout.readline().decode().strip().split(" token in ", 1)[1])
         endpoint = json.loads(path.read_text())
         same(path.stat().st_mode & 0o777, 0o600)
         play(Client(endpoint["address"], endpoint["token"]), endpoint)

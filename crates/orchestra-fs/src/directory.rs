@@ -1,15 +1,15 @@
 //! An open directory, and the files in it.
 
 use std::{
-    ffi::OsStr,
+    ffi::{OsStr, OsString},
     fs::File,
     io::{self, Read as _},
-    os::fd::OwnedFd,
+    os::{fd::OwnedFd, unix::ffi::OsStrExt as _},
     path::{Path, PathBuf},
 };
 
 use rustix::{
-    fs::{AtFlags, FileType, Mode, OFlags, Stat},
+    fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat},
     io::Errno,
 };
 
@@ -125,6 +125,20 @@ impl Directory {
                 rustix::fs::fchmod(&self.handle, mode - OTHERS_WRITE).map_err(system)
             }
             _ => Ok(()),
+        }
+    }
+
+    /// Returns whether its path still leads to it: it was neither removed, moved nor replaced. What cannot be looked at
+    /// is taken for it.
+    #[must_use]
+    pub fn is_in_place(&self) -> bool {
+        match (
+            rustix::fs::stat(&self.path),
+            rustix::fs::fstat(&self.handle),
+        ) {
+            (Ok(named), Ok(open)) => (named.st_dev, named.st_ino) == (open.st_dev, open.st_ino),
+            (Err(Errno::NOENT | Errno::NOTDIR), _) => false,
+            _ => true,
         }
     }
 
@@ -249,6 +263,42 @@ impl Directory {
             Err(Errno::NOENT) => Ok(false),
             Err(error) => Err(Error::system("remove", &self.path.join(name), error)),
         }
+    }
+
+    /// Renames a file in place of another one, but does not make that durable; returns whether it existed.
+    ///
+    /// # Errors
+    /// When it cannot be renamed.
+    pub fn move_file(&self, from: impl AsRef<OsStr>, to: impl AsRef<OsStr>) -> Result<bool> {
+        let from = self.name("move", from.as_ref())?;
+        match self.rename(from, self.name("move", to.as_ref())?) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Returns the names of its entries, in no order.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn entries(&self) -> Result<Vec<OsString>> {
+        let system = |error| Error::system("read", &self.path, error);
+        let mut names = Vec::new();
+        for entry in Dir::read_from(&self.handle).map_err(system)? {
+            let entry = entry.map_err(system)?;
+            let name = entry.file_name().to_bytes();
+            if !matches!(name, b"." | b"..") {
+                names.push(OsStr::from_bytes(name).to_owned());
+            }
+        }
+        Ok(names)
+    }
+
+    /// Returns whether it was removed, which a directory that was only moved was not.
+    #[must_use]
+    pub fn is_removed(&self) -> bool {
+        rustix::fs::fstat(&self.handle).is_ok_and(|stat| stat.st_nlink == 0)
     }
 
     /// Makes the names in the directory durable.

@@ -10,7 +10,7 @@ mod verify;
 mod writer;
 
 use std::{
-    fmt, fs, io,
+    fmt, io,
     path::PathBuf,
     sync::{
         Arc, Mutex, OnceLock, PoisonError,
@@ -22,6 +22,7 @@ use std::{
 };
 
 use crate::CallEnd;
+use place::Place;
 pub use verify::{Misfit, Spot, Verified, verify_audit};
 use writer::{Shared, Writer};
 
@@ -124,9 +125,7 @@ impl Audit {
     /// # Errors
     /// When the directory or the file cannot be created.
     pub fn open(config: AuditConfig) -> io::Result<Self> {
-        if let Some(directory) = config.path.parent() {
-            fs::create_dir_all(directory)?;
-        }
+        Place::make_directory(&config.path)?;
         let shared = Arc::<Shared>::default();
         let writer = Writer::open(config, Arc::clone(&shared))?;
         Ok(Self {

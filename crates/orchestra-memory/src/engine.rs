@@ -4,8 +4,8 @@
 //! another workspace or version, or is not there at all costs what is found by meaning and nothing
 //! else. [`run`] is the engine. [`Engines`] is what another program has of it: it finds the one of its
 //! workspace, starts one where there is none, and answers without it whenever that is quicker. They
-//! know each other by a file of the workspace, which says where the engine listens and what to show
-//! there, and whose lock is held by the engine for as long as it lives.
+//! know each other by a file in the run directory of the workspace, which says where the engine listens
+//! and what to show there. The engine holds the lock beside it for as long as it lives.
 //!
 //! How what is found is ranked, and which model is meant, is left to others.
 
@@ -34,7 +34,7 @@ mod talk;
 mod vector_files;
 mod waiting;
 
-pub use ask::{forget_vectors, rebuild, standing};
+pub use ask::{forget_vectors, rebuild, standing, token};
 pub use client::{Engines, NearAnswer, Settings};
 pub use endpoint::{Endpoint, PathError};
 pub use listen::{Address, AddressError, DEFAULT_PORT};

@@ -324,6 +324,16 @@ pub fn identify(root: &Path, id: DatabaseId) -> Result<(), Fault> {
     connection.close().map_err(|(_, error)| Fault::from(error))
 }
 
+/// Removes plans that were moved to another place from the database below a storage root, and gives it a newer schema
+/// number, so that programs of earlier versions refuse it. Only the holder of that root's lock may. Blocks while the
+/// disk works.
+///
+/// # Errors
+/// When the database cannot be opened for writing, is damaged, or is of a newer program.
+pub(crate) fn retire(root: &Path, moved: &[PlanKey]) -> Result<(), Fault> {
+    schema::retire(schema::open_writer(root, MAX_BYTES, None)?, moved)
+}
+
 impl Inner {
     fn sender(&self) -> Option<mpsc::Sender<Queued>> {
         let jobs = self.jobs.lock().unwrap_or_else(PoisonError::into_inner);

@@ -12,6 +12,7 @@ mod close;
 mod earlier;
 mod error;
 mod exports;
+mod former;
 mod home;
 mod kept;
 mod log;
@@ -44,12 +45,13 @@ use orchestra_plan::{
 };
 
 pub use accept::rebuild_trusted;
+pub(crate) use accept::separate;
 pub use close::Closed;
 pub use error::PlansError;
 pub use exports::{damaged_files, mend_files};
 pub use kept::KeptWorktree;
 pub use log::LogOf;
-pub use options::{Background, Machine, Options};
+pub use options::{Background, Machine, Options, Placement};
 pub use order::{Answer, Caller, Item, ItemRefusal};
 pub use read::{Placed, Unreadable};
 pub use rebuild::{Inspected, Mended, inspect, rebuild};
@@ -59,6 +61,7 @@ pub use trust::Trust;
 pub use crate::runner::{Roster, Standby};
 
 pub(crate) use error::{git_words, refused, refused_by};
+pub(crate) use former::{Consent, import};
 pub(crate) use log::texts as log_texts;
 pub(crate) use order::Order;
 pub(crate) use read::{Folded, key_of};
@@ -86,6 +89,8 @@ pub struct Plans(Arc<Inner>);
 struct Inner {
     host: Arc<Host>,
     folded: Folded,
+    /// Plans that were not moved into the storage root yet.
+    former: Option<Folded>,
     earlier: Arc<Earlier>,
     seat: Mutex<Option<Arc<Seat>>>,
     /// The last place of an event that was seen.
@@ -114,10 +119,13 @@ impl Plans {
     #[must_use]
     pub fn new(options: Options) -> Self {
         let folded = Folded::new(&options.storage);
-        let earlier = Arc::new(Earlier::new(&options.storage));
+        let former = options.former.as_deref();
+        let earlier = Arc::new(Earlier::new(former.unwrap_or(&options.storage)));
+        let former = former.map(Folded::new);
         Self(Arc::new(Inner {
             host: Arc::new(Host::new(Arc::new(options))),
             folded,
+            former,
             earlier,
             seat: Mutex::default(),
             seen: AtomicU64::new(0),
@@ -143,11 +151,15 @@ impl Plans {
     /// # Errors
     /// When the place where plans are kept cannot be used, or its database is not trusted.
     pub async fn attend(&self) -> Result<bool, PlansError> {
-        if self
-            .folded(|folded| folded.reader().last().map_err(PlansError::from))
-            .await?
-            == 0
-        {
+        if self.options().only_looks {
+            return Ok(false);
+        }
+        let (options, former) = (Arc::clone(&self.0.host.options), self.0.former.clone());
+        let has_plans = move |folded: &Folded| {
+            let waits = former.is_some_and(|former| former::waits(&options, &former));
+            Ok(waits || folded.reader().last()? > 0)
+        };
+        if !self.folded(has_plans).await? {
             return Ok(false);
         }
         self.check_trust().await?;
@@ -182,7 +194,7 @@ impl Plans {
         settings: &PlanSettings,
         jobs: &[JobSpec],
     ) -> Result<Vec<String>, PlansError> {
-        home::check(&self.options().storage, &self.options().workspace, false)?;
+        self.options().check_storage(false)?;
         let pieces = runner::of_new(settings, jobs);
         let foreseen = runner::foresee(&self.0.host, pieces, false).await;
         let mut foreseen = foreseen.map_err(|error| PlansError::Refused {
@@ -356,16 +368,24 @@ impl Plans {
             by: caller.by.clone(),
         });
         match self.order(Order::Change { plan, request }).await {
-            Err(error) if error.code() == "plan-unknown" && self.is_earlier(plan).await => {
-                let words = "the plan was made by the earlier system: it is shown, and does not \
-                             change; clone it, and change the copy";
-                Err(PlansError::Refused {
-                    code: "plan-read-only".to_owned(),
-                    message: words.to_owned(),
-                })
+            Err(error) if error.code() == "plan-unknown" => {
+                Err(self.refusal_of(plan).await.unwrap_or(error))
             }
             done => done,
         }
+    }
+
+    /// Reason that a plan which is shown does not change: it was not moved, or the earlier system made it.
+    async fn refusal_of(&self, plan: PlanId) -> Option<PlansError> {
+        if let Some(refusal) = self.former_refusal(plan).await {
+            return Some(refusal);
+        }
+        let words = "the plan was made by the earlier system: it is shown, and does not change; clone it, and change \
+                     the copy";
+        self.is_earlier(plan).await.then(|| PlansError::Refused {
+            code: "plan-read-only".to_owned(),
+            message: words.to_owned(),
+        })
     }
 
     async fn order(&self, order: Order) -> Result<Answer, PlansError> {
@@ -398,7 +418,12 @@ impl Plans {
     /// Where an attempt keeps its files.
     #[must_use]
     pub fn attempt_directory(&self, plan: PlanId, job: JobId, attempt: AttemptNumber) -> PathBuf {
-        runner::attempt_directory(&self.options().storage, plan, job, attempt)
+        let (storage, former) = (&self.options().storage, self.options().former.as_ref());
+        let name = plan.to_string();
+        let is_former =
+            |former: &&PathBuf| former.join(&name).is_dir() && !storage.join(&name).is_dir();
+        let root = former.filter(is_former).unwrap_or(storage);
+        runner::attempt_directory(root, plan, job, attempt)
     }
 
     /// Reads on a thread of its own.
@@ -408,7 +433,7 @@ impl Plans {
     ) -> Result<T, PlansError> {
         let (folded, host) = (self.0.folded.clone(), Arc::clone(&self.0.host));
         let read = tokio::task::spawn_blocking(move || {
-            home::check(&host.options.storage, &host.options.workspace, false)?;
+            host.options.check_storage(false)?;
             read(&folded)
         });
         let read = read.await;
@@ -450,7 +475,7 @@ impl Plans {
             };
         }
         let options = self.options();
-        home::check(&options.storage, &options.workspace, true)?;
+        options.check_storage(true)?;
         let start = runner::starter(Arc::clone(&self.0.host));
         let settings = Settings::new(&options.storage, &options.name, start);
         let opened = Arc::new(Seat::open(settings)?);

@@ -25,6 +25,7 @@ use std::{
 use anyhow::Context as _;
 use orchestra_hub::Toolset;
 use orchestra_mcp::owners::Owners;
+use orchestra_place::Choice;
 use orchestra_wire::MAX_LINE_BYTES;
 
 use crate::{
@@ -134,6 +135,8 @@ pub(crate) struct Config {
     pub(crate) safe_directories: Setting<Vec<PathBuf>>,
     /// Directories whose workspaces may bring servers that are started without approval.
     pub(crate) trusted_directories: Setting<Vec<PathBuf>>,
+    /// Directory of the private state of the workspace.
+    pub(crate) place: Setting<Choice>,
     /// Which tools a client sees.
     pub(crate) tools: Setting<String>,
     /// How results are written as text.
@@ -269,6 +272,7 @@ impl Config {
                 |file| Some(file.trusted_directories.clone()).filter(|paths| !paths.is_empty()),
                 Vec::new,
             ),
+            place: settle(None, &files, |file| file.place, Choice::default),
             line_bytes: settle(None, &files, |file| file.line_bytes, || MAX_LINE_BYTES),
             workspace_origin: match (&common.workspace, Variable::Workspace.read()) {
                 (Some(_), _) => Origin::Flag,
@@ -388,6 +392,16 @@ pub(crate) fn is_safe(workspace: &Path) -> bool {
     user.is_some_and(|(_, file)| file.is_safe(workspace))
 }
 
+/// Returns `place` of the user's own configuration.
+///
+/// # Errors
+/// When the file is wrong or cannot be read.
+pub(crate) fn place() -> Result<Choice, Failure> {
+    let user = read_user_file()?;
+    let place = user.and_then(|(_, file)| file.place);
+    Ok(place.unwrap_or_default())
+}
+
 /// Users whose files are used in a workspace; `None` where one of the files lists it as safe.
 fn owners<'a>(workspace: &Path, files: impl IntoIterator<Item = &'a ConfigFile>) -> Option<Owners> {
     let is_safe = files.into_iter().any(|file| file.is_safe(workspace));
@@ -407,6 +421,13 @@ fn read_files(workspace: &Path) -> Result<Vec<(PathBuf, ConfigFile)>, Failure> {
         file.memory.bound(&near);
         file.plans.bound(&near);
         file.chat.bound(&near);
+        if file.place.take().is_some() {
+            file.plans.report(format!(
+                "{}: place is not used: it is only for {}",
+                near.display(),
+                model::own_file()
+            ));
+        }
         files.push((near, file));
     }
     files.extend(user);

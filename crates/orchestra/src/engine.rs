@@ -3,7 +3,11 @@
 //!
 //! The embedding models are in the crate of that program, which passes them as [`EngineParts`].
 
-use std::{path::PathBuf, process::ExitCode, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+    sync::Arc,
+};
 
 use clap::{Args, Parser, Subcommand};
 use orchestra_memory::{
@@ -145,8 +149,12 @@ fn serve(
         wrong.iter().for_each(|why| output::complain(why));
     }
     let usual = || Address::Preferred(engine_port().unwrap_or(engine::DEFAULT_PORT));
+    let run = workspace::run_directory(&config.workspace)?;
+    let run_path = run.path().to_owned();
+    let file = engine::Place::new(run.clone()).endpoint_path();
     let options = engine::Options {
         workspace: config.workspace.clone(),
+        run,
         address: arguments.addr.unwrap_or_else(usual),
         asks_token: !arguments.no_token,
         life,
@@ -156,7 +164,7 @@ fn serve(
     let runtime = serving::runtime()?;
     let served = runtime.block_on(async {
         let signals = Signals::listen()?;
-        let outcome = engine::run(options, announce, signals.first()).await;
+        let outcome = engine::run(options, |at| announce(at, &file), signals.first()).await;
         outcome.map_err(|error| Failure::from(anyhow::Error::new(error)))
     });
     // Computations in progress are abandoned.
@@ -180,8 +188,11 @@ fn serve(
             output::complain(&text);
         }
         Outcome::Lost => {
-            let text = "the board, or .projects/.run, was removed or replaced while it was served; start \
-                        again to serve what is there now";
+            let text = format!(
+                "the board, or {}, was removed or replaced while it was served; start again to serve what is \
+                 there now",
+                run_path.display()
+            );
             return Err(anyhow::Error::msg(text).into());
         }
         Outcome::Told | Outcome::Unused => {}
@@ -202,11 +213,11 @@ fn wishes(config: &Config, given: Option<String>) -> Wishes {
     Arc::new(move || Config::model_wish(&workspace, given.as_deref()))
 }
 
-/// Prints the address and the kind of authentication.
-fn announce(endpoint: &Endpoint) {
+/// Prints the address and the kind of authentication. The endpoint file is `file`.
+fn announce(endpoint: &Endpoint, file: &Path) {
     let token = match endpoint.token {
-        Some(_) => "clients show the token in .projects/.run/engine.json",
-        None => "every program of this machine is let in",
+        Some(_) => format!("clients show the token in {}", file.display()),
+        None => "every program of this machine is let in".to_owned(),
     };
     let (address, workspace) = (endpoint.address, endpoint.workspace.display());
     // A program that started the engine in the background has closed its stdout.

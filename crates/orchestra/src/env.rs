@@ -129,7 +129,7 @@ impl Variable {
             Self::Token => "the token that callers of `orchestra up` must show; see --token-file",
             Self::Workspace => "the workspace, where --workspace does not name it",
             Self::Storage => {
-                "where plans are kept, from the workspace on, else .orchestrator/plans"
+                "where plans are kept, from the workspace on, else in its git directory"
             }
             Self::ClaudeProjectDir => "the workspace of `orchestra hook`",
             Self::ConfigHome => "directory of the user's orchestra/orchestra.toml",

@@ -45,6 +45,12 @@ pub(crate) enum InitError {
     /// The system refused.
     #[error(transparent)]
     File(#[from] FileError),
+    /// The workspace has no place for its lock.
+    #[error(transparent)]
+    Place(anyhow::Error),
+    /// Its lock cannot be taken.
+    #[error(transparent)]
+    Lock(#[from] orchestra_fs::Error),
     /// Another process is setting up the same workspace.
     #[error("another process is changing this workspace; try again in a moment")]
     Busy,
@@ -449,16 +455,11 @@ fn lock(workspace: &Path) -> Result<Option<Lock>, InitError> {
     if !workspace.join(PROJECTS).is_dir() {
         return Ok(None);
     }
-    let take = || {
-        Lock::wait_for(
-            &run_directory(workspace)?.path().join("init.lock"),
-            LOCK_PATIENCE,
-        )
-    };
-    match take() {
-        Ok(Some(lock)) => Ok(Some(lock)),
-        Ok(None) => Err(InitError::Busy),
-        Err(error) => Err(FileError::below(workspace, "lock", error).into()),
+    let run = run_directory(workspace).and_then(|run| Ok(run.make()?));
+    let path = run.map_err(InitError::Place)?.path().join("init.lock");
+    match Lock::wait_for(&path, LOCK_PATIENCE)? {
+        Some(lock) => Ok(Some(lock)),
+        None => Err(InitError::Busy),
     }
 }
 

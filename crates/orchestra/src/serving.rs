@@ -8,7 +8,7 @@ mod plans;
 mod resources;
 mod scratch;
 
-use std::{io, num::NonZeroUsize, path::Path, sync::Arc, thread, time::Duration};
+use std::{num::NonZeroUsize, path::Path, sync::Arc, thread, time::Duration};
 
 use anyhow::Context as _;
 use orchestra_gateway::config::ServerConfig;
@@ -183,7 +183,12 @@ impl Serving {
         };
         let bundle = Arc::new(BundledResources::default());
         let engines = engine::of(config, store.workspace());
-        let plans = || Plans::new(plan_options(config, workspace, "orchestra"));
+        let plans = || {
+            let mut options = plan_options(config, workspace, "orchestra");
+            // A single call takes part only to change something.
+            options.only_looks = !watches;
+            Plans::new(options)
+        };
         let plans = (!config.servers.only_servers).then(plans);
         let options = tools::Options {
             text,
@@ -419,12 +424,12 @@ fn server(hub: &Hub, config: &Config, toolset: Toolset) -> Server {
 /// The audit file. A board that can be read but not written is still served, without one.
 pub(crate) fn audit(config: &Config) -> Option<Audit> {
     let open = || {
-        let path = run_directory(&config.workspace)?.path().join(AUDIT);
-        Audit::open(config.audit.of(path))
+        let run = run_directory(&config.workspace)?.make()?;
+        let path = run.path().join(AUDIT);
+        let opened = Audit::open(config.audit.of(path.clone()));
+        opened.with_context(|| format!("open {}", path.display()))
     };
     open()
-        .map_err(|error: io::Error| {
-            tracing::warn!(%error, "calls are not audited: .projects/.run/audit.jsonl is not opened");
-        })
+        .map_err(|error: anyhow::Error| tracing::warn!("calls are not audited: {error:#}"))
         .ok()
 }

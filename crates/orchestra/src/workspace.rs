@@ -5,18 +5,15 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use orchestra_fs::{Access, Directory};
 use orchestra_mcp::owners::{ForeignError, Owners};
+use orchestra_place::{Place, RunDirectory};
 
-use crate::{config, env::Variable};
+use crate::{config, env::Variable, exit::Failure, servers};
 
 /// The directory that makes a directory a workspace.
 pub(crate) const PROJECTS: &str = ".projects";
 
-/// The directory of running programs, below [`PROJECTS`]; git ignores it.
-pub(crate) const RUN: &str = ".run";
-
-/// The file that calls are recorded in, below [`RUN`].
+/// The file that calls are recorded in, in the run directory.
 pub(crate) const AUDIT: &str = "audit.jsonl";
 
 /// A directory that cannot be the workspace.
@@ -152,37 +149,32 @@ pub(crate) fn directory(path: &Path) -> Result<PathBuf, WorkspaceError> {
     }
 }
 
-/// Opens the directory of running programs, and creates it for its owner alone.
+/// Finds the place of a workspace's private state, and creates nothing.
 ///
 /// # Errors
-/// When it cannot be created, or is a symbolic link, which may lead out of the workspace.
-pub(crate) fn run_directory(workspace: &Path) -> orchestra_fs::Result<Directory> {
-    let projects = Directory::open(workspace)?.make_below(PROJECTS.as_ref(), Access::Shared)?;
-    projects.make_below(RUN.as_ref(), Access::Private)
+/// When its repository or the user's configuration cannot be used, and when a state directory is needed and there
+/// is none.
+pub(crate) fn place(workspace: &Path) -> Result<Place, Failure> {
+    let state = servers::state_directory().ok();
+    let found = Place::find(workspace, state.as_deref(), config::place()?);
+    found.map_err(|error| Failure::Failed(error.into()))
 }
 
-/// Ensures that only the user could have put anything into the directory of running programs.
+/// The run directory of a workspace, which may not exist yet.
+///
+/// # Errors
+/// When the workspace has no place for private state.
+pub(crate) fn run_directory(workspace: &Path) -> anyhow::Result<RunDirectory> {
+    let place = place(workspace).map_err(|failure| anyhow::Error::msg(failure.text()))?;
+    Ok(RunDirectory::new(place))
+}
+
+/// Ensures that only the user could have put anything into the run directory.
 ///
 /// # Errors
 /// When another user has it, or may change what is in it.
-#[cfg(unix)]
 pub(crate) fn ensure_run_directory_is_ours(workspace: &Path) -> anyhow::Result<()> {
-    use std::os::unix::fs::MetadataExt as _;
-    let path = workspace.join(PROJECTS).join(RUN);
-    let found = fs::symlink_metadata(&path)?;
-    let is_ours = found.is_dir() && found.uid() == rustix::process::geteuid().as_raw();
-    anyhow::ensure!(
-        is_ours && found.mode() & 0o077 == 0,
-        "{PROJECTS}/{RUN} is not yours alone, so that no token is shown to who listens there; \
-         `chmod 700` it where it is yours"
-    );
-    Ok(())
-}
-
-/// Other systems have no owners of directories.
-#[cfg(not(unix))]
-pub(crate) fn ensure_run_directory_is_ours(_workspace: &Path) -> anyhow::Result<()> {
-    Ok(())
+    Ok(run_directory(workspace)?.check()?)
 }
 
 /// Refuses a workspace that is not the user's alone, and one whose board is not.

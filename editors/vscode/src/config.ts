@@ -24,11 +24,16 @@ export function isLiveEnabled(): boolean {
   return said<boolean>("orchestra", "live.enabled") ?? true;
 }
 
+/** The directory of plans, where the user's setting names one. */
+export function plansStorage(): string | undefined {
+  return (said<string>("orchestra", "plans.storage") ?? "").trim() || undefined;
+}
+
 export function chosenPath(): string {
   return (said<string>("orchestra", "path") ?? "").trim();
 }
 
 /** Whether a change touches what the definition is made of. */
 export function touchesDefinition(change: vscode.ConfigurationChangeEvent): boolean {
-  return ["orchestra.path", "orchestra.mcp", "copilotOrchestrator.mcp.transport"].some((key) => change.affectsConfiguration(key));
+  return ["orchestra.path", "orchestra.plans", "orchestra.mcp", "copilotOrchestrator.mcp.transport"].some((key) => change.affectsConfiguration(key));
 }

@@ -1,10 +1,9 @@
 // The extension: offers the MCP server to the chat, and shows the board and the plans as they are.
 
 import { statSync } from "node:fs";
-import { join } from "node:path";
 import * as vscode from "vscode";
 import { find } from "./binary";
-import { chosenPath, isLiveEnabled, isMcpEnabled, touchesDefinition, transport } from "./config";
+import { chosenPath, isLiveEnabled, isMcpEnabled, plansStorage, touchesDefinition, transport } from "./config";
 import { Events, type Listener } from "./events";
 import * as lm from "./lm";
 import { NAME, oldEntries, withServer, without } from "./migration";
@@ -131,7 +130,8 @@ class Orchestra implements Face {
     const command = this.program();
     if (!command) return undefined;
     const workspace = folder.uri.fsPath;
-    const env = { ORCHESTRATOR_WORKSPACE: workspace, ORCHESTRATOR_STORAGE: join(workspace, ".orchestrator", "plans") };
+    const storage = plansStorage();
+    const env = { ORCHESTRATOR_WORKSPACE: workspace, ...(storage ? { ORCHESTRATOR_STORAGE: storage } : {}) };
     return { transport: "stdio", command, args: ["stdio", "--workspace", workspace], cwd: workspace, env, version };
   }
 

@@ -29,9 +29,15 @@ test("the chat is offered the server over stdio, with the workspace in arguments
   assert.deepEqual(more, []);
   assert.equal(code.said.definitions.id, "orchestra.mcp");
   const { label, command, args, env, version, cwd } = server;
-  assert.deepEqual({ label, args, env, version, cwd: cwd.fsPath }, { label: "Orchestra", args: ["stdio", "--workspace", folder], env: { ORCHESTRATOR_WORKSPACE: folder, ORCHESTRATOR_STORAGE: join(folder, ".orchestrator", "plans") }, version: "1.2.3", cwd: folder });
+  assert.deepEqual({ label, args, env, version, cwd: cwd.fsPath }, { label: "Orchestra", args: ["stdio", "--workspace", folder], env: { ORCHESTRATOR_WORKSPACE: folder }, version: "1.2.3", cwd: folder });
   assert.equal(command, program ?? "/bin/true");
   assert.equal(await code.said.definitions.provider.resolveMcpServerDefinition(server), server);
+});
+
+test("the storage of plans is in the environment where a setting names one", async (t) => {
+  const folder = workspace();
+  const [server] = await offered(await active(t, { folder, settings: { ...quiet, "orchestra.plans.storage": "/elsewhere/plans" } }));
+  assert.deepEqual(server.env, { ORCHESTRATOR_WORKSPACE: folder, ORCHESTRATOR_STORAGE: "/elsewhere/plans" });
 });
 
 test("nothing is offered without a folder, when it is switched off, or without a program", async (t) => {

@@ -23,7 +23,11 @@ Servers of others, agents of plans and plugins are tables with names of their ow
 ";
 
 /// Defaults that follow from the machine, and how.
-const OF_THE_MACHINE: [(&str, &str); 3] = [
+const OF_THE_MACHINE: [(&str, &str); 4] = [
+    (
+        "plans.storage",
+        "`.orchestra/KEY/plans` in the git directory of the checkout",
+    ),
     ("plans.max_jobs", "twice the cores, 4 to 64"),
     ("plans.machine_jobs", "twice the cores, 4 to 64"),
     (

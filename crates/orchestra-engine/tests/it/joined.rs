@@ -18,6 +18,7 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use crate::{
+    running::run_directory,
     served::{Client, PATIENCE, Served, engines, query, text},
     server::{Reply, Server},
     tiny,
@@ -93,7 +94,9 @@ async fn near(client: &mut Client, asked: &str, wanted: usize) -> Vec<i64> {
 async fn stands(workspace: &Path, until: impl Fn(&Standing) -> bool) -> Standing {
     let begin = Instant::now();
     loop {
-        let found = standing(workspace).await.unwrap();
+        let found = standing(workspace, &run_directory(workspace))
+            .await
+            .unwrap();
         if until(&found) {
             return found;
         }
@@ -293,7 +296,10 @@ async fn another_model_is_taken_up_while_the_engine_runs() {
     })
     .await;
     near(&mut client, "lock", 1).await;
-    assert_eq!(rebuild(&workspace).await, Some(true));
+    assert_eq!(
+        rebuild(&workspace, &run_directory(&workspace)).await,
+        Some(true)
+    );
     near(&mut client, "lock", 1).await;
     *models.wish.lock().unwrap() = Wish::Refused("not from there".to_owned());
     let stand = stands(&workspace, |found| found.model.is_empty()).await;
@@ -345,7 +351,9 @@ async fn a_server_that_is_slow_holds_up_no_query_and_what_it_says_late_counts() 
         open.send(()).unwrap();
         assert!(begin.elapsed() < PATIENCE);
     }
-    let stand = standing(&served.workspace()).await.unwrap();
+    let workspace = served.workspace();
+    let stand = standing(&workspace, &run_directory(&workspace)).await;
+    let stand = stand.unwrap();
     assert_eq!(
         (stand.model.as_str(), stand.kind),
         ("ollama:m", Some(ModelKind::Remote))

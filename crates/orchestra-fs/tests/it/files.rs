@@ -180,6 +180,40 @@ fn names_that_lead_elsewhere_are_refused() {
 }
 
 #[test]
+fn directory_that_is_moved_or_replaced_is_not_in_place() {
+    let root = tempfile::tempdir().unwrap();
+    let (path, elsewhere) = (root.path().join("a"), root.path().join("b"));
+    fs::create_dir(&path).unwrap();
+    let directory = Directory::open(&path).unwrap();
+    assert!(directory.is_in_place());
+    fs::rename(&path, &elsewhere).unwrap();
+    assert!(!directory.is_in_place());
+    fs::create_dir(&path).unwrap();
+    assert!(!directory.is_in_place());
+    fs::remove_dir(&path).unwrap();
+    fs::rename(&elsewhere, &path).unwrap();
+    assert!(directory.is_in_place() && !directory.is_removed());
+    fs::remove_dir(&path).unwrap();
+    assert!(!directory.is_in_place() && directory.is_removed());
+}
+
+#[test]
+fn file_is_moved_in_place_of_another() {
+    let root = tempfile::tempdir().unwrap();
+    let directory = Directory::open(root.path()).unwrap();
+    for name in ["a", "b"] {
+        fs::write(root.path().join(name), name).unwrap();
+    }
+    assert_eq!(directory.entries().unwrap().len(), 2);
+    assert!(directory.move_file("a", "b").unwrap());
+    assert!(!directory.move_file("a", "b").unwrap());
+    assert_eq!(directory.entries().unwrap(), ["b"]);
+    assert_eq!(fs::read_to_string(root.path().join("b")).unwrap(), "a");
+    let refused = directory.move_file("b", "../b").unwrap_err();
+    assert!(matches!(refused.reason(), Reason::InvalidName));
+}
+
+#[test]
 fn missing_directory_is_an_error_of_writing_alone() {
     let path = Path::new("/missing/file");
     assert_eq!(orchestra_fs::read(path, LIMIT).unwrap(), None);

@@ -131,7 +131,7 @@ fn lock(place: &Place) -> io::Result<Locked> {
         };
         // One that was stopped while it wrote is not waited for.
         let lock = wait_for_lock(|| file.try_lock_shared(), |waited| waited >= LOCK_TIME);
-        let is_there = place.is_there(&file)?;
+        let is_there = place.is_there(&file);
         current = Some(file);
         if is_there {
             is_still = lock.is_ok_and(|is_had| is_had);

@@ -285,7 +285,7 @@ impl Writer {
                 // Where files cannot be locked, one program at a time is still recorded.
                 Err(error) => tracing::warn!(%error, "the audit file is not locked"),
             }
-            if self.place.is_there(&self.file)? {
+            if self.place.is_there(&self.file) {
                 break;
             }
             self.open_anew()?;

@@ -2,42 +2,57 @@
 
 use std::path::Path;
 
+use orchestra_place::RunDirectory;
+
 use super::{
     connection::Connection,
+    endpoint::Token,
     generated::StatsResponse,
     meaning::Standing,
-    place::{Look, Place},
+    place::{Look, Place, PlaceError},
     vector_files::{remove_other_vectors, vectors_directory},
 };
 
-/// How the model of the engine is that serves a workspace; `None` where none answers.
-pub async fn standing(workspace: &Path) -> Option<Standing> {
-    let (_, stats) = reach(workspace).await?;
+/// How the model of the engine is that serves a workspace; `None` where none answers. It is found in the run
+/// directory of the workspace.
+pub async fn standing(workspace: &Path, run: &RunDirectory) -> Option<Standing> {
+    let (_, stats) = reach(workspace, run).await?;
     Some(Standing::of_stats(stats))
 }
 
 /// Has the engine that serves a workspace make all vectors anew; whether it has a model to make them
 /// with, and `None` where none answers.
-pub async fn rebuild(workspace: &Path) -> Option<bool> {
-    let (mut connection, _) = reach(workspace).await?;
+pub async fn rebuild(workspace: &Path, run: &RunDirectory) -> Option<bool> {
+    let (mut connection, _) = reach(workspace, run).await?;
     connection.rebuild().await.ok()
 }
 
 /// Removes the vectors of a workspace where no engine runs: the next one makes them anew. Whether none
 /// runs.
 #[must_use]
-pub fn forget_vectors(workspace: &Path) -> bool {
-    if !matches!(Place::new(workspace).look(), Ok(Look::Free)) {
+pub fn forget_vectors(workspace: &Path, run: &RunDirectory) -> bool {
+    if !matches!(Place::new(run.clone()).look(), Ok(Look::Free)) {
         return false;
     }
     remove_other_vectors(&vectors_directory(workspace), None);
     true
 }
 
-async fn reach(workspace: &Path) -> Option<(Connection, StatsResponse)> {
+/// The token of the engine that serves a workspace; `None` where none runs, or it asks for none.
+///
+/// # Errors
+/// When its files cannot be read, or are not of this user alone.
+pub fn token(run: &RunDirectory) -> Result<Option<String>, PlaceError> {
+    Ok(match Place::new(run.clone()).look()? {
+        Look::Told(endpoint) => endpoint.token.map(Token::into_text),
+        Look::Free | Look::Silent => None,
+    })
+}
+
+async fn reach(workspace: &Path, run: &RunDirectory) -> Option<(Connection, StatsResponse)> {
     // As engines tell it.
     let workspace = workspace.canonicalize().ok()?;
-    let Ok(Look::Told(endpoint)) = Place::new(&workspace).look() else {
+    let Ok(Look::Told(endpoint)) = Place::new(run.clone()).look() else {
         return None;
     };
     endpoint.check(&workspace).ok()?;

@@ -16,6 +16,7 @@ use std::{
 };
 
 use orchestra_board::Slug;
+use orchestra_place::RunDirectory;
 use tokio::{
     sync::{Notify, watch},
     task::JoinHandle,
@@ -46,6 +47,8 @@ const LEFT_LOOKS: u32 = 10;
 pub struct Settings {
     /// The workspace, absolute and without links.
     pub workspace: PathBuf,
+    /// Its run directory.
+    pub run: RunDirectory,
     /// What the program calls itself.
     pub client: &'static str,
     /// Whether it starts an engine where there is none.
@@ -135,7 +138,7 @@ impl Engines {
     #[must_use]
     pub fn new(settings: Settings) -> Self {
         Self(Arc::new(Inner {
-            place: Place::new(&settings.workspace),
+            place: Place::new(settings.run.clone()),
             talk: Talk::new(Arc::clone(&settings.tell)),
             settings,
             mode: watch::Sender::new(Mode::Looking),
@@ -146,6 +149,12 @@ impl Engines {
             started: Mutex::default(),
             task: Mutex::default(),
         }))
+    }
+
+    /// The run directory of its workspace.
+    #[must_use]
+    pub fn run_directory(&self) -> &RunDirectory {
+        &self.0.settings.run
     }
 
     /// Looks for it from now on, in the background, until [`Engines::end`]. Must run inside a runtime.

@@ -34,6 +34,11 @@ impl Token {
         ))
     }
 
+    /// The token itself, for its user.
+    pub(crate) fn into_text(self) -> String {
+        self.0
+    }
+
     /// The value of the metadata `authorization` that shows it.
     pub(crate) fn shown(&self) -> String {
         format!("Bearer {}", self.0)

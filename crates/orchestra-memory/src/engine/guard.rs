@@ -32,12 +32,12 @@ impl Interceptor for Guard {
                 Ok(request)
             }
             Some(_) => Err(Status::unauthenticated(
-                "the token is not that of this engine; .projects/.run/engine.json of its workspace \
-                 has it, and another one after each start",
+                "the token is not that of this engine; `orchestra token --engine` prints it in its \
+                 workspace, and another one after each start",
             )),
             None => Err(Status::unauthenticated(
-                "no token: send the metadata `authorization: Bearer TOKEN` with the token of \
-                 .projects/.run/engine.json, or start the engine with --no-token",
+                "no token: send the metadata `authorization: Bearer TOKEN` with the token that \
+                 `orchestra token --engine` prints in the workspace, or start the engine with --no-token",
             )),
         }
     }

@@ -1,5 +1,5 @@
-//! The place in a workspace where its engine is told of: a file, and a lock that the engine holds for
-//! as long as it lives.
+//! The files of an engine in the run directory of its workspace: where it listens, and a lock that it holds for as
+//! long as it lives.
 
 use std::{
     fs::{self, File, TryLockError},
@@ -9,14 +9,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use orchestra_fs::{Access, Directory, Lock};
+use orchestra_fs::{Access, Lock};
+use orchestra_place::RunDirectory;
 use orchestra_process::Process;
 
 use super::endpoint::{Endpoint, Holder};
-
-/// Where the board is, and in it what programs that run leave for each other.
-const PROJECTS: &str = ".projects";
-const RUN: &str = ".run";
 
 /// The file that says where the engine is.
 const ENDPOINT: &str = "engine.json";
@@ -41,35 +38,28 @@ const GLANCE: Duration = Duration::from_millis(1);
 /// Trouble with the place.
 #[derive(Debug, thiserror::Error)]
 pub enum PlaceError {
-    /// A file or directory cannot be used.
-    #[error("cannot {action} .projects/.run/{name}")]
+    /// The run directory cannot be used.
+    #[error(transparent)]
+    Directory(#[from] orchestra_place::PlaceError),
+    /// A file cannot be opened, locked or replaced.
+    #[error(transparent)]
+    File(#[from] orchestra_fs::Error),
+    /// An open file cannot be used.
+    #[error("cannot {action} {}", path.display())]
     Io {
         /// What was attempted.
         action: &'static str,
-        /// On which file; the directory where it is empty.
-        name: &'static str,
+        /// On which file.
+        path: PathBuf,
         /// What the system says.
         source: io::Error,
     },
-    /// What is made there would be made elsewhere.
-    #[error("{0} is a link or a file; replace it by a directory")]
-    NotADirectory(&'static str),
-    /// Others could have written what stands there.
-    #[error("{name} is not yours alone, so that no engine is believed that it tells of; {hint}", name = shown(.name))]
-    NotOurs {
-        /// Which file; the directory where it is empty.
-        name: &'static str,
-        /// What to do.
-        hint: &'static str,
-    },
-}
-
-fn shown(name: &str) -> String {
-    let directory = ".projects/.run";
-    match name {
-        "" => directory.to_owned(),
-        name => format!("{directory}/{name}"),
-    }
+    /// Other users could have written the file.
+    #[error(
+        "{} is not yours alone, so no engine that it names is used; remove it, and stop the engine that wrote it",
+        .0.display()
+    )]
+    NotOurs(PathBuf),
 }
 
 /// What a look at the place shows.
@@ -83,24 +73,33 @@ pub enum Look {
     Told(Box<Endpoint>),
 }
 
-/// The place in a workspace.
+/// The files of the engine of a workspace.
 #[derive(Debug)]
 pub struct Place {
-    projects: PathBuf,
-    directory: PathBuf,
+    run: RunDirectory,
     lock: Option<Lock>,
 }
 
 impl Place {
-    /// The place in `workspace`.
+    /// The files in the run directory of a workspace.
     #[must_use]
-    pub fn new(workspace: &Path) -> Self {
-        let projects = workspace.join(PROJECTS);
-        Self {
-            directory: projects.join(RUN),
-            projects,
-            lock: None,
-        }
+    pub const fn new(run: RunDirectory) -> Self {
+        Self { run, lock: None }
+    }
+
+    /// Path of the file that says where the engine is.
+    #[must_use]
+    pub fn endpoint_path(&self) -> PathBuf {
+        self.path(ENDPOINT)
+    }
+
+    /// Path of the file with what an engine says that a program has started.
+    pub(crate) fn log_path(&self) -> PathBuf {
+        self.path(LOG)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.run.path().join(name)
     }
 
     /// Looks who has it.
@@ -108,12 +107,10 @@ impl Place {
     /// # Errors
     /// When its files cannot be read, or are not of this user alone.
     pub fn look(&self) -> Result<Look, PlaceError> {
-        self.check_links()?;
-        let is_held = orchestra_fs::is_locked(&self.directory.join(LOCK));
-        if !is_held.map_err(failed_by("lock", LOCK))? {
+        if self.run.open()?.is_none() || !orchestra_fs::is_locked(&self.path(LOCK))? {
             return Ok(Look::Free);
         }
-        self.check_directory()?;
+        self.run.check()?;
         Ok(self
             .told()?
             .map_or(Look::Silent, |told| Look::Told(Box::new(told))))
@@ -121,10 +118,10 @@ impl Place {
 
     /// The process that has the place and tells nobody where it listens; `None` where that is not known.
     pub(crate) fn silent(&self) -> Option<Process> {
-        let path = self.directory.join(LOCK);
-        let lock = orchestra_fs::open(&path).ok()??;
+        self.run.open().ok()??;
+        let lock = orchestra_fs::open(&self.path(LOCK)).ok()??;
         let is_held = matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock));
-        let is_told = fs::symlink_metadata(self.directory.join(ENDPOINT)).is_ok();
+        let is_told = fs::symlink_metadata(self.endpoint_path()).is_ok();
         if !is_held || is_told || !is_ours_alone(&lock.metadata().ok()?) {
             return None;
         }
@@ -135,62 +132,25 @@ impl Place {
 
     /// What the file says; nothing while it is not there or not whole.
     fn told(&self) -> Result<Option<Endpoint>, PlaceError> {
-        let file = orchestra_fs::open(&self.directory.join(ENDPOINT));
-        let Some(file) = file.map_err(failed_by("open", ENDPOINT))? else {
+        let path = self.endpoint_path();
+        let Some(file) = orchestra_fs::open(&path)? else {
             return Ok(None);
         };
-        let metadata = file.metadata().map_err(failed("look at", ENDPOINT))?;
+        let metadata = file.metadata().map_err(failed("look at", &path))?;
         if !is_ours_alone(&metadata) {
-            return Err(PlaceError::NotOurs {
-                name: ENDPOINT,
-                hint: "remove it, and stop the engine that wrote it",
-            });
+            return Err(PlaceError::NotOurs(path));
         }
         let mut text = Vec::new();
         file.take(MAX_BYTES)
             .read_to_end(&mut text)
-            .map_err(failed("read", ENDPOINT))?;
+            .map_err(failed("read", &path))?;
         Ok(serde_json::from_slice(&text).ok())
     }
 
-    fn check_directory(&self) -> Result<(), PlaceError> {
-        let found = fs::symlink_metadata(&self.directory).map_err(failed("look at", ""))?;
-        if found.is_dir() && is_ours_alone(&found) {
-            return Ok(());
-        }
-        Err(PlaceError::NotOurs {
-            name: "",
-            hint: "`chmod 700` it where it is yours",
-        })
-    }
-
-    /// Refuses to go through what is no directory, where it is there.
-    fn check_links(&self) -> Result<(), PlaceError> {
-        for (path, name) in [
-            (&self.projects, PROJECTS),
-            (&self.directory, ".projects/.run"),
-        ] {
-            match fs::symlink_metadata(path) {
-                Ok(found) if !found.is_dir() => return Err(PlaceError::NotADirectory(name)),
-                Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    return Err(failed("look at", "")(error));
-                }
-                Ok(_) | Err(_) => {}
-            }
-        }
-        Ok(())
-    }
-
-    /// Makes the directory, where nothing leads elsewhere and nobody else can write.
+    /// Makes the run directory, where no link leads elsewhere and nobody else can write.
     fn make_directory(&self) -> Result<(), PlaceError> {
-        self.check_links()?;
-        let workspace = self.projects.parent().unwrap_or(Path::new("."));
-        // The board is for whoever may read the workspace; what runs is its user's alone.
-        let made = Directory::open(workspace)
-            .and_then(|workspace| workspace.make_below(PROJECTS.as_ref(), Access::Shared))
-            .and_then(|projects| projects.make_below(RUN.as_ref(), Access::Private));
-        made.map_err(failed_by("create", ""))?;
-        self.check_directory()
+        self.run.make()?;
+        Ok(self.run.check()?)
     }
 
     /// Takes the place for this process, until it ends; false when another has it.
@@ -199,10 +159,10 @@ impl Place {
     /// When its files cannot be made, or are not of this user alone.
     pub fn take(&mut self) -> Result<bool, PlaceError> {
         self.make_directory()?;
-        let path = self.directory.join(LOCK);
+        let path = self.path(LOCK);
         let begin = Instant::now();
         let mut lock = loop {
-            if let Some(lock) = Lock::attempt(&path).map_err(failed_by("lock", LOCK))? {
+            if let Some(lock) = Lock::attempt(&path)? {
                 break lock;
             }
             match self.look()? {
@@ -213,7 +173,7 @@ impl Place {
         };
         // What an engine that was killed left behind.
         self.remove()?;
-        say(lock.file_mut(), &Holder::this()).map_err(failed("write", LOCK))?;
+        say(lock.file_mut(), &Holder::this()).map_err(failed("write", &path))?;
         self.lock = Some(lock);
         Ok(true)
     }
@@ -223,10 +183,10 @@ impl Place {
     /// # Errors
     /// When the file cannot be written.
     pub(crate) fn publish(&self, endpoint: &Endpoint) -> Result<(), PlaceError> {
-        let text = serde_json::to_vec(endpoint)
-            .map_err(|error| failed("write", ENDPOINT)(error.into()))?;
-        let path = self.directory.join(ENDPOINT);
-        orchestra_fs::write(&path, &text, Access::Private).map_err(failed_by("write", ENDPOINT))
+        let path = self.endpoint_path();
+        let text =
+            serde_json::to_vec(endpoint).map_err(|error| failed("write", &path)(error.into()))?;
+        Ok(orchestra_fs::write(&path, &text, Access::Private)?)
     }
 
     /// Whether the place is still this process's: its files were neither removed nor replaced.
@@ -245,8 +205,8 @@ impl Place {
     }
 
     fn remove(&self) -> Result<(), PlaceError> {
-        let removed = orchestra_fs::remove(&self.directory.join(ENDPOINT));
-        removed.map(drop).map_err(failed_by("remove", ENDPOINT))
+        orchestra_fs::remove(&self.endpoint_path())?;
+        Ok(())
     }
 
     /// The file that an engine talks to which is started now.
@@ -255,28 +215,22 @@ impl Place {
     /// When it cannot be made.
     pub(crate) fn log(&self) -> Result<File, PlaceError> {
         self.make_directory()?;
-        let log = orchestra_fs::append(&self.directory.join(LOG), Access::Private);
-        let log = log.map_err(failed_by("open", LOG))?;
+        let path = self.log_path();
+        let log = orchestra_fs::append(&path, Access::Private)?;
         if log.metadata().is_ok_and(|log| log.len() > MAX_LOG_BYTES) {
-            log.set_len(0).map_err(failed("shorten", LOG))?;
+            log.set_len(0).map_err(failed("shorten", &path))?;
         }
         Ok(log)
     }
 }
 
-fn failed(action: &'static str, name: &'static str) -> impl Fn(io::Error) -> PlaceError {
+fn failed(action: &'static str, path: &Path) -> impl Fn(io::Error) -> PlaceError {
+    let path = path.to_owned();
     move |source| PlaceError::Io {
         action,
-        name,
+        path: path.clone(),
         source,
     }
-}
-
-fn failed_by(
-    action: &'static str,
-    name: &'static str,
-) -> impl Fn(orchestra_fs::Error) -> PlaceError {
-    move |error| failed(action, name)(error.into_cause())
 }
 
 /// Writes into the file of the lock whose it is.
@@ -295,11 +249,20 @@ fn is_ours_alone(found: &fs::Metadata) -> bool {
 #[cfg(test)]
 mod tests {
     use std::{
-        os::unix::fs::PermissionsExt as _,
+        os::unix::fs::{PermissionsExt as _, symlink},
         sync::atomic::{AtomicBool, Ordering},
     };
 
+    use orchestra_place::Choice;
+
     use super::*;
+
+    /// The files of the engine of a workspace whose state is beside it.
+    fn place(workspace: &Path) -> Place {
+        let state = workspace.join("state");
+        let place = orchestra_place::Place::find(workspace, Some(&state), Choice::State);
+        Place::new(RunDirectory::new(place.unwrap()))
+    }
 
     fn endpoint(workspace: &Path) -> Endpoint {
         Endpoint::new(workspace, "127.0.0.1:1".parse().unwrap(), None)
@@ -308,7 +271,7 @@ mod tests {
     #[test]
     fn one_has_it_until_its_end_and_what_it_left_is_not_believed() {
         let workspace = tempfile::tempdir().unwrap();
-        let (mut first, mut second) = (Place::new(workspace.path()), Place::new(workspace.path()));
+        let (mut first, mut second) = (place(workspace.path()), place(workspace.path()));
         assert!(matches!(second.look(), Ok(Look::Free)));
         assert!(first.take().unwrap());
         assert!(matches!(second.look(), Ok(Look::Silent)));
@@ -323,12 +286,12 @@ mod tests {
     }
 
     #[test]
-    fn what_others_can_read_or_lead_elsewhere_is_not_believed() {
+    fn files_that_others_can_read_or_that_are_links_are_refused() {
         let workspace = tempfile::tempdir().unwrap();
-        let mut place = Place::new(workspace.path());
+        let mut place = place(workspace.path());
         assert!(place.take().unwrap());
         place.publish(&endpoint(workspace.path())).unwrap();
-        let file = place.directory.join(ENDPOINT);
+        let file = place.endpoint_path();
         let mode = |path: &Path, mode| {
             fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
         };
@@ -337,29 +300,23 @@ mod tests {
             0o600
         );
         mode(&file, 0o644);
-        assert!(matches!(
-            place.look(),
-            Err(PlaceError::NotOurs { name: ENDPOINT, .. })
-        ));
+        assert!(matches!(place.look(), Err(PlaceError::NotOurs(path)) if path == file));
         mode(&file, 0o600);
-        mode(&place.directory, 0o755);
-        assert!(matches!(
-            place.look(),
-            Err(PlaceError::NotOurs { name: "", .. })
-        ));
-        mode(&place.directory, 0o700);
-        let elsewhere = place.directory.join("elsewhere");
+        mode(place.run.path(), 0o755);
+        assert!(matches!(place.look(), Err(PlaceError::Directory(_))));
+        mode(place.run.path(), 0o700);
+        let elsewhere = place.run.path().join("elsewhere");
         fs::rename(&file, &elsewhere).unwrap();
-        std::os::unix::fs::symlink(&elsewhere, &file).unwrap();
-        assert!(matches!(place.look(), Err(PlaceError::Io { .. })));
+        symlink(&elsewhere, &file).unwrap();
+        assert!(matches!(place.look(), Err(PlaceError::File(_))));
     }
 
     #[test]
     fn a_place_that_was_lost_is_left_to_its_new_owner() {
         let workspace = tempfile::tempdir().unwrap();
-        let (mut first, mut second) = (Place::new(workspace.path()), Place::new(workspace.path()));
+        let (mut first, mut second) = (place(workspace.path()), place(workspace.path()));
         assert!(first.take().unwrap() && first.is_ours());
-        fs::remove_dir_all(workspace.path().join(".projects")).unwrap();
+        fs::remove_dir_all(first.run.path()).unwrap();
         assert!(!first.is_ours());
         assert!(second.take().unwrap() && second.is_ours() && !first.is_ours());
         second.publish(&endpoint(workspace.path())).unwrap();
@@ -372,7 +329,7 @@ mod tests {
         let workspace = tempfile::tempdir().unwrap();
         let is_over = AtomicBool::new(false);
         let look = || {
-            let place = Place::new(workspace.path());
+            let place = place(workspace.path());
             while !is_over.load(Ordering::Relaxed) {
                 let _ = place.look();
             }
@@ -380,7 +337,7 @@ mod tests {
         thread::scope(|scope| {
             scope.spawn(look);
             scope.spawn(look);
-            let taken = (0..200).filter(|_| Place::new(workspace.path()).take().unwrap());
+            let taken = (0..200).filter(|_| place(workspace.path()).take().unwrap());
             let taken = taken.count();
             is_over.store(true, Ordering::Relaxed);
             assert_eq!(taken, 200);
@@ -388,44 +345,25 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_made_where_a_link_leads() {
+    fn run_directory_that_is_a_link_is_refused() {
         let root = tempfile::tempdir().unwrap();
         let elsewhere = root.path().join("elsewhere");
         fs::create_dir(&elsewhere).unwrap();
-        let (whole, run) = (root.path().join("whole"), root.path().join("run"));
-        fs::create_dir(&whole).unwrap();
-        fs::create_dir_all(run.join(PROJECTS)).unwrap();
-        let link = |path: PathBuf| std::os::unix::fs::symlink(&elsewhere, path).unwrap();
-        link(whole.join(PROJECTS));
-        link(run.join(PROJECTS).join(RUN));
-        for workspace in [&whole, &run] {
-            let mut place = Place::new(workspace);
-            let is_refused = |error: PlaceError| matches!(error, PlaceError::NotADirectory(_));
-            assert!(is_refused(place.log().unwrap_err()));
-            assert!(is_refused(place.look().unwrap_err()));
-            assert!(is_refused(place.take().unwrap_err()));
-        }
+        let mut place = place(root.path());
+        let run = place.run.path().to_owned();
+        fs::create_dir_all(run.parent().unwrap()).unwrap();
+        symlink(&elsewhere, &run).unwrap();
+        let is_refused = |error: PlaceError| matches!(error, PlaceError::Directory(_));
+        assert!(is_refused(place.log().unwrap_err()));
+        assert!(is_refused(place.look().unwrap_err()));
+        assert!(is_refused(place.take().unwrap_err()));
         assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0);
-    }
-
-    #[test]
-    fn what_is_made_is_for_others_as_the_board_is_and_what_runs_for_its_user() {
-        let root = tempfile::tempdir().unwrap();
-        // As permissions are given to what is made here.
-        fs::create_dir(root.path().join("usual")).unwrap();
-        let workspace = root.path().join("workspace");
-        fs::create_dir(&workspace).unwrap();
-        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-        assert!(Place::new(&workspace).take().unwrap());
-        let projects = workspace.join(PROJECTS);
-        assert_eq!(mode(&projects), mode(&root.path().join("usual")));
-        assert_eq!(mode(&projects.join(RUN)), 0o700);
     }
 
     #[test]
     fn who_has_the_place_and_is_silent_is_known_until_it_is_told_of() {
         let workspace = tempfile::tempdir().unwrap();
-        let (mut first, second) = (Place::new(workspace.path()), Place::new(workspace.path()));
+        let (mut first, second) = (place(workspace.path()), place(workspace.path()));
         assert_eq!(second.silent(), None);
         assert!(first.take().unwrap());
         assert_eq!(second.silent(), Some(Process::this()));

@@ -2,6 +2,8 @@
 
 use std::{future::Future, io, path::PathBuf, sync::Arc, time::Duration};
 
+use orchestra_fs::Directory;
+use orchestra_place::RunDirectory;
 use orchestra_process::leave_session;
 use orchestra_store::{OpenError, Store};
 use tokio::{
@@ -22,6 +24,9 @@ use super::{
     place::{Look, Place, PlaceError},
     service::Memory,
 };
+
+/// The directory of the board.
+const PROJECTS: &str = ".projects";
 
 /// The largest message that is read: a session with all the events that it may have, each as long as
 /// it may be.
@@ -50,6 +55,8 @@ const FILES: Duration = Duration::from_millis(1_500);
 pub struct Options {
     /// The workspace, absolute and without links.
     pub workspace: PathBuf,
+    /// Its run directory.
+    pub run: RunDirectory,
     /// Where to listen.
     pub address: Address,
     /// Whether clients must show a token.
@@ -91,11 +98,14 @@ pub enum EngineError {
     #[error(transparent)]
     Path(#[from] PathError),
     /// Its place cannot be used.
-    #[error("cannot tell where the engine is")]
+    #[error("the run directory of the workspace cannot be used")]
     Place(#[from] PlaceError),
     /// The board cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
+    /// The directory of the board cannot be opened.
+    #[error(transparent)]
+    Board(#[from] orchestra_fs::Error),
     /// The address is taken or cannot be used.
     #[error("cannot listen on {address}; name another with --addr, or none")]
     Listen {
@@ -126,7 +136,7 @@ pub async fn run(
         leave_session();
     }
     check_path(&options.workspace)?;
-    let mut place = Place::new(&options.workspace);
+    let mut place = Place::new(options.run.clone());
     if !place.take()? {
         let there = match place.look()? {
             Look::Told(endpoint) => Some(endpoint),
@@ -141,9 +151,13 @@ pub async fn run(
         life,
         store: store_options,
         meaning,
+        ..
     } = options;
-    let opening = spawn_blocking(move || Store::open(&workspace, store_options));
-    let store = opening.await.unwrap_or_else(|panic| {
+    let opening = spawn_blocking(move || {
+        let store = Store::open(&workspace, store_options)?;
+        Ok::<_, EngineError>((store, Directory::open(&workspace.join(PROJECTS))?))
+    });
+    let (store, board) = opening.await.unwrap_or_else(|panic| {
         std::panic::resume_unwind(panic.into_panic());
     })?;
     let listeners = listen(address)
@@ -170,7 +184,7 @@ pub async fn run(
         tokio::select! {
             () = told => Outcome::Told,
             () = clients.are_gone(), if life == Life::OfItsClients => Outcome::Unused,
-            () = lost(&place) => Outcome::Lost,
+            () = lost(&place, &board) => Outcome::Lost,
         }
     };
     let outcome = tokio::select! {
@@ -234,12 +248,12 @@ async fn serve(
         .await
 }
 
-/// Waits until the place is not this engine's any more. May be cancelled.
-async fn lost(place: &Place) {
+/// Waits until the place is not this engine's any more, or the board was removed or replaced. May be cancelled.
+async fn lost(place: &Place, board: &Directory) {
     let mut looks = interval(LOOKS);
     loop {
         looks.tick().await;
-        if !place.is_ours() {
+        if !place.is_ours() || !board.is_in_place() {
             return;
         }
     }

@@ -44,10 +44,12 @@ pub(crate) enum StartError {
         source: io::Error,
     },
     /// It has ended again.
-    #[error("ended ({status}); .projects/.run/engine.log has what it said")]
+    #[error("ended ({status}); {} has what it said", log.display())]
     Ended {
         /// How.
         status: ExitStatus,
+        /// The file of its messages.
+        log: PathBuf,
     },
     /// It serves others than us.
     #[error("that was started is not used")]
@@ -108,7 +110,10 @@ impl Started {
             match status {
                 // Another has the place, and says soon where it listens.
                 Some(status) if status.success() => return Ok(()),
-                Some(status) => return Err(StartError::Ended { status }),
+                Some(status) => {
+                    let log = place.log_path();
+                    return Err(StartError::Ended { status, log });
+                }
                 None => {}
             }
             if begin.elapsed() > START {

@@ -17,7 +17,7 @@ use tempfile::TempDir;
 use tokio::{sync::oneshot, task::JoinHandle, time::timeout};
 use tonic::{Request, Status, service::interceptor::InterceptedService, transport::Channel};
 
-use crate::running::run_engine;
+use crate::running::{run_directory, run_engine};
 
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -64,7 +64,8 @@ impl Served {
 
     /// What its file says that clients show.
     pub(crate) fn token(&self) -> String {
-        let text = fs::read(self.workspace().join(".projects/.run/engine.json")).unwrap();
+        let file = run_directory(&self.workspace()).path().join("engine.json");
+        let text = fs::read(file).unwrap();
         let told: serde_json::Value = serde_json::from_slice(&text).unwrap();
         format!("Bearer {}", told["token"].as_str().unwrap())
     }
@@ -135,6 +136,7 @@ pub(crate) fn engines(served: &Served, said: &Arc<std::sync::Mutex<Vec<String>>>
     let said = Arc::clone(said);
     let engines = Engines::new(Settings {
         workspace: served.workspace(),
+        run: run_directory(&served.workspace()),
         client: "test",
         starts: false,
         always_asks: false,

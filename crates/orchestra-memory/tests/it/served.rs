@@ -166,7 +166,10 @@ async fn nobody_is_let_in_without_the_token() {
         let mut client = served.client(wrong).await;
         let refused = client.search_memory(query("x")).await.unwrap_err();
         assert_eq!(refused.code(), Code::Unauthenticated);
-        assert!(refused.message().contains("engine.json"), "{refused}");
+        assert!(
+            refused.message().contains("orchestra token --engine"),
+            "{refused}"
+        );
         let refused = client.attend(AttendRequest::default()).await.unwrap_err();
         assert_eq!(refused.code(), Code::Unauthenticated);
     }

@@ -47,6 +47,16 @@ pub enum Fault {
         /// The newest schema this program knows.
         known: i64,
     },
+    /// The file system has no write-ahead log.
+    #[error(
+        "the file system of {} cannot hold the plans' database, since SQLite has no write-ahead log there: set `place = \"state\"` in your own orchestra.toml, or ORCHESTRATOR_STORAGE to a directory on a local disk", .0.display()
+    )]
+    NoLog(PathBuf),
+    /// The plans were moved to another place.
+    #[error(
+        "the plans of this directory were moved to the git directory of the repository, or to your state directory: unset ORCHESTRATOR_STORAGE"
+    )]
+    Moved,
     /// It is another program's database.
     #[error("{} is no database of plans; move it away", .0.display())]
     Foreign(PathBuf),

@@ -8,10 +8,13 @@ use std::{
 use orchestra_fs::{Access, Directory};
 use rusqlite::{Connection, OpenFlags, TransactionBehavior, config::DbConfig};
 
-use super::{DatabaseId, Fault, Identity};
+use super::{DatabaseId, Fault, Identity, PlanKey};
 
 /// The newest schema this program knows; kept in the database's `user_version`.
 pub(super) const SCHEMA: i64 = 1;
+
+/// Schema number of a database whose plans were moved to another place: newer than any that a program writes.
+const MOVED: i64 = 1_000_000;
 
 /// Marks the file as ours, so that another program's database is not taken for it.
 const APPLICATION_ID: i64 = 0x4f52_4332;
@@ -107,7 +110,11 @@ pub(super) fn open_writer_of(
     let mut connection = Connection::open_with_flags(real, flags)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
     check_version(&connection, &path)?;
-    connection.pragma_update(None, "journal_mode", "WAL")?;
+    let mode: String =
+        connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
+    if !mode.eq_ignore_ascii_case("wal") {
+        return Err(Fault::NoLog(path));
+    }
     // A commit is on the disk before it is answered.
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "journal_size_limit", LOG_LIMIT_BYTES)?;
@@ -184,6 +191,9 @@ fn check_version(connection: &Connection, path: &Path) -> Result<(), Fault> {
     if application != APPLICATION_ID && tables > 0 {
         return Err(Fault::Foreign(path.to_owned()));
     }
+    if found == MOVED {
+        return Err(Fault::Moved);
+    }
     if found > SCHEMA {
         return Err(Fault::Newer {
             found,
@@ -212,6 +222,27 @@ pub(super) fn identify(connection: &Connection, id: DatabaseId) -> Result<(), Fa
         [&id.as_bytes()[..]],
     )?;
     Ok(())
+}
+
+/// Removes plans in one transaction, and marks the database as moved.
+pub(super) fn retire(mut connection: Connection, moved: &[PlanKey]) -> Result<(), Fault> {
+    // Values of environments are not left behind.
+    connection.pragma_update(None, "secure_delete", true)?;
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    for plan in moved {
+        let named = "(SELECT id FROM plan WHERE name = ?1)";
+        let sql = format!("DELETE FROM event WHERE plan = {named}");
+        transaction.execute(&sql, [plan.as_str()])?;
+        transaction.execute("DELETE FROM plan WHERE name = ?1", [plan.as_str()])?;
+    }
+    transaction.execute_batch("DELETE FROM answer; DELETE FROM fact WHERE name = 'id'")?;
+    transaction.pragma_update(None, "user_version", MOVED)?;
+    transaction.commit()?;
+    // A program that still reads it leaves the log where it is.
+    if let Err(error) = settle_doubt(&connection) {
+        tracing::debug!(%error, "the log of a database that was moved stays");
+    }
+    connection.close().map_err(|(_, error)| Fault::from(error))
 }
 
 fn bring_up_to_date(connection: &mut Connection, id: Option<DatabaseId>) -> Result<(), Fault> {

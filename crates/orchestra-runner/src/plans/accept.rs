@@ -10,7 +10,7 @@ use orchestra_plan::{
 use tokio::runtime::Handle;
 
 use super::{
-    Folded, Mended, Options, Plans, PlansError, key_of, now,
+    Consent, Folded, Mended, Options, Plans, PlansError, former, key_of, now,
     rebuild::{claimed, rebuild},
     trust,
 };
@@ -34,6 +34,19 @@ impl Plans {
             .await
     }
 
+    /// Checks that plans in the working tree, where earlier versions kept them, may be moved without a question. Starts
+    /// and changes nothing.
+    ///
+    /// # Errors
+    /// [`PlansError::Refused`] with the code `plans-untrusted`, in words that name the command.
+    pub async fn check_former(&self) -> Result<(), PlansError> {
+        let Some(former) = self.0.former.clone() else {
+            return Ok(());
+        };
+        let options = Arc::clone(&self.0.host.options);
+        self.folded(move |_| former::check(&options, &former)).await
+    }
+
     /// Accepts plans that this user's programs did not create. Plans that have not ended are paused, and their jobs
     /// that were under way fail, so that only a command continues one. Returns the plans that were changed.
     ///
@@ -47,11 +60,33 @@ impl Plans {
 }
 
 fn accept(options: &Options, runtime: &Handle) -> Result<Vec<Arc<Plan>>, PlansError> {
+    options.trust.check_list()?;
+    let mut changed = accept_here(options, runtime)?;
+    let former = options.former.as_deref().map(Folded::new);
+    if former.is_some_and(|former| former::check(options, &former).is_err()) {
+        options.check_storage(true)?;
+        let _claim = claimed(&options.storage)?;
+        changed.extend(move_here(options, runtime)?);
+    }
+    Ok(changed)
+}
+
+/// Moves plans in the working tree. Only the holder of the workspace's lock may call it.
+fn move_here(options: &Options, runtime: &Handle) -> Result<Vec<Arc<Plan>>, PlansError> {
+    let mut how = options.journal();
+    how.readable = Some(Arc::new(Shown::new(Folded::new(&options.storage))));
+    how.id = options.trust.admit(&options.storage)?;
+    let journal = Journal::open(&options.storage, how)?;
+    let moved = former::import(options, &journal, runtime, Consent::Given);
+    journal.close_now();
+    moved
+}
+
+fn accept_here(options: &Options, runtime: &Handle) -> Result<Vec<Arc<Plan>>, PlansError> {
     let storage = &options.storage;
     if !storage.is_dir() {
         return Ok(Vec::new());
     }
-    options.trust.check_list()?;
     let _claim = claimed(storage)?;
     journal::end_rebuild(storage)?;
     let reader = journal::Reader::new(storage);
@@ -61,6 +96,18 @@ fn accept(options: &Options, runtime: &Handle) -> Result<Vec<Arc<Plan>>, PlansEr
     }
     reader.close();
     adopt(options, runtime)
+}
+
+/// Gives the copy of a database that is listed with another directory an id of its own, and pauses its plans. Returns
+/// those that were changed. Only the holder of the workspace's lock may call it.
+///
+/// # Errors
+/// When the database or the list cannot be read or written.
+pub(crate) fn separate(options: &Options, runtime: &Handle) -> Result<Vec<Arc<Plan>>, PlansError> {
+    match options.trust.is_copy(&options.storage)? {
+        true => adopt(options, runtime),
+        false => Ok(Vec::new()),
+    }
 }
 
 /// Gives a database a new id, pauses its plans, and lists it. Only the holder of the workspace's lock may call it.
@@ -88,7 +135,7 @@ fn pause_all(
     for found in Folded::new(&options.storage).all_kept()?.plans {
         let mut plan = Arc::unwrap_or_clone(found);
         let number = plan.version();
-        let events = pause(&mut plan, options)?;
+        let events = pause(&mut plan, options, REASON)?;
         if events.is_empty() {
             continue;
         }
@@ -105,8 +152,12 @@ fn pause_all(
     Ok(changed)
 }
 
-/// Decides what brings a plan to rest, applies it, and returns its events.
-fn pause(plan: &mut Plan, options: &Options) -> Result<Vec<Fresh>, PlansError> {
+/// Decides what brings a plan to rest, applies it, and returns its events. Jobs that are under way fail for `reason`.
+pub(super) fn pause(
+    plan: &mut Plan,
+    options: &Options,
+    reason: &str,
+) -> Result<Vec<Fresh>, PlansError> {
     let mut events = Vec::new();
     if plan.is_deleted() || plan.is_scaffolding() {
         return Ok(events);
@@ -114,7 +165,7 @@ fn pause(plan: &mut Plan, options: &Options) -> Result<Vec<Fresh>, PlansError> {
     let under_way: Vec<String> = plan.active().map(|job| job.id().to_string()).collect();
     let fails = under_way.into_iter().map(|job| Command::ForceFail {
         job,
-        reason: Some(REASON.to_owned()),
+        reason: Some(reason.to_owned()),
     });
     for command in fails.chain([Command::Pause]) {
         if plan.status().is_ended() {

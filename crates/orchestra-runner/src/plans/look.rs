@@ -13,7 +13,7 @@ use orchestra_plan::{
     status::JobStatus,
 };
 
-use super::{Folded, Placed, Plans, PlansError, Standing, Unreadable, key_of, now, read};
+use super::{Folded, Placed, Plans, PlansError, Standing, Unreadable, former, key_of, now, read};
 use crate::{
     holder::{Role, Slots},
     journal::DATABASE,
@@ -32,6 +32,9 @@ const REMOVAL: Duration = Duration::from_secs(5);
 /// How often the first plan of a workspace is looked for.
 const LOOK: Duration = Duration::from_secs(1);
 
+/// How often a process that only looks reads the place of the last event.
+const LOOK_CLOSELY: Duration = Duration::from_millis(100);
+
 impl Plans {
     /// All plans that can be read, in the order in which they were created. Those of the earlier system that
     /// lie where ours are kept come first, as archived.
@@ -39,10 +42,14 @@ impl Plans {
     /// # Errors
     /// When they cannot be read.
     pub async fn list(&self) -> Result<Vec<Arc<Plan>>, PlansError> {
-        let earlier = Arc::clone(&self.0.earlier);
+        let (earlier, former) = (Arc::clone(&self.0.earlier), self.0.former.clone());
         let read = move |folded: &Folded| {
-            let mut plans = earlier.all(&folded.known()?);
-            plans.extend(folded.all()?);
+            let known = folded.known()?;
+            let mut ours = former::plans(former.as_ref(), &known);
+            ours.extend(folded.all()?);
+            ours.sort_by_key(|plan| (plan.created_at(), *plan.id()));
+            let mut plans = earlier.all(&known);
+            plans.extend(ours);
             Ok(plans)
         };
         self.folded(read).await
@@ -70,6 +77,22 @@ impl Plans {
         self.earlier(plan).await.is_some()
     }
 
+    /// A plan that was not moved into the storage root yet.
+    async fn former(&self, plan: PlanId) -> Option<Arc<Plan>> {
+        let former = self.0.former.clone()?;
+        let read = move |folded: &Folded| Ok(former::plans(Some(&former), &folded.known()?));
+        let plans = self.folded(read).await.unwrap_or_default();
+        plans.into_iter().find(|found| *found.id() == plan)
+    }
+
+    /// Reason that a plan does not change which was not moved yet; `None` for any other plan.
+    pub async fn former_refusal(&self, plan: PlanId) -> Option<PlansError> {
+        self.former(plan).await?;
+        let (options, former) = (Arc::clone(&self.0.host.options), self.0.former.clone()?);
+        let refusal = self.folded(move |_| Ok(former::refusal(&options, &former)));
+        refusal.await.ok()
+    }
+
     /// A plan.
     ///
     /// # Errors
@@ -77,9 +100,12 @@ impl Plans {
     pub async fn plan(&self, plan: PlanId) -> Result<Arc<Plan>, PlansError> {
         match self.folded(move |folded| folded.one(plan)).await? {
             Some(found) => Ok(found),
-            None => match self.earlier(plan).await {
+            None => match self.former(plan).await {
                 Some(found) => Ok(found),
-                None => Err(self.unknown(&plan.to_string()).await),
+                None => match self.earlier(plan).await {
+                    Some(found) => Ok(found),
+                    None => Err(self.unknown(&plan.to_string()).await),
+                },
             },
         }
     }
@@ -204,8 +230,8 @@ impl Plans {
     }
 
     /// The place of the last event of all plans, as soon as it is after one, or after a while. Takes part
-    /// where there are plans, since otherwise nothing may ever change. Where there are none, or none may run, nobody
-    /// tells of a change: it is looked for now and then.
+    /// where there are plans, since otherwise nothing may ever change. Where there are none, none may run, or this
+    /// process only looks, the place is read now and then.
     ///
     /// # Errors
     /// When they cannot be read, nobody runs them, or what they are kept in was removed meanwhile.
@@ -219,9 +245,16 @@ impl Plans {
         if last > after {
             return Ok(last);
         }
-        if self.standing() == Standing::Apart && (last == 0 || self.check_trust().await.is_err()) {
-            tokio::time::sleep(wait.min(LOOK)).await;
-            return self.last().await;
+        if self.standing() == Standing::Apart {
+            let every = match self.options().only_looks {
+                true => Some(LOOK_CLOSELY),
+                false if last == 0 || self.check_trust().await.is_err() => Some(LOOK),
+                false => None,
+            };
+            if let Some(every) = every {
+                tokio::time::sleep(wait.min(every)).await;
+                return self.last().await;
+            }
         }
         let seat = match last {
             0 => self.seat()?,

@@ -8,12 +8,14 @@ use std::{
     time::Duration,
 };
 
+use orchestra_place::Place;
 use orchestra_plan::{ids::Millis, outcome::Policy, schedule::Limits};
 use orchestra_process::{Launcher, Sandbox, uptime};
 
-use super::{Trust, now};
+use super::{PlansError, Trust, home, now};
 use crate::{
     agents::{Agents, Agreements, Named, Prober},
+    cause::chain,
     git::{DESTROYED_BELOW_PERCENT, GitSettings},
     journal, logs,
     supervise::{JobLimits, LogBounds},
@@ -42,6 +44,12 @@ pub struct Options {
     pub workspace: PathBuf,
     /// Where plans are kept.
     pub storage: PathBuf,
+    /// Which directory that is, or why there is none.
+    pub placement: Placement,
+    /// Directory that earlier versions kept the plans in, from which they are moved.
+    pub former: Option<PathBuf>,
+    /// Whether this process takes part only to pass on a command, and otherwise looks at what is there.
+    pub only_looks: bool,
     /// What this process calls itself where others of the workspace see it.
     pub name: String,
     /// How many jobs are at work at once.
@@ -93,6 +101,22 @@ pub struct Options {
     pub up_since: Option<Millis>,
 }
 
+/// Directory of the plans of a workspace.
+#[derive(Debug, Clone)]
+pub enum Placement {
+    /// One that the user named.
+    Named,
+    /// The directory [`Placement::NAME`] of this checkout's own state.
+    Place(Place),
+    /// None, for this reason.
+    Nowhere(String),
+}
+
+impl Placement {
+    /// Name of the directory in a place.
+    pub const NAME: &'static str = "plans";
+}
+
 /// A program that runs plans in the background: it calls [`crate::runner::background`].
 #[derive(Debug, Clone)]
 pub struct Background {
@@ -129,6 +153,9 @@ impl Options {
         Self {
             workspace: workspace.to_owned(),
             storage: storage.to_owned(),
+            placement: Placement::Named,
+            former: None,
+            only_looks: false,
             name: "orchestra".to_owned(),
             limits: Limits {
                 total: total.clamp(4, 64),
@@ -156,6 +183,27 @@ impl Options {
             tried_again: TRIED_AGAIN.to_vec(),
             quiet: QUIET,
             up_since: uptime().map(|up| now().before(up)),
+        }
+    }
+
+    /// Checks that the storage root can be used, and creates it where `takes` is set. Blocks for a moment.
+    ///
+    /// # Errors
+    /// [`PlansError::Refused`] with the code `storage-unusable`, or `storage-of-another` where another workspace's
+    /// plans are kept there.
+    pub(crate) fn check_storage(&self, takes: bool) -> Result<(), PlansError> {
+        let unusable = |message: String| PlansError::Refused {
+            code: "storage-unusable".to_owned(),
+            message,
+        };
+        match &self.placement {
+            Placement::Named => home::check(&self.storage, &self.workspace, takes),
+            Placement::Place(place) if takes => {
+                let made = place.make_own(Placement::NAME);
+                made.map(drop).map_err(|error| unusable(chain(&error)))
+            }
+            Placement::Place(_) => Ok(()),
+            Placement::Nowhere(why) => Err(unusable(why.clone())),
         }
     }
 

@@ -66,22 +66,17 @@ struct Place {
     inode: u64,
 }
 
-/// Reason not to trust a database.
-enum Doubt {
-    /// It is not listed.
-    Unlisted,
-    /// It is listed with another directory, which still has it.
-    Copy(PathBuf),
-}
-
 /// Entry of a database in the list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Listing {
     /// With its directory.
     Here,
     /// With a directory that has it no more.
     Moved,
-    /// In neither way.
-    Doubtful(Doubt),
+    /// With another directory, which still has it.
+    Copy,
+    /// None.
+    Unlisted,
 }
 
 impl Trust {
@@ -99,8 +94,9 @@ impl Trust {
             Self::Nothing => Err(nowhere()),
             Self::Listed(_) if identity == Identity::Absent => Ok(()),
             Self::Listed(state) => match listing(&read(state)?, identity, storage)? {
-                Listing::Here | Listing::Moved => Ok(()),
-                Listing::Doubtful(doubt) => Err(untrusted(storage, &doubt)),
+                // The plans of a copy are paused before anything of it runs.
+                Listing::Here | Listing::Moved | Listing::Copy => Ok(()),
+                Listing::Unlisted => Err(untrusted(storage)),
             },
         }
     }
@@ -138,15 +134,35 @@ impl Trust {
                 self.record(id, storage)?;
                 return Ok(Some(id));
             }
-            Identity::Unidentified => return Err(untrusted(storage, &Doubt::Unlisted)),
+            Identity::Unidentified => return Err(untrusted(storage)),
             Identity::Id(id) => id,
         };
         match listing(&read(state)?, identity, storage)? {
             Listing::Here => {}
             Listing::Moved => self.record(id, storage)?,
-            Listing::Doubtful(doubt) => return Err(untrusted(storage, &doubt)),
+            // The holder has given a copy an id of its own before.
+            Listing::Copy | Listing::Unlisted => return Err(untrusted(storage)),
         }
         Ok(Some(id))
+    }
+
+    /// Returns whether a database is the copy of a listed one that is still in its directory. Only the holder of the
+    /// workspace's lock may call it. Blocks while the disk works.
+    ///
+    /// # Errors
+    /// When the database or the list cannot be read.
+    pub(crate) fn is_copy(&self, storage: &Path) -> Result<bool, PlansError> {
+        let Self::Listed(state) = self else {
+            return Ok(false);
+        };
+        crate::journal::end_rebuild(storage)?;
+        let reader = Reader::new(storage);
+        let identity = reader.identity()?;
+        reader.close();
+        match identity {
+            Identity::Id(_) => Ok(listing(&read(state)?, identity, storage)? == Listing::Copy),
+            Identity::Absent | Identity::Unidentified => Ok(false),
+        }
     }
 
     /// Lists a database with the directory that it has now.
@@ -236,10 +252,10 @@ fn path_of(text: &str) -> PathBuf {
 
 fn listing(list: &List, identity: Identity, storage: &Path) -> Result<Listing, PlansError> {
     let Identity::Id(id) = identity else {
-        return Ok(Listing::Doubtful(Doubt::Unlisted));
+        return Ok(Listing::Unlisted);
     };
     let Some(entry) = list.databases.iter().find(|entry| entry.id == id) else {
-        return Ok(Listing::Doubtful(Doubt::Unlisted));
+        return Ok(Listing::Unlisted);
     };
     let here = Place::of(storage).map_err(|error| unlistable(storage, &error))?;
     if entry.place == here {
@@ -250,7 +266,7 @@ fn listing(list: &List, identity: Identity, storage: &Path) -> Result<Listing, P
     if entry.place.path == here.path || is_gone(&listed, identity) {
         return Ok(Listing::Moved);
     }
-    Ok(Listing::Doubtful(Doubt::Copy(listed)))
+    Ok(Listing::Copy)
 }
 
 /// Returns whether a directory has the database no more. One that cannot be looked at may still have it.
@@ -287,14 +303,10 @@ fn read(state: &Path) -> Result<List, PlansError> {
     }
 }
 
-fn untrusted(storage: &Path, doubt: &Doubt) -> PlansError {
-    let what = match doubt {
-        Doubt::Unlisted => "were not created by your programs".to_owned(),
-        Doubt::Copy(other) => format!("are a copy of those in {}", other.display()),
-    };
+fn untrusted(storage: &Path) -> PlansError {
     refused(format!(
-        "the plans in {} {what}, so that none of them runs and no other is created there: look at them by \
-         `orchestra plan list`, accept them by `orchestra plan trust`, or remove that directory",
+        "the plans in {} were not created by your programs, so that none of them runs and no other is created there: \
+         look at them by `orchestra plan list`, accept them by `orchestra plan trust`, or remove that directory",
         storage.display()
     ))
 }

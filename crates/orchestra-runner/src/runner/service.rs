@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::Value;
 use tokio::{
+    runtime::Handle,
     sync::{mpsc, oneshot, watch},
     task::JoinHandle,
 };
@@ -23,8 +24,8 @@ use crate::{
     holder::{Call, Refused, Served, Service, Slots, Work},
     journal::Journal,
     plans::{
-        Folded, METHOD, Options, Order, WireOrder, is_expected, literal_secrets_in,
-        literal_secrets_of, refused, unset_in,
+        Consent, Folded, METHOD, Options, Order, WireOrder, import, is_expected,
+        literal_secrets_in, literal_secrets_of, refused, separate, unset_in,
     },
 };
 
@@ -42,8 +43,8 @@ pub(super) async fn start(host: Arc<Host>) -> Result<Served, String> {
         tracing::warn!(%error, "git may show directories of plans");
     }
     let opened = {
-        let host = Arc::clone(&host);
-        tokio::task::spawn_blocking(move || open(&host.options)).await
+        let (host, runtime) = (Arc::clone(&host), Handle::current());
+        tokio::task::spawn_blocking(move || open(&host.options, &runtime)).await
     };
     let (journal, folded) = opened.map_err(|error| error.to_string())??;
     host.look_for_healer().await;
@@ -78,7 +79,14 @@ pub(super) async fn start(host: Arc<Host>) -> Result<Served, String> {
     }))
 }
 
-fn open(options: &Options) -> Result<(Journal, Folded), String> {
+fn open(options: &Options, runtime: &Handle) -> Result<(Journal, Folded), String> {
+    let separated = separate(options, runtime).map_err(|error| chain(&error))?;
+    if !separated.is_empty() {
+        tracing::warn!(
+            "the plans are a copy of others: {} of them are paused; `orchestra plan resume` continues one",
+            separated.len()
+        );
+    }
     let folded = Folded::new(&options.storage);
     let mut how = options.journal();
     how.readable = Some(Arc::new(Shown::new(folded.clone())));
@@ -92,6 +100,15 @@ fn open(options: &Options) -> Result<(Journal, Folded), String> {
             "the plans' database was replaced while it was opened, and nothing of it runs"
                 .to_owned(),
         );
+    }
+    // New plans are created in any case.
+    match import(options, &journal, runtime, Consent::Listed) {
+        Ok(paused) if !paused.is_empty() => tracing::warn!(
+            "{} plans were moved out of the working tree and are paused; `orchestra plan resume` continues one",
+            paused.len()
+        ),
+        Ok(_) => {}
+        Err(error) => tracing::warn!("{}", chain(&error)),
     }
     Ok((journal, folded))
 }

@@ -11,6 +11,7 @@ use orchestra_board::Slug;
 use orchestra_memory::engine::{
     self, Address, Endpoint, Engines, Life, Meaning, MeaningError, NearHit, Settings,
 };
+use orchestra_place::{Choice, Place, RunDirectory};
 use orchestra_tools::Options;
 use serde_json::{Value, json};
 use tokio::{sync::oneshot, task::JoinHandle, time::timeout};
@@ -41,6 +42,12 @@ impl Meaning for Fake {
     }
 }
 
+/// Run directory of a workspace without git, whose state is in it.
+fn run_directory(workspace: &Path) -> RunDirectory {
+    let state = workspace.join("state");
+    RunDirectory::new(Place::find(workspace, Some(&state), Choice::State).unwrap())
+}
+
 /// An engine in this process.
 struct Served {
     end: oneshot::Sender<()>,
@@ -51,6 +58,7 @@ impl Served {
     async fn start(workspace: &Path) -> Self {
         let options = engine::Options {
             workspace: workspace.to_owned(),
+            run: run_directory(workspace),
             address: Address::Preferred(0),
             asks_token: true,
             life: Life::OfItsOwn,
@@ -106,6 +114,7 @@ async fn w28_an_engine_adds_hits_and_changes_no_shape_or_order() {
     let workspace = directory.path().canonicalize().unwrap();
     let engines = Engines::new(Settings {
         workspace: workspace.clone(),
+        run: run_directory(&workspace),
         client: "test",
         starts: false,
         always_asks: false,

@@ -1,6 +1,6 @@
 //! `orchestra audit`: looks whether the records of calls are as they were written.
 
-use std::fmt::Write as _;
+use std::{fmt::Write as _, path::PathBuf};
 
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
@@ -13,13 +13,13 @@ use crate::{
     exit::{Exit, Failure},
     logging,
     output::{self, Format},
-    workspace::{AUDIT, PROJECTS, RUN},
+    workspace::{AUDIT, run_directory},
 };
 
 /// Check the records of calls
 ///
-/// Each call is a line in .projects/.run/audit.jsonl, and each line names the hash of the one before
-/// it. Where the kept ones begin and end is noted in audit.jsonl.head.
+/// Each call is a line in the file audit.jsonl, outside of the working tree; `verify` prints its path. Each
+/// line names the hash of the one before it. Where the kept ones begin and end is noted in audit.jsonl.head.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
@@ -45,6 +45,8 @@ enum Command {
 struct Answer {
     /// Whether every line fits.
     intact: bool,
+    /// The newest file.
+    path: PathBuf,
     files: usize,
     records: u64,
     /// Records from before there was a chain.
@@ -79,9 +81,9 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
     let Command::Verify { json } = arguments.command;
     let config = Config::settle(common, Overrides::default())?;
     logging::start(logging::of_a_report(&config.log))?;
-    let path = config.workspace.join(PROJECTS).join(RUN).join(AUDIT);
+    let path = run_directory(&config.workspace)?.path().join(AUDIT);
     let found = verify_audit(&path).with_context(|| format!("cannot read {}", path.display()))?;
-    let answer = Answer::of(found);
+    let answer = Answer::of(found, path);
     Format::of_flag(json).print(&answer, text)?;
     Ok(match answer.intact {
         true => Exit::Ok,
@@ -90,9 +92,10 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
 }
 
 impl Answer {
-    fn of(found: Verified) -> Self {
+    fn of(found: Verified, path: PathBuf) -> Self {
         Self {
             intact: found.misfit.is_none(),
+            path,
             files: found.files,
             records: found.records,
             unchained: found.unchained,
@@ -142,6 +145,7 @@ fn text(answer: &Answer) -> String {
             text.push_str("older ones are not kept any more\n");
         }
     }
+    let _ = writeln!(text, "newest file: {}", answer.path.display());
     if let (true, Some(last)) = (answer.misfit.is_none(), &answer.last) {
         let _ = writeln!(text, "hash of the last one: {last}");
     }

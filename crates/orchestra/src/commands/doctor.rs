@@ -1,16 +1,11 @@
 //! `orchestra doctor`: compares the database with the readable files, looks at the plans and at what the
 //! program is used with, and mends what is wrong.
 
+mod aside;
 mod plans;
 mod surroundings;
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    time::Duration,
-};
-
-use anyhow::Context as _;
+use std::{path::Path, time::Duration};
 
 use clap::Args;
 use orchestra_store::{Fault, Fix, OpenError, Options, Report, Store};
@@ -23,7 +18,7 @@ use crate::{
     exit::{Exit, Failure},
     logging,
     output::{self, Format},
-    workspace::{self, PROJECTS, RUN, run_directory},
+    workspace::{self, PROJECTS},
 };
 use plans::Found;
 
@@ -32,9 +27,6 @@ const CATCHING_UP: Duration = Duration::from_secs(30);
 
 /// How long the readable files may take to catch up at the end.
 const CLOSING: Duration = Duration::from_secs(5);
-
-/// How many damaged databases are kept.
-const MAX_ASIDE: u32 = 100;
 
 /// Look for what is wrong with the board and the plans, and mend it
 ///
@@ -67,7 +59,7 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
     let config = Config::settle(common, Overrides::default())?;
     logging::start(logging::of_a_report(&config.log))?;
     // Plans need no board.
-    if !config.plans.storage.value.exists() {
+    if !config.plans.may_exist() {
         workspace::check_board(&config.workspace)?;
     }
     let turning = Turning::new("looking at the board and the plans");
@@ -77,6 +69,7 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
     };
     found.add(plans::examine(&config, arguments.fix)?);
     found.add(surroundings::examine(&config, arguments.fix)?);
+    aside::examine_old_run_directory(&config.workspace, arguments.fix, &mut found);
     drop(turning);
     let answer = Answer {
         healthy: found.remaining.is_empty(),
@@ -148,27 +141,13 @@ fn open(workspace: &Path, fix: Fix) -> Result<(Store, Option<String>), Failure> 
 /// Sets a damaged database aside, and opens the board over one that is made again from the
 /// readable files; what became of the damaged one is told.
 fn open_anew(workspace: &Path) -> Result<(Store, String), Failure> {
-    let place = set_aside(workspace)?;
+    let store = workspace.join(PROJECTS).join(".store");
+    let place = aside::set_aside(workspace, &store, "damaged-store")?;
     let told = format!(
         "the database was damaged: it was made again from the readable files, and kept as {}",
         place.display()
     );
     Ok((Store::open(workspace, options())?, told))
-}
-
-/// Moves the database to where git does not see it; its new place, relative to the workspace.
-fn set_aside(workspace: &Path) -> anyhow::Result<PathBuf> {
-    let run = run_directory(workspace)?.path().to_owned();
-    for number in 1..=MAX_ASIDE {
-        let name = format!("damaged-store-{number}");
-        if run.join(&name).exists() {
-            continue;
-        }
-        let store = workspace.join(PROJECTS).join(".store");
-        fs::rename(store, run.join(&name)).context("cannot set the damaged database aside")?;
-        return Ok(Path::new(PROJECTS).join(RUN).join(name));
-    }
-    anyhow::bail!("{MAX_ASIDE} damaged databases are kept in {PROJECTS}/{RUN} already; remove some")
 }
 
 fn text(answer: &Answer) -> String {

@@ -29,8 +29,9 @@ const MAX_ERROR: usize = 16 * 1024;
 /// Start `orchestra-engine`, which serves the memory of the workspace over gRPC
 ///
 /// The engine serves `orchestra.memory.v1.MemoryService` to programs of this machine until SIGINT, SIGTERM
-/// or SIGHUP. Its address and the token for clients are in `.projects/.run/engine.json`. `orchestra up`
-/// starts it by itself. If another engine serves the workspace already, this one reports it and ends.
+/// or SIGHUP. It prints its address and the file with the token for clients, which `orchestra token --engine`
+/// prints as well. `orchestra up` starts it by itself. If another engine serves the workspace already, this
+/// one reports it and ends.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// Where to listen on this machine, as 127.0.0.1:50051, localhost:50051 or 50051; where that is

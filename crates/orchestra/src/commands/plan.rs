@@ -331,21 +331,30 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
         } => return graph::of_file(&file, drawing, format),
         command => command,
     };
-    desk::at(common, async |desk| done(desk, command, format).await)
+    let only_looks = only_looks(&command);
+    desk::at(common, only_looks, async |desk| {
+        done(desk, command, format).await
+    })
 }
 
-async fn done(desk: &Desk, command: Command, format: Format) -> Result<Exit, Failure> {
-    use change::Change;
-    let changed = async |plan: &str, change: Change| change::run(desk, plan, change, format).await;
-    if matches!(
+/// Returns whether a command shows plans and changes none.
+const fn only_looks(command: &Command) -> bool {
+    matches!(
         command,
         Command::List { .. }
             | Command::Show { .. }
             | Command::Jobs { .. }
             | Command::Attempts(_)
+            | Command::Watch(_)
             | Command::Graph { .. }
             | Command::Logs { .. }
-    ) {
+    )
+}
+
+async fn done(desk: &Desk, command: Command, format: Format) -> Result<Exit, Failure> {
+    use change::Change;
+    let changed = async |plan: &str, change: Change| change::run(desk, plan, change, format).await;
+    if only_looks(&command) {
         desk.report_unattended().await?;
     }
     match command {
@@ -365,6 +374,9 @@ async fn done(desk: &Desk, command: Command, format: Format) -> Result<Exit, Fai
             let plan = desk.plan(&of.plan).await?;
             if !plan.status().is_ended() {
                 desk.plans().check_trust().await.map_err(desk::failure)?;
+                if let Some(refusal) = desk.plans().former_refusal(*plan.id()).await {
+                    return Err(desk::failure(refusal));
+                }
             }
             watch::run(desk, *plan.id(), format).await
         }

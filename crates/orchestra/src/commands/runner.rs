@@ -8,7 +8,7 @@ use std::{
 };
 
 use clap::Args;
-use orchestra_runner::runner;
+use orchestra_runner::{plans::Placement, runner};
 
 use crate::{
     cli::Common,
@@ -44,7 +44,12 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
     logging::start(&config.log.value)?;
     let mut options =
         serving::plan_options(&config, &config.workspace, "orchestra, in the background");
-    options.storage = arguments.storage;
+    // The configuration may have changed since.
+    if options.storage != arguments.storage {
+        options.storage = arguments.storage;
+        options.placement = Placement::Named;
+        options.former = None;
+    }
     let runtime = serving::runtime()?;
     let ran = runtime.block_on(runner::background(options));
     // Nothing that still computes is waited for.

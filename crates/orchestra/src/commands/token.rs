@@ -1,6 +1,7 @@
 //! `orchestra token`: a token for clients that `orchestra up` does not recognise by their user.
 
 use clap::Args;
+use orchestra_memory::engine;
 
 use crate::{
     access,
@@ -8,7 +9,8 @@ use crate::{
     commands::up::endpoint::{Endpoint, Place, Tokens},
     config::{Config, Overrides, TokenSource},
     exit::{Exit, Failure},
-    output, workspace,
+    output,
+    workspace::{self, run_directory},
 };
 
 /// Print a token that `orchestra up` of the workspace admits
@@ -25,15 +27,27 @@ use crate::{
 ///
 /// For curl: curl -H "Authorization: Bearer $(orchestra token)" http://127.0.0.1:7420/api/mcp/tools
 #[derive(Debug, Args)]
-pub(crate) struct Arguments {}
+pub(crate) struct Arguments {
+    /// Print the token of the running memory engine of the workspace instead
+    #[arg(long)]
+    engine: bool,
+}
 
 /// Prints it.
 ///
 /// # Errors
 /// When tokens come from an issuer or from the environment of the running `up`, or none can be read.
-pub(crate) fn run(common: &Common, Arguments {}: Arguments) -> Result<Exit, Failure> {
+pub(crate) fn run(common: &Common, Arguments { engine }: Arguments) -> Result<Exit, Failure> {
     let config = Config::settle(common, Overrides::default())?;
-    let token = match Place::new(&config.workspace).told() {
+    if engine {
+        let token = engine::token(&run_directory(&config.workspace)?)?;
+        let text =
+            "no memory engine with a token runs in this workspace; `orchestra engine` starts one";
+        let token = token.ok_or_else(|| Failure::refused(text))?;
+        output::lines(&token)?;
+        return Ok(Exit::Ok);
+    }
+    let token = match Place::find(&config.workspace)?.told() {
         Some(running) => of_running(&config, &running)?,
         None => of_configuration(&config)?,
     };

@@ -112,7 +112,7 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
     )?;
     config.check_access()?;
     logging::start(&config.log.value)?;
-    let mut place = Place::new(&config.workspace);
+    let mut place = Place::find(&config.workspace)?;
     if let Some(running) = place.running()? {
         return announce_running(&config, &running, format);
     }

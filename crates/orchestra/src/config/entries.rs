@@ -1,6 +1,7 @@
 //! The configuration as it is shown: each key with its value, what it means and where it comes from.
 
 use std::path::PathBuf;
+use orchestra_place::Choice;
 
 use super::{Config, Origin};
 
@@ -79,6 +80,17 @@ impl Config {
                 meaning: "directories whose workspaces may bring servers that are started without approval; only \
                           for your own file to set",
                 origin: self.trusted_directories.origin.clone(),
+            },
+            Entry {
+                key: "place",
+                value: quoted(match self.place.value {
+                    Choice::Repository => "repository",
+                    Choice::State => "state",
+                }),
+                meaning: "directory of plans and other private state of a workspace: repository (inside its git \
+                          directory, or your state directory where there is none) or state (your state directory \
+                          always); only for your own file to set",
+                origin: self.place.origin.clone(),
             },
             Entry {
                 key: "limits.call_timeout_seconds",

@@ -10,6 +10,7 @@ use std::{
 };
 
 use orchestra_mcp::{files, http::NameError, owners::Owners};
+use orchestra_place::Choice;
 use serde::{Deserialize, de::IgnoredAny};
 
 use super::{
@@ -63,6 +64,8 @@ pub(super) struct ConfigFile {
     pub(super) safe_directories: Vec<PathBuf>,
     /// Directories whose workspaces may bring servers that are started without approval.
     pub(super) trusted_directories: Vec<PathBuf>,
+    /// Directory of the private state of a workspace.
+    pub(super) place: Option<Choice>,
 }
 
 impl ConfigFile {
@@ -128,6 +131,7 @@ struct OnDisk {
     safe_directories: Vec<PathBuf>,
     #[serde(default)]
     trusted_directories: Vec<PathBuf>,
+    place: Option<String>,
     engine: Option<String>,
     log: Option<String>,
     #[serde(default)]
@@ -240,6 +244,11 @@ pub(super) fn parse(text: &str) -> Result<ConfigFile, ParseError> {
     let engine = on_disk.engine.map(|found| {
         EngineUse::named(&found).ok_or_else(|| wrong("engine", "auto, always or off", found))
     });
+    let place = on_disk.place.map(|found| match found.as_str() {
+        "repository" => Ok(Choice::Repository),
+        "state" => Ok(Choice::State),
+        _ => Err(wrong("place", "repository or state", found)),
+    });
     let limits = on_disk.limits;
     let seconds = within(
         "limits.call_timeout_seconds",
@@ -270,6 +279,7 @@ pub(super) fn parse(text: &str) -> Result<ConfigFile, ParseError> {
         access: access(on_disk.access)?,
         safe_directories: safe_directories(on_disk.safe_directories)?,
         trusted_directories: trusted_directories(on_disk.trusted_directories)?,
+        place: place.transpose()?,
     })
 }
 
@@ -410,6 +420,7 @@ mod tests {
         for (text, expected) in [
             ("format = \"yaml\"", "format: json or toon, not `yaml`"),
             ("engine = \"on\"", "engine: auto, always or off, not `on`"),
+            ("place = \"here\"", "place: repository or state, not `here`"),
             (
                 "http = \"here\"",
                 "http: an address such as 127.0.0.1:7420 or localhost:7420, or a port, not `here`",

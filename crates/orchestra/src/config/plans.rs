@@ -23,12 +23,12 @@ use orchestra_plan::{
 use orchestra_runner::{
     agents::{Author, Named, Naming, Profile},
     logs::Bounds,
-    plans::Options,
+    plans::{Options, Placement},
     supervise::{JobLimits, LogBounds},
 };
 
 use super::{Entry, Origin, Setting, file::ConfigFile, model::own_file, settle};
-use crate::{env::Variable, exit::Failure};
+use crate::{env::Variable, exit::Failure, workspace};
 use bounds::BoundsConfig;
 use context::ContextConfig;
 pub(super) use file::{PlansFile, PlansOnDisk};
@@ -36,8 +36,11 @@ pub(super) use file::{PlansFile, PlansOnDisk};
 /// The key of where plans are kept, which no file sets: it would lead out of the workspace.
 pub(super) const STORAGE: &str = "plans.storage";
 
-/// Where plans are kept, below the workspace.
-const USUAL: &str = ".orchestrator/plans";
+/// Directory of plans of earlier versions, below the workspace.
+const FORMER: &str = ".orchestrator/plans";
+
+/// Storage root of a workspace that has none: a path that cannot be created.
+const NOWHERE: &str = "/dev/null/plans";
 
 /// What branches begin with that are made up.
 const PREFIX: &str = "orchestra/";
@@ -53,6 +56,10 @@ const AGENTS: u64 = 16;
 pub(crate) struct PlansConfig {
     /// Where they are kept, absolute.
     pub(crate) storage: Setting<PathBuf>,
+    /// Which directory that is, or why there is none.
+    placement: Placement,
+    /// Directory of earlier versions, unless the user names one.
+    former: Option<PathBuf>,
     jobs: Setting<u64>,
     agent_jobs: Setting<u64>,
     shell_jobs: Setting<u64>,
@@ -155,8 +162,12 @@ impl PlansConfig {
             |file| file.heal_cost,
             policy.heal_cost_max,
         );
+        let (storage, placement) = storage(workspace)?;
+        let is_named = matches!(placement, Placement::Named);
         Ok(Self {
-            storage: storage(workspace)?,
+            storage,
+            placement,
+            former: (!is_named).then(|| workspace.join(FORMER)),
             jobs: number(|file| file.jobs, machine),
             agent_jobs: number(|file| file.agent_jobs, AGENTS),
             shell_jobs: number(|file| file.shell_jobs, 0),
@@ -187,6 +198,14 @@ impl PlansConfig {
             shared_profiles,
             overreach,
         })
+    }
+
+    /// Returns whether there may be plans, here or where earlier versions kept them.
+    pub(crate) fn may_exist(&self) -> bool {
+        let former = self.former.iter();
+        former
+            .chain([&self.storage.value])
+            .any(|path| path.exists())
     }
 
     /// What the workspace's file says and may not, a line each: why, and what to do instead.
@@ -224,6 +243,8 @@ impl PlansConfig {
         let time = |setting: &Setting<u64>| {
             (setting.value > 0).then(|| Duration::from_secs(setting.value))
         };
+        options.placement.clone_from(&self.placement);
+        options.former.clone_from(&self.former);
         options.limits.total = jobs(&self.jobs);
         options.limits.agents = jobs(&self.agent_jobs);
         options.limits.shells = jobs(&self.shell_jobs);
@@ -271,7 +292,8 @@ impl PlansConfig {
                 STORAGE,
                 &storage,
                 &self.storage.origin,
-                "where plans are kept; said by ORCHESTRATOR_STORAGE, and by no file",
+                "where plans are kept: in the place of the workspace, unless ORCHESTRATOR_STORAGE names a directory; \
+                 said by no file",
             ),
             number(
                 "plans.max_jobs",
@@ -410,18 +432,29 @@ fn dollars(micros: u64) -> String {
     }
 }
 
-fn storage(workspace: &Path) -> Result<Setting<PathBuf>, Failure> {
-    let (value, origin) = match Variable::Storage.read() {
+fn storage(workspace: &Path) -> Result<(Setting<PathBuf>, Placement), Failure> {
+    if let Some(named) = Variable::Storage.read() {
         // The same from wherever in the workspace.
-        Some(named) => {
-            let absolute = std::path::absolute(workspace.join(named))
-                .with_context(|| Variable::Storage.to_string());
-            let origin = Origin::Environment(Variable::Storage);
-            (absolute.map_err(Failure::Usage)?, origin)
+        let absolute = std::path::absolute(workspace.join(named))
+            .with_context(|| Variable::Storage.to_string());
+        let value = absolute.map_err(Failure::Usage)?;
+        let origin = Origin::Environment(Variable::Storage);
+        return Ok((Setting { value, origin }, Placement::Named));
+    }
+    let origin = Origin::Default;
+    Ok(match workspace::place(workspace) {
+        Ok(place) => {
+            let value = place.own().join(Placement::NAME);
+            (Setting { value, origin }, Placement::Place(place))
         }
-        None => (workspace.join(USUAL), Origin::Default),
-    };
-    Ok(Setting { value, origin })
+        Err(failure) => {
+            let value = PathBuf::from(NOWHERE);
+            (
+                Setting { value, origin },
+                Placement::Nowhere(failure.text()),
+            )
+        }
+    })
 }
 
 /// So many jobs of all workspaces keep a machine busy without making it slow.

@@ -6,6 +6,7 @@ use orchestra_memory::{
     engine::{self, Engines, Settings, Standing},
     model::Wish,
 };
+use orchestra_place::RunDirectory;
 use tokio::{
     task::spawn_blocking,
     time::{sleep, timeout},
@@ -16,6 +17,7 @@ use crate::{
     config::{Config, EngineUse, wrong_engine_port},
     env::Variable,
     output,
+    workspace::run_directory,
 };
 
 /// How often it is looked whether a model was configured, or somebody has an engine with one, where
@@ -36,8 +38,9 @@ impl Serving {
         let (Some(engines), Some(store)) = (&self.engines, &self.store) else {
             return;
         };
+        let run = engines.run_directory();
         let model = &self.config.memory.model;
-        if !model.is_wanted() && !has_model(store.workspace()).await {
+        if !model.is_wanted() && !has_model(store.workspace(), run).await {
             if let Wish::Refused(why) = model.wish() {
                 engines.tell_trouble(why);
             }
@@ -47,7 +50,7 @@ impl Serving {
         let ready = async {
             engines.answers(ONCE).await;
             loop {
-                match engine::standing(store.workspace()).await {
+                match engine::standing(store.workspace(), run).await {
                     Some(standing) if finds_most(&standing) => {
                         engines.tell_trouble(&standing.trouble.unwrap_or_default());
                         break;
@@ -93,7 +96,7 @@ impl Serving {
             while !(is_wanted
                 || serves_others && is_installed(&workspace).await
                 || model_is_wanted(&workspace).await
-                || has_model(&workspace).await)
+                || has_model(&workspace, engines.run_directory()).await)
             {
                 sleep(MODEL_LOOKS).await;
             }
@@ -112,14 +115,17 @@ fn finds_most(standing: &Standing) -> bool {
     }
 }
 
-/// The memory engine of a workspace, which is not looked for yet; `None` where nobody wants one, or a
-/// program that is to start one does not know where it is itself.
+/// The memory engine of a workspace, which is not looked for yet; `None` where nobody wants one, where a
+/// program that is to start one does not know where it is itself, and where the workspace has no run directory.
 pub(super) fn of(config: &Config, workspace: &Path) -> Option<Engines> {
     if config.engine.value == EngineUse::Off {
         return None;
     }
+    let run = run_directory(workspace)
+        .map_err(|error| tracing::warn!("no memory engine is used: {error:#}"));
     Some(Engines::new(Settings {
         workspace: workspace.to_owned(),
+        run: run.ok()?,
         client: "orchestra",
         starts: true,
         always_asks: config.engine.value == EngineUse::Always,
@@ -148,7 +154,7 @@ async fn model_is_wanted(workspace: &Path) -> bool {
 }
 
 /// Whether an engine runs that finds by a model, whoever gave it one.
-async fn has_model(workspace: &Path) -> bool {
-    let standing = engine::standing(workspace).await;
+async fn has_model(workspace: &Path, run: &RunDirectory) -> bool {
+    let standing = engine::standing(workspace, run).await;
     standing.is_some_and(|standing| !standing.model.is_empty())
 }

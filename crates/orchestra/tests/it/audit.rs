@@ -18,7 +18,7 @@ struct Records {
 impl Records {
     fn new() -> Self {
         let workspace = Workspace::board();
-        let file = workspace.join(".projects/.run/audit.jsonl");
+        let file = workspace.run_directory().join("audit.jsonl");
         Self { workspace, file }
     }
 

@@ -216,7 +216,7 @@ fn only_up_asks_whether_what_lets_in_goes_together() {
     assert_eq!(process.json()["asks_token"], true);
     process.signal(Signal::HUP);
     assert!(process.end().success());
-    assert!(!workspace.join(".projects/.run/endpoint.json").exists());
+    assert!(!workspace.run_directory().join("endpoint.json").exists());
 }
 
 #[test]

@@ -367,7 +367,7 @@ fn the_client_of_a_bridge_is_known_to_the_orchestrator() {
     let up = Up::start();
     let mut session = session(up.bridge(), &json!({}));
     session.tool("create_project", &json!({"name": "My App"}));
-    let records = up.workspace.join(".projects/.run/audit.jsonl");
+    let records = up.workspace.run_directory().join("audit.jsonl");
     let recorded = || {
         let records = std::fs::read_to_string(&records).unwrap_or_default();
         let mut lines = records.lines().map(str::to_owned);
@@ -468,7 +468,7 @@ fn a_call_that_is_cancelled_ends_at_the_server_behind_the_orchestrator() {
 
 /// Number of calls of a tool that were recorded as cancelled.
 fn cancelled(up: &Up, tool: &str) -> usize {
-    let records = std::fs::read_to_string(up.workspace.join(".projects/.run/audit.jsonl"));
+    let records = std::fs::read_to_string(up.workspace.run_directory().join("audit.jsonl"));
     let records = records.unwrap_or_default();
     let records = records
         .lines()

@@ -72,7 +72,7 @@ fn the_help_tells_commands_exit_codes_and_environment() {
       RUST_LOG               what to log, as --log
       ORCHESTRA_TOKEN        the token that callers of `orchestra up` must show; see --token-file
       ORCHESTRATOR_WORKSPACE the workspace, where --workspace does not name it
-      ORCHESTRATOR_STORAGE   where plans are kept, from the workspace on, else .orchestrator/plans
+      ORCHESTRATOR_STORAGE   where plans are kept, from the workspace on, else in its git directory
       CLAUDE_PROJECT_DIR     the workspace of `orchestra hook`
       XDG_CONFIG_HOME        directory of the user's orchestra/orchestra.toml
       HOME                   where .config is, without XDG_CONFIG_HOME
@@ -251,6 +251,10 @@ fn the_configuration_is_shown_with_its_origin() {
     # from: default
     # trusted_directories = []
 
+    # directory of plans and other private state of a workspace: repository (inside its git directory, or your state directory where there is none) or state (your state directory always); only for your own file to set
+    # from: default
+    # place = "repository"
+
     [limits]
     # how long one tool call may take, 1 to 86400 seconds
     # from: HOME/.config/orchestra/orchestra.toml
@@ -315,9 +319,9 @@ fn the_configuration_is_shown_with_its_origin() {
     # model_dimensions = 0
 
     [plans]
-    # where plans are kept; said by ORCHESTRATOR_STORAGE, and by no file
+    # where plans are kept: in the place of the workspace, unless ORCHESTRATOR_STORAGE names a directory; said by no file
     # from: default
-    # storage = "WORKSPACE/.orchestrator/plans"
+    # storage = "WORKSPACE/.git/.orchestra/_/plans"
 
     # how many jobs of all plans of the workspace are at work at once, 0 to 1024; 0 sets no limit, here and below
     # from: default

@@ -160,11 +160,8 @@ fn a_damaged_database_is_set_aside_and_made_again() {
     let said = workspace.run(["doctor", "--fix"]);
     assert_eq!(said.code, Some(0), "{said:?}");
     assert!(said.out.contains("damaged-store-1"), "{said:?}");
-    assert!(
-        workspace
-            .join(".projects/.run/damaged-store-1/board.db")
-            .exists()
-    );
+    let aside = workspace.run_directory().join("damaged-store-1/board.db");
+    assert!(aside.exists());
     assert_eq!(
         workspace.call("list_epics", &json!({"project": "my-app"})),
         before
@@ -223,7 +220,7 @@ fn a_damaged_database_of_plans_is_told_and_made_anew() {
     let whole = workspace.run(["doctor"]);
     assert_eq!(whole.code, Some(0), "{whole:?}");
     assert!(!workspace.join(".projects").exists());
-    let database = workspace.join(".orchestrator/plans/plans.db");
+    let database = workspace.plans().join("plans.db");
     let length = fs::metadata(&database).unwrap().len();
     fs::write(&database, "no database ".repeat(500)).unwrap();
     let told = workspace.run(["doctor"]);
@@ -245,7 +242,7 @@ fn readable_files_of_plans_that_are_damaged_are_told_and_written_anew() {
     let workspace = with_a_plan();
     let whole = workspace.run(["doctor"]);
     assert_eq!(whole.code, Some(0), "{whole:?}");
-    let plans = fs::read_dir(workspace.join(".orchestrator/plans")).unwrap();
+    let plans = fs::read_dir(workspace.plans()).unwrap();
     let plan = plans
         .map(|entry| entry.unwrap().path())
         .find(|path| path.join("plan.json").exists())
@@ -318,7 +315,7 @@ fn a_plan_that_a_newer_program_has_changed_is_told_and_hides_no_other() {
     );
     let made = workspace.run(["plan", "create", "other.yaml"]);
     assert_eq!(made.code, Some(0), "{made:?}");
-    let storage = workspace.join(".orchestrator/plans");
+    let storage = workspace.plans();
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
         let journal = Journal::open(&storage, Options::default()).unwrap();

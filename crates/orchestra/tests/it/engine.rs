@@ -23,7 +23,7 @@ const END: Duration = Duration::from_secs(60);
 
 /// What the file of the engine says, once it is there.
 pub(crate) fn told(workspace: &Workspace) -> Option<Value> {
-    let text = fs::read_to_string(workspace.join(".projects/.run/engine.json")).ok()?;
+    let text = fs::read_to_string(workspace.run_directory().join("engine.json")).ok()?;
     serde_json::from_str(&text).ok()
 }
 
@@ -133,7 +133,7 @@ fn what_the_file_of_an_engine_says_is_for_its_user_alone() {
     let workspace = Workspace::board();
     let running = engine(&workspace, &["--addr", "127.0.0.1:0"]);
     running.line();
-    let file = workspace.join(".projects/.run/engine.json");
+    let file = workspace.run_directory().join("engine.json");
     assert_eq!(
         fs::metadata(file).unwrap().permissions().mode() & 0o777,
         0o600
@@ -143,6 +143,8 @@ fn what_the_file_of_an_engine_says_is_for_its_user_alone() {
     assert_eq!(told["version"], env!("CARGO_PKG_VERSION"));
     assert_eq!(told["pid"], running.id());
     assert_eq!(told["token"].as_str().unwrap().len(), 64);
+    let printed = workspace.run(["token", "--engine"]);
+    assert_eq!(printed.out.trim_end(), told["token"], "{printed:?}");
 }
 
 #[test]
@@ -274,11 +276,11 @@ fn w14_an_engine_of_another_workspace_is_not_used() {
     let other = engine(&theirs, &["--addr", "127.0.0.1:0"]);
     other.line();
     // Its file was copied with the directory, and somebody holds the lock.
-    let run = ours.join(".projects/.run");
-    fs::create_dir(&run).unwrap();
+    let run = ours.run_directory();
+    fs::create_dir_all(&run).unwrap();
     fs::set_permissions(&run, fs::Permissions::from_mode(0o700)).unwrap();
     fs::copy(
-        theirs.join(".projects/.run/engine.json"),
+        theirs.run_directory().join("engine.json"),
         run.join("engine.json"),
     )
     .unwrap();
@@ -313,7 +315,7 @@ fn an_engine_of_another_version_is_not_used_and_said_to_be() {
     running.line();
     let mut told = told(&workspace).unwrap();
     told["version"] = json!("0.9.0");
-    let file = workspace.join(".projects/.run/engine.json");
+    let file = workspace.run_directory().join("engine.json");
     fs::write(file, told.to_string()).unwrap();
     let mut session = Session::start(with_engine(&workspace, &["stdio"]));
     until(|| talk(&workspace).contains("of version 0.9.0").then_some(()));
@@ -491,7 +493,7 @@ fn an_engine_that_cannot_start_is_told_once_and_the_next_of_them_is_tried() {
 fn an_engine_of_another_version_beside_the_program_is_ended_and_the_next_is_tried() {
     let workspace = Workspace::board();
     // It has the place, says where it listens, and is another.
-    let script = r#"umask 077; cd "$3/.projects"; mkdir -p .run; cd .run
+    let script = r#"umask 077; mkdir -p "$3/.git/.orchestra/_/run"; cd "$3/.git/.orchestra/_/run"
 exec 9>>engine.lock; flock -n 9 || exit 0
 echo $$ >"$HOME/pid"
 printf '{"workspace":"%s","version":"0.9.0","address":"127.0.0.1:1","pid":%d}' "$3" $$ >new
@@ -618,8 +620,8 @@ fn without_an_engine_all_else_works_and_a_wanted_one_is_reported_missing() {
 fn files_of_the_engine_that_lead_elsewhere_are_not_followed() {
     let workspace = Workspace::board();
     let elsewhere = workspace.home().join("elsewhere");
-    fs::create_dir(workspace.join(".projects/.run")).unwrap();
-    let run = workspace.join(".projects/.run");
+    let run = workspace.run_directory();
+    fs::create_dir_all(&run).unwrap();
     fs::set_permissions(&run, fs::Permissions::from_mode(0o700)).unwrap();
     symlink(&elsewhere, run.join("engine.lock")).unwrap();
     let refused = said(workspace.command(["engine"]), "");

@@ -123,8 +123,9 @@ fn w29_files_of_the_engine_that_are_deleted_cost_no_call() {
     let workspace = Workspace::board();
     let mut session = start(&workspace);
     let engine = engine_but(&workspace, None);
-    fs::remove_file(workspace.join(".projects/.run/engine.json")).unwrap();
-    fs::remove_file(workspace.join(".projects/.run/engine.lock")).unwrap();
+    let run = workspace.run_directory();
+    fs::remove_file(run.join("engine.json")).unwrap();
+    fs::remove_file(run.join("engine.lock")).unwrap();
     // It sees that nobody can find it, and another takes its place.
     let next = engine_but(&workspace, Some(engine));
     until(|| (!is_there(engine)).then_some(()));

@@ -578,7 +578,7 @@ fn without_plans(text: &str) -> String {
 
 /// What the audit file says of each call, but for the moment, the face and who came through it.
 fn records(workspace: &Workspace) -> Vec<Value> {
-    let text = fs::read_to_string(workspace.join(".projects/.run/audit.jsonl")).unwrap();
+    let text = fs::read_to_string(workspace.run_directory().join("audit.jsonl")).unwrap();
     let lines = text.lines().map(|line| {
         let mut record: Value = serde_json::from_str(line).unwrap();
         let members = record.as_object_mut().unwrap();

@@ -91,6 +91,7 @@ mod protocol;
 mod pty;
 mod realm;
 mod removed;
+mod run_directory;
 #[cfg(target_os = "linux")]
 #[path = "../../../orchestra-gateway/tests/it/runtimes.rs"]
 mod runtimes;

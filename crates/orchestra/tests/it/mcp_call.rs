@@ -186,7 +186,7 @@ fn a_person_is_shown_all_that_they_agree_to() {
 
 /// What is recorded of calls that a command makes, which end with these codes.
 fn records(workspace: &Workspace, command: &[&str], calls: &[(&[&str], i32)]) -> Vec<[Value; 6]> {
-    let file = workspace.join(".projects/.run/audit.jsonl");
+    let file = workspace.run_directory().join("audit.jsonl");
     let text = || fs::read_to_string(&file).unwrap_or_default();
     let before = text().lines().count();
     for (words, code) in calls {
@@ -278,7 +278,7 @@ fn a_call_is_recorded_where_there_is_a_board_and_makes_none() {
     fs::create_dir(workspace.join(".projects")).unwrap();
     workspace.write("server.sh", "exit 3");
     assert_eq!(call(&workspace, &["add.up", "a=1"]).code, Some(4));
-    let file = workspace.join(".projects/.run/audit.jsonl");
+    let file = workspace.run_directory().join("audit.jsonl");
     let text = fs::read_to_string(&file).unwrap();
     let record: Value = serde_json::from_str(&text).unwrap();
     let told = ["provider", "name", "outcome"].map(|key| &record[key]);

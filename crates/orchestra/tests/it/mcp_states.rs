@@ -351,7 +351,7 @@ fn a_list_shows_how_servers_are_right_now_while_they_run() {
     assert!(without.out.contains("shell"), "{without:?}");
 
     // Where somebody else may have put what is there, no token is shown to who listens.
-    let run = workspace.join(".projects/.run");
+    let run = workspace.run_directory();
     let set = |mode| std::fs::set_permissions(&run, std::fs::Permissions::from_mode(mode)).unwrap();
     set(0o755);
     let others = said(with_token(&["mcp", "list"]), "");

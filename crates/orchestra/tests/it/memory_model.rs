@@ -207,7 +207,7 @@ fn a_session_that_runs_finds_by_a_model_that_is_chosen_later() {
     session.ok("save_memory", &save);
     assert_eq!(contents(&mut session, "lock"), Vec::<String>::new());
     // No engine is needed where there is no model.
-    assert!(!workspace.join(".projects/.run/engine.json").exists());
+    assert!(!workspace.run_directory().join("engine.json").exists());
     done(&workspace, &["use", "tiny"]);
     by_meaning(&mut session);
 }
@@ -364,7 +364,7 @@ fn a_workspace_names_no_model_elsewhere() {
     assert_eq!(contents(&mut session, "mutex"), ["the mutex"]);
     let said = talk(&workspace);
     assert!(said.contains("not for a workspace to say"), "{said}");
-    assert!(!workspace.join(".projects/.run/engine.json").exists());
+    assert!(!workspace.run_directory().join("engine.json").exists());
     let shown = answer(&workspace, &["show"]);
     assert!(
         shown["trouble"].as_str().unwrap().contains("[memory] of"),

@@ -155,7 +155,7 @@ fn a_resource_is_served_at_its_port_or_not_at_all() {
     for expected in [&address, RESOURCE, "is taken"] {
         assert!(said.err.contains(expected), "{said:?}");
     }
-    assert!(!workspace.join(".projects/.run/endpoint.json").exists());
+    assert!(!workspace.run_directory().join("endpoint.json").exists());
 
     for (resource, warns) in [("https://box.example/board", true), (RESOURCE, false)] {
         let mut command = workspace.command(["up", "--http", "127.0.0.1:0", "--json"]);

@@ -265,7 +265,7 @@ fn what_servers_say_is_kept_where_neither_they_nor_a_repository_reach() {
         assert!(session.process.end().success());
     };
     workspace.write("elsewhere/file", "kept");
-    let run = workspace.join(".projects/.run");
+    let run = workspace.run_directory();
     std::fs::create_dir_all(run.join("servers")).unwrap();
     for name in ["servers/shell.log", "audit.jsonl"] {
         symlink(workspace.join("elsewhere/file"), run.join(name)).unwrap();

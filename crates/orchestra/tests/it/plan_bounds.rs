@@ -104,13 +104,16 @@ fn a_job_in_the_sandbox_reaches_its_worktree_and_neither_the_checkout_nor_the_ne
     let port = listener.local_addr().unwrap().port();
     let secret = workspace.join("secret.txt");
     let secret = secret.display();
+    let run = workspace.run_directory();
+    let run = run.display();
     // Without the sandbox each of these would do what must not be done.
     let line = format!(
         "set -e\ntest \"$(cat seen.txt)\" = 'for jobs'\ngit log --oneline | grep -q begin\n\
          git status --short\ntest -w \"$(mktemp)\"\necho x > \"$HOME/mine\"\n\
          if cat {secret}; then exit 11; fi\nif echo x > {secret}; then exit 12; fi\n\
          if echo x > ../../made.txt; then exit 13; fi\n\
-         if (exec 3<>/dev/tcp/127.0.0.1/{port}); then exit 14; fi\necho done > done.txt"
+         if (exec 3<>/dev/tcp/127.0.0.1/{port}); then exit 14; fi\n\
+         if mkdir -p {run}/planted; then exit 15; fi\necho done > done.txt"
     );
     let line = line.replace('\n', "\n      ");
     let text = format!(

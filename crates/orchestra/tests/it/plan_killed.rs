@@ -109,10 +109,10 @@ impl Proof {
                 since = end.unwrap_or_else(|| panic!("{name}: {told}"));
             }
         }
-        let file = format!(".orchestrator/plans/{id}/events.jsonl");
+        let file = self.workspace.plans().join(id).join("events.jsonl");
         // It follows the database some moments later.
         until(|| {
-            let lines = fs::read_to_string(self.workspace.join(&file)).ok()?;
+            let lines = fs::read_to_string(&file).ok()?;
             let events = lines.lines().skip(1).map(serde_json::from_str::<Value>);
             let events: Vec<Value> = events.collect::<Result<_, _>>().ok()?;
             for (at, event) in events.iter().enumerate() {

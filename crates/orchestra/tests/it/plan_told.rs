@@ -117,6 +117,7 @@ fn validate_looks_for_what_making_a_plan_looks_for() {
         "{warned:?}"
     );
     assert!(!workspace.join(".orchestrator").exists());
+    assert!(!workspace.join(".git/.orchestra").exists());
     // A byte order mark is no part of a text.
     let marked = validate(format!("\u{feff}name: V\n{ONE}"));
     assert_eq!(marked.code, Some(0), "{marked:?}");
@@ -182,7 +183,7 @@ fn a_check_of_the_whole_that_is_wrong_is_put_right_by_a_retry() {
     assert_eq!(watched.code, Some(0), "{watched:?}");
     assert_eq!(git(&workspace, &["show", "checked:one.txt"]), "one\n");
     // It is the plan's from then on.
-    let file = workspace.path().join(".orchestrator/plans");
+    let file = workspace.plans();
     let id = ok(&workspace, &["show", "checked"])["planId"].clone();
     let shown = fs::read_to_string(file.join(id.as_str().unwrap()).join("plan.json")).unwrap();
     assert!(!shown.contains("nothere"), "{shown}");

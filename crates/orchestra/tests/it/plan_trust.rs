@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 
 use crate::support::{Running, Said, Session, Workspace, said, until, until_ready};
 
-const STORAGE: &str = ".orchestrator/plans";
+/// Where earlier versions kept plans.
+const FORMER: &str = ".orchestrator/plans";
 
 /// A plan whose job adds a line to a file, and ends when another file exists.
 fn marks(name: &str, marker: &Path, gate: &Path) -> String {
@@ -58,7 +59,7 @@ struct Planted {
     origin: Workspace,
 }
 
-fn planted() -> Planted {
+fn planted(storage: impl Fn(&Workspace) -> PathBuf) -> Planted {
     let origin = Workspace::git();
     let running = origin.home().join("running");
     let waiting = origin.home().join("waiting");
@@ -71,7 +72,7 @@ fn planted() -> Planted {
     until(|| running.exists().then_some(()));
     run.kill();
     let workspace = Workspace::git();
-    plant(&origin.join(STORAGE), &workspace.join(STORAGE));
+    plant(&origin.plans(), &storage(&workspace));
     fs::write(gate, "").unwrap();
     Planted {
         workspace,
@@ -90,7 +91,7 @@ impl Planted {
 
 #[test]
 fn planted_plans_start_only_after_they_are_accepted_and_continued() {
-    let planted = planted();
+    let planted = planted(Workspace::plans);
     let workspace = &planted.workspace;
     for words in [
         &["plan", "list"][..],
@@ -168,10 +169,10 @@ fn ended_plans_are_shown_before_they_are_accepted() {
 
 #[test]
 fn plans_of_a_program_without_ids_are_accepted_once() {
-    let planted = planted();
+    let planted = planted(Workspace::plans);
     let workspace = &planted.workspace;
     // As an earlier version leaves it.
-    let storage = workspace.join(STORAGE);
+    let storage = workspace.plans();
     fs::remove_dir_all(&storage).unwrap();
     fs::create_dir_all(&storage).unwrap();
     drop(
@@ -195,8 +196,8 @@ fn plans_of_a_program_without_ids_are_accepted_once() {
 }
 
 #[test]
-fn copy_of_a_workspace_is_accepted_by_itself() {
-    let planted = planted();
+fn copy_of_a_workspace_gets_an_id_of_its_own_and_runs_only_by_command() {
+    let planted = planted(Workspace::plans);
     let (origin, workspace) = (&planted.origin, &planted.workspace);
     // The same user, who created the original.
     let run = |words: &[&str]| {
@@ -204,21 +205,254 @@ fn copy_of_a_workspace_is_accepted_by_itself() {
         command.env("HOME", origin.home());
         said(command, "")
     };
-    let refused = run(&["plan", "resume", "waiting"]);
-    assert_ne!(refused.code, Some(0), "{refused:?}");
+    let mut up = workspace.command(["up", "--http", "127.0.0.1:0", "--json"]);
+    up.env("HOME", origin.home());
+    until_ready(up);
+    planted.nothing_started();
+    let created = run(&["plan", "resume", "waiting"]);
+    assert_eq!(created.code, Some(0), "{created:?}");
+    let shown = run(&["plan", "show", "running", "--json"]);
+    let shown: Value = serde_json::from_str(&shown.out).unwrap();
     assert!(
-        refused.err.contains("are a copy of those in"),
-        "{refused:?}"
+        ["failed", "paused"]
+            .iter()
+            .any(|status| shown["status"] == *status),
+        "{shown}"
     );
-    let accepted = run(&["plan", "trust", "--yes"]);
-    assert_eq!(accepted.code, Some(0), "{accepted:?}");
-    for words in [["plan", "resume", "waiting"], ["plan", "watch", "waiting"]] {
-        let done = run(&words);
-        assert_eq!(done.code, Some(0), "{done:?}");
-    }
+    let watched = run(&["plan", "watch", "waiting"]);
+    assert_eq!(watched.code, Some(0), "{watched:?}");
+    assert_eq!(fs::read_to_string(&planted.running).unwrap(), "started\n");
     // The original is trusted as before.
     let looked = plan(origin, &["list"]);
     assert!(!looked.err.contains("plan trust"), "{looked:?}");
+    let list = origin.home().join(".local/state/orchestra/plans.json");
+    let list: Value = serde_json::from_str(&fs::read_to_string(list).unwrap()).unwrap();
+    let entries = list["databases"].as_array().unwrap();
+    let ids: Vec<&Value> = entries.iter().map(|entry| &entry["id"]).collect();
+    assert_eq!(ids.len(), 2, "{list}");
+    assert_ne!(ids[0], ids[1]);
+}
+
+/// A plan with a quick job, as a file of the workspace.
+fn other(workspace: &Workspace) {
+    workspace.write(
+        "other.yaml",
+        "name: Other\ntargetBranch: other\njobs:\n- {producerId: one, task: One, work: echo 1 > one.txt}\n",
+    );
+}
+
+fn names_of_all(workspace: &Workspace) -> Vec<String> {
+    let listed = plan(workspace, &["list", "--status", "all", "--json"]);
+    assert_eq!(listed.code, Some(0), "{listed:?}");
+    let listed: Value = serde_json::from_str(&listed.out).unwrap();
+    let items = listed["items"].as_array().unwrap().iter();
+    let name = |item: &Value| item["name"].as_str().unwrap().to_owned();
+    let mut names: Vec<String> = items.map(name).collect();
+    names.sort();
+    names
+}
+
+/// Checks that the database of an earlier version is refused by programs, with a sentence.
+fn is_retired(workspace: &Workspace) {
+    let mut command = workspace.command(["plan", "list"]);
+    command.env("ORCHESTRATOR_STORAGE", FORMER);
+    let refused = said(command, "");
+    assert_ne!(refused.code, Some(0), "{refused:?}");
+    assert!(refused.err.contains("were moved"), "{refused:?}");
+}
+
+#[test]
+fn planted_plans_in_the_working_tree_are_shown_and_block_no_other_plan() {
+    let planted = planted(|workspace| workspace.join(FORMER));
+    let workspace = &planted.workspace;
+    for words in [
+        &["plan", "list"][..],
+        &["plan", "show", "running"],
+        &["plan", "watch", "running"],
+        &["plan", "resume", "waiting"],
+        &["doctor"],
+        &["doctor", "--fix"],
+    ] {
+        names_the_command(&workspace.run(words.iter().copied()));
+    }
+    assert_eq!(status(workspace, "running"), "running");
+    other(workspace);
+    let ran = plan(workspace, &["run", "other.yaml"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(names_of_all(workspace), ["Other", "running", "waiting"]);
+    until_ready(workspace.command(["up", "--http", "127.0.0.1:0", "--json"]));
+    planted.nothing_started();
+
+    let denied = plan(workspace, &["trust"]);
+    assert_ne!(denied.code, Some(0), "{denied:?}");
+    let accepted = plan(workspace, &["trust", "--yes"]);
+    assert_eq!(accepted.code, Some(0), "{accepted:?}");
+    assert!(accepted.out.contains("running"), "{accepted:?}");
+    is_retired(workspace);
+    assert_eq!(names_of_all(workspace), ["Other", "running", "waiting"]);
+    planted.nothing_started();
+    for words in [["resume", "waiting"], ["watch", "waiting"]] {
+        let done = plan(workspace, &words);
+        assert_eq!(done.code, Some(0), "{done:?}");
+    }
+    assert_eq!(fs::read_to_string(&planted.running).unwrap(), "started\n");
+}
+
+#[test]
+fn own_plans_in_the_working_tree_are_moved_once_and_paused() {
+    let planted = planted(Workspace::plans);
+    let (workspace, gate) = (&planted.origin, planted.origin.home().join("gate"));
+    let (former, storage) = (workspace.join(FORMER), workspace.plans());
+    fs::create_dir_all(former.parent().unwrap()).unwrap();
+    fs::rename(&storage, &former).unwrap();
+    // As a program leaves it that is killed before it has marked the database.
+    let before = tempfile::tempdir().unwrap();
+    plant(&former, before.path());
+    other(workspace);
+    let mut versions = Vec::new();
+    for _ in 0..2 {
+        let ran = plan(
+            workspace,
+            &["create", "other.yaml", "--key", "the same key"],
+        );
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        is_retired(workspace);
+        assert_eq!(names_of_all(workspace), ["Other", "running", "waiting"]);
+        let shown = plan(workspace, &["show", "running", "--json"]);
+        let shown: Value = serde_json::from_str(&shown.out).unwrap();
+        assert!(
+            ["failed", "paused"]
+                .iter()
+                .any(|status| shown["status"] == *status),
+            "{shown}"
+        );
+        versions.push(shown["stateVersion"].clone());
+        let id = shown["planId"].as_str().unwrap();
+        assert!(storage.join(id).join("plan.json").exists());
+        assert!(!former.join(id).exists());
+        fs::remove_dir_all(&former).unwrap();
+        plant(before.path(), &former);
+    }
+    assert_eq!(versions[0], versions[1]);
+    assert!(gate.exists());
+    planted.nothing_started();
+}
+
+#[test]
+fn commands_that_look_create_nothing_and_start_no_runner() {
+    let workspace = Workspace::git();
+    for words in [
+        &["plan", "list"][..],
+        &["doctor"],
+        &["tool", "call", "list_copilot_plans"],
+        &["config", "show"],
+    ] {
+        workspace.run(words.iter().copied());
+    }
+    assert!(!workspace.join(".git/.orchestra").exists());
+    let state = workspace.home().join(".local/state/orchestra");
+    assert!(!state.join("workspaces").exists());
+
+    let (marker, gate) = (
+        workspace.home().join("marker"),
+        workspace.home().join("gate"),
+    );
+    workspace.write("left.yaml", &marks("left", &marker, &gate));
+    let mut run = Running::start(workspace.command(["plan", "run", "left.yaml", "--json"]));
+    until(|| marker.exists().then_some(()));
+    run.kill();
+    let said = workspace.home().join("said");
+    let stderr = fs::File::create(&said).unwrap();
+    let command = workspace.command(["plan", "watch", "left", "--json"]);
+    let mut watch = Running::with_stderr(command, stderr);
+    let reports = || fs::read_to_string(&said).is_ok_and(|text| text.contains("no process runs"));
+    until(|| reports().then_some(()));
+    for words in [
+        &["plan", "show", "left"][..],
+        &["tool", "call", "get_copilot_plan_status", "planId=left"],
+    ] {
+        let said = workspace.run(words.iter().copied());
+        assert_eq!(said.code, Some(0), "{said:?}");
+    }
+    let told = workspace.run(["doctor"]);
+    assert!(
+        told.out.contains("nobody runs what is under way"),
+        "{told:?}"
+    );
+    // It shows what another process does.
+    let fixed = workspace.run(["doctor", "--fix"]);
+    assert_eq!(fixed.code, Some(0), "{fixed:?}");
+    fs::write(&gate, "").unwrap();
+    assert!(watch.wait().code().is_some());
+}
+
+#[test]
+fn each_checkout_has_the_plans_that_were_created_in_it() {
+    let workspace = Workspace::git();
+    let git = |words: &[&str]| {
+        let mut command = Command::new("git");
+        command.args(["-c", "user.name=n", "-c", "user.email=n@example.org"]);
+        let status = command.args(words).current_dir(workspace.path()).status();
+        assert!(status.unwrap().success(), "{words:?}");
+    };
+    git(&["commit", "--quiet", "--allow-empty", "--message", "one"]);
+    let linked = workspace.home().join("linked");
+    git(&["worktree", "add", "--quiet", linked.to_str().unwrap()]);
+    other(&workspace);
+    let created = plan(&workspace, &["create", "other.yaml"]);
+    assert_eq!(created.code, Some(0), "{created:?}");
+    let in_linked = |words: &[&str]| {
+        let mut command = workspace.command(words);
+        command.current_dir(&linked);
+        said(command, "")
+    };
+    let listed = in_linked(&["plan", "list", "--json"]);
+    let listed: Value = serde_json::from_str(&listed.out).unwrap();
+    assert_eq!(listed["items"], json!([]), "{listed}");
+    let file = workspace.join("other.yaml");
+    let created = in_linked(&["plan", "create", file.to_str().unwrap()]);
+    assert_eq!(created.code, Some(0), "{created:?}");
+    assert!(
+        workspace
+            .join(".git/worktrees/linked/.orchestra/_/plans/plans.db")
+            .exists()
+    );
+    assert_eq!(names_of_all(&workspace), ["Other"]);
+}
+
+#[test]
+fn repository_that_other_users_write_has_no_plans_unless_their_place_is_the_state_directory() {
+    let workspace = Workspace::git();
+    other(&workspace);
+    let config = workspace.join(".git/config");
+    let text = fs::read_to_string(&config).unwrap();
+    fs::write(
+        &config,
+        format!("{text}[core]\n\tsharedRepository = group\n"),
+    )
+    .unwrap();
+    for words in [&["create", "other.yaml"][..], &["list"]] {
+        let refused = plan(&workspace, words);
+        assert_ne!(refused.code, Some(0), "{refused:?}");
+        for part in ["core.sharedRepository", "place = \"state\""] {
+            assert!(refused.err.contains(part), "{refused:?}");
+        }
+    }
+    let told = workspace.run(["doctor"]);
+    assert!(told.out.contains("core.sharedRepository"), "{told:?}");
+    // A file of the workspace does not choose it.
+    workspace.write("orchestra.toml", "place = \"state\"\n");
+    let refused = plan(&workspace, &["create", "other.yaml"]);
+    assert_ne!(refused.code, Some(0), "{refused:?}");
+    assert!(refused.err.contains("place is not used"), "{refused:?}");
+    let own = workspace.home().join(".config/orchestra");
+    fs::create_dir_all(&own).unwrap();
+    fs::write(own.join("orchestra.toml"), "place = \"state\"\n").unwrap();
+    let created = plan(&workspace, &["create", "other.yaml"]);
+    assert_eq!(created.code, Some(0), "{created:?}");
+    assert!(!workspace.join(".git/.orchestra").exists());
+    let places = workspace.home().join(".local/state/orchestra/workspaces");
+    assert_eq!(fs::read_dir(places).unwrap().count(), 1);
 }
 
 #[test]

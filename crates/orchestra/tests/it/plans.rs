@@ -315,8 +315,10 @@ fn a_plan_over_stdio_is_read_by_a_second_process_from_the_storage_that_is_named(
     let end = session.process.end();
     assert_eq!(end.code(), Some(0));
     assert!(storage.join(&id).is_dir());
-    assert!(!workspace.join(".orchestrator").exists());
-    assert!(!elsewhere.join(".orchestrator").exists());
+    for unused in [".orchestrator", ".git/.orchestra"] {
+        assert!(!workspace.join(unused).exists(), "{unused}");
+        assert!(!elsewhere.join(unused).exists(), "{unused}");
+    }
     let shown = said(named(&["plan", "show", "Kept", "--json"]), "");
     assert_eq!(shown.code, Some(0), "{shown:?}");
     let shown: Value = serde_json::from_str(&shown.out).unwrap();
@@ -337,7 +339,7 @@ fn a_plan_over_stdio_is_read_by_a_second_process_from_the_storage_that_is_named(
     let rows: Vec<Value> = serde_json::from_str(&said(other, "").out).unwrap();
     let row = |key: &str| rows.iter().find(|row| row["key"] == key).unwrap().clone();
     assert_eq!(row("workspace")["origin"], "command line");
-    let usual = elsewhere.join(".orchestrator/plans");
+    let usual = elsewhere.plans();
     assert_eq!(row("plans.storage")["value"], json!(usual).to_string());
     let rows = said(named(&["config", "show", "--json"]), "");
     let rows: Vec<Value> = serde_json::from_str(&rows.out).unwrap();
@@ -429,7 +431,7 @@ fn a_run_that_is_interrupted_goes_on_in_the_background_and_is_seen_to_its_end() 
     assert_eq!(watch.wait().code(), Some(0));
     assert_eq!(git(&workspace, &["show", "patient:here.txt"]), "here\n");
     // Whoever ran it in the background has nothing to do any more, and ends.
-    let endpoint = workspace.join(".orchestrator/plans/runner.json");
+    let endpoint = workspace.plans().join("runner.json");
     until(|| (!endpoint.exists()).then_some(()));
 }
 

@@ -99,14 +99,18 @@ fn links_in_the_place_of_locks_of_the_store_are_refused() {
 
 #[test]
 fn links_in_the_run_directory_are_refused() {
-    refused(Workspace::board, ".projects/.run/init.lock", &["init"]);
-    refused(Workspace::board, ".projects/.run", &["init"]);
+    let run = ".git/.orchestra/_/run";
+    let init_lock = format!("{run}/init.lock");
+    for place in [&init_lock, run, ".git/.orchestra/_", ".git/.orchestra"] {
+        refused(Workspace::board, place, &["init"]);
+    }
     let up = ["up", "--http", "127.0.0.1:0"];
-    refused(Workspace::board, ".projects/.run/up.lock", &up);
-    refused(Workspace::board, ".projects/.run/endpoint.json", &up);
+    for name in ["up.lock", "endpoint.json"] {
+        refused(Workspace::board, &format!("{run}/{name}"), &up);
+    }
     unused(
         Workspace::board,
-        ".projects/.run/audit.jsonl",
+        &format!("{run}/audit.jsonl"),
         &["tool", "call", "list_projects"],
     );
 }
@@ -122,6 +126,25 @@ fn links_in_the_state_of_the_user_are_refused() {
         "~/.local/share/orchestra/models/.lock",
         &remove,
     );
+}
+
+#[test]
+fn links_in_the_place_of_plans_are_refused() {
+    let with_plan = || {
+        let workspace = Workspace::git();
+        let text = "name: One\njobs:\n- {producerId: one, task: One, work: 'true'}\n";
+        workspace.write("plan.yaml", text);
+        workspace
+    };
+    let create = ["plan", "create", "plan.yaml"];
+    for place in [
+        ".git/.orchestra",
+        ".git/.orchestra/_",
+        ".git/.orchestra/_/plans",
+        ".git/.orchestra/_/plans/.lock",
+    ] {
+        refused(with_plan, place, &create);
+    }
 }
 
 /// The names of these files are known only once they exist.

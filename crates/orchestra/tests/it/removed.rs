@@ -17,7 +17,7 @@ fn up(workspace: &Workspace) -> (Running, Value) {
 }
 
 fn endpoint(workspace: &Workspace) -> Option<Value> {
-    let text = fs::read_to_string(workspace.join(".projects/.run/endpoint.json")).ok()?;
+    let text = fs::read_to_string(workspace.run_directory().join("endpoint.json")).ok()?;
     serde_json::from_str(&text).ok()
 }
 
@@ -33,7 +33,7 @@ fn remove(directory: &Path) {
 fn up_serves_on_when_its_run_directory_is_removed() {
     let workspace = Workspace::board();
     let (process, ready) = up(&workspace);
-    let run = workspace.join(".projects/.run");
+    let run = workspace.run_directory();
     for _ in 0..2 {
         remove(&run);
         let told = until(|| endpoint(&workspace));
@@ -60,9 +60,9 @@ fn a_session_goes_on_to_be_audited_when_the_run_directory_is_removed() {
     let workspace = Workspace::board();
     let mut session = Session::start(workspace.command(["stdio"]));
     session.ok("list_projects", &json!({}));
-    remove(&workspace.join(".projects/.run"));
+    remove(&workspace.run_directory());
     session.ok("list_projects", &json!({}));
-    let file = workspace.join(".projects/.run/audit.jsonl");
+    let file = workspace.run_directory().join("audit.jsonl");
     let line = until(|| {
         fs::read_to_string(&file)
             .ok()

@@ -12,6 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use orchestra_place::{Choice, Place, RunDirectory};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -76,6 +77,16 @@ impl Workspace {
 
     pub(crate) fn join(&self, path: impl AsRef<Path>) -> PathBuf {
         self.path().join(path)
+    }
+
+    /// The run directory of the program, which may not exist yet.
+    pub(crate) fn run_directory(&self) -> PathBuf {
+        run_directory(&self.path(), &self.home())
+    }
+
+    /// Directory of the plans of the workspace. It may not exist.
+    pub(crate) fn plans(&self) -> PathBuf {
+        place(&self.path(), &self.home()).own().join("plans")
     }
 
     pub(crate) fn read(&self, path: &str) -> String {
@@ -150,6 +161,18 @@ impl Workspace {
         assert_eq!(said.code, Some(0), "{tool} {arguments}: {said:?}");
         serde_json::from_str(&said.out).unwrap_or_else(|_| Value::String(said.out.clone()))
     }
+}
+
+/// The run directory of the program in a workspace, for the user with this home.
+pub(crate) fn run_directory(workspace: &Path, home: &Path) -> PathBuf {
+    let run = RunDirectory::new(place(workspace, home));
+    run.path().to_owned()
+}
+
+/// The place of a workspace's private state, for the user with this home.
+fn place(workspace: &Path, home: &Path) -> Place {
+    let state = home.join(".local/state/orchestra");
+    Place::find(workspace, Some(&state), Choice::default()).unwrap()
 }
 
 /// The program to test: the one of this build, or another that ORCHESTRA names.

@@ -71,14 +71,14 @@ fn it_says_where_it_is_and_serves_mcp() {
     let (process, ready, address) = up(&workspace);
     assert_eq!(ready["mcp"], format!("http://{address}/mcp"));
     assert_eq!(ready["already_running"], false);
-    let endpoint = workspace.join(".projects/.run/endpoint.json");
+    let endpoint = workspace.run_directory().join("endpoint.json");
     assert_eq!(
         fs::metadata(&endpoint).unwrap().permissions().mode() & 0o777,
         0o600
     );
     let told: Value = serde_json::from_str(&fs::read_to_string(&endpoint).unwrap()).unwrap();
     assert_eq!(told["mcp"], ready["mcp"]);
-    let plans = workspace.join(".orchestrator/plans");
+    let plans = workspace.plans();
     assert_eq!(ready["plans"], plans.to_str().unwrap());
     let health = get(&address, "/health").json();
     assert_eq!(
@@ -329,7 +329,7 @@ fn after_a_kill_the_next_one_starts() {
     let (killed, _, _) = up(&workspace);
     killed.signal(Signal::KILL);
     assert!(!killed.end().success());
-    assert!(workspace.join(".projects/.run/endpoint.json").exists());
+    assert!(workspace.run_directory().join("endpoint.json").exists());
     let (_next, ready, _) = up(&workspace);
     assert_eq!(ready["already_running"], false);
 }
@@ -340,7 +340,7 @@ fn one_whose_board_is_removed_ends_and_says_so() {
     let workspace = Workspace::git();
     let serving = workspace.command(["up", "--http", "127.0.0.1:0", "--json"]);
     let ended = std::thread::spawn(move || said(serving, ""));
-    let endpoint = workspace.join(".projects/.run/endpoint.json");
+    let endpoint = workspace.run_directory().join("endpoint.json");
     let start = std::time::Instant::now();
     while !endpoint.exists() {
         assert!(start.elapsed() < PATIENCE, "it does not start");

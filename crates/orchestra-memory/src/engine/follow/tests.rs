@@ -16,7 +16,7 @@ use tokio::{
     task::JoinHandle,
 };
 
-use running::run_engine;
+use running::{run_directory, run_engine};
 
 use super::*;
 use crate::engine::{
@@ -40,7 +40,7 @@ impl Stand {
     /// The process runs a script, with `$1` the workspace.
     fn new(script: &str) -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let mut place = Place::new(directory.path());
+        let mut place = Place::new(run_directory(directory.path()));
         assert!(place.take().unwrap());
         let path = directory.path().join("engine");
         fs::write(&path, format!("#!/bin/sh\nshift 2\n{script}\n")).unwrap();
@@ -101,6 +101,7 @@ impl Drop for Stand {
 fn engines(workspace: &Path) -> Engines {
     Engines::new(Settings {
         workspace: workspace.to_owned(),
+        run: run_directory(workspace),
         client: "test",
         starts: false,
         always_asks: true,
@@ -229,7 +230,8 @@ async fn an_engine_that_never_says_where_it_listens_is_ended_by_whoever_waits_fo
     // As it would have said itself.
     let (pid, began) = (stand.process().id(), stand.process().began());
     let text = serde_json::json!({"pid": pid, "began": began}).to_string();
-    fs::write(stand.path().join(".projects/.run/engine.lock"), text).unwrap();
+    let lock = run_directory(stand.path()).path().join("engine.lock");
+    fs::write(lock, text).unwrap();
     let engines = stand.engines();
     let begin = Instant::now();
     engines.begin();
@@ -273,11 +275,11 @@ async fn program_of_another_version_is_run_once_until_its_file_changes() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_program_that_becomes_an_engine_for_others_is_ended_and_said_to_be() {
-    let script = "shift; umask 077; cd \"$1/.projects/.run\"
+    let script = "umask 077; cd \"$1\"/state/workspaces/*/run
 printf '{\"workspace\":\"%s\",\"version\":\"0.9.0\",\"address\":\"127.0.0.1:1\",\"pid\":%d}' \
     \"$1\" $$ >new && mv new engine.json
 exec sleep 600";
-    let stand = Stand::new(&script.replace("shift; ", ""));
+    let stand = Stand::new(script);
     let told = stand.started.until_told(&stand.place, stand.path()).await;
     assert!(matches!(told, Err(StartError::Foreign(_))), "{told:?}");
     stand.ended().await;

@@ -1,6 +1,11 @@
 //! What a shell line or a program may reach where jobs are in a sandbox.
 
-use std::{fs::DirBuilder, io, os::unix::fs::DirBuilderExt};
+use std::{
+    fs::{self, DirBuilder},
+    io,
+    os::unix::fs::DirBuilderExt,
+    path::{Path, PathBuf},
+};
 
 use orchestra_plan::{
     event::{Failure, FailureKind},
@@ -13,6 +18,12 @@ use crate::supervise::Order;
 
 /// Its home and its temporary files, in the git directory of its worktree, with which they go.
 const OWN: &str = "orchestra-home";
+
+/// Private state inside a git directory: databases of plans, tokens.
+const PRIVATE: &str = ".orchestra";
+
+/// Directories of other git directories inside a git directory.
+const NESTED: [&str; 2] = ["worktrees", "modules"];
 
 /// Variables that lead there, unless the plan says otherwise.
 const HOMES: [&str; 2] = ["HOME", "TMPDIR"];
@@ -53,7 +64,12 @@ pub(super) async fn confine(
         }
     }
     paths.extend([worktree.path().to_owned(), own]);
-    read_only.push(repository.common_directory().to_owned());
+    let common = repository.common_directory();
+    let readable = readable(common).map_err(|error| {
+        let words = format!("cannot list `{}`: {error}", common.display());
+        Failure::new(FailureKind::Storage, words)
+    })?;
+    read_only.extend(readable);
     let linked = settings.additional_symlink_dirs.iter();
     let linked = linked.map(|path| repository.toplevel().join(path.as_str()));
     read_only.extend(linked.filter(|path| path.is_dir()));
@@ -63,4 +79,105 @@ pub(super) async fn confine(
         protected: protected.clone(),
     };
     Ok(())
+}
+
+/// Paths that give a git directory without its private state. A rule of the sandbox holds for all that is below a
+/// path, so the entries are listed where there is such state.
+fn readable(git: &Path) -> io::Result<Vec<PathBuf>> {
+    let nested = NESTED.map(|name| git.join(name));
+    let (mut paths, mut is_private) = (Vec::new(), false);
+    for entry in fs::read_dir(git)? {
+        let path = entry?.path();
+        match () {
+            () if path.file_name().is_some_and(|name| name == PRIVATE) => is_private = true,
+            () if nested.contains(&path) => is_private |= nested_readable(&path, &mut paths)?,
+            // A lock may be gone by now.
+            () if path.extension().is_some_and(|end| end == "lock") => {}
+            () => paths.push(path),
+        }
+    }
+    paths.retain(|path| path.exists());
+    Ok(match is_private {
+        true => paths,
+        false => vec![git.to_owned()],
+    })
+}
+
+/// Adds the paths of git directories that lie at any depth; returns whether one of them has private state.
+fn nested_readable(directory: &Path, paths: &mut Vec<PathBuf>) -> io::Result<bool> {
+    let mut is_private = false;
+    for entry in fs::read_dir(directory)? {
+        let (path, kind) = match entry.and_then(|entry| Ok((entry.path(), entry.file_type()?))) {
+            Ok(found) => found,
+            // A worktree that is just being removed.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) => return Err(error),
+        };
+        if !kind.is_dir() {
+            continue;
+        }
+        let found = match path.join("HEAD").exists() {
+            true => readable(&path).map(|readable| {
+                is_private |= readable != [path.clone()];
+                paths.extend(readable);
+            }),
+            false => nested_readable(&path, paths).map(|found| is_private |= found),
+        };
+        match found {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(is_private)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn directories(root: &Path, names: &[&str]) {
+        for name in names {
+            fs::create_dir_all(root.join(name)).unwrap();
+        }
+    }
+
+    fn names(root: &Path) -> Vec<String> {
+        let found = readable(root).unwrap();
+        let name = |path: &PathBuf| path.strip_prefix(root).unwrap().display().to_string();
+        let mut names: Vec<String> = found.iter().map(name).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn private_state_of_a_repository_and_its_worktrees_is_not_readable() {
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path();
+        directories(
+            root,
+            &["HEAD", "objects", "worktrees/a/HEAD", "modules/x/y/HEAD"],
+        );
+        assert_eq!(names(root), [""], "the whole directory");
+        directories(
+            root,
+            &["modules/x/y/.orchestra/_/plans", "modules/x/y/refs"],
+        );
+        let expected = [
+            "HEAD",
+            "modules/x/y/HEAD",
+            "modules/x/y/refs",
+            "objects",
+            "worktrees/a",
+        ];
+        assert_eq!(names(root), expected);
+        directories(root, &[".orchestra/_/plans", "worktrees/a/.orchestra/_"]);
+        let expected = [
+            "HEAD",
+            "modules/x/y/HEAD",
+            "modules/x/y/refs",
+            "objects",
+            "worktrees/a/HEAD",
+        ];
+        assert_eq!(names(root), expected);
+    }
 }

@@ -54,6 +54,10 @@ pub(super) fn examine(config: &Config, mends: bool) -> Result<Found, Failure> {
     let storage = &config.plans.storage.value;
     let mut found = Found::default();
     misnamed(config, &mut found)?;
+    let usable = reading(config, async |plans| plans.check_former().await)?;
+    if let Err(error) = usable {
+        found.still(format!("plans: {}", error.whole()));
+    }
     if !storage.exists() {
         return Ok(found);
     }

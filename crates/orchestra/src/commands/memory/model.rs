@@ -19,7 +19,8 @@ use crate::{
     exit::{Exit, Failure},
     models::{self, Shelf, kind_name},
     output::{self, Format, in_a_line, size},
-    serving, workspace,
+    serving,
+    workspace::{self, run_directory},
 };
 
 /// Install and choose the model that finds by meaning
@@ -250,8 +251,9 @@ fn show(config: &Config, format: Format) -> Result<Exit, Failure> {
 
 /// What is configured, and how the engine is with it, if one runs.
 pub(super) fn standing(config: &Config) -> Result<Value, Failure> {
+    let run = run_directory(&config.workspace)?;
     let model = &config.memory.model;
-    let engine = serving::runtime()?.block_on(ask_standing(&config.workspace));
+    let engine = serving::runtime()?.block_on(ask_standing(&config.workspace, &run));
     let trouble = match model.wish() {
         Wish::Refused(why) | Wish::Unknown(why) => Some(why.clone()),
         Wish::Nothing | Wish::Model(_) => None,

@@ -11,6 +11,7 @@ use crate::{
     exit::{Exit, Failure},
     output::Format,
     serving,
+    workspace::run_directory,
 };
 
 /// Makes the index of all projects anew; one that is named must be there.
@@ -48,11 +49,14 @@ pub(super) fn run(config: &Config, project: Option<&str>, format: Format) -> Res
 /// any.
 fn rebuild(config: &Config) -> Result<&'static str, Failure> {
     let workspace = &config.workspace;
-    let asked = serving::runtime()?.block_on(engine::rebuild(workspace));
+    let run = run_directory(workspace)?;
+    let asked = serving::runtime()?.block_on(engine::rebuild(workspace, &run));
     Ok(match asked {
         Some(true) => "now",
         Some(false) => "none",
-        None if engine::forget_vectors(workspace) && config.memory.model.is_wanted() => "later",
+        None if engine::forget_vectors(workspace, &run) && config.memory.model.is_wanted() => {
+            "later"
+        }
         None => "none",
     })
 }

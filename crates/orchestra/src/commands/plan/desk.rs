@@ -25,22 +25,22 @@ pub(super) struct Desk {
     signals: Signals,
 }
 
-/// Does something at a desk, and leaves it: plans that are live go on in the background.
+/// Does something at a desk, and leaves it: plans that are live go on in the background. With `only_looks` it starts no
+/// runner.
 pub(super) fn at(
     common: &Common,
+    only_looks: bool,
     does: impl AsyncFnOnce(&Desk) -> Result<Exit, Failure>,
 ) -> Result<Exit, Failure> {
     let config = Config::settle(common, Overrides::default())?;
     logging::start(&config.log.value)?;
     config.plans.overreach().for_each(output::complain);
     let runtime = serving::runtime()?;
+    let mut options = serving::plan_options(&config, &config.workspace, "orchestra plan");
+    options.only_looks = only_looks;
     let done = runtime.block_on(async {
         let desk = Desk {
-            plans: Plans::new(serving::plan_options(
-                &config,
-                &config.workspace,
-                "orchestra plan",
-            )),
+            plans: Plans::new(options),
             signals: Signals::at_terminal(std::io::stderr())?,
         };
         let done = does(&desk).await;
@@ -64,10 +64,16 @@ impl Desk {
         &self.signals
     }
 
-    /// Leaves before the end of the command: whether somebody runs the plans now, and if not, why. No
+    /// Leaves before the end of the command: whether a process runs the plans now, and if not, why. No
     /// second signal cuts it off.
     pub(super) async fn hand_over(&self) -> Result<(), String> {
         let _held = self.signals.hold();
+        if self.plans.options().only_looks {
+            return match self.is_run().await {
+                true => Ok(()),
+                false => Err("no process runs the plans".to_owned()),
+            };
+        }
         // Who was only about to look may be the only one to see to it.
         if let Err(error) = self.plans.attend().await {
             return Err(output::printable(&error.to_string()).into_owned());
@@ -94,24 +100,31 @@ impl Desk {
             output::complain(&output::printable(&error.to_string()));
             return Ok(());
         }
+        if let Err(error) = self.plans.check_former().await {
+            output::complain(&output::printable(&error.to_string()));
+            return Ok(());
+        }
         if !plans.iter().any(|plan| plan.is_live()) {
             return Ok(());
         }
-        let storage = self.plans.options().storage.clone();
-        let is_run = tokio::task::spawn_blocking(move || {
-            // A lock that is taken is released at once.
-            !matches!(
-                Place::new(&storage, &short_directory()).claim(),
-                Ok(Some(_))
-            )
-        });
-        if !is_run.await.unwrap_or(true) {
+        if !self.is_run().await {
             output::complain(
                 "no process runs the plans that are under way; `orchestra doctor --fix` has a program in the \
                  background do it",
             );
         }
         Ok(())
+    }
+
+    /// Returns whether a process runs the plans. Starts none and creates no directory.
+    async fn is_run(&self) -> bool {
+        let storage = self.plans.options().storage.clone();
+        let is_run = tokio::task::spawn_blocking(move || {
+            // A lock that is taken is released at once.
+            let place = Place::new(&storage, &short_directory());
+            storage.is_dir() && !matches!(place.claim(), Ok(Some(_)))
+        });
+        is_run.await.unwrap_or(true)
     }
 
     /// The plan that is meant. Of several with a name it is the one that has not ended, else the newest,

@@ -25,7 +25,11 @@ struct Answered {
 
 /// Shows the plans, asks, and accepts them.
 pub(super) async fn run(desk: &Desk, yes: bool, format: Format) -> Result<Exit, Failure> {
-    let Err(doubt) = desk.plans().check_trust().await else {
+    let doubt = match desk.plans().check_trust().await {
+        Ok(()) => desk.plans().check_former().await.err(),
+        Err(doubt) => Some(doubt),
+    };
+    let Some(doubt) = doubt else {
         return print(format, true, Vec::new());
     };
     let plans = desk.plans().list().await.map_err(failure)?;

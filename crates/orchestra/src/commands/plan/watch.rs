@@ -127,8 +127,7 @@ async fn left(desk: &Desk, plan: &Plan, format: Format) -> Result<Exit, Failure>
              `orchestra plan cancel {id}` ends it"
         )),
         (Format::Text, Err(why)) => output::complain(&format!(
-            "plan {id} was left and nobody runs it now: {why}; `orchestra plan watch {id}` goes on \
-             with it"
+            "plan {id} was left and nobody runs it now: {why}; `orchestra doctor --fix` continues it"
         )),
     }
     Ok(Exit::PlanOpen)

@@ -66,8 +66,8 @@ pub(super) struct Refused(pub(super) String);
 impl Source {
     /// Looks who serves the workspace now.
     pub(super) fn reach(config: &Config) -> Result<Self, NotReached> {
-        let endpoint = Place::new(&config.workspace).told();
-        let endpoint = endpoint.ok_or(NotReached::Nobody)?;
+        let place = Place::find(&config.workspace).map_err(NotReached::Other)?;
+        let endpoint = place.told().ok_or(NotReached::Nobody)?;
         if !endpoint.http.starts_with("http://") {
             let text = format!(
                 "it is reached over TLS alone, which is not followed here: open {} in a browser",

@@ -7,16 +7,24 @@ use std::{
     time::{Duration, Instant},
 };
 
-use orchestra_fs::{Access, Lock};
+use orchestra_fs::{Access, Directory, Lock};
+use orchestra_place::RunDirectory;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    files::{FileError, Root},
     http::MCP_PATH,
-    workspace::{self, PROJECTS, RUN},
+    workspace::{self, PROJECTS},
 };
 
 /// Maximum time between the lock of a first `up` and its endpoint file.
+/// Names of the files in the run directory.
+const ENDPOINT: &str = "endpoint.json";
+const LOCK: &str = "up.lock";
+
+/// Largest endpoint file that is read, in bytes.
+const MAX_BYTES: u64 = 1024 * 1024;
+
+/// How long a first `up` that has its lock may take to say where it listens.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Interval at which a serving process checks that the lock is still its own.
@@ -64,6 +72,28 @@ pub(in crate::commands) struct Endpoint {
     /// Directory of the plans, which also names the process that runs them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) plans: Option<PathBuf>,
+    /// The board that is served.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    board: Option<BoardId>,
+}
+
+/// The directory of a board, which another one of its name is not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+struct BoardId {
+    device: u64,
+    inode: u64,
+}
+
+impl BoardId {
+    /// The board of a workspace, if there is one.
+    fn of(workspace: &Path) -> Option<Self> {
+        use std::os::unix::fs::MetadataExt as _;
+        let found = fs::metadata(workspace.join(PROJECTS)).ok()?;
+        Some(Self {
+            device: found.dev(),
+            inode: found.ino(),
+        })
+    }
 }
 
 impl Endpoint {
@@ -80,6 +110,7 @@ impl Endpoint {
             quic: None,
             certs_dir: None,
             plans: None,
+            board: None,
             http: base.to_owned(),
         }
     }
@@ -117,13 +148,14 @@ impl Endpoint {
     }
 }
 
-/// The lock and the endpoint file of a workspace.
+/// The lock and the endpoint file in the run directory of a workspace.
 #[derive(Debug)]
 pub(in crate::commands) struct Place {
-    root: Root,
+    workspace: PathBuf,
+    run: RunDirectory,
     lock: Option<Lock>,
     /// The directory of the board that the place was taken in.
-    board: Option<fs::Metadata>,
+    board: Option<Directory>,
     /// The last published endpoint.
     endpoint: Option<Endpoint>,
 }
@@ -139,10 +171,18 @@ enum Look {
 }
 
 impl Place {
-    /// The place in `workspace`.
-    pub(in crate::commands) fn new(workspace: &Path) -> Self {
+    /// The place of `workspace`.
+    ///
+    /// # Errors
+    /// When the workspace has no place for private state.
+    pub(in crate::commands) fn find(workspace: &Path) -> anyhow::Result<Self> {
+        Ok(Self::new(workspace, workspace::run_directory(workspace)?))
+    }
+
+    fn new(workspace: &Path, run: RunDirectory) -> Self {
         Self {
-            root: Root::new(workspace),
+            workspace: workspace.to_owned(),
+            run,
             lock: None,
             board: None,
             endpoint: None,
@@ -159,8 +199,13 @@ impl Place {
         loop {
             match self.look()? {
                 Look::Free => return Ok(None),
-                Look::Told(endpoint) => return Ok(Some(*endpoint)),
-                Look::Silent => {}
+                Look::Told(endpoint) if !self.is_of_another_board(&endpoint) => {
+                    let mut endpoint = *endpoint;
+                    // Not for callers, who have their own.
+                    endpoint.board = None;
+                    return Ok(Some(endpoint));
+                }
+                Look::Told(_) | Look::Silent => {}
             }
             anyhow::ensure!(
                 start.elapsed() < PATIENCE,
@@ -178,40 +223,40 @@ impl Place {
         }
     }
 
+    /// Whether an endpoint is that of a board that was removed or replaced since.
+    fn is_of_another_board(&self, endpoint: &Endpoint) -> bool {
+        endpoint.board.is_some() && endpoint.board != BoardId::of(&self.workspace)
+    }
+
     fn look(&self) -> anyhow::Result<Look> {
-        let is_held = orchestra_fs::is_locked(&self.root.path().join(lock_path()));
-        if !is_held.map_err(|error| self.failed("lock", error))? {
+        let Some(run) = self.run.open()? else {
+            return Ok(Look::Free);
+        };
+        if !orchestra_fs::is_locked(&self.path(LOCK))? {
             return Ok(Look::Free);
         }
-        let text = self.root.read(&endpoint_path())?;
-        let endpoint = text.and_then(|text| serde_json::from_str(&text).ok());
+        let text = run.read(ENDPOINT, MAX_BYTES)?;
+        let endpoint = text.and_then(|text| serde_json::from_slice(&text).ok());
         Ok(endpoint.map_or(Look::Silent, |endpoint| Look::Told(Box::new(endpoint))))
     }
 
-    /// Takes the place for this process, until it ends; false when another has it.
+    /// Takes the place for this process, until it ends; false when another has it. The board must exist.
     ///
     /// # Errors
     /// When the lock cannot be made.
-    pub(super) fn take(&mut self) -> Result<bool, FileError> {
-        let take = || {
-            let run = workspace::run_directory(self.root.path())?;
-            Lock::attempt(&run.path().join("up.lock"))
-        };
-        match take().map_err(|error| self.failed("lock", error))? {
+    pub(super) fn take(&mut self) -> anyhow::Result<bool> {
+        let run = self.run.make()?;
+        match Lock::attempt(&self.path(LOCK))? {
             Some(lock) => self.lock = Some(lock),
             None => return Ok(false),
         }
         if self.board.is_none() {
-            let board = fs::symlink_metadata(self.root.path().join(PROJECTS));
-            let board = board.map_err(|source| FileError::Io {
-                action: "look at",
-                path: PROJECTS.into(),
-                source,
-            });
-            self.board = Some(board?);
+            self.board = Some(Directory::open(&self.workspace.join(PROJECTS))?);
         }
         // Left behind by a process that was killed.
-        self.root.remove_file(&endpoint_path())?;
+        if run.open_file(ENDPOINT)?.is_some() {
+            run.remove(ENDPOINT)?;
+        }
         Ok(true)
     }
 
@@ -220,21 +265,29 @@ impl Place {
     /// # Errors
     /// When the file cannot be written.
     pub(super) fn publish(&mut self, endpoint: &Endpoint) -> anyhow::Result<()> {
-        let text = serde_json::to_string(endpoint)?;
-        self.root.write(&endpoint_path(), &text, Access::Private)?;
-        self.endpoint = Some(endpoint.clone());
+        let endpoint = Endpoint {
+            board: BoardId::of(&self.workspace),
+            ..endpoint.clone()
+        };
+        let text = serde_json::to_vec(&endpoint)?;
+        self.run.make()?.write(ENDPOINT, &text, Access::Private)?;
+        self.endpoint = Some(endpoint);
         Ok(())
     }
 
     /// Waits until this process has lost its place: the board was removed or replaced, or another process has the
-    /// lock. If only the directory of running programs was removed, recreates it and its endpoint file. May be
-    /// cancelled.
+    /// lock. If only the run directory was removed, recreates it and its endpoint file. Leaves the place to the next
+    /// process before it returns. May be cancelled.
     pub(super) async fn lost(&mut self) {
         let mut looks = tokio::time::interval(LOOKS);
         let (mut was_removed, mut is_told) = (false, false);
         loop {
             looks.tick().await;
-            if self.is_ours() && !is_gone(&self.root, &endpoint_path()) {
+            if !self.is_same_board() {
+                self.withdraw();
+                return;
+            }
+            if self.is_ours() && !is_gone(&self.path(ENDPOINT)) {
                 (was_removed, is_told) = (false, false);
                 continue;
             }
@@ -245,13 +298,14 @@ impl Place {
             if !std::mem::replace(&mut was_removed, true) {
                 continue;
             }
+            let run = self.run.path().display();
             match self.restore() {
                 Ok(true) => tracing::warn!(
-                    "{PROJECTS}/{RUN} was removed while the workspace was served; it is there again"
+                    "{run} was removed while the workspace was served; it is there again"
                 ),
                 Ok(false) => return,
                 Err(error) if !is_told => {
-                    tracing::warn!("{PROJECTS}/{RUN} was removed and cannot be made: {error:#}");
+                    tracing::warn!("{run} was removed and cannot be made: {error:#}");
                     is_told = true;
                 }
                 Err(_) => {}
@@ -261,8 +315,7 @@ impl Place {
 
     /// Returns whether the board is the one in which the place was taken.
     fn is_same_board(&self) -> bool {
-        let there = fs::symlink_metadata(self.root.path().join(PROJECTS));
-        matches!((&self.board, there), (Some(ours), Ok(there)) if is_same(ours, &there))
+        self.board.as_ref().is_some_and(Directory::is_in_place)
     }
 
     /// Takes the place again and publishes the last endpoint; false if another process has it by now.
@@ -281,15 +334,15 @@ impl Place {
         self.lock.as_ref().is_some_and(Lock::is_current)
     }
 
-    fn failed(&self, action: &'static str, error: orchestra_fs::Error) -> FileError {
-        FileError::below(self.root.path(), action, error)
+    fn path(&self, name: &str) -> PathBuf {
+        self.run.path().join(name)
     }
 
     /// Removes the endpoint file and releases the lock.
     pub(super) fn withdraw(&mut self) {
         // After a loss, the file belongs to another process.
         if self.is_ours()
-            && let Err(error) = self.root.remove_file(&endpoint_path())
+            && let Err(error) = orchestra_fs::remove(&self.path(ENDPOINT))
         {
             tracing::warn!(%error, "the endpoint file stays behind");
         }
@@ -297,37 +350,14 @@ impl Place {
     }
 }
 
-fn is_gone(root: &Root, path: &Path) -> bool {
-    let found = fs::symlink_metadata(root.path().join(path));
-    found.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
-}
-
-#[cfg(unix)]
-fn is_same(ours: &fs::Metadata, there: &fs::Metadata) -> bool {
-    use std::os::unix::fs::MetadataExt as _;
-    (ours.dev(), ours.ino()) == (there.dev(), there.ino())
-}
-
-#[cfg(not(unix))]
-fn is_same(_ours: &fs::Metadata, _there: &fs::Metadata) -> bool {
-    // A file that is open is neither removed nor replaced there.
-    true
-}
-
-fn run_directory() -> PathBuf {
-    Path::new(PROJECTS).join(RUN)
-}
-
-fn lock_path() -> PathBuf {
-    run_directory().join("up.lock")
-}
-
-fn endpoint_path() -> PathBuf {
-    run_directory().join("endpoint.json")
+fn is_gone(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
 }
 
 #[cfg(test)]
 mod tests {
+    use orchestra_place::Choice;
+
     use super::*;
 
     fn endpoint() -> Endpoint {
@@ -335,10 +365,18 @@ mod tests {
         Endpoint::new(address, "http://127.0.0.1:1", false)
     }
 
+    /// The place of a workspace whose state is in it, with a board.
+    fn place(workspace: &Path) -> Place {
+        let state = workspace.join("state");
+        fs::create_dir_all(workspace.join(PROJECTS)).unwrap();
+        let place = orchestra_place::Place::find(workspace, Some(&state), Choice::State);
+        Place::new(workspace, RunDirectory::new(place.unwrap()))
+    }
+
     #[test]
     fn the_second_finds_the_first_until_it_is_gone() {
         let workspace = tempfile::tempdir().unwrap();
-        let (mut first, mut second) = (Place::new(workspace.path()), Place::new(workspace.path()));
+        let (mut first, mut second) = (place(workspace.path()), place(workspace.path()));
         assert!(second.running().unwrap().is_none());
         assert!(first.take().unwrap());
         first.publish(&endpoint()).unwrap();
@@ -356,10 +394,10 @@ mod tests {
     #[test]
     fn a_place_that_was_lost_is_left_to_its_new_owner() {
         let workspace = tempfile::tempdir().unwrap();
-        let (mut first, mut second) = (Place::new(workspace.path()), Place::new(workspace.path()));
+        let (mut first, mut second) = (place(workspace.path()), place(workspace.path()));
         assert!(first.take().unwrap() && first.is_ours());
-        fs::remove_dir_all(workspace.path().join(PROJECTS)).unwrap();
-        assert!(!first.is_ours());
+        fs::remove_dir_all(first.run.path()).unwrap();
+        assert!(!first.is_ours() && first.is_same_board());
         assert!(second.take().unwrap() && second.is_ours() && !first.is_ours());
         second.publish(&endpoint()).unwrap();
         first.withdraw();
@@ -367,12 +405,30 @@ mod tests {
     }
 
     #[test]
+    fn replaced_board_is_noticed() {
+        let workspace = tempfile::tempdir().unwrap();
+        let mut place = place(workspace.path());
+        assert!(place.take().unwrap() && place.is_same_board());
+        place.publish(&endpoint()).unwrap();
+        let told = place.told().unwrap();
+        assert!(!place.is_of_another_board(&told));
+        fs::rename(
+            workspace.path().join(PROJECTS),
+            workspace.path().join("old"),
+        )
+        .unwrap();
+        assert!(!place.is_same_board() && place.is_of_another_board(&told));
+        fs::create_dir(workspace.path().join(PROJECTS)).unwrap();
+        assert!(!place.is_same_board() && place.is_of_another_board(&told));
+    }
+
+    #[test]
     fn what_a_killed_process_left_behind_is_not_believed() {
         let workspace = tempfile::tempdir().unwrap();
-        let mut dead = Place::new(workspace.path());
+        let mut dead = place(workspace.path());
         assert!(dead.take().unwrap());
         dead.publish(&endpoint()).unwrap();
         drop(dead);
-        assert!(Place::new(workspace.path()).running().unwrap().is_none());
+        assert!(place(workspace.path()).running().unwrap().is_none());
     }
 }

@@ -154,6 +154,11 @@ impl PlansOnDisk {
 }
 
 impl PlansFile {
+    /// Adds a line about what a workspace's file may not set.
+    pub(in crate::config) fn report(&mut self, line: String) {
+        self.overreach.push(line);
+    }
+
     /// Leaves out what is not for a workspace to say.
     pub(in crate::config) fn bound(&mut self, path: &Path) {
         let own = own_file();

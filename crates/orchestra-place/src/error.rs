@@ -1,0 +1,75 @@
+//! Reasons why a workspace has no place for private state. Each is one sentence with the next step.
+
+use std::{io, path::PathBuf};
+
+/// A workspace whose private state cannot be stored. It is never stored in another place instead.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PlaceError {
+    /// Neither a repository nor a state directory.
+    #[error("the workspace has no place for private state: set HOME or XDG_STATE_HOME")]
+    NoState,
+    /// A `.git` file that is not one of git.
+    #[error("`{}` is not a file `gitdir: PATH` of git: repair or remove it", .0.display())]
+    NotALink(PathBuf),
+    /// A `.git` file or a `commondir` file with the path of something else than a git directory.
+    #[error(
+        "`{}` names the git directory `{}`, which does not exist or is not one: run `git worktree repair` in the main \
+         checkout, or remove the file",
+        file.display(), target.display()
+    )]
+    Dangling {
+        /// The file.
+        file: PathBuf,
+        /// The directory that it names.
+        target: PathBuf,
+    },
+    /// The git directory of another user.
+    #[error(
+        "the git directory `{}` belongs to another user, who could replace private state in it: run as that user, or \
+         set `place = \"state\"` in your own orchestra.toml",
+        .0.display()
+    )]
+    AnotherOwner(PathBuf),
+    /// A repository that several users write.
+    #[error(
+        "`{}` sets core.sharedRepository, so that other users may write the git directory: set `place = \"state\"` in \
+         your own orchestra.toml",
+        .0.display()
+    )]
+    SharedRepository(PathBuf),
+    /// A run directory that is not private.
+    #[error(
+        "`{}` is not yours alone, so no program that it names is used and shown a token; `chmod 700` it if it is yours",
+        .0.display()
+    )]
+    NotPrivate(PathBuf),
+    /// A file or directory of the repository that cannot be read.
+    #[error("cannot read `{}`", path.display())]
+    Unreadable {
+        /// The file or directory.
+        path: PathBuf,
+        /// Answer of the system.
+        source: io::Error,
+    },
+    /// A directory of the place that cannot be created or used.
+    #[error(
+        "private state cannot be stored in `{}`{}",
+        path.display(), other_place(*is_repository)
+    )]
+    Unusable {
+        /// The directory.
+        path: PathBuf,
+        /// Whether it is inside a git directory.
+        is_repository: bool,
+        /// The reason.
+        source: orchestra_fs::Error,
+    },
+}
+
+const fn other_place(is_repository: bool) -> &'static str {
+    match is_repository {
+        true => "; make it usable, or set `place = \"state\"` in your own orchestra.toml",
+        false => "",
+    }
+}

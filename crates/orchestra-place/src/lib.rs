@@ -1,0 +1,19 @@
+//! The directories of a workspace's private state.
+//!
+//! Databases, sockets, tokens and locks do not belong into the working tree, which a clone, a checkout or `git clean`
+//! changes. In a git repository they are in its common directory, and otherwise in the state directory of the user.
+//! [`Place::find`] finds the repository as git does, without starting git and without its environment variables.
+//!
+//! A place proves nothing: an archive can contain a git directory. Users of this crate decide for themselves which
+//! content of it they trust.
+
+mod error;
+mod key;
+mod place;
+mod repository;
+mod run;
+mod shared;
+
+pub use error::PlaceError;
+pub use place::{Choice, Place};
+pub use run::RunDirectory;

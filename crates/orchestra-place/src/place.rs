@@ -1,0 +1,185 @@
+//! The two directories of a workspace, and how they are created.
+
+use std::{
+    io::ErrorKind,
+    os::unix::ffi::OsStrExt as _,
+    path::{Path, PathBuf},
+};
+
+use orchestra_fs::{Access, Directory};
+use sha2::{Digest as _, Sha256};
+
+use crate::{
+    error::PlaceError,
+    key::{hex, key},
+    repository::Repository,
+};
+
+/// Name of the directory inside a git directory. `orchestra` would be taken for references.
+const IN_GIT: &str = ".orchestra";
+/// Name of the directory inside the state directory.
+const IN_STATE: &str = "workspaces";
+/// Hexadecimal digits of the digest of a path.
+const DIGITS: usize = 32;
+
+/// `place` of the user's configuration.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Choice {
+    /// The git directory of a workspace in a repository, and the state directory of any other.
+    #[default]
+    Repository,
+    /// The state directory of the user.
+    State,
+}
+
+/// The directories of a workspace's private state.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    shared: Root,
+    own: Root,
+}
+
+/// A directory that may not exist yet, below one that does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Root {
+    path: PathBuf,
+    /// Part of the path that is trusted.
+    base: PathBuf,
+    is_repository: bool,
+}
+
+impl Place {
+    /// Finds the place of a workspace, whose path is canonical. Creates nothing, starts no program and reads no
+    /// environment variable. `state` is the state directory of the user.
+    ///
+    /// # Errors
+    /// When the repository cannot be used, and when a state directory is needed and there is none.
+    pub fn find(
+        workspace: &Path,
+        state: Option<&Path>,
+        choice: Choice,
+    ) -> Result<Self, PlaceError> {
+        let repository = match choice {
+            Choice::Repository => Repository::find(workspace)?,
+            Choice::State => None,
+        };
+        let in_state = || Root::in_state(workspace, state);
+        let Some(repository) = repository else {
+            let shared = in_state()?;
+            let own = shared.clone();
+            return Ok(Self { shared, own });
+        };
+        let below_top = workspace.strip_prefix(&repository.top);
+        let key = key(below_top.unwrap_or(Path::new("")));
+        match repository.common {
+            Some(common) => Ok(Self {
+                shared: Root::in_git(common, &key),
+                own: Root::in_git(repository.own, &key),
+            }),
+            None => {
+                let shared = in_state()?;
+                let own = shared.clone();
+                Ok(Self { shared, own })
+            }
+        }
+    }
+
+    /// Directory of what all worktrees of the repository share. It may not exist yet.
+    #[must_use]
+    pub fn shared(&self) -> &Path {
+        &self.shared.path
+    }
+
+    /// Directory of what belongs to this checkout alone. It may not exist yet. Outside of linked worktrees it is the
+    /// same as [`Place::shared`].
+    #[must_use]
+    pub fn own(&self) -> &Path {
+        &self.own.path
+    }
+
+    /// Opens a directory below [`Place::shared`], and creates it for its owner alone.
+    ///
+    /// # Errors
+    /// When it cannot be created, is reached through a symbolic link, or belongs to another user.
+    pub fn make_shared(&self, name: &str) -> Result<Directory, PlaceError> {
+        self.shared.make(name)
+    }
+
+    /// Opens a directory below [`Place::own`]; `None` where it does not exist.
+    ///
+    /// # Errors
+    /// When it is reached through a symbolic link or cannot be opened.
+    pub(crate) fn open_own(&self, name: &str) -> Result<Option<Directory>, PlaceError> {
+        self.own.open(name)
+    }
+
+    /// Opens a directory below [`Place::own`], and creates it for its owner alone.
+    ///
+    /// # Errors
+    /// When it cannot be created, is reached through a symbolic link, or belongs to another user.
+    pub fn make_own(&self, name: &str) -> Result<Directory, PlaceError> {
+        self.own.make(name)
+    }
+}
+
+impl Root {
+    fn in_git(git: PathBuf, key: &str) -> Self {
+        Self {
+            path: git.join(IN_GIT).join(key),
+            base: git,
+            is_repository: true,
+        }
+    }
+
+    fn in_state(workspace: &Path, state: Option<&Path>) -> Result<Self, PlaceError> {
+        let state = state.ok_or(PlaceError::NoState)?;
+        let mut name = hex(&Sha256::digest(workspace.as_os_str().as_bytes()));
+        name.truncate(DIGITS);
+        Ok(Self {
+            path: state.join(IN_STATE).join(name),
+            base: state.to_owned(),
+            is_repository: false,
+        })
+    }
+
+    fn make(&self, name: &str) -> Result<Directory, PlaceError> {
+        let path = self.path.join(name);
+        self.walk(&path)
+            .map_err(|source| self.unusable(path, source))
+    }
+
+    fn open(&self, name: &str) -> Result<Option<Directory>, PlaceError> {
+        let path = self.path.join(name);
+        let opened = match Directory::open(&self.base) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            base => base.and_then(|base| base.below(self.below_base(&path))),
+        };
+        opened.map_err(|source| self.unusable(path, source))
+    }
+
+    /// The part of a path that is not trusted.
+    fn below_base<'p>(&self, path: &'p Path) -> &'p Path {
+        path.strip_prefix(&self.base).unwrap_or(path)
+    }
+
+    fn unusable(&self, path: PathBuf, source: orchestra_fs::Error) -> PlaceError {
+        PlaceError::Unusable {
+            path,
+            is_repository: self.is_repository,
+            source,
+        }
+    }
+
+    /// Creates the directories from the base to the path, and checks the owner of each.
+    fn walk(&self, path: &Path) -> orchestra_fs::Result<Directory> {
+        let mut directory = match self.is_repository {
+            true => Directory::open(&self.base)?,
+            false => Directory::private(&self.base)?,
+        };
+        for name in self.below_base(path) {
+            directory = directory.make_below(name.as_ref(), Access::Private)?;
+            directory.claim()?;
+        }
+        Ok(directory)
+    }
+}

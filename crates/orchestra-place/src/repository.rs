@@ -1,0 +1,193 @@
+//! The git repository of a workspace, found from the files `.git` and `commondir` alone.
+//!
+//! A bare repository inside a working tree is content that a clone can bring: only entries named `.git` are followed,
+//! and git itself checks out no file of that name.
+
+use std::{
+    ffi::OsStr,
+    fs, io,
+    os::unix::{ffi::OsStrExt as _, fs::MetadataExt as _},
+    path::{Path, PathBuf},
+};
+
+use crate::{error::PlaceError, shared::is_shared};
+
+/// Largest size of a `.git` or `commondir` file.
+const MAX_LINK_BYTES: u64 = 64 * 1024;
+/// Largest size of a configuration file.
+const MAX_CONFIG_BYTES: u64 = 4 * 1024 * 1024;
+/// Most worktrees of submodules inside each other.
+const MAX_NESTING: usize = 8;
+
+/// The repository of a directory.
+#[derive(Debug)]
+pub(crate) struct Repository {
+    /// Top of the working tree: the directory with the entry `.git`.
+    pub(crate) top: PathBuf,
+    /// Git directory of this checkout.
+    pub(crate) own: PathBuf,
+    /// Git directory of all checkouts, which outlives each linked worktree; `None` when there is no such directory.
+    pub(crate) common: Option<PathBuf>,
+}
+
+impl Repository {
+    /// Finds the repository of a directory, whose path is canonical; `None` outside of repositories. The search ends
+    /// where another file system begins.
+    ///
+    /// # Errors
+    /// When a `.git` file does not name a git directory, when that directory belongs to another user or is shared
+    /// with other users, and when it cannot be read.
+    pub(crate) fn find(directory: &Path) -> Result<Option<Self>, PlaceError> {
+        let device = metadata(directory)?.map(|found| found.dev());
+        for top in directory.ancestors() {
+            if metadata(top)?.map(|found| found.dev()) != device {
+                return Ok(None);
+            }
+            let Some(own) = git_directory(top)? else {
+                continue;
+            };
+            let common = lasting(common_directory(&own)?)?;
+            for path in [Some(&own), common.as_ref()].into_iter().flatten() {
+                check(path)?;
+            }
+            return Ok(Some(Self {
+                top: top.to_owned(),
+                own,
+                common,
+            }));
+        }
+        Ok(None)
+    }
+}
+
+/// Returns the git directory that the entry `.git` of a directory is or names.
+fn git_directory(top: &Path) -> Result<Option<PathBuf>, PlaceError> {
+    let entry = top.join(".git");
+    let Some(found) = metadata(&entry)? else {
+        return Ok(None);
+    };
+    if !found.is_file() {
+        // As git has it: a directory that is not a git directory does not end the search.
+        let is_one = found.is_dir() && is_git_directory(&entry)?;
+        return is_one.then(|| canonical(&entry)).transpose();
+    }
+    let text = read(&canonical(&entry)?, MAX_LINK_BYTES)?.unwrap_or_default();
+    let target = text.strip_prefix(b"gitdir: ").map(without_line_end);
+    let target = target.filter(|target| !target.is_empty());
+    let target = target.ok_or_else(|| PlaceError::NotALink(entry.clone()))?;
+    let target = top.join(OsStr::from_bytes(target));
+    match is_git_directory(&target)? {
+        true => canonical(&target).map(Some),
+        false => Err(PlaceError::Dangling {
+            file: entry,
+            target,
+        }),
+    }
+}
+
+/// Returns the common directory of a git directory: itself, or the one that its file `commondir` names.
+fn common_directory(own: &Path) -> Result<PathBuf, PlaceError> {
+    let file = own.join("commondir");
+    let Some(text) = read(&file, MAX_LINK_BYTES)? else {
+        return Ok(own.to_owned());
+    };
+    let target = own.join(OsStr::from_bytes(without_line_end(&text)));
+    match is_git_directory(&target)? {
+        true => canonical(&target),
+        false => Err(PlaceError::Dangling { file, target }),
+    }
+}
+
+/// Returns the directory that outlives linked worktrees. The git directory of a submodule inside a linked worktree of
+/// its superproject is removed with the worktree; the one of the same submodule in the main checkout stays.
+fn lasting(mut common: PathBuf) -> Result<Option<PathBuf>, PlaceError> {
+    for _ in 0..MAX_NESTING {
+        let Some((worktree, module)) = in_linked_worktree(&common) else {
+            return Ok(Some(common));
+        };
+        let target = common_directory(&worktree)?.join("modules").join(module);
+        if target == common || !is_git_directory(&target)? {
+            return Ok(None);
+        }
+        common = common_directory(&canonical(&target)?)?;
+    }
+    Ok(None)
+}
+
+/// Splits `…/worktrees/NAME/modules/PATH`, where the first part is the git directory of a linked worktree, into that
+/// part and PATH.
+fn in_linked_worktree(git: &Path) -> Option<(PathBuf, PathBuf)> {
+    git.ancestors().find_map(|modules| {
+        let worktree = modules.parent()?;
+        let is_form = modules.file_name()? == "modules"
+            && worktree.parent()?.file_name()? == "worktrees"
+            && worktree.join("commondir").is_file();
+        let module = git.strip_prefix(modules).ok()?;
+        (is_form && !module.as_os_str().is_empty())
+            .then(|| (worktree.to_owned(), module.to_owned()))
+    })
+}
+
+/// Returns whether a directory has the entries of a git directory.
+fn is_git_directory(path: &Path) -> Result<bool, PlaceError> {
+    // `HEAD` may be a symbolic link to a branch without commits.
+    if path.join("HEAD").symlink_metadata().is_err() {
+        return metadata(&path.join("HEAD")).map(|_| false);
+    }
+    let has_common = path.join("commondir").is_file();
+    Ok(has_common || (path.join("objects").is_dir() && path.join("refs").is_dir()))
+}
+
+/// Refuses a git directory that other users write.
+fn check(path: &Path) -> Result<(), PlaceError> {
+    let owner = metadata(path)?.map(|found| found.uid());
+    if owner != Some(rustix::process::geteuid().as_raw()) {
+        return Err(PlaceError::AnotherOwner(path.to_owned()));
+    }
+    let config = path.join("config");
+    match metadata(&config)? {
+        Some(_) => {
+            let text = read(&canonical(&config)?, MAX_CONFIG_BYTES)?.unwrap_or_default();
+            match is_shared(&text) {
+                true => Err(PlaceError::SharedRepository(config)),
+                false => Ok(()),
+            }
+        }
+        None => Ok(()),
+    }
+}
+
+fn without_line_end(mut text: &[u8]) -> &[u8] {
+    while let [rest @ .., b'\n' | b'\r'] = text {
+        text = rest;
+    }
+    text
+}
+
+/// Returns the metadata of what a path leads to; `None` when it leads nowhere.
+fn metadata(path: &Path) -> Result<Option<fs::Metadata>, PlaceError> {
+    match fs::metadata(path) {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if is_missing(&error) => Ok(None),
+        Err(source) => Err(unreadable(path, source)),
+    }
+}
+
+fn is_missing(error: &io::Error) -> bool {
+    let kind = error.kind();
+    kind == io::ErrorKind::NotFound || kind == io::ErrorKind::NotADirectory
+}
+
+fn canonical(path: &Path) -> Result<PathBuf, PlaceError> {
+    path.canonicalize()
+        .map_err(|source| unreadable(path, source))
+}
+
+fn read(path: &Path, limit: u64) -> Result<Option<Vec<u8>>, PlaceError> {
+    orchestra_fs::read(path, limit).map_err(|error| unreadable(path, error.into_cause()))
+}
+
+fn unreadable(path: &Path, source: io::Error) -> PlaceError {
+    let path = path.to_owned();
+    PlaceError::Unreadable { path, source }
+}

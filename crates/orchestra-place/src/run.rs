@@ -1,0 +1,70 @@
+//! The run directory of a workspace: how programs that run find each other.
+
+use std::{
+    fs,
+    os::unix::fs::MetadataExt as _,
+    path::{Path, PathBuf},
+};
+
+use orchestra_fs::Directory;
+
+use crate::{error::PlaceError, place::Place};
+
+/// Its name below [`Place::own`].
+const RUN: &str = "run";
+
+/// Directory of the programs that run in a checkout: where they listen, which locks they hold, and which calls they
+/// have answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunDirectory {
+    place: Place,
+    path: PathBuf,
+}
+
+impl RunDirectory {
+    /// The run directory in the place of a workspace.
+    #[must_use]
+    pub fn new(place: Place) -> Self {
+        let path = place.own().join(RUN);
+        Self { place, path }
+    }
+
+    /// Path of the directory, which may not exist yet.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Opens it; `None` where it does not exist.
+    ///
+    /// # Errors
+    /// When it is reached through a symbolic link or cannot be opened.
+    pub fn open(&self) -> Result<Option<Directory>, PlaceError> {
+        self.place.open_own(RUN)
+    }
+
+    /// Opens it, and creates it for its owner alone where it does not exist.
+    ///
+    /// # Errors
+    /// Those of [`Place::make_own`].
+    pub fn make(&self) -> Result<Directory, PlaceError> {
+        self.place.make_own(RUN)
+    }
+
+    /// Checks that no other user could have put a file into it.
+    ///
+    /// # Errors
+    /// When it belongs to another user, when other users have a permission on it, and when it cannot be read.
+    pub fn check(&self) -> Result<(), PlaceError> {
+        let path = &self.path;
+        let found = fs::symlink_metadata(path).map_err(|source| PlaceError::Unreadable {
+            path: path.clone(),
+            source,
+        })?;
+        let is_own = found.is_dir() && found.uid() == rustix::process::geteuid().as_raw();
+        match is_own && found.mode() & 0o077 == 0 {
+            true => Ok(()),
+            false => Err(PlaceError::NotPrivate(path.clone())),
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! The place in each kind of checkout, compared with the answers of git.
+
+use std::{fs, path::Path};
+
+use orchestra_place::{Choice, Place};
+
+use crate::support::{Root, answer, commit, git};
+
+#[test]
+fn main_checkout_and_folders_of_it_have_a_place_each_in_the_git_directory() {
+    let root = Root::new();
+    let main = root.repository("main");
+    let top = root.found(&main, "_");
+    let folder = root.found(&main.join("apps/web"), "apps%2Fweb");
+    assert_eq!(top.shared(), main.join(".git/.orchestra/_"));
+    assert_ne!(top.shared(), folder.shared());
+    assert!(!main.join(".git/.orchestra").exists(), "nothing is created");
+}
+
+#[test]
+fn linked_worktrees_share_a_place_and_have_one_of_their_own() {
+    let root = Root::new();
+    let main = root.repository("main");
+    let linked = root.path.join("elsewhere/linked");
+    git(
+        &main,
+        &["worktree", "add", "--quiet", linked.to_str().unwrap()],
+    );
+    let (in_main, in_linked) = (root.found(&main, "_"), root.found(&linked, "_"));
+    assert_eq!(in_main.shared(), in_linked.shared());
+    assert_ne!(in_main.own(), in_linked.own());
+    let folder = root.found(&linked.join("apps/web"), "apps%2Fweb");
+    let in_main = root.found(&main.join("apps/web"), "apps%2Fweb");
+    assert_eq!(folder.shared(), in_main.shared());
+}
+
+#[test]
+fn worktree_with_relative_paths_is_followed() {
+    let root = Root::new();
+    let main = root.repository("main");
+    git(&main, &["worktree", "add", "--quiet", "../linked"]);
+    let linked = root.path.join("linked");
+    fs::write(
+        linked.join(".git"),
+        "gitdir: ../main/.git/worktrees/linked\r\n",
+    )
+    .unwrap();
+    root.found(&linked, "_");
+}
+
+#[test]
+fn submodules_have_the_git_directory_of_their_own() {
+    let root = Root::new();
+    let (main, library) = (root.repository("main"), root.repository("library"));
+    git(
+        &main,
+        &[
+            "submodule",
+            "--quiet",
+            "add",
+            library.to_str().unwrap(),
+            "lib/inner",
+        ],
+    );
+    commit(&main);
+    let inner = main.join("lib/inner");
+    let place = root.found(&inner, "_");
+    assert_eq!(
+        place.shared(),
+        main.join(".git/modules/lib/inner/.orchestra/_")
+    );
+
+    let linked = root.path.join("of the submodule");
+    git(
+        &inner,
+        &["worktree", "add", "--quiet", linked.to_str().unwrap()],
+    );
+    assert_eq!(root.found(&linked, "_").shared(), place.shared());
+}
+
+#[test]
+fn submodule_in_a_linked_worktree_shares_the_place_of_the_main_checkout() {
+    let root = Root::new();
+    let (main, library) = (root.repository("main"), root.repository("library"));
+    git(
+        &main,
+        &[
+            "submodule",
+            "--quiet",
+            "add",
+            library.to_str().unwrap(),
+            "lib",
+        ],
+    );
+    commit(&main);
+    let linked = root.path.join("linked");
+    git(
+        &main,
+        &["worktree", "add", "--quiet", linked.to_str().unwrap()],
+    );
+    git(&linked, &["submodule", "--quiet", "update", "--init"]);
+    let in_main = root.found(&main.join("lib"), "_");
+    let in_linked = root.find(&linked.join("lib")).unwrap();
+    assert_eq!(in_linked.shared(), in_main.shared());
+    let own = answer(&linked.join("lib"), "--git-dir");
+    assert!(own.starts_with(main.join(".git/worktrees/linked/modules")));
+    assert_eq!(in_linked.own(), own.join(".orchestra/_"));
+}
+
+#[test]
+fn submodule_of_a_linked_worktree_alone_has_a_place_in_the_state_directory() {
+    let root = Root::new();
+    let (main, library) = (root.repository("main"), root.repository("library"));
+    let linked = root.path.join("linked");
+    git(
+        &main,
+        &["worktree", "add", "--quiet", linked.to_str().unwrap()],
+    );
+    git(
+        &linked,
+        &[
+            "submodule",
+            "--quiet",
+            "add",
+            library.to_str().unwrap(),
+            "lib",
+        ],
+    );
+    root.found_in_state(&linked.join("lib"));
+}
+
+#[test]
+fn bare_layout_has_the_place_in_the_bare_repository() {
+    let root = Root::new();
+    let main = root.repository("main");
+    let layout = root.path.join("layout");
+    fs::create_dir(&layout).unwrap();
+    let source = main.to_str().unwrap();
+    git(&layout, &["clone", "--quiet", "--bare", source, ".bare"]);
+    fs::write(layout.join(".git"), "gitdir: ./.bare\n").unwrap();
+    git(
+        &layout,
+        &["worktree", "add", "--quiet", "first", "-b", "first"],
+    );
+    git(
+        &layout,
+        &["worktree", "add", "--quiet", "second", "-b", "second"],
+    );
+    let first = root.found(&layout.join("first"), "_");
+    assert_eq!(first.shared(), layout.join(".bare/.orchestra/_"));
+    assert_eq!(
+        root.found(&layout.join("second"), "_").shared(),
+        first.shared()
+    );
+    assert_eq!(root.found(&layout, "_").shared(), first.shared());
+}
+
+#[test]
+fn separate_git_directory_is_followed() {
+    let root = Root::new();
+    let (top, separate) = (root.path.join("top"), root.path.join("separate.git"));
+    fs::create_dir(&top).unwrap();
+    let option = format!("--separate-git-dir={}", separate.display());
+    git(&top, &["init", "--quiet", &option]);
+    assert_eq!(
+        root.found(&top, "_").shared(),
+        separate.join(".orchestra/_")
+    );
+}
+
+#[test]
+fn bare_repository_inside_a_working_tree_is_not_entered() {
+    let root = Root::new();
+    let main = root.repository("main");
+    git(&main, &["clone", "--quiet", "--bare", ".", "planted"]);
+    fs::create_dir(main.join("planted/inside")).unwrap();
+    for (workspace, key) in [
+        ("planted", "planted"),
+        ("planted/inside", "planted%2Finside"),
+    ] {
+        let place = root.find(&main.join(workspace)).unwrap();
+        assert_eq!(place.shared(), main.join(".git/.orchestra").join(key));
+    }
+}
+
+#[test]
+fn workspace_without_a_repository_has_a_place_in_the_state_directory() {
+    let root = Root::new();
+    let plain = root.path.join("plain");
+    fs::create_dir_all(plain.join(".git")).unwrap();
+    root.found_in_state(&plain);
+    let other = root.path.join("other");
+    fs::create_dir(&other).unwrap();
+    let (one, two) = (root.find(&plain).unwrap(), root.find(&other).unwrap());
+    assert_ne!(one, two);
+    let name = one.shared().file_name().unwrap();
+    assert_eq!(name.len(), 32);
+    assert_eq!(
+        one.shared().parent().unwrap(),
+        root.state().join("workspaces")
+    );
+}
+
+#[test]
+fn choice_of_the_state_directory_holds_in_a_repository() {
+    let root = Root::new();
+    let main = root.repository("main");
+    let place = Place::find(&main, Some(&root.state()), Choice::State).unwrap();
+    assert!(place.shared().starts_with(root.state()));
+    let without = Place::find(&main, None, Choice::Repository).unwrap();
+    assert_eq!(without.shared(), main.join(".git/.orchestra/_"));
+    let error = Place::find(&main, None, Choice::State)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("HOME") && error.contains("XDG_STATE_HOME"),
+        "{error}"
+    );
+}
+
+/// git removes the git directory of a worktree with the place inside, and leaves the shared one.
+#[test]
+fn removed_worktree_takes_its_own_place_and_leaves_the_shared_one() {
+    let root = Root::new();
+    let main = root.repository("main");
+    git(&main, &["worktree", "add", "--quiet", "../linked"]);
+    let place = root.found(&root.path.join("linked"), "_");
+    place.make_own("run").unwrap();
+    place.make_shared("plans").unwrap();
+    git(&main, &["worktree", "remove", "../linked"]);
+    git(&main, &["gc", "--quiet"]);
+    git(&main, &["fsck"]);
+    let exists = |path: &Path| path.exists();
+    assert!(!exists(place.own()) && exists(&place.shared().join("plans")));
+}

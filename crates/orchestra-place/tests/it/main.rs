@@ -1,0 +1,8 @@
+//! Tests of the crate through its interface.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod git;
+mod make;
+mod refusal;
+mod support;

@@ -139,7 +139,12 @@ fn assert_complete(workspace: &Workspace) {
     let tasks = tasks["items"].as_array().unwrap();
     let tasks: Vec<_> = tasks
         .iter()
-        .map(|task| (task["id"].as_str().unwrap(), task["status"].as_str().unwrap()))
+        .map(|task| {
+            (
+                task["id"].as_str().unwrap(),
+                task["status"].as_str().unwrap(),
+            )
+        })
         .collect();
     assert_eq!(
         tasks,
@@ -156,7 +161,11 @@ fn assert_complete(workspace: &Workspace) {
     assert_eq!(waits["depends_on"], json!(["S-5"]));
     for (issue, events, last) in [
         ("S-4", 6, ("claimed", "")),
-        ("S-5", 5, ("commented", "The bank answers within two seconds.")),
+        (
+            "S-5",
+            5,
+            ("commented", "The bank answers within two seconds."),
+        ),
     ] {
         let history = call("get_history", json!({"project": "shop", "issue_id": issue}));
         let items = history["items"].as_array().unwrap();
@@ -237,7 +246,11 @@ fn running_plan_of_an_earlier_version_starts_only_on_command() {
         assert_eq!(done.code, Some(0), "{words:?}: {done:?}");
     }
     assert_eq!(starts(&workspace), 1);
-    let word = if stopped == "paused" { "resume" } else { "retry" };
+    let word = if stopped == "paused" {
+        "resume"
+    } else {
+        "retry"
+    };
     for words in [[word, "Running"], ["watch", "Running"]] {
         let done = plan(&workspace, &words);
         assert_eq!(done.code, Some(0), "{words:?}: {done:?}");
@@ -300,6 +313,9 @@ fn refused_by_the_earlier_version(workspace: &Workspace) {
         let refused = said(workspace.command_as(&program, words), "");
         assert_ne!(refused.code, Some(0), "{words:?}: {refused:?}");
         let text = format!("{}{}", refused.out, refused.err);
-        assert!(text.contains("update the program"), "{words:?}: {refused:?}");
+        assert!(
+            text.contains("update the program"),
+            "{words:?}: {refused:?}"
+        );
     }
 }

@@ -5,6 +5,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use orchestra_fs::{Access, Directory, Reason};
+
 use super::{GitError, Repository, files};
 
 /// What we and the agents of jobs put into a working tree that belongs in no commit.
@@ -31,7 +33,7 @@ impl Repository {
     /// repository.
     ///
     /// # Errors
-    /// [`GitError::NotOurs`] when the file is a symbolic link and would have to be changed.
+    /// [`GitError::NotOurs`] when the file or its directory is a symbolic link and the file would have to be changed.
     pub async fn exclude(&self, lines: &[&str]) -> Result<bool, GitError> {
         let common = self.common_directory().to_owned();
         let lines: Vec<String> = lines.iter().map(|line| (*line).to_owned()).collect();
@@ -74,8 +76,7 @@ fn missing(common: &Path, lines: &[String]) -> Result<(Vec<u8>, Vec<String>), Gi
 
 /// Adds those lines that are still missing; the lock is held.
 fn append(common: &Path, lines: &[String]) -> Result<bool, GitError> {
-    let directory = common.join("info");
-    let path = directory.join("exclude");
+    let path = common.join("info/exclude");
     let (mut content, missing) = missing(common, lines)?;
     if missing.is_empty() {
         return Ok(false);
@@ -87,10 +88,19 @@ fn append(common: &Path, lines: &[String]) -> Result<bool, GitError> {
         );
         return Err(GitError::NotOurs { path, why });
     }
-    fs::create_dir_all(&directory).map_err(|source| GitError::File {
-        operation: OPERATION,
-        path: path.clone(),
-        source,
+    // An archive may bring a link along, which would lead anywhere.
+    let opened = Directory::open(common)
+        .and_then(|common| common.make_below("info".as_ref(), Access::Shared));
+    let directory = opened.map_err(|error| match error.reason() {
+        Reason::System(_) => GitError::File {
+            operation: OPERATION,
+            path: path.clone(),
+            source: error.into_cause(),
+        },
+        reason => GitError::NotOurs {
+            path: error.path().to_owned(),
+            why: reason.to_string(),
+        },
     })?;
     if !content.is_empty() && !content.ends_with(b"\n") {
         content.push(b'\n');
@@ -99,6 +109,11 @@ fn append(common: &Path, lines: &[String]) -> Result<bool, GitError> {
     for line in missing {
         content.extend_from_slice(format!("{line}\n").as_bytes());
     }
-    files::replace(&path, &content)?;
+    let written = directory.write("exclude", &content, Access::Shared);
+    written.map_err(|error| GitError::File {
+        operation: OPERATION,
+        path,
+        source: error.into_cause(),
+    })?;
     Ok(true)
 }

@@ -1,7 +1,7 @@
 //! The configuration as it is shown: each key with its value, what it means and where it comes from.
 
-use std::path::PathBuf;
 use orchestra_place::Choice;
+use std::path::PathBuf;
 
 use super::{Config, Origin};
 

@@ -4,7 +4,7 @@
 use std::{
     fs,
     io::Write as _,
-    os::unix::fs::{PermissionsExt as _, chown},
+    os::unix::fs::{PermissionsExt as _, lchown},
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// Two users that every Linux system has, and neither of which is the tester.
-const DAEMON: u32 = 1;
+pub(crate) const DAEMON: u32 = 1;
 const BIN: u32 = 2;
 
 /// User whom Linux also reports in place of every user that a namespace does not map.
@@ -27,7 +27,7 @@ const NOBODY: u32 = 65_534;
 
 /// Returns whether this test can become another user.
 #[expect(clippy::print_stderr, reason = "a skipped test is reported")]
-fn is_root(test: &str) -> bool {
+pub(crate) fn is_root(test: &str) -> bool {
     let is_root = rustix::process::geteuid().is_root();
     if !is_root {
         assert!(std::env::var_os("CI").is_none(), "CI runs {test} as root");
@@ -37,7 +37,7 @@ fn is_root(test: &str) -> bool {
 }
 
 /// The command, run by a user.
-fn by(user: u32, command: &Command) -> Command {
+pub(crate) fn by(user: u32, command: &Command) -> Command {
     let mut other = Command::new("setpriv");
     let id = user.to_string();
     other
@@ -115,11 +115,11 @@ fn arguments(address: &str) -> Vec<String> {
     fixed.chain([address.to_owned()]).collect()
 }
 
-/// Gives all of a workspace to a user.
-fn give(workspace: &Workspace, user: u32) {
+/// Gives all of a workspace to a user, and symbolic links in it instead of their targets.
+pub(crate) fn give(workspace: &Workspace, user: u32) {
     fn walk(path: &Path, user: u32) {
-        chown(path, Some(user), Some(user)).unwrap();
-        if path.is_dir() {
+        lchown(path, Some(user), Some(user)).unwrap();
+        if fs::symlink_metadata(path).unwrap().is_dir() {
             for entry in fs::read_dir(path).unwrap() {
                 walk(&entry.unwrap().path(), user);
             }
@@ -386,7 +386,7 @@ fn another_user_is_refused_at_an_open_socket_even_with_its_token() {
 }
 
 /// A file of this name below a directory.
-fn found(directory: &Path, name: &str) -> Option<PathBuf> {
+pub(crate) fn found(directory: &Path, name: &str) -> Option<PathBuf> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     entries.map(|entry| entry.path()).find_map(|path| {
         let is_directory = fs::symlink_metadata(&path).is_ok_and(|found| found.is_dir());

@@ -21,19 +21,29 @@ mod chat_real;
 mod chat_terminal;
 mod cli;
 mod cli_refused;
+#[cfg(target_os = "linux")]
+mod copied_workspace;
 mod dashboard;
 mod doctor;
+#[cfg(target_os = "linux")]
+mod earlier_workspace;
 mod elsewhere;
 #[cfg(target_os = "linux")]
 mod engine;
 #[cfg(target_os = "linux")]
 mod engine_faults;
+#[cfg(target_os = "linux")]
+mod every_command;
 mod faces;
 mod foreign;
 mod growth;
 mod guide;
 mod hang_up;
 mod hook;
+#[cfg(target_os = "linux")]
+mod hostile_links;
+#[cfg(target_os = "linux")]
+mod hostile_repository;
 mod import;
 mod init;
 #[cfg(target_os = "linux")]

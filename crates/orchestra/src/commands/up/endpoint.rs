@@ -291,14 +291,11 @@ impl Place {
                 (was_removed, is_told) = (false, false);
                 continue;
             }
-            if !self.is_same_board() {
-                return;
-            }
-            // The whole board may be in the course of removal, which is complete at the next look.
+            // Removal of the directory may be under way, and is complete at the next look.
             if !std::mem::replace(&mut was_removed, true) {
                 continue;
             }
-            let run = self.run.path().display();
+            let run = self.run.path().display().to_string();
             match self.restore() {
                 Ok(true) => tracing::warn!(
                     "{run} was removed while the workspace was served; it is there again"

@@ -9,7 +9,7 @@ use anyhow::{Result, bail};
 
 use crate::{eval, judges::BROWSER, run, tools};
 
-/// The profile that is measured: the one that is shipped.
+/// The measured profile, which is also the released one.
 const PROFILE: &str = "dist";
 
 /// Benchmarks of the load driver (`bench/driver`).
@@ -111,7 +111,7 @@ fn chat() -> Result<()> {
 fn web() -> Result<()> {
     tools::program(BROWSER)?;
     build(&["--package", "orchestra"])?;
-    // What measures need not be fast: it waits for the browser.
+    // The driver need not be fast: it waits for the browser.
     run::run(&mut run::cargo([
         "build",
         "--quiet",
@@ -123,7 +123,7 @@ fn web() -> Result<()> {
     run::run(judge.arg(built("orchestra")).arg(BROWSER))
 }
 
-/// Tells the driver of the peers that need an interpreter, where there is one.
+/// Passes the peers that need an interpreter to the driver, if there is one.
 fn add_interpreted(driver: &mut Command) {
     match tools::npm_project("bench/typescript").and_then(|home| Ok((home, tools::node()?))) {
         Ok((home, node)) => {
@@ -141,7 +141,7 @@ fn add_interpreted(driver: &mut Command) {
     }
 }
 
-/// Tells the driver of the proxies of others.
+/// Passes third-party proxies to the driver.
 fn add_proxies(driver: &mut Command) {
     match tools::npm_project("bench/proxies") {
         Ok(home) => {

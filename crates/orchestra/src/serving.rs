@@ -49,7 +49,7 @@ const CLOSING_STILL: Duration = Duration::from_secs(25);
 /// How long the sweep for edited files may take, where its end is waited for.
 const CATCHING_UP: Duration = Duration::from_secs(30);
 
-/// How long the plans may take to be handed over when a command has done its work.
+/// Deadline of the hand-over of the plans when a command has done its work.
 pub(crate) const LEAVING: Duration = Duration::from_secs(15);
 
 /// How long a person waits for servers that are started for the first time, and may be fetched from a
@@ -59,7 +59,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 /// Threads of the runtime at most. Calls are polled where they arrive; these only run what waits.
 const MAX_WORKERS: usize = 2;
 
-/// What serves one workspace.
+/// Everything that serves one workspace.
 pub(crate) struct Serving {
     /// `None` where there is no board.
     store: Option<Store>,
@@ -68,7 +68,7 @@ pub(crate) struct Serving {
     orchestrator: Orchestrator,
     others: Option<Others>,
     engines: Option<Engines>,
-    /// The plans of the workspace; `None` where servers of others are served alone.
+    /// The plans of the workspace; `None` where only upstream MCP servers are served.
     plans: Option<Plans>,
     /// Waits for a model to be configured, to start the engine then.
     waiting: Option<JoinHandle<()>>,
@@ -224,8 +224,8 @@ impl Serving {
         })
     }
 
-    /// Serves what servers of others offer and nothing else: there is no board, and no directory is
-    /// made for one. Must run inside the runtime.
+    /// Serves only upstream MCP servers: there is no board, and no directory is created for one. Must run inside the
+    /// runtime.
     pub(crate) fn without_board(config: &Config) -> Self {
         let hub = Hub::new(HubConfig {
             deadline: config.call_timeout.value,
@@ -246,13 +246,13 @@ impl Serving {
         }
     }
 
-    /// Finds and starts the servers of others, for as long as this is served. `watch` is for those who look
-    /// at what is said to them. Must run inside the runtime; waits for none of them.
+    /// Finds and starts the upstream MCP servers, which run as long as this is served. `watch` shows their messages.
+    /// Must run inside the runtime; waits for none of them.
     ///
     /// # Errors
-    /// When what the user decided of them cannot be read.
+    /// When the decisions of the user about them cannot be read.
     pub(crate) fn start_others(&mut self, watch: Option<TapWatch>) -> Result<(), Failure> {
-        // A text that is no toolset is told when it is needed.
+        // An invalid toolset is reported when it is needed.
         let toolset = Toolset::parse(&self.config.tools.value).unwrap_or_default();
         let orchestrator = self.orchestrator.clone();
         match Others::start(
@@ -283,12 +283,12 @@ impl Serving {
         Ok(())
     }
 
-    /// What lets plugins and bridges in, and reaches them.
+    /// The orchestrator, which admits and reaches plugins and bridges.
     pub(crate) const fn orchestrator(&self) -> &Orchestrator {
         &self.orchestrator
     }
 
-    /// The servers of others, as they were found when they were started.
+    /// The upstream MCP servers, as they were found at the start.
     pub(crate) fn others(&self) -> &[Shown] {
         self.others.as_ref().map_or(&[], |others| &others.states)
     }

@@ -1,13 +1,13 @@
-//! What stands behind a mark: the calls in it, in every way in which they are written there.
+//! Calls behind a mark, in every form in which models write them there.
 
 use serde_json::{Map, Value};
 
 use super::{Fault, Said, lenient, python, shapes};
 
-/// What some put before the names of their tags.
+/// Prefix of tag names of some models.
 const DSML: &str = "｜DSML｜";
 
-/// What stands between a name and its arguments behind `Action:`, in small letters.
+/// Text between a name and its arguments behind `Action:`, in lower case.
 const ACTION_INPUT: &str = "action input:";
 
 /// The calls of a piece. `is_closed` means that its end mark is present.
@@ -183,7 +183,7 @@ fn of_pairs(inner: &str, is_closed: bool) -> Vec<Said> {
     if inner.contains("<arg_key>") {
         return arg_keys(inner, is_closed).into_iter().collect();
     }
-    // What some have for quotes.
+    // Quotes of some models.
     let inner = inner.replace("<escape>", "\"").replace("<|\"|>", "\"");
     let inner = inner.strip_prefix("call:").unwrap_or(&inner);
     let mut said: Vec<Said> = Vec::new();

@@ -1,4 +1,4 @@
-//! Calls without a mark: a value, a fence or Python that stands by itself, and is meant as a call.
+//! Calls without a mark: a value, a fence or Python by itself that is meant as a call.
 
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ const BEFORE: usize = 400;
 /// The longest remark behind a call at the beginning of a text.
 const REMARK: usize = 200;
 
-/// How much of a value is held back until a tool is named in it.
+/// Length of a value that is held back until it names a tool.
 const PATIENCE: usize = 300;
 
 /// The calls of a text that has no marks.
@@ -151,7 +151,7 @@ fn line_that_opens(text: &str) -> Option<usize> {
     None
 }
 
-/// Whether words show what comes behind them rather than mean it.
+/// Returns whether words present the following value as an example.
 pub(super) fn shows(before: &str) -> bool {
     let mut from = before.len().saturating_sub(BEFORE);
     while !before.is_char_boundary(from) {

@@ -7,7 +7,7 @@ use thiserror::Error;
 
 use super::{Feature, ProfileError};
 
-/// Why an agent cannot be run as it was asked to.
+/// Reason that an agent cannot run as requested.
 #[derive(Debug, Error)]
 pub enum AgentError {
     /// No profile has this name.
@@ -21,7 +21,7 @@ pub enum AgentError {
     /// A profile is wrong.
     #[error("the profile of agent `{agent}` is wrong: {what}")]
     Profile {
-        /// Whose profile.
+        /// Agent of the profile.
         agent: String,
         /// What is wrong with it.
         what: ProfileError,
@@ -42,14 +42,14 @@ pub enum AgentError {
         /// The user's own configuration file.
         user_file: String,
     },
-    /// Its program does not say what it can do.
+    /// Its program does not report its capabilities.
     #[error("agent `{agent}` cannot be used: `{command}` {what}")]
     Probe {
         /// Which agent.
         agent: String,
-        /// What was called.
+        /// Command line of the probe.
         command: String,
-        /// What came of it.
+        /// Result of the probe.
         what: String,
     },
     /// Work asks for something that the installed program cannot do.
@@ -57,13 +57,13 @@ pub enum AgentError {
     Unsupported {
         /// Which agent.
         agent: String,
-        /// What was asked for.
+        /// The requested feature.
         feature: Feature,
         /// The same in words.
         what: &'static str,
         /// Which field of the work asks for it.
         field: &'static str,
-        /// Why it cannot.
+        /// Reason.
         why: String,
     },
     /// The model is not one that the program knows.

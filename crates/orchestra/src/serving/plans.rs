@@ -26,8 +26,7 @@ use crate::{
     output, servers,
 };
 
-/// How the plans of a workspace are run by this program, which calls itself by a name where others
-/// of the workspace see it.
+/// Options with which this program runs the plans of a workspace, under a name that other programs see.
 pub(crate) fn options(config: &Config, workspace: &Path, name: &str) -> Options {
     let own = env::current_exe().unwrap_or_else(|_| PathBuf::from("orchestra"));
     let path = Variable::Path.read().unwrap_or_default();
@@ -50,7 +49,7 @@ pub(crate) fn options(config: &Config, workspace: &Path, name: &str) -> Options 
     options
 }
 
-/// Agreements of the user to agents, kept with the decisions over servers.
+/// Agreements of the user to agents, stored with the decisions about servers.
 #[derive(Debug)]
 struct Agreed {
     file: DecisionFile,
@@ -88,8 +87,8 @@ impl Agreements for Agreed {
 }
 
 impl Serving {
-    /// Takes part in running the plans where there are any, in the background: nobody waits for it. How
-    /// they are run is reported with the life of the server. Must run inside the runtime.
+    /// Takes part in running the plans, if there are any, in the background. Their state is reported with the life of
+    /// the server. Must run inside the runtime.
     pub(crate) fn attend_plans(&self, life: &ServerLifecycle) {
         self.config.plans.overreach().for_each(output::complain);
         if let Some(part) = self.plans_part() {
@@ -104,7 +103,7 @@ impl Serving {
         }
     }
 
-    /// How the plans are run, where any are served.
+    /// State of the plans, if any are served.
     pub(crate) fn plans_part(&self) -> Option<PartLook> {
         let plans = self.plans.clone()?;
         Some(PartLook::new(move || part(&plans)))
@@ -126,16 +125,16 @@ impl Serving {
     }
 }
 
-/// How the plans are run, as a part of what is served: by this process, or by another.
+/// State of the plans as a part of the server: run by this process, or by another.
 fn part(plans: &Plans) -> ServerPart {
     let status = match plans.standing() {
         Standing::Holds | Standing::Follows(_) => ServerStatus::Connected,
-        // Where there are none, it runs those that come.
+        // Without plans, it runs the first ones.
         Standing::Apart | Standing::Settling(_) => ServerStatus::Available,
         Standing::Ended => ServerStatus::Stopped,
         Standing::Failed(why) => ServerStatus::Error(why),
     };
-    // Where its socket is stands there.
+    // It names the socket.
     let endpoint = plans.options().storage.join("runner.json");
     ServerPart {
         name: "plans",
@@ -144,15 +143,14 @@ fn part(plans: &Plans) -> ServerPart {
     }
 }
 
-/// Takes part in running the plans where there are any. That this cannot be done is told, and stops
-/// nothing else.
+/// Takes part in running the plans, if there are any. A failure is logged and stops nothing else.
 async fn attend(plans: &Plans) {
     if let Err(error) = plans.attend().await {
         tracing::warn!(%error, "this program takes no part in running plans");
     }
 }
 
-/// Ends this program's part by a deadline: what is live goes on in the background.
+/// Ends this program's part by a deadline. Live plans continue in the background.
 pub(crate) async fn leave(plans: &Plans, deadline: Instant) {
     let left = deadline.saturating_duration_since(Instant::now());
     match plans.close(left).await {

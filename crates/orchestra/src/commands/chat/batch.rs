@@ -28,7 +28,7 @@ use crate::{
     stopping::Signals,
 };
 
-/// How long standard input may stay open before it is told that it is waited for.
+/// Time after which waiting for standard input is reported.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The most that is put below a question.
@@ -175,19 +175,19 @@ pub(super) async fn asked(
     Ok(summary.exit())
 }
 
-/// What standard input holds, where that is no terminal.
+/// Content of standard input, if it is no terminal.
 async fn below() -> Result<String, Failure> {
     use std::io::IsTerminal as _;
     if std::io::stdin().is_terminal() {
         return Ok(String::new());
     }
     let (sender, read) = oneshot::channel();
-    // Nothing ends such a reading, so that nobody waits for its thread.
+    // The read cannot be interrupted, so its thread is not joined.
     thread::spawn(move || {
         let mut text = Vec::new();
         let all = std::io::stdin().take(MAX_BELOW_BYTES + 1);
         let read = { all }.read_to_end(&mut text).map(|_| text);
-        // Whoever asked may have gone.
+        // The receiver may be dropped.
         let _ = sender.send(read);
     });
     let mut read = std::pin::pin!(read);
@@ -211,12 +211,12 @@ async fn below() -> Result<String, Failure> {
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
-/// What became of all of them.
+/// Results of all queries.
 #[derive(Debug, Default)]
 struct Summary {
     answered: usize,
     failed: bool,
-    /// Whether all calls of a query were refused, because consent was missing.
+    /// True if no call of a query was made because consent was missing.
     refused: bool,
 }
 
@@ -228,7 +228,7 @@ impl Summary {
             false => self.failed |= answered.error.is_some(),
         }
         if arguments.json {
-            // It was told among the events.
+            // It is one of the events.
             return Ok(());
         }
         output::json(&answered)
@@ -284,7 +284,7 @@ impl Asked<'_> {
     }
 }
 
-/// Says something, and does what belongs to the end of a turn; a signal stops it.
+/// Sends a text and completes the turn; a signal stops it.
 async fn said(
     conversation: &mut Conversation<'_>,
     text: &str,

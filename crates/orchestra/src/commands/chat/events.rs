@@ -1,4 +1,4 @@
-//! What happens, as lines of JSON on standard output.
+//! Events of a conversation as lines of JSON on standard output.
 
 use std::{future::ready, pin::Pin, time::Duration};
 
@@ -12,9 +12,9 @@ use crate::{exit::Failure, output};
 pub(super) struct Events {
     /// The number of its query, from 0 on.
     number: usize,
-    /// What is counted.
+    /// Counts of the turn.
     pub(super) tally: Tally,
-    /// Why nothing is printed any more.
+    /// Error that ended the output.
     failed: Option<Failure>,
 }
 
@@ -38,7 +38,7 @@ impl Events {
         self.failed = output::json(&body).err();
     }
 
-    /// That whoever read it has gone, or another reason why something is missing.
+    /// Returns the error that ended the output, such as a closed pipe.
     pub(super) fn checked(&mut self) -> Result<(), Failure> {
         self.failed.take().map_or(Ok(()), Err)
     }
@@ -99,7 +99,7 @@ impl Face for Events {
         &'f mut self,
         _due: &'f Due,
     ) -> Pin<Box<dyn Future<Output = Verdict> + Send + 'f>> {
-        // Nobody is there to ask.
+        // There is no person to ask.
         Box::pin(ready(Verdict::No))
     }
 }

@@ -9,11 +9,11 @@ use crate::{exit::Failure, output};
 
 /// Prints the words of the model, or nothing.
 pub(super) struct Plain {
-    /// Whether the words are printed as they come.
+    /// True if the text of the model is printed as it comes.
     shows: bool,
-    /// What is counted.
+    /// Counts of the turn.
     pub(super) tally: Tally,
-    /// Whether the last that was printed ended a line.
+    /// True if the last output ended a line.
     at_line: bool,
     failed: Option<Failure>,
 }
@@ -51,7 +51,7 @@ impl Plain {
         }
     }
 
-    /// That whoever read it has gone, or another reason why something is missing.
+    /// Returns the error that ended the output, such as a closed pipe.
     pub(super) fn checked(&mut self) -> Result<(), Failure> {
         self.failed.take().map_or(Ok(()), Err)
     }
@@ -94,7 +94,7 @@ impl Face for Plain {
         &'f mut self,
         _due: &'f Due,
     ) -> Pin<Box<dyn Future<Output = Verdict> + Send + 'f>> {
-        // Nobody is there to ask.
+        // There is no person to ask.
         Box::pin(ready(Verdict::No))
     }
 }

@@ -1,4 +1,4 @@
-//! How servers are right now, asked of the `orchestra up` that runs them in the workspace.
+//! Current state of the servers, from the `orchestra up` that runs them in the workspace.
 
 use std::{
     collections::BTreeMap,
@@ -18,20 +18,20 @@ use crate::{
     output, workspace,
 };
 
-/// How long the answer may take; it is made without waiting for a server.
+/// Deadline of the answer, which waits for no server.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The longest answer: some thousand servers.
 const MAX_BYTES: usize = 4 * 1024 * 1024;
 
-/// What is said where a token is missing.
+/// Message where a token is missing.
 pub(in crate::commands) const ASKS_TOKEN: &str =
     "it asks for a token: set ORCHESTRA_TOKEN, or access.token_file in your orchestra.toml";
 
-/// Where it is asked for.
+/// Path of the request.
 const PATH: &str = "/api/mcp/servers";
 
-/// How a server is right now.
+/// Current state of a server.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(in crate::commands) struct Now {
     #[serde(skip_serializing)]
@@ -97,7 +97,7 @@ impl Now {
         })
     }
 
-    /// How many processes run for it.
+    /// Number of processes that run for it.
     pub(in crate::commands) fn processes(&self) -> u64 {
         self.processes
     }
@@ -107,12 +107,12 @@ impl Now {
         self.restarts
     }
 
-    /// Where it stands, in a word.
+    /// Its status.
     pub(in crate::commands) fn status(&self) -> &str {
         &self.status
     }
 
-    /// Whether it is reached as plugins are.
+    /// Returns whether it is a plugin.
     pub(in crate::commands) fn comes_over_quic(&self) -> bool {
         self.transport.as_deref() == Some("quic")
     }
@@ -159,7 +159,7 @@ pub(super) fn ask(config: &Config) -> anyhow::Result<BTreeMap<String, Now>> {
     Ok(servers.map(|now| (now.name.clone(), now)).collect())
 }
 
-/// Where this machine reaches what `up` told, and the token that is shown there.
+/// The local address of a running `up`, and the token for it.
 ///
 /// # Errors
 /// When it is told over TLS, is of another machine, or what is read for it is not ours.
@@ -214,7 +214,7 @@ fn near(address: SocketAddr) -> Option<SocketAddr> {
         IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
         ip => ip,
     };
-    // Nobody can listen on what is not this machine's.
+    // Only addresses of this machine can be listened on.
     let is_ours = ip.is_loopback() || TcpListener::bind((ip, 0)).is_ok();
     is_ours.then(|| SocketAddr::new(ip, address.port()))
 }

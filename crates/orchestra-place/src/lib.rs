@@ -15,3 +15,4 @@ mod shared;
 
 pub use error::PlaceError;
 pub use place::{Choice, Place};
+pub use repository::Checkout;

@@ -158,7 +158,7 @@ fn ended_plans_are_shown_before_they_are_accepted() {
     let ran = plan(&origin, &["run", "ended.yaml"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let workspace = Workspace::git();
-    plant(&origin.join(STORAGE), &workspace.join(STORAGE));
+    plant(&origin.plans(), &workspace.plans());
     let denied = plan(&workspace, &["trust"]);
     assert_ne!(denied.code, Some(0), "{denied:?}");
     assert!(
@@ -313,7 +313,7 @@ fn own_plans_in_the_working_tree_are_moved_once_and_paused() {
     for _ in 0..2 {
         let ran = plan(
             workspace,
-            &["create", "other.yaml", "--key", "the same key"],
+            &["create", "other.yaml", "--key", "the-same-key-0001"],
         );
         assert_eq!(ran.code, Some(0), "{ran:?}");
         is_retired(workspace);
@@ -409,6 +409,13 @@ fn each_checkout_has_the_plans_that_were_created_in_it() {
     let listed = in_linked(&["plan", "list", "--json"]);
     let listed: Value = serde_json::from_str(&listed.out).unwrap();
     assert_eq!(listed["items"], json!([]), "{listed}");
+    let other = &listed["elsewhere"][0];
+    assert_eq!(other["checkout"], json!(workspace.path()), "{listed}");
+    assert_eq!(other["items"][0]["name"], "Other", "{listed}");
+    let refused = in_linked(&["plan", "resume", "Other"]);
+    assert_ne!(refused.code, Some(0), "{refused:?}");
+    let checkout = workspace.path().display().to_string();
+    assert!(refused.err.contains(&checkout), "{refused:?}");
     let file = workspace.join("other.yaml");
     let created = in_linked(&["plan", "create", file.to_str().unwrap()]);
     assert_eq!(created.code, Some(0), "{created:?}");

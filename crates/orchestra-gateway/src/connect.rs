@@ -34,7 +34,7 @@ use crate::{
     server::client_config,
 };
 
-/// What a server in a sandbox may not change in the workspace, present or absent: the repository, our state, and
+/// Paths of the workspace that a sandboxed server cannot change, present or absent: the repository, our state, and
 /// files by which this program and others start programs.
 const PROTECTED: [&str; 15] = [
     ".git",

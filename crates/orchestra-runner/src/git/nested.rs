@@ -262,7 +262,7 @@ impl Tree {
     }
 }
 
-/// Whether an index may have a submodule, which most have not: that costs no process.
+/// Returns whether an index may have a submodule. Most have none, and finding that out starts no process.
 async fn may_have_submodules(index: &Path) -> Result<bool, GitError> {
     match tokio::fs::read(index).await {
         Ok(content) => Ok(INCOMPLETE
@@ -288,7 +288,7 @@ fn leads_to(root: &Path, parent: &Path) -> Option<PathBuf> {
     (is_below && leads_back(&directory, root)).then_some(directory)
 }
 
-/// Whether a git directory is that of a working tree, as git has noted in it.
+/// Returns whether a git directory belongs to a working tree, by the path that git has noted in it.
 pub(super) fn leads_back(directory: &Path, root: &Path) -> bool {
     let back = || {
         let content = small(&directory.join("gitdir"))?;

@@ -118,8 +118,8 @@ impl Status {
         self.entries.push((path, Differs::Dirty));
     }
 
-    /// What is to be staged so that nothing differs from the working tree with that root. Repositories that git
-    /// does not know are left out.
+    /// Returns the paths to stage so that nothing differs from the working tree with that root. Repositories that
+    /// git does not know are left out.
     pub(super) fn to_stage(&self, root: &Path) -> ToStage {
         let mut paths = ToStage::default();
         for (path, unstaged) in &self.unstaged {
@@ -138,7 +138,7 @@ impl Status {
     }
 }
 
-/// Whether something is at a path, with no link on the way.
+/// Returns whether something is at a path, with no symbolic link on the way.
 fn is_there(root: &Path, path: &Path) -> bool {
     let is_directory = |above: &Path| {
         root.join(above)

@@ -132,7 +132,7 @@ fn a_job_in_the_sandbox_reaches_its_worktree_and_neither_the_checkout_nor_the_ne
     assert!(said.err.contains("plans.sandbox"), "{said:?}");
 }
 
-/// Runs a plan with one job in the sandbox, which must succeed or fail as it does.
+/// Runs a plan with one job, which is in the sandbox.
 #[cfg(target_os = "linux")]
 fn run_confined(workspace: &Workspace, line: &str) -> Said {
     workspace.write("orchestra.toml", "[plans]\nsandbox = \"workspace\"\n");
@@ -175,7 +175,7 @@ fn repository_of_a_sandboxed_job_runs_nothing_outside_of_the_sandbox() {
     save(&workspace);
     let ran = workspace.join("ran");
     let mark = format!("touch {}; cat", ran.display());
-    // The file differs in time from what the index of the submodule has: whoever looks at it runs the filter.
+    // The time of the file is not that in the index of the submodule, so git reads it through the filter.
     for (change, code) in [("true", 0), ("echo b > a.txt", 6)] {
         let line = format!(
             "set -e\necho done > done.txt\nrm -rf sub\ngit init -q sub\ncd sub\necho a > a.txt\n\

@@ -67,6 +67,8 @@ impl Original {
         until(|| (original.starts("runs") == 1).then_some(()));
         run.kill();
         fs::write(original.beside.join("gate"), "").unwrap();
+        // The job outlives the program. Nothing is written after its end.
+        until(|| found(&path, "work.1.exit.json"));
         original
     }
 
@@ -187,6 +189,8 @@ fn moved_workspace_stays_the_same_and_what_is_put_in_its_old_place_is_a_copy() {
     assert_eq!(watched.code, Some(0), "{watched:?}");
     assert_eq!(original.starts("waits"), 1);
     assert_eq!(id(&to), before);
+    let lock = to.join(PLANS).join(".lock");
+    until(|| (!orchestra_fs::is_locked(&lock).unwrap()).then_some(()));
     system(
         "cp",
         &[&"-r".into(), &to.clone().into(), &from.clone().into()],

@@ -27,21 +27,27 @@ const NOT_MOUNTED: i32 = 32;
 /// A workspace with the plans `runs`, killed while its job worked, and `waits`, which was not started. Each of their
 /// jobs adds a line to a file of its own beside the workspace.
 struct Original {
+    /// An empty directory, and the home of the user.
     workspace: Workspace,
     beside: PathBuf,
 }
 
 impl Original {
     fn new() -> Self {
-        let workspace = Workspace::git();
-        let commit = Command::new("git")
-            .args(["-c", "user.name=A", "-c", "user.email=a@example.org"])
-            .args(["commit", "--quiet", "--allow-empty", "--message", "First"])
-            .current_dir(workspace.path())
-            .status();
-        assert!(commit.unwrap().success());
+        let workspace = Workspace::new();
         let beside = workspace.path().parent().unwrap().to_owned();
         let original = Self { workspace, beside };
+        let path = original.path();
+        fs::create_dir(&path).unwrap();
+        let identity = ["-c", "user.name=A", "-c", "user.email=a@example.org"];
+        for words in [
+            &["init", "--quiet"][..],
+            &["commit", "--quiet", "--allow-empty", "--message", "First"],
+        ] {
+            let mut git = Command::new("git");
+            let status = git.args(identity).args(words).current_dir(&path).status();
+            assert!(status.unwrap().success(), "{words:?}");
+        }
         for name in ["runs", "waits"] {
             let marker = original.beside.join(name);
             let gate = original.beside.join("gate");
@@ -52,20 +58,23 @@ impl Original {
                 marker.display(),
                 gate.display()
             );
-            original.workspace.write(&format!("{name}.yaml"), &text);
+            fs::write(path.join(format!("{name}.yaml")), text).unwrap();
         }
-        let created = original.plan(&original.path(), &["create", "waits.yaml"]);
+        let created = original.plan(&path, &["create", "waits.yaml"]);
         assert_eq!(created.code, Some(0), "{created:?}");
-        let run = original.command(&original.path(), &["plan", "run", "runs.yaml", "--json"]);
+        let run = original.command(&path, &["plan", "run", "runs.yaml", "--json"]);
         let mut run = Running::start(run);
         until(|| (original.starts("runs") == 1).then_some(()));
         run.kill();
         fs::write(original.beside.join("gate"), "").unwrap();
+        // The job outlives the program. Nothing is written after its end.
+        until(|| found(&path, "work.1.exit.json"));
         original
     }
 
+    /// The directory in which it was created.
     fn path(&self) -> PathBuf {
-        self.workspace.path()
+        self.beside.join("original")
     }
 
     /// The command in a directory, of the user of the original.
@@ -145,13 +154,6 @@ fn copy_of_a_workspace_has_an_id_of_its_own_and_paused_plans() {
     original.look(&to);
     let accepted = original.plan(&to, &["trust", "--yes"]);
     assert_eq!(accepted.code, Some(0), "{accepted:?}");
-    assert_ne!(id(&to), before);
-    assert_eq!(id(&from), before);
-    for plan in ["runs", "waits"] {
-        let status = original.status(&to, plan);
-        let stopped = ["failed", "paused", "pending-start"];
-        assert!(stopped.contains(&&*status), "{plan}: {status}");
-    }
     original.look(&to);
     // Only a command continues one, and that in the copy alone.
     let resumed = original.plan(&to, &["resume", "waits"]);
@@ -159,6 +161,11 @@ fn copy_of_a_workspace_has_an_id_of_its_own_and_paused_plans() {
     let watched = original.plan(&to, &["watch", "waits"]);
     assert_eq!(watched.code, Some(0), "{watched:?}");
     assert_eq!(original.starts("waits"), 1);
+    let status = original.status(&to, "runs");
+    assert!(["failed", "paused"].contains(&&*status), "{status}");
+    assert_eq!(original.starts("runs"), 1);
+    assert_ne!(id(&to), before);
+    assert_eq!(id(&from), before);
     assert_eq!(original.status(&from, "waits"), "pending-start");
     // The original is still trusted.
     let resumed = original.plan(&from, &["resume", "waits"]);
@@ -182,12 +189,16 @@ fn moved_workspace_stays_the_same_and_what_is_put_in_its_old_place_is_a_copy() {
     assert_eq!(watched.code, Some(0), "{watched:?}");
     assert_eq!(original.starts("waits"), 1);
     assert_eq!(id(&to), before);
+    let lock = to.join(PLANS).join(".lock");
+    until(|| (!orchestra_fs::is_locked(&lock).unwrap()).then_some(()));
     system(
         "cp",
         &[&"-r".into(), &to.clone().into(), &from.clone().into()],
     );
     let accepted = original.plan(&from, &["trust", "--yes"]);
     assert_eq!(accepted.code, Some(0), "{accepted:?}");
+    let created = original.plan(&from, &["create", "waits.yaml", "--name", "more"]);
+    assert_eq!(created.code, Some(0), "{created:?}");
     assert_ne!(id(&from), before);
     assert_eq!(id(&to), before);
 }
@@ -208,7 +219,7 @@ fn clone_of_a_repository_has_no_plans() {
     let listed = original.plan(&clone, &["list"]);
     assert_eq!(listed.code, Some(0), "{listed:?}");
     assert!(!listed.out.contains("runs"), "{listed:?}");
-    let created = original.plan(&clone, &["create", "../work/waits.yaml"]);
+    let created = original.plan(&clone, &["create", "../original/waits.yaml"]);
     assert_eq!(created.code, Some(0), "{created:?}");
     assert_ne!(id(&clone), id(&original.path()));
 }
@@ -275,7 +286,7 @@ fn workspace_mounted_for_another_user_is_refused_in_one_sentence() {
         return;
     }
     let original = Original::new();
-    let opened = ["work", "work/.git"].map(|path| original.beside.join(path));
+    let opened = ["original", "original/.git"].map(|path| original.beside.join(path));
     for path in opened.iter().chain([&original.beside]) {
         fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
     }
@@ -336,23 +347,26 @@ fn assert_not_stored_elsewhere(workspace: &Workspace, refused: &Said) {
     }
 }
 
-/// Runs the program where directories of a workspace are mounted read-only; `None` where the system mounts nothing.
+/// Runs the program in the directory `here`, where a directory is mounted read-only; `None` where the system mounts
+/// nothing.
 #[expect(clippy::print_stderr, reason = "a skipped test is reported")]
-fn read_only(workspace: &Workspace, directories: &[&Path], words: &[&str]) -> Option<Said> {
-    let mount = |path: &Path| {
-        let path = path.display();
-        format!("mount --bind '{path}' '{path}' && mount -o remount,bind,ro '{path}' && ")
-    };
-    let mounts: String = directories.iter().map(|path| mount(path)).collect();
-    // Again into the directory, which is another one once something is mounted there.
-    let here = workspace.path();
-    let script = format!("{mounts} cd '{}' && exec \"$0\" \"$@\"", here.display());
+fn read_only(workspace: &Workspace, here: &Path, mounted: &Path, words: &[&str]) -> Option<Said> {
+    // The directory is entered again: it is another one once something is mounted there.
+    let script = format!(
+        "mount --bind '{mounted}' '{mounted}' && mount -o remount,bind,ro '{mounted}' && cd '{here}' && exec \"$0\" \"$@\"",
+        mounted = mounted.display(),
+        here = here.display()
+    );
     let own_namespace: &[&str] = match rustix::process::geteuid().is_root() {
         true => &["--mount", "sh", "-c"],
         false => &["--user", "--map-root-user", "--mount", "sh", "-c"],
     };
     let mut command = workspace.command_as(Path::new("unshare"), own_namespace);
-    command.arg(script).arg(program()).args(words);
+    command
+        .env_remove("ORCHESTRATOR_WORKSPACE")
+        .arg(script)
+        .arg(program())
+        .args(words);
     let said = said(command, "");
     let is_unsupported = said.code == Some(NOT_MOUNTED) || said.err.starts_with("unshare:");
     if is_unsupported {
@@ -364,12 +378,12 @@ fn read_only(workspace: &Workspace, directories: &[&Path], words: &[&str]) -> Op
 #[test]
 fn read_only_workspace_is_shown_and_changes_are_refused_in_one_sentence() {
     let original = Original::new();
-    let workspace = &original.workspace;
-    let created = workspace.run(["tool", "call", "create_project", "name=Shop"]);
+    let (workspace, top) = (&original.workspace, original.path());
+    let create = ["tool", "call", "create_project", "name=Shop"];
+    let created = original.run(&top, &create);
     assert_eq!(created.code, Some(0), "{created:?}");
     let home = all_below(&workspace.home());
-    let top = workspace.path();
-    let run = |words: &[&str]| read_only(workspace, &[&top], words);
+    let run = |words: &[&str]| read_only(workspace, &top, &top, words);
     let Some(listed) = run(&["plan", "list"]) else {
         return;
     };
@@ -395,7 +409,7 @@ fn read_only_workspace_is_shown_and_changes_are_refused_in_one_sentence() {
     assert_eq!(original.starts("waits"), 0);
     // Nothing was stored in the home directory instead.
     assert_eq!(databases(&home), databases(&all_below(&workspace.home())));
-    let shown = workspace.run(["tool", "call", "list_projects"]);
+    let shown = original.run(&top, &["tool", "call", "list_projects"]);
     assert!(!shown.out.contains("More"), "{shown:?}");
 }
 
@@ -423,9 +437,10 @@ fn databases(paths: &[PathBuf]) -> Vec<&PathBuf> {
 fn read_only_git_directory_gets_no_plans_unless_the_user_chooses_the_state_directory() {
     let workspace = Workspace::git();
     workspace.write("plan.yaml", &waits_for("waits", &workspace.home()));
-    let git = workspace.join(".git");
+    let (top, git) = (workspace.path(), workspace.join(".git"));
+    let run = |words: &[&str]| read_only(&workspace, &top, &git, words);
     let create = ["plan", "create", "plan.yaml"];
-    let Some(refused) = read_only(&workspace, &[&git], &create) else {
+    let Some(refused) = run(&create) else {
         return;
     };
     assert_not_stored_elsewhere(&workspace, &refused);
@@ -433,11 +448,11 @@ fn read_only_git_directory_gets_no_plans_unless_the_user_chooses_the_state_direc
     let configuration = workspace.home().join(".config/orchestra/orchestra.toml");
     fs::create_dir_all(configuration.parent().unwrap()).unwrap();
     fs::write(configuration, "place = \"state\"\n").unwrap();
-    let created = read_only(&workspace, &[&git], &create).unwrap();
+    let created = run(&create).unwrap();
     assert_eq!(created.code, Some(0), "{created:?}");
     let state = workspace.home().join(".local/state/orchestra/workspaces");
     assert!(found(&state, "plans.db").is_some(), "{created:?}");
     assert_eq!(found(&workspace.path(), "plans.db"), None);
-    let listed = read_only(&workspace, &[&git], &["plan", "list"]).unwrap();
+    let listed = run(&["plan", "list"]).unwrap();
     assert!(listed.out.contains("waits"), "{listed:?}");
 }

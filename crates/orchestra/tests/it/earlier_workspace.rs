@@ -63,15 +63,12 @@ fn plan(workspace: &Workspace, words: &[&str]) -> Said {
 
 /// Names and states of the plans, sorted.
 fn plans(workspace: &Workspace) -> Vec<(String, String)> {
-    let listed = plan(workspace, &["list", "--json"]);
+    let listed = plan(workspace, &["list", "--status", "all", "--json"]);
     assert_eq!(listed.code, Some(0), "{listed:?}");
     let listed: Value = serde_json::from_str(&listed.out).unwrap();
-    let items = listed.as_array().or_else(|| listed["plans"].as_array());
-    let items = items.or_else(|| listed["items"].as_array());
+    let items = listed["items"].as_array().unwrap().iter();
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let mut plans: Vec<_> = items
-        .unwrap()
-        .iter()
         .map(|plan| (text(&plan["name"]), text(&plan["status"])))
         .collect();
     plans.sort();

@@ -60,6 +60,10 @@ const fn attempt(
 /// Plans that the user's programs did not create.
 const UNTRUSTED: &str = "orchestra plan trust|no plan is called";
 
+/// Other plans: they are refused beside a database of another user, and are created where that database lies in the
+/// place of earlier versions.
+const UNTRUSTED_OR_OWN: &str = "orchestra plan trust|plan Own|\"planId\"";
+
 /// Servers and plugins that the user has not approved.
 const UNAPPROVED: &str = "orchestra mcp approve";
 
@@ -107,7 +111,7 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
             r#"{"name": "X", "jobs": [{"producerId": "one", "task": "One", "work": "true"}]}"#,
         ],
         Ends,
-        UNTRUSTED,
+        UNTRUSTED_OR_OWN,
     ),
     attempt("memory save", &["Text", "--project", "shop"], Ends, ""),
     attempt("memory search", &["text", "--project", "shop"], Ends, ""),
@@ -138,8 +142,8 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
     attempt("plan graph", &["new-running"], Ends, ""),
     attempt("plan logs", &["old-first", "waits"], Ends, ""),
     attempt("plan validate", &["OWN/plan.yaml"], Ends, ""),
-    attempt("plan create", &["OWN/plan.yaml"], Ends, UNTRUSTED),
-    attempt("plan run", &["OWN/plan.yaml"], Ends, UNTRUSTED),
+    attempt("plan create", &["OWN/plan.yaml"], Ends, UNTRUSTED_OR_OWN),
+    attempt("plan run", &["OWN/plan.yaml"], Ends, UNTRUSTED_OR_OWN),
     attempt("plan pause", &["old-running"], Ends, UNTRUSTED),
     attempt("plan resume", &["old-waiting"], Ends, UNTRUSTED),
     attempt("plan resume", &["new-waiting"], Ends, UNTRUSTED),

@@ -295,8 +295,8 @@ fn every_command_of_an_ordinary_user_leaves_targets_of_links_alone() {
 /// first that is in its way.
 fn check_each_alone(places: &[&str], target: Target) {
     for place in places {
-        let missing = Linked::at(&[place], Target::Missing);
-        let existing = Linked::at(&[place], target);
+        let missing = Linked::at(&[*place], Target::Missing);
+        let existing = Linked::at(&[*place], target);
         let mut reports = Vec::new();
         for writer in WRITERS {
             let is_writer = |attempt: &&Attempt| {
@@ -312,7 +312,7 @@ fn check_each_alone(places: &[&str], target: Target) {
         for (_, command) in REPORTED.iter().filter(|(reported, _)| reported == place) {
             let found = reports.iter().find(|(writer, ..)| writer == command);
             let (_, is_reported, said) = found.unwrap();
-            assert!(is_reported, "{place}, {command}: {said:?}");
+            assert!(*is_reported, "{place}, {command}: {said:?}");
         }
     }
 }

@@ -108,11 +108,15 @@ fn database(name: &str, line: &str) -> Database {
     first.kill();
     let place = found(&origin.path(), "plans.db").unwrap();
     let entries = fs::read_dir(place.parent().unwrap()).unwrap();
-    let files = entries.map(|entry| entry.unwrap()).filter(|entry| {
-        let name = entry.file_name();
-        name == "plans.db" || name == "plans.db-wal"
+    let paths = entries.map(|entry| entry.unwrap().path());
+    let names = ["plans.db", "plans.db-wal"];
+    let files = paths.filter(|path| names.iter().any(|name| path.ends_with(name)));
+    let files = files.map(|path| {
+        (
+            path.file_name().unwrap().to_owned(),
+            fs::read(path).unwrap(),
+        )
     });
-    let files = files.map(|entry| (entry.file_name(), fs::read(entry.path()).unwrap()));
     let files = files.collect();
     fs::write(gate, "").unwrap();
     files

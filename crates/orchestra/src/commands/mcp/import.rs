@@ -9,7 +9,10 @@ use std::{
 };
 
 use clap::Args;
-use orchestra_gateway::config::{File, FileKind, Place, Severity, Source, Values, Written};
+use orchestra_gateway::{
+    approval::Fingerprint,
+    config::{File, FileKind, Place, Severity, Source, Values, Written},
+};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -300,10 +303,16 @@ fn add(here: &Here, scope: Scope, chosen: &[Written]) -> Result<(), Failure> {
     if scope == Scope::Workspace {
         let again = here.again()?;
         let added = configs().filter_map(|config| again.found.server(config.name.as_str()));
-        let added: Vec<_> = added.filter_map(|server| server.config()).collect();
+        // Also those that are switched off.
+        let added = added.filter_map(|server| Some((server, server.config()?)));
+        let added = added.map(|(server, config)| {
+            let fingerprint = Fingerprint::of(config, &server.covered);
+            (&server.name, fingerprint)
+        });
+        let added: Vec<_> = added.collect();
         again.decide(|decisions| {
-            for config in added {
-                decisions.approve(&again.places.workspace, config);
+            for (name, fingerprint) in &added {
+                decisions.approve(&again.places.workspace, name, fingerprint);
             }
         })?;
     }

@@ -10,8 +10,8 @@ use std::{
 
 use clap::Args;
 use orchestra_gateway::{
+    approval::Fingerprint,
     config::{File, FileKind, Place, Severity, Source, Values, Written},
-    discovery::ServerState,
 };
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -302,13 +302,17 @@ fn add(here: &Here, scope: Scope, chosen: &[Written]) -> Result<(), Failure> {
     })?;
     if scope == Scope::Workspace {
         let again = here.again()?;
+        let added = configs().filter_map(|config| again.found.server(config.name.as_str()));
+        // Also those that are switched off.
+        let added = added.filter_map(|server| Some((server, server.config()?)));
+        let added = added.map(|(server, config)| {
+            let fingerprint = Fingerprint::of(config, &server.covered);
+            (&server.name, fingerprint)
+        });
+        let added: Vec<_> = added.collect();
         again.decide(|decisions| {
-            for config in configs() {
-                let added = again.found.server(config.name.as_str());
-                let state = added.map(|server| &server.state);
-                if let Some(ServerState::NeedsApproval { fingerprint, .. }) = state {
-                    decisions.approve(&again.places.workspace, &config.name, fingerprint);
-                }
+            for (name, fingerprint) in &added {
+                decisions.approve(&again.places.workspace, name, fingerprint);
             }
         })?;
     }

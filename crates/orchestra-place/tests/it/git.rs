@@ -92,7 +92,7 @@ fn submodules_have_the_git_directory_of_their_own() {
         main.join(".git/modules/lib/inner/.orchestra/_")
     );
 
-    let linked = root.path.join("of the submodule");
+    let linked = root.path.join("of-the-submodule");
     git(
         &inner,
         &["worktree", "add", "--quiet", linked.to_str().unwrap()],

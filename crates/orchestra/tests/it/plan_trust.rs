@@ -339,6 +339,42 @@ fn own_plans_in_the_working_tree_are_moved_once_and_paused() {
 }
 
 #[test]
+fn link_to_the_plans_of_another_workspace_is_not_followed() {
+    let (origin, workspace) = (Workspace::git(), Workspace::git());
+    for place in [&origin, &workspace] {
+        other(place);
+    }
+    let created = plan(&origin, &["create", "other.yaml"]);
+    assert_eq!(created.code, Some(0), "{created:?}");
+    // The same user, whose program lists the database.
+    let run = |words: &[&str]| {
+        let mut command = workspace.command(words);
+        command.env("HOME", origin.home());
+        said(command, "")
+    };
+    let link = workspace.join(FORMER);
+    for (link, target) in [
+        (link.clone(), origin.plans()),
+        (
+            link.parent().unwrap().to_owned(),
+            origin.plans().parent().unwrap().to_owned(),
+        ),
+    ] {
+        fs::create_dir_all(link.parent().unwrap()).unwrap();
+        std::os::unix::fs::symlink(target, &link).unwrap();
+        let listed = run(&["plan", "list", "--json"]);
+        let listed: Value = serde_json::from_str(&listed.out).unwrap();
+        assert_eq!(listed["items"], json!([]), "{listed}");
+        let resumed = run(&["plan", "resume", "Other"]);
+        assert_ne!(resumed.code, Some(0), "{resumed:?}");
+        assert!(origin.plans().join("plans.db").exists());
+        assert_eq!(names_of_all(&origin), ["Other"]);
+        fs::remove_file(&link).unwrap();
+        fs::remove_dir_all(workspace.join(".orchestrator")).unwrap_or_default();
+    }
+}
+
+#[test]
 fn commands_that_look_create_nothing_and_start_no_runner() {
     let workspace = Workspace::git();
     for words in [

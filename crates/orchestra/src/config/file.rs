@@ -298,7 +298,8 @@ fn safe_directories(found: Vec<PathBuf>) -> Result<Vec<PathBuf>, ParseError> {
 }
 
 fn trusted_directories(found: Vec<PathBuf>) -> Result<Vec<PathBuf>, ParseError> {
-    match found.iter().find(|path| path.is_relative()) {
+    let wrong_one = found.iter().find(|path| path.is_relative());
+    match wrong_one {
         Some(path) => {
             let found = path.display().to_string();
             Err(wrong("trusted_directories", "absolute paths", found))

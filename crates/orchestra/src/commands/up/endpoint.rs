@@ -275,8 +275,9 @@ impl Place {
             if !std::mem::replace(&mut was_removed, true) {
                 continue;
             }
+            let restored = self.restore();
             let run = self.run.path().display();
-            match self.restore() {
+            match restored {
                 Ok(true) => tracing::warn!(
                     "{run} was removed while the workspace was served; it is there again"
                 ),

@@ -16,4 +16,5 @@ mod shared;
 
 pub use error::PlaceError;
 pub use place::{Choice, Place};
+pub use repository::Checkout;
 pub use run::RunDirectory;

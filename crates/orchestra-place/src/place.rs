@@ -12,7 +12,7 @@ use sha2::{Digest as _, Sha256};
 use crate::{
     error::PlaceError,
     key::{hex, key},
-    repository::Repository,
+    repository::{Checkout, Repository, checkouts},
 };
 
 /// Name of the directory inside a git directory. `orchestra` would be taken for references.
@@ -95,6 +95,23 @@ impl Place {
     #[must_use]
     pub fn own(&self) -> &Path {
         &self.own.path
+    }
+
+    /// Returns the other checkouts of the repository in which the workspace has a directory of its own. What cannot be
+    /// read is skipped.
+    #[must_use]
+    pub fn other_checkouts(&self) -> Vec<Checkout> {
+        if !self.shared.is_repository {
+            return Vec::new();
+        }
+        let key = self.shared.path.file_name().unwrap_or_default();
+        let mut checkouts = checkouts(&self.shared.base);
+        checkouts.retain_mut(|checkout| {
+            let is_other = checkout.own != self.own.base;
+            checkout.own.extend([IN_GIT.as_ref(), key]);
+            is_other && checkout.own.is_dir()
+        });
+        checkouts
     }
 
     /// Opens a directory below [`Place::shared`], and creates it for its owner alone.

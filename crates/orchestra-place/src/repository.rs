@@ -30,6 +30,15 @@ pub(crate) struct Repository {
     pub(crate) common: Option<PathBuf>,
 }
 
+/// A checkout of a repository.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Checkout {
+    /// Top of its working tree, or the git directory of a bare repository.
+    pub top: PathBuf,
+    /// Directory of its own: where its private state is.
+    pub own: PathBuf,
+}
+
 impl Repository {
     /// Finds the repository of a directory, whose path is canonical; `None` outside of repositories. The search ends
     /// where another file system begins.
@@ -58,6 +67,28 @@ impl Repository {
         }
         Ok(None)
     }
+}
+
+/// Returns the checkouts of a repository with their git directories, in the order of these.
+pub(crate) fn checkouts(common: &Path) -> Vec<Checkout> {
+    let top = match common.file_name() {
+        Some(name) if name == ".git" => common.parent().unwrap_or(common),
+        _ => common,
+    };
+    let mut checkouts = vec![Checkout {
+        top: top.to_owned(),
+        own: common.to_owned(),
+    }];
+    let linked = fs::read_dir(common.join("worktrees")).into_iter().flatten();
+    checkouts.extend(linked.flatten().filter_map(|entry| {
+        let own = entry.path();
+        let file = read(&own.join("gitdir"), MAX_LINK_BYTES).ok()??;
+        let file = own.join(OsStr::from_bytes(without_line_end(&file)));
+        let top = file.parent()?.to_owned();
+        Some(Checkout { top, own })
+    }));
+    checkouts.sort_by(|a, b| a.own.cmp(&b.own));
+    checkouts
 }
 
 /// Returns the git directory that the entry `.git` of a directory is or names.

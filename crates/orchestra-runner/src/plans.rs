@@ -151,7 +151,9 @@ impl Plans {
     /// # Errors
     /// When the place where plans are kept cannot be used, or its database is not trusted.
     pub async fn attend(&self) -> Result<bool, PlansError> {
-        if self.options().only_looks {
+        let options = self.options();
+        // Why there is no place is the answer to whoever asks for plans.
+        if options.only_looks || matches!(options.placement, Placement::Nowhere(_)) {
             return Ok(false);
         }
         let (options, former) = (Arc::clone(&self.0.host.options), self.0.former.clone());

@@ -35,6 +35,28 @@ fn linked_worktrees_share_a_place_and_have_one_of_their_own() {
 }
 
 #[test]
+fn other_checkouts_with_private_state_are_found() {
+    let root = Root::new();
+    let main = root.repository("main");
+    let linked = root.path.join("linked");
+    git(&main, &["worktree", "add", "--quiet", "../linked"]);
+    git(&main, &["worktree", "add", "--quiet", "../without"]);
+    let (in_main, in_linked) = (root.found(&main, "_"), root.found(&linked, "_"));
+    assert_eq!(in_main.other_checkouts(), []);
+    for place in [&in_main, &in_linked] {
+        place.make_own("plans").unwrap();
+    }
+    for (place, other, top) in [
+        (&in_main, &in_linked, &linked),
+        (&in_linked, &in_main, &main),
+    ] {
+        let found = place.other_checkouts();
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert_eq!((&*found[0].own, &found[0].top), (other.own(), top));
+    }
+}
+
+#[test]
 fn worktree_with_relative_paths_is_followed() {
     let root = Root::new();
     let main = root.repository("main");
@@ -70,7 +92,7 @@ fn submodules_have_the_git_directory_of_their_own() {
         main.join(".git/modules/lib/inner/.orchestra/_")
     );
 
-    let linked = root.path.join("of the submodule");
+    let linked = root.path.join("of-the-submodule");
     git(
         &inner,
         &["worktree", "add", "--quiet", linked.to_str().unwrap()],

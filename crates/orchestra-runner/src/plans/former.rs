@@ -97,7 +97,7 @@ pub(crate) fn import(
     let _claim = claimed(root)?;
     let All { plans, unreadable } = former.all_kept()?;
     for plan in unreadable {
-        tracing::warn!(what = plan.what, "a plan stays in the working tree");
+        tracing::warn!(what = %plan.what, "a plan stays in the working tree");
     }
     let ours = Folded::new(&options.storage).known()?;
     let (mut moved, mut changed) = (Vec::new(), Vec::new());

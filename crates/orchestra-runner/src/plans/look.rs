@@ -1,6 +1,7 @@
 //! Looking at plans: which there are, how they stand, what they wait for, and what changes.
 
 use std::{
+    path::PathBuf,
     sync::{Arc, atomic::Ordering},
     time::Duration,
 };
@@ -13,7 +14,9 @@ use orchestra_plan::{
     status::JobStatus,
 };
 
-use super::{Folded, Placed, Plans, PlansError, Standing, Unreadable, former, key_of, now, read};
+use super::{
+    Folded, Placed, Placement, Plans, PlansError, Standing, Unreadable, former, key_of, now, read,
+};
 use crate::{
     holder::{Role, Slots},
     journal::DATABASE,
@@ -158,6 +161,21 @@ impl Plans {
     }
 
     async fn unknown(&self, asked: &str) -> PlansError {
+        for (checkout, plans) in self.elsewhere().await {
+            let is_asked = |plan: &Arc<Plan>| {
+                plan.id().to_string() == asked || plan.name().eq_ignore_ascii_case(asked.trim())
+            };
+            if plans.iter().any(is_asked) {
+                return PlansError::Refused {
+                    code: "plan-of-another-checkout".to_owned(),
+                    message: format!(
+                        "plan `{}` belongs to the checkout {} and runs there alone: use it in that directory",
+                        shortened(asked),
+                        checkout.display()
+                    ),
+                };
+            }
+        }
         let plans = self.list().await.unwrap_or_default();
         let named = plans.iter().rev().take(NAMED_MAX);
         let named: Vec<String> = named
@@ -170,6 +188,23 @@ impl Plans {
                 false => named.join(", "),
             },
         }
+    }
+
+    /// Plans of the other checkouts of the repository, with the top of each. They run there alone; what cannot be read
+    /// is skipped.
+    pub async fn elsewhere(&self) -> Vec<(PathBuf, Vec<Arc<Plan>>)> {
+        let Placement::Place(place) = self.options().placement.clone() else {
+            return Vec::new();
+        };
+        let read = move |_: &Folded| {
+            let plans = place.other_checkouts().into_iter().filter_map(|checkout| {
+                let storage = checkout.own.join(Placement::NAME);
+                let plans = Folded::new(&storage).all().ok()?;
+                (!plans.is_empty()).then_some((checkout.top, plans))
+            });
+            Ok(plans.collect())
+        };
+        self.folded(read).await.unwrap_or_default()
     }
 
     /// What each job of a plan waits for, within the limits of this process.

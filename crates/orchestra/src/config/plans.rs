@@ -167,7 +167,7 @@ impl PlansConfig {
         Ok(Self {
             storage,
             placement,
-            former: (!is_named).then(|| workspace.join(FORMER)),
+            former: former(workspace).filter(|_| !is_named),
             jobs: number(|file| file.jobs, machine),
             agent_jobs: number(|file| file.agent_jobs, AGENTS),
             shell_jobs: number(|file| file.shell_jobs, 0),
@@ -430,6 +430,18 @@ fn dollars(micros: u64) -> String {
         true => text,
         false => format!("{text}.0"),
     }
+}
+
+/// Directory of plans of earlier versions; `None` where a symbolic link is in its place, which a clone can bring.
+fn former(workspace: &Path) -> Option<PathBuf> {
+    let path = workspace.join(FORMER);
+    let is_link = |path: &Path| {
+        path.symlink_metadata()
+            .is_ok_and(|found| found.is_symlink())
+    };
+    let mut below_workspace = path.ancestors().take_while(|above| *above != workspace);
+    let has_link = below_workspace.any(is_link);
+    (!has_link).then_some(path)
 }
 
 fn storage(workspace: &Path) -> Result<(Setting<PathBuf>, Placement), Failure> {

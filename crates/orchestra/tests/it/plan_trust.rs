@@ -296,7 +296,7 @@ fn own_plans_in_the_working_tree_are_moved_once_and_paused() {
     for _ in 0..2 {
         let ran = plan(
             workspace,
-            &["create", "other.yaml", "--key", "the same key"],
+            &["create", "other.yaml", "--key", "the-same-key-0001"],
         );
         assert_eq!(ran.code, Some(0), "{ran:?}");
         is_retired(workspace);
@@ -319,6 +319,42 @@ fn own_plans_in_the_working_tree_are_moved_once_and_paused() {
     assert_eq!(versions[0], versions[1]);
     assert!(gate.exists());
     planted.nothing_started();
+}
+
+#[test]
+fn link_to_the_plans_of_another_workspace_is_not_followed() {
+    let (origin, workspace) = (Workspace::git(), Workspace::git());
+    for place in [&origin, &workspace] {
+        other(place);
+    }
+    let created = plan(&origin, &["create", "other.yaml"]);
+    assert_eq!(created.code, Some(0), "{created:?}");
+    // The same user, whose program lists the database.
+    let run = |words: &[&str]| {
+        let mut command = workspace.command(words);
+        command.env("HOME", origin.home());
+        said(command, "")
+    };
+    let link = workspace.join(FORMER);
+    for (link, target) in [
+        (link.clone(), origin.plans()),
+        (
+            link.parent().unwrap().to_owned(),
+            origin.plans().parent().unwrap().to_owned(),
+        ),
+    ] {
+        fs::create_dir_all(link.parent().unwrap()).unwrap();
+        std::os::unix::fs::symlink(target, &link).unwrap();
+        let listed = run(&["plan", "list", "--json"]);
+        let listed: Value = serde_json::from_str(&listed.out).unwrap();
+        assert_eq!(listed["items"], json!([]), "{listed}");
+        let resumed = run(&["plan", "resume", "Other"]);
+        assert_ne!(resumed.code, Some(0), "{resumed:?}");
+        assert!(origin.plans().join("plans.db").exists());
+        assert_eq!(names_of_all(&origin), ["Other"]);
+        fs::remove_file(&link).unwrap();
+        fs::remove_dir_all(workspace.join(".orchestrator")).unwrap_or_default();
+    }
 }
 
 #[test]
@@ -392,6 +428,13 @@ fn each_checkout_has_the_plans_that_were_created_in_it() {
     let listed = in_linked(&["plan", "list", "--json"]);
     let listed: Value = serde_json::from_str(&listed.out).unwrap();
     assert_eq!(listed["items"], json!([]), "{listed}");
+    let other = &listed["elsewhere"][0];
+    assert_eq!(other["checkout"], json!(workspace.path()), "{listed}");
+    assert_eq!(other["items"][0]["name"], "Other", "{listed}");
+    let refused = in_linked(&["plan", "resume", "Other"]);
+    assert_ne!(refused.code, Some(0), "{refused:?}");
+    let checkout = workspace.path().display().to_string();
+    assert!(refused.err.contains(&checkout), "{refused:?}");
     let file = workspace.join("other.yaml");
     let created = in_linked(&["plan", "create", file.to_str().unwrap()]);
     assert_eq!(created.code, Some(0), "{created:?}");

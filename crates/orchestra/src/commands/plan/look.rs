@@ -1,5 +1,7 @@
 //! Commands that only look at plans.
 
+use std::sync::Arc;
+
 use orchestra_plan::{
     budget::Usage,
     ids::{Millis, PlanId},
@@ -32,6 +34,17 @@ struct List<T> {
     /// What this program cannot read.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     unreadable: Vec<Unread>,
+    /// Plans of other checkouts of the repository, which run there alone.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    elsewhere: Vec<Elsewhere>,
+}
+
+/// Plans of another checkout.
+#[derive(Serialize)]
+struct Elsewhere {
+    /// Top of its working tree.
+    checkout: String,
+    items: Vec<ListRow>,
 }
 
 /// A plan that cannot be read.
@@ -48,6 +61,7 @@ impl<T> List<T> {
             items,
             total,
             unreadable: Vec::new(),
+            elsewhere: Vec::new(),
         }
     }
 }
@@ -71,13 +85,33 @@ pub(super) async fn list(
 ) -> Result<Exit, Failure> {
     let filter = status.map_or(Ok(ListFilter::All), filter_named)?;
     let plans = desk.plans().list().await.map_err(failure)?;
-    let shown = plans.iter().filter(|plan| filter.shows(plan));
-    let rows = shown.map(|plan| ListRow {
-        row: view::row(plan),
-        usage: *plan.usage(),
-        took: took(plan),
+    let rows = |plans: &[Arc<Plan>]| -> Vec<ListRow> {
+        let shown = plans.iter().filter(|plan| filter.shows(plan));
+        let rows = shown.map(|plan| ListRow {
+            row: view::row(plan),
+            usage: *plan.usage(),
+            took: took(plan),
+        });
+        rows.collect()
+    };
+    let mut list = List::of(rows(&plans));
+    let elsewhere = desk.plans().elsewhere().await.into_iter();
+    let elsewhere = elsewhere.map(|(checkout, plans)| Elsewhere {
+        checkout: checkout.display().to_string(),
+        items: rows(&plans),
     });
-    let mut list = List::of(rows.collect());
+    list.elsewhere = elsewhere.filter(|other| !other.items.is_empty()).collect();
+    for other in &list.elsewhere {
+        let names = other
+            .items
+            .iter()
+            .map(|item| output::in_a_line(&item.row.name));
+        output::complain(&output::printable(&format!(
+            "plans of the checkout {}, which run there alone: {}",
+            other.checkout,
+            names.collect::<Vec<_>>().join(", ")
+        )));
+    }
     let unreadable = desk.plans().unreadable().await.map_err(failure)?;
     let unreadable = unreadable.into_iter().map(|unreadable| Unread {
         id: unreadable.plan,

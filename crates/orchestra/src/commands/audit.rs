@@ -145,7 +145,9 @@ fn text(answer: &Answer) -> String {
             text.push_str("older ones are not kept any more\n");
         }
     }
-    let _ = writeln!(text, "newest file: {}", answer.path.display());
+    if answer.files > 0 {
+        let _ = writeln!(text, "newest file: {}", answer.path.display());
+    }
     if let (true, Some(last)) = (answer.misfit.is_none(), &answer.last) {
         let _ = writeln!(text, "hash of the last one: {last}");
     }

@@ -101,7 +101,7 @@ fn links_in_the_place_of_locks_of_the_store_are_refused() {
 fn links_in_the_run_directory_are_refused() {
     let run = ".git/.orchestra/_/run";
     let init_lock = format!("{run}/init.lock");
-    for place in [&init_lock, run, ".git/.orchestra/_", ".git/.orchestra"] {
+    for place in [&*init_lock, run, ".git/.orchestra/_", ".git/.orchestra"] {
         refused(Workspace::board, place, &["init"]);
     }
     let up = ["up", "--http", "127.0.0.1:0"];

@@ -295,8 +295,9 @@ impl Place {
             if !std::mem::replace(&mut was_removed, true) {
                 continue;
             }
-            let run = self.run.path().display().to_string();
-            match self.restore() {
+            let restored = self.restore();
+            let run = self.run.path().display();
+            match restored {
                 Ok(true) => tracing::warn!(
                     "{run} was removed while the workspace was served; it is there again"
                 ),

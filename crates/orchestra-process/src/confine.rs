@@ -3,12 +3,13 @@
 
 use std::{
     collections::BTreeMap,
+    io,
     path::{Path, PathBuf},
 };
 
 use landlock::{
-    ABI, Access, AccessFs, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset, RulesetAttr,
-    RulesetCreated, RulesetCreatedAttr, RulesetStatus, Scope,
+    ABI, Access, AccessFs, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd, PathFdError,
+    Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetStatus, Scope,
 };
 use rustix::{
     fs::{FileType, Mode, OFlags},
@@ -56,14 +57,14 @@ fn restrict_files(program: &Path, confinement: &Confinement) -> Result<(), Strin
         .and_then(Ruleset::create)
         .map_err(said)?;
     for path in SYSTEM_PATHS {
-        rules = allow_if_there(rules, path, read)?;
+        rules = allow_if_there(rules, Path::new(path), read)?;
     }
     for path in DEVICES {
-        rules = allow_if_there(rules, path, all)?;
+        rules = allow_if_there(rules, Path::new(path), all)?;
     }
     rules = allow(rules, program, read)?;
     for path in &confinement.read {
-        rules = allow(rules, Path::new(path), read)?;
+        rules = allow_if_there(rules, Path::new(path), read)?;
     }
     let protected: Vec<PathBuf> = confinement
         .protected
@@ -84,31 +85,51 @@ fn restrict_files(program: &Path, confinement: &Confinement) -> Result<(), Strin
     Ok(())
 }
 
+/// Allows access below a path. One that does not exist, is removed meanwhile or cannot be opened gives no rights.
 fn allow_if_there(
     rules: RulesetCreated,
-    path: &str,
-    access: landlock::BitFlags<AccessFs>,
+    path: &Path,
+    access: BitFlags<AccessFs>,
 ) -> Result<RulesetCreated, String> {
-    match Path::new(path).exists() {
-        true => allow(rules, Path::new(path), access),
-        false => Ok(rules),
+    match PathFd::new(path) {
+        Ok(opened) => allow_opened(rules, path, opened, access),
+        Err(PathFdError::OpenCall { source, .. })
+            if matches!(
+                source.kind(),
+                io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied
+            ) =>
+        {
+            Ok(rules)
+        }
+        Err(error) => Err(format!("{}: {error}", path.display())),
     }
 }
 
 fn allow(
     rules: RulesetCreated,
     path: &Path,
-    access: landlock::BitFlags<AccessFs>,
+    access: BitFlags<AccessFs>,
 ) -> Result<RulesetCreated, String> {
     let opened = PathFd::new(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    allow_opened(rules, path, opened, access)
+}
+
+fn allow_opened(
+    rules: RulesetCreated,
+    path: &Path,
+    opened: PathFd,
+    access: BitFlags<AccessFs>,
+) -> Result<RulesetCreated, String> {
+    let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
+    let stat = rustix::fs::fstat(&opened).map_err(|error| failed(&error))?;
     // A file has fewer rights than a directory.
-    let access = match path.is_dir() {
-        true => access,
-        false => access & AccessFs::from_file(INTERFACE),
+    let access = match FileType::from_raw_mode(stat.st_mode) {
+        FileType::Directory => access,
+        _ => access & AccessFs::from_file(INTERFACE),
     };
     rules
         .add_rule(PathBeneath::new(opened, access))
-        .map_err(|error| format!("{}: {error}", path.display()))
+        .map_err(|error| failed(&error))
 }
 
 /// Allows everything below a path but to change what is protected.

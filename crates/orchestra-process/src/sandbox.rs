@@ -40,7 +40,7 @@ pub enum Sandbox {
     Workspace {
         /// More to read and write. All must exist.
         paths: Vec<PathBuf>,
-        /// More to read. All must exist.
+        /// More to read. Those that do not exist when the child starts are left out.
         read_only: Vec<PathBuf>,
         /// Paths that stay read-only below what it may write, whether they exist or not.
         ///

@@ -125,10 +125,10 @@ async fn files_outside_of_the_sandbox() {
         let text = "probably files outside of its sandbox";
         check(&exit, Limit::Files, Certainty::Probable, text);
     }
-    // Listed, it may be read, and not written.
+    // Listed, it may be read, and not written, and a listed path that is gone gives no rights.
     let listed = Sandbox::Workspace {
         paths: Vec::new(),
-        read_only: vec![outside.path().to_owned()],
+        read_only: vec![outside.path().to_owned(), outside.path().join("gone")],
         protected: Vec::new(),
     };
     let read = command(&["read", secret]).directory(inside.path());

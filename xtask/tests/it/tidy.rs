@@ -189,6 +189,9 @@ fn every_module_of_an_integration_test_is_declared() {
 const PICTURES: &str = "docs/pictures/";
 const PICTURE_BYTES: usize = 150 * 1024;
 
+/// A workspace that an earlier version left, for the tests that open it.
+const EARLIER_WORKSPACE: &str = "crates/orchestra/tests/earlier/workspace.tar.gz";
+
 /// What is executable is a script, and nothing but the book's pictures holds bytes that are no text.
 #[test]
 fn no_build_output_is_committed() {
@@ -209,6 +212,15 @@ fn no_build_output_is_committed() {
         assert!(!executable || bytes.starts_with(b"#!"), "{path}");
         if path.starts_with(PICTURES) && path.ends_with(".png") {
             assert!(bytes.starts_with(b"\x89PNG"), "{path} is no picture");
+            assert!(
+                bytes.len() <= PICTURE_BYTES,
+                "{path}: {} bytes",
+                bytes.len()
+            );
+            continue;
+        }
+        if path == EARLIER_WORKSPACE {
+            assert!(bytes.starts_with(b"\x1f\x8b"), "{path} is no archive");
             assert!(
                 bytes.len() <= PICTURE_BYTES,
                 "{path}: {} bytes",

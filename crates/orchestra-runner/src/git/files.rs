@@ -23,6 +23,7 @@ pub(super) fn read(path: &Path, most: u64) -> Result<Option<Vec<u8>>, GitError> 
         source,
     };
     // A job may have put a pipe in the place of a file, whose opening would wait for a writer.
+    // direct: git follows links here as well, and the file is only read.
     let mut options = OpenOptions::new();
     let opened = options.read(true).custom_flags(NONBLOCK).open(path);
     let file = match opened {

@@ -1,3 +1,5 @@
+//! Tests of the files that an approval covers.
+
 use std::{fs, os::unix::fs::symlink};
 
 use serde_json::json;

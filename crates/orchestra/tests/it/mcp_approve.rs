@@ -353,13 +353,13 @@ fn server_of_a_trusted_directory_needs_no_approval() {
 }
 
 #[test]
-fn unreadable_approvals_are_logged_in_words() {
+fn unreadable_approvals_are_reported_in_words_and_approve_nothing() {
     let workspace = Workspace::board();
     workspace.write(".mcp.json", r#"{"mcpServers": {"a": {"command": "cat"}}}"#);
     let state = workspace.home().join(".local/state/orchestra");
     std::fs::create_dir_all(&state).unwrap();
     std::fs::write(state.join("mcp.json"), "{").unwrap();
-    let listed = workspace.run(["tool", "list", "--log", "warn"]);
+    let listed = workspace.run(["tool", "list"]);
     assert!(
         listed
             .err
@@ -370,3 +370,14 @@ fn unreadable_approvals_are_logged_in_words() {
         assert!(!listed.err.contains(form), "{form}: {listed:?}");
     }
 }
+    for words in [
+        &["mcp", "list"][..],
+        &["mcp", "approve", "a", "--yes"][..],
+        &["mcp", "call", "a", "x"][..],
+        &["tool", "call", "a__x"][..],
+    ] {
+        let refused = workspace.run(words.iter().copied());
+        assert_eq!(refused.code, Some(3), "{words:?}: {refused:?}");
+        let told = "holds no decisions over servers";
+        assert!(refused.err.contains(told), "{words:?}: {refused:?}");
+    }

@@ -217,12 +217,17 @@ fn git_directory_is_read_only_for_a_sandboxed_job() {
     workspace.write("seen.txt", "seen\n");
     save(&workspace);
     let config = workspace.read(".git/config");
-    let line = "common=$(git rev-parse --git-common-dir)\nown=$(git rev-parse --git-dir)\n\
-                for path in $common/config $common/hooks/pre-commit $common/info/attributes \
-                $common/refs/heads/x $common/objects/x $common/worktrees/x $own/config.worktree \
-                $own/HEAD $own/orchestra.json; do\n\
-                if echo x >> $path; then echo $path >> written.txt; fi\ndone\ntest ! -e written.txt\n\
-                echo done > done.txt";
+    // Files that are there: no line passes because a path is wrong.
+    let line = "set -e\ncommon=$(git rev-parse --git-common-dir)\nown=$(git rev-parse --git-dir)\n\
+                test -f \"$common/config\"\ntest -f \"$own/HEAD\"\ntest \"$own\" != \"$common\"\n\
+                plans=\"$common/.orchestra/_/plans/plans.db\"\ntest -s \"$plans\"\n\
+                if cat \"$plans\"; then exit 11; fi\n\
+                if ls \"$common/.orchestra\"; then exit 12; fi\n\
+                for path in config hooks/pre-commit info/attributes refs/heads/x objects/x worktrees/x \
+                .orchestra/_/plans/plans.db .orchestra/x; do\n\
+                if echo x >> \"$common/$path\"; then exit 13; fi\ndone\n\
+                for path in config.worktree HEAD orchestra.json; do\n\
+                if echo x >> \"$own/$path\"; then exit 14; fi\ndone\necho done > done.txt";
     let said = run_confined(&workspace, line);
     assert_eq!(said.code, Some(0), "{said:?}");
     assert_eq!(git(&workspace, &["show", "bounds:done.txt"]), "done\n");

@@ -316,6 +316,31 @@ async fn repository_in_the_place_of_a_submodule_runs_no_filter_of_its_own() {
 }
 
 #[tokio::test]
+async fn repository_in_the_place_of_a_submodule_with_huge_files_counts_as_changed() {
+    let world = with_submodule();
+    let repository = world.open().await;
+    let base = world.rev("HEAD");
+    let worktree = prepare(&repository, 1, &base).await;
+    let place = "deps/the library";
+    replace_submodule(&world, &worktree, place);
+    assert!(!commit(&worktree, &base).await.made);
+    let inside = worktree.path().join(place);
+    write(&inside, ".git/info/exclude", "*.o\n");
+    for name in ["info/exclude", "index"] {
+        let file = inside.join(".git").join(name);
+        let before = fs::read(&file).unwrap();
+        // Zeros behind the content, which take no room.
+        let huge = fs::File::options().write(true).open(&file).unwrap();
+        huge.set_len(100 << 20).unwrap();
+        let refusal = worktree.commit(&base, "x").await.unwrap().unwrap_err();
+        assert_eq!(refusal.code(), "submodules-dirty", "{name}");
+        assert!(refusal.to_string().contains(place), "{refusal}");
+        fs::write(&file, before).unwrap();
+    }
+    assert!(!commit(&worktree, &base).await.made);
+}
+
+#[tokio::test]
 async fn merge_beside_a_repository_in_the_place_of_a_submodule_is_refused() {
     let world = with_submodule();
     let repository = world.open().await;

@@ -127,6 +127,24 @@ fn commands_create_no_run_directory_in_the_working_tree() {
     assert!(workspace.run_directory().join("audit.jsonl").exists());
 }
 
+#[test]
+fn commands_without_a_board_create_no_private_state() {
+    let workspace = Workspace::git();
+    for command in [
+        &["tool", "list"][..],
+        &["tool", "show", "create_issue"],
+        &["tool", "call", "create_issue"],
+        &["tool", "call", "list_copilot_plans"],
+    ] {
+        let said = workspace.run(command);
+        assert_eq!(entries(&workspace.home()).len(), 0, "{command:?}: {said:?}");
+        assert!(
+            !workspace.join(".git/.orchestra").exists(),
+            "{command:?}: {said:?}"
+        );
+    }
+}
+
 /// An archive can contain a git directory, and another user can hold a lock in it where other users can open it.
 #[test]
 fn endpoint_file_in_a_run_directory_of_an_archive_is_refused() {

@@ -128,6 +128,15 @@ impl Directory {
         }
     }
 
+    /// Returns whether it belongs to the user and other users have no permission on it. Only then can no other user have
+    /// put a file into it, or hold a lock in it.
+    #[must_use]
+    pub fn is_private(&self) -> bool {
+        let others = Mode::RWXG | Mode::RWXO;
+        rustix::fs::fstat(&self.handle)
+            .is_ok_and(|stat| is_own(&stat) && !mode(&stat).intersects(others))
+    }
+
     /// Returns whether its path still leads to it: it was neither removed, moved nor replaced. What cannot be looked at
     /// is taken for it.
     #[must_use]

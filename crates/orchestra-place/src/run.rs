@@ -1,10 +1,6 @@
 //! The run directory of a workspace: how programs that run find each other.
 
-use std::{
-    fs,
-    os::unix::fs::MetadataExt as _,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use orchestra_fs::Directory;
 
@@ -51,20 +47,15 @@ impl RunDirectory {
         self.place.make_own(RUN)
     }
 
-    /// Checks that no other user could have put a file into it.
+    /// Checks that no other user could have put a file into the open run directory. Programs that it names are believed
+    /// only then.
     ///
     /// # Errors
-    /// When it belongs to another user, when other users have a permission on it, and when it cannot be read.
-    pub fn check(&self) -> Result<(), PlaceError> {
-        let path = &self.path;
-        let found = fs::symlink_metadata(path).map_err(|source| PlaceError::Unreadable {
-            path: path.clone(),
-            source,
-        })?;
-        let is_own = found.is_dir() && found.uid() == rustix::process::geteuid().as_raw();
-        match is_own && found.mode() & 0o077 == 0 {
+    /// When it belongs to another user, and when other users have a permission on it.
+    pub fn check(run: &Directory) -> Result<(), PlaceError> {
+        match run.is_private() {
             true => Ok(()),
-            false => Err(PlaceError::NotPrivate(path.clone())),
+            false => Err(PlaceError::NotPrivate(run.path().to_owned())),
         }
     }
 }

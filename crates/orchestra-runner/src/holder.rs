@@ -24,7 +24,7 @@ use tokio::sync::watch;
 pub use handing::{HandOver, HandOverError};
 pub use place::{Claim, Place, PlaceError, short_directory};
 pub use seat::{CallError, Role, Seat, Settings, Start};
-pub use slots::{Slot, SlotError, Slots, slots_directory};
+pub use slots::{Slot, SlotError, Slots};
 
 use crate::journal::OnceKey;
 

@@ -367,13 +367,10 @@ fn settle<T>(
     Setting { value, origin }
 }
 
-/// The user's configuration directory of this program, whether it is there or not. A relative `XDG_CONFIG_HOME` is
-/// ignored, as its specification asks: it would name a directory of the workspace.
+/// The user's configuration directory of this program, whether it is there or not.
 pub(crate) fn user_directory() -> Option<PathBuf> {
-    let usual = || Some(Path::new(&Variable::Home.read()?).join(".config"));
-    let configured = Variable::ConfigHome.read().map(PathBuf::from);
-    let configured = configured.filter(|path| path.is_absolute());
-    let directory = configured.or_else(usual)?;
+    let usual = || Some(Variable::Home.directory()?.join(".config"));
+    let directory = Variable::ConfigHome.directory().or_else(usual)?;
     Some(directory.join("orchestra"))
 }
 

@@ -1,6 +1,6 @@
 //! Every environment variable the program reads, in one registry.
 
-use std::{ffi::OsString, fmt};
+use std::{ffi::OsString, fmt, path::PathBuf};
 
 /// An environment variable the program reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -167,6 +167,14 @@ impl Variable {
     /// Its value; `None` when it is not set or empty.
     pub(crate) fn read(self) -> Option<OsString> {
         std::env::var_os(self.name()).filter(|value| !value.is_empty())
+    }
+
+    /// Its value as the path of a directory; `None` when it is not set, empty or relative. The specification of the XDG
+    /// directories asks to ignore relative paths: they would name directories of the workspace.
+    pub(crate) fn directory(self) -> Option<PathBuf> {
+        self.read()
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute())
     }
 }
 

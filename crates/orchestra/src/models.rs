@@ -25,9 +25,8 @@ const ASIDE: &str = ".aside-";
 
 /// The directory of all of them, whether it is there or not; `None` when the user has no home.
 pub(crate) fn directory() -> Option<PathBuf> {
-    let usual = || Some(Path::new(&Variable::Home.read()?).join(".local/share"));
-    let data = Variable::DataHome.read().map(PathBuf::from);
-    let data = data.filter(|path| path.is_absolute()).or_else(usual)?;
+    let usual = || Some(Variable::Home.directory()?.join(".local/share"));
+    let data = Variable::DataHome.directory().or_else(usual)?;
     Some(data.join("orchestra").join("models"))
 }
 

@@ -162,13 +162,13 @@ fn system_directory() -> Option<PathBuf> {
 
 /// What the texts of servers may refer to: our environment, the workspace, the home.
 pub(crate) fn scope(workspace: &Path) -> Scope {
-    let home = Variable::Home.read().map(PathBuf::from);
+    let home = Variable::Home.directory();
     Scope::new(workspace, home.as_deref(), |name| std::env::var(name).ok())
 }
 
 /// A path for whoever may not know whose home it is in.
 pub(crate) fn short(path: &Path) -> String {
-    let home = Variable::Home.read();
+    let home = Variable::Home.directory();
     let within = home.and_then(|home| path.strip_prefix(home).ok());
     match within {
         Some(within) => Path::new("~").join(within).display().to_string(),
@@ -184,19 +184,14 @@ pub(crate) fn decisions() -> Result<DecisionFile, Failure> {
     Ok(DecisionFile::new(&state_directory()?))
 }
 
-/// Directory of what the program knows between runs: decisions over servers, tokens. A relative `XDG_STATE_HOME` is
-/// ignored, as its specification asks: it would name a directory of the workspace.
+/// Directory of what the program knows between runs: decisions over servers, tokens, slots of jobs.
 ///
 /// # Errors
 /// When the user has no home.
 pub(crate) fn state_directory() -> Result<PathBuf, Failure> {
-    let state = Variable::StateHome.read().map(PathBuf::from);
-    let state = state.filter(|path| path.is_absolute());
-    let usual = || {
-        let home = Variable::Home.read()?;
-        Some(Path::new(&home).join(".local/state"))
-    };
-    let directory = state.or_else(usual).ok_or_else(|| {
+    let usual = || Some(Variable::Home.directory()?.join(".local/state"));
+    let directory = Variable::StateHome.directory().or_else(usual);
+    let directory = directory.ok_or_else(|| {
         Failure::usage_text(
             "set HOME or XDG_STATE_HOME: decisions over servers and your token are kept there",
         )

@@ -118,7 +118,7 @@ impl Serving {
     }
 
     /// As [`open_waiting`](Self::open_waiting), of a board that goes with this: documents of plugins
-    /// are refused, which would be lost with it. Plans are those of `workspace`, which stays.
+    /// are refused, which would be lost with it, and calls are not audited. Plans are those of `workspace`, which stays.
     ///
     /// # Errors
     /// As there.
@@ -174,7 +174,7 @@ impl Serving {
         let hub = Hub::new(HubConfig {
             deadline: config.call_timeout.value,
             list_wait,
-            audit: audit(config),
+            audit: keeps.then(|| audit(config)).flatten(),
             ..HubConfig::default()
         });
         let text = match config.format.value {

@@ -169,14 +169,6 @@ pub(crate) fn run_directory(workspace: &Path) -> anyhow::Result<RunDirectory> {
     Ok(RunDirectory::new(place))
 }
 
-/// Ensures that only the user could have put anything into the run directory.
-///
-/// # Errors
-/// When another user has it, or may change what is in it.
-pub(crate) fn ensure_run_directory_is_ours(workspace: &Path) -> anyhow::Result<()> {
-    Ok(run_directory(workspace)?.check()?)
-}
-
 /// Refuses a workspace that is not the user's alone, and one whose board is not.
 fn check_owner(workspace: PathBuf) -> Result<PathBuf, WorkspaceError> {
     let owners = owners();
@@ -199,7 +191,7 @@ fn check_owner(workspace: PathBuf) -> Result<PathBuf, WorkspaceError> {
 
 /// The user's home directory, without links.
 fn home() -> Option<PathBuf> {
-    Path::new(&Variable::Home.read()?).canonicalize().ok()
+    Variable::Home.directory()?.canonicalize().ok()
 }
 
 /// The nearest directory, `from` included, that looks like a workspace. Neither the home directory nor a directory

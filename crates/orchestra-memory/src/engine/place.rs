@@ -2,8 +2,8 @@
 //! long as it lives.
 
 use std::{
-    fs::{self, File, TryLockError},
-    io::{self, Read as _, Seek as _, Write as _},
+    fs::{self, File},
+    io::{self, Seek as _, Write as _},
     path::{Path, PathBuf},
     thread,
     time::{Duration, Instant},
@@ -54,12 +54,6 @@ pub enum PlaceError {
         /// What the system says.
         source: io::Error,
     },
-    /// Other users could have written the file.
-    #[error(
-        "{} is not yours alone, so no engine that it names is used; remove it, and stop the engine that wrote it",
-        .0.display()
-    )]
-    NotOurs(PathBuf),
 }
 
 /// What a look at the place shows.
@@ -107,50 +101,33 @@ impl Place {
     /// # Errors
     /// When its files cannot be read, or are not of this user alone.
     pub fn look(&self) -> Result<Look, PlaceError> {
-        if self.run.open()?.is_none() || !orchestra_fs::is_locked(&self.path(LOCK))? {
+        let Some(run) = self.run.open()? else {
+            return Ok(Look::Free);
+        };
+        if !orchestra_fs::is_locked(&self.path(LOCK))? {
             return Ok(Look::Free);
         }
-        self.run.check()?;
-        Ok(self
-            .told()?
-            .map_or(Look::Silent, |told| Look::Told(Box::new(told))))
+        RunDirectory::check(&run)?;
+        let text = run.read_own(ENDPOINT, MAX_BYTES)?;
+        let endpoint = text.and_then(|text| serde_json::from_slice(&text).ok());
+        Ok(endpoint.map_or(Look::Silent, |endpoint| Look::Told(Box::new(endpoint))))
     }
 
     /// The process that has the place and tells nobody where it listens; `None` where that is not known.
     pub(crate) fn silent(&self) -> Option<Process> {
-        self.run.open().ok()??;
-        let lock = orchestra_fs::open(&self.path(LOCK)).ok()??;
-        let is_held = matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock));
+        let run = self.run.open().ok()??;
+        let is_held = orchestra_fs::is_locked(&self.path(LOCK)).ok()?;
         let is_told = fs::symlink_metadata(self.endpoint_path()).is_ok();
-        if !is_held || is_told || !is_ours_alone(&lock.metadata().ok()?) {
+        if !is_held || is_told || !run.is_private() {
             return None;
         }
-        let mut text = Vec::new();
-        lock.take(MAX_LOCK_BYTES).read_to_end(&mut text).ok()?;
+        let text = run.read_own(LOCK, MAX_LOCK_BYTES).ok()??;
         serde_json::from_slice::<Holder>(&text).ok()?.process()
-    }
-
-    /// What the file says; nothing while it is not there or not whole.
-    fn told(&self) -> Result<Option<Endpoint>, PlaceError> {
-        let path = self.endpoint_path();
-        let Some(file) = orchestra_fs::open(&path)? else {
-            return Ok(None);
-        };
-        let metadata = file.metadata().map_err(failed("look at", &path))?;
-        if !is_ours_alone(&metadata) {
-            return Err(PlaceError::NotOurs(path));
-        }
-        let mut text = Vec::new();
-        file.take(MAX_BYTES)
-            .read_to_end(&mut text)
-            .map_err(failed("read", &path))?;
-        Ok(serde_json::from_slice(&text).ok())
     }
 
     /// Makes the run directory, where no link leads elsewhere and nobody else can write.
     fn make_directory(&self) -> Result<(), PlaceError> {
-        self.run.make()?;
-        Ok(self.run.check()?)
+        Ok(RunDirectory::check(&self.run.make()?)?)
     }
 
     /// Takes the place for this process, until it ends; false when another has it.
@@ -241,11 +218,6 @@ fn say(file: &mut File, holder: &Holder) -> io::Result<()> {
     file.write_all(&text)
 }
 
-fn is_ours_alone(found: &fs::Metadata) -> bool {
-    use std::os::unix::fs::MetadataExt as _;
-    found.uid() == rustix::process::geteuid().as_raw() && found.mode() & 0o077 == 0
-}
-
 #[cfg(test)]
 mod tests {
     use std::{
@@ -286,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_others_can_read_or_that_are_links_are_refused() {
+    fn files_that_other_users_can_write_or_that_are_links_are_refused() {
         let workspace = tempfile::tempdir().unwrap();
         let mut place = place(workspace.path());
         assert!(place.take().unwrap());
@@ -299,8 +271,8 @@ mod tests {
             fs::metadata(&file).unwrap().permissions().mode() & 0o777,
             0o600
         );
-        mode(&file, 0o644);
-        assert!(matches!(place.look(), Err(PlaceError::NotOurs(path)) if path == file));
+        mode(&file, 0o620);
+        assert!(matches!(place.look(), Err(PlaceError::File(error)) if error.path() == file));
         mode(&file, 0o600);
         mode(place.run.path(), 0o755);
         assert!(matches!(place.look(), Err(PlaceError::Directory(_))));

@@ -36,18 +36,6 @@ pub enum SlotError {
     },
 }
 
-/// Where slots are, of all programs of the user; `None` where the user has no home.
-#[must_use]
-pub fn slots_directory() -> Option<PathBuf> {
-    let absolute = |name: &str| {
-        let path = std::env::var_os(name).map(PathBuf::from);
-        path.filter(|path| path.is_absolute())
-    };
-    let state = absolute("XDG_STATE_HOME");
-    let state = state.or_else(|| Some(absolute("HOME")?.join(".local/state")));
-    Some(state?.join("orchestra/slots"))
-}
-
 /// The slots of one sort.
 #[derive(Debug, Clone)]
 pub struct Slots {

@@ -10,7 +10,7 @@ use crate::{
     config::{Config, Overrides, TokenSource},
     exit::{Exit, Failure},
     output,
-    workspace::{self, run_directory},
+    workspace::run_directory,
 };
 
 /// Print a token that `orchestra up` of the workspace admits
@@ -47,7 +47,7 @@ pub(crate) fn run(common: &Common, Arguments { engine }: Arguments) -> Result<Ex
         output::lines(&token)?;
         return Ok(Exit::Ok);
     }
-    let token = match Place::find(&config.workspace)?.told() {
+    let token = match Place::find(&config.workspace)?.told()? {
         Some(running) => of_running(&config, &running)?,
         None => of_configuration(&config)?,
     };
@@ -57,7 +57,6 @@ pub(crate) fn run(common: &Common, Arguments { engine }: Arguments) -> Result<Ex
 
 /// A token that the running `up` admits.
 fn of_running(config: &Config, running: &Endpoint) -> Result<String, Failure> {
-    workspace::ensure_run_directory_is_ours(&config.workspace)?;
     let pid = running.pid;
     match &running.tokens {
         Some(Tokens::Own) => Ok(access::own_token()?),

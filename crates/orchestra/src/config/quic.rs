@@ -238,7 +238,7 @@ const USUAL: &str = "~/.orchestra/certs";
 /// # Errors
 /// When it is below the home and nobody knows that: what to do.
 fn certs_directory(named: &str) -> Result<PathBuf, String> {
-    let home = Variable::Home.read().map(PathBuf::from);
+    let home = Variable::Home.directory();
     let located = CertDir::locate(named, home.as_deref()).map_err(|error| error.to_string())?;
     // What is told of it is for programs that run elsewhere.
     path::absolute(located).map_err(|error| error.to_string())

@@ -12,7 +12,6 @@ use orchestra_mcp::{PartLook, ServerLifecycle, ServerPart, ServerStatus};
 use orchestra_plan::work::ProfileName;
 use orchestra_runner::{
     agents::{Agents, Agreements, Prober},
-    holder::slots_directory,
     plans::{Background, Closed, Machine, Options, Plans, Standing, Trust},
 };
 use orchestra_tools::Live;
@@ -45,7 +44,11 @@ pub(crate) fn options(config: &Config, workspace: &Path, name: &str) -> Options 
     options.machine = config
         .plans
         .machine_jobs()
-        .and_then(|slots| slots_directory().map(|directory| Machine { directory, slots }));
+        .zip(servers::state_directory().ok())
+        .map(|(slots, state)| Machine {
+            directory: state.join("slots"),
+            slots,
+        });
     options
 }
 

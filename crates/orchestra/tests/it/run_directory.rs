@@ -127,6 +127,60 @@ fn commands_create_no_run_directory_in_the_working_tree() {
     assert!(workspace.run_directory().join("audit.jsonl").exists());
 }
 
+#[test]
+fn commands_without_a_board_create_no_private_state() {
+    let workspace = Workspace::git();
+    for command in [
+        &["tool", "list"][..],
+        &["tool", "show", "create_issue"],
+        &["tool", "call", "create_issue"],
+        &["tool", "call", "list_copilot_plans"],
+    ] {
+        let said = workspace.run(command);
+        assert_eq!(entries(&workspace.home()).len(), 0, "{command:?}: {said:?}");
+        assert!(
+            !workspace.join(".git/.orchestra").exists(),
+            "{command:?}: {said:?}"
+        );
+    }
+}
+
+/// An archive can contain a git directory, and another user can hold a lock in it where other users can open it.
+#[test]
+fn endpoint_file_in_a_run_directory_of_an_archive_is_refused() {
+    let workspace = Workspace::board();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let address = listener.local_addr().unwrap();
+    let planted = json!({
+        "version": env!("CARGO_PKG_VERSION"), "pid": 1, "address": address, "asks_token": true, "tokens": "own",
+        "http": format!("http://{address}"), "mcp": format!("http://{address}/mcp"),
+    });
+    let run = workspace.run_directory();
+    fs::create_dir_all(&run).unwrap();
+    fs::set_permissions(&run, fs::Permissions::from_mode(0o755)).unwrap();
+    fs::write(run.join("endpoint.json"), planted.to_string()).unwrap();
+    let lock = fs::File::create(run.join("up.lock")).unwrap();
+    lock.lock().unwrap();
+    for (command, is_refused) in [
+        (&["up", "--json", "--http", "127.0.0.1:0"][..], true),
+        (&["token"], true),
+        (&["mcp", "list"], false),
+    ] {
+        let said = workspace.run(command);
+        assert_eq!(said.code != Some(0), is_refused, "{command:?}: {said:?}");
+        assert!(
+            said.err.contains("is not yours alone"),
+            "{command:?}: {said:?}"
+        );
+        assert!(
+            !said.out.contains(&address.to_string()),
+            "{command:?}: {said:?}"
+        );
+    }
+    assert!(listener.accept().is_err());
+}
+
 /// A repository can contain an endpoint file, and another process can hold the lock beside it.
 #[test]
 fn endpoint_file_in_the_working_tree_is_ignored() {

@@ -162,6 +162,17 @@ fn relative_directories_of_the_environment_are_ignored() {
             .join(".local/state/orchestra/token")
             .exists()
     );
+    for words in [&["token"][..], &["mcp", "list"]] {
+        let mut command = workspace.command(words);
+        command.env("HOME", ".");
+        let refused = said(command, "");
+        assert_ne!(refused.code, Some(0), "{refused:?}");
+        assert!(
+            refused.err.contains("set HOME or XDG_STATE_HOME"),
+            "{refused:?}"
+        );
+        assert!(!workspace.join(".local").exists(), "{words:?}");
+    }
 }
 
 #[test]

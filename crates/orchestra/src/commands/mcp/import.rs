@@ -182,8 +182,8 @@ fn files(arguments: &Arguments) -> Result<Vec<PathBuf>, Failure> {
         ([], true) => &PROGRAMS[..],
         (programs, _) => programs,
     };
-    let home = Variable::Home.read();
-    let home = home.as_deref().map(Path::new);
+    let home = Variable::Home.directory();
+    let home = home.as_deref();
     for program in programs {
         let files = program.files().iter();
         let there = files.filter_map(|file| Some(home?.join(file)));

@@ -15,7 +15,7 @@ use crate::{
     access,
     commands::up::endpoint::{Endpoint, Place, Tokens},
     config::Config,
-    output, workspace,
+    output,
 };
 
 /// Deadline of the answer, which waits for no server.
@@ -149,7 +149,7 @@ impl Now {
 /// # Errors
 /// When one runs and does not tell.
 pub(super) fn ask(config: &Config) -> anyhow::Result<BTreeMap<String, Now>> {
-    let Some(endpoint) = Place::find(&config.workspace)?.told() else {
+    let Some(endpoint) = Place::find(&config.workspace)?.told()? else {
         return Ok(BTreeMap::new());
     };
     let answer = get(config, &endpoint);
@@ -162,7 +162,7 @@ pub(super) fn ask(config: &Config) -> anyhow::Result<BTreeMap<String, Now>> {
 /// The local address of a running `up`, and the token for it.
 ///
 /// # Errors
-/// When it is told over TLS, is of another machine, or what is read for it is not ours.
+/// When it is reached over TLS, or is on another machine.
 pub(in crate::commands) fn reach(
     config: &Config,
     endpoint: &Endpoint,
@@ -173,15 +173,12 @@ pub(in crate::commands) fn reach(
     );
     let address = near(endpoint.address).context("that is another machine")?;
     let token = match endpoint.asks_token {
-        true => {
-            workspace::ensure_run_directory_is_ours(&config.workspace)?;
-            match &endpoint.tokens {
-                Some(Tokens::Own) => access::stored_token(),
-                Some(Tokens::File(path)) => access::first_of_file(path),
-                // Only this program's own environment can hold that token.
-                Some(Tokens::Environment) | None => access::first_token(&config.access),
-            }
-        }
+        true => match &endpoint.tokens {
+            Some(Tokens::Own) => access::stored_token(),
+            Some(Tokens::File(path)) => access::first_of_file(path),
+            // Only this program's own environment can hold that token.
+            Some(Tokens::Environment) | None => access::first_token(&config.access),
+        },
         false => None,
     };
     Ok((address, token))

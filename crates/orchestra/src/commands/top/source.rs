@@ -67,7 +67,8 @@ impl Source {
     /// Looks who serves the workspace now.
     pub(super) fn reach(config: &Config) -> Result<Self, NotReached> {
         let place = Place::find(&config.workspace).map_err(NotReached::Other)?;
-        let endpoint = place.told().ok_or(NotReached::Nobody)?;
+        let endpoint = place.told().map_err(NotReached::Other)?;
+        let endpoint = endpoint.ok_or(NotReached::Nobody)?;
         if !endpoint.http.starts_with("http://") {
             let text = format!(
                 "it is reached over TLS alone, which is not followed here: open {} in a browser",

@@ -16,7 +16,6 @@ use crate::{
     workspace::{self, PROJECTS},
 };
 
-/// Maximum time between the lock of a first `up` and its endpoint file.
 /// Names of the files in the run directory.
 const ENDPOINT: &str = "endpoint.json";
 const LOCK: &str = "up.lock";
@@ -24,7 +23,7 @@ const LOCK: &str = "up.lock";
 /// Largest endpoint file that is read, in bytes.
 const MAX_BYTES: u64 = 1024 * 1024;
 
-/// How long a first `up` that has its lock may take to say where it listens.
+/// Maximum time between the lock of a first `up` and its endpoint file.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Interval at which a serving process checks that the lock is still its own.
@@ -216,10 +215,13 @@ impl Place {
     }
 
     /// The same, without waiting.
-    pub(in crate::commands) fn told(&self) -> Option<Endpoint> {
-        match self.look() {
-            Ok(Look::Told(endpoint)) => Some(*endpoint),
-            Ok(Look::Free | Look::Silent) | Err(_) => None,
+    ///
+    /// # Errors
+    /// When another process holds the lock and the endpoint file cannot be used.
+    pub(in crate::commands) fn told(&self) -> anyhow::Result<Option<Endpoint>> {
+        match self.look()? {
+            Look::Told(endpoint) => Ok(Some(*endpoint)),
+            Look::Free | Look::Silent => Ok(None),
         }
     }
 
@@ -228,6 +230,8 @@ impl Place {
         endpoint.board.is_some() && endpoint.board != BoardId::of(&self.workspace)
     }
 
+    /// Reads the endpoint file if a process holds the lock. A directory that other users can open is refused: the file
+    /// may come from an archive, and another user can hold the lock.
     fn look(&self) -> anyhow::Result<Look> {
         let Some(run) = self.run.open()? else {
             return Ok(Look::Free);
@@ -235,7 +239,8 @@ impl Place {
         if !orchestra_fs::is_locked(&self.path(LOCK))? {
             return Ok(Look::Free);
         }
-        let text = run.read(ENDPOINT, MAX_BYTES)?;
+        RunDirectory::check(&run)?;
+        let text = run.read_own(ENDPOINT, MAX_BYTES)?;
         let endpoint = text.and_then(|text| serde_json::from_slice(&text).ok());
         Ok(endpoint.map_or(Look::Silent, |endpoint| Look::Told(Box::new(endpoint))))
     }
@@ -408,7 +413,7 @@ mod tests {
         let mut place = place(workspace.path());
         assert!(place.take().unwrap() && place.is_same_board());
         place.publish(&endpoint()).unwrap();
-        let told = place.told().unwrap();
+        let told = place.told().unwrap().unwrap();
         assert!(!place.is_of_another_board(&told));
         fs::rename(
             workspace.path().join(PROJECTS),
@@ -418,6 +423,24 @@ mod tests {
         assert!(!place.is_same_board() && place.is_of_another_board(&told));
         fs::create_dir(workspace.path().join(PROJECTS)).unwrap();
         assert!(!place.is_same_board() && place.is_of_another_board(&told));
+    }
+
+    #[test]
+    fn endpoint_that_another_user_could_have_planted_is_refused() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let workspace = tempfile::tempdir().unwrap();
+        let (mut first, second) = (place(workspace.path()), place(workspace.path()));
+        assert!(first.take().unwrap());
+        first.publish(&endpoint()).unwrap();
+        let (run, file) = (first.run.path(), first.path(ENDPOINT));
+        for (path, bad, good) in [(run, 0o755, 0o700), (&*file, 0o622, 0o600)] {
+            let set = |mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+            set(bad);
+            assert!(second.running().is_err(), "{path:?}");
+            assert!(second.told().is_err(), "{path:?}");
+            set(good);
+            assert!(second.told().unwrap().is_some(), "{path:?}");
+        }
     }
 
     #[test]

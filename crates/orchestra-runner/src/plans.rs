@@ -319,7 +319,7 @@ impl Plans {
     /// Makes a plan under construction of the jobs of another, none of them begun.
     ///
     /// # Errors
-    /// As [`Self::create`]; or when there is no such plan.
+    /// As [`Self::create`]; when there is no such plan, or this user's programs did not create it.
     pub async fn copy(
         &self,
         plan: PlanId,
@@ -328,8 +328,31 @@ impl Plans {
         caller: &Caller,
     ) -> Result<Answer, PlansError> {
         let source = self.plan(plan).await?;
+        self.check_source(plan).await?;
         let new = decide::cloned(&source, new_plan_id()?, name, target)?;
         self.make(new, caller).await
+    }
+
+    /// Checks that a plan may be copied. Its jobs run in the copy, so that it must be trusted like a plan that runs.
+    async fn check_source(&self, plan: PlanId) -> Result<(), PlansError> {
+        let (former, earlier) = (self.0.former.clone(), Arc::clone(&self.0.earlier));
+        let options = Arc::clone(&self.0.host.options);
+        self.folded(move |folded| {
+            let (trust, ours) = (&options.trust, folded.known()?);
+            if ours.contains(&plan) {
+                return trust.check_source(&options.storage, folded.reader());
+            }
+            let is_former = former::plans(former.as_ref(), &ours)
+                .iter()
+                .any(|found| *found.id() == plan);
+            match (&options.former, &former) {
+                (Some(root), Some(former)) if is_former => {
+                    trust.check_source(root, former.reader())
+                }
+                _ => earlier.check(&options),
+            }
+        })
+        .await
     }
 
     async fn make(&self, mut new: NewPlan, caller: &Caller) -> Result<Answer, PlansError> {

@@ -99,6 +99,8 @@ fn planted_plans_start_only_after_they_are_accepted_and_continued() {
         &["plan", "watch", "running"],
         &["plan", "resume", "waiting"],
         &["plan", "retry", "running"],
+        &["plan", "clone", "running"],
+        &["tool", "call", "clone_copilot_plan", "sourcePlanId=running"],
         &["doctor"],
         &["doctor", "--fix"],
     ] {
@@ -270,6 +272,8 @@ fn planted_plans_in_the_working_tree_are_shown_and_block_no_other_plan() {
         &["plan", "show", "running"],
         &["plan", "watch", "running"],
         &["plan", "resume", "waiting"],
+        &["plan", "clone", "running"],
+        &["tool", "call", "clone_copilot_plan", "sourcePlanId=running"],
         &["doctor"],
         &["doctor", "--fix"],
     ] {

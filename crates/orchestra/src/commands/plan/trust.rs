@@ -25,10 +25,13 @@ struct Answered {
 
 /// Shows the plans, asks, and accepts them.
 pub(super) async fn run(desk: &Desk, yes: bool, format: Format) -> Result<Exit, Failure> {
-    let doubt = match desk.plans().check_trust().await {
-        Ok(()) => desk.plans().check_former().await.err(),
-        Err(doubt) => Some(doubt),
-    };
+    let plans = desk.plans();
+    let checks = [
+        plans.check_trust().await,
+        plans.check_former().await,
+        plans.check_earlier().await,
+    ];
+    let doubt = checks.into_iter().find_map(Result::err);
     let Some(doubt) = doubt else {
         return print(format, true, Vec::new());
     };

@@ -86,15 +86,17 @@ pub(crate) fn import(
     let Some(root) = &options.former else {
         return Ok(Vec::new());
     };
-    let former = Folded::new(root);
+    // The files change only when the plans are moved.
+    let looked = Folded::untouched(root);
     let may_move = match consent {
-        Consent::Listed => waits(options, &former),
-        Consent::Given => is_there(former.reader()),
+        Consent::Listed => waits(options, &looked),
+        Consent::Given => is_there(looked.reader()),
     };
     if !may_move || !is_reached_without_links(options, root)? {
         return Ok(Vec::new());
     }
     let _claim = claimed(root)?;
+    let former = Folded::new(root);
     let All { plans, unreadable } = former.all_kept()?;
     for plan in unreadable {
         tracing::warn!(what = %plan.what, "a plan stays in the working tree");

@@ -11,7 +11,7 @@ use tokio::runtime::Handle;
 
 use super::{
     Consent, Folded, Mended, Options, Plans, PlansError, former, key_of, now,
-    rebuild::{claimed, rebuild},
+    rebuild::{claimed, claimed_when_idle, rebuild},
     trust,
 };
 use crate::{
@@ -80,10 +80,10 @@ impl Plans {
 fn accept(options: &Options, runtime: &Handle) -> Result<Vec<Arc<Plan>>, PlansError> {
     options.trust.check_list()?;
     let mut changed = accept_here(options, runtime)?;
-    let former = options.former.as_deref().map(Folded::new);
+    let former = options.former.as_deref().map(Folded::untouched);
     if former.is_some_and(|former| former::check(options, &former).is_err()) {
         options.check_storage(true)?;
-        let _claim = claimed(&options.storage)?;
+        let _claim = claimed_when_idle(options)?;
         changed.extend(move_here(options, runtime)?);
     }
     Ok(changed)
@@ -105,7 +105,7 @@ fn accept_here(options: &Options, runtime: &Handle) -> Result<Vec<Arc<Plan>>, Pl
     if !storage.is_dir() {
         return Ok(Vec::new());
     }
-    let _claim = claimed(storage)?;
+    let _claim = claimed_when_idle(options)?;
     journal::end_rebuild(storage)?;
     let reader = journal::Reader::new(storage);
     let is_absent = reader.identity()? == Identity::Absent;

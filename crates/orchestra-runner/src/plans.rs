@@ -9,6 +9,7 @@
 
 mod accept;
 mod close;
+mod doubt;
 mod earlier;
 mod error;
 mod exports;
@@ -47,6 +48,7 @@ use orchestra_plan::{
 pub use accept::rebuild_trusted;
 pub(crate) use accept::separate;
 pub use close::Closed;
+pub use doubt::{Doubt, DoubtedPlace};
 pub use error::PlansError;
 pub use exports::{damaged_files, mend_files};
 pub use kept::KeptWorktree;
@@ -74,7 +76,7 @@ use crate::{
     agents::Offer,
     git::GitTimes,
     holder::{Call, CallError, Role, Seat, Settings},
-    journal::OnceKey,
+    journal::{Fault, OnceKey},
     runner::{self, Host, Outline},
 };
 
@@ -121,7 +123,7 @@ impl Plans {
         let folded = Folded::new(&options.storage);
         let former = options.former.as_deref();
         let earlier = Arc::new(Earlier::new(former.unwrap_or(&options.storage)));
-        let former = former.map(Folded::new);
+        let former = former.map(Folded::untouched);
         Self(Arc::new(Inner {
             host: Arc::new(Host::new(Arc::new(options))),
             folded,
@@ -342,9 +344,12 @@ impl Plans {
             if ours.contains(&plan) {
                 return trust.check_source(&options.storage, folded.reader());
             }
-            let is_former = former::plans(former.as_ref(), &ours)
-                .iter()
-                .any(|found| *found.id() == plan);
+            // As in `plan`: a plan of this database is found before one of the earlier system.
+            let found = former.as_ref().map(|former| former.one(plan));
+            let is_former = match found {
+                None | Some(Ok(None) | Err(PlansError::Storage(Fault::Moved))) => false,
+                Some(Ok(Some(_)) | Err(_)) => true,
+            };
             match (&options.former, &former) {
                 (Some(root), Some(former)) if is_former => {
                     trust.check_source(root, former.reader())

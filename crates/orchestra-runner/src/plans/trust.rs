@@ -358,8 +358,8 @@ fn read(state: &Path) -> Result<List, PlansError> {
 
 fn untrusted(storage: &Path) -> PlansError {
     refused(format!(
-        "the plans in {} were not created by your programs, so that none of them runs and no other is created there: \
-         look at them by `orchestra plan list`, accept them by `orchestra plan trust`, or remove that directory",
+        "the plans in {} were not created by your programs, or come from an earlier version, which did not record \
+         that: none of them runs, and no other is created there; look at them by `orchestra plan list`, accept them by `orchestra plan trust`, or remove that directory",
         storage.display()
     ))
 }

@@ -1,6 +1,8 @@
 //! Databases of plans that this user's programs did not create: nothing in them starts until the user accepts them.
 
 use std::{
+    collections::BTreeMap,
+    ffi::OsString,
     fs,
     path::{Path, PathBuf},
     process::Command,
@@ -42,6 +44,14 @@ fn plant(from: &Path, to: &Path) {
             fs::copy(from.join(name), to.join(name)).unwrap();
         }
     }
+}
+
+/// The files of a directory, by name.
+fn files(directory: &Path) -> BTreeMap<OsString, Vec<u8>> {
+    let entries = fs::read_dir(directory).unwrap().map(Result::unwrap);
+    let files = entries.filter(|entry| entry.file_type().unwrap().is_file());
+    let file = |entry: fs::DirEntry| (entry.file_name(), fs::read(entry.path()).unwrap());
+    files.map(file).collect()
 }
 
 fn names_the_command(said: &Said) {
@@ -267,6 +277,10 @@ fn is_retired(workspace: &Workspace) {
 fn planted_plans_in_the_working_tree_are_shown_and_block_no_other_plan() {
     let planted = planted(|workspace| workspace.join(FORMER));
     let workspace = &planted.workspace;
+    let former = workspace.join(FORMER);
+    fs::write(former.join("plans.db-shm"), "").unwrap();
+    let before = files(&former);
+    assert!(before.contains_key(&OsString::from("plans.db-wal")));
     for words in [
         &["plan", "list"][..],
         &["plan", "show", "running"],
@@ -286,12 +300,18 @@ fn planted_plans_in_the_working_tree_are_shown_and_block_no_other_plan() {
     assert_eq!(names_of_all(workspace), ["Other", "running", "waiting"]);
     until_ready(workspace.command(["up", "--http", "127.0.0.1:0", "--json"]));
     planted.nothing_started();
+    // A repository that contains them stays unmodified.
+    assert_eq!(files(&former), before);
 
     let denied = plan(workspace, &["trust"]);
     assert_ne!(denied.code, Some(0), "{denied:?}");
+    // It is not in question.
+    assert!(!denied.err.contains("Other ("), "{denied:?}");
     let accepted = plan(workspace, &["trust", "--yes"]);
     assert_eq!(accepted.code, Some(0), "{accepted:?}");
-    assert!(accepted.out.contains("running"), "{accepted:?}");
+    for part in ["running (", "2 plans were moved from the working tree"] {
+        assert!(accepted.out.contains(part), "{accepted:?}");
+    }
     is_retired(workspace);
     assert_eq!(names_of_all(workspace), ["Other", "running", "waiting"]);
     planted.nothing_started();

@@ -2,6 +2,7 @@
 //!
 //! A view is a copy of what a plan is at one version; nothing is worked out anew by who shows it.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 #[cfg(feature = "schema")]
@@ -21,7 +22,8 @@ mod filter;
 mod job;
 
 pub use attempt::{
-    AttemptView, FailureContext, HealView, LastAttempt, PhaseTiming, attempts, failure_context,
+    AttemptView, FailureContext, HealView, LastAttempt, PhaseTiming, attempts, error_of,
+    failure_context,
 };
 pub use filter::{JobFilter, ListFilter};
 pub use job::{JobDetails, JobNode, JobState, JobView, Neighbour, job};
@@ -302,7 +304,7 @@ fn node(plan: &Plan, job: &Job, waiting: &dyn Fn(&Job) -> Waiting) -> NodeView {
         group: job.group().cloned(),
         status: job.status(),
         waiting: waits.then(|| waiting(job).to_string()),
-        error: job.error().map(str::to_owned),
+        error: error_of(job).map(Cow::into_owned),
         attempts: job.attempts().len(),
         started_at: job.started_at(),
         ended_at: job.ended_at(),
@@ -391,7 +393,7 @@ pub fn jobs(plan: &Plan, filter: &JobFilter) -> Vec<JobRow> {
         name: job.name().to_owned(),
         kind: NodeType::of(job),
         status: job.status(),
-        error: job.error().map(str::to_owned),
+        error: error_of(job).map(Cow::into_owned),
         attempts: job.attempts().len(),
         group_id: job.group().cloned(),
         group_name: job.group().map(|group| group.name().to_owned()),

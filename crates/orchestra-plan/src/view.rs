@@ -199,6 +199,9 @@ pub struct PlanRow {
     /// When its last job ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<Millis>,
+    /// Nothing of it runs before the user accepts it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub waits_for_trust: bool,
 }
 
 /// A vertex of the graph and its edges.
@@ -366,6 +369,7 @@ pub fn row(plan: &Plan) -> PlanRow {
         created_at: plan.created_at(),
         started_at: plan.started_at(),
         ended_at: plan.ended_at(),
+        waits_for_trust: false,
     }
 }
 

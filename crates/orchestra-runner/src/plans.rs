@@ -31,7 +31,7 @@ use std::{
     path::PathBuf,
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
 
@@ -97,6 +97,8 @@ struct Inner {
     seat: Mutex<Option<Arc<Seat>>>,
     /// The last place of an event that was seen.
     seen: AtomicU64,
+    /// Whether plans waited for the user at the last look.
+    is_blocked: AtomicBool,
 }
 
 /// What this process is to the plans.
@@ -131,6 +133,7 @@ impl Plans {
             earlier,
             seat: Mutex::default(),
             seen: AtomicU64::new(0),
+            is_blocked: AtomicBool::new(false),
         }))
     }
 

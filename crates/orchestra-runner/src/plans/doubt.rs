@@ -1,8 +1,11 @@
 //! Plans that do not run until the user accepts them.
 
-use std::sync::Arc;
+use std::{
+    collections::HashSet,
+    sync::{Arc, atomic::Ordering},
+};
 
-use orchestra_plan::plan::Plan;
+use orchestra_plan::{ids::PlanId, plan::Plan};
 
 use super::{Plans, PlansError, former};
 
@@ -76,6 +79,25 @@ impl Plans {
     pub async fn blocked(&self) -> Result<Vec<Doubt>, PlansError> {
         let mut doubts = self.doubts().await?;
         doubts.retain(|doubt| doubt.place != DoubtedPlace::EarlierSystem);
+        self.0
+            .is_blocked
+            .store(!doubts.is_empty(), Ordering::Relaxed);
         Ok(doubts)
+    }
+
+    /// Returns whether plans waited for the user when [`Self::blocked`] was last called.
+    #[must_use]
+    pub fn is_blocked(&self) -> bool {
+        self.0.is_blocked.load(Ordering::Relaxed)
+    }
+
+    /// The ids of the plans that would run if the user accepted them.
+    ///
+    /// # Errors
+    /// As [`Self::doubts`].
+    pub async fn waiting_for_trust(&self) -> Result<HashSet<PlanId>, PlansError> {
+        let doubts = self.blocked().await?;
+        let plans = doubts.iter().flat_map(|doubt| &doubt.plans);
+        Ok(plans.map(|plan| *plan.id()).collect())
     }
 }

@@ -294,6 +294,12 @@ fn planted_plans_in_the_working_tree_are_shown_and_block_no_other_plan() {
         names_the_command(&workspace.run(words.iter().copied()));
     }
     assert_eq!(status(workspace, "running"), "running");
+    let mut session = Session::start(workspace.command(["stdio"]));
+    let listed = session.ok("list_copilot_plans", &json!({}));
+    assert_eq!(listed["Plans"][0]["waitsForTrust"], true, "{listed}");
+    assert_eq!(session.process.end().code(), Some(0));
+    let listed = plan(workspace, &["list"]);
+    assert!(listed.out.contains("untrusted"), "{listed:?}");
     other(workspace);
     let ran = plan(workspace, &["run", "other.yaml"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");

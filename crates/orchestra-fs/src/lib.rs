@@ -10,6 +10,8 @@
 //! The functions that take a path open its directory first. Symbolic links above the last component are followed:
 //! where another program can plant one, the caller walks down with [`Directory::below`].
 //!
+//! [`move_directory`] moves a directory whole, also into another file system.
+//!
 //! A [`Tree`] finds the files below a directory that a command line names, and reads them for a fingerprint.
 
 mod access;
@@ -17,6 +19,7 @@ mod directory;
 mod error;
 mod linked;
 mod lock;
+mod moved;
 mod name;
 mod named;
 mod path;
@@ -27,6 +30,7 @@ pub use directory::Directory;
 pub use error::{Error, Reason, Result};
 pub use linked::own_target;
 pub use lock::{Lock, is_locked, is_shared};
+pub use moved::move_directory;
 pub use named::{Content, Entry, Tree};
 pub use path::{
     append, create_new, make_private, open, open_or_create, publish, read, read_own, remove, stage,

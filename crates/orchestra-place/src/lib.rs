@@ -15,6 +15,6 @@ mod run;
 mod shared;
 
 pub use error::PlaceError;
-pub use place::{Choice, Place};
+pub use place::{Choice, IN_GIT, Place};
 pub use repository::Checkout;
 pub use run::RunDirectory;

@@ -15,8 +15,9 @@ use crate::{
     repository::{Checkout, Repository, checkouts},
 };
 
-/// Name of the directory inside a git directory. `orchestra` would be taken for references.
-const IN_GIT: &str = ".orchestra";
+/// Name of the directory inside a git directory that has all private state: databases of plans, tokens. `orchestra`
+/// would be taken for references.
+pub const IN_GIT: &str = ".orchestra";
 /// Name of the directory inside the state directory.
 const IN_STATE: &str = "workspaces";
 /// Hexadecimal digits of the digest of a path.

@@ -39,8 +39,8 @@ pub use import::{ImportError, Original, OriginalJob, OriginalPlan, originals, re
 pub(crate) use import::{candidates, is_original};
 pub use reader::{Page, PlanRow, Reader};
 pub use rebuild::{Rebuilt, rebuild};
-pub use schema::BUSY_TIMEOUT;
-pub(crate) use schema::{DATABASE, end_rebuild};
+pub(crate) use schema::end_rebuild;
+pub use schema::{BUSY_TIMEOUT, DATABASE};
 use writer::{Queued, Work, Writer};
 
 /// The most events that are appended at once.

@@ -188,6 +188,15 @@ impl Place {
         }))
     }
 
+    /// Returns whether a process has the lock. Creates and changes nothing.
+    ///
+    /// # Errors
+    /// When its file cannot be used.
+    pub fn is_held(&self) -> Result<bool, PlaceError> {
+        let path = self.root.join(LOCK);
+        orchestra_fs::is_locked(&path).map_err(failed_by("look at", &path))
+    }
+
     /// The process that has the lock, by its own account; only for messages.
     #[must_use]
     pub fn holder(&self) -> Option<u32> {

@@ -54,7 +54,7 @@ pub enum Fault {
     NoLog(PathBuf),
     /// The plans were moved to another place.
     #[error(
-        "the plans of this directory were moved to the git directory of the repository, or to your state directory: unset ORCHESTRATOR_STORAGE"
+        "the plans of this directory were moved to the place of the workspace: move the directory away, and unset ORCHESTRATOR_STORAGE if it names the directory"
     )]
     Moved,
     /// It is another program's database.

@@ -28,7 +28,7 @@ const PAGE_BYTES: u64 = 4096;
 const LOG_LIMIT_BYTES: i64 = 16 * 1024 * 1024;
 
 /// The database's name below the storage root.
-pub(crate) const DATABASE: &str = "plans.db";
+pub const DATABASE: &str = "plans.db";
 /// The one that is made anew of a damaged one has this name until it is whole.
 pub(super) const REBUILT: &str = "plans.db.rebuilt";
 

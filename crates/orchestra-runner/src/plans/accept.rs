@@ -84,6 +84,7 @@ fn accept(options: &Options, runtime: &Handle) -> Result<Vec<Arc<Plan>>, PlansEr
     if former.is_some_and(|former| former::check(options, &former).is_err()) {
         options.check_storage(true)?;
         let _claim = claimed_when_idle(options)?;
+        changed.extend(separate(options, runtime)?);
         changed.extend(move_here(options, runtime)?);
     }
     Ok(changed)
@@ -131,16 +132,16 @@ pub(crate) fn separate(options: &Options, runtime: &Handle) -> Result<Vec<Arc<Pl
 /// Gives a database a new id, pauses its plans, and lists it. Only the holder of the workspace's lock may call it.
 fn adopt(options: &Options, runtime: &Handle) -> Result<Vec<Arc<Plan>>, PlansError> {
     let storage = &options.storage;
-    let id = trust::new_id()?;
-    journal::identify(storage, id)?;
     let mut how = options.journal();
     how.readable = Some(Arc::new(Shown::new(Folded::new(storage))));
     let journal = Journal::open(storage, how)?;
     let paused = pause_all(options, &journal, runtime);
     journal.close_now();
     let paused = paused?;
-    // Last: until then it is as it was found.
+    let id = trust::new_id()?;
     options.trust.record(id, storage)?;
+    // Last: until then its plans do not run, and this is done again.
+    journal::identify(storage, id)?;
     Ok(paused)
 }
 

@@ -1,23 +1,20 @@
 //! The database of plans that earlier versions kept in the working tree: shown, and moved once.
 //!
 //! The holder of the workspace's lock moves the plans of a database that this user's programs created, and
-//! `orchestra plan trust` those of any other. Plans that have not ended are paused. A plan is joined by its id: one
-//! that was moved before is skipped, so that a move that was interrupted is continued. The database stays with a
-//! newer schema number, by which earlier versions refuse it.
+//! `orchestra plan trust` those of any other. Plans that have not ended are paused; those that this program cannot read
+//! are moved as they are. A plan is joined by its id: one that was moved before is skipped, so that a move that was
+//! interrupted is continued. The database stays with a newer schema number, by which earlier versions refuse it.
 
-use std::{
-    collections::HashSet,
-    fs, io,
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::{fs, io, path::Path, sync::Arc};
 
-use orchestra_fs::{Access, Directory};
-use orchestra_plan::{ids::PlanId, plan::Plan};
+use orchestra_fs::Directory;
+use orchestra_plan::plan::Plan;
 use tokio::runtime::Handle;
 
-use super::{Folded, Options, PlansError, accept::pause, key_of, read::All, rebuild::claimed};
-use crate::journal::{self, Append, Fresh, Identity, Journal, PlanKey, Reader};
+use super::{
+    Folded, Options, PlansError, Unreadable, accept::pause, key_of, read::All, rebuild::claimed,
+};
+use crate::journal::{self, Append, Fault, Fresh, Identity, Journal, PlanKey, Reader};
 
 /// Reason for the failure of a job that was under way.
 const REASON: &str = "it was under way when its plans were moved out of the working tree";
@@ -34,17 +31,26 @@ pub(crate) enum Consent {
     Given,
 }
 
-/// The plans that were not moved yet, but for those with the ids of `ours`.
-pub(super) fn plans(former: Option<&Folded>, ours: &HashSet<PlanId>) -> Vec<Arc<Plan>> {
-    let Some(former) = former else {
-        return Vec::new();
-    };
-    let mut plans = former.all().unwrap_or_else(|error| {
+/// The plans that can be read and were not moved yet. One that is being moved may be in both places: the caller reads
+/// those of the storage root afterwards, and drops the ones that are there.
+pub(super) fn plans(former: Option<&Folded>) -> Vec<Arc<Plan>> {
+    let plans = former.map(Folded::all).transpose();
+    let plans = plans.unwrap_or_else(|error| {
         tracing::debug!(%error, "plans in the working tree are not shown");
-        Vec::new()
+        None
     });
-    plans.retain(|plan| !ours.contains(plan.id()));
-    plans
+    plans.unwrap_or_default()
+}
+
+/// The plans that this program cannot read and that were not moved yet.
+///
+/// # Errors
+/// When the database cannot be read.
+pub(super) fn unreadable(former: &Folded) -> Result<Vec<Unreadable>, PlansError> {
+    match former.all_kept() {
+        Err(PlansError::Storage(Fault::Moved)) => Ok(Vec::new()),
+        all => Ok(all?.unreadable),
+    }
 }
 
 /// Checks that the plans that were not moved yet may be moved without a question. Changes nothing.
@@ -97,21 +103,26 @@ pub(crate) fn import(
     }
     let _claim = claimed(root)?;
     let former = Folded::new(root);
-    let All { plans, unreadable } = former.all_kept()?;
-    for plan in unreadable {
-        tracing::warn!(what = %plan.what, "a plan stays in the working tree");
+    // It may have been replaced since.
+    if consent == Consent::Listed && !waits(options, &former) {
+        return Ok(Vec::new());
     }
+    let All { plans, unreadable } = former.all_kept()?;
     let ours = Folded::new(&options.storage).known()?;
     let (mut moved, mut changed) = (Vec::new(), Vec::new());
-    for found in plans {
-        let key = key_of(*found.id())?;
+    let readable = plans.into_iter().map(|plan| (*plan.id(), Some(plan)));
+    // A newer program can read the others: nothing of them runs here.
+    let unreadable = unreadable.iter().map(|unreadable| (unreadable.plan, None));
+    for (id, plan) in readable.chain(unreadable) {
+        let key = key_of(id)?;
         move_files(root, &options.storage, &key)?;
-        if !ours.contains(found.id()) {
-            let mut plan = Arc::unwrap_or_clone(found);
+        if !ours.contains(&id) {
             let mut events = events(former.reader(), &key)?;
-            let pauses = pause(&mut plan, options, REASON)?;
-            let is_changed = !pauses.is_empty();
-            events.extend(pauses);
+            if let Some(mut plan) = plan.map(Arc::unwrap_or_clone) {
+                let pauses = pause(&mut plan, options, REASON)?;
+                changed.extend((!pauses.is_empty()).then(|| Arc::new(plan)));
+                events.extend(pauses);
+            }
             let append = Append {
                 plan: key.clone(),
                 expected: 0,
@@ -120,7 +131,6 @@ pub(crate) fn import(
             };
             let appended = runtime.block_on(journal.append(append));
             appended.map_err(|error| PlansError::Internal(error.to_string()))?;
-            changed.extend(is_changed.then(|| Arc::new(plan)));
         }
         moved.push(key);
     }
@@ -168,47 +178,7 @@ fn move_files(from: &Path, to: &Path, plan: &PlanKey) -> Result<(), PlansError> 
     if !is_directory || fs::symlink_metadata(&to).is_ok() {
         return Ok(());
     }
-    match fs::rename(&from, &to) {
-        Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {
-            copy(&from, &to).map_err(|error| unmoved(&error))
-        }
-        renamed => renamed.map_err(|error| unmoved(&error)),
-    }
-}
-
-/// Copies a directory into another file system, in one step: under another name, then renamed.
-fn copy(from: &Path, to: &Path) -> io::Result<()> {
-    let mut unfinished = to.as_os_str().to_owned();
-    unfinished.push(".moving");
-    let unfinished = PathBuf::from(unfinished);
-    match fs::remove_dir_all(&unfinished) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    copy_directory(from, &unfinished)?;
-    fs::rename(&unfinished, to)
-}
-
-fn copy_directory(from: &Path, to: &Path) -> io::Result<()> {
-    let directory = Directory::private(to)?;
-    for entry in fs::read_dir(from)? {
-        let entry = entry?;
-        let (kind, name) = (entry.file_type()?, entry.file_name());
-        if kind.is_dir() {
-            copy_directory(&entry.path(), &to.join(&name))?;
-        } else if kind.is_symlink() {
-            std::os::unix::fs::symlink(fs::read_link(entry.path())?, to.join(&name))?;
-        } else if kind.is_file() {
-            let Some(mut source) = orchestra_fs::open(&entry.path())? else {
-                continue;
-            };
-            let mut target = directory.create_new(&name, Access::Private)?;
-            io::copy(&mut source, &mut target)?;
-            target.sync_all()?;
-        }
-    }
-    directory.sync()?;
-    Ok(())
+    orchestra_fs::move_directory(&from, &to).map_err(|error| unmoved(&error.into()))
 }
 
 /// Reason that a plan which was not moved does not change.

@@ -1,6 +1,7 @@
 //! Looking at plans: which there are, how they stand, what they wait for, and what changes.
 
 use std::{
+    collections::HashSet,
     path::PathBuf,
     sync::{Arc, atomic::Ordering},
     time::Duration,
@@ -47,9 +48,13 @@ impl Plans {
     pub async fn list(&self) -> Result<Vec<Arc<Plan>>, PlansError> {
         let (earlier, former) = (Arc::clone(&self.0.earlier), self.0.former.clone());
         let read = move |folded: &Folded| {
+            // In this order: a plan that is moved meanwhile is in one of them.
+            let mut former = former::plans(former.as_ref());
             let known = folded.known()?;
-            let mut ours = former::plans(former.as_ref(), &known);
-            ours.extend(folded.all()?);
+            let mut ours = folded.all()?;
+            let moved: HashSet<PlanId> = ours.iter().map(|plan| *plan.id()).collect();
+            former.retain(|plan| !known.contains(plan.id()) && !moved.contains(plan.id()));
+            ours.extend(former);
             ours.sort_by_key(|plan| (plan.created_at(), *plan.id()));
             let mut plans = earlier.all(&known);
             plans.extend(ours);
@@ -63,8 +68,33 @@ impl Plans {
     /// # Errors
     /// When nothing can be read.
     pub async fn unreadable(&self) -> Result<Vec<Unreadable>, PlansError> {
-        self.folded(|folded| Ok(folded.all_kept()?.unreadable))
-            .await
+        let former = self.former_unreadable().await.unwrap_or_default();
+        let read = |folded: &Folded| Ok(folded.all_kept()?.unreadable);
+        let mut all = self.folded(read).await?;
+        for unreadable in former {
+            // It may have been moved meanwhile.
+            if all.iter().all(|other| other.plan != unreadable.plan) {
+                all.push(unreadable);
+            }
+        }
+        Ok(all)
+    }
+
+    /// The plans in the working tree that this program cannot read and that were not moved yet.
+    ///
+    /// # Errors
+    /// When their database cannot be read.
+    pub async fn former_unreadable(&self) -> Result<Vec<Unreadable>, PlansError> {
+        let Some(former) = self.0.former.clone() else {
+            return Ok(Vec::new());
+        };
+        self.folded(move |folded| {
+            let mut all = former::unreadable(&former)?;
+            let known = folded.known().unwrap_or_default();
+            all.retain(|unreadable| !known.contains(&unreadable.plan));
+            Ok(all)
+        })
+        .await
     }
 
     /// A plan of the earlier system.
@@ -83,9 +113,13 @@ impl Plans {
     /// A plan that was not moved into the storage root yet.
     async fn former(&self, plan: PlanId) -> Option<Arc<Plan>> {
         let former = self.0.former.clone()?;
-        let read = move |folded: &Folded| Ok(former::plans(Some(&former), &folded.known()?));
-        let plans = self.folded(read).await.unwrap_or_default();
-        plans.into_iter().find(|found| *found.id() == plan)
+        let read = move |folded: &Folded| {
+            let mut plans = former::plans(Some(&former)).into_iter();
+            let found = plans.find(|found| *found.id() == plan);
+            let known = folded.known()?;
+            Ok(found.filter(|_| !known.contains(&plan)))
+        };
+        self.folded(read).await.ok()?
     }
 
     /// Reason that a plan does not change which was not moved yet; `None` for any other plan.
@@ -101,15 +135,21 @@ impl Plans {
     /// # Errors
     /// When there is none, or it cannot be read.
     pub async fn plan(&self, plan: PlanId) -> Result<Arc<Plan>, PlansError> {
-        match self.folded(move |folded| folded.one(plan)).await? {
+        if let Some(found) = self.folded(move |folded| folded.one(plan)).await? {
+            return Ok(found);
+        }
+        if let Some(found) = self.former(plan).await {
+            return Ok(found);
+        }
+        // It may have been moved meanwhile.
+        if self.0.former.is_some()
+            && let Some(found) = self.folded(move |folded| folded.one(plan)).await?
+        {
+            return Ok(found);
+        }
+        match self.earlier(plan).await {
             Some(found) => Ok(found),
-            None => match self.former(plan).await {
-                Some(found) => Ok(found),
-                None => match self.earlier(plan).await {
-                    Some(found) => Ok(found),
-                    None => Err(self.unknown(&plan.to_string()).await),
-                },
-            },
+            None => Err(self.unknown(&plan.to_string()).await),
         }
     }
 

@@ -14,7 +14,7 @@ use std::{
 
 use orchestra_runner::{
     holder::{
-        Call, CallError, Refused, Role, Seat, Served, Service, Settings, Slots, Work,
+        Call, CallError, Place, Refused, Role, Seat, Served, Service, Settings, Slots, Work,
         short_directory,
     },
     journal::{OnceKey, Reader},
@@ -510,6 +510,22 @@ async fn who_does_not_read_holds_up_nobody_else() {
         let answered = timeout(PATIENCE, second.call(call("echo", json!(number)))).await;
         assert_eq!(answered.unwrap(), Ok(json!(number)));
     }
+}
+
+#[test]
+fn look_at_the_lock_changes_nothing() {
+    let root = tempfile::tempdir().unwrap();
+    let place = Place::new(root.path(), &short_directory());
+    let left_behind = root.path().join("runner.json");
+    fs::write(&left_behind, "{}").unwrap();
+    assert!(!place.is_held().unwrap());
+    assert_eq!(fs::read_dir(root.path()).unwrap().count(), 1);
+    let claim = place.claim().unwrap().unwrap();
+    fs::write(&left_behind, "{}").unwrap();
+    assert!(place.is_held().unwrap());
+    drop(claim);
+    assert!(!place.is_held().unwrap());
+    assert!(left_behind.exists());
 }
 
 #[tokio::test]

@@ -15,6 +15,7 @@ use std::{
 };
 
 use anyhow::Context as _;
+use orchestra_place::{Choice, Place};
 use orchestra_plan::{
     budget::Micros,
     outcome::{Policy, Restart},
@@ -22,13 +23,14 @@ use orchestra_plan::{
 };
 use orchestra_runner::{
     agents::{Author, Named, Naming, Profile},
+    journal::DATABASE,
     logs::Bounds,
     plans::{Options, Placement},
     supervise::{JobLimits, LogBounds},
 };
 
-use super::{Entry, Origin, Setting, file::ConfigFile, model::own_file, settle};
-use crate::{env::Variable, exit::Failure, workspace};
+use super::{Config, Entry, Origin, Setting, file::ConfigFile, model::own_file, settle};
+use crate::{env::Variable, exit::Failure, servers, workspace};
 use bounds::BoundsConfig;
 use context::ContextConfig;
 pub(super) use file::{PlansFile, PlansOnDisk};
@@ -206,6 +208,29 @@ impl PlansConfig {
         former
             .chain([&self.storage.value])
             .any(|path| path.exists())
+    }
+
+    /// Reports plans of the workspace in the place that `place` does not choose; `None` where there are none.
+    pub(crate) fn unused_place(&self, config: &Config) -> Option<String> {
+        let (used, other, name) = match config.place.value {
+            Choice::Repository => ("repository", Choice::State, "state"),
+            Choice::State => ("state", Choice::Repository, "repository"),
+        };
+        if matches!(self.placement, Placement::Named) {
+            return None;
+        }
+        let state = servers::state_directory().ok();
+        let place = Place::find(&config.workspace, state.as_deref(), other).ok()?;
+        let storage = place.own().join(Placement::NAME);
+        let is_unused = storage != self.storage.value && storage.join(DATABASE).exists();
+        is_unused.then(|| {
+            format!(
+                "the plans in {} are not used, since `place` is \"{used}\": set `place = \"{name}\"` in {} to use \
+                 them, or remove that directory",
+                storage.display(),
+                own_file()
+            )
+        })
     }
 
     /// What the workspace's file says and may not, a line each: why, and what to do instead.

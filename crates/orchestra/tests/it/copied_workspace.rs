@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::{
     local_users::{DAEMON, by, found, is_root},
-    plans::waits_for,
+    plans::{git, waits_for},
     support::{Running, Said, Workspace, program, said, until},
 };
 
@@ -436,6 +436,10 @@ fn databases(paths: &[PathBuf]) -> Vec<&PathBuf> {
 #[test]
 fn read_only_git_directory_gets_no_plans_unless_the_user_chooses_the_state_directory() {
     let workspace = Workspace::git();
+    // A plan begins at a commit, and creates one in a repository without any.
+    let identity = ["-c", "user.name=A", "-c", "user.email=a@example.org"];
+    let commit = ["commit", "--quiet", "--allow-empty", "--message", "First"];
+    git(&workspace, &[&identity[..], &commit[..]].concat());
     workspace.write("plan.yaml", &waits_for("waits", &workspace.home()));
     let (top, git) = (workspace.path(), workspace.join(".git"));
     let run = |words: &[&str]| read_only(&workspace, &top, &git, words);

@@ -8,6 +8,7 @@ use std::{
     process::Command,
 };
 
+use orchestra_runner::journal::{Append, Fresh, Journal, Options, PlanKey};
 use serde_json::{Value, json};
 
 use crate::support::{Running, Said, Session, Workspace, said, until, until_ready};
@@ -187,13 +188,7 @@ fn plans_of_a_program_without_ids_are_accepted_once() {
     let storage = workspace.plans();
     fs::remove_dir_all(&storage).unwrap();
     fs::create_dir_all(&storage).unwrap();
-    drop(
-        orchestra_runner::journal::Journal::open(
-            &storage,
-            orchestra_runner::journal::Options::default(),
-        )
-        .unwrap(),
-    );
+    drop(Journal::open(&storage, Options::default()).unwrap());
     workspace.write(
         "other.yaml",
         "name: Other\njobs:\n- {producerId: one, task: One, work: 'true'}\n",
@@ -245,6 +240,48 @@ fn copy_of_a_workspace_gets_an_id_of_its_own_and_runs_only_by_command() {
     assert_ne!(ids[0], ids[1]);
 }
 
+#[test]
+fn copy_whose_new_id_could_not_be_listed_is_still_a_copy() {
+    let planted = planted(Workspace::plans);
+    let resume = || {
+        let mut command = planted.workspace.command(["plan", "resume", "waiting"]);
+        command.env("HOME", planted.origin.home());
+        said(command, "")
+    };
+    let lock = planted
+        .origin
+        .home()
+        .join(".local/state/orchestra/plans.lock");
+    fs::remove_file(&lock).unwrap();
+    fs::create_dir(&lock).unwrap();
+    let refused = resume();
+    assert_ne!(refused.code, Some(0), "{refused:?}");
+    planted.nothing_started();
+    fs::remove_dir(&lock).unwrap();
+    let resumed = resume();
+    assert_eq!(resumed.code, Some(0), "{resumed:?}");
+    let mut watch = planted.workspace.command(["plan", "watch", "waiting"]);
+    watch.env("HOME", planted.origin.home());
+    let watched = said(watch, "");
+    assert_eq!(watched.code, Some(0), "{watched:?}");
+}
+
+#[test]
+fn copied_plans_are_accepted_together_with_planted_ones_in_the_working_tree() {
+    let planted = planted(Workspace::plans);
+    let workspace = &planted.workspace;
+    let former = workspace.join(FORMER);
+    fs::create_dir_all(&former).unwrap();
+    drop(Journal::open(&former, Options::default()).unwrap());
+    let mut trust = workspace.command(["plan", "trust", "--yes"]);
+    // The same user, who created the original.
+    trust.env("HOME", planted.origin.home());
+    let accepted = said(trust, "");
+    assert_eq!(accepted.code, Some(0), "{accepted:?}");
+    is_retired(workspace);
+    planted.nothing_started();
+}
+
 /// A plan with a quick job, as a file of the workspace.
 fn other(workspace: &Workspace) {
     workspace.write(
@@ -262,6 +299,12 @@ fn names_of_all(workspace: &Workspace) -> Vec<String> {
     let mut names: Vec<String> = items.map(name).collect();
     names.sort();
     names
+}
+
+/// Waits until no process runs the plans: a program in the background may do so for a moment.
+fn until_unheld(workspace: &Workspace) {
+    let lock = workspace.plans().join(".lock");
+    until(|| (!orchestra_fs::is_locked(&lock).unwrap()).then_some(()));
 }
 
 /// Checks that the database of an earlier version is refused by programs, with a sentence.
@@ -366,6 +409,53 @@ fn own_plans_in_the_working_tree_are_moved_once_and_paused() {
     assert_eq!(versions[0], versions[1]);
     assert!(gate.exists());
     planted.nothing_started();
+}
+
+#[test]
+fn plan_that_cannot_be_read_is_named_and_moved_with_the_others() {
+    let workspace = Workspace::git();
+    other(&workspace);
+    for name in ["Newer", "Older"] {
+        let created = plan(&workspace, &["create", "other.yaml", "--name", name]);
+        assert_eq!(created.code, Some(0), "{created:?}");
+    }
+    let shown = plan(&workspace, &["show", "Newer", "--json"]);
+    let shown: Value = serde_json::from_str(&shown.out).unwrap();
+    let id = shown["planId"].as_str().unwrap();
+    until_unheld(&workspace);
+    // As a program of a newer version would.
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let journal = Journal::open(&workspace.plans(), Options::default()).unwrap();
+        let body = json!({"at": 1, "what": {"fromTheFuture": {}}});
+        let append = Append {
+            plan: PlanKey::parse(id).unwrap(),
+            expected: shown["stateVersion"].as_u64().unwrap(),
+            events: vec![Fresh::new(1, &body).unwrap()],
+            once: None,
+        };
+        journal.append(append).await.unwrap();
+        journal.close().await;
+    });
+    let (former, storage) = (workspace.join(FORMER), workspace.plans());
+    fs::create_dir_all(former.parent().unwrap()).unwrap();
+    fs::rename(&storage, &former).unwrap();
+    let is_named = || {
+        let listed = plan(&workspace, &["list", "--json"]);
+        let listed: Value = serde_json::from_str(&listed.out).unwrap();
+        assert_eq!(listed["unreadable"][0]["id"], id, "{listed}");
+        assert_eq!(listed["unreadable"].as_array().unwrap().len(), 1);
+        let told = workspace.run(["doctor"]);
+        assert!(told.out.contains(id), "{told:?}");
+    };
+    is_named();
+    assert_eq!(names_of_all(&workspace), ["Older"]);
+    let created = plan(&workspace, &["create", "other.yaml"]);
+    assert_eq!(created.code, Some(0), "{created:?}");
+    is_retired(&workspace);
+    is_named();
+    assert_eq!(names_of_all(&workspace), ["Older", "Other"]);
+    assert!(storage.join(id).join("plan.json").exists());
 }
 
 #[test]
@@ -495,7 +585,7 @@ fn each_checkout_has_the_plans_that_were_created_in_it() {
 
 #[test]
 fn repository_that_other_users_write_has_no_plans_unless_their_place_is_the_state_directory() {
-    let workspace = Workspace::git();
+    let workspace = Workspace::board();
     other(&workspace);
     let config = workspace.join(".git/config");
     let text = fs::read_to_string(&config).unwrap();
@@ -526,6 +616,30 @@ fn repository_that_other_users_write_has_no_plans_unless_their_place_is_the_stat
     assert!(!workspace.join(".git/.orchestra").exists());
     let places = workspace.home().join(".local/state/orchestra/workspaces");
     assert_eq!(fs::read_dir(places).unwrap().count(), 1);
+}
+
+#[test]
+fn plans_in_the_place_that_is_not_chosen_are_reported() {
+    let workspace = Workspace::board();
+    other(&workspace);
+    let created = plan(&workspace, &["create", "other.yaml"]);
+    assert_eq!(created.code, Some(0), "{created:?}");
+    let listed = plan(&workspace, &["list"]);
+    assert!(!listed.err.contains("not used"), "{listed:?}");
+    let (in_git, own) = (
+        workspace.plans(),
+        workspace.home().join(".config/orchestra"),
+    );
+    fs::create_dir_all(&own).unwrap();
+    fs::write(own.join("orchestra.toml"), "place = \"state\"\n").unwrap();
+    let listed = plan(&workspace, &["list"]);
+    assert_eq!(listed.code, Some(0), "{listed:?}");
+    let told = workspace.run(["doctor"]);
+    let path = in_git.display().to_string();
+    for part in [&*path, "place = \"repository\""] {
+        assert!(listed.err.contains(part), "{listed:?}");
+        assert!(told.out.contains(part), "{told:?}");
+    }
 }
 
 #[test]

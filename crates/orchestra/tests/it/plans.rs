@@ -315,7 +315,7 @@ fn a_plan_over_stdio_is_read_by_a_second_process_from_the_storage_that_is_named(
     let end = session.process.end();
     assert_eq!(end.code(), Some(0));
     assert!(storage.join(&id).is_dir());
-    for unused in [".orchestrator", ".git/.orchestra"] {
+    for unused in [".orchestrator", ".git/.orchestra/_/plans"] {
         assert!(!workspace.join(unused).exists(), "{unused}");
         assert!(!elsewhere.join(unused).exists(), "{unused}");
     }

@@ -7,6 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use orchestra_place::IN_GIT;
 use orchestra_plan::{
     event::{Failure, FailureKind},
     work::WorkSpec,
@@ -18,9 +19,6 @@ use crate::supervise::Order;
 
 /// Its home and its temporary files, in the git directory of its worktree, with which they go.
 const OWN: &str = "orchestra-home";
-
-/// Private state inside a git directory: databases of plans, tokens.
-const PRIVATE: &str = ".orchestra";
 
 /// Directories of other git directories inside a git directory.
 const NESTED: [&str; 2] = ["worktrees", "modules"];
@@ -89,7 +87,7 @@ fn readable(git: &Path) -> io::Result<Vec<PathBuf>> {
     for entry in fs::read_dir(git)? {
         let path = entry?.path();
         match () {
-            () if path.file_name().is_some_and(|name| name == PRIVATE) => is_private = true,
+            () if path.file_name().is_some_and(|name| name == IN_GIT) => is_private = true,
             () if nested.contains(&path) => is_private |= nested_readable(&path, &mut paths)?,
             // A lock may be gone by now.
             () if path.extension().is_some_and(|end| end == "lock") => {}

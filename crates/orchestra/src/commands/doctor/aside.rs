@@ -32,7 +32,7 @@ pub(super) fn set_aside(workspace: &Path, directory: &Path, name: &str) -> anyho
         if target.symlink_metadata().is_ok() {
             continue;
         }
-        let moved = move_directory(directory, &target);
+        let moved = orchestra_fs::move_directory(directory, &target);
         let attempt = || {
             format!(
                 "cannot move {} to {}",
@@ -113,30 +113,4 @@ fn holds_lock(directory: &Path) -> io::Result<Option<PathBuf>> {
         }
     }
     Ok(None)
-}
-
-/// Moves a directory, also to another file system, where links, pipes and the like are left out.
-fn move_directory(from: &Path, to: &Path) -> io::Result<()> {
-    // direct: directories of the user, which are moved whole.
-    match fs::rename(from, to) {
-        Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {}
-        moved => return moved,
-    }
-    copy_directory(from, to)?;
-    fs::remove_dir_all(from)
-}
-
-fn copy_directory(from: &Path, to: &Path) -> io::Result<()> {
-    fs::create_dir(to)?;
-    for entry in fs::read_dir(from)? {
-        let entry = entry?;
-        let (kind, target) = (entry.file_type()?, to.join(entry.file_name()));
-        if kind.is_dir() {
-            copy_directory(&entry.path(), &target)?;
-        } else if kind.is_file() {
-            // direct: a copy below a directory that is the user's alone.
-            fs::copy(entry.path(), target)?;
-        }
-    }
-    Ok(())
 }

@@ -7,7 +7,8 @@ use orchestra_runner::{
     holder::{Place, short_directory},
     journal::Fault,
     plans::{
-        Mended, Options, Plans, PlansError, damaged_files, inspect, mend_files, rebuild_trusted,
+        Mended, Options, Plans, PlansError, Unreadable, damaged_files, inspect, mend_files,
+        rebuild_trusted,
     },
 };
 use tokio::time::Instant;
@@ -54,9 +55,12 @@ pub(super) fn examine(config: &Config, mends: bool) -> Result<Found, Failure> {
     let storage = &config.plans.storage.value;
     let mut found = Found::default();
     misnamed(config, &mut found)?;
-    let usable = reading(config, async |plans| plans.check_former().await)?;
-    if let Err(error) = usable {
-        found.still(format!("plans: {}", error.whole()));
+    if let Some(unused) = config.plans.unused_place(config) {
+        found.still(unused);
+    }
+    match reading(config, async |plans| plans.check_former().await)? {
+        Ok(()) => former(config, &mut found)?,
+        Err(error) => found.still(format!("plans: {}", error.whole())),
     }
     if !storage.exists() {
         return Ok(found);
@@ -83,12 +87,7 @@ pub(super) fn examine(config: &Config, mends: bool) -> Result<Found, Failure> {
     };
     match inspected {
         Ok(inspected) => {
-            for unreadable in &inspected.unreadable {
-                found.still(format!(
-                    "{}; until then nothing of it runs, and nothing of it is touched",
-                    output::in_a_line(&unreadable.what)
-                ));
-            }
+            report(&inspected.unreadable, &mut found);
             if inspected.plans > 0 {
                 files(storage, mends, &mut found);
                 match untrusted(config)? {
@@ -107,6 +106,25 @@ pub(super) fn examine(config: &Config, mends: bool) -> Result<Found, Failure> {
         Err(error) => found.still(format!("plans: {}", error.whole())),
     }
     Ok(found)
+}
+
+/// Reports plans that this program cannot read.
+fn report(unreadable: &[Unreadable], found: &mut Found) {
+    for unreadable in unreadable {
+        found.still(format!(
+            "{}; until then nothing of it runs, and nothing of it is touched",
+            output::in_a_line(&unreadable.what)
+        ));
+    }
+}
+
+/// Reports plans in the working tree, where earlier versions kept them, that cannot be read.
+fn former(config: &Config, found: &mut Found) -> Result<(), Failure> {
+    match reading(config, async |plans| plans.former_unreadable().await)? {
+        Ok(unreadable) => report(&unreadable, found),
+        Err(error) => found.still(format!("plans in the working tree: {}", error.whole())),
+    }
+    Ok(())
 }
 
 /// Whether there are the agents that the configuration names.
@@ -161,7 +179,7 @@ fn files(storage: &Path, mends: bool, found: &mut Found) {
     let damaged = loop {
         let is_over = std::time::Instant::now() >= end;
         let place = Place::new(storage, &short_directory());
-        let is_run = matches!(place.claim(), Ok(None));
+        let is_run = matches!(place.is_held(), Ok(true));
         let looked = match mends && !is_run {
             true => mend_files(storage).map(|damaged| (damaged, true)),
             false => damaged_files(storage).map(|damaged| (damaged, false)),
@@ -205,10 +223,9 @@ fn files(storage: &Path, mends: bool, found: &mut Found) {
 /// background run them on.
 fn attended(config: &Config, mends: bool, found: &mut Found) -> Result<(), Failure> {
     let place = Place::new(&config.plans.storage.value, &short_directory());
-    match place.claim() {
-        // Somebody has it. What is claimed here is given back at once.
-        Ok(None) => return Ok(()),
-        Ok(Some(claim)) => drop(claim),
+    match place.is_held() {
+        Ok(true) => return Ok(()),
+        Ok(false) => {}
         Err(error) => {
             found.still(format!("plans: {error}"));
             return Ok(());

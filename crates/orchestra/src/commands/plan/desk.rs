@@ -21,6 +21,7 @@ use crate::{
 
 /// The plans of a workspace, open for a command.
 pub(super) struct Desk {
+    config: Config,
     plans: Plans,
     signals: Signals,
 }
@@ -40,6 +41,7 @@ pub(super) fn at(
     options.only_looks = only_looks;
     let done = runtime.block_on(async {
         let desk = Desk {
+            config,
             plans: Plans::new(options),
             signals: Signals::at_terminal(std::io::stderr())?,
         };
@@ -90,6 +92,13 @@ impl Desk {
         Caller::named("orchestra plan")
     }
 
+    /// Reports plans of the workspace in the place that `place` does not choose.
+    pub(super) fn report_unused_place(&self) {
+        if let Some(unused) = self.config.plans.unused_place(&self.config) {
+            output::complain(&output::printable(&unused));
+        }
+    }
+
     /// Reports plans that are live and that no process runs. Starts none.
     pub(super) async fn report_unattended(&self) -> Result<(), Failure> {
         let doubts = self.plans.blocked().await.map_err(failure)?;
@@ -116,9 +125,8 @@ impl Desk {
     async fn is_run(&self) -> bool {
         let storage = self.plans.options().storage.clone();
         let is_run = tokio::task::spawn_blocking(move || {
-            // A lock that is taken is released at once.
             let place = Place::new(&storage, &short_directory());
-            storage.is_dir() && !matches!(place.claim(), Ok(Some(_)))
+            matches!(place.is_held(), Ok(true))
         });
         is_run.await.unwrap_or(true)
     }

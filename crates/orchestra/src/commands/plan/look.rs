@@ -130,6 +130,7 @@ pub(super) async fn list(
     for unread in &list.unreadable {
         output::complain(&output::printable(&unread.why));
     }
+    desk.report_unused_place();
     format.print(&list, |list| match list.items.is_empty() {
         true => "no plans\n".to_owned(),
         false => {

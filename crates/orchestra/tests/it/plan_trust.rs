@@ -11,7 +11,7 @@ use std::{
 use orchestra_runner::journal::{Append, Fresh, Journal, Options, PlanKey};
 use serde_json::{Value, json};
 
-use crate::support::{Running, Said, Session, Workspace, said, until, until_ready};
+use crate::support::{Running, Said, Session, Workspace, get, said, until, until_ready};
 
 /// Where earlier versions kept plans.
 const FORMER: &str = ".orchestrator/plans";
@@ -347,7 +347,13 @@ fn planted_plans_in_the_working_tree_are_shown_and_block_no_other_plan() {
     let ran = plan(workspace, &["run", "other.yaml"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert_eq!(names_of_all(workspace), ["Other", "running", "waiting"]);
-    until_ready(workspace.command(["up", "--http", "127.0.0.1:0", "--json"]));
+    let up = Running::start(workspace.command(["up", "--http", "127.0.0.1:0", "--json"]));
+    let ready = up.json();
+    let address = ready["http"].as_str().unwrap();
+    let address = address.strip_prefix("http://").unwrap();
+    let waits = "plans wait for `orchestra plan trust`";
+    until(|| (get(address, "/health").json()["parts"][0]["reason"] == waits).then_some(()));
+    drop(up);
     planted.nothing_started();
     // A repository that contains them stays unmodified.
     assert_eq!(files(&former), before);

@@ -8,6 +8,7 @@ use std::{
 use orchestra_plan::{ids::PlanId, plan::Plan};
 
 use super::{Plans, PlansError, former};
+use crate::journal::Identity;
 
 /// Plans that this user's programs did not create, as far as is known.
 #[derive(Debug)]
@@ -42,7 +43,10 @@ impl Plans {
         self.folded(move |folded| {
             let known = folded.known()?;
             let mut doubts = Vec::new();
-            if let Err(reason) = options.trust.check(&options.storage, folded.reader()) {
+            let is_absent = matches!(folded.reader().identity(), Ok(Identity::Absent));
+            if !is_absent
+                && let Err(reason) = options.trust.check(&options.storage, folded.reader())
+            {
                 doubts.push(Doubt {
                     place: DoubtedPlace::Storage,
                     reason,

@@ -161,6 +161,7 @@ async fn attend(plans: &Plans) {
         // Plans of the working tree stand in no other's way.
         if !doubts.iter().any(is_whole)
             && let Err(error) = plans.attend().await
+            && (!is_reported || doubts.is_empty())
         {
             tracing::warn!(%error, "this program takes no part in running plans");
         }

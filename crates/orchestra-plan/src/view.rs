@@ -2,6 +2,7 @@
 //!
 //! A view is a copy of what a plan is at one version; nothing is worked out anew by who shows it.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 #[cfg(feature = "schema")]
@@ -21,7 +22,8 @@ mod filter;
 mod job;
 
 pub use attempt::{
-    AttemptView, FailureContext, HealView, LastAttempt, PhaseTiming, attempts, failure_context,
+    AttemptView, FailureContext, HealView, LastAttempt, PhaseTiming, attempts, error_of,
+    failure_context,
 };
 pub use filter::{JobFilter, ListFilter};
 pub use job::{JobDetails, JobNode, JobState, JobView, Neighbour, job};
@@ -197,6 +199,9 @@ pub struct PlanRow {
     /// When its last job ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<Millis>,
+    /// Nothing of it runs before the user accepts it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub waits_for_trust: bool,
 }
 
 /// A vertex of the graph and its edges.
@@ -302,7 +307,7 @@ fn node(plan: &Plan, job: &Job, waiting: &dyn Fn(&Job) -> Waiting) -> NodeView {
         group: job.group().cloned(),
         status: job.status(),
         waiting: waits.then(|| waiting(job).to_string()),
-        error: job.error().map(str::to_owned),
+        error: error_of(job).map(Cow::into_owned),
         attempts: job.attempts().len(),
         started_at: job.started_at(),
         ended_at: job.ended_at(),
@@ -364,6 +369,7 @@ pub fn row(plan: &Plan) -> PlanRow {
         created_at: plan.created_at(),
         started_at: plan.started_at(),
         ended_at: plan.ended_at(),
+        waits_for_trust: false,
     }
 }
 
@@ -391,7 +397,7 @@ pub fn jobs(plan: &Plan, filter: &JobFilter) -> Vec<JobRow> {
         name: job.name().to_owned(),
         kind: NodeType::of(job),
         status: job.status(),
-        error: job.error().map(str::to_owned),
+        error: error_of(job).map(Cow::into_owned),
         attempts: job.attempts().len(),
         group_id: job.group().cloned(),
         group_name: job.group().map(|group| group.name().to_owned()),

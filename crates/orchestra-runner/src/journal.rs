@@ -9,6 +9,7 @@
 //! What an event says is not known here: it is text in JSON. Any process of the workspace may read
 //! ([`Reader`]), also while it is written, and where nothing can be written.
 
+mod copy;
 mod entry;
 mod error;
 mod export;

@@ -9,6 +9,7 @@
 
 mod accept;
 mod close;
+mod doubt;
 mod earlier;
 mod error;
 mod exports;
@@ -30,7 +31,7 @@ use std::{
     path::PathBuf,
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
 
@@ -47,6 +48,7 @@ use orchestra_plan::{
 pub use accept::rebuild_trusted;
 pub(crate) use accept::separate;
 pub use close::Closed;
+pub use doubt::{Doubt, DoubtedPlace};
 pub use error::PlansError;
 pub use exports::{damaged_files, mend_files};
 pub use kept::KeptWorktree;
@@ -74,7 +76,7 @@ use crate::{
     agents::Offer,
     git::GitTimes,
     holder::{Call, CallError, Role, Seat, Settings},
-    journal::OnceKey,
+    journal::{Fault, OnceKey},
     runner::{self, Host, Outline},
 };
 
@@ -95,6 +97,8 @@ struct Inner {
     seat: Mutex<Option<Arc<Seat>>>,
     /// The last place of an event that was seen.
     seen: AtomicU64,
+    /// Whether plans waited for the user at the last look.
+    is_blocked: AtomicBool,
 }
 
 /// What this process is to the plans.
@@ -121,7 +125,7 @@ impl Plans {
         let folded = Folded::new(&options.storage);
         let former = options.former.as_deref();
         let earlier = Arc::new(Earlier::new(former.unwrap_or(&options.storage)));
-        let former = former.map(Folded::new);
+        let former = former.map(Folded::untouched);
         Self(Arc::new(Inner {
             host: Arc::new(Host::new(Arc::new(options))),
             folded,
@@ -129,6 +133,7 @@ impl Plans {
             earlier,
             seat: Mutex::default(),
             seen: AtomicU64::new(0),
+            is_blocked: AtomicBool::new(false),
         }))
     }
 
@@ -319,7 +324,7 @@ impl Plans {
     /// Makes a plan under construction of the jobs of another, none of them begun.
     ///
     /// # Errors
-    /// As [`Self::create`]; or when there is no such plan.
+    /// As [`Self::create`]; when there is no such plan, or this user's programs did not create it.
     pub async fn copy(
         &self,
         plan: PlanId,
@@ -328,8 +333,34 @@ impl Plans {
         caller: &Caller,
     ) -> Result<Answer, PlansError> {
         let source = self.plan(plan).await?;
+        self.check_source(plan).await?;
         let new = decide::cloned(&source, new_plan_id()?, name, target)?;
         self.make(new, caller).await
+    }
+
+    /// Checks that a plan may be copied. Its jobs run in the copy, so that it must be trusted like a plan that runs.
+    async fn check_source(&self, plan: PlanId) -> Result<(), PlansError> {
+        let (former, earlier) = (self.0.former.clone(), Arc::clone(&self.0.earlier));
+        let options = Arc::clone(&self.0.host.options);
+        self.folded(move |folded| {
+            let (trust, ours) = (&options.trust, folded.known()?);
+            if ours.contains(&plan) {
+                return trust.check_source(&options.storage, folded.reader());
+            }
+            // As in `plan`: a plan of this database is found before one of the earlier system.
+            let found = former.as_ref().map(|former| former.one(plan));
+            let is_former = match found {
+                None | Some(Ok(None) | Err(PlansError::Storage(Fault::Moved))) => false,
+                Some(Ok(Some(_)) | Err(_)) => true,
+            };
+            match (&options.former, &former) {
+                (Some(root), Some(former)) if is_former => {
+                    trust.check_source(root, former.reader())
+                }
+                _ => earlier.check(&options),
+            }
+        })
+        .await
     }
 
     async fn make(&self, mut new: NewPlan, caller: &Caller) -> Result<Answer, PlansError> {

@@ -5,6 +5,7 @@
 
 mod runner;
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -121,6 +122,11 @@ pub trait PlanService: Send + Sync + 'static {
     /// Which plans cannot be read, why, and what to do.
     fn unreadable(&self) -> BoxFuture<Result<Vec<String>, PlanFault>> {
         Box::pin(async { Ok(Vec::new()) })
+    }
+
+    /// Plans of which nothing runs before the user accepts them.
+    fn waiting_for_trust(&self) -> BoxFuture<Result<HashSet<PlanId>, PlanFault>> {
+        Box::pin(async { Ok(HashSet::new()) })
     }
 
     /// The plan of an id, or of a name that no other has.

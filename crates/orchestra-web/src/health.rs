@@ -50,6 +50,9 @@ struct Part {
     name: &'static str,
     /// `connected`, `available`, `stopped` or `error`. Why it is an error, the log tells.
     status: &'static str,
+    /// What it waits for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'static str>,
 }
 
 /// A server of others that cannot be used now.
@@ -105,6 +108,7 @@ async fn health(State(site): State<Arc<Site>>) -> Response {
     let parts = parts.map(|part| Part {
         name: part.name,
         status: part.status.as_str(),
+        reason: part.reason,
     });
     let health = Health {
         status: "ok",

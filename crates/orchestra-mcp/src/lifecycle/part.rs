@@ -13,6 +13,8 @@ pub struct ServerPart {
     pub endpoint: String,
     /// How it is.
     pub status: ServerStatus,
+    /// What it waits for, in words that anyone may read.
+    pub reason: Option<&'static str>,
 }
 
 /// Looks how a part stands. Clones look at the same.

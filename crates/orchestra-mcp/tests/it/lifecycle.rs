@@ -290,6 +290,7 @@ async fn what_lives_beside_it_is_reported_with_it() {
             true => ServerStatus::Connected,
             false => ServerStatus::Stopped,
         },
+        reason: None,
     }));
     assert_eq!(life.parts()[0].status, ServerStatus::Stopped);
     runs.store(true, Ordering::SeqCst);

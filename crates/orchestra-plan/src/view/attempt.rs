@@ -1,5 +1,6 @@
 //! The attempts of a job, and why the last one failed.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 #[cfg(feature = "schema")]
@@ -196,6 +197,20 @@ impl HealView {
             exit_code: failure.exit_code,
         })
     }
+}
+
+/// Description of what went wrong with a job. Its first line names the heal that failed as well, if there was one.
+#[must_use]
+pub fn error_of(job: &Job) -> Option<Cow<'_, str>> {
+    let error = job.error()?;
+    let Some(heal) = HealView::of(job) else {
+        return Some(Cow::Borrowed(error));
+    };
+    let (first, rest) = error.split_at(error.find('\n').unwrap_or(error.len()));
+    let failed = heal.error.lines().next().unwrap_or_default();
+    Some(Cow::Owned(format!(
+        "{first}; healing failed: {failed}{rest}"
+    )))
 }
 
 /// The attempt that a job failed in.

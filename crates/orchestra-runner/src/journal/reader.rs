@@ -9,7 +9,12 @@ use std::{
 use rusqlite::{Connection, OptionalExtension as _};
 use serde_json::value::RawValue;
 
-use super::{Fault, Identity, Kept, OnceKey, PlanKey, entry::check, schema};
+use super::{
+    Fault, Identity, Kept, OnceKey, PlanKey,
+    copy::{self, Version},
+    entry::check,
+    schema,
+};
 
 /// The most plans or events of one page.
 const MAX_PAGE: u32 = 1_000;
@@ -52,12 +57,23 @@ pub struct Page {
 pub struct Reader {
     root: PathBuf,
     open: Arc<Mutex<Option<Open>>>,
+    /// Whether the files stay as they are. SQLite itself changes them when a database is read.
+    leaves_files: bool,
 }
 
 #[derive(Debug)]
 struct Open {
     connection: Connection,
-    file: (u64, u64),
+    file: Seen,
+}
+
+/// The file of a database as it was when it was opened.
+#[derive(Debug, PartialEq)]
+struct Seen {
+    device: u64,
+    inode: u64,
+    /// The contents that were copied, where the files stay as they are.
+    copied: Option<Version>,
 }
 
 const EVENT: &str = r#"SELECT e.seq, p.name, e.number, e.at, e.json, e."check" FROM event e JOIN plan p ON p.id = e.plan"#;
@@ -70,6 +86,16 @@ impl Reader {
         Self {
             root: root.to_owned(),
             open: Arc::default(),
+            leaves_files: false,
+        }
+    }
+
+    /// A reader that leaves the files as they are, for a directory whose files another program may have put there.
+    #[must_use]
+    pub fn untouched(root: &Path) -> Self {
+        Self {
+            leaves_files: true,
+            ..Self::new(root)
         }
     }
 
@@ -213,12 +239,20 @@ impl Reader {
     ) -> Result<T, Fault> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let there = std::fs::symlink_metadata(self.root.join(schema::DATABASE)).ok();
-        let file = there.map(|found| (found.dev(), found.ino()));
-        if open.as_ref().map(|open| open.file) != file {
+        let file = there.map(|found| Seen {
+            device: found.dev(),
+            inode: found.ino(),
+            copied: self.leaves_files.then(|| Version::of(&self.root)),
+        });
+        if open.as_ref().map(|open| &open.file) != file.as_ref() {
             *open = None;
         }
         if open.is_none() {
-            let (Some(connection), Some(file)) = (schema::open_reader(&self.root)?, file) else {
+            let opened = match self.leaves_files {
+                true => copy::open(&self.root)?,
+                false => schema::open_reader(&self.root)?,
+            };
+            let (Some(connection), Some(file)) = (opened, file) else {
                 return Ok(T::default());
             };
             *open = Some(Open { connection, file });

@@ -262,23 +262,31 @@ fn bring_up_to_date(connection: &mut Connection, id: Option<DatabaseId>) -> Resu
     Ok(transaction.commit()?)
 }
 
-/// A connection for reading; `None` where there is no database yet. In a directory that cannot be
-/// written, what is in the database file is read as it stands.
-pub(super) fn open_reader(root: &Path) -> Result<Option<Connection>, Fault> {
+/// Returns whether there is a database to read.
+pub(super) fn is_there(root: &Path) -> Result<bool, Fault> {
     let path = root.join(DATABASE);
     match std::fs::metadata(&path) {
         // Whoever writes puts it in its place; it is not there for a moment, or somebody was stopped then.
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            return match root.join(REBUILT).exists() && !path.exists() {
+            match root.join(REBUILT).exists() && !path.exists() {
                 true => Err(Fault::Damaged),
-                false => Ok(None),
-            };
+                false => Ok(false),
+            }
         }
         // It is being made.
-        Ok(found) if found.len() == 0 && !log(&path).exists() => return Ok(None),
-        Err(error) => return Err(Fault::io("look at", &path, error)),
-        Ok(_) => {}
+        Ok(found) if found.len() == 0 && !log(&path).exists() => Ok(false),
+        Err(error) => Err(Fault::io("look at", &path, error)),
+        Ok(_) => Ok(true),
     }
+}
+
+/// A connection for reading; `None` where there is no database yet. In a directory that cannot be
+/// written, what is in the database file is read as it stands.
+pub(super) fn open_reader(root: &Path) -> Result<Option<Connection>, Fault> {
+    if !is_there(root)? {
+        return Ok(None);
+    }
+    let path = root.join(DATABASE);
     let path = real_path(root, &path)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_NO_MUTEX
@@ -288,16 +296,19 @@ pub(super) fn open_reader(root: &Path) -> Result<Option<Connection>, Fault> {
         .and_then(|connection| checked_reader(connection, &path));
     match first {
         Err(Fault::ReadOnly | Fault::Database(_) | Fault::Unsure(_)) if is_checkpointed(&path) => {
-            let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
-                | OpenFlags::SQLITE_OPEN_NO_MUTEX
-                | OpenFlags::SQLITE_OPEN_URI;
-            checked_reader(
-                Connection::open_with_flags(immutable_uri(&path), flags)?,
-                &path,
-            )
+            open_immutable(&path)
         }
         other => other,
     }
+}
+
+/// A connection that reads the database file as it stands, without its log.
+fn open_immutable(path: &Path) -> Result<Option<Connection>, Fault> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX
+        | OpenFlags::SQLITE_OPEN_URI;
+    let connection = Connection::open_with_flags(immutable_uri(path), flags)?;
+    checked_reader(connection, path)
 }
 
 fn checked_reader(connection: Connection, path: &Path) -> Result<Option<Connection>, Fault> {
@@ -309,7 +320,7 @@ fn checked_reader(connection: Connection, path: &Path) -> Result<Option<Connecti
     Ok((version(&connection)? == SCHEMA).then_some(connection))
 }
 
-fn log(path: &Path) -> PathBuf {
+pub(super) fn log(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push("-wal");
     name.into()

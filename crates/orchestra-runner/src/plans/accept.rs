@@ -11,7 +11,7 @@ use tokio::runtime::Handle;
 
 use super::{
     Consent, Folded, Mended, Options, Plans, PlansError, former, key_of, now,
-    rebuild::{claimed, rebuild},
+    rebuild::{claimed, claimed_when_idle, rebuild},
     trust,
 };
 use crate::{
@@ -47,6 +47,18 @@ impl Plans {
         self.folded(move |_| former::check(&options, &former)).await
     }
 
+    /// Checks that plans of the earlier system may be copied. Starts and changes nothing.
+    ///
+    /// # Errors
+    /// [`PlansError::Refused`] with the code `plans-untrusted`, in words that name the command.
+    pub async fn check_earlier(&self) -> Result<(), PlansError> {
+        let (options, earlier) = (
+            Arc::clone(&self.0.host.options),
+            Arc::clone(&self.0.earlier),
+        );
+        self.folded(move |_| earlier.check(&options)).await
+    }
+
     /// Accepts plans that this user's programs did not create. Plans that have not ended are paused, and their jobs
     /// that were under way fail, so that only a command continues one. Returns the plans that were changed.
     ///
@@ -55,17 +67,23 @@ impl Plans {
     /// plans are not accepted.
     pub async fn accept(&self) -> Result<Vec<Arc<Plan>>, PlansError> {
         let (options, runtime) = (Arc::clone(&self.0.host.options), Handle::current());
-        self.folded(move |_| accept(&options, &runtime)).await
+        let earlier = Arc::clone(&self.0.earlier);
+        self.folded(move |_| {
+            let changed = accept(&options, &runtime)?;
+            earlier.accept(&options)?;
+            Ok(changed)
+        })
+        .await
     }
 }
 
 fn accept(options: &Options, runtime: &Handle) -> Result<Vec<Arc<Plan>>, PlansError> {
     options.trust.check_list()?;
     let mut changed = accept_here(options, runtime)?;
-    let former = options.former.as_deref().map(Folded::new);
+    let former = options.former.as_deref().map(Folded::untouched);
     if former.is_some_and(|former| former::check(options, &former).is_err()) {
         options.check_storage(true)?;
-        let _claim = claimed(&options.storage)?;
+        let _claim = claimed_when_idle(options)?;
         changed.extend(separate(options, runtime)?);
         changed.extend(move_here(options, runtime)?);
     }
@@ -88,7 +106,7 @@ fn accept_here(options: &Options, runtime: &Handle) -> Result<Vec<Arc<Plan>>, Pl
     if !storage.is_dir() {
         return Ok(Vec::new());
     }
-    let _claim = claimed(storage)?;
+    let _claim = claimed_when_idle(options)?;
     journal::end_rebuild(storage)?;
     let reader = journal::Reader::new(storage);
     let is_absent = reader.identity()? == Identity::Absent;

@@ -12,7 +12,7 @@ use std::{
 
 use orchestra_plan::{
     command::{Command, Cx, NewPlan, Request},
-    decide::{create, decide},
+    decide::{cloned, create, decide},
     ids::{Branch, JobId, Millis, PlanId, ProducerId},
     outcome::Policy,
     plan::Plan,
@@ -20,7 +20,9 @@ use orchestra_plan::{
     work::WorkSpec,
 };
 use serde_json::Value;
+use sha2::{Digest as _, Sha256};
 
+use super::{Options, PlansError};
 use crate::journal::{Original, OriginalJob, OriginalPlan, candidates, is_original, read_original};
 
 /// Who made them.
@@ -76,6 +78,54 @@ impl Earlier {
         }
         plans.sort_by_key(|plan| plan.created_at());
         plans
+    }
+
+    /// Checks that the user accepted the plans. A clone or an archive can bring their files along.
+    ///
+    /// # Errors
+    /// [`PlansError::Refused`] with the code `plans-untrusted`.
+    pub(super) fn check(&self, options: &Options) -> Result<(), PlansError> {
+        match self.digest(&options.workspace)? {
+            Some(digest) => options.trust.check_files(&self.root, &digest),
+            None => Ok(()),
+        }
+    }
+
+    /// Accepts the plans as they are now, in this workspace.
+    ///
+    /// # Errors
+    /// When they cannot be listed.
+    pub(super) fn accept(&self, options: &Options) -> Result<(), PlansError> {
+        match self.digest(&options.workspace)? {
+            Some(digest) => options.trust.record_files(digest),
+            None => Ok(()),
+        }
+    }
+
+    /// Digest of all that copies of the plans are made of; `None` where there are no plans.
+    fn digest(&self, workspace: &Path) -> Result<Option<String>, PlansError> {
+        let mut plans = self.all(&HashSet::new());
+        plans.sort_by_key(|plan| *plan.id());
+        if plans.is_empty() {
+            return Ok(None);
+        }
+        let mut hash = Sha256::new();
+        hash.update(workspace.as_os_str().as_encoded_bytes());
+        for plan in plans {
+            let name = plan.settings().name.clone();
+            // A plan that cannot be copied runs nothing.
+            let Ok(new) = cloned(&plan, *plan.id(), Some(name), None) else {
+                continue;
+            };
+            let text = serde_json::to_vec(&(new.id, &new.settings, &new.jobs))
+                .map_err(|error| PlansError::Internal(error.to_string()))?;
+            hash.update([0]);
+            hash.update(&text);
+        }
+        let digest = hash.finalize();
+        Ok(Some(
+            digest.iter().map(|byte| format!("{byte:02x}")).collect(),
+        ))
     }
 }
 

@@ -92,15 +92,21 @@ pub(crate) fn import(
     let Some(root) = &options.former else {
         return Ok(Vec::new());
     };
-    let former = Folded::new(root);
+    // The files change only when the plans are moved.
+    let looked = Folded::untouched(root);
     let may_move = match consent {
-        Consent::Listed => waits(options, &former),
-        Consent::Given => is_there(former.reader()),
+        Consent::Listed => waits(options, &looked),
+        Consent::Given => is_there(looked.reader()),
     };
     if !may_move || !is_reached_without_links(options, root)? {
         return Ok(Vec::new());
     }
     let _claim = claimed(root)?;
+    let former = Folded::new(root);
+    // It may have been replaced since.
+    if consent == Consent::Listed && !waits(options, &former) {
+        return Ok(Vec::new());
+    }
     let All { plans, unreadable } = former.all_kept()?;
     let ours = Folded::new(&options.storage).known()?;
     let (mut moved, mut changed) = (Vec::new(), Vec::new());

@@ -55,8 +55,17 @@ pub(crate) struct Folded {
 
 impl Folded {
     pub(crate) fn new(root: &Path) -> Self {
+        Self::of(Reader::new(root))
+    }
+
+    /// As [`Self::new`], and leaves the files as they are.
+    pub(crate) fn untouched(root: &Path) -> Self {
+        Self::of(Reader::untouched(root))
+    }
+
+    fn of(reader: Reader) -> Self {
         Self {
-            reader: Reader::new(root),
+            reader,
             plans: Arc::default(),
             folding: Arc::default(),
         }

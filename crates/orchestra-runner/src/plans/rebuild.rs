@@ -11,10 +11,10 @@ use std::{
 use orchestra_plan::{
     event::{Event, PauseReason, What},
     ids::PlanId,
-    plan::Plan,
+    plan::{Job, Plan},
 };
 
-use super::{Folded, PlansError, Unreadable, now, read::folded_on};
+use super::{Folded, Options, PlansError, Unreadable, now, read::folded_on};
 use crate::{
     holder::{Claim, Place, short_directory},
     journal::{self, Fresh, Kept, PlanKey},
@@ -84,6 +84,28 @@ pub fn rebuild(storage: &Path) -> Result<Mended, PlansError> {
 /// Time that a released lock may stay held: a program that is being started inherits it until it executes.
 const LETS_GO: Duration = Duration::from_millis(300);
 
+/// Time within which a background runner that has nothing to do ends, beyond the time that it waits for callers.
+const ENDING: Duration = Duration::from_secs(2);
+
+/// Takes the lock of the process that runs the plans, and waits for a background runner that has nothing to do.
+pub(super) fn claimed_when_idle(options: &Options) -> Result<Claim, PlansError> {
+    let end = Instant::now() + options.quiet + ENDING;
+    let is_live = || {
+        let plans = Folded::new(&options.storage).all();
+        plans.is_ok_and(|plans| plans.iter().any(|plan| plan.is_live()))
+    };
+    loop {
+        let claimed = claimed(&options.storage);
+        let is_held = matches!(&claimed, Err(error) if error.code() == IN_USE);
+        if !is_held || Instant::now() >= end || is_live() {
+            return claimed;
+        }
+    }
+}
+
+/// Code of the refusal while a process runs the plans.
+const IN_USE: &str = "in-use";
+
 /// Takes the lock of the process that runs the plans.
 pub(super) fn claimed(storage: &Path) -> Result<Claim, PlansError> {
     let place = Place::new(storage, &short_directory());
@@ -93,21 +115,43 @@ pub(super) fn claimed(storage: &Path) -> Result<Claim, PlansError> {
             return Ok(claim);
         }
         if Instant::now() >= end {
-            let message = match place.holder() {
-                Some(pid) => format!(
-                    "process {pid} runs the plans of this workspace; end it (`kill {pid}`) and try again"
-                ),
-                None => {
-                    "a process runs the plans of this workspace; end it and try again".to_owned()
-                }
+            let holder = match place.holder() {
+                Some(pid) => format!("process {pid}"),
+                None => "a process".to_owned(),
             };
             return Err(PlansError::Refused {
-                code: "in-use".to_owned(),
-                message,
+                code: IN_USE.to_owned(),
+                message: format!(
+                    "{holder} runs the plans of this workspace: {}, and try again",
+                    what_ends(storage)
+                ),
             });
         }
         thread::sleep(LETS_GO / 20);
     }
+}
+
+/// What to do so that the process that runs the plans ends.
+fn what_ends(storage: &Path) -> String {
+    const NAMED: usize = 5;
+    let plans = Folded::new(storage).all().unwrap_or_default();
+    let jobs = plans.iter().flat_map(|plan| {
+        let of_plan = move |job: &Job| format!("job {} of plan {}", job.producer(), plan.name());
+        plan.active().map(of_plan)
+    });
+    let mut jobs: Vec<String> = jobs.take(NAMED + 1).collect();
+    if jobs.is_empty() {
+        return "end the program that serves the workspace (`orchestra up`, or an MCP client)"
+            .to_owned();
+    }
+    if jobs.len() > NAMED {
+        jobs.truncate(NAMED);
+        jobs.push("…".to_owned());
+    }
+    format!(
+        "wait until these jobs have ended, or cancel their plans: {}",
+        jobs.join(", ")
+    )
 }
 
 /// The event that pauses a plan in which values are missing, where it needs one.

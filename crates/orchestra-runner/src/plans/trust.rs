@@ -49,6 +49,9 @@ pub enum Trust {
 struct List {
     version: u32,
     databases: Vec<Entry>,
+    /// Digests of accepted files of the earlier system. Unlike the id of a database, anyone can compute one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    files: Vec<String>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -99,6 +102,46 @@ impl Trust {
                 Listing::Unlisted => Err(untrusted(storage)),
             },
         }
+    }
+
+    /// Checks that plans of this database may be copied: as [`Trust::check`], but a database that cannot be read
+    /// does not pass.
+    ///
+    /// # Errors
+    /// [`PlansError::Refused`] with the code `plans-untrusted`, or when the id of the database cannot be read.
+    pub(crate) fn check_source(&self, storage: &Path, reader: &Reader) -> Result<(), PlansError> {
+        if !matches!(self, Self::Any) {
+            reader.identity()?;
+        }
+        self.check(storage, reader)
+    }
+
+    /// Checks that the user accepted files of the earlier system, which have no id.
+    ///
+    /// # Errors
+    /// [`PlansError::Refused`] with the code `plans-untrusted`.
+    pub(crate) fn check_files(&self, root: &Path, digest: &str) -> Result<(), PlansError> {
+        match self {
+            Self::Any => Ok(()),
+            Self::Nothing => Err(nowhere()),
+            Self::Listed(state) => match read(state)?.files.iter().any(|known| known == digest) {
+                true => Ok(()),
+                false => Err(untrusted(root)),
+            },
+        }
+    }
+
+    /// Lists accepted files of the earlier system.
+    ///
+    /// # Errors
+    /// As [`Trust::record`].
+    pub(crate) fn record_files(&self, digest: String) -> Result<(), PlansError> {
+        self.change(|list| {
+            list.files.retain(|known| *known != digest);
+            list.files.push(digest);
+            let surplus = list.files.len().saturating_sub(MAX_ENTRIES);
+            list.files.drain(..surplus);
+        })
     }
 
     /// Checks that databases can be listed.
@@ -170,23 +213,33 @@ impl Trust {
     /// # Errors
     /// When there is no state directory, or the list cannot be read or written.
     pub(crate) fn record(&self, id: DatabaseId, storage: &Path) -> Result<(), PlansError> {
+        if matches!(self, Self::Any) {
+            return Ok(());
+        }
+        let place = Place::of(storage).map_err(|error| unlistable(storage, &error))?;
+        self.change(|list| {
+            let is_other = |entry: &Entry| entry.id != id && entry.place != place;
+            list.databases.retain(is_other);
+            list.databases.push(Entry { id, place });
+            let surplus = list.databases.len().saturating_sub(MAX_ENTRIES);
+            list.databases.drain(..surplus);
+        })
+    }
+
+    /// Changes the list under its lock.
+    fn change(&self, change: impl FnOnce(&mut List)) -> Result<(), PlansError> {
         let state = match self {
             Self::Any => return Ok(()),
             Self::Nothing => return Err(nowhere()),
             Self::Listed(state) => state,
         };
         let failed = |error: orchestra_fs::Error| unlistable(state, &io::Error::from(error));
-        let place = Place::of(storage).map_err(|error| unlistable(storage, &error))?;
         Directory::private(state).map_err(failed)?;
         // Held until it is dropped.
         let _lock = Lock::wait(&state.join(LOCK)).map_err(failed)?;
         let mut list = read(state)?;
         list.version = VERSION;
-        let is_other = |entry: &Entry| entry.id != id && entry.place != place;
-        list.databases.retain(is_other);
-        list.databases.push(Entry { id, place });
-        let surplus = list.databases.len().saturating_sub(MAX_ENTRIES);
-        list.databases.drain(..surplus);
+        change(&mut list);
         let mut text = serde_json::to_vec_pretty(&list)
             .map_err(|error| PlansError::Internal(error.to_string()))?;
         text.push(b'\n');
@@ -305,8 +358,8 @@ fn read(state: &Path) -> Result<List, PlansError> {
 
 fn untrusted(storage: &Path) -> PlansError {
     refused(format!(
-        "the plans in {} were not created by your programs, so that none of them runs and no other is created there: \
-         look at them by `orchestra plan list`, accept them by `orchestra plan trust`, or remove that directory",
+        "the plans in {} were not created by your programs, or come from an earlier version, which did not record \
+         that: none of them runs, and no other is created there; look at them by `orchestra plan list`, accept them by `orchestra plan trust`, or remove that directory",
         storage.display()
     ))
 }

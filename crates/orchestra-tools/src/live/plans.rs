@@ -102,8 +102,12 @@ pub(super) async fn list(plans: &Plans) -> Result<String, LiveError> {
     let mut all = plans.list().await?;
     all.sort_by_key(|plan| (Reverse(plan.created_at().get()), *plan.id()));
     let unreadable = plans.unreadable().await?;
+    let untrusted = plans.waiting_for_trust().await?;
+    let rows = all
+        .iter()
+        .map(|plan| row_of(plan, untrusted.contains(plan.id())));
     Ok(json(&Listed {
-        plans: all.iter().map(|plan| row_of(plan)).collect(),
+        plans: rows.collect(),
         unreadable: unreadable.into_iter().map(|plan| plan.what).collect(),
     }))
 }
@@ -135,7 +139,7 @@ async fn viewed(plans: &Plans, plan: &Plan) -> Result<PlanView, PlansError> {
     Ok(view(plan, &of))
 }
 
-fn row_of(plan: &Plan) -> Row {
+fn row_of(plan: &Plan, waits_for_trust: bool) -> Row {
     let view = view(plan, &|_| Waiting::Turn);
     let more = More {
         state_version: view.state_version,
@@ -145,7 +149,11 @@ fn row_of(plan: &Plan) -> Row {
         archived_at: view.archived_at,
         usage: view.usage,
     };
-    Joined(row(plan), more)
+    let row = PlanRow {
+        waits_for_trust,
+        ..row(plan)
+    };
+    Joined(row, more)
 }
 
 /// Tells what changes of plans from about this call on: where it begins is read first.
@@ -192,7 +200,8 @@ async fn changes(
             Ok(plan) => {
                 let now = viewed(plans, &plan).await?;
                 let plan = Told {
-                    plan: row_of(&plan),
+                    // Plans that wait do not change.
+                    plan: row_of(&plan, false),
                 };
                 tell("plan", json(&plan));
                 tell("jobs", json(&jobs(&now, told.get(&id))));

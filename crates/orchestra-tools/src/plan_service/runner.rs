@@ -1,5 +1,6 @@
 //! The runner of a workspace as the one who runs plans.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -68,6 +69,11 @@ impl PlanService for Plans {
     fn plans(&self) -> BoxFuture<Result<Vec<Arc<Plan>>, PlanFault>> {
         let plans = self.clone();
         Box::pin(async move { Ok(plans.list().await?) })
+    }
+
+    fn waiting_for_trust(&self) -> BoxFuture<Result<HashSet<PlanId>, PlanFault>> {
+        let plans = self.clone();
+        Box::pin(async move { Ok(plans.waiting_for_trust().await?) })
     }
 
     fn unreadable(&self) -> BoxFuture<Result<Vec<String>, PlanFault>> {

@@ -41,6 +41,7 @@ async fn health_tells_what_runs() {
         name: "plans",
         endpoint: "/home/ada/secret/runner.json".to_owned(),
         status: ServerStatus::Error("not for everybody".to_owned()),
+        reason: Some("it waits"),
     };
     let options = HttpOptions {
         eras: Eras::Stateless,
@@ -52,7 +53,7 @@ async fn health_tells_what_runs() {
     assert_eq!(health["mcp_revisions"], json!(["2026-07-28"]));
     assert_eq!(
         health["parts"],
-        json!([{"name": "plans", "status": "error"}])
+        json!([{"name": "plans", "status": "error", "reason": "it waits"}])
     );
 }
 

@@ -5,6 +5,7 @@ use std::{
     env,
     path::{Path, PathBuf},
     sync::Arc,
+    time::Duration,
 };
 
 use orchestra_gateway::approval::{DecisionFile, Decisions};
@@ -12,7 +13,7 @@ use orchestra_mcp::{PartLook, ServerLifecycle, ServerPart, ServerStatus};
 use orchestra_plan::work::ProfileName;
 use orchestra_runner::{
     agents::{Agents, Agreements, Prober},
-    plans::{Background, Closed, Machine, Options, Plans, Standing, Trust},
+    plans::{Background, Closed, Doubt, DoubtedPlace, Machine, Options, Plans, Standing, Trust},
 };
 use orchestra_tools::Live;
 use tokio::time::Instant;
@@ -24,6 +25,12 @@ use crate::{
     env::Variable,
     output, servers,
 };
+
+/// Reason for the state of plans that the user has not accepted.
+const WAITS_FOR_TRUST: &str = "plans wait for `orchestra plan trust`";
+
+/// Time between two looks at plans that the user has not accepted.
+const LOOK: Duration = Duration::from_secs(5);
 
 /// Options with which this program runs the plans of a workspace, under a name that other programs see.
 pub(crate) fn options(config: &Config, workspace: &Path, name: &str) -> Options {
@@ -143,13 +150,32 @@ fn part(plans: &Plans) -> ServerPart {
         name: "plans",
         endpoint: endpoint.display().to_string(),
         status,
+        reason: plans.is_blocked().then_some(WAITS_FOR_TRUST),
     }
 }
 
-/// Takes part in running the plans, if there are any. A failure is logged and stops nothing else.
+/// Takes part in running the plans, if there are any. A failure is logged and stops nothing else. Plans that wait for
+/// the user are logged once, and looked at until they are accepted.
 async fn attend(plans: &Plans) {
-    if let Err(error) = plans.attend().await {
-        tracing::warn!(%error, "this program takes no part in running plans");
+    let mut is_reported = false;
+    loop {
+        let doubts = plans.blocked().await.unwrap_or_default();
+        let is_whole = |doubt: &Doubt| doubt.place == DoubtedPlace::Storage;
+        // Plans of the working tree stand in no other's way.
+        if !doubts.iter().any(is_whole)
+            && let Err(error) = plans.attend().await
+            && (!is_reported || doubts.is_empty())
+        {
+            tracing::warn!(%error, "this program takes no part in running plans");
+        }
+        if doubts.is_empty() {
+            return;
+        }
+        for doubt in doubts.iter().filter(|_| !is_reported) {
+            tracing::warn!("{}", doubt.reason);
+        }
+        is_reported = true;
+        tokio::time::sleep(LOOK).await;
     }
 }
 

@@ -386,6 +386,13 @@ fn failure_of_the_work_stays_when_the_healer_cannot_log_in() {
             )),
             "{ran:?}"
         );
+        for part in ["; healing failed: ", " one --attempt 1` has what it said"] {
+            assert!(ran.out.contains(part), "{agent}: {part}: {ran:?}");
+        }
+        let logs = rig.run(&["plan", "logs", "Plan", "one", "--attempt", "1"]);
+        assert!(!logs.out.contains("Not logged in"), "{agent}: {logs:?}");
+        let listed = rig.run(&["plan", "jobs", "Plan"]);
+        assert!(listed.out.contains("healing failed"), "{agent}: {listed:?}");
         // Repeating it cures nothing.
         assert_eq!(rig.runs(), 1, "{agent}: {:?}", rig.started());
         let job = rig.show("one");

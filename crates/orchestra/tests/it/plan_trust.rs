@@ -1,6 +1,8 @@
 //! Databases of plans that this user's programs did not create: nothing in them starts until the user accepts them.
 
 use std::{
+    collections::BTreeMap,
+    ffi::OsString,
     fs,
     path::{Path, PathBuf},
     process::Command,
@@ -9,7 +11,7 @@ use std::{
 use orchestra_runner::journal::{Append, Fresh, Journal, Options, PlanKey};
 use serde_json::{Value, json};
 
-use crate::support::{Running, Said, Session, Workspace, said, until, until_ready};
+use crate::support::{Running, Said, Session, Workspace, get, said, until, until_ready};
 
 /// Where earlier versions kept plans.
 const FORMER: &str = ".orchestrator/plans";
@@ -43,6 +45,14 @@ fn plant(from: &Path, to: &Path) {
             fs::copy(from.join(name), to.join(name)).unwrap();
         }
     }
+}
+
+/// The files of a directory, by name.
+fn files(directory: &Path) -> BTreeMap<OsString, Vec<u8>> {
+    let entries = fs::read_dir(directory).unwrap().map(Result::unwrap);
+    let files = entries.filter(|entry| entry.file_type().unwrap().is_file());
+    let file = |entry: fs::DirEntry| (entry.file_name(), fs::read(entry.path()).unwrap());
+    files.map(file).collect()
 }
 
 fn names_the_command(said: &Said) {
@@ -100,6 +110,8 @@ fn planted_plans_start_only_after_they_are_accepted_and_continued() {
         &["plan", "watch", "running"],
         &["plan", "resume", "waiting"],
         &["plan", "retry", "running"],
+        &["plan", "clone", "running"],
+        &["tool", "call", "clone_copilot_plan", "sourcePlanId=running"],
         &["doctor"],
         &["doctor", "--fix"],
     ] {
@@ -308,30 +320,53 @@ fn is_retired(workspace: &Workspace) {
 fn planted_plans_in_the_working_tree_are_shown_and_block_no_other_plan() {
     let planted = planted(|workspace| workspace.join(FORMER));
     let workspace = &planted.workspace;
+    let former = workspace.join(FORMER);
+    fs::write(former.join("plans.db-shm"), "").unwrap();
+    let before = files(&former);
+    assert!(before.contains_key(&OsString::from("plans.db-wal")));
     for words in [
         &["plan", "list"][..],
         &["plan", "show", "running"],
         &["plan", "watch", "running"],
         &["plan", "resume", "waiting"],
+        &["plan", "clone", "running"],
+        &["tool", "call", "clone_copilot_plan", "sourcePlanId=running"],
         &["doctor"],
         &["doctor", "--fix"],
     ] {
         names_the_command(&workspace.run(words.iter().copied()));
     }
     assert_eq!(status(workspace, "running"), "running");
+    let mut session = Session::start(workspace.command(["stdio"]));
+    let listed = session.ok("list_copilot_plans", &json!({}));
+    assert_eq!(listed["Plans"][0]["waitsForTrust"], true, "{listed}");
+    assert_eq!(session.process.end().code(), Some(0));
+    let listed = plan(workspace, &["list"]);
+    assert!(listed.out.contains("untrusted"), "{listed:?}");
     other(workspace);
     let ran = plan(workspace, &["run", "other.yaml"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert_eq!(names_of_all(workspace), ["Other", "running", "waiting"]);
-    until_ready(workspace.command(["up", "--http", "127.0.0.1:0", "--json"]));
+    let up = Running::start(workspace.command(["up", "--http", "127.0.0.1:0", "--json"]));
+    let ready = up.json();
+    let address = ready["http"].as_str().unwrap();
+    let address = address.strip_prefix("http://").unwrap();
+    let waits = "plans wait for `orchestra plan trust`";
+    until(|| (get(address, "/health").json()["parts"][0]["reason"] == waits).then_some(()));
+    drop(up);
     planted.nothing_started();
+    // A repository that contains them stays unmodified.
+    assert_eq!(files(&former), before);
 
     let denied = plan(workspace, &["trust"]);
     assert_ne!(denied.code, Some(0), "{denied:?}");
-    until_unheld(workspace);
+    // It is not in question.
+    assert!(!denied.err.contains("Other ("), "{denied:?}");
     let accepted = plan(workspace, &["trust", "--yes"]);
     assert_eq!(accepted.code, Some(0), "{accepted:?}");
-    assert!(accepted.out.contains("running"), "{accepted:?}");
+    for part in ["running (", "2 plans were moved from the working tree"] {
+        assert!(accepted.out.contains(part), "{accepted:?}");
+    }
     is_retired(workspace);
     assert_eq!(names_of_all(workspace), ["Other", "running", "waiting"]);
     planted.nothing_started();

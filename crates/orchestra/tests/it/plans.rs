@@ -691,6 +691,14 @@ fn plans_of_the_earlier_system_are_listed_shown_and_left_alone() {
     assert_eq!(jobs["items"][1]["producerId"], "second", "{jobs}");
     let said = plan(&workspace, &["delete", "Old"]);
     assert!(said.err.contains("made by the earlier system"), "{said:?}");
+    // Anyone can put such files into a repository.
+    let refused = plan(&workspace, &["clone", "Old"]);
+    assert_ne!(refused.code, Some(0), "{refused:?}");
+    assert!(refused.err.contains("orchestra plan trust"), "{refused:?}");
+    let accepted = plan(&workspace, &["trust", "--yes"]);
+    assert_eq!(accepted.code, Some(0), "{accepted:?}");
+    let cloned = plan(&workspace, &["clone", "Old"]);
+    assert_eq!(cloned.code, Some(0), "{cloned:?}");
     // A plan of ours beside it is no other's.
     let ran = plan(
         &workspace,
@@ -698,7 +706,7 @@ fn plans_of_the_earlier_system_are_listed_shown_and_left_alone() {
     );
     assert_ne!(ran.code, None, "{ran:?}");
     let listed = ok(&workspace, &["list", "--status", "all"]);
-    assert_eq!(listed["total"], 2, "{listed}");
+    assert_eq!(listed["total"], 3, "{listed}");
     let kept = fs::read_to_string(workspace.path().join(&path)).unwrap();
     assert_eq!(kept, plan_file.to_string());
 }

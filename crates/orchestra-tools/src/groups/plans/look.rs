@@ -1,5 +1,7 @@
 //! Looking at plans: their list, their status, their graph.
 
+use std::sync::Arc;
+
 use orchestra_plan::draw;
 use orchestra_plan::ids::{GroupPath, PlanId, ProducerId};
 use orchestra_plan::plan::Plan;
@@ -167,10 +169,15 @@ async fn list(cx: PlanCx, args: ListPlans) -> Result<Listed, Failure> {
         plans.partition_point(|plan| place(plan) <= after)
     });
     let page = &plans[from..total.min(from + limit)];
+    let waiting = cx.plans.waiting_for_trust().await?;
+    let as_row = |plan: &Arc<Plan>| PlanRow {
+        waits_for_trust: waiting.contains(plan.id()),
+        ..row(plan)
+    };
     let next = page.last().filter(|_| from + page.len() < total);
     Ok(Listed {
         count: page.len(),
-        plans: page.iter().map(|plan| row(plan)).collect(),
+        plans: page.iter().map(as_row).collect(),
         total,
         next_cursor: next.map(|plan| format!("{}.{}", plan.created_at().get(), plan.id())),
         unreadable: cx.plans.unreadable().await?,

@@ -101,18 +101,14 @@ impl Desk {
 
     /// Reports plans that are live and that no process runs. Starts none.
     pub(super) async fn report_unattended(&self) -> Result<(), Failure> {
+        let doubts = self.plans.blocked().await.map_err(failure)?;
+        for doubt in &doubts {
+            output::complain(&output::printable(&doubt.reason.to_string()));
+        }
+        if !doubts.is_empty() {
+            return Ok(());
+        }
         let plans = self.plans.list().await.map_err(failure)?;
-        if !plans.iter().any(|plan| !plan.status().is_ended()) {
-            return Ok(());
-        }
-        if let Err(error) = self.plans.check_trust().await {
-            output::complain(&output::printable(&error.to_string()));
-            return Ok(());
-        }
-        if let Err(error) = self.plans.check_former().await {
-            output::complain(&output::printable(&error.to_string()));
-            return Ok(());
-        }
         if !plans.iter().any(|plan| plan.is_live()) {
             return Ok(());
         }

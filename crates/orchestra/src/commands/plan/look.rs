@@ -85,12 +85,21 @@ pub(super) async fn list(
 ) -> Result<Exit, Failure> {
     let filter = status.map_or(Ok(ListFilter::All), filter_named)?;
     let plans = desk.plans().list().await.map_err(failure)?;
+    let untrusted = desk.plans().waiting_for_trust().await.map_err(failure)?;
     let rows = |plans: &[Arc<Plan>]| -> Vec<ListRow> {
         let shown = plans.iter().filter(|plan| filter.shows(plan));
-        let rows = shown.map(|plan| ListRow {
-            row: view::row(plan),
-            usage: *plan.usage(),
-            took: took(plan),
+        let rows = shown.map(|plan| {
+            let waits_for_trust = untrusted.contains(plan.id());
+            // The time of a plan that nothing runs does not grow.
+            let is_still = waits_for_trust && !plan.status().is_ended();
+            ListRow {
+                row: view::PlanRow {
+                    waits_for_trust,
+                    ..view::row(plan)
+                },
+                usage: *plan.usage(),
+                took: if is_still { String::new() } else { took(plan) },
+            }
         });
         rows.collect()
     };
@@ -134,14 +143,11 @@ pub(super) async fn list(
                     let done = format!("{}%", row.progress);
                     let span = listed.took.clone();
                     let jobs = row.nodes.to_string();
-                    vec![
-                        id,
-                        row.status.to_string(),
-                        done,
-                        jobs,
-                        span,
-                        row.name.clone(),
-                    ]
+                    let status = match row.waits_for_trust {
+                        true => "untrusted".to_owned(),
+                        false => row.status.to_string(),
+                    };
+                    vec![id, status, done, jobs, span, row.name.clone()]
                 })
                 .collect();
             table::lines(&["ID", "STATUS", "DONE", "JOBS", "TIME", "NAME"], &rows)

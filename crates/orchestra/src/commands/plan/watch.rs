@@ -15,6 +15,7 @@ use orchestra_plan::{
     ids::PlanId,
     plan::{Changes, Plan},
     status::PlanStatus,
+    view::error_of,
 };
 
 use super::{
@@ -180,12 +181,16 @@ fn told(plan: &Plan, awaited: Option<&Plan>) -> Result<(), Failure> {
         .iter()
         .filter(|job| job.status().name() == "failed");
     for failed in failed {
-        let error = failed.error().unwrap_or_default();
+        let error = error_of(failed).unwrap_or_default();
         let error = error.lines().next().unwrap_or_default();
         let job = failed.producer();
+        // The log of the last attempt is that of the agent, where a heal failed in it.
+        let attempt = failed.failed_heal().and(failed.failed_attempt());
+        let attempt = attempt.map(|attempt| format!(" --attempt {}", attempt.number));
+        let attempt = attempt.unwrap_or_default();
         let has_log = !failed.attempts().is_empty();
         let hint = match has_log {
-            true => format!("; `orchestra plan logs {id} {job}` has what it said"),
+            true => format!("; `orchestra plan logs {id} {job}{attempt}` has what it said"),
             false => String::new(),
         };
         text.push_str(&format!("  {job}: {}{hint}\n", output::in_a_line(error)));

@@ -5,6 +5,7 @@ use orchestra_plan::{
     ids::Millis,
     plan::{Job, Plan},
     status::JobStatus,
+    view::error_of,
 };
 
 use super::super::look;
@@ -198,7 +199,7 @@ fn said(job: &Job, now: Millis) -> String {
         text.push_str(&format!("  attempt {}", job.attempts().len()));
     }
     if status == JobStatus::Failed
-        && let Some(error) = job.error()
+        && let Some(error) = error_of(job)
     {
         let line = error.lines().next().unwrap_or_default();
         text.push_str(&format!("  {}", output::in_a_line(line)));

@@ -1,10 +1,13 @@
 //! A plan as lines: one for each change.
 
+use std::borrow::Cow;
+
 use orchestra_plan::{
     event::{Event, What},
     ids::Millis,
     plan::{Changes, Plan},
     status::JobStatus,
+    view::error_of,
 };
 use serde::Serialize;
 
@@ -36,7 +39,7 @@ struct Line<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     attempt: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<&'a str>,
+    error: Option<Cow<'a, str>>,
 }
 
 impl Lines {
@@ -120,7 +123,7 @@ impl Lines {
                 status: status.name(),
                 phase: phase.as_deref(),
                 attempt: (number > 0).then_some(number),
-                error: job.error().filter(|_| status == JobStatus::Failed),
+                error: error_of(job).filter(|_| status == JobStatus::Failed),
             },
             at.since(self.since),
         )
@@ -143,7 +146,7 @@ impl Lines {
         if let Some(attempt) = line.attempt.filter(|attempt| *attempt > 1) {
             text.push_str(&format!("  (attempt {attempt})"));
         }
-        if let Some(error) = line.error {
+        if let Some(error) = &line.error {
             let error = error.lines().next().unwrap_or_default();
             text.push_str(&format!("  {}", output::in_a_line(error)));
         }

@@ -66,7 +66,7 @@ pub enum PlaceError {
     },
     /// A directory of the place that cannot be created or used.
     #[error(
-        "private state cannot be stored in `{}`{}",
+        "`{}` cannot be used for private state{}",
         path.display(), other_place(*is_repository)
     )]
     Unusable {

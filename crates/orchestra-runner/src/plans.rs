@@ -428,6 +428,14 @@ impl Plans {
         runner::attempt_directory(root, plan, job, attempt)
     }
 
+    /// Checks that plans can be stored and are this workspace's. Creates nothing.
+    ///
+    /// # Errors
+    /// [`PlansError::Refused`] with the code `storage-unusable` or `storage-of-another`.
+    pub async fn check_storage(&self) -> Result<(), PlansError> {
+        self.folded(|_| Ok(())).await
+    }
+
     /// Reads on a thread of its own.
     async fn folded<T: Send + 'static>(
         &self,

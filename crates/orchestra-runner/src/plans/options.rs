@@ -198,11 +198,13 @@ impl Options {
         };
         match &self.placement {
             Placement::Named => home::check(&self.storage, &self.workspace, takes),
-            Placement::Place(place) if takes => {
-                let made = place.make_own(Placement::NAME);
-                made.map(drop).map_err(|error| unusable(chain(&error)))
+            Placement::Place(place) => {
+                let opened = match takes {
+                    true => place.make_own(Placement::NAME).map(drop),
+                    false => place.open_own(Placement::NAME).map(drop),
+                };
+                opened.map_err(|error| unusable(chain(&error)))
             }
-            Placement::Place(_) => Ok(()),
             Placement::Nowhere(why) => Err(unusable(why.clone())),
         }
     }

@@ -200,12 +200,20 @@ impl PlansConfig {
         })
     }
 
-    /// Returns whether there may be plans, here or where earlier versions kept them.
+    /// Returns whether there may be plans, here or where earlier versions kept them. What cannot be looked at may be.
     pub(crate) fn may_exist(&self) -> bool {
-        let former = self.former.iter();
-        former
-            .chain([&self.storage.value])
-            .any(|path| path.exists())
+        let may_exist = |path: &PathBuf| !matches!(path.try_exists(), Ok(false));
+        let is_unusable = match &self.placement {
+            Placement::Place(place) => place.open_own(Placement::NAME).is_err(),
+            Placement::Named => false,
+            Placement::Nowhere(_) => true,
+        };
+        is_unusable
+            || self
+                .former
+                .iter()
+                .chain([&self.storage.value])
+                .any(may_exist)
     }
 
     /// What the workspace's file says and may not, a line each: why, and what to do instead.

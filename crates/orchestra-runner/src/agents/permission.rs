@@ -54,6 +54,9 @@ pub struct Named {
     pub agent: Vec<Naming>,
     /// `plans.healer`: repairs what failed.
     pub healer: Vec<Naming>,
+    /// Agents that a file of the workspace defines and that no other file does, whose profile cannot be used, each with
+    /// the file and the reason.
+    pub unusable: BTreeMap<ProfileName, String>,
 }
 
 impl Named {
@@ -67,6 +70,7 @@ impl Named {
         Self {
             agent: agent.map(naming).into_iter().collect(),
             healer: healer.map(naming).into_iter().collect(),
+            unusable: BTreeMap::new(),
         }
     }
 
@@ -195,6 +199,14 @@ pub enum Denied {
         /// The user's own configuration file.
         user_file: String,
     },
+    /// A file of the workspace defines its profile wrongly.
+    #[error("agent `{name}` cannot be used: {why}; correct its profile there")]
+    Unusable {
+        /// The agent.
+        name: ProfileName,
+        /// The file and the reason.
+        why: String,
+    },
 }
 
 impl Denied {
@@ -204,6 +216,7 @@ impl Denied {
         match self {
             Self::Unnamed { .. } => "agent_not_named",
             Self::Named { .. } | Self::Defined { .. } => "agent_not_approved",
+            Self::Unusable { .. } => "agent_profile",
         }
     }
 
@@ -211,7 +224,7 @@ impl Denied {
     #[must_use]
     pub const fn agent(&self) -> Option<&ProfileName> {
         match self {
-            Self::Unnamed { .. } => None,
+            Self::Unnamed { .. } | Self::Unusable { .. } => None,
             Self::Named { name, .. } | Self::Defined { name, .. } => Some(name),
         }
     }
@@ -280,6 +293,10 @@ pub fn decide(case: &Case<'_>, author: impl Fn(&ProfileName) -> Author) -> Resul
     let (name, by) = *wanted.iter().find(counts).unwrap_or(first);
     let passed_over = (first.0 != name).then(|| first.0.clone());
     let name = name.clone();
+    if let Some(why) = case.named.unusable.get(&name) {
+        let why = why.clone();
+        return Err(Denied::Unusable { name, why });
+    }
     let word = match (author(&name), by) {
         _ if is_scripted(&name) => Word::Program,
         (Author::Workspace, _) if is_agreed(&name) => Word::Person,
@@ -486,6 +503,7 @@ mod tests {
         let named = Named {
             agent: namings(agent),
             healer: namings(healer),
+            unusable: BTreeMap::new(),
         };
         let job = (!job.is_empty()).then(|| name(job));
         let agreed: Vec<ProfileName> = agreed.iter().map(|text| name(text)).collect();

@@ -144,6 +144,13 @@ impl PlansConfig {
             }
             !is_taken
         });
+        let unusable = files.iter().flat_map(|(_, file)| &file.plans.unusable);
+        let unusable = unusable
+            .filter(|(name, _)| {
+                !profiles.contains_key(*name) && !shared_profiles.contains_key(*name)
+            })
+            .map(|(name, why)| (name.clone(), why.clone()))
+            .collect();
         let mut bounded = |key: &str, pick: fn(&PlansFile) -> Option<u64>, default: u64| {
             least(files, key, pick, default, &mut overreach)
         };
@@ -191,6 +198,7 @@ impl PlansConfig {
             named: Named {
                 agent: agents,
                 healer: healers,
+                unusable,
             },
             bounds: BoundsConfig::settle(files),
             context: ContextConfig::settle(files),

@@ -327,6 +327,32 @@ fn profile_that_a_file_of_the_workspace_defines_starts_once_the_user_agrees() {
 }
 
 #[test]
+fn wrong_profile_of_the_workspace_is_named_with_its_fault_and_not_offered() {
+    let rig = Rig::new();
+    rig.workspace.write(
+        "orchestra.toml",
+        "[plans]\nagent = \"mine\"\n[agents.mine]\nprogram = \"sh\"\nargs = [\"x\"]\n",
+    );
+    for words in [
+        &["plan", "agents"][..],
+        &["plan", "agents", "--approve", "mine", "--yes"],
+    ] {
+        let shown = rig.run(words);
+        let text = format!("{}{}", shown.out, shown.err);
+        for part in [
+            "agent `mine` cannot be used",
+            "orchestra.toml: [agents.mine]",
+            "args",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        for part in ["--approve mine", "there is no agent", "\\n"] {
+            assert!(!text.contains(part), "{part}: {text}");
+        }
+    }
+}
+
+#[test]
 fn program_of_the_workspace_is_agreed_to_with_its_content() {
     let rig = Rig::new();
     let program = |says: &str| {

@@ -282,7 +282,7 @@ impl Plans {
             ));
         };
         let agreed =
-            tokio::task::spawn_blocking(move || agreements.agree(&offer.name, offer.digest()));
+            tokio::task::spawn_blocking(move || agreements.agree(&offer.name, &offer.agreement()));
         let agreed = agreed.await.unwrap_or_else(|error| Err(error.to_string()));
         agreed.map_err(refused)
     }

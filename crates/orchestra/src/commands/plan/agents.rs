@@ -177,5 +177,8 @@ fn shown(offer: &Offer) -> String {
     for line in &offer.lines {
         text.push_str(&format!("  {}\n", output::in_a_line(line)));
     }
+    if let Some(choice) = offer.choice() {
+        text.push_str(&format!("{}\n", output::in_a_line(&choice)));
+    }
     text
 }

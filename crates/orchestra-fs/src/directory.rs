@@ -115,14 +115,10 @@ impl Directory {
     /// # Errors
     /// When it belongs to another user, or its permissions cannot be changed.
     pub fn claim(&self) -> Result<()> {
-        let system = |error| Error::system("protect", &self.path, error);
-        let stat = rustix::fs::fstat(&self.handle).map_err(system)?;
-        if !is_own(&stat) {
-            return Err(Error::new("use", &self.path, Reason::AnotherOwner));
-        }
-        match mode(&stat) {
+        match mode(&self.own()?) {
             mode if mode.intersects(OTHERS_WRITE) => {
-                rustix::fs::fchmod(&self.handle, mode - OTHERS_WRITE).map_err(system)
+                let protected = rustix::fs::fchmod(&self.handle, mode - OTHERS_WRITE);
+                protected.map_err(|error| Error::system("protect", &self.path, error))
             }
             _ => Ok(()),
         }
@@ -135,6 +131,24 @@ impl Directory {
         let others = Mode::RWXG | Mode::RWXO;
         rustix::fs::fstat(&self.handle)
             .is_ok_and(|stat| is_own(&stat) && !mode(&stat).intersects(others))
+    }
+
+    /// Checks that the directory belongs to the user. Changes nothing.
+    ///
+    /// # Errors
+    /// When it belongs to another user.
+    pub fn check_owner(&self) -> Result<()> {
+        self.own().map(drop)
+    }
+
+    /// Returns its metadata where it belongs to the user.
+    fn own(&self) -> Result<Stat> {
+        let stat = rustix::fs::fstat(&self.handle);
+        let stat = stat.map_err(|error| Error::system("use", &self.path, error))?;
+        match is_own(&stat) {
+            true => Ok(stat),
+            false => Err(Error::new("use", &self.path, Reason::AnotherOwner)),
+        }
     }
 
     /// Returns whether its path still leads to it: it was neither removed, moved nor replaced. What cannot be looked at

@@ -15,6 +15,7 @@
 //! A [`Tree`] finds the files below a directory that a command line names, and reads them for a fingerprint.
 
 mod access;
+mod accounts;
 mod directory;
 mod error;
 mod linked;
@@ -26,6 +27,7 @@ mod path;
 mod staged;
 
 pub use access::Access;
+pub use accounts::{is_alone_in, user_name};
 pub use directory::Directory;
 pub use error::{Error, Reason, Result};
 pub use linked::own_target;

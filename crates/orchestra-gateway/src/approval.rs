@@ -218,7 +218,7 @@ impl Decisions {
         *restarts = restarts.wrapping_add(1);
     }
 
-    /// The agents that were agreed to in a workspace, and the digest of what was shown then. Those of another
+    /// The agents that were agreed to in a workspace, and what was stored of that. Those of another
     /// directory that had the same path are left out.
     #[must_use]
     pub fn agents(&self, workspace: &Path) -> BTreeMap<String, String> {
@@ -228,14 +228,14 @@ impl Decisions {
     }
 
     /// Stores that an agent was agreed to as it was shown.
-    pub fn agree(&mut self, workspace: &Path, agent: &str, digest: &str) {
+    pub fn agree(&mut self, workspace: &Path, agent: &str, agreement: &str) {
         let of = self.of_mut(workspace);
         let directory = identity(workspace);
         if of.directory != directory {
             of.agents.clear();
             of.directory = directory;
         }
-        of.agents.insert(agent.to_owned(), digest.to_owned());
+        of.agents.insert(agent.to_owned(), agreement.to_owned());
     }
 
     /// Takes an agreement back; whether there was one.

@@ -24,13 +24,25 @@ pub enum PlaceError {
         /// The directory that it names.
         target: PathBuf,
     },
-    /// The git directory of another user.
+    /// A git directory, or a configuration file of git in it, of another user.
     #[error(
-        "the git directory `{}` belongs to another user, who could replace private state in it: run as that user, or \
-         set `place = \"state\"` in your own orchestra.toml",
+        "`{}` belongs to another user, who could replace private state in the git directory: run as that user, or set \
+         `place = \"state\"` in your own orchestra.toml",
         .0.display()
     )]
     AnotherOwner(PathBuf),
+    /// A git directory, or a configuration file of git in it, that other users may write.
+    #[error(
+        "other users can write `{}` (mode {mode:03o}), and could replace private state in the git directory: run \
+         `chmod go-w {}`, or set `place = \"state\"` in your own orchestra.toml",
+        path.display(), path.display()
+    )]
+    Writable {
+        /// The directory or file.
+        path: PathBuf,
+        /// Its permissions.
+        mode: u32,
+    },
     /// A repository that several users write.
     #[error(
         "`{}` sets core.sharedRepository, so that other users may write the git directory: set `place = \"state\"` in \
@@ -54,7 +66,7 @@ pub enum PlaceError {
     },
     /// A directory of the place that cannot be created or used.
     #[error(
-        "private state cannot be stored in `{}`{}",
+        "`{}` cannot be used for private state{}",
         path.display(), other_place(*is_repository)
     )]
     Unusable {

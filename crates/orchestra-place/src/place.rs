@@ -123,11 +123,11 @@ impl Place {
         self.shared.make(name)
     }
 
-    /// Opens a directory below [`Place::own`]; `None` where it does not exist.
+    /// Opens a directory below [`Place::own`]; `None` where it does not exist. Changes nothing.
     ///
     /// # Errors
-    /// When it is reached through a symbolic link or cannot be opened.
-    pub(crate) fn open_own(&self, name: &str) -> Result<Option<Directory>, PlaceError> {
+    /// When it is reached through a symbolic link, belongs to another user, or cannot be opened.
+    pub fn open_own(&self, name: &str) -> Result<Option<Directory>, PlaceError> {
         self.own.open(name)
     }
 
@@ -168,11 +168,24 @@ impl Root {
 
     fn open(&self, name: &str) -> Result<Option<Directory>, PlaceError> {
         let path = self.path.join(name);
-        let opened = match Directory::open(&self.base) {
+        self.walk_existing(&path)
+            .map_err(|source| self.unusable(path, source))
+    }
+
+    /// Opens the directories from the base to the path, and checks the owner of each; `None` where one does not exist.
+    fn walk_existing(&self, path: &Path) -> orchestra_fs::Result<Option<Directory>> {
+        let mut directory = match Directory::open(&self.base) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            base => base.and_then(|base| base.below(self.below_base(&path))),
+            base => base?,
         };
-        opened.map_err(|source| self.unusable(path, source))
+        for name in self.below_base(path) {
+            let Some(next) = directory.below(name.as_ref())? else {
+                return Ok(None);
+            };
+            next.check_owner()?;
+            directory = next;
+        }
+        Ok(Some(directory))
     }
 
     /// The part of a path that is not trusted.

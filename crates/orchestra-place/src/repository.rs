@@ -44,8 +44,8 @@ impl Repository {
     /// where another file system begins.
     ///
     /// # Errors
-    /// When a `.git` file does not name a git directory, when that directory belongs to another user or is shared
-    /// with other users, and when it cannot be read.
+    /// When a `.git` file does not name a git directory, when other users own or may write that directory or its
+    /// configuration, and when it cannot be read.
     pub(crate) fn find(directory: &Path) -> Result<Option<Self>, PlaceError> {
         let device = metadata(directory)?.map(|found| found.dev());
         for top in directory.ancestors() {
@@ -169,22 +169,41 @@ fn is_git_directory(path: &Path) -> Result<bool, PlaceError> {
     Ok(has_common || (path.join("objects").is_dir() && path.join("refs").is_dir()))
 }
 
-/// Refuses a git directory that other users write.
+/// Refuses a git directory that other users may write, and one whose configuration they may: it names programs that
+/// git starts.
 fn check(path: &Path) -> Result<(), PlaceError> {
-    let owner = metadata(path)?.map(|found| found.uid());
-    if owner != Some(rustix::process::geteuid().as_raw()) {
-        return Err(PlaceError::AnotherOwner(path.to_owned()));
-    }
-    let config = path.join("config");
-    match metadata(&config)? {
-        Some(_) => {
+    let user = rustix::process::geteuid().as_raw();
+    check_own(path, &[user])?;
+    for name in ["config", "config.worktree"] {
+        let config = path.join(name);
+        // Root may do everything anyway, and `sudo git config` gives the file to root.
+        check_own(&config, &[user, 0])?;
+        if metadata(&config)?.is_some() {
             let text = read(&canonical(&config)?, MAX_CONFIG_BYTES)?.unwrap_or_default();
-            match is_shared(&text) {
-                true => Err(PlaceError::SharedRepository(config)),
-                false => Ok(()),
+            if is_shared(&text) {
+                return Err(PlaceError::SharedRepository(config));
             }
         }
-        None => Ok(()),
+    }
+    Ok(())
+}
+
+/// Refuses what belongs to none of these users, and what another user may write. What does not exist passes.
+fn check_own(path: &Path, users: &[u32]) -> Result<(), PlaceError> {
+    let Some(found) = metadata(path)? else {
+        return Ok(());
+    };
+    let (owner, mode) = (found.uid(), found.mode() & 0o7777);
+    if !users.contains(&owner) {
+        return Err(PlaceError::AnotherOwner(path.to_owned()));
+    }
+    let is_shared = mode & 0o020 != 0 && !orchestra_fs::is_alone_in(owner, found.gid());
+    match mode & 0o002 != 0 || is_shared {
+        true => Err(PlaceError::Writable {
+            path: path.to_owned(),
+            mode,
+        }),
+        false => Ok(()),
     }
 }
 

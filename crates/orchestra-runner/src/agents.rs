@@ -7,6 +7,7 @@
 //!
 //! What runs an agent, restarts it and keeps its output is left to others; so is git.
 
+mod agreement;
 mod ask;
 mod catalog;
 mod checkpoint;

@@ -287,7 +287,7 @@ impl Plans {
             ));
         };
         let agreed =
-            tokio::task::spawn_blocking(move || agreements.agree(&offer.name, offer.digest()));
+            tokio::task::spawn_blocking(move || agreements.agree(&offer.name, &offer.agreement()));
         let agreed = agreed.await.unwrap_or_else(|error| Err(error.to_string()));
         agreed.map_err(refused)
     }
@@ -457,6 +457,14 @@ impl Plans {
             |former: &&PathBuf| former.join(&name).is_dir() && !storage.join(&name).is_dir();
         let root = former.filter(is_former).unwrap_or(storage);
         runner::attempt_directory(root, plan, job, attempt)
+    }
+
+    /// Checks that plans can be stored and are this workspace's. Creates nothing.
+    ///
+    /// # Errors
+    /// [`PlansError::Refused`] with the code `storage-unusable` or `storage-of-another`.
+    pub async fn check_storage(&self) -> Result<(), PlansError> {
+        self.folded(|_| Ok(())).await
     }
 
     /// Reads on a thread of its own.

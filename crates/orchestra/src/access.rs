@@ -138,6 +138,20 @@ pub(crate) fn own_token() -> anyhow::Result<String> {
     read_own_token(&path)?.with_context(|| format!("{} was removed", path.display()))
 }
 
+/// Checks the files with tokens: that of the configuration, and the user's own one if it exists. Creates none.
+///
+/// # Errors
+/// When one cannot be read, other users can read it too, or it holds no token.
+pub(crate) fn check_tokens(config: &AccessConfig) -> anyhow::Result<()> {
+    if let TokenSource::File(path) = &config.token.value {
+        tokens_of_file(path)?;
+    }
+    if let Ok(path) = own_token_path() {
+        read_own_token(&path)?;
+    }
+    Ok(())
+}
+
 /// Returns a token that a program with this configuration admits; `None` when none can be read.
 pub(crate) fn first_token(config: &AccessConfig) -> Option<String> {
     match &config.token.value {

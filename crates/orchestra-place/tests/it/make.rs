@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    os::unix::fs::{PermissionsExt as _, symlink},
+    os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink},
     path::Path,
 };
 
@@ -53,11 +53,29 @@ fn links_in_the_place_are_refused() {
         let link = main.join(".git").join(link);
         fs::create_dir_all(link.parent().unwrap()).unwrap();
         symlink(&outside, &link).unwrap();
-        let error = place.make_shared("plans").unwrap_err();
-        assert!(matches!(error, PlaceError::Unusable { .. }), "{error}");
-        assert!(error.to_string().contains("place = \"state\""), "{error}");
+        let made = place.make_shared("plans").map(drop);
+        for refused in [made, place.open_own("plans").map(drop)] {
+            let error = refused.unwrap_err();
+            assert!(matches!(error, PlaceError::Unusable { .. }), "{error}");
+            assert!(error.to_string().contains("place = \"state\""), "{error}");
+        }
         fs::remove_file(&link).unwrap();
     }
     assert_eq!(fs::read_dir(&outside).unwrap().count(), 1);
     place.make_shared("plans").unwrap();
+}
+
+#[test]
+fn directory_of_another_user_is_refused_and_a_missing_one_is_not() {
+    let root = Root::new();
+    let place = root.find(&root.repository("main")).unwrap();
+    assert!(place.open_own("plans").unwrap().is_none());
+    place.make_own("plans").unwrap();
+    assert!(place.open_own("plans").unwrap().is_some());
+    let other = fs::metadata(place.own()).unwrap().uid() + 1;
+    // Only root can give a directory away.
+    if std::os::unix::fs::chown(place.own(), Some(other), None).is_ok() {
+        let error = place.open_own("plans").unwrap_err();
+        assert!(matches!(error, PlaceError::Unusable { .. }), "{error}");
+    }
 }

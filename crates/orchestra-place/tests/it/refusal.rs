@@ -1,6 +1,9 @@
 //! Repositories that have no place: each refusal is one sentence with the next step.
 
-use std::{fs, os::unix::fs::MetadataExt as _};
+use std::{
+    fs,
+    os::unix::fs::{MetadataExt as _, PermissionsExt as _},
+};
 
 use orchestra_place::PlaceError;
 
@@ -82,4 +85,61 @@ fn git_directory_of_another_user_is_refused() {
     let error = root.find(&main).unwrap_err();
     assert!(matches!(error, PlaceError::AnotherOwner(_)), "{error}");
     assert!(error.to_string().contains("place = \"state\""), "{error}");
+}
+
+#[test]
+fn git_directory_or_configuration_that_others_may_write_is_refused() {
+    let root = Root::new();
+    let main = root.repository("main");
+    git(&main, &["worktree", "add", "--quiet", "../linked"]);
+    let workspaces = [main.clone(), root.path.join("linked")];
+    for (name, safe) in [(".git", 0o755), (".git/config", 0o644)] {
+        let path = main.join(name);
+        let set = |mode| fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        set(safe | 0o002);
+        for workspace in &workspaces {
+            let error = root.find(workspace).unwrap_err();
+            assert!(matches!(error, PlaceError::Writable { .. }), "{error}");
+            let text = error.to_string();
+            for part in [
+                format!("chmod go-w {}`", path.display()).as_str(),
+                "place = \"state\"",
+            ] {
+                assert!(text.contains(part), "{part}: {text}");
+            }
+        }
+        set(safe);
+        root.found(&main, "_");
+    }
+}
+
+#[test]
+fn git_directory_of_a_group_with_other_members_is_refused() {
+    let root = Root::new();
+    let main = root.repository("main");
+    let git = main.join(".git");
+    let mode = fs::Permissions::from_mode(0o775);
+    // Only root can give a directory to a group that it is not a member of.
+    if std::os::unix::fs::chown(&git, None, Some(4_000_000_001)).is_err() {
+        return;
+    }
+    root.found(&main, "_");
+    fs::set_permissions(&git, mode).unwrap();
+    let error = root.find(&main).unwrap_err();
+    assert!(matches!(error, PlaceError::Writable { .. }), "{error}");
+}
+
+#[test]
+fn configuration_of_another_user_is_refused() {
+    let root = Root::new();
+    let main = root.repository("main");
+    let config = main.join(".git/config");
+    let other = fs::metadata(&config).unwrap().uid() + 1;
+    if std::os::unix::fs::chown(&config, Some(other), None).is_err() {
+        root.found(&main, "_");
+        return;
+    }
+    let error = root.find(&main).unwrap_err();
+    assert!(matches!(error, PlaceError::AnotherOwner(_)), "{error}");
+    assert!(error.to_string().contains(".git/config`"), "{error}");
 }

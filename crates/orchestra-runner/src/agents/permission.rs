@@ -54,6 +54,9 @@ pub struct Named {
     pub agent: Vec<Naming>,
     /// `plans.healer`: repairs what failed.
     pub healer: Vec<Naming>,
+    /// Agents that a file of the workspace defines and that no other file does, whose profile cannot be used, each with
+    /// the file and the reason.
+    pub unusable: BTreeMap<ProfileName, String>,
 }
 
 impl Named {
@@ -67,6 +70,7 @@ impl Named {
         Self {
             agent: agent.map(naming).into_iter().collect(),
             healer: healer.map(naming).into_iter().collect(),
+            unusable: BTreeMap::new(),
         }
     }
 
@@ -84,14 +88,14 @@ impl Named {
 
 /// Agreements of the user for one workspace, stored where the workspace cannot write.
 pub trait Agreements: fmt::Debug + Send + Sync {
-    /// The agents that the user agreed to, and the [digest](Offer::digest) of what was shown then.
+    /// The agents that the user agreed to, and the [text](Offer::agreement) that was stored then.
     fn agreed(&self) -> BTreeMap<String, String>;
 
     /// Stores that the user agreed to an agent as it was shown.
     ///
     /// # Errors
     /// When that cannot be stored, in words.
-    fn agree(&self, agent: &ProfileName, digest: &str) -> Result<(), String>;
+    fn agree(&self, agent: &ProfileName, agreement: &str) -> Result<(), String>;
 }
 
 /// Everything that permission depends on.
@@ -105,6 +109,8 @@ pub struct Case<'a> {
     pub named: &'a Named,
     /// The agents that a person agreed to as they are now.
     pub agreed: &'a [ProfileName],
+    /// The agents that a person agreed to and that changed since, with what changed.
+    pub changed: &'a BTreeMap<ProfileName, String>,
     /// The user's own configuration file, as messages name it.
     pub user_file: &'a str,
 }
@@ -195,6 +201,25 @@ pub enum Denied {
         /// The user's own configuration file.
         user_file: String,
     },
+    /// It changed after a person agreed to it.
+    #[error(
+        "agent `{name}` changed after you agreed to it, and may not run before you agree again: {what}; \
+         `orchestra plan agents --approve {name}`"
+    )]
+    Changed {
+        /// The agent.
+        name: ProfileName,
+        /// What changed.
+        what: String,
+    },
+    /// A file of the workspace defines its profile wrongly.
+    #[error("agent `{name}` cannot be used: {why}; correct its profile there")]
+    Unusable {
+        /// The agent.
+        name: ProfileName,
+        /// The file and the reason.
+        why: String,
+    },
 }
 
 impl Denied {
@@ -203,7 +228,10 @@ impl Denied {
     pub const fn code(&self) -> &'static str {
         match self {
             Self::Unnamed { .. } => "agent_not_named",
-            Self::Named { .. } | Self::Defined { .. } => "agent_not_approved",
+            Self::Named { .. } | Self::Defined { .. } | Self::Changed { .. } => {
+                "agent_not_approved"
+            }
+            Self::Unusable { .. } => "agent_profile",
         }
     }
 
@@ -211,8 +239,10 @@ impl Denied {
     #[must_use]
     pub const fn agent(&self) -> Option<&ProfileName> {
         match self {
-            Self::Unnamed { .. } => None,
-            Self::Named { name, .. } | Self::Defined { name, .. } => Some(name),
+            Self::Unnamed { .. } | Self::Unusable { .. } => None,
+            Self::Named { name, .. } | Self::Defined { name, .. } | Self::Changed { name, .. } => {
+                Some(name)
+            }
         }
     }
 }
@@ -260,9 +290,12 @@ pub fn decide(case: &Case<'_>, author: impl Fn(&ProfileName) -> Author) -> Resul
     let user_file = || case.user_file.to_owned();
     let Some(first) = wanted.first() else {
         let agreed = case.agreed.first().cloned();
-        let agreed = agreed.ok_or_else(|| Denied::Unnamed {
-            purpose: case.purpose,
-            user_file: user_file(),
+        let agreed = agreed.ok_or_else(|| match case.changed.first_key_value() {
+            Some((name, what)) => changed(name, what),
+            None => Denied::Unnamed {
+                purpose: case.purpose,
+                user_file: user_file(),
+            },
         });
         return agreed.map(|name| Permit {
             name,
@@ -280,10 +313,17 @@ pub fn decide(case: &Case<'_>, author: impl Fn(&ProfileName) -> Author) -> Resul
     let (name, by) = *wanted.iter().find(counts).unwrap_or(first);
     let passed_over = (first.0 != name).then(|| first.0.clone());
     let name = name.clone();
+    if let Some(why) = case.named.unusable.get(&name) {
+        let why = why.clone();
+        return Err(Denied::Unusable { name, why });
+    }
     let word = match (author(&name), by) {
         _ if is_scripted(&name) => Word::Program,
         (Author::Workspace, _) if is_agreed(&name) => Word::Person,
         (Author::Workspace, _) => {
+            if let Some(what) = case.changed.get(&name) {
+                return Err(changed(&name, what));
+            }
             let user_file = user_file();
             return Err(Denied::Defined { name, user_file });
         }
@@ -291,6 +331,9 @@ pub fn decide(case: &Case<'_>, author: impl Fn(&ProfileName) -> Author) -> Resul
         (_, Some((key, _))) if is_of_user(&name) => Word::Setting(key),
         (_, Some(_)) if is_agreed(&name) => Word::Person,
         (_, Some((key, _))) => {
+            if let Some(what) = case.changed.get(&name) {
+                return Err(changed(&name, what));
+            }
             let user_file = user_file();
             return Err(Denied::Named {
                 name,
@@ -306,6 +349,11 @@ pub fn decide(case: &Case<'_>, author: impl Fn(&ProfileName) -> Author) -> Resul
     })
 }
 
+fn changed(name: &ProfileName, what: &str) -> Denied {
+    let (name, what) = (name.clone(), what.to_owned());
+    Denied::Changed { name, what }
+}
+
 /// Description of an agent that a person sees before agreeing to it: command line, permissions and limits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Offer {
@@ -313,6 +361,8 @@ pub struct Offer {
     pub name: ProfileName,
     /// Lines of the description.
     pub lines: Vec<String>,
+    /// Other installed agents, where nothing names one and the user may choose.
+    pub others: Vec<String>,
     digest: String,
 }
 
@@ -384,6 +434,7 @@ impl Offer {
         Self {
             name: name.clone(),
             lines,
+            others: Vec::new(),
             digest: hex(&digest.finalize()),
         }
     }
@@ -489,6 +540,7 @@ mod tests {
         let named = Named {
             agent: namings(agent),
             healer: namings(healer),
+            unusable: BTreeMap::new(),
         };
         let job = (!job.is_empty()).then(|| name(job));
         let agreed: Vec<ProfileName> = agreed.iter().map(|text| name(text)).collect();
@@ -497,6 +549,7 @@ mod tests {
             job: job.as_ref(),
             named: &named,
             agreed: &agreed,
+            changed: &BTreeMap::new(),
             user_file: "orchestra.toml",
         };
         let permit = decide(&case, author).map_err(|denied| {

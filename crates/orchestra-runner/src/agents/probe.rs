@@ -316,7 +316,8 @@ impl Prober {
         let exit = timeout(ENDING, handle.exited()).await;
         handle.kill();
         let said = if out.trim().is_empty() { &error } else { &out };
-        let is_well = exit.is_ok_and(|exit| exit.code == Some(0));
+        let code = exit.ok().and_then(|exit| exit.code);
+        let is_well = code == Some(0);
         let is_answer = if has_to_succeed {
             is_well
         } else {
@@ -332,7 +333,12 @@ impl Prober {
         };
         let shown: String = said.trim().chars().take(MAX_SHOWN_CHARS).collect();
         let shown = orchestra_secret::text(&shown).replace(char::is_control, " ");
-        Err(fault(format!("failed: {shown}")))
+        Err(fault(match (shown.is_empty(), code) {
+            (false, _) => format!("failed: {shown}"),
+            (true, Some(0)) => "printed nothing".to_owned(),
+            (true, Some(code)) => format!("printed nothing and exited with code {code}"),
+            (true, None) => "printed nothing and was ended".to_owned(),
+        }))
     }
 }
 

@@ -11,6 +11,7 @@ use std::{
 use orchestra_place::Place;
 use orchestra_plan::{ids::Millis, outcome::Policy, schedule::Limits};
 use orchestra_process::{Launcher, Sandbox, uptime};
+use rustix::fs::{Access, access};
 
 use super::{PlansError, Trust, home, now};
 use crate::{
@@ -198,11 +199,17 @@ impl Options {
         };
         match &self.placement {
             Placement::Named => home::check(&self.storage, &self.workspace, takes),
-            Placement::Place(place) if takes => {
-                let made = place.make_own(Placement::NAME);
-                made.map(drop).map_err(|error| unusable(chain(&error)))
+            Placement::Place(place) => {
+                let opened = match takes {
+                    true => place.make_own(Placement::NAME).map(Some),
+                    false => place.open_own(Placement::NAME),
+                };
+                let opened = opened.map_err(|error| unusable(chain(&error)))?;
+                match opened.filter(|_| takes) {
+                    Some(directory) => check_writable(directory.path()).map_err(unusable),
+                    None => Ok(()),
+                }
             }
-            Placement::Place(_) => Ok(()),
             Placement::Nowhere(why) => Err(unusable(why.clone())),
         }
     }
@@ -214,6 +221,17 @@ impl Options {
         }
         options
     }
+}
+
+/// Checks that files can be created in the directory of plans. Returns the reason and the next step.
+fn check_writable(directory: &Path) -> Result<(), String> {
+    access(directory, Access::WRITE_OK | Access::EXEC_OK).map_err(|error| {
+        format!(
+            "the plans cannot be written: {}: {error}; make the directory writable, or set `place` in your own \
+             orchestra.toml",
+            directory.display()
+        )
+    })
 }
 
 impl std::fmt::Debug for Options {

@@ -80,14 +80,22 @@ impl Host {
             }
             None => BTreeMap::new(),
         };
-        let still = agreed.into_iter().filter_map(|(name, digest)| {
-            let offer = self.offer(&name)?;
-            (offer.digest() == digest).then_some(offer.name)
-        });
-        Permits {
-            agreed: still.collect(),
+        let mut permits = Permits {
             options: &self.options,
+            agreed: Vec::new(),
+            changed: BTreeMap::new(),
+        };
+        for (name, agreement) in agreed {
+            if let Some(offer) = self.offer(&name) {
+                match offer.check(&agreement) {
+                    Ok(()) => permits.agreed.push(offer.name),
+                    Err(what) => {
+                        permits.changed.insert(offer.name, what);
+                    }
+                }
+            }
         }
+        permits
     }
 
     /// Description of an agent for a person; `None` where no agent has this name.
@@ -171,6 +179,8 @@ pub(crate) struct Permits<'a> {
     options: &'a Options,
     /// The agents that the user agreed to as they are now, in the order of their names.
     agreed: Vec<ProfileName>,
+    /// The agents that the user agreed to and that changed since, with what changed.
+    changed: BTreeMap<ProfileName, String>,
 }
 
 impl Permits<'_> {
@@ -181,6 +191,7 @@ impl Permits<'_> {
             job,
             named: &self.options.named,
             agreed: &self.agreed,
+            changed: &self.changed,
             user_file: self.options.agents.user_file(),
         };
         decide(&case, |name| self.options.agents.author(name))

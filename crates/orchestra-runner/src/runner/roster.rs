@@ -241,16 +241,25 @@ fn unused_healer(host: &Host, permits: &Permits<'_>, key: &str) -> Option<String
 /// installed; healing that nothing asks for is off and offers none.
 fn ask(host: &Host, denied: &Denied, roster: &mut Roster, asked: &mut BTreeSet<ProfileName>) {
     let agents = &host.options.agents;
-    let name = match denied {
+    let is_choice = matches!(
+        denied,
         Denied::Unnamed {
             purpose: Purpose::Work,
             ..
-        } => agents.first_installed().cloned(),
-        denied => denied.agent().cloned(),
+        }
+    );
+    let name = match is_choice {
+        true => agents.first_installed(),
+        false => denied.agent(),
     };
-    if let Some(name) = name.filter(|name| !asked.contains(name)) {
-        roster.offers.extend(host.offer(name.as_str()));
-        asked.insert(name);
+    if let Some(name) = name.filter(|name| !asked.contains(*name)) {
+        let mut offer = host.offer(name.as_str());
+        if let Some(offer) = offer.as_mut().filter(|_| is_choice) {
+            offer.others = agents.installed();
+            offer.others.retain(|other| other != name.as_str());
+        }
+        roster.offers.extend(offer);
+        asked.insert(name.clone());
     }
 }
 

@@ -134,7 +134,14 @@ fn text(answer: &Answer) -> String {
         text.push_str("no calls are recorded\n");
     } else {
         let Answer { records, files, .. } = answer;
-        let _ = writeln!(text, "{records} records in {files} files follow each other");
+        let files = match files {
+            1 => "1 file".to_owned(),
+            files => format!("{files} files"),
+        };
+        let _ = match records {
+            1 => writeln!(text, "1 record in {files} is as it was written"),
+            _ => writeln!(text, "{records} records in {files} follow each other"),
+        };
         if answer.unchained > 0 {
             let count = answer.unchained;
             let _ = writeln!(

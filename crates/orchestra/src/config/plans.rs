@@ -146,6 +146,13 @@ impl PlansConfig {
             }
             !is_taken
         });
+        let unusable = files.iter().flat_map(|(_, file)| &file.plans.unusable);
+        let unusable = unusable
+            .filter(|(name, _)| {
+                !profiles.contains_key(*name) && !shared_profiles.contains_key(*name)
+            })
+            .map(|(name, why)| (name.clone(), why.clone()))
+            .collect();
         let mut bounded = |key: &str, pick: fn(&PlansFile) -> Option<u64>, default: u64| {
             least(files, key, pick, default, &mut overreach)
         };
@@ -193,6 +200,7 @@ impl PlansConfig {
             named: Named {
                 agent: agents,
                 healer: healers,
+                unusable,
             },
             bounds: BoundsConfig::settle(files),
             context: ContextConfig::settle(files),
@@ -202,12 +210,20 @@ impl PlansConfig {
         })
     }
 
-    /// Returns whether there may be plans, here or where earlier versions kept them.
+    /// Returns whether there may be plans, here or where earlier versions kept them. What cannot be looked at may be.
     pub(crate) fn may_exist(&self) -> bool {
-        let former = self.former.iter();
-        former
-            .chain([&self.storage.value])
-            .any(|path| path.exists())
+        let may_exist = |path: &PathBuf| !matches!(path.try_exists(), Ok(false));
+        let is_unusable = match &self.placement {
+            Placement::Place(place) => place.open_own(Placement::NAME).is_err(),
+            Placement::Named => false,
+            Placement::Nowhere(_) => true,
+        };
+        is_unusable
+            || self
+                .former
+                .iter()
+                .chain([&self.storage.value])
+                .any(may_exist)
     }
 
     /// Reports plans of the workspace in the place that `place` does not choose; `None` where there are none.

@@ -88,9 +88,9 @@ impl Agreements for Agreed {
         }
     }
 
-    fn agree(&self, agent: &ProfileName, digest: &str) -> Result<(), String> {
+    fn agree(&self, agent: &ProfileName, agreement: &str) -> Result<(), String> {
         let agree = |decisions: &mut Decisions| {
-            decisions.agree(&self.workspace, agent.as_str(), digest);
+            decisions.agree(&self.workspace, agent.as_str(), agreement);
         };
         self.file.change(agree).map_err(|error| error.to_string())
     }

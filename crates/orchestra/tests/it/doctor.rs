@@ -129,11 +129,17 @@ fn keys_that_others_can_read_and_a_missing_git_are_told() {
     let made = workspace.run(["certs", "init", "--json"]).out;
     let made: Value = serde_json::from_str(&made).unwrap();
     let key = Path::new(made["directory"].as_str().unwrap()).join("ca.key");
-    fs::set_permissions(key, fs::Permissions::from_mode(0o644)).unwrap();
+    assert_eq!(workspace.run(["token"]).code, Some(0));
+    let token = workspace.home().join(".local/state/orchestra/token");
+    for secret in [&key, &token] {
+        fs::set_permissions(secret, fs::Permissions::from_mode(0o644)).unwrap();
+    }
     let mut doctor = workspace.command(["doctor"]);
     let said = doctor.env("PATH", "/nowhere").output().unwrap();
     let out = String::from_utf8_lossy(&said.stdout);
     assert!(out.contains("chmod 600"), "{out}");
+    let step = format!("run `chmod o= {}`", token.display());
+    assert!(out.contains(&step), "{out}");
     assert!(out.contains("git: "), "{out}");
 }
 

@@ -174,6 +174,20 @@ fn write_script(workspace: &Workspace, env: &Value) {
     workspace.write(".mcp.json", &file.to_string());
 }
 
+#[test]
+fn approval_without_a_terminal_is_refused_after_the_server_is_shown() {
+    let workspace = Workspace::new();
+    write_script(&workspace, &json!({}));
+    let refused = workspace.run(["mcp", "approve", "theirs"]);
+    assert_eq!(refused.code, Some(5), "{refused:?}");
+    for part in [
+        "runs \"sh\" \"server.sh\"",
+        "nobody to ask; --yes agrees to what is shown",
+    ] {
+        assert!(refused.err.contains(part), "{part}: {refused:?}");
+    }
+}
+
 fn approve(workspace: &Workspace) {
     let approved = workspace.run(["mcp", "approve", "theirs", "--yes"]);
     assert_eq!(approved.code, Some(0), "{approved:?}");

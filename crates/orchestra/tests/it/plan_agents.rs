@@ -327,6 +327,32 @@ fn profile_that_a_file_of_the_workspace_defines_starts_once_the_user_agrees() {
 }
 
 #[test]
+fn wrong_profile_of_the_workspace_is_named_with_its_fault_and_not_offered() {
+    let rig = Rig::new();
+    rig.workspace.write(
+        "orchestra.toml",
+        "[plans]\nagent = \"mine\"\n[agents.mine]\nprogram = \"sh\"\nargs = [\"x\"]\n",
+    );
+    for words in [
+        &["plan", "agents"][..],
+        &["plan", "agents", "--approve", "mine", "--yes"],
+    ] {
+        let shown = rig.run(words);
+        let text = format!("{}{}", shown.out, shown.err);
+        for part in [
+            "agent `mine` cannot be used",
+            "orchestra.toml: [agents.mine]",
+            "args",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        for part in ["--approve mine", "there is no agent", "\\n"] {
+            assert!(!text.contains(part), "{part}: {text}");
+        }
+    }
+}
+
+#[test]
 fn program_of_the_workspace_is_agreed_to_with_its_content() {
     let rig = Rig::new();
     let program = |says: &str| {
@@ -366,10 +392,12 @@ fn program_of_the_workspace_is_agreed_to_with_its_content() {
     rig.run(&["plan", "delete", "Plan"]);
     let ran = rig.plan(work);
     assert_eq!(ran.code, Some(6), "{ran:?}");
-    assert!(
-        ran.out.contains("is defined by a file of the workspace"),
-        "{ran:?}"
-    );
+    for part in [
+        "agent `theirs` changed after you agreed to it",
+        "now file of the workspace: tools/agent (SHA-256 ",
+    ] {
+        assert!(ran.out.contains(part), "{part}: {ran:?}");
+    }
     assert_eq!(rig.started().len(), 1, "{:?}", rig.started());
 }
 
@@ -671,6 +699,39 @@ fn client_that_can_ask_its_user_is_asked_and_one_that_cannot_is_not() {
         "{made}"
     );
     // Probed for the plan it may start for now, and run by none that is paused.
+    assert_eq!(rig.runs(), 0, "{:?}", rig.started());
+}
+
+#[test]
+fn declined_agent_is_not_asked_for_again_when_the_plan_is_resumed() {
+    let rig = Rig::new();
+    rig.put("codex", "exit 0");
+    let mut session = rig.session(&json!({"elicitation": {}}));
+    let arguments = json!({
+        "name": "Plan",
+        "startPaused": true,
+        "jobs": [{"producerId": "one", "task": "One", "work": "@agent Do it."}],
+    });
+    let call = |name: &str, arguments: &Value| json!({"jsonrpc": "2.0", "id": 90, "method": "tools/call", "params": {"name": name, "arguments": arguments}});
+    session.send(&call("create_copilot_plan", &arguments));
+    let asked = session.process.json();
+    let message = asked["params"]["message"].as_str().unwrap();
+    assert!(
+        message.contains("`orchestra plan agents --approve NAME` agrees to another one"),
+        "{message}"
+    );
+    session.send(&json!({"jsonrpc": "2.0", "id": asked["id"], "result": {"action": "decline"}}));
+    let made = session.process.json();
+    assert_eq!(made["id"], 90, "{made}");
+    session.send(&call("resume_copilot_plan", &json!({"planId": "Plan"})));
+    let answer = loop {
+        let message = session.process.json();
+        assert_ne!(message["method"], "elicitation/create", "{message}");
+        if message["id"] == 90 {
+            break message;
+        }
+    };
+    assert!(answer["error"].is_null(), "{answer}");
     assert_eq!(rig.runs(), 0, "{:?}", rig.started());
 }
 

@@ -104,6 +104,15 @@ fn links_in_the_run_directory_are_refused() {
     for place in [&*init_lock, run, ".git/.orchestra/_", ".git/.orchestra"] {
         refused(Workspace::board, place, &["init"]);
     }
+    for place in [
+        ".git/.orchestra/_/plans",
+        ".git/.orchestra/_",
+        ".git/.orchestra",
+    ] {
+        for looks in [&["doctor"][..], &["plan", "list"]] {
+            refused(Workspace::board, place, looks);
+        }
+    }
     let up = ["up", "--http", "127.0.0.1:0"];
     for name in ["up.lock", "endpoint.json"] {
         refused(Workspace::board, &format!("{run}/{name}"), &up);

@@ -114,17 +114,24 @@ async fn programs_that_misbehave_are_errors_and_not_waited_for() {
             "fails",
             "echo 'no licence: sk-0123456789abcdefghij' >&2; exit 3",
         )
+        .with("silent", "exit 4")
         .with(
             "floods",
             "while :; do echo xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx; done",
         );
     let of = |program: &str| json!({"program": program, "arguments": [["{prompt}"]]});
-    let agents = programs.agents(&[("fails", of("fails")), ("floods", of("floods"))]);
+    let agents = ["fails", "silent", "floods"].map(|name| (name, of(name)));
+    let agents = programs.agents(&agents);
     let error = agents.choose("fails").await.unwrap_err();
     assert_eq!(error.code(), "agent_probe_failed");
     let text = error.to_string();
     assert!(
         text.contains("no licence: sk-***") && text.contains("--version"),
+        "{text}"
+    );
+    let text = agents.choose("silent").await.unwrap_err().to_string();
+    assert!(
+        text.ends_with("printed nothing and exited with code 4"),
         "{text}"
     );
     let error = timeout(PATIENCE, agents.choose("floods"))

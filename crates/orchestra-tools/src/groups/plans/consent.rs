@@ -3,7 +3,10 @@
 //! A client that cannot ask its user is not asked: the plan is made, its warnings name the setting, and jobs that
 //! need such an agent fail.
 
-use orchestra_hub::InputRequired;
+use std::collections::HashSet;
+use std::sync::{Mutex, PoisonError};
+
+use orchestra_hub::{InputRequired, SessionName};
 use orchestra_runner::agents::Offer;
 use orchestra_wire::RawJson;
 use serde::Deserialize;
@@ -14,6 +17,30 @@ use crate::tool::PlanCx;
 
 /// Prefix of the state of a call that waits for answers, and of the keys of its questions.
 const ASKED: &str = "orchestra-agents:";
+
+/// Maximum number of declined questions that are remembered. Above it, users are asked again.
+const MAX_DECLINED: usize = 1_000;
+
+/// Agents that users declined, by session and digest of what was shown.
+static DECLINED: Mutex<Option<HashSet<Declined>>> = Mutex::new(None);
+
+type Declined = (Option<SessionName>, String);
+
+/// As [`to`], without the agents that the user declined in this session: a plan that was created without them is
+/// resumed without them.
+pub(super) async fn to_undeclined(cx: &PlanCx, mut offers: Vec<Offer>) -> Result<(), Failure> {
+    {
+        let declined = DECLINED.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(declined) = declined.as_ref() {
+            offers.retain(|offer| !declined.contains(&declined_by(cx, offer)));
+        }
+    }
+    to(cx, offers).await
+}
+
+fn declined_by(cx: &PlanCx, offer: &Offer) -> Declined {
+    (cx.cx.along.session.clone(), offer.digest().to_owned())
+}
 
 /// Stores what the user agreed to, or asks for it. Without an answer, and where the user declined, nothing is
 /// stored.
@@ -30,8 +57,11 @@ pub(super) async fn to(cx: &PlanCx, offers: Vec<Offer>) -> Result<(), Failure> {
         return Err(Failure::asking(question(&offers, state)));
     };
     for offer in offers {
-        if accepts(&answers.responses, &key(&offer)) {
-            cx.plans.agree(offer).await?;
+        match action(&answers.responses, &key(&offer)).as_deref() {
+            Some("accept") => cx.plans.agree(offer).await?,
+            Some("decline") => decline(declined_by(cx, &offer)),
+            // A question that was closed is asked again.
+            _ => {}
         }
     }
     Ok(())
@@ -45,11 +75,14 @@ fn question(offers: &[Offer], state: String) -> InputRequired {
     let requests: Map<_, _> = offers
         .iter()
         .map(|offer| {
-            let message = format!(
+            let mut message = format!(
                 "May plans start agent {} in this workspace?\n{}",
                 offer.name,
                 offer.lines.join("\n")
             );
+            if let Some(choice) = offer.choice() {
+                message.push_str(&format!("\n{choice}"));
+            }
             let schema = json!({"type": "object", "properties": {}});
             let params = json!({"message": message, "requestedSchema": schema});
             (
@@ -64,12 +97,21 @@ fn question(offers: &[Offer], state: String) -> InputRequired {
     }
 }
 
-fn accepts(responses: &RawJson, key: &str) -> bool {
+fn decline(declined: Declined) {
+    let mut all = DECLINED.lock().unwrap_or_else(PoisonError::into_inner);
+    let all = all.get_or_insert_default();
+    if all.len() >= MAX_DECLINED {
+        all.clear();
+    }
+    all.insert(declined);
+}
+
+fn action(responses: &RawJson, key: &str) -> Option<String> {
     #[derive(Deserialize)]
     struct Answer {
         action: String,
     }
     let answer = responses.member(key);
     let answer = answer.and_then(|answer| answer.parse::<Answer>().ok());
-    answer.is_some_and(|answer| answer.action == "accept")
+    answer.map(|answer| answer.action)
 }

@@ -96,7 +96,7 @@ async fn resume(cx: PlanCx, args: OfPlan) -> Result<Changed, Failure> {
         Ok(Command::Resume)
     };
     let plan = cx.plan(args.plan()).await?;
-    consent::to(&cx, cx.plans.offers_of(plan).await).await?;
+    consent::to_undeclined(&cx, cx.plans.offers_of(plan).await).await?;
     let (_, mut done) = cx.change(&args, resume).await?;
     let plan = cx.plan(&done.plan.to_string()).await?;
     let plan = course::followed(&cx, plan).await?;

@@ -53,19 +53,30 @@ impl Tally {
     }
 
     /// Names the tools that were not called, and the flag or setting that allows them.
-    fn denied(&self) -> Option<String> {
+    fn denied(&self, ending: &Ending) -> Option<String> {
         let denied: Vec<&str> = self.denied.iter().map(String::as_str).collect();
         let tools = denied.join(", ");
-        let text = match self.is_chosen {
-            true => format!(
+        if denied.is_empty() {
+            return None;
+        }
+        if self.is_chosen {
+            return Some(format!(
                 "not called, because --deny refuses calls that may change something: {tools}"
-            ),
-            false => format!(
-                "not called, because they may change something and there is no person to ask: {tools}; --yes allows \
-                 every call, and \"trust\": true in the configuration of a server allows its tools that only read"
-            ),
-        };
-        (!denied.is_empty()).then_some(text)
+            ));
+        }
+        let mut text = format!(
+            "not called, because they may change something and there is no person to ask: {tools}; --yes allows every \
+             call"
+        );
+        let is_of_server = ending.calls.iter().any(|call| {
+            call.number.is_none() && call.server.is_some() && self.denied.contains(&call.tool)
+        });
+        if is_of_server {
+            text.push_str(
+                ", and \"trust\": true in the configuration of a server allows its tools that only read",
+            );
+        }
+        Some(text)
     }
 
     /// Error of a turn none of whose calls was made, because consent was missing. A refusal that the user chose
@@ -79,13 +90,15 @@ impl Tally {
             ending.how,
             End::Answered | End::Cut | End::Empty | End::Loops { .. } | End::Spent(Spent::Rounds)
         );
-        self.denied().filter(|_| has_ended && !is_made)
+        self.denied(ending).filter(|_| has_ended && !is_made)
     }
 
     /// Note about an answer.
     fn noted(&self, ending: &Ending) -> Option<String> {
         let why = ending.how.why().filter(|_| ending.how.is_answer());
-        let denied = self.denied().filter(|_| self.refused(ending).is_none());
+        let denied = self
+            .denied(ending)
+            .filter(|_| self.refused(ending).is_none());
         let notes: Vec<String> = why.into_iter().chain(denied).collect();
         (!notes.is_empty()).then(|| notes.join("; "))
     }

@@ -34,7 +34,7 @@ use crate::{
     output, servers,
 };
 use commands::Command;
-use editor::{Editor, Typed, Words};
+use editor::{Editor, Mode, Typed, Words};
 use face::Screen;
 
 /// Where what was typed is remembered, in the user's state.
@@ -54,6 +54,7 @@ pub(super) async fn run(
     keep: Keep,
 ) -> Result<Exit, Failure> {
     let interrupts = Interrupts::listen()?;
+    let _mode = Mode::current();
     let words = Words::default();
     // What is typed is kept where conversations are.
     let state = servers::state_directory().ok();

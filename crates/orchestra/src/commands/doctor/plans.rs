@@ -58,18 +58,16 @@ pub(super) fn examine(config: &Config, mends: bool) -> Result<Found, Failure> {
     if let Some(unused) = config.plans.unused_place(config) {
         found.still(unused);
     }
+    // Where they are and whose they are, before they are looked at.
+    if let Err(error) = reading(config, async |plans| plans.check_storage().await)? {
+        found.still(format!("plans: {}", error.whole()));
+        return Ok(found);
+    }
     match reading(config, async |plans| plans.check_former().await)? {
         Ok(()) => former(config, &mut found)?,
         Err(error) => found.still(format!("plans: {}", error.whole())),
     }
-    if !storage.exists() {
-        return Ok(found);
-    }
-    // Whose they are, before they are looked at.
-    if let Err(error) = reading(config, async |plans| plans.list().await)?
-        && error.code() == "storage-of-another"
-    {
-        found.still(format!("plans: {}", error.whole()));
+    if matches!(storage.try_exists(), Ok(false)) {
         return Ok(found);
     }
     let runtime = serving::runtime()?;

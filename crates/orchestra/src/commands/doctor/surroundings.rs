@@ -1,4 +1,5 @@
-//! What the program is used with: git, the configuration of clients and what `init` installed, certificates.
+//! What the program is used with: git, the configuration of clients and what `init` installed, certificates,
+//! files with tokens.
 
 use std::path::Path;
 
@@ -34,6 +35,9 @@ pub(super) fn examine(config: &Config, mends: bool) -> Result<Found, Failure> {
     clients(config, &mut found);
     installed(config, mends, &mut found);
     certificates(config, &mut found);
+    if let Err(error) = access::check_tokens(&config.access) {
+        found.still(format!("access: {error:#}"));
+    }
     Ok(found)
 }
 

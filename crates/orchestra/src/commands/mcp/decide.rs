@@ -200,19 +200,19 @@ fn line_of(shown: &str) -> String {
     line
 }
 
-/// Asks at the terminal. Where there is none, only `--yes` approves.
+/// Shows a server and asks at the terminal. Where there is none, only `--yes` approves.
 fn asked(server: &Server, shows: &[String], format: Format) -> Result<bool, Failure> {
-    if !io::stdin().is_terminal() || format == Format::Json {
-        return Err(Failure::denied(format!(
-            "`{}` is not approved: there is nobody to ask; look at `orchestra mcp approve` and \
-             give --yes",
-            server.name
-        )));
-    }
     let origin = output::in_a_line(&server.origin.to_string());
     let mut question = format!("{} from {origin}\n", server.name);
     for line in shows {
         question.push_str(&format!("  {}\n", line_of(line)));
+    }
+    if !io::stdin().is_terminal() || format == Format::Json {
+        output::complain(&output::printable(question.trim_end()));
+        return Err(Failure::denied(format!(
+            "`{}` is not approved: there is nobody to ask; --yes agrees to what is shown",
+            server.name
+        )));
     }
     question.push_str("Approve it? [y/N]");
     output::complain(&output::printable(&question));

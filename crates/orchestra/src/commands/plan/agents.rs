@@ -40,9 +40,12 @@ pub(super) async fn run(
     let mut exit = Exit::Ok;
     for name in approve {
         let offer = desk.plans().offer(name).ok_or_else(|| {
-            let what = match name.is_empty() {
-                true => "--approve takes the name of an agent".to_owned(),
-                false => format!("there is no agent `{name}`"),
+            let unusable = &desk.plans().options().named.unusable;
+            let unusable = unusable.iter().find(|(other, _)| other.as_str() == name);
+            let what = match (name.is_empty(), unusable) {
+                (true, _) => "--approve takes the name of an agent".to_owned(),
+                (false, Some((_, why))) => format!("agent `{name}` cannot be used: {why}"),
+                (false, None) => format!("there is no agent `{name}`"),
             };
             let text = format!("{what}; known agents: {}", known(desk));
             Failure::usage_text(output::printable(&text).into_owned())
@@ -173,6 +176,9 @@ fn shown(offer: &Offer) -> String {
     let mut text = format!("agent {}\n", offer.name);
     for line in &offer.lines {
         text.push_str(&format!("  {}\n", output::in_a_line(line)));
+    }
+    if let Some(choice) = offer.choice() {
+        text.push_str(&format!("{}\n", output::in_a_line(&choice)));
     }
     text
 }

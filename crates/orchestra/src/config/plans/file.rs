@@ -67,6 +67,8 @@ pub(in crate::config) struct PlansFile {
     pub(super) is_shared: bool,
     /// What it may not say: why, and what to do instead.
     pub(super) overreach: Vec<String>,
+    /// Agents whose profiles are wrong, each with the file and the reason.
+    pub(super) unusable: BTreeMap<ProfileName, String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -149,6 +151,7 @@ impl PlansOnDisk {
             agents,
             is_shared: false,
             overreach: Vec::new(),
+            unusable: BTreeMap::new(),
         })
     }
 }
@@ -167,9 +170,14 @@ impl PlansFile {
         let parsed = |name: &str, table: &toml::Value| {
             let _: ProfileName = ProfileName::parse(name).map_err(|error| error.to_string())?;
             let profile: Result<Profile, _> = table.clone().try_into();
-            profile.map(drop).map_err(|error| error.to_string())
+            // The text of an error of TOML has several lines and ends in a line break.
+            let in_a_line = |error: toml::de::Error| {
+                let text = error.to_string();
+                text.trim_end().replace('\n', ", ")
+            };
+            profile.map(drop).map_err(in_a_line)
         };
-        let overreach = &mut self.overreach;
+        let (overreach, unusable) = (&mut self.overreach, &mut self.unusable);
         self.agents.retain(|name, table| {
             make_absolute(table, path);
             let why = match parsed(name, table) {
@@ -179,12 +187,18 @@ impl PlansFile {
                 Err(error) => error,
                 Ok(()) => return true,
             };
-            overreach.push(format!(
+            let line = format!(
                 "{}: [agents.{}] is not used: {}",
                 path.display(),
                 output::in_a_line(name),
                 output::in_a_line(&why)
-            ));
+            );
+            overreach.push(line.clone());
+            if let Ok(name) = ProfileName::parse(name)
+                && !ready::is_ready(name.as_str())
+            {
+                unusable.insert(name, line);
+            }
             false
         });
         if self.machine_jobs.take().is_some() {

@@ -27,8 +27,9 @@ const MENU: &str = "completions";
 /// How often it is looked whether the program is to end.
 const LOOKED: Duration = Duration::from_millis(100);
 
-/// Maximum time for a read to end once the program is to end.
-pub(super) const LETS_GO: Duration = Duration::from_secs(1);
+/// Maximum time for a read to end once the program is to end. A read that waits for a terminal to answer where its
+/// cursor is takes longer, and is not waited for.
+pub(super) const LETS_GO: Duration = Duration::from_millis(400);
 
 /// Held while something is read from the terminal.
 static TERMINAL: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
@@ -62,6 +63,29 @@ impl Words {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clone()
+    }
+}
+
+/// Mode of the terminal, restored at the end: a read that is not waited for leaves it raw.
+pub(super) struct Mode(Option<rustix::termios::Termios>);
+
+impl Mode {
+    /// The mode as it is.
+    pub(super) fn current() -> Self {
+        Self(rustix::termios::tcgetattr(std::io::stdin()).ok())
+    }
+}
+
+impl Drop for Mode {
+    fn drop(&mut self) {
+        if let Some(mode) = &self.0 {
+            // A terminal that is gone has no mode.
+            let _ = rustix::termios::tcsetattr(
+                std::io::stdin(),
+                rustix::termios::OptionalActions::Now,
+                mode,
+            );
+        }
     }
 }
 

@@ -39,7 +39,7 @@ pub(in crate::commands::chat) fn words(note: &Note) -> Option<String> {
         Note::Again(trouble) => format!("{trouble}; asked again"),
         Note::Repaired { .. } => return None,
         Note::Denied { tool } => {
-            format!("✗ {tool} was not called: it may change something; --yes allows every call")
+            format!("✗ {tool} was not called: it may change something, and there is no consent to that")
         }
         Note::Cut => "the answer ended because nothing more fitted".to_owned(),
         Note::Concludes => "no more tools are called in this turn: the model answers with what it has".to_owned(),

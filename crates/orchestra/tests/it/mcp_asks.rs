@@ -150,7 +150,7 @@ fn form_for_a_secret_is_refused_unless_the_user_allowed_the_server_to_ask() {
     assert_eq!(asked, None, "{result}");
 }
 
-/// Answers every call with the result of the file `$1`, and writes the calls down in `$2`.
+/// Logs and answers every call with the result or error of the file `$1`, and writes the calls down in `$2`.
 const ANSWERS: &str = r#"while IFS= read -r line; do
   id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9][0-9]*\).*/\1/p')
   case "$line" in
@@ -160,6 +160,7 @@ const ANSWERS: &str = r#"while IFS= read -r line; do
     *'"method":"resources/list"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"resources":[{"name":"ask","uri":"x://ask"}]}}\n' "$id" ;;
     *'"method":"tools/call"'*|*'"method":"prompts/get"'*|*'"method":"resources/read"'*)
       printf '%s\n' "$line" >> "$2"
+      printf '{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"error","logger":"orchestra","data":"sign in"}}\n'
       printf '{"jsonrpc":"2.0","id":%s,%s}\n' "$id" "$(cat "$1")" ;;
     *'"id":'*) printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no"}}\n' "$id" ;;
   esac
@@ -179,29 +180,38 @@ fn answering(answer: &str) -> Workspace {
     workspace
 }
 
-/// Responses to requests of a client of the stateless era that can be asked everything.
-fn stateless(workspace: &Workspace, requests: &[(&str, Value)]) -> Vec<Value> {
+/// Responses to requests of a client of the stateless era that can be asked everything, and the loggers that it
+/// reads of meanwhile.
+fn stateless(workspace: &Workspace, requests: &[(&str, Value)]) -> (Vec<Value>, Vec<String>) {
     let mut client = Running::start(workspace.command(["stdio"]));
     let meta = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
         "io.modelcontextprotocol/clientCapabilities":
             {"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {}},
+        "io.modelcontextprotocol/logLevel": "debug",
     });
-    let requests = requests.iter().enumerate();
-    let responses = requests.map(|(id, (method, params))| {
+    let (mut responses, mut loggers) = (Vec::new(), Vec::new());
+    for (id, (method, params)) in requests.iter().enumerate() {
         let mut params = params.clone();
         params["_meta"] = meta.clone();
         let request = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
         writeln!(client.stdin.as_mut().unwrap(), "{request}").unwrap();
-        loop {
+        while responses.len() == id {
             let message = client.json();
+            if let Some(logger) = message["params"]["logger"].as_str() {
+                loggers.push(logger.to_owned());
+            }
             if message["id"] == id {
-                return message;
+                responses.push(message);
             }
         }
-    });
-    responses.collect()
+    }
+    (responses, loggers)
+}
+
+fn lists() -> [(&'static str, Value); 3] {
+    ["tools/list", "prompts/list", "resources/list"].map(|list| (list, json!({})))
 }
 
 /// A call of the tool, the prompt and the resource.
@@ -228,15 +238,13 @@ fn question_in_a_result_of_a_session_reaches_no_client_and_its_answer_no_server(
         ),
     ] {
         let workspace = answering(&answer);
-        let lists = ["tools/list", "prompts/list", "resources/list"];
-        let lists = lists.map(|list| (list, json!({})));
         let again = calls().map(|(method, mut params)| {
             params["inputResponses"] =
                 json!({"k": {"action": "accept", "content": {"password": "hunter2"}}});
             (method, params)
         });
-        let requests: Vec<_> = lists.into_iter().chain(calls()).chain(again).collect();
-        let responses = stateless(&workspace, &requests);
+        let requests: Vec<_> = lists().into_iter().chain(calls()).chain(again).collect();
+        let (responses, _) = stateless(&workspace, &requests);
         for (response, (method, _)) in responses.iter().zip(&requests).skip(3) {
             let text = response.to_string();
             for foreign in [
@@ -259,4 +267,35 @@ fn question_in_a_result_of_a_session_reaches_no_client_and_its_answer_no_server(
             assert!(!sent.contains(foreign), "{answer}: {sent}");
         }
     }
+}
+
+#[test]
+fn error_that_asks_for_a_visit_and_log_messages_name_their_server() {
+    let data = json!({"elicitations": [
+        {"mode": "url", "elicitationId": "1", "url": "https://example.com/", "message": "Orchestra needs you"},
+        {"mode": "url", "elicitationId": "2", "url": "javascript:alert(1)", "message": "Orchestra needs you"},
+    ]});
+    let error = json!({"code": -32042, "message": "Orchestra needs you\nto sign in", "data": data});
+    let workspace = answering(&format!("\"error\":{error}"));
+    let requests: Vec<_> = lists().into_iter().chain(calls()).collect();
+    let (responses, loggers) = stateless(&workspace, &requests);
+    for response in &responses[3..] {
+        let error = &response["error"];
+        assert_eq!(error["code"], -32042, "{response}");
+        assert_eq!(
+            error["message"], r"The MCP server `asker` asks: Orchestra needs you\nto sign in",
+            "{response}"
+        );
+        let pages = error["data"]["elicitations"].as_array().unwrap();
+        let [page] = &pages[..] else {
+            panic!("pages of HTTP only: {response}");
+        };
+        assert_eq!(
+            page["message"],
+            "The MCP server `asker` asks: Orchestra needs you"
+        );
+        assert_eq!(page["_meta"]["orchestra/server"], "asker");
+        assert_eq!(page["url"], "https://example.com/");
+    }
+    assert_eq!(loggers, ["asker/orchestra"; 3]);
 }

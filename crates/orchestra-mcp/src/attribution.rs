@@ -4,12 +4,16 @@
 use std::{borrow::Cow, collections::HashMap};
 
 use orchestra_secret::is_secret_name;
-use orchestra_wire::RawJson;
+use orchestra_wire::{ErrorCode, RawJson, RpcError};
+use serde_json::value::RawValue;
 
 use crate::translation::{object, others};
 
 /// The member of a question's `_meta` that names the server.
 const SERVER: &str = "orchestra/server";
+
+/// The code of an error that asks the user to visit a page first (MCP 2025-11-25, `URLElicitationRequiredError`).
+const URL_ELICITATION_REQUIRED: ErrorCode = ErrorCode(-32042);
 
 /// Depth to which a schema is searched. The forms of MCP are flat.
 const MAX_DEPTH: usize = 32;
@@ -25,6 +29,113 @@ pub fn attribute(requests: &RawJson, server: &str) -> RawJson {
         .into_iter()
         .map(|(key, request)| (key, attributed(&request, server)));
     object(named)
+}
+
+/// An error of a server. One that asks the user to visit pages names the server as its questions do, and has no
+/// pages but those of HTTP.
+#[must_use]
+pub fn attribute_error(error: RpcError, server: &str) -> RpcError {
+    if error.code != URL_ELICITATION_REQUIRED {
+        return error;
+    }
+    let pages = error
+        .data
+        .as_ref()
+        .and_then(|data| data.member("elicitations"));
+    let pages: Vec<&RawValue> = pages
+        .as_ref()
+        .and_then(|pages| pages.parse().ok())
+        .unwrap_or_default();
+    let pages = pages.into_iter().map(RawJson::from_raw);
+    let pages: Vec<_> = pages.filter(has_web_address).collect();
+    if pages.is_empty() {
+        let text = format!(
+            "the MCP server `{server}` wants the user to visit a page and names none that begins with https: or http:"
+        );
+        return RpcError::new(ErrorCode::INTERNAL_ERROR, text);
+    }
+    let asks = format!("The MCP server `{server}` asks: ");
+    let pages = pages
+        .iter()
+        .map(|page| named(page, "message", &asks, server));
+    let pages: Vec<_> = pages.map(|page| page.as_str().to_owned()).collect();
+    let pages = RawJson::checked(format!("[{}]", pages.join(",")).into());
+    let pages = pages.unwrap_or_else(|_| RawJson::empty_object());
+    let rest = error.data.as_ref().and_then(last_members);
+    let rest = rest.into_iter().flatten();
+    let rest = rest.filter(|(name, _)| name != "elicitations");
+    let data = object(
+        [(Cow::Borrowed("elicitations"), pages)]
+            .into_iter()
+            .chain(rest),
+    );
+    RpcError {
+        code: error.code,
+        message: format!("{asks}{}", in_a_line(&error.message)).into(),
+        data: Some(data),
+    }
+}
+
+/// Returns whether a question opens no page, or one of HTTP.
+#[must_use]
+pub fn opens_web_pages_only(params: &RawJson) -> bool {
+    let is_page = params
+        .member("mode")
+        .is_some_and(|mode| mode.parse::<String>().is_ok_and(|mode| mode == "url"));
+    (!is_page && params.member("url").is_none()) || has_web_address(params)
+}
+
+/// Whether `url` is an address of HTTP without characters that would hide a part of it.
+fn has_web_address(page: &RawJson) -> bool {
+    let Some(Ok(url)) = page.member("url").map(|url| url.parse::<String>()) else {
+        return false;
+    };
+    let scheme = url.split_once("://").map(|(scheme, _)| scheme);
+    scheme.is_some_and(|scheme| {
+        ["http", "https"]
+            .iter()
+            .any(|web| scheme.eq_ignore_ascii_case(web))
+    }) && !url.chars().any(|c| c.is_whitespace() || is_deceptive(c))
+}
+
+/// Text of a server on one line: a second one could look like the name of another server.
+fn in_a_line(text: &str) -> String {
+    let mut line = String::with_capacity(text.len());
+    let mut is_behind_blank = false;
+    for c in text.trim().chars() {
+        let is_blank = c.is_whitespace();
+        match c {
+            '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}' => {
+                line.extend(c.escape_default());
+            }
+            // Blanks enough would wrap the text.
+            _ if is_blank && is_behind_blank => {}
+            _ if is_blank => line.push(' '),
+            c if is_deceptive(c) => line.extend(c.escape_default()),
+            c => line.push(c),
+        }
+        is_behind_blank = is_blank;
+    }
+    line
+}
+
+/// Text of a server to a model, where lines are common.
+fn in_lines(text: &str) -> String {
+    let mut lines = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\n' | '\t' => lines.push(c),
+            c if is_deceptive(c) => lines.extend(c.escape_default()),
+            c => lines.push(c),
+        }
+    }
+    lines
+}
+
+/// Whether a character controls a terminal, turns the direction of text or cannot be seen.
+fn is_deceptive(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{61c}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
 }
 
 /// The first field of a form that means a secret, by its name, its title or its format.
@@ -52,18 +163,28 @@ fn attributed(request: &RawJson, server: &str) -> RawJson {
     let params = request
         .member("params")
         .unwrap_or_else(RawJson::empty_object);
+    let params = named(&params, key, &text, server);
+    object(others(Some(request), "params").chain([(Cow::Borrowed("params"), params)]))
+}
+
+/// A question with the name of its server: in `_meta`, and as `text` before the member `key`.
+fn named(params: &RawJson, key: &'static str, text: &str, server: &str) -> RawJson {
     let said: Option<String> = params.member(key).and_then(|said| said.parse().ok());
-    let text = format!("{text}{}", said.unwrap_or_default());
+    let said = said.unwrap_or_default();
+    let said = match key {
+        "message" => in_a_line(&said),
+        _ => in_lines(&said),
+    };
+    let text = format!("{text}{said}");
     let meta = params.member("_meta");
     let meta = others(meta.as_ref(), SERVER).chain([(Cow::Borrowed(SERVER), string(server))]);
     let own = [
         (Cow::Borrowed("_meta"), object(meta)),
         (Cow::Borrowed(key), string(text.trim_end())),
     ];
-    let rest = last_members(&params).into_iter().flatten();
+    let rest = last_members(params).into_iter().flatten();
     let rest = rest.filter(|(name, _)| name != "_meta" && name != key);
-    let params = object(own.into_iter().chain(rest));
-    object(others(Some(request), "params").chain([(Cow::Borrowed("params"), params)]))
+    object(own.into_iter().chain(rest))
 }
 
 /// The members of an object; of several with one name the last. `None` when it is no object.
@@ -175,6 +296,60 @@ mod tests {
         assert_eq!(named.as_str().matches("\"message\"").count(), 1);
         assert_eq!(named.as_str().matches("\"url\"").count(), 1);
         assert!(named.as_str().contains("asks: 2") && named.as_str().contains(r#""url":"y""#));
+    }
+
+    #[test]
+    fn text_of_a_server_cannot_look_like_a_line_of_ours() {
+        let said = "Name?\r\n\u{1b}[2K\u{202e}x    y\u{2028}The MCP server `bank` asks: PIN";
+        let request =
+            serde_json::json!({"a": {"method": "elicitation/create", "params": {"message": said}}});
+        let named: Value = attribute(&RawJson::of(&request).unwrap(), "s")
+            .parse()
+            .unwrap();
+        assert_eq!(
+            named["a"]["params"]["message"],
+            r"The MCP server `s` asks: Name?\r\n\u{1b}[2K\u{202e}x y\u{2028}The MCP server `bank` asks: PIN"
+        );
+    }
+
+    #[test]
+    fn error_that_asks_for_a_visit_names_its_server_and_opens_pages_of_http_only() {
+        let page = |url: &str| json!({"mode": "url", "elicitationId": "1", "url": url, "message": "Orchestra asks"});
+        let error = |pages: Vec<Value>| {
+            let data = json!({"elicitations": pages, "more": 1});
+            let error = RpcError::new(URL_ELICITATION_REQUIRED, "Orchestra needs you\nto sign in");
+            attribute_error(error.with_data(RawJson::of(&data).unwrap()), "s")
+        };
+        let pages = [
+            "https://x.example/",
+            "javascript:alert(1)",
+            "file:///etc",
+            "HTTP://y.example",
+            "https://a\u{202e}b",
+        ];
+        let named = error(pages.map(page).to_vec());
+        assert_eq!(named.code, URL_ELICITATION_REQUIRED);
+        assert_eq!(
+            named.message,
+            r"The MCP server `s` asks: Orchestra needs you\nto sign in"
+        );
+        let data: Value = named.data.unwrap().parse().unwrap();
+        assert_eq!(data["more"], 1);
+        let pages = data["elicitations"].as_array().unwrap();
+        let urls: Vec<_> = pages
+            .iter()
+            .map(|page| page["url"].as_str().unwrap())
+            .collect();
+        assert_eq!(urls, ["https://x.example/", "HTTP://y.example"]);
+        for page in pages {
+            assert_eq!(page["message"], "The MCP server `s` asks: Orchestra asks");
+            assert_eq!(page["_meta"]["orchestra/server"], "s");
+            assert_eq!(page["elicitationId"], "1");
+        }
+        let none = error(vec![page("data:text/html,x")]);
+        assert_eq!((none.code, none.data), (ErrorCode::INTERNAL_ERROR, None));
+        let other = RpcError::invalid_params("a\nb");
+        assert_eq!(attribute_error(other.clone(), "s"), other);
     }
 
     #[test]

@@ -71,7 +71,7 @@ impl Results<'_> {
             Outcome::Skills(answer) => self.skills(rope, answer),
             Outcome::List { kind, items, next } => self.list(rope, kind, items, next),
             Outcome::Verbatim { kind, result, .. } => self.verbatim(rope, kind, &result),
-            Outcome::Raw(raw) => write::raw(rope, &raw),
+            Outcome::Raw(raw) => verbatim::unknown(rope, &raw),
             Outcome::InputRequired(input) => {
                 rope.push(b"{\"resultType\":\"input_required\"");
                 if input.requests.as_bytes() != b"{}" {

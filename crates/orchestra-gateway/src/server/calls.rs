@@ -6,7 +6,8 @@ use orchestra_hub::{
     CallEnd, Completion, CompletionRef, Cx, Outcome, ProviderError, Request, ResultKind, Target,
 };
 use orchestra_mcp::client::{
-    ClientError, ClientStatus, Reply, ServerCall, attribute, secret_field,
+    ClientError, ClientStatus, Reply, ServerCall, attribute, attribute_error, opens_web_pages_only,
+    secret_field,
 };
 use orchestra_wire::{INTERNAL, RawJson, RpcError};
 
@@ -189,10 +190,24 @@ impl Server {
     /// Makes a call. A question of the server names it, and may ask for a secret only where the user allowed that; what
     /// an orchestrator asks is passed on as it is: the server was named there.
     pub(super) async fn reply(&self, call: ServerCall) -> Result<Reply, ClientError> {
-        let mut input = match self.client.call(call).await? {
-            Reply::InputRequired(input) if !self.is_relay() => input,
-            reply => return Ok(reply),
+        let reply = self.client.call(call).await;
+        if self.is_relay() {
+            return reply;
+        }
+        let mut input = match reply {
+            Ok(Reply::InputRequired(input)) => input,
+            Err(ClientError::Rpc(error)) => {
+                return Err(ClientError::Rpc(attribute_error(error, self.name())));
+            }
+            reply => return reply,
         };
+        if !are_of_the_web(&input.requests) {
+            return Err(ClientError::InvalidMessage {
+                what:
+                    "it asks the user to visit an address that begins with neither https: nor http:"
+                        .to_owned(),
+            });
+        }
         if !self.config.features.secrets
             && let Some(field) = secret_of(&input.requests)
         {
@@ -455,6 +470,16 @@ impl Server {
             false => explain::other(self.name(), error),
         }
     }
+}
+
+/// Whether all pages that questions open are those of HTTP.
+fn are_of_the_web(requests: &RawJson) -> bool {
+    let mut params = requests
+        .members()
+        .into_iter()
+        .flatten()
+        .filter_map(|request| request.value.member("params"));
+    params.all(|params| opens_web_pages_only(&params))
 }
 
 /// The field for a secret in one of several questions.

@@ -322,9 +322,9 @@ fn notice(server: &Server, event: ClientEvent) -> Notice {
         } => Notice::Log {
             level,
             // Says whose it is, beside those of others.
-            logger: Some(match (logger, server.config.prefix) {
-                (Some(logger), true) => format!("{}/{logger}", server.name()),
-                (Some(logger), false) => logger,
+            logger: Some(match (logger, server.is_relay()) {
+                (Some(logger), false) => format!("{}/{logger}", server.name()),
+                (Some(logger), true) => logger,
                 (None, _) => server.name().to_owned(),
             }),
             data,

@@ -18,7 +18,7 @@ use super::{
     session::{Session, spawn},
 };
 use crate::{
-    attribution::secret_field,
+    attribution::{opens_web_pages_only, secret_field},
     told::{Ask, level},
     translation::{self, About},
 };
@@ -169,7 +169,15 @@ fn log(session: &Arc<Session>, params: Option<&RawJson>, related: Option<&Reques
         .map(|open| open.hear())
         .filter(ProgressSink::is_wanted);
     match sink {
-        Some(sink) => sink.log(level, message.logger.as_deref(), &data),
+        // An orchestrator has named its servers.
+        Some(sink) if session.config.names_callers => {
+            sink.log(level, message.logger.as_deref(), &data);
+        }
+        Some(sink) => {
+            let server = &session.config.name;
+            let logger = message.logger.map(|logger| format!("{server}/{logger}"));
+            sink.log(level, Some(logger.as_deref().unwrap_or(server)), &data);
+        }
         None => session.events.log(level, message.logger, data),
     }
 }
@@ -235,6 +243,11 @@ fn asked_of(
         let server = &session.config.name;
         tracing::warn!(%server, %field, "a question for a secret was refused");
         let text = format!("{ask} cannot be asked for: the field {field} is for a secret");
+        return Some((id, Err(RpcError::new(NOT_ALLOWED, text))));
+    }
+    if !params.as_ref().is_none_or(opens_web_pages_only) {
+        let text =
+            format!("{ask} cannot be asked for: the address begins with neither https: nor http:");
         return Some((id, Err(RpcError::new(NOT_ALLOWED, text))));
     }
     let about = About::of(params.as_ref());

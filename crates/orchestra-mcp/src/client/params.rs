@@ -122,8 +122,13 @@ impl Envelope<'_> {
         }
     }
 
+    /// Appends the answers of the user. The server of a session has asked nothing that they answer: what it asks
+    /// in a request is answered by a response.
     fn answers(&self, rope: &mut Rope, first: &mut bool) {
-        let Some(Answers { responses, .. }) = &self.call.cx.answers else {
+        let answers = self.call.cx.answers.as_ref();
+        let Some(Answers { responses, .. }) =
+            answers.filter(|_| self.revision.self_describing_results())
+        else {
             return;
         };
         separate(rope, first);
@@ -344,6 +349,8 @@ mod tests {
         assert_eq!(value["inputResponses"]["q"]["a"], 1);
         assert_eq!(value["requestState"], "s");
         assert_eq!(value["name"], "t");
+        let session = written(&call, Revision::V2025_11_25);
+        assert_eq!(session.as_deref(), Some(r#"{"name":"t"}"#));
     }
 
     #[test]

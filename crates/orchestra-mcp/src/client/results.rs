@@ -17,6 +17,8 @@ pub(super) enum Kind {
     Task,
     /// A task of revision 2025-11-25.
     SessionTask,
+    /// A question in the form of the stateless era, in a session, where a server asks by a request.
+    Misplaced,
     Unknown,
 }
 
@@ -46,6 +48,9 @@ impl Kind {
     pub(super) fn of(era: Era, result: &RawJson) -> Self {
         let text = result.as_bytes();
         if era == Era::Session {
+            if has(text, b"\"input_required\"") && is_question(result) {
+                return Self::Misplaced;
+            }
             return match text.starts_with(b"{\"task\":") || has(text, b"\"task\":") {
                 true if is_session_task(result) => Self::SessionTask,
                 _ => Self::Complete,
@@ -86,6 +91,9 @@ impl Kind {
             Self::Task | Self::SessionTask => TaskName::of(&result, self == Self::SessionTask)
                 .map(Told::Task)
                 .ok_or_else(|| invalid("a task without a taskId")),
+            Self::Misplaced => Err(invalid(
+                "a result that asks the user something, which a server of this revision does by a request",
+            )),
             Self::Unknown => Err(invalid("a result of a type that is not known")),
         }
     }
@@ -101,6 +109,15 @@ pub(super) fn input(requests: Option<&RawValue>, state: Option<&str>) -> InputRe
 
 fn head(result: &RawJson) -> Option<Head<'_>> {
     result.parse().ok()
+}
+
+fn is_question(result: &RawJson) -> bool {
+    let types = result.members().into_iter().flatten();
+    let mut types = types.filter(|member| member.key == "resultType");
+    types.any(|member| {
+        let kind = member.value.parse::<Cow<'_, str>>();
+        kind.is_ok_and(|kind| kind == "input_required")
+    })
 }
 
 /// A result that names a task and has no content of its own.

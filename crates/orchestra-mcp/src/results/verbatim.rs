@@ -2,7 +2,7 @@
 //! would refuse is left out, and everything else stays as it came.
 
 use orchestra_hub::ResultKind;
-use orchestra_wire::{Member, RawJson, Rope, write};
+use orchestra_wire::{Member, Members, RawJson, Rope, write};
 
 use super::Results;
 
@@ -20,24 +20,26 @@ impl Results<'_> {
 
     /// For a stateless caller.
     fn completed(self, rope: &mut Rope, kind: ResultKind, result: &RawJson) {
-        let (mut result_type, mut ttl, mut scope, mut meta) = (false, false, false, None);
+        let (mut ttl, mut scope, mut meta) = (false, false, None);
         let mut separator = b'{';
         for member in result.members().into_iter().flatten() {
             match &*member.key {
-                "resultType" => result_type = true,
+                // Only this program says that a result is a question or a task.
+                "resultType" => continue,
                 "ttlMs" => ttl = true,
                 "cacheScope" => scope = true,
                 "_meta" => {
                     meta = Some(member.value);
                     continue;
                 }
+                _ if is_round(&member) => continue,
                 _ => {}
             }
             put(rope, &mut separator, &member);
         }
         let is_resource = kind == ResultKind::Resource;
         let missing: [(bool, &[u8]); 3] = [
-            (!result_type, b"\"resultType\":\"complete\""),
+            (true, b"\"resultType\":\"complete\""),
             (is_resource && !ttl, b"\"ttlMs\":0"),
             (is_resource && !scope, b"\"cacheScope\":\"private\""),
         ];
@@ -76,6 +78,7 @@ impl Results<'_> {
                     && (self.revision.structured_any() || member.value.as_bytes().starts_with(b"{"))
             }
             "resultType" => false,
+            _ if is_round(member) => false,
             "ttlMs" | "cacheScope" => !(is_stateless && kind == ResultKind::Resource),
             _ => true,
         };
@@ -90,6 +93,35 @@ impl Results<'_> {
             }
         }
         rope.push(if separator == b'{' { b"{}" } else { b"}" });
+    }
+}
+
+/// The result of a method that nobody here knows, without a question in it: the user would take that for one of
+/// this program.
+pub(super) fn unknown(rope: &mut Rope, result: &RawJson) {
+    let is_foreign = |member: &Member<'_>| match &*member.key {
+        "resultType" => member.value.as_bytes() != b"\"complete\"",
+        "inputRequests" | "requestState" => true,
+        _ => false,
+    };
+    let asks = |members: &Members<'_>| members.clone().any(|member| is_foreign(&member));
+    let Some(members) = result.members().filter(asks) else {
+        return write::raw(rope, result);
+    };
+    let mut separator = b'{';
+    for member in members.filter(|member| !is_foreign(member)) {
+        put(rope, &mut separator, &member);
+    }
+    rope.push(if separator == b'{' { b"{}" } else { b"}" });
+}
+
+/// A member by which a server asks its client instead of answering, or names a task of its own, of which our
+/// client knows nothing. Both are dealt with before a result gets here.
+fn is_round(member: &Member<'_>) -> bool {
+    match &*member.key {
+        "inputRequests" | "requestState" => true,
+        "task" => member.value.member("taskId").is_some(),
+        _ => false,
     }
 }
 

@@ -68,12 +68,12 @@ impl Session {
     ) -> Result<Reply, ClientError> {
         let state = call.cx.answers.as_ref().and_then(|a| a.state.as_deref());
         let told = match state.map(State::parse) {
-            Some(State::Task(id)) => {
+            Some(State::Task(id)) if self.era() == Era::Stateless => {
                 return tasks::resume(self, call, id).await;
             }
             Some(State::Server(state)) => self.begin(call, Some(state), place).await?,
             // Who waits here is taken up before a session is looked for.
-            Some(State::Parked(_)) | None => self.begin(call, None, place).await?,
+            Some(State::Parked(_) | State::Task(_)) | None => self.begin(call, None, place).await?,
         };
         self.take(call, told).await
     }

@@ -414,7 +414,7 @@ fn read_only_workspace_is_shown_and_changes_are_refused_in_one_sentence() {
 }
 
 /// Files and directories below a directory.
-pub(crate) fn all_below(directory: &Path) -> Vec<PathBuf> {
+fn all_below(directory: &Path) -> Vec<PathBuf> {
     let mut all = Vec::new();
     for name in entries(directory) {
         let path = directory.join(name);

@@ -16,7 +16,6 @@ use orchestra_fs::Lock;
 use serde_json::json;
 
 use crate::{
-    copied_workspace::all_below,
     earlier_workspace::earlier,
     every_command::{ATTEMPTS, Attempt, Origin, own_files},
     local_users::{DAEMON, by, found, give, is_root},
@@ -419,9 +418,7 @@ binary = "tools/evil"
 
     /// Waits for the end of programs that run plans, which may outlive the commands, and asserts that nothing started.
     fn nothing_started_at_last(&self) {
-        let directory = self.workspace.path();
-        let is_lock = |path: &PathBuf| path.ends_with("plans/.lock");
-        for lock in all_below(&directory).into_iter().filter(is_lock) {
+        for lock in locks(self.workspace.path().parent().unwrap()) {
             until(|| (!orchestra_fs::is_locked(&lock).unwrap()).then_some(()));
         }
         self.nothing_started("after the last command");
@@ -462,6 +459,20 @@ binary = "tools/evil"
         self.nothing_started_at_last();
         assert_eq!(beside, self::beside(&self.workspace));
     }
+}
+
+/// Locks of the programs that run plans below a directory.
+fn locks(directory: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if fs::symlink_metadata(&path).is_ok_and(|file| file.is_dir()) {
+            found.extend(locks(&path));
+        } else if path.ends_with("plans/.lock") {
+            found.push(path);
+        }
+    }
+    found
 }
 
 /// Names of what lies beside a workspace.

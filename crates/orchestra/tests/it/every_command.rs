@@ -89,8 +89,8 @@ const UNTRUSTED: &str = "orchestra plan trust";
 /// Plans that are in the archive alone.
 const UNKNOWN: &str = "no plan is called";
 
-/// Summary of a plan of the user, which is created beside those that a clone has in the place of earlier versions.
-const OWN: &str = "agents: it starts none";
+/// Line on a plan of the user, which is created beside those that a clone has in the place of earlier versions.
+const OWN: &str = "plan Own";
 
 /// Servers and plugins that the user has not approved.
 const UNAPPROVED: &str = "orchestra mcp approve";
@@ -178,6 +178,12 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
     in_archive("plan retry", &["new-first"], UNKNOWN),
     in_archive("plan recover", &["new-running"], UNKNOWN),
     attempt("plan clone", &["old-running"], Ends, UNTRUSTED),
+    attempt(
+        "tool call",
+        &["clone_copilot_plan", "sourcePlanId=old-running"],
+        Ends,
+        UNTRUSTED,
+    ),
     attempt(
         "plan force-fail",
         &["old-running", "marks"],
@@ -357,8 +363,8 @@ impl Attempt {
         !LOOKS.iter().any(|words| self.begins_with(words))
     }
 
-    /// The program with the command in this workspace. Another user may be unable to write to the system's directory
-    /// for temporary files, so the user has one of its own.
+    /// The program with the command in this workspace. Its temporary files are beside the workspace, because not every
+    /// user may be able to write to the system's directory for them.
     pub(crate) fn command(&self, workspace: &Workspace, before: &[&str]) -> Command {
         let own = workspace.home().join("own");
         let words = before.iter().map(|word| (*word).to_owned());

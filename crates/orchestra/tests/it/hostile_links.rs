@@ -160,7 +160,7 @@ const WRITERS_OF: [(&str, &[&str]); 10] = [
     ),
     (".projects/.events", &["hook"]),
     (".projects", &["up", "tool call create_project"]),
-    (".orchestrator", &["plan run", "doctor --fix"]),
+    (".orchestrator", &["doctor --fix", "plan run"]),
     (".git/.orchestra/_/plans", &["plan create", "plan run"]),
     (
         ".git/.orchestra/_/run",
@@ -252,11 +252,17 @@ fn contents(directory: &Path) -> BTreeMap<PathBuf, Option<String>> {
     found
 }
 
-/// The command that creates something.
+/// The first command of the table that begins with these words and does more than to show what it would do.
 fn writer(words: &str) -> &'static Attempt {
     let is_writer =
         |attempt: &&Attempt| attempt.begins_with(words) && !attempt.line().contains("--dry-run");
     ATTEMPTS.iter().find(is_writer).unwrap()
+}
+
+/// Writers that come to a place.
+fn writers_of(place: &str) -> &'static [&'static str] {
+    let mut all = WRITERS_OF.iter();
+    all.find(|(path, _)| place.starts_with(path)).unwrap().1
 }
 
 /// Runs every command where links are in all of some places.
@@ -315,8 +321,7 @@ fn writers_of_an_ordinary_user_leave_targets_of_links_alone() {
 /// is in its way.
 fn check_each_alone(places: &[&str], target: Target) {
     for place in places {
-        let of_place = WRITERS_OF.iter().find(|(path, _)| place.starts_with(path));
-        let writers = of_place.unwrap().1;
+        let writers = writers_of(place);
         Linked::at(&[*place], target).run(writer(writers.last().unwrap()), None);
         let missing = Linked::at(&[*place], Target::Missing);
         for words in writers {
@@ -333,8 +338,7 @@ fn check_each_alone(places: &[&str], target: Target) {
 #[test]
 fn table_of_reports_names_writers_of_their_places() {
     for (place, command) in REPORTED {
-        let of_place = WRITERS_OF.iter().find(|(path, _)| place.starts_with(path));
-        assert!(of_place.unwrap().1.contains(&command), "{place}");
+        assert!(writers_of(place).contains(&command), "{place}");
         assert!(
             PLACES.iter().any(|places| places.contains(&place)),
             "{place}"

@@ -30,6 +30,15 @@ pub(crate) enum How {
 }
 use How::{Ends, Hook, Serves, Speaks};
 
+/// Origin of a hostile repository.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// An archive with a git directory. Plans called `new-` are in it, and plans called `old-` in the working tree.
+    Archive,
+    /// A clone, which has the plans in the working tree alone.
+    Clone,
+}
+
 /// A command with arguments.
 #[derive(Debug)]
 pub(crate) struct Attempt {
@@ -38,9 +47,10 @@ pub(crate) struct Attempt {
     /// Its arguments, where `OWN` stands for the directory that [`own_files`] fills.
     pub(crate) arguments: &'static [&'static str],
     pub(crate) how: How,
-    /// What one of the lines contains by which the hostile repository is refused, with alternatives separated by `|`.
-    /// Empty where nothing has to be refused.
-    pub(crate) refusal: &'static str,
+    /// Text that the output contains in an archive. Empty where nothing has to be refused.
+    archive: &'static str,
+    /// The same for a clone.
+    clone: &'static str,
 }
 
 const fn attempt(
@@ -53,16 +63,34 @@ const fn attempt(
         command,
         arguments,
         how,
-        refusal,
+        archive: refusal,
+        clone: refusal,
+    }
+}
+
+/// A command on plans that is refused in an archive, and its output in a clone.
+const fn in_archive(
+    command: &'static str,
+    arguments: &'static [&'static str],
+    clone: &'static str,
+) -> Attempt {
+    Attempt {
+        command,
+        arguments,
+        how: Ends,
+        archive: UNTRUSTED,
+        clone,
     }
 }
 
 /// Plans that the user's programs did not create.
-const UNTRUSTED: &str = "orchestra plan trust|no plan is called";
+const UNTRUSTED: &str = "orchestra plan trust";
 
-/// Other plans: they are refused beside a database of another user, and are created where that database lies in the
-/// place of earlier versions.
-const UNTRUSTED_OR_OWN: &str = "orchestra plan trust|plan Own|\"planId\"";
+/// Plans that are in the archive alone.
+const UNKNOWN: &str = "no plan is called";
+
+/// Line on a plan of the user, which is created beside those that a clone has in the place of earlier versions.
+const OWN: &str = "plan Own";
 
 /// Servers and plugins that the user has not approved.
 const UNAPPROVED: &str = "orchestra mcp approve";
@@ -103,15 +131,14 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
     ),
     attempt("tool call", &["list_copilot_plans"], Ends, ""),
     attempt("tool call", &["evil__tool"], Ends, UNAPPROVED),
-    attempt(
+    in_archive(
         "tool call",
         &[
             "create_copilot_plan",
             "--args",
             r#"{"name": "X", "jobs": [{"producerId": "one", "task": "One", "work": "true"}]}"#,
         ],
-        Ends,
-        UNTRUSTED_OR_OWN,
+        "\"planId\"",
     ),
     attempt("memory save", &["Text", "--project", "shop"], Ends, ""),
     attempt("memory search", &["text", "--project", "shop"], Ends, ""),
@@ -142,15 +169,21 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
     attempt("plan graph", &["new-running"], Ends, ""),
     attempt("plan logs", &["old-first", "waits"], Ends, ""),
     attempt("plan validate", &["OWN/plan.yaml"], Ends, ""),
-    attempt("plan create", &["OWN/plan.yaml"], Ends, UNTRUSTED_OR_OWN),
-    attempt("plan run", &["OWN/plan.yaml"], Ends, UNTRUSTED_OR_OWN),
+    in_archive("plan create", &["OWN/plan.yaml"], OWN),
+    in_archive("plan run", &["OWN/plan.yaml"], OWN),
     attempt("plan pause", &["old-running"], Ends, UNTRUSTED),
     attempt("plan resume", &["old-waiting"], Ends, UNTRUSTED),
-    attempt("plan resume", &["new-waiting"], Ends, UNTRUSTED),
+    in_archive("plan resume", &["new-waiting"], UNKNOWN),
     attempt("plan retry", &["old-running"], Ends, UNTRUSTED),
-    attempt("plan retry", &["new-first"], Ends, UNTRUSTED),
-    attempt("plan recover", &["new-running"], Ends, UNTRUSTED),
+    in_archive("plan retry", &["new-first"], UNKNOWN),
+    in_archive("plan recover", &["new-running"], UNKNOWN),
     attempt("plan clone", &["old-running"], Ends, UNTRUSTED),
+    attempt(
+        "tool call",
+        &["clone_copilot_plan", "sourcePlanId=old-running"],
+        Ends,
+        UNTRUSTED,
+    ),
     attempt(
         "plan force-fail",
         &["old-running", "marks"],
@@ -247,6 +280,58 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
     attempt("init", &["--uninstall"], Ends, ""),
 ];
 
+/// Beginnings of command lines that neither start a program nor run plans, and write at most what others in the table
+/// write too.
+const LOOKS: [&str; 47] = [
+    "audit verify",
+    "certs",
+    "chat branch",
+    "chat export",
+    "chat replay",
+    "chat sessions",
+    "completions",
+    "config show",
+    "init --dry-run",
+    "init --uninstall",
+    "man",
+    "mcp add",
+    "mcp approve",
+    "mcp disable",
+    "mcp enable",
+    "mcp export",
+    "mcp import --dry-run",
+    "mcp list",
+    "mcp logout",
+    "mcp logs",
+    "mcp prompts",
+    "mcp remove",
+    "mcp resources",
+    "mcp validate",
+    "memory",
+    "plan agents",
+    "plan archive",
+    "plan attempts",
+    "plan force-fail",
+    "plan graph",
+    "plan jobs",
+    "plan logs",
+    "plan pause",
+    "plan show",
+    "plan validate",
+    "plugin list",
+    "plugin logs",
+    "plugin new",
+    "token",
+    "tool call install_docs",
+    "tool call list_agents",
+    "tool call list_projects",
+    "tool call list_skills",
+    "tool call regenerate_readme",
+    "tool list",
+    "tool show create_project",
+    "top",
+];
+
 /// Creates the files of the user that arguments name, and returns their directory. It is not in the workspace.
 pub(crate) fn own_files(workspace: &Workspace) -> PathBuf {
     let own = workspace.home().join("own");
@@ -256,6 +341,7 @@ pub(crate) fn own_files(workspace: &Workspace) -> PathBuf {
     fs::write(own.join("plan.yaml"), plan).unwrap();
     fs::write(own.join("script.json"), r#"[{"text": "Hello."}]"#).unwrap();
     fs::write(own.join("empty.jsonl"), "").unwrap();
+    fs::create_dir(own.join("tmp")).unwrap();
     own
 }
 
@@ -265,8 +351,30 @@ impl Attempt {
         format!("{} {}", self.command, self.arguments.join(" "))
     }
 
+    /// Returns whether the command line begins with these words.
+    pub(crate) fn begins_with(&self, words: &str) -> bool {
+        let line = self.line();
+        let rest = line.strip_prefix(words);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
+    }
+
+    /// Returns whether the command can start a program or plans of a repository, or writes in it.
+    pub(crate) fn acts(&self) -> bool {
+        !LOOKS.iter().any(|words| self.begins_with(words))
+    }
+
+    /// The program with the command in this workspace. Its temporary files are beside the workspace, because not every
+    /// user may be able to write to the system's directory for them.
+    pub(crate) fn command(&self, workspace: &Workspace, before: &[&str]) -> Command {
+        let own = workspace.home().join("own");
+        let words = before.iter().map(|word| (*word).to_owned());
+        let mut command = workspace.command(words.chain(self.words(&own)));
+        command.env("TMPDIR", own.join("tmp"));
+        command
+    }
+
     /// Arguments of the program.
-    pub(crate) fn words(&self, own: &Path) -> Vec<String> {
+    fn words(&self, own: &Path) -> Vec<String> {
         let own = own.display().to_string();
         let command = self.command.split(' ').map(str::to_owned);
         let arguments = self.arguments.iter().map(|word| word.replace("OWN", &own));
@@ -318,8 +426,8 @@ impl Attempt {
         }
     }
 
-    /// Asserts that the refusal was reported, where the repository has to be refused.
-    pub(crate) fn check(&self, said: &Said) {
+    /// Asserts that the refusal was reported, where a repository of this origin has to be refused.
+    pub(crate) fn check(&self, said: &Said, origin: Origin) {
         let line = self.line();
         if matches!(self.how, Ends | Hook) {
             assert!(
@@ -328,11 +436,11 @@ impl Attempt {
             );
         }
         assert!(!said.err.contains("panicked at"), "{line}: {said:?}");
-        if self.refusal.is_empty() {
-            return;
-        }
-        let text = format!("{}{}", said.out, said.err);
-        let is_reported = self.refusal.split('|').any(|part| text.contains(part));
+        let reported = match origin {
+            Origin::Archive => self.archive,
+            Origin::Clone => self.clone,
+        };
+        let is_reported = said.out.contains(reported) || said.err.contains(reported);
         assert!(is_reported, "{line}: {said:?}");
     }
 }
@@ -379,4 +487,8 @@ fn table_of_commands_is_complete() {
         .map(|attempt| attempt.command.to_owned())
         .collect();
     assert_eq!(tried, listed);
+    for words in LOOKS {
+        let is_there = ATTEMPTS.iter().any(|attempt| attempt.begins_with(words));
+        assert!(is_there, "{words}");
+    }
 }

@@ -12,15 +12,19 @@ use std::{
     process::Command,
 };
 
+use orchestra_fs::Lock;
 use serde_json::json;
 
 use crate::{
     earlier_workspace::earlier,
-    every_command::{ATTEMPTS, Attempt, own_files},
+    every_command::{ATTEMPTS, Attempt, Origin, own_files},
     local_users::{DAEMON, by, found, give, is_root},
     plans::waits_for,
-    support::{Running, Said, Workspace},
+    support::{Running, Said, Workspace, until},
 };
+
+/// Run directory of an archive.
+const RUN: &str = ".git/.orchestra/_/run";
 
 /// Client files of the workspace and the keys of their servers.
 pub(crate) const CLIENT_FILES: [(&str, &str); 11] = [
@@ -41,8 +45,11 @@ pub(crate) const CLIENT_FILES: [(&str, &str); 11] = [
 struct Hostile {
     workspace: Workspace,
     canaries: PathBuf,
+    origin: Origin,
     /// Address of the servers on the network that its files name. It accepts no connection, so that one stays pending.
     listener: TcpListener,
+    /// Address in the endpoint file of an archive.
+    endpoint: TcpListener,
 }
 
 /// Files of one database of plans: `NAME-first` and `NAME-running` run, `NAME-waiting` was not started.
@@ -130,34 +137,32 @@ fn put_database(directory: &Path, database: &Database) {
 }
 
 impl Hostile {
-    fn empty() -> Self {
+    fn empty(origin: Origin) -> Self {
         let workspace = Workspace::new();
         let canaries = workspace.path().parent().unwrap().join("canaries");
         fs::create_dir(&canaries).unwrap();
         Self {
             workspace,
             canaries,
+            origin,
             listener: TcpListener::bind("127.0.0.1:0").unwrap(),
+            endpoint: TcpListener::bind("127.0.0.1:0").unwrap(),
         }
     }
 
     /// Extracts it from an archive, which has a git directory with a database of plans in it.
     fn archive() -> Self {
-        let hostile = Self::empty();
+        let hostile = Self::empty(Origin::Archive);
         let origin = Workspace::git();
-        hostile.fill(&origin.path());
         let old = database("old", &hostile.line("plan-old"));
+        hostile.fill(&origin.path(), &old);
         put_database(&origin.join(".orchestrator/plans"), &old);
         git(&origin.path(), &["add", "--all", "--force"]);
         git(&origin.path(), &["commit", "-q", "-m", "All"]);
         let new = database("new", &hostile.line("plan-new"));
         put_database(&origin.join(".git/.orchestra/_/plans"), &new);
         put_database(&origin.join(".git/.orchestra/plans"), &new);
-        put(
-            &origin.path(),
-            ".git/.orchestra/_/run/endpoint.json",
-            &json!({"url": hostile.url(), "pid": 1, "token": "planted"}).to_string(),
-        );
+        hostile.fill_run_directory(&origin.join(RUN));
         let archive = hostile.canaries.with_file_name("archive.tar");
         let mut writer = tar::Builder::new(fs::File::create(&archive).unwrap());
         writer.follow_symlinks(false);
@@ -172,14 +177,14 @@ impl Hostile {
 
     /// Clones it, with a submodule in the place where earlier versions have the database of plans.
     fn clone_of_repository() -> Self {
-        let hostile = Self::empty();
+        let hostile = Self::empty(Origin::Clone);
         let (origin, submodule) = (Workspace::git(), Workspace::git());
         let old = database("old", &hostile.line("plan-old"));
         put_database(&submodule.join("plans"), &old);
         put_database(&submodule.join(".orchestra/_/plans"), &old);
         git(&submodule.path(), &["add", "--all", "--force"]);
         git(&submodule.path(), &["commit", "-q", "-m", "All"]);
-        hostile.fill(&origin.path());
+        hostile.fill(&origin.path(), &old);
         let from = submodule.path().display().to_string();
         git(
             &origin.path(),
@@ -206,8 +211,8 @@ impl Hostile {
         format!("http://{}/mcp", self.listener.local_addr().unwrap())
     }
 
-    /// Fills a working tree with all that may be committed.
-    fn fill(&self, root: &Path) {
+    /// Fills a working tree with all that may be committed. The bare repositories have these plans.
+    fn fill(&self, root: &Path, plans: &Database) {
         // A board with content, so that commands have something to work on.
         let board = earlier();
         let copied = Command::new("cp")
@@ -218,7 +223,7 @@ impl Hostile {
         assert!(copied.unwrap().success());
         self.fill_client_files(root);
         self.fill_configuration(root);
-        self.fill_bare_repositories(root);
+        self.fill_bare_repositories(root, plans);
         // Programs with the names of those that the program starts, in the current directory.
         for name in [
             "git",
@@ -326,8 +331,7 @@ binary = "tools/evil"
     }
 
     /// Bare repositories below the top, which are files to git, until a program takes them for a repository.
-    fn fill_bare_repositories(&self, root: &Path) {
-        let planted = database("bare", &self.line("plan-bare"));
+    fn fill_bare_repositories(&self, root: &Path, plans: &Database) {
         for (name, common) in [("whole.git", None), ("linked.git", Some("../whole.git\n"))] {
             let bare = root.join("vendor").join(name);
             let config = format!(
@@ -360,17 +364,31 @@ binary = "tools/evil"
                     &self.line(&format!("bare-{hook}")),
                 );
             }
-            put_database(&bare.join(".orchestra/_/plans"), &planted);
-            put_database(&bare.join(".orchestrator/plans"), &planted);
+            put_database(&bare.join(".orchestra/_/plans"), plans);
+            put_database(&bare.join(".orchestrator/plans"), plans);
         }
+    }
+
+    /// Fills a run directory with the files of an `up` that asks for a token of the user. Other users can open it.
+    fn fill_run_directory(&self, run: &Path) {
+        let address = self.endpoint.local_addr().unwrap();
+        let endpoint = json!({
+            "version": env!("CARGO_PKG_VERSION"),
+            "pid": 1,
+            "address": address,
+            "asks_token": true,
+            "tokens": "own",
+            "http": format!("http://{address}"),
+            "mcp": format!("http://{address}/mcp"),
+        });
+        put(run, "endpoint.json", &endpoint.to_string());
+        put(run, "up.lock", "");
+        fs::set_permissions(run, fs::Permissions::from_mode(0o755)).unwrap();
     }
 
     /// Runs a command as the user who runs the tests, or as another, to whom all was given.
     fn run(&self, attempt: &Attempt, user: Option<u32>, before: &[&str], directory: &Path) -> Said {
-        let own = self.workspace.home().join("own");
-        let words = before.iter().map(|word| (*word).to_owned());
-        let words: Vec<String> = words.chain(attempt.words(&own)).collect();
-        let mut command = self.workspace.command(&words);
+        let mut command = attempt.command(&self.workspace, before);
         command
             .current_dir(directory)
             .env_remove("ORCHESTRATOR_WORKSPACE");
@@ -388,27 +406,73 @@ binary = "tools/evil"
         let entries = fs::read_dir(&self.canaries).unwrap();
         let started: Vec<_> = entries.map(|entry| entry.unwrap().file_name()).collect();
         assert!(started.is_empty(), "{line}: {started:?}");
-        self.listener.set_nonblocking(true).unwrap();
-        let called = self.listener.accept();
-        assert!(
-            matches!(&called, Err(error) if error.kind() == ErrorKind::WouldBlock),
-            "{line}: {called:?}"
-        );
+        for listener in [&self.listener, &self.endpoint] {
+            listener.set_nonblocking(true).unwrap();
+            let called = listener.accept();
+            assert!(
+                matches!(&called, Err(error) if error.kind() == ErrorKind::WouldBlock),
+                "{line}: {called:?}"
+            );
+        }
     }
 
-    /// Runs every command at the top of the repository.
-    fn check_every_command(&self, user: Option<u32>) {
+    /// Waits for the end of programs that run plans, which may outlive the commands, and asserts that nothing started.
+    fn nothing_started_at_last(&self) {
+        for lock in locks(self.workspace.path().parent().unwrap()) {
+            until(|| (!orchestra_fs::is_locked(&lock).unwrap()).then_some(()));
+        }
+        self.nothing_started("after the last command");
+    }
+
+    /// Runs commands that look for a running `up` while another process holds its lock, and asserts that none of them
+    /// takes the endpoint file of the archive for that of a program of the user.
+    fn check_endpoint(&self, user: Option<u32>) {
+        let lock = Lock::attempt(&self.workspace.join(RUN).join("up.lock"));
+        let lock = lock.unwrap().unwrap();
+        let address = self.endpoint.local_addr().unwrap().to_string();
+        for name in ["up", "token", "top", "doctor", "mcp list", "mcp restart"] {
+            let mut attempts = ATTEMPTS.iter();
+            let attempt = attempts.find(|attempt| attempt.command == name).unwrap();
+            let said = self.run(attempt, user, &[], &self.workspace.path());
+            assert!(!said.out.contains(&address), "{name}: {said:?}");
+            if ["up", "token"].contains(&name) {
+                assert!(said.err.contains("is not yours alone"), "{name}: {said:?}");
+            }
+        }
+        drop(lock);
+    }
+
+    /// Runs every command that is selected at the top of the repository.
+    fn check_commands(&self, user: Option<u32>, is_selected: impl Fn(&Attempt) -> bool) {
         own_files(&self.workspace);
         if let Some(user) = user {
             give(&self.workspace, user);
         }
         let beside = beside(&self.workspace);
-        for attempt in ATTEMPTS {
-            let said = self.run(attempt, user, &[], &self.workspace.path());
-            attempt.check(&said);
+        if self.origin == Origin::Archive {
+            self.check_endpoint(user);
         }
+        for attempt in ATTEMPTS.iter().filter(|attempt| is_selected(attempt)) {
+            let said = self.run(attempt, user, &[], &self.workspace.path());
+            attempt.check(&said, self.origin);
+        }
+        self.nothing_started_at_last();
         assert_eq!(beside, self::beside(&self.workspace));
     }
+}
+
+/// Locks of the programs that run plans below a directory.
+fn locks(directory: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if fs::symlink_metadata(&path).is_ok_and(|file| file.is_dir()) {
+            found.extend(locks(&path));
+        } else if path.ends_with("plans/.lock") {
+            found.push(path);
+        }
+    }
+    found
 }
 
 /// Names of what lies beside a workspace.
@@ -421,25 +485,27 @@ fn beside(workspace: &Workspace) -> Vec<OsString> {
 
 #[test]
 fn archive_of_a_hostile_repository_starts_nothing() {
-    Hostile::archive().check_every_command(None);
+    Hostile::archive().check_commands(None, |_| true);
 }
 
 #[test]
 fn archive_of_a_hostile_repository_starts_nothing_for_an_ordinary_user() {
     if is_root("archive_of_a_hostile_repository_starts_nothing_for_an_ordinary_user") {
-        Hostile::archive().check_every_command(Some(DAEMON));
+        Hostile::archive().check_commands(Some(DAEMON), Attempt::acts);
     }
 }
 
 #[test]
 fn clone_of_a_hostile_repository_starts_nothing() {
-    Hostile::clone_of_repository().check_every_command(None);
+    Hostile::clone_of_repository().check_commands(None, |attempt| {
+        attempt.acts() || attempt.command.starts_with("plan ")
+    });
 }
 
 #[test]
 fn clone_of_a_hostile_repository_starts_nothing_for_an_ordinary_user() {
     if is_root("clone_of_a_hostile_repository_starts_nothing_for_an_ordinary_user") {
-        Hostile::clone_of_repository().check_every_command(Some(DAEMON));
+        Hostile::clone_of_repository().check_commands(Some(DAEMON), Attempt::acts);
     }
 }
 
@@ -451,11 +517,12 @@ fn bare_repository_in_a_working_tree_is_no_repository() {
     let top = hostile.workspace.path();
     let (whole, linked) = (top.join("vendor/whole.git"), top.join("vendor/linked.git"));
     let named = |path: &Path| path.display().to_string();
-    for attempt in ATTEMPTS {
+    for attempt in ATTEMPTS.iter().filter(|attempt| attempt.acts()) {
         hostile.run(attempt, None, &[], &whole);
         hostile.run(attempt, None, &["--workspace", &named(&whole)], &top);
         hostile.run(attempt, None, &["--workspace", &named(&linked)], &top);
     }
+    hostile.nothing_started_at_last();
     // Its configuration is one that git follows where it is asked to.
     let status = Command::new("git")
         .arg("status")
@@ -487,6 +554,6 @@ fn accepted_servers_and_plans_of_a_repository_start() {
         run(&["plan", word, "new-waiting"]);
         run(&["plan", word, "old-waiting"]);
     }
-    assert!(trace("old", "waiting") || trace("new", "waiting"));
+    assert!(trace("old", "waiting") && trace("new", "waiting"));
     assert!(!trace("old", "running") && !trace("new", "running"));
 }

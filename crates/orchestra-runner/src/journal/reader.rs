@@ -68,7 +68,7 @@ struct Open {
 }
 
 /// The file of a database as it was when it was opened.
-#[derive(Debug, PartialEq)]
+#[derive(Debug, PartialEq, Eq)]
 struct Seen {
     device: u64,
     inode: u64,

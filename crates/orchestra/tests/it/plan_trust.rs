@@ -649,6 +649,31 @@ fn plans_in_the_place_that_is_not_chosen_are_reported() {
 }
 
 #[test]
+fn filter_in_a_configuration_that_other_users_may_write_is_not_run() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let workspace = Workspace::git();
+    other(&workspace);
+    let marker = workspace.home().join("filtered");
+    let config = workspace.join(".git/config");
+    let text = fs::read_to_string(&config).unwrap();
+    let filter = format!(
+        "[filter \"x\"]\n\tclean = \"touch '{}'; cat\"\n",
+        marker.display()
+    );
+    fs::write(&config, text + &filter).unwrap();
+    fs::set_permissions(&config, fs::Permissions::from_mode(0o666)).unwrap();
+    workspace.write(".gitattributes", "* filter=x\n");
+    let refused = plan(&workspace, &["run", "other.yaml"]);
+    assert_ne!(refused.code, Some(0), "{refused:?}");
+    let step = format!("chmod go-w {}", config.display());
+    assert!(refused.err.contains(&step), "{refused:?}");
+    let told = workspace.run(["doctor"]);
+    assert!(told.out.contains(&step), "{told:?}");
+    assert!(!marker.exists());
+}
+
+#[test]
 fn moved_workspace_continues_without_a_question() {
     let workspace = Workspace::git();
     let (marker, gate) = (workspace.home().join("marker"), workspace.home());

@@ -145,7 +145,9 @@ fn attributed(request: &RawJson, server: &str) -> RawJson {
         .member("params")
         .unwrap_or_else(RawJson::empty_object);
     let params = named(&params, key, &text, server);
-    object(others(Some(request), "params").chain([(Cow::Borrowed("params"), params)]))
+    let rest = last_members(request).into_iter().flatten();
+    let rest = rest.filter(|(name, _)| name != "params");
+    object(rest.chain([(Cow::Borrowed("params"), params)]))
 }
 
 /// A question with the name of its server: in `_meta`, and as `text` before the member `key`.

@@ -8,6 +8,9 @@ use serde_json::value::RawValue;
 
 use super::has_web_address;
 
+/// Levels of schemas in a property: a list has items, which are one of several choices.
+const MAX_DEPTH: usize = 3;
+
 /// Why a question is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Objection {
@@ -134,23 +137,23 @@ fn is_form(schema: &RawJson) -> bool {
         "type" => member.value.as_bytes() == b"\"object\"",
         "properties" => {
             let fields = member.value.members();
-            fields.is_some_and(|mut fields| fields.all(|field| is_primitive(&field.value)))
+            fields
+                .is_some_and(|mut fields| fields.all(|field| is_primitive(&field.value, MAX_DEPTH)))
         }
         "required" => true,
         _ => is_scalar(&member.value),
     })
 }
 
-fn is_primitive(schema: &RawJson) -> bool {
-    let Some(mut members) = schema.members() else {
+fn is_primitive(schema: &RawJson, depth: usize) -> bool {
+    let (Some(mut members), Some(depth)) = (schema.members(), depth.checked_sub(1)) else {
         return false;
     };
     members.all(|member| match &*member.key {
         "type" => !member.value.as_str().contains("\"object\""),
-        "items" => is_primitive(&member.value),
-        "anyOf" | "oneOf" => {
-            elements(&member.value).is_some_and(|choices| choices.iter().all(is_primitive))
-        }
+        "items" => is_primitive(&member.value, depth),
+        "anyOf" | "oneOf" => elements(&member.value)
+            .is_some_and(|choices| choices.iter().all(|choice| is_primitive(choice, depth))),
         "enum" | "enumNames" | "default" | "examples" => !member.value.as_bytes().starts_with(b"{"),
         _ => is_scalar(&member.value),
     })
@@ -263,6 +266,11 @@ mod tests {
             r#"{"properties":{"a":{"anyOf":[{"properties":{"b":{}}}]}}}"#,
             r##"{"properties":{"a":{"$ref":"#/$defs/a"}},"$defs":{"a":{}}}"##,
             r#"{"properties":[]}"#,
+            &format!(
+                r#"{{"properties":{{"a":{}{{}}{}}}}}"#,
+                r#"{"anyOf":["#.repeat(100_000),
+                "]}".repeat(100_000)
+            ),
         ] {
             assert_eq!(asked("?", schema), Some(Objection::Form), "{schema}");
         }

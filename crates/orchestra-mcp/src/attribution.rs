@@ -304,39 +304,4 @@ mod tests {
         let other = RpcError::invalid_params("a\nb");
         assert_eq!(attribute_error(other.clone(), "s"), other);
     }
-
-    #[test]
-    fn field_for_a_secret_is_found_wherever_a_form_names_it() {
-        let plain = r#"{"properties":{"name":{"type":"string","title":"Your name"}}}"#;
-        assert_eq!(
-            secret_field(&raw(&format!(r#"{{"requestedSchema":{plain}}}"#))),
-            None
-        );
-        for (schema, field) in [
-            (
-                r#"{"properties":{"name":{},"apiKey":{"type":"string"}}}"#,
-                "apiKey",
-            ),
-            (
-                r#"{"properties":{"value":{"title":"GitHub password"}}}"#,
-                "value",
-            ),
-            (r#"{"properties":{"value":{"format":"password"}}}"#, "value"),
-            (
-                r#"{"properties":{"a":{"properties":{"token":{}}}}}"#,
-                "token",
-            ),
-            (
-                r#"{"properties":{"password":{}},"properties":{"name":{}}}"#,
-                "password",
-            ),
-        ] {
-            let params = format!(r#"{{"requestedSchema":{schema},"requestedSchema":{plain}}}"#);
-            assert_eq!(
-                secret_field(&raw(&params)).as_deref(),
-                Some(field),
-                "{schema}"
-            );
-        }
-    }
 }

@@ -1,22 +1,22 @@
-//! Questions of an upstream server to the user of its client: who asks, and whether it is for a secret. Without
-//! the name of the server, every question would seem to come from this program.
+//! Questions of an upstream server to the user of its client: who asks, and what is not asked. Without the name
+//! of the server, every question would seem to come from this program.
+
+mod objection;
 
 use std::{borrow::Cow, collections::HashMap};
 
-use orchestra_secret::is_secret_name;
 use orchestra_wire::{ErrorCode, RawJson, RpcError};
 use serde_json::value::RawValue;
 
 use crate::translation::{object, others};
+
+pub use objection::{Objection, objection};
 
 /// The member of a question's `_meta` that names the server.
 const SERVER: &str = "orchestra/server";
 
 /// The code of an error that asks the user to visit a page first (MCP 2025-11-25, `URLElicitationRequiredError`).
 const URL_ELICITATION_REQUIRED: ErrorCode = ErrorCode(-32042);
-
-/// Depth to which a schema is searched. The forms of MCP are flat.
-const MAX_DEPTH: usize = 32;
 
 /// Questions by their keys, with the name of the server that asks: in `_meta`, and in the text that is shown to the
 /// user or given to the model. Other members remain as they are; of several with one name the last counts.
@@ -76,15 +76,6 @@ pub fn attribute_error(error: RpcError, server: &str) -> RpcError {
     }
 }
 
-/// Returns whether a question opens no page, or one of HTTP.
-#[must_use]
-pub fn opens_web_pages_only(params: &RawJson) -> bool {
-    let is_page = params
-        .member("mode")
-        .is_some_and(|mode| mode.parse::<String>().is_ok_and(|mode| mode == "url"));
-    (!is_page && params.member("url").is_none()) || has_web_address(params)
-}
-
 /// Whether `url` is an address of HTTP without characters that would hide a part of it.
 fn has_web_address(page: &RawJson) -> bool {
     let Some(Ok(url)) = page.member("url").map(|url| url.parse::<String>()) else {
@@ -138,16 +129,6 @@ fn is_deceptive(c: char) -> bool {
         || matches!(c, '\u{61c}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
 }
 
-/// The first field of a form that means a secret, by its name, its title or its format.
-#[must_use]
-pub fn secret_field(params: &RawJson) -> Option<String> {
-    let mut members = params.members()?;
-    members.find_map(|member| match &*member.key {
-        "requestedSchema" => secret_property(&member.value, MAX_DEPTH),
-        _ => None,
-    })
-}
-
 fn attributed(request: &RawJson, server: &str) -> RawJson {
     let method: Option<String> = request
         .member("method")
@@ -164,7 +145,9 @@ fn attributed(request: &RawJson, server: &str) -> RawJson {
         .member("params")
         .unwrap_or_else(RawJson::empty_object);
     let params = named(&params, key, &text, server);
-    object(others(Some(request), "params").chain([(Cow::Borrowed("params"), params)]))
+    let rest = last_members(request).into_iter().flatten();
+    let rest = rest.filter(|(name, _)| name != "params");
+    object(rest.chain([(Cow::Borrowed("params"), params)]))
 }
 
 /// A question with the name of its server: in `_meta`, and as `text` before the member `key`.
@@ -200,36 +183,6 @@ fn last_members(value: &RawJson) -> Option<Vec<(Cow<'_, str>, RawJson)>> {
     let kept = members.into_iter().enumerate();
     let kept = kept.filter(|(place, (name, _))| last.get(&**name) == Some(place));
     Some(kept.map(|(_, member)| member).collect())
-}
-
-fn secret_property(schema: &RawJson, depth: usize) -> Option<String> {
-    let depth = depth.checked_sub(1)?;
-    for member in schema.members()? {
-        let fields = member
-            .value
-            .members()
-            .filter(|_| member.key == "properties");
-        let secret =
-            fields.and_then(|mut fields| fields.find(|field| is_secret(&field.key, &field.value)));
-        if let Some(field) = secret {
-            return Some(field.key.into_owned());
-        }
-        if let Some(name) = secret_property(&member.value, depth) {
-            return Some(name);
-        }
-    }
-    None
-}
-
-fn is_secret(name: &str, field: &RawJson) -> bool {
-    let text = |key| {
-        field
-            .member(key)
-            .and_then(|text| text.parse::<String>().ok())
-    };
-    is_secret_name(name)
-        || text("title").is_some_and(|title| is_secret_name(&title))
-        || text("format").as_deref() == Some("password")
 }
 
 fn string(text: &str) -> RawJson {
@@ -350,40 +303,5 @@ mod tests {
         assert_eq!((none.code, none.data), (ErrorCode::INTERNAL_ERROR, None));
         let other = RpcError::invalid_params("a\nb");
         assert_eq!(attribute_error(other.clone(), "s"), other);
-    }
-
-    #[test]
-    fn field_for_a_secret_is_found_wherever_a_form_names_it() {
-        let plain = r#"{"properties":{"name":{"type":"string","title":"Your name"}}}"#;
-        assert_eq!(
-            secret_field(&raw(&format!(r#"{{"requestedSchema":{plain}}}"#))),
-            None
-        );
-        for (schema, field) in [
-            (
-                r#"{"properties":{"name":{},"apiKey":{"type":"string"}}}"#,
-                "apiKey",
-            ),
-            (
-                r#"{"properties":{"value":{"title":"GitHub password"}}}"#,
-                "value",
-            ),
-            (r#"{"properties":{"value":{"format":"password"}}}"#, "value"),
-            (
-                r#"{"properties":{"a":{"properties":{"token":{}}}}}"#,
-                "token",
-            ),
-            (
-                r#"{"properties":{"password":{}},"properties":{"name":{}}}"#,
-                "password",
-            ),
-        ] {
-            let params = format!(r#"{{"requestedSchema":{schema},"requestedSchema":{plain}}}"#);
-            assert_eq!(
-                secret_field(&raw(&params)).as_deref(),
-                Some(field),
-                "{schema}"
-            );
-        }
     }
 }

@@ -28,7 +28,7 @@ pub mod tap;
 mod tasks;
 mod watching;
 
-pub use crate::attribution::{attribute, attribute_error, opens_web_pages_only, secret_field};
+pub use crate::attribution::{Objection, attribute, attribute_error, objection};
 pub use api::{
     ClientEvent, ClientStatus, Lists, Reply, ServerCall, ServerCan, ServerFacts, TransportMetadata,
 };

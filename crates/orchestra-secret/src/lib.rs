@@ -15,6 +15,7 @@
 //! Limit: the crate guesses no secret from randomness alone, since digests and ids look the same.
 //! Values that only refer to a secret (`$TOKEN`, `${{ secrets.TOKEN }}`, `<token>`) are not masked.
 
+mod form;
 mod json;
 mod known;
 mod masker;
@@ -25,6 +26,7 @@ mod stream;
 pub mod table;
 mod value;
 
+pub use form::{is_secret_field, mentions_secret};
 pub use masker::{Masker, excerpt, text};
 pub use name::is_secret_name;
 pub use stream::Stream;

@@ -53,6 +53,32 @@ pub(crate) const SECRET_LAST_WORDS: &[&str] = &[
     "creds",
 ];
 
+/// Parts of a word by which a form asks for a secret, beside [`SECRET_PARTS`]: passwords in other languages, without
+/// accents.
+#[rustfmt::skip]
+pub(crate) const ASKED_PARTS: &[&str] = &[
+    "passwort", "kennwort", "contrasena", "motdepasse", "wachtwoord", "пароль", "пароля", "密码", "密碼", "口令", "パスワード",
+    "비밀번호",
+];
+
+/// Words by which a form asks for a secret.
+#[rustfmt::skip]
+pub(crate) const ASKED_WORDS: &[&str] = &[
+    "token", "bearer", "passw", "pwd", "otp", "totp", "cvv", "cvc", "jwt", "creds",
+];
+
+/// Words, written together, by which a form asks for a secret.
+#[rustfmt::skip]
+pub(crate) const ASKED_PHRASES: &[&str] = &[
+    "secretkey", "sshkey", "pincode", "pinnumber", "mfacode", "2facode", "onetimecode", "otpcode", "verificationcode",
+    "securitycode", "recoverycode", "backupcode", "authenticationcode", "authcode", "accesscode", "seedphrase",
+    "recoveryphrase", "creditcard", "cardnumber",
+];
+
+/// Last words of the names of fields for secrets, which mean something else in a sentence.
+#[rustfmt::skip]
+pub(crate) const ASKED_NAMES: &[&str] = &["pat", "pin", "mfa", "2fa"];
+
 /// Ends of the last word that mean a secret.
 pub(crate) const SECRET_ENDS: &[&str] = &["token", "pass", "pwd", "auth", "apikey"];
 

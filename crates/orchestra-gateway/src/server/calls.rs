@@ -6,8 +6,7 @@ use orchestra_hub::{
     CallEnd, Completion, CompletionRef, Cx, Outcome, ProviderError, Request, ResultKind, Target,
 };
 use orchestra_mcp::client::{
-    ClientError, ClientStatus, Reply, ServerCall, attribute, attribute_error, opens_web_pages_only,
-    secret_field,
+    ClientError, ClientStatus, Objection, Reply, ServerCall, attribute, attribute_error, objection,
 };
 use orchestra_wire::{INTERNAL, RawJson, RpcError};
 
@@ -201,24 +200,16 @@ impl Server {
             }
             reply => return reply,
         };
-        if !are_of_the_web(&input.requests) {
-            return Err(ClientError::InvalidMessage {
-                what:
-                    "it asks the user to visit an address that begins with neither https: nor http:"
-                        .to_owned(),
-            });
-        }
-        if !self.config.features.secrets
-            && let Some(field) = secret_of(&input.requests)
-        {
+        if let Some(objection) = objection_to(&input.requests, self.config.features.secrets) {
             let server = self.name();
-            tracing::warn!(server, %field, "a question for a secret was refused");
-            return Err(ClientError::InvalidMessage {
-                what: format!(
-                    "it asks the user for the secret `{field}`; `features = {{secrets = true}}` for {server} in \
-                     your own configuration allows that"
-                ),
-            });
+            tracing::warn!(server, %objection, "a question of a server was refused");
+            let mut what = format!("it asks what it may not ask: {objection}");
+            if objection.is_about_secrets() {
+                what.push_str(&format!(
+                    "; `features = {{secrets = true}}` for {server} in your own configuration allows that"
+                ));
+            }
+            return Err(ClientError::InvalidMessage { what });
         }
         input.requests = attribute(&input.requests, self.name());
         Ok(Reply::InputRequired(input))
@@ -472,20 +463,19 @@ impl Server {
     }
 }
 
-/// Whether all pages that questions open are those of HTTP.
-fn are_of_the_web(requests: &RawJson) -> bool {
-    let mut params = requests
-        .members()
-        .into_iter()
-        .flatten()
+/// The objection to one of several questions.
+fn objection_to(requests: &RawJson, may_ask_for_secrets: bool) -> Option<Objection> {
+    let requests = requests.members().into_iter().flatten();
+    let elicits = |request: &RawJson| {
+        let method = request.member("method");
+        let method = method.and_then(|method| method.parse::<String>().ok());
+        method.as_deref() == Some("elicitation/create")
+    };
+    let params = requests
+        .filter(|request| elicits(&request.value))
         .filter_map(|request| request.value.member("params"));
-    params.all(|params| opens_web_pages_only(&params))
-}
-
-/// The field for a secret in one of several questions.
-fn secret_of(requests: &RawJson) -> Option<String> {
-    let mut requests = requests.members()?;
-    requests.find_map(|request| secret_field(&request.value.member("params")?))
+    let mut objections = params.filter_map(|params| objection(&params, may_ask_for_secrets));
+    objections.next()
 }
 
 /// What is told of a tool that is not shown.

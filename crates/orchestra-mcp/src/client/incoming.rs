@@ -18,7 +18,7 @@ use super::{
     session::{Session, spawn},
 };
 use crate::{
-    attribution::{opens_web_pages_only, secret_field},
+    attribution::objection,
     told::{Ask, level},
     translation::{self, About},
 };
@@ -239,15 +239,15 @@ fn asked_of(
     let Some(ask) = Ask::of(&method, raw) else {
         return Some((id, Err(RpcError::method_not_found(&method))));
     };
-    if let Some(field) = secret(session, params.as_ref()) {
+    let may_ask_for_secrets = session.config.secrets;
+    let objection = params
+        .as_ref()
+        .filter(|_| matches!(ask, Ask::ElicitForm | Ask::ElicitUrl))
+        .and_then(|params| objection(params, may_ask_for_secrets));
+    if let Some(objection) = objection {
         let server = &session.config.name;
-        tracing::warn!(%server, %field, "a question for a secret was refused");
-        let text = format!("{ask} cannot be asked for: the field {field} is for a secret");
-        return Some((id, Err(RpcError::new(NOT_ALLOWED, text))));
-    }
-    if !params.as_ref().is_none_or(opens_web_pages_only) {
-        let text =
-            format!("{ask} cannot be asked for: the address begins with neither https: nor http:");
+        tracing::warn!(%server, %objection, "a question of a server was refused");
+        let text = format!("{ask} cannot be asked for: {objection}");
         return Some((id, Err(RpcError::new(NOT_ALLOWED, text))));
     }
     let about = About::of(params.as_ref());
@@ -271,14 +271,6 @@ fn asked_of(
     };
     let text = format!("{ask} cannot be asked for: {refused}");
     Some((id, Err(RpcError::new(NOT_ALLOWED, text))))
-}
-
-/// The field of a question that is for a secret, where the server may not ask for one.
-fn secret(session: &Session, params: Option<&RawJson>) -> Option<String> {
-    match session.config.secrets {
-        true => None,
-        false => secret_field(params?),
-    }
 }
 
 /// The call that a question belongs to: the one that it came with or that it names, else the one

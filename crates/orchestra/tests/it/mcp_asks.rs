@@ -299,3 +299,63 @@ fn error_that_asks_for_a_visit_and_log_messages_name_their_server() {
     }
     assert_eq!(loggers, ["asker/orchestra"; 3]);
 }
+
+#[test]
+fn question_for_a_secret_in_other_words_is_refused_and_a_choice_is_not() {
+    let form = |message: &str, schema: Value| json!({"method": "elicitation/create", "params": {"message": message, "requestedSchema": schema}});
+    let field = |name: &str, field: Value| json!({"type": "object", "properties": {name: field}});
+    let text = json!({"type": "string"});
+    for (question, why) in [
+        (
+            form("Log in", field("pat", text.clone())),
+            "the field pat is for a secret",
+        ),
+        (
+            form("Log in", field("Kennwort", text.clone())),
+            "the field Kennwort is for a secret",
+        ),
+        (
+            form("Log in", field("ｐａｓｓｗｏｒｄ", text.clone())),
+            "is for a secret",
+        ),
+        (
+            form(
+                "Log in",
+                field(
+                    "value",
+                    json!({"type": "string", "description": "Your password"}),
+                ),
+            ),
+            "the field value is for a secret",
+        ),
+        (
+            form("Enter your GitHub token", field("value", text.clone())),
+            "the message is about a secret",
+        ),
+        (
+            form(
+                "Log in",
+                json!({"type": "object", "allOf": [field("password", text.clone())]}),
+            ),
+            "no flat object",
+        ),
+        (
+            json!({"method": "elicitation/create", "params": {"mode": "url", "elicitationId": "1",
+                "url": "javascript:alert(1)", "message": "Visit"}}),
+            "neither https: nor http:",
+        ),
+    ] {
+        let (asked, result) = call(&workspace(&json!({}), &question));
+        assert_eq!(asked, None, "{question}");
+        let error = &result["structuredContent"]["response"]["error"];
+        assert!(error["message"].as_str().unwrap().contains(why), "{result}");
+    }
+    for choice in [
+        json!({"type": "string", "enum": ["ann", "bob"]}),
+        json!({"type": "boolean"}),
+    ] {
+        let question = form("Reset the password of which user?", field("user", choice));
+        let (asked, result) = call(&workspace(&json!({}), &question));
+        assert!(asked.is_some(), "{question}: {result}");
+    }
+}

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::{
     mcp::{json as parsed, state},
-    mcp_call::{SERVER, journal},
+    mcp_call::SERVER,
     others,
     support::{Session, Workspace},
 };
@@ -135,7 +135,7 @@ fn that_rules_of_a_workspace_are_laxer_than_the_user_is_said_and_does_not_count(
     std::fs::write(&users, r#"{"mcp": {"default": "deny"}, "mcpServers": {}}"#).unwrap();
     workspace.write("server.sh", SERVER);
     let server = serde_json::json!({"command": "sh",
-        "args": [workspace.join("server.sh"), workspace.join("journal")],
+        "args": [workspace.join("server.sh"), workspace.join("../journal")],
         "rules": [{"effect": "allow", "tool": "*"}]});
     let file = serde_json::json!({"mcpServers": {"lax": server}});
     workspace.write(".mcp.json", &file.to_string());
@@ -157,7 +157,7 @@ fn that_rules_of_a_workspace_are_laxer_than_the_user_is_said_and_does_not_count(
             "{call:?}: {said:?}"
         );
     }
-    assert_eq!(journal(&workspace, "called"), 0);
+    assert_eq!(calls(&workspace), 0);
 }
 
 /// A workspace that brings the server `theirs`, a script with a manifest beside it.
@@ -170,9 +170,15 @@ fn with_script(env: &Value) -> Workspace {
 }
 
 fn write_script(workspace: &Workspace, env: &Value) {
-    let server = json!({"command": "sh", "args": ["server.sh", "journal"], "env": env});
+    let server = json!({"command": "sh", "args": ["server.sh", "../journal"], "env": env});
     let file = json!({"mcpServers": {"theirs": server}});
     workspace.write(".mcp.json", &file.to_string());
+}
+
+/// Number of calls that the server wrote down.
+fn calls(workspace: &Workspace) -> usize {
+    let journal = fs::read_to_string(workspace.join("../journal")).unwrap_or_default();
+    journal.lines().filter(|line| *line == "called").count()
 }
 
 fn approve(workspace: &Workspace) {
@@ -232,8 +238,8 @@ fn server_is_asked_for_again_when_a_file_of_its_command_line_changes() {
     let call = || workspace.run(["mcp", "call", "theirs", "add.up", "a=1"]);
     let called = call();
     assert_eq!(called.code, Some(0), "{called:?}");
-    assert_eq!(journal(&workspace, "called"), 1);
-    // The server wrote its journal, which is data.
+    assert_eq!(calls(&workspace), 1);
+    // The server wrote its journal outside of the workspace.
     assert_eq!(state(&workspace, "theirs"), "enabled");
     for (path, text, why) in [
         ("server.sh", "touch ran\n", "the file server.sh changed"),
@@ -259,6 +265,23 @@ fn server_is_asked_for_again_when_a_file_of_its_command_line_changes() {
     let listed = workspace.run(["mcp", "list"]);
     let why = "the file yarn.lock is gone";
     assert!(listed.out.contains(why), "{listed:?}");
+}
+
+#[test]
+fn shell_line_whose_files_cannot_be_told_is_reported() {
+    let workspace = Workspace::new();
+    let unclear = "Orchestra cannot tell which files this command runs";
+    for (line, is_reported) in [("exec ./$RUN.sh", true), ("exec ./run.sh", false)] {
+        let server = json!({"command": "sh", "args": ["-c", line]});
+        let file = json!({"mcpServers": {"theirs": server}});
+        workspace.write(".mcp.json", &file.to_string());
+        let shown = workspace.run(["mcp", "approve"]);
+        assert_eq!(
+            shown.out.contains(unclear),
+            is_reported,
+            "{line}: {shown:?}"
+        );
+    }
 }
 
 #[test]

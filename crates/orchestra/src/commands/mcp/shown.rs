@@ -140,6 +140,9 @@ fn files(lines: &mut Vec<String>, covered: &Covered) {
         }
     };
     let files: Vec<String> = covered.files().map(file).collect();
+    if covered.is_unclear() {
+        lines.push("Orchestra cannot tell which files this command runs".into());
+    }
     if !files.is_empty() {
         let files = files.join(", ");
         lines.push(format!(

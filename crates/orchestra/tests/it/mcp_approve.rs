@@ -201,9 +201,12 @@ fn value_of_a_variable_is_shown_unless_its_name_means_a_secret() {
     workspace.write(".env", "BASH_ENV=./hook\nDB_PASSWORD=hunter2hunter2\n");
     let env = json!({
         "API_TOKEN": "s3cret", "FALLBACK_TOKEN": "${NOWHERE:-s3cret}", "GIT_TOKEN": "--upload-pack=./x",
-        "LD_PRELOAD": "./x.so", "NODE_OPTIONS": format!("--require ./x.js {token}"), "PLAIN": "a\u{1b}[2J\nb",
+        "LD_PRELOAD": "./x.so", "NODE_OPTIONS": "--require ./token=abcdefghijkl.js", "PLAIN": "a\u{1b}[2J\nb",
+        "SSH_ASKPASS": "./ask",
+        "EVAL_TOKEN": "./token=abcdefghijkl", "RUN_TOKEN": "sh ./run", "MORE": format!("a {token}"),
     });
-    let server = json!({"command": "sh", "args": ["-c", "exit"], "env": env, "envFile": ".env"});
+    let server =
+        json!({"command": "sh", "args": ["-c", "eval $EVAL_TOKEN"], "env": env, "envFile": ".env"});
     let file = json!({"mcpServers": {"theirs": server}});
     workspace.write(".mcp.json", &file.to_string());
     let in_text = workspace.run(["mcp", "approve"]).out;
@@ -215,6 +218,10 @@ fn value_of_a_variable_is_shown_unless_its_name_means_a_secret() {
         "with FALLBACK_TOKEN=${NOWHERE:-…}",
         r#"with GIT_TOKEN="--upload-pack=./x""#,
         r#"with LD_PRELOAD="./x.so""#,
+        r#"with NODE_OPTIONS="--require ./token=abcdefghijkl.js""#,
+        r#"with SSH_ASKPASS="./ask""#,
+        r#"with EVAL_TOKEN="./token=abcdefghijkl""#,
+        r#"with RUN_TOKEN="sh ./run""#,
         r#"with PLAIN="a\u{1b}[2J\nb""#,
         r#"with BASH_ENV="./hook" of its file of variables"#,
         "with DB_PASSWORD=… of its file of variables",
@@ -223,8 +230,8 @@ fn value_of_a_variable_is_shown_unless_its_name_means_a_secret() {
         assert!(lines.contains(&line), "{line}: {lines:#?}");
         assert!(in_text.contains(line), "{line}: {in_text}");
     }
-    let options = r#"with NODE_OPTIONS="--require ./x.js ghp_"#;
-    assert!(in_text.contains(options), "{in_text}");
+    let more = r#"with MORE="a ghp_"#;
+    assert!(in_text.contains(more), "{in_text}");
     for secret in [token.as_str(), "s3cret", "hunter2", "\u{1b}"] {
         assert!(!in_text.contains(secret), "{secret}: {in_text}");
         assert!(!waiting.to_string().contains(secret), "{secret}: {waiting}");

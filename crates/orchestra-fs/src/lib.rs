@@ -25,6 +25,7 @@ mod name;
 mod named;
 mod path;
 mod staged;
+mod words;
 
 pub use access::Access;
 pub use accounts::{is_alone_in, user_name};
@@ -33,9 +34,10 @@ pub use error::{Error, Reason, Result};
 pub use linked::own_target;
 pub use lock::{Lock, is_locked, is_shared};
 pub use moved::move_directory;
-pub use named::{Content, Entry, Tree, parts};
+pub use named::{Content, Entry, Tree};
 pub use path::{
     append, create_new, make_private, open, open_or_create, publish, read, read_own, remove, stage,
     write,
 };
 pub use staged::Staged;
+pub use words::{is_unclear, parts};

@@ -1,7 +1,7 @@
 //! Files of a directory tree that texts name, such as the words of a command line, with their contents.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     fs::File,
     io::{self, Read as _},
     os::unix::fs::MetadataExt as _,
@@ -10,7 +10,7 @@ use std::{
 
 use sha2::{Digest as _, Sha256};
 
-use crate::{Directory, Result};
+use crate::{Directory, Result, words};
 
 /// Maximum number of bytes of one file that are read.
 const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
@@ -106,6 +106,34 @@ impl Tree {
         Some(Entry::Closed(below, why))
     }
 
+    /// Finds the files that a program may load when a [part](crate::parts) of its command line is given to it, as seen
+    /// from a directory: the file of this path, also without its ending, a module, or the main file of a directory.
+    /// Never returns a directory.
+    #[must_use]
+    pub fn files(&self, from: &Path, part: &Path) -> Vec<Entry> {
+        let mut entries = Vec::new();
+        let mut put = |path: &Path| match self.find(from, path) {
+            Some(Entry::Directory(below)) => Some(below),
+            Some(entry) => {
+                if !entries.contains(&entry) {
+                    entries.push(entry);
+                }
+                None
+            }
+            None => None,
+        };
+        let directory = put(part);
+        for file in part.to_str().map(words::files).unwrap_or_default() {
+            put(Path::new(&file));
+        }
+        if let Some(below) = directory {
+            for name in words::MAIN_FILES {
+                put(&self.top.join(&below).join(name));
+            }
+        }
+        entries
+    }
+
     /// Returns the content of a file, by its path below the top.
     #[must_use]
     pub fn content(&mut self, below: &Path) -> Content {
@@ -173,36 +201,6 @@ fn read(mut file: &File, left: &mut u64) -> io::Result<Content> {
 fn long(found: &std::fs::Metadata) -> Content {
     let (seconds, nanoseconds) = (found.ctime(), found.ctime_nsec());
     Content::Long(format!("{} {seconds} {nanoseconds}", found.len()))
-}
-
-/// Returns a word of a command line and the words in it that may name files: it may be a list, an option with its
-/// value, or a line of a shell. Options are left out, and files to which a shell writes.
-#[must_use]
-pub fn parts(word: &str) -> Vec<&str> {
-    let is_separator = |char: char| "=,:;@'\"`&|()<".contains(char) || char.is_whitespace();
-    let mut parts = vec![word];
-    let is_line = word.contains(char::is_whitespace);
-    let mut pieces = word.split('>');
-    parts.extend(
-        pieces
-            .next()
-            .into_iter()
-            .flat_map(|piece| piece.split(is_separator)),
-    );
-    for piece in pieces {
-        let piece = piece.trim_start_matches(|char: char| char.is_whitespace() || char == '&');
-        // A shell writes to the file behind `>`.
-        let written = match is_line {
-            true => piece.find(is_separator).unwrap_or(piece.len()),
-            false => 0,
-        };
-        parts.extend(piece[written..].split(is_separator));
-    }
-    // An option names no file; its value is a part of its own.
-    parts.retain(|part| !part.is_empty() && !part.starts_with('-'));
-    let mut known = BTreeSet::new();
-    parts.retain(|part| known.insert(*part));
-    parts
 }
 
 fn is_absent(error: &io::Error) -> bool {

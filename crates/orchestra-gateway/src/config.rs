@@ -34,6 +34,8 @@ use std::{
     time::Duration,
 };
 
+use crate::approval::Covered;
+
 pub use cut::CutError;
 pub(crate) use file::is_absent;
 pub use file::{Contents, File, FileKind, Written};
@@ -133,6 +135,9 @@ pub struct ServerConfig {
     /// The files that it names and that were read for it, as they were: another content makes it
     /// another server. Empty as it is read from its file.
     pub named: Vec<NamedFile>,
+    /// The files that its approval covers, as they were approved; `None` where it needs no approval. It is not started
+    /// when one of them differs.
+    pub covered: Option<Arc<Covered>>,
 }
 
 /// How long a call may take when nothing is said (as desktop clients have it).
@@ -196,6 +201,7 @@ impl ServerConfig {
             idle_stop: None,
             inputs: Arc::default(),
             named: Vec::new(),
+            covered: None,
         }
     }
 

@@ -1,6 +1,7 @@
 //! How servers are reached: connectors out of configurations. What texts refer to is put in when a
 //! process is started or a request is sent, so that nothing here holds a secret.
 
+mod approved;
 mod late;
 mod oauth;
 mod quic;
@@ -23,6 +24,7 @@ use orchestra_mcp::client::{
 use orchestra_process as process;
 use orchestra_secret::Masker;
 
+use approved::{Compared, blocking, compare};
 use late::Late;
 pub use quic::Quic;
 
@@ -145,8 +147,16 @@ impl Connectors {
         match &config.transport {
             Transport::Stdio(_) => Ok(Arc::new(self.late_child(config))),
             Transport::Http(http) => {
-                let config = self.http(http, config)?;
-                Ok(Arc::new(HttpConnector::new(config)?))
+                let reached: Arc<dyn Connector> =
+                    Arc::new(HttpConnector::new(self.http(http, config)?)?);
+                if config.covered.is_none() {
+                    return Ok(reached);
+                }
+                Ok(Arc::new(Compared {
+                    inner: reached,
+                    config: Arc::new(config.clone()),
+                    scope: self.scope.clone(),
+                }))
             }
             Transport::Plugin(_) | Transport::Orchestrator(_) => self.by_quic(config),
         }
@@ -243,6 +253,7 @@ fn network(config: &ServerConfig) -> Result<&HttpConfig, ClientError> {
 }
 
 /// A child whose texts are expanded when it is started.
+#[derive(Clone)]
 struct LateChild {
     scope: Scope,
     config: Arc<ServerConfig>,
@@ -265,7 +276,13 @@ impl LateChild {
         masker.values(values.iter().map(String::as_str))
     }
 
-    fn child(&self) -> Result<ChildConfig, ExpandError> {
+    /// The process, after a look at the files that its approval covers.
+    fn child(&self) -> Result<ChildConfig, ClientError> {
+        compare(&self.config, &self.scope)?;
+        self.expanded().map_err(invalid)
+    }
+
+    fn expanded(&self) -> Result<ChildConfig, ExpandError> {
         let config = &self.config;
         let started = match &config.transport {
             Transport::Stdio(stdio) => self.scope.process(stdio, config)?,
@@ -331,9 +348,16 @@ impl Connector for LateChild {
     }
 
     fn connect(&self) -> BoxFuture<Result<Connected, ClientError>> {
+        if self.config.covered.is_some() {
+            let child = self.clone();
+            return Box::pin(async move {
+                let child = blocking(move || child.child()).await?;
+                ChildConnector::new(child).connect().await
+            });
+        }
         match self.child() {
             Ok(child) => ChildConnector::new(child).connect(),
-            Err(error) => Box::pin(std::future::ready(Err(invalid(error)))),
+            Err(error) => Box::pin(std::future::ready(Err(error))),
         }
     }
 }

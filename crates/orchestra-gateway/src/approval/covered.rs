@@ -12,7 +12,7 @@ use std::{
 };
 
 pub use orchestra_fs::Content;
-use orchestra_fs::{Entry, Tree, parts};
+use orchestra_fs::{Entry, Tree, is_unclear, parts};
 
 use crate::{
     config::{Auth, ServerConfig, Template, Transport, loads_code},
@@ -28,23 +28,10 @@ const MAX_FILES: usize = 512;
 /// Maximum number of directories in which files of a server that is approved are looked for.
 const MAX_DIRECTORIES: usize = 16;
 
-/// Ends of the names of files that hold data. Servers write such files while they run.
+/// Ends of the names of files that hold data. Variables name such files, which servers write while they run.
 const DATA: [&str; 16] = [
     "cache", "csv", "db", "duckdb", "jsonl", "log", "md", "ndjson", "out", "parquet", "pid",
     "sock", "sqlite", "sqlite3", "tsv", "txt",
-];
-
-/// Ends that a program may be named without.
-const ENDS: [&str; 6] = [".js", ".mjs", ".cjs", ".ts", ".py", "/__main__.py"];
-
-/// Files that a program starts with when it is given their directory.
-const MAIN_FILES: [&str; 6] = [
-    "index.js",
-    "index.mjs",
-    "index.cjs",
-    "index.ts",
-    "__main__.py",
-    "main.go",
 ];
 
 /// Files of the workspace that decide what a server runs, as they are at one moment.
@@ -53,6 +40,7 @@ pub struct Covered {
     files: BTreeMap<PathBuf, Content>,
     variables: Vec<(String, String)>,
     gap: Option<Gap>,
+    is_unclear: bool,
 }
 
 /// Reason for which files of a server are not covered.
@@ -98,7 +86,6 @@ impl Covered {
             starts: BTreeSet::new(),
             covered: Self::default(),
             words: 0,
-            has_code: false,
         };
         search.server(config, scope);
         search.covered
@@ -121,15 +108,19 @@ impl Covered {
     pub const fn gap(&self) -> Option<Gap> {
         self.gap
     }
+
+    /// Returns whether the server runs a line of a shell that does not tell its files by its text.
+    #[must_use]
+    pub const fn is_unclear(&self) -> bool {
+        self.is_unclear
+    }
 }
 
 /// Use of a file by a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Use {
-    /// It is loaded or read, whatever it looks like.
+    /// It is loaded, or named by the command line: it is covered whatever it looks like.
     Loaded,
-    /// It is a word of the command line.
-    Argument,
     /// It is the value of a variable.
     Value,
 }
@@ -142,8 +133,6 @@ struct Search {
     starts: BTreeSet<PathBuf>,
     covered: Covered,
     words: usize,
-    /// Whether a file of the command line is covered.
-    has_code: bool,
 }
 
 impl Search {
@@ -172,7 +161,7 @@ impl Search {
             }
             Transport::Http(http) => {
                 if let Some(path) = http.ca_file.as_ref().and_then(path) {
-                    self.named(Path::new(""), &path, Use::Loaded);
+                    self.named(&path);
                 }
                 let Some(Auth::Command { command, args }) = &http.auth else {
                     return;
@@ -193,11 +182,10 @@ impl Search {
         for part in words.flat_map(|word| parts(word)).take(MAX_WORDS) {
             self.directories_of(part);
         }
-        let before = self.covered.files.len();
-        self.word(&program, Use::Loaded);
-        self.has_code = self.covered.files.len() > before;
-        for argument in &arguments {
-            self.word(argument, Use::Argument);
+        let command = std::iter::once(&program).chain(&arguments);
+        self.covered.is_unclear = is_unclear(command.clone().map(String::as_str));
+        for word in command {
+            self.word(word, Use::Loaded);
         }
         for (name, value) in &variables {
             let used = match loads_code(name) {
@@ -215,7 +203,7 @@ impl Search {
             let read = variables_of(&self.tree.top().join(below));
             self.covered.variables = read.unwrap_or_default();
         }
-        self.named(Path::new(""), path, Use::Loaded);
+        self.named(path);
     }
 
     fn base(&mut self, directory: PathBuf) {
@@ -237,10 +225,6 @@ impl Search {
     fn directories_of(&mut self, word: &str) {
         for base in self.bases.clone() {
             if let Some(Entry::Directory(below)) = self.tree.find(&base, Path::new(word)) {
-                let main_files = MAIN_FILES.iter().map(|name| below.join(name));
-                for file in main_files {
-                    self.named(Path::new(""), &file, Use::Loaded);
-                }
                 self.base(self.tree.top().join(below));
             }
         }
@@ -259,48 +243,36 @@ impl Search {
 
     fn part(&mut self, part: &str, used: Use) {
         for base in self.bases.clone() {
-            if self.named(&base, Path::new(part), used) || part.ends_with('/') {
-                continue;
-            }
-            for end in ENDS {
-                self.named(&base, format!("{part}{end}").as_ref(), used);
-            }
-            if part.contains('.') && !part.contains('/') {
-                let module = part.replace('.', "/");
-                self.named(&base, format!("{module}.py").as_ref(), used);
-                self.named(&base, format!("{module}/__main__.py").as_ref(), used);
+            for entry in self.tree.files(&base, Path::new(part)) {
+                self.entry(entry, used);
             }
         }
     }
 
-    /// Covers the file at a path. Returns whether anything is there.
-    fn named(&mut self, base: &Path, path: &Path, used: Use) -> bool {
-        match self.tree.find(base, path) {
-            Some(Entry::File(below)) => {
-                if used == Use::Loaded || !self.is_data(&below, used) {
-                    self.has_code |= used == Use::Argument;
+    /// Covers the file at a path.
+    fn named(&mut self, path: &Path) {
+        if let Some(entry) = self.tree.find(Path::new(""), path) {
+            self.entry(entry, Use::Loaded);
+        }
+    }
+
+    fn entry(&mut self, entry: Entry, used: Use) {
+        match entry {
+            Entry::File(below) => {
+                if used == Use::Loaded || !self.is_data(&below) {
                     self.starts.insert(parent(&below));
                     self.cover(below);
                 }
-                true
             }
-            Some(Entry::Closed(below, why)) => {
-                self.insert(below, why);
-                true
-            }
-            Some(Entry::Directory(_)) => true,
-            None => false,
+            Entry::Closed(below, why) => self.insert(below, why),
+            Entry::Directory(_) => {}
         }
     }
 
-    /// Returns whether a file holds data: by its name, and it is no program. Of the files of a command line, the
-    /// first one without an extension may be a script.
-    fn is_data(&self, below: &Path, used: Use) -> bool {
+    /// Returns whether a file holds data: by its name, and it is no program.
+    fn is_data(&self, below: &Path) -> bool {
         let extension = below.extension().map(|end| end.to_ascii_lowercase());
-        let is_named_so = match extension {
-            Some(end) => DATA.iter().any(|data| end == *data),
-            None => self.has_code || used == Use::Value,
-        };
+        let is_named_so = extension.is_none_or(|end| DATA.iter().any(|data| end == *data));
         is_named_so && !self.tree.is_program(below)
     }
 

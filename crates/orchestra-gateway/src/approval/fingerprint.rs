@@ -51,6 +51,11 @@ impl Fingerprint {
         &self.digest
     }
 
+    /// Names what differs in a later fingerprint.
+    pub(crate) fn changes(&self, now: &Self) -> Vec<String> {
+        differences(&self.parts, &now.parts)
+    }
+
     /// Digests of the parts, by what they are called for people.
     pub(super) const fn parts(&self) -> &BTreeMap<String, String> {
         &self.parts

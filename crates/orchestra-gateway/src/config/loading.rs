@@ -1,13 +1,17 @@
 //! Variables of the environment that make a process load code.
 
 /// Names of such variables.
-const NAMES: [&str; 38] = [
+const NAMES: [&str; 51] = [
     "BASHOPTS",
     "BASH_ENV",
+    "BROWSER",
     "BUNDLE_GEMFILE",
     "BUN_OPTIONS",
     "CLASSPATH",
+    "CVS_RSH",
+    "DOTNET_ADDITIONAL_DEPS",
     "DOTNET_STARTUP_HOOKS",
+    "EDITOR",
     "ENV",
     "GCONV_PATH",
     "GEM_HOME",
@@ -16,12 +20,15 @@ const NAMES: [&str; 38] = [
     "JAVA_OPTS",
     "JAVA_TOOL_OPTIONS",
     "JDK_JAVA_OPTIONS",
+    "LESSCLOSE",
+    "LESSOPEN",
     "MAKEFLAGS",
     "NODE_OPTIONS",
     "NODE_PATH",
     "NODE_REPL_EXTERNAL_MODULE",
     "OPENSSL_CONF",
     "OPENSSL_MODULES",
+    "PAGER",
     "PATH",
     "PERL5DB",
     "PERL5LIB",
@@ -31,13 +38,19 @@ const NAMES: [&str; 38] = [
     "PHP_INI_SCAN_DIR",
     "PROMPT_COMMAND",
     "PS4",
+    "RSYNC_RSH",
     "RUBYLIB",
     "RUBYOPT",
+    "RUSTC",
+    "RUSTC_WORKSPACE_WRAPPER",
     "RUSTC_WRAPPER",
     "RUSTFLAGS",
     "R_PROFILE",
     "R_PROFILE_USER",
+    "SHELL",
     "SHELLOPTS",
+    "SVN_SSH",
+    "VISUAL",
     "ZDOTDIR",
     "_JAVA_OPTIONS",
 ];
@@ -54,6 +67,16 @@ const STARTS: [&str; 8] = [
     "PYTHON",
 ];
 
+/// Ends of the names of such variables: of programs that are started for a password, a credential or a text.
+const ENDS: [&str; 6] = [
+    "ASKPASS",
+    "_COMMAND",
+    "_CREDENTIAL_HELPER",
+    "_CREDENTIAL_PROCESS",
+    "_EDITOR",
+    "_PAGER",
+];
+
 /// Returns whether a variable of the environment decides which programs or libraries a process loads, in any case.
 #[must_use]
 pub fn loads_code(name: &str) -> bool {
@@ -62,7 +85,12 @@ pub fn loads_code(name: &str) -> bool {
         let beginning = name.get(..start.len());
         beginning.is_some_and(|beginning| beginning.eq_ignore_ascii_case(start))
     };
-    is_listed || STARTS.iter().any(starts)
+    let ends = |end: &&str| {
+        let at = name.len().checked_sub(end.len());
+        let ending = at.and_then(|at| name.get(at..));
+        ending.is_some_and(|ending| ending.eq_ignore_ascii_case(end))
+    };
+    is_listed || STARTS.iter().any(starts) || ENDS.iter().any(ends)
 }
 
 #[cfg(test)]
@@ -84,6 +112,10 @@ mod tests {
             "RUBYOPT",
             "PERL5OPT",
             "JAVA_TOOL_OPTIONS",
+            "SSH_ASKPASS",
+            "AWS_CREDENTIAL_PROCESS",
+            "RESTIC_PASSWORD_COMMAND",
+            "EDITOR",
         ] {
             assert!(loads_code(name), "{name}");
         }

@@ -8,7 +8,7 @@ use orchestra_mcp::client::{
 };
 use orchestra_secret::{Masker, is_secret_name};
 
-use super::{Connectors, invalid};
+use super::Connectors;
 use crate::config::{Auth, ServerConfig, Transport};
 
 impl Connectors {
@@ -38,9 +38,10 @@ impl Connectors {
     /// but for the arguments that every plugin is given behind its own.
     ///
     /// # Errors
-    /// When the server is no process, or its configuration refers to what is not there.
+    /// When the server is no process, its configuration refers to what is not there, or a file changed that its
+    /// approval covers.
     pub fn child(&self, config: &ServerConfig) -> Result<ChildConfig, ClientError> {
-        self.late_child(config).child().map_err(invalid)
+        self.late_child(config).child()
     }
 
     /// Masks, beside what `masker` does, what the configuration of a server holds in secret:

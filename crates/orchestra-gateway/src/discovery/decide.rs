@@ -150,12 +150,12 @@ impl Places {
             Ok(config) if asks => identify(config),
             _ => Identity::Other,
         };
-        let covered = match (&config, &identity) {
+        let covered = Arc::new(match (&config, &identity) {
             (Ok(config), Identity::Other | Identity::Namesake) if asks && trusted_by.is_none() => {
                 Covered::of(config, scope)
             }
             _ => Covered::default(),
-        };
+        });
         let waits = |config: &ServerConfig| {
             if !asks || trusted_by.is_some() {
                 return None;
@@ -206,6 +206,8 @@ impl Places {
                     Ok(()) => {
                         config.named = scope.named_files(&config);
                         files = named(&config);
+                        let is_approved = asks && trusted_by.is_none();
+                        config.covered = is_approved.then(|| Arc::clone(&covered));
                         ServerState::Usable(Arc::from(config))
                     }
                     Err(error) => {
@@ -228,7 +230,7 @@ impl Places {
             origin,
             state,
             files,
-            covered: Arc::new(covered),
+            covered,
             trusted_by,
         }
     }

@@ -4,6 +4,7 @@ use std::{fs, thread};
 
 use orchestra_gateway::{
     approval::Waits,
+    connect::Connectors,
     discovery::{Change, ServerState},
 };
 
@@ -214,6 +215,40 @@ fn change_of_a_covered_file_is_asked_for_again_and_named() {
     assert_eq!(world.waits("a"), changed("the variable A changed"));
     let stored = fs::read_to_string(world.decisions().path()).unwrap();
     assert!(!stored.contains("s3cret"), "{stored}");
+}
+
+#[tokio::test]
+async fn server_is_not_started_when_a_covered_file_changed_after_the_last_look() {
+    let world = World::new();
+    let definitions = r#"{"mcpServers": {
+        "child": {"command": "sh", "args": ["server.sh"]},
+        "far": {"url": "https://127.0.0.1:1/mcp",
+            "auth": {"type": "command", "command": "sh", "args": ["server.sh"]}}}}"#;
+    world.write(FILE, definitions);
+    world.write("workspace/server.sh", "1");
+    world.approve("child");
+    world.approve("far");
+    let found = world.find();
+    let connectors = Connectors::new(world.scope());
+    let configs: Vec<_> = found.usable().collect();
+    assert_eq!(configs.len(), 2);
+    assert!(connectors.child(configs[0]).is_ok());
+    let reached = configs.iter().map(|config| connectors.reach(config));
+    let reached: Vec<_> = reached.map(Result::unwrap).collect();
+    world.write("workspace/server.sh", "2");
+    let mut refusals = vec![connectors.child(configs[0]).err()];
+    for reach in &reached {
+        refusals.push(reach.connector.connect().await.err());
+    }
+    for refused in refusals {
+        let refused = refused.unwrap().to_string();
+        assert!(
+            refused.contains("the file server.sh changed; `orchestra mcp approve"),
+            "{refused}"
+        );
+    }
+    world.write("workspace/server.sh", "1");
+    assert!(connectors.child(configs[0]).is_ok());
 }
 
 #[test]

@@ -66,7 +66,7 @@ impl Connector for Start {
 async fn start(
     from: &From,
     connectors: &Connectors,
-    config: &ServerConfig,
+    config: &Arc<ServerConfig>,
 ) -> Result<Connected, ClientError> {
     let Transport::Plugin(plugin) = &config.transport else {
         return Err(invalid("the server is no plugin"));
@@ -79,7 +79,14 @@ async fn start(
     if let Some(here) = &here {
         here.after_others(&id).await?;
     }
-    let mut spec = spec(&id, plugin, connectors, config)?;
+    let mut spec = {
+        let (id, plugin) = (id.clone(), plugin.clone());
+        let (connectors, config) = (connectors.clone(), Arc::clone(config));
+        // Reads the files that its approval covers.
+        let spec = move || spec(&id, &plugin, &connectors, &config);
+        let spec = tokio::task::spawn_blocking(spec).await;
+        spec.map_err(invalid)??
+    };
     spec.orchestrator = match &here {
         Some(here) => {
             let unreachable = |error: anyhow::Error| ClientError::Unreachable {

@@ -35,7 +35,7 @@ fn write_servers(workspace: &Workspace, names: &[&str]) {
     );
 }
 
-fn names(session: &mut Session) -> Vec<String> {
+pub(crate) fn names(session: &mut Session) -> Vec<String> {
     let listed = session.request("tools/list", &json!({}));
     let tools = listed["result"]["tools"].as_array().unwrap().iter();
     tools

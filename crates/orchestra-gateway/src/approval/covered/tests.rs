@@ -113,38 +113,113 @@ fn files_of_the_command_line_and_their_manifests_are_covered() {
 }
 
 #[test]
-fn data_that_a_server_writes_is_not_covered_and_programs_are() {
+fn files_of_a_command_line_are_covered_whatever_their_names() {
     let workspace = Workspace::new();
     for path in [
+        "run.txt",
+        "index.md",
+        "x.log",
+        "reqs.txt",
+        "srv.py",
+        ".env.txt",
         "server.py",
+        "lib/Evil.pm",
+        "lib/Foo/Bar.pm",
+        "mod.lua",
+        "prog.awk",
+        "x.rb",
+        "tools/Makefile",
+        "main.sh",
+        "x.js",
+        "payload",
+        "mod.ts",
+        "x.txt",
         "data.db",
-        "journal",
-        "err.log",
+        "pkg/__init__.py",
+        "pkg/sub/__init__.py",
+        "pkg/sub/__main__.py",
+        "pkg.py",
         "config.json",
-        "setup",
     ] {
         workspace.write(path, "x");
     }
-    workspace.write("tool.log", "#!/bin/sh\n");
-    for (args, files) in [
-        (vec!["server.py", "journal", "data.db"], vec!["server.py"]),
+    for (words, files) in [
+        ("sh run.txt", vec!["run.txt"]),
+        ("node index.md", vec!["index.md"]),
+        ("tclsh x.log", vec!["x.log"]),
+        ("sqlite data.db", vec!["data.db"]),
         (
-            vec!["-c", "exec python3 server.py 2>> config.json"],
-            vec!["server.py"],
+            "uv run --with-requirements reqs.txt srv.py",
+            vec!["reqs.txt", "srv.py"],
         ),
+        ("node --env-file=.env.txt", vec![".env.txt"]),
+        ("python3 -mserver", vec!["server.py"]),
+        ("python3 -Bmserver", vec!["server.py"]),
         (
-            vec!["server.py", "--config", "config.json"],
-            vec!["config.json", "server.py"],
+            "perl -Ilib -MEvil -MFoo::Bar",
+            vec!["lib/Evil.pm", "lib/Foo/Bar.pm"],
         ),
-        (vec!["setup"], vec!["setup"]),
-        (vec!["server.py", "tool.log"], vec!["server.py", "tool.log"]),
+        ("lua -lmod", vec!["mod.lua"]),
+        ("awk -fprog.awk", vec!["prog.awk"]),
+        ("ruby -r./x", vec!["x.rb"]),
+        ("make -Ctools", vec!["tools/Makefile"]),
+        ("make -fmain.sh", vec!["main.sh"]),
+        ("node --require=./x.js ./payload", vec!["payload", "x.js"]),
+        ("sh main.sh payload", vec!["main.sh", "payload"]),
+        ("python3 -m pkg", vec!["pkg.py", "pkg/__init__.py"]),
+        (
+            "python3 -m pkg.sub",
+            vec![
+                "pkg/__init__.py",
+                "pkg/sub/__init__.py",
+                "pkg/sub/__main__.py",
+            ],
+        ),
+        ("git -c alias.x=!./x.txt x", vec!["x.txt"]),
+        ("deno run mod.ts?x=1", vec!["mod.ts"]),
     ] {
-        let server = json!({"command": "sh", "args": args, "env": {"DATA": "./journal"}});
-        assert_eq!(workspace.files(&server), files, "{server}");
+        let mut words = words.split(' ');
+        let program = words.next().unwrap();
+        let server = json!({"command": program, "args": words.collect::<Vec<_>>()});
+        let found = workspace.files(&server);
+        for file in files {
+            assert!(
+                found.iter().any(|found| found == file),
+                "{file}: {server}: {found:?}"
+            );
+        }
     }
+    let redirected =
+        json!({"command": "sh", "args": ["-c", "exec python3 server.py 2>> config.json"]});
+    assert_eq!(workspace.files(&redirected), ["server.py"]);
+}
+
+#[test]
+fn data_that_a_variable_names_is_not_covered_and_programs_are() {
+    let workspace = Workspace::new();
+    for path in ["data.db", "journal", "config.json"] {
+        workspace.write(path, "x");
+    }
+    workspace.write("tool.log", "#!/bin/sh\n");
+    let env = json!({"A": "./data.db", "B": "journal", "C": "config.json", "D": "tool.log"});
+    let server = json!({"command": "true", "env": env});
+    assert_eq!(workspace.files(&server), ["config.json", "tool.log"]);
     // What a loader reads is code in any form.
     let server = json!({"command": "true", "env": {"LD_PRELOAD": "./data.db"}});
     assert_eq!(workspace.files(&server), ["data.db"]);
+}
+
+#[test]
+fn shell_line_with_a_variable_in_a_path_is_unclear() {
+    let workspace = Workspace::new();
+    for (line, is_unclear) in [("exec ./$X.sh", true), ("exec ./x.sh", false)] {
+        let server = json!({"command": "sh", "args": ["-c", line]});
+        assert_eq!(
+            workspace.covered(&server).is_unclear(),
+            is_unclear,
+            "{line}"
+        );
+    }
 }
 
 #[test]

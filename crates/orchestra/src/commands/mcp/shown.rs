@@ -1,6 +1,6 @@
 //! What is asked consent for: a server of a workspace, in lines.
 
-use std::path::Path;
+use std::{borrow::Cow, path::Path};
 
 use orchestra_gateway::{
     approval::{Content, Covered, Waits},
@@ -16,8 +16,8 @@ use orchestra_secret::is_secret_name;
 use super::words::target;
 
 /// What a server would do and may do, in lines. Arguments are shown as they were written, and so are variables of
-/// the environment, unless their names mean a secret. Of secrets, headers and settings of plugins only the variables
-/// are shown that they refer to.
+/// the environment, unless their names mean a secret and they do not run. Of secrets, headers and settings of plugins
+/// only the variables are shown that they refer to.
 pub(crate) fn shown(config: &ServerConfig, covered: &Covered) -> Vec<String> {
     let mut lines = Vec::new();
     match &config.transport {
@@ -34,7 +34,7 @@ pub(crate) fn shown(config: &ServerConfig, covered: &Covered) -> Vec<String> {
     lines.extend(variables.map(|(name, value)| {
         format!(
             "with {} of its file of variables",
-            plain_variable(name, value)
+            plain_variable(config, name, value)
         )
     }));
     known(&mut lines, config);
@@ -71,29 +71,50 @@ fn paths(what: &str, paths: &[Template]) -> Option<String> {
     (!paths.is_empty()).then(|| format!("{what} {}", words(paths)))
 }
 
-/// A variable with its value. A value that loads code is always shown; forms of tokens in it are masked.
-fn variable(name: &str, value: &Template) -> String {
-    match is_hidden(name) {
-        true => hidden(name, value),
-        false => visible(name, value.written()),
-    }
+/// A variable with its value.
+fn variable(config: &ServerConfig, name: &str, value: &Template) -> String {
+    seen(config, name, value.written()).unwrap_or_else(|| hidden(name, value))
 }
 
 /// A variable of a file, in which nothing refers to anything.
-fn plain_variable(name: &str, value: &str) -> String {
-    match is_hidden(name) {
-        true => format!("{}=…", name.escape_debug()),
-        false => visible(name, value),
-    }
+fn plain_variable(config: &ServerConfig, name: &str, value: &str) -> String {
+    seen(config, name, value).unwrap_or_else(|| format!("{}=…", name.escape_debug()))
 }
 
-fn is_hidden(name: &str) -> bool {
-    is_secret_name(name) && !loads_code(name)
+/// A variable with its value, unless its name means a secret. A value that may run is always shown: whole where the
+/// variable loads code or the command line refers to it, and else with forms of tokens masked.
+fn seen(config: &ServerConfig, name: &str, value: &str) -> Option<String> {
+    let is_whole = loads_code(name) || is_in_command(config, name);
+    let value = match is_whole {
+        true => Cow::Borrowed(value),
+        false if is_secret_name(name) && !is_command(value) => return None,
+        false => orchestra_secret::text(value),
+    };
+    Some(format!("{}={value:?}", name.escape_debug()))
 }
 
-fn visible(name: &str, value: &str) -> String {
-    let value = orchestra_secret::text(value);
-    format!("{}={value:?}", name.escape_debug())
+/// Returns whether the command line of a server has the name of a variable in it.
+fn is_in_command(config: &ServerConfig, name: &str) -> bool {
+    let (program, arguments) = match &config.transport {
+        Transport::Stdio(stdio) => (&stdio.command, &stdio.args),
+        Transport::Plugin(plugin) => (&plugin.binary, &plugin.args),
+        Transport::Http(_) | Transport::Orchestrator(_) => return false,
+    };
+    let is_letter = |char: char| char.is_ascii_alphanumeric() || char == '_';
+    let mut words = std::iter::once(program).chain(arguments);
+    words.any(|word| {
+        let word = word.written();
+        let mut all = word.match_indices(name);
+        all.any(|(at, _)| {
+            !word[..at].ends_with(is_letter) && !word[at + name.len()..].starts_with(is_letter)
+        })
+    })
+}
+
+/// Returns whether a value looks like a command: words with a path or signs of a shell.
+fn is_command(value: &str) -> bool {
+    let is_sign = |char: char| "/$`|&;<>(){}*\\".contains(char);
+    value.contains(char::is_whitespace) && value.contains(is_sign)
 }
 
 /// A header, a setting or a secret with the variables that its value refers to.
@@ -140,6 +161,9 @@ fn files(lines: &mut Vec<String>, covered: &Covered) {
         }
     };
     let files: Vec<String> = covered.files().map(file).collect();
+    if covered.is_unclear() {
+        lines.push("Orchestra cannot tell which files this command runs".into());
+    }
     if !files.is_empty() {
         let files = files.join(", ");
         lines.push(format!(
@@ -155,7 +179,7 @@ fn process(lines: &mut Vec<String>, config: &ServerConfig, stdio: &StdioConfig) 
     let directory = config.directory().display().to_string();
     lines.push(format!("in {}", cwd.unwrap_or(&directory)));
     let env = stdio.env.iter();
-    lines.extend(env.map(|(name, value)| format!("with {}", variable(name, value))));
+    lines.extend(env.map(|(name, value)| format!("with {}", variable(config, name, value))));
     let file = stdio.env_file.as_ref().map(Template::written);
     lines.extend(file.map(|file| format!("with the variables of {file}")));
     if stdio.inherit_env == InheritEnv::All {
@@ -172,7 +196,7 @@ fn started(lines: &mut Vec<String>, config: &ServerConfig, plugin: &PluginConfig
     let directory = config.directory().display().to_string();
     lines.push(format!("in {}", cwd.unwrap_or(&directory)));
     let env = plugin.env.iter();
-    lines.extend(env.map(|(name, value)| format!("with {}", variable(name, value))));
+    lines.extend(env.map(|(name, value)| format!("with {}", variable(config, name, value))));
     if plugin.inherit_env == InheritEnv::All {
         lines.push("with all of your environment".into());
     }

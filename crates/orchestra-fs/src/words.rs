@@ -1,0 +1,195 @@
+//! Words of a command line that may name files.
+
+use std::collections::BTreeSet;
+
+/// Ends that a file may be named without.
+const ENDS: [&str; 24] = [
+    ".js", ".mjs", ".cjs", ".jsx", ".json", ".node", ".ts", ".mts", ".cts", ".tsx", ".py", ".pyc",
+    ".so", ".rb", ".pl", ".pm", ".lua", ".php", ".sh", ".tcl", ".class", ".jar", ".wasm", ".exe",
+];
+
+/// Files that a program starts with when it is given their directory.
+pub(crate) const MAIN_FILES: [&str; 11] = [
+    "index.js",
+    "index.mjs",
+    "index.cjs",
+    "index.json",
+    "index.node",
+    "index.ts",
+    "index.tsx",
+    "__init__.py",
+    "__main__.py",
+    "init.lua",
+    "main.go",
+];
+
+/// Programs that run a line of text as commands.
+const SHELLS: [&str; 12] = [
+    "ash", "bash", "busybox", "csh", "dash", "fish", "ksh", "mksh", "rbash", "sh", "tcsh", "zsh",
+];
+
+/// Characters that end a word of a shell line.
+fn is_end(char: char) -> bool {
+    char.is_whitespace() || "'\"`&|;()<".contains(char)
+}
+
+/// Characters that separate the paths in a word: of a list, of an option and its value, of a URL and its query.
+fn is_inner(char: char) -> bool {
+    "=,:@!?#".contains(char)
+}
+
+/// Returns a word of a command line and the words in it that may name files: it may be a list, an option with its
+/// value, or a line of a shell. Long options are left out, of short ones each tail is a part, and the file that a shell
+/// writes to is left out.
+#[must_use]
+pub fn parts(word: &str) -> Vec<&str> {
+    let mut tokens = Vec::new();
+    let is_line = word.contains(char::is_whitespace);
+    let mut pieces = word.split('>');
+    tokens.extend(
+        pieces
+            .next()
+            .into_iter()
+            .flat_map(|piece| piece.split(is_end)),
+    );
+    for piece in pieces {
+        let piece = piece.trim_start_matches(|char: char| char.is_whitespace() || char == '&');
+        // A shell writes to the file behind `>`.
+        let is_over = |char| is_end(char) || is_inner(char);
+        let written = match is_line {
+            true => piece.find(is_over).unwrap_or(piece.len()),
+            false => 0,
+        };
+        tokens.extend(piece[written..].split(is_end));
+    }
+    let inner = tokens.iter().flat_map(|token| token.split(is_inner));
+    let all: Vec<&str> = std::iter::once(word)
+        .chain(tokens.iter().copied())
+        .chain(inner)
+        .collect();
+    let mut parts = Vec::new();
+    for part in all {
+        match part.strip_prefix('-') {
+            None => parts.push(part),
+            // A long option; its value is a part of its own.
+            Some(long) if long.starts_with('-') => {}
+            Some(short) => parts.extend(tails(short)),
+        }
+    }
+    let mut known = BTreeSet::new();
+    parts.retain(|part| !part.is_empty() && known.insert(*part));
+    parts
+}
+
+/// Values that may be attached to the letters of a short option: `Bmserver` may be `-B -m server`.
+fn tails(short: &str) -> impl Iterator<Item = &str> {
+    let letters = short
+        .chars()
+        .take_while(char::is_ascii_alphanumeric)
+        .count();
+    (1..=letters).map(|letters| &short[letters..])
+}
+
+/// Paths of the files that a program may load instead of the one that is named: with an ending, or of a module.
+pub(crate) fn files(part: &str) -> Vec<String> {
+    if part.ends_with('/') {
+        return Vec::new();
+    }
+    let mut files: Vec<String> = ENDS.iter().map(|end| format!("{part}{end}")).collect();
+    if part.contains("::") {
+        files.push(format!("{}.pm", part.replace("::", "/")));
+    }
+    if !part.contains('/') {
+        // Each package of a module of Python is loaded on the way to it.
+        let mut module = String::new();
+        for name in part.split('.').filter(|name| !name.is_empty()) {
+            if !module.is_empty() {
+                module.push('/');
+            }
+            module.push_str(name);
+            files.push(format!("{module}/__init__.py"));
+        }
+        let mains = [".py", ".pyc", ".lua", "/__main__.py"];
+        files.extend(mains.iter().map(|end| format!("{module}{end}")));
+    }
+    files
+}
+
+/// Returns whether a command line runs a line of a shell that does not tell its files by its text: a word of it that
+/// looks like a path has variables, patterns, commands or quotes in it.
+#[must_use]
+pub fn is_unclear<'a>(words: impl IntoIterator<Item = &'a str>) -> bool {
+    let (mut in_shell, mut in_line) = (false, false);
+    for word in words {
+        let name = word.rsplit('/').next().unwrap_or(word);
+        if in_line && word.split(is_boundary).any(is_unclear_word) {
+            return true;
+        }
+        let is_short = word.starts_with('-') && !word.starts_with("--");
+        in_line |= in_shell && is_short && word.contains('c');
+        in_shell |= SHELLS.contains(&name);
+    }
+    false
+}
+
+/// Characters that end a word of a shell line, quotes aside.
+fn is_boundary(char: char) -> bool {
+    char.is_whitespace() || ";|&()<>".contains(char)
+}
+
+fn is_unclear_word(word: &str) -> bool {
+    let unquoted = |quote: char| word.strip_prefix(quote)?.strip_suffix(quote);
+    let bare = unquoted('"').or_else(|| unquoted('\'')).unwrap_or(word);
+    let starts = word.trim_start_matches(['"', '\'']);
+    let is_path = bare.contains(['/', '.']) || starts.starts_with(['$', '`', '~']);
+    is_path && bare.contains(['$', '`', '*', '?', '[', '{', '~', '\'', '"', '\\'])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_of_a_word_are_its_paths_and_the_values_of_its_options() {
+        for (word, expected) in [
+            ("server.py", &["server.py"][..]),
+            ("--env-file=.env.txt", &[".env.txt"]),
+            ("-mserver", &["server", "erver", "rver", "ver", "er", "r"]),
+            ("-r./x", &["./x"]),
+            ("-Bmx", &["mx", "x"]),
+            ("-", &[]),
+            ("mod.ts?x=1", &["mod.ts?x=1", "mod.ts", "x", "1"]),
+            (
+                "alias.x=!./x.txt",
+                &["alias.x=!./x.txt", "alias.x", "./x.txt"],
+            ),
+            ("a >b c", &["a >b c", "a", "c"]),
+        ] {
+            assert_eq!(parts(word), expected, "{word}");
+        }
+    }
+
+    #[test]
+    fn shell_line_with_words_that_it_expands_is_unclear() {
+        for words in [
+            &["sh", "-c", "$RUN"][..],
+            &["sh", "-c", "exec ./x$A"],
+            &["sh", "-c", "sh ./*.sh"],
+            &["/bin/bash", "-lc", "~/x"],
+            &["bash", "-c", "`cat x`"],
+            &["env", "sh", "-ec", "./x''.sh"],
+            &["zsh", "-c", "./\\x.sh"],
+            &["sh", "-c", "\"a dir/x.sh\""],
+        ] {
+            assert!(is_unclear(words.iter().copied()), "{words:?}");
+        }
+        for words in [
+            &["sh", "-c", "cd sub && exec python3 './main.py'"][..],
+            &["sh", "run.sh", "*.txt"],
+            &["node", "-c", "./$x"],
+            &["sh", "-c", "exit"],
+        ] {
+            assert!(!is_unclear(words.iter().copied()), "{words:?}");
+        }
+    }
+}

@@ -27,7 +27,7 @@ pub use directory::Directory;
 pub use error::{Error, Reason, Result};
 pub use linked::own_target;
 pub use lock::{Lock, is_locked, is_shared};
-pub use named::{Content, Entry, Tree};
+pub use named::{Content, Entry, Tree, parts};
 pub use path::{
     append, create_new, make_private, open, open_or_create, publish, read, read_own, remove, stage,
     write,

@@ -1,7 +1,7 @@
 //! Files of a directory tree that texts name, such as the words of a command line, with their contents.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fs::File,
     io::{self, Read as _},
     os::unix::fs::MetadataExt as _,
@@ -77,13 +77,14 @@ impl Tree {
         &self.top
     }
 
-    /// Finds the entry that a text names, as seen from a directory; `None` when there is none in the tree.
+    /// Finds the entry that a path leads to, as seen from a directory; `None` when there is none in the tree.
     #[must_use]
-    pub fn find(&self, from: &Path, text: &str) -> Option<Entry> {
-        if text.is_empty() || text.contains('\0') {
+    pub fn find(&self, from: &Path, named: &Path) -> Option<Entry> {
+        let bytes = named.as_os_str().as_encoded_bytes();
+        if bytes.is_empty() || bytes.contains(&0) {
             return None;
         }
-        let path = self.top.join(from).join(text);
+        let path = self.top.join(from).join(named);
         let inside = |path: &Path| path.strip_prefix(&self.top).ok().map(Path::to_owned);
         let why = match path.canonicalize() {
             Ok(found) => match inside(&found) {
@@ -172,6 +173,36 @@ fn read(mut file: &File, left: &mut u64) -> io::Result<Content> {
 fn long(found: &std::fs::Metadata) -> Content {
     let (seconds, nanoseconds) = (found.ctime(), found.ctime_nsec());
     Content::Long(format!("{} {seconds} {nanoseconds}", found.len()))
+}
+
+/// Returns a word of a command line and the words in it that may name files: it may be a list, an option with its
+/// value, or a line of a shell. Options are left out, and files to which a shell writes.
+#[must_use]
+pub fn parts(word: &str) -> Vec<&str> {
+    let is_separator = |char: char| "=,:;@'\"`&|()<".contains(char) || char.is_whitespace();
+    let mut parts = vec![word];
+    let is_line = word.contains(char::is_whitespace);
+    let mut pieces = word.split('>');
+    parts.extend(
+        pieces
+            .next()
+            .into_iter()
+            .flat_map(|piece| piece.split(is_separator)),
+    );
+    for piece in pieces {
+        let piece = piece.trim_start_matches(|char: char| char.is_whitespace() || char == '&');
+        // A shell writes to the file behind `>`.
+        let written = match is_line {
+            true => piece.find(is_separator).unwrap_or(piece.len()),
+            false => 0,
+        };
+        parts.extend(piece[written..].split(is_separator));
+    }
+    // An option names no file; its value is a part of its own.
+    parts.retain(|part| !part.is_empty() && !part.starts_with('-'));
+    let mut known = BTreeSet::new();
+    parts.retain(|part| known.insert(*part));
+    parts
 }
 
 fn is_absent(error: &io::Error) -> bool {

@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::ServerName;
 
-pub use covered::{Content, Covered};
+pub use covered::{Content, Covered, Gap};
 use fingerprint::FORM;
 pub use fingerprint::Fingerprint;
 

@@ -28,31 +28,12 @@ pub use quic::Quic;
 
 use crate::{
     config::{Auth, Flavour, HttpConfig, InheritEnv, Sandbox, ServerConfig, Template, Transport},
+    discovery::protected,
     expand::{ExpandError, Reference, Scope, references},
     gateway::{Connect, Reach},
     hints::Hints,
     server::client_config,
 };
-
-/// Paths of the workspace that a sandboxed server cannot change, present or absent: the repository, our state, and
-/// files by which this program and others start programs.
-const PROTECTED: [&str; 15] = [
-    ".git",
-    ".worktrees",
-    ".projects",
-    ".orchestrator",
-    ".orchestra",
-    "orchestra.toml",
-    "mcp.json",
-    ".mcp.json",
-    ".claude",
-    ".codex",
-    ".cursor",
-    ".gemini",
-    ".idea",
-    ".vscode",
-    ".envrc",
-];
 
 /// Reaches servers.
 #[derive(Debug, Clone)]
@@ -322,10 +303,7 @@ impl LateChild {
             Sandbox::Workspace { read, write } => process::Sandbox::Workspace {
                 paths: all(write)?,
                 read_only: all(read)?,
-                protected: PROTECTED
-                    .iter()
-                    .map(|name| self.scope.workspace().join(name))
-                    .collect(),
+                protected: protected(self.scope.workspace()).collect(),
             },
         };
         child.grace_stdin = config.grace.stdin;

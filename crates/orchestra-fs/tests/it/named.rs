@@ -1,12 +1,14 @@
 //! Files of a tree that texts name.
 
+#[cfg(target_os = "linux")]
+use std::{ffi::OsStr, os::unix::ffi::OsStrExt as _};
 use std::{
     fs::{self, File},
     os::unix::fs::symlink,
     path::Path,
 };
 
-use orchestra_fs::{Content, Entry, Tree};
+use orchestra_fs::{Content, Entry, Tree, parts};
 
 fn tree() -> (tempfile::TempDir, Tree) {
     let directory = tempfile::tempdir().unwrap();
@@ -23,14 +25,39 @@ fn files_are_found_below_the_top_and_nowhere_else() {
     fs::create_dir(tree.top().join("a")).unwrap();
     fs::write(tree.top().join("a/b"), "x").unwrap();
     let file = Some(Entry::File("a/b".into()));
-    assert_eq!(tree.find(Path::new(""), "a/b"), file);
-    assert_eq!(tree.find(Path::new("a"), "./b"), file);
+    assert_eq!(tree.find(Path::new(""), Path::new("a/b")), file);
+    assert_eq!(tree.find(Path::new("a"), Path::new("./b")), file);
     let absolute = tree.top().join("a/../a/b");
-    assert_eq!(tree.find(Path::new(""), absolute.to_str().unwrap()), file);
+    assert_eq!(tree.find(Path::new(""), &absolute), file);
     let a = Some(Entry::Directory("a".into()));
-    assert_eq!(tree.find(Path::new(""), "a"), a);
+    assert_eq!(tree.find(Path::new(""), Path::new("a")), a);
     for text in ["", "c", "a/b/c", "../out", "/", "x\0y", &"n".repeat(5_000)] {
-        assert_eq!(tree.find(Path::new(""), text), None, "{text:?}");
+        assert_eq!(tree.find(Path::new(""), Path::new(text)), None, "{text:?}");
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn file_with_a_name_that_is_not_utf_8_is_found() {
+    let (_directory, tree) = tree();
+    let name = Path::new(OsStr::from_bytes(b"\xff"));
+    fs::write(tree.top().join(name), "x").unwrap();
+    assert_eq!(
+        tree.find(Path::new(""), name),
+        Some(Entry::File(name.into()))
+    );
+}
+
+#[test]
+fn words_in_a_line_of_a_shell_are_parts_and_options_are_not() {
+    for (word, expected) in [
+        ("a", &["a"][..]),
+        ("--import=./a,b", &["./a", "b"][..]),
+        ("x:y:x", &["x:y:x", "x", "y"][..]),
+        ("cat a|sh", &["cat a|sh", "cat", "a", "sh"][..]),
+        ("sh <a >b 2>&1", &["sh <a >b 2>&1", "sh", "a", "2"][..]),
+    ] {
+        assert_eq!(parts(word), expected, "{word}");
     }
 }
 
@@ -43,8 +70,8 @@ fn link_out_of_the_tree_is_named_and_not_followed() {
     symlink("nowhere", tree.top().join("dangling")).unwrap();
     let out = Content::Outside(out.canonicalize().unwrap());
     let link = Some(Entry::Closed("link".into(), out));
-    assert_eq!(tree.find(Path::new(""), "link"), link);
-    let dangling = tree.find(Path::new(""), "./dangling");
+    assert_eq!(tree.find(Path::new(""), Path::new("link")), link);
+    let dangling = tree.find(Path::new(""), Path::new("./dangling"));
     assert!(
         matches!(&dangling, Some(Entry::Closed(path, Content::Unreadable(_))) if path.as_path() == Path::new("dangling")),
         "{dangling:?}"

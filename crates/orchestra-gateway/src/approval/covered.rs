@@ -12,21 +12,21 @@ use std::{
 };
 
 pub use orchestra_fs::Content;
-use orchestra_fs::{Entry, Tree};
+use orchestra_fs::{Entry, Tree, parts};
 
 use crate::{
     config::{Auth, ServerConfig, Template, Transport, loads_code},
     expand::{Scope, variables_of},
 };
 
-/// Maximum number of words of a server that are looked at.
+/// Maximum number of words of a server that is approved.
 const MAX_WORDS: usize = 512;
 
-/// Maximum number of files of a server.
-const MAX_FILES: usize = 128;
+/// Maximum number of files of a server that is approved.
+const MAX_FILES: usize = 512;
 
-/// Maximum number of directories in which files are looked for.
-const MAX_DIRECTORIES: usize = 4;
+/// Maximum number of directories in which files of a server that is approved are looked for.
+const MAX_DIRECTORIES: usize = 16;
 
 /// Ends of the names of files that hold data. Servers write such files while they run.
 const DATA: [&str; 16] = [
@@ -52,7 +52,24 @@ const MAIN_FILES: [&str; 6] = [
 pub struct Covered {
     files: BTreeMap<PathBuf, Content>,
     variables: Vec<(String, String)>,
-    is_cut: bool,
+    gap: Option<Gap>,
+}
+
+/// Reason for which files of a server are not covered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Gap {
+    /// The workspace cannot be opened.
+    #[error("the workspace cannot be read")]
+    Workspace,
+    /// Too many words.
+    #[error("its command line and environment have more than {} words", MAX_WORDS)]
+    Words,
+    /// Too many directories.
+    #[error("it names more than {} directories of the workspace", MAX_DIRECTORIES)]
+    Directories,
+    /// Too many files.
+    #[error("it names more than {} files of the workspace", MAX_FILES)]
+    Files,
 }
 
 impl fmt::Debug for Covered {
@@ -60,7 +77,7 @@ impl fmt::Debug for Covered {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Covered")
             .field("files", &self.files)
-            .field("is_cut", &self.is_cut)
+            .field("gap", &self.gap)
             .finish_non_exhaustive()
     }
 }
@@ -70,9 +87,8 @@ impl Covered {
     #[must_use]
     pub fn of(config: &ServerConfig, scope: &Scope) -> Self {
         let Ok(tree) = Tree::open(scope.workspace()) else {
-            // What cannot be looked at is not covered.
             return Self {
-                is_cut: true,
+                gap: Some(Gap::Workspace),
                 ..Self::default()
             };
         };
@@ -100,10 +116,10 @@ impl Covered {
         &self.variables
     }
 
-    /// Whether the server names more files than are covered, or the workspace cannot be looked at.
+    /// Why files of the server are not covered. Such a server must not be approved: they may change unnoticed.
     #[must_use]
-    pub const fn is_cut(&self) -> bool {
-        self.is_cut
+    pub const fn gap(&self) -> Option<Gap> {
+        self.gap
     }
 }
 
@@ -156,7 +172,7 @@ impl Search {
             }
             Transport::Http(http) => {
                 if let Some(path) = http.ca_file.as_ref().and_then(path) {
-                    self.named(Path::new(""), &path.to_string_lossy(), Use::Loaded);
+                    self.named(Path::new(""), &path, Use::Loaded);
                 }
                 let Some(Auth::Command { command, args }) = &http.auth else {
                     return;
@@ -195,19 +211,22 @@ impl Search {
 
     /// Reads a file of variables of the workspace.
     fn variables_of(&mut self, path: &Path) {
-        let text = path.to_string_lossy();
-        if let Some(Entry::File(below)) = self.tree.find(Path::new(""), &text) {
+        if let Some(Entry::File(below)) = self.tree.find(Path::new(""), path) {
             let read = variables_of(&self.tree.top().join(below));
             self.covered.variables = read.unwrap_or_default();
         }
-        self.named(Path::new(""), &text, Use::Loaded);
+        self.named(Path::new(""), path, Use::Loaded);
     }
 
     fn base(&mut self, directory: PathBuf) {
-        if self.bases.len() >= MAX_DIRECTORIES || self.bases.contains(&directory) {
+        if self.bases.contains(&directory) {
             return;
         }
-        let found = self.tree.find(Path::new(""), &directory.to_string_lossy());
+        if self.bases.len() >= MAX_DIRECTORIES {
+            self.covered.gap = Some(Gap::Directories);
+            return;
+        }
+        let found = self.tree.find(Path::new(""), &directory);
         if let Some(Entry::Directory(below)) = found {
             self.starts.insert(below);
         }
@@ -217,10 +236,10 @@ impl Search {
     /// Looks for files also in the directories that a word names.
     fn directories_of(&mut self, word: &str) {
         for base in self.bases.clone() {
-            if let Some(Entry::Directory(below)) = self.tree.find(&base, word) {
+            if let Some(Entry::Directory(below)) = self.tree.find(&base, Path::new(word)) {
                 let main_files = MAIN_FILES.iter().map(|name| below.join(name));
                 for file in main_files {
-                    self.named(Path::new(""), &file.to_string_lossy(), Use::Loaded);
+                    self.named(Path::new(""), &file, Use::Loaded);
                 }
                 self.base(self.tree.top().join(below));
             }
@@ -230,7 +249,7 @@ impl Search {
     fn word(&mut self, word: &str, used: Use) {
         for part in parts(word) {
             if self.words >= MAX_WORDS {
-                self.covered.is_cut = true;
+                self.covered.gap = Some(Gap::Words);
                 return;
             }
             self.words += 1;
@@ -240,23 +259,23 @@ impl Search {
 
     fn part(&mut self, part: &str, used: Use) {
         for base in self.bases.clone() {
-            if self.named(&base, part, used) || part.ends_with('/') {
+            if self.named(&base, Path::new(part), used) || part.ends_with('/') {
                 continue;
             }
             for end in ENDS {
-                self.named(&base, &format!("{part}{end}"), used);
+                self.named(&base, format!("{part}{end}").as_ref(), used);
             }
             if part.contains('.') && !part.contains('/') {
                 let module = part.replace('.', "/");
-                self.named(&base, &format!("{module}.py"), used);
-                self.named(&base, &format!("{module}/__main__.py"), used);
+                self.named(&base, format!("{module}.py").as_ref(), used);
+                self.named(&base, format!("{module}/__main__.py").as_ref(), used);
             }
         }
     }
 
-    /// Covers the file that a text names. Returns whether it names anything.
-    fn named(&mut self, base: &Path, text: &str, used: Use) -> bool {
-        match self.tree.find(base, text) {
+    /// Covers the file at a path. Returns whether anything is there.
+    fn named(&mut self, base: &Path, path: &Path, used: Use) -> bool {
+        match self.tree.find(base, path) {
             Some(Entry::File(below)) => {
                 if used == Use::Loaded || !self.is_data(&below, used) {
                     self.has_code |= used == Use::Argument;
@@ -295,7 +314,7 @@ impl Search {
 
     fn insert(&mut self, below: PathBuf, content: Content) {
         if self.covered.files.len() >= MAX_FILES {
-            self.covered.is_cut = true;
+            self.covered.gap = Some(Gap::Files);
             return;
         }
         self.covered.files.insert(below, content);
@@ -306,7 +325,7 @@ impl Search {
         for start in std::mem::take(&mut self.starts) {
             for name in manifests::of(program) {
                 let found = start.ancestors().find_map(|directory| {
-                    let found = self.tree.find(directory, name)?;
+                    let found = self.tree.find(directory, Path::new(name))?;
                     (!matches!(found, Entry::Directory(_))).then_some(found)
                 });
                 match found {
@@ -321,34 +340,6 @@ impl Search {
 
 fn parent(below: &Path) -> PathBuf {
     below.parent().map(Path::to_owned).unwrap_or_default()
-}
-
-/// A word, and the words in it: it may be a list, an option with its value, or a line of a shell.
-fn parts(word: &str) -> Vec<&str> {
-    let is_separator = |char: char| "=,:;@'\"`&|()<".contains(char) || char.is_whitespace();
-    let mut parts = vec![word];
-    let is_line = word.contains(char::is_whitespace);
-    let mut pieces = word.split('>');
-    parts.extend(
-        pieces
-            .next()
-            .into_iter()
-            .flat_map(|piece| piece.split(is_separator)),
-    );
-    for piece in pieces {
-        let piece = piece.trim_start_matches(|char: char| char.is_whitespace() || char == '&');
-        // A shell writes to the file behind `>`.
-        let written = match is_line {
-            true => piece.find(is_separator).unwrap_or(piece.len()),
-            false => 0,
-        };
-        parts.extend(piece[written..].split(is_separator));
-    }
-    // An option names no file; its value is a part of its own.
-    parts.retain(|part| !part.is_empty() && !part.starts_with('-'));
-    let mut known = BTreeSet::new();
-    parts.retain(|part| known.insert(*part));
-    parts
 }
 
 #[cfg(test)]

@@ -124,9 +124,6 @@ fn parts(config: &ServerConfig, covered: &Covered) -> BTreeMap<String, String> {
             .map_or_else(|| format!("{path:?}"), str::to_owned);
         put(format!("the file {path}"), &value);
     }
-    if covered.is_cut() {
-        put("the number of its files".to_owned(), &Value::Null);
-    }
     parts
 }
 

@@ -172,21 +172,31 @@ impl Places {
                     .to_owned();
             report(Severity::Warning, message);
         }
-        let state = match (config, identity) {
-            (Err(reason), _) => ServerState::Invalid { reason },
-            (Ok(_), Identity::Own) => ServerState::Own,
-            (Ok(_), Identity::Impostor(why)) => {
+        let state = match (config, identity, covered.gap()) {
+            (Err(reason), ..) => ServerState::Invalid { reason },
+            (Ok(_), Identity::Own, _) => ServerState::Own,
+            (Ok(_), Identity::Impostor(why), _) => {
                 let reason = format!("it is called as this program is, but {why}; remove it");
                 report(Severity::Error, reason.clone());
                 ServerState::Invalid { reason }
             }
-            (Ok(config), _) if by_hand == Some(false) || (config.disabled && by_hand.is_none()) => {
+            (Ok(config), ..)
+                if by_hand == Some(false) || (config.disabled && by_hand.is_none()) =>
+            {
                 ServerState::Disabled {
                     config: Arc::from(config),
                     by_hand: by_hand.is_some(),
                 }
             }
-            (Ok(mut config), _) => match waits(&config) {
+            (Ok(_), _, Some(gap)) => {
+                let reason = format!(
+                    "no approval can cover it: {gap}; write it in your own configuration, or list the workspace in \
+                     your `trusted_directories`"
+                );
+                report(Severity::Error, reason.clone());
+                ServerState::Invalid { reason }
+            }
+            (Ok(mut config), ..) => match waits(&config) {
                 Some((fingerprint, why)) => ServerState::NeedsApproval {
                     fingerprint,
                     why,

@@ -34,6 +34,52 @@ const WORKSPACE_FILES: [&str; 4] = [
     ".cursor/mcp.json",
 ];
 
+/// Entries of a workspace, besides those with servers, that a sandboxed server cannot change: the repository, our
+/// state, and settings by which other programs start programs.
+const SETTINGS: [&str; 31] = [
+    ".aider.conf.yml",
+    ".amazonq",
+    ".claude",
+    ".cline",
+    ".clinerules",
+    ".codex",
+    ".continue",
+    ".copilot",
+    ".crush.json",
+    ".devcontainer",
+    ".devcontainer.json",
+    ".envrc",
+    ".gemini",
+    ".git",
+    ".github",
+    ".husky",
+    ".idea",
+    ".kiro",
+    ".opencode",
+    ".orchestrator",
+    ".pre-commit-config.yaml",
+    ".projects",
+    ".qwen",
+    ".roo",
+    ".sdek",
+    ".windsurf",
+    ".worktrees",
+    ".zed",
+    "crush.json",
+    "opencode.json",
+    "opencode.jsonc",
+];
+
+/// Paths of a workspace that a sandboxed server cannot change, present or absent: those where servers are looked for,
+/// and [`SETTINGS`].
+pub(crate) fn protected(workspace: &Path) -> impl Iterator<Item = PathBuf> {
+    let own = [CONFIG_FILE, FileKind::LIST, OWN_DIRECTORY];
+    // Other programs have further settings beside these files.
+    let tops = WORKSPACE_FILES.map(|file| file.split_once('/').map_or(file, |(top, _)| top));
+    let names = own.into_iter().chain(tops).chain(SETTINGS);
+    names.map(|name| workspace.join(name))
+}
+
 /// Where servers are looked for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Places {

@@ -251,6 +251,25 @@ fn approval_of_the_older_form_is_asked_for_once_more() {
 }
 
 #[test]
+fn server_that_no_approval_can_cover_is_invalid_unless_its_directory_is_trusted() {
+    let mut world = World::new();
+    let words: Vec<String> = (0..1_000).map(|word| format!("\"{word}\"")).collect();
+    let words = words.join(",");
+    world.write(
+        FILE,
+        &server(&format!(r#""command": "x", "args": [{words}]"#)),
+    );
+    let found = world.find();
+    let state = &found.servers[0].state;
+    assert!(
+        matches!(state, ServerState::Invalid { reason } if reason.contains("more than 512 words")),
+        "{state:?}"
+    );
+    world.places.trusted_by = Some(world.path().into());
+    assert_eq!(states(&world.find()), [("a", "enabled")]);
+}
+
+#[test]
 fn server_of_a_trusted_directory_needs_no_approval_and_earns_no_other_trust() {
     let mut world = World::new();
     world.write(FILE, &server(r#""command": "x", "trust": true"#));

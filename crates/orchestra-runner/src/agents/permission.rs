@@ -10,7 +10,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use orchestra_fs::{Content, Entry, Tree};
+use orchestra_fs::{Content, Entry, Tree, parts};
 use orchestra_plan::work::ProfileName;
 use sha2::{Digest as _, Sha256};
 
@@ -416,16 +416,10 @@ pub fn workspace_files(program: Option<&Path>, profile: &Profile, workspace: &Pa
         .chain([&probe.version, &probe.help, &probe.models])
         .flatten()
         .chain(text.variables.values());
-    // A word may be a list of words, or an option with its value.
-    let parts = words.flat_map(|word| {
-        let parts = word.split(|char: char| "=,:;'\"".contains(char) || char.is_whitespace());
-        std::iter::once(word.as_str()).chain(parts)
-    });
-    let named = parts.filter(|part| !part.is_empty());
-    let program = program.and_then(Path::to_str);
+    let named = words.flat_map(|word| parts(word)).map(Path::new);
     let mut found = BTreeMap::new();
-    for text in program.into_iter().chain(named) {
-        match tree.find(Path::new(""), text) {
+    for path in program.into_iter().chain(named) {
+        match tree.find(Path::new(""), path) {
             Some(Entry::File(path)) => {
                 let content = tree.content(&path);
                 found.insert(path, content);
@@ -437,15 +431,24 @@ pub fn workspace_files(program: Option<&Path>, profile: &Profile, workspace: &Pa
         }
     }
     let line = |(path, content): (PathBuf, Content)| {
-        let shown = path.display();
+        let shown = path_text(&path);
         match content {
             Content::Digest(digest) => format!("{shown} (SHA-256 {digest})"),
             Content::Long(changed) => format!("{shown} (too long to be read: {changed})"),
-            Content::Outside(_) => format!("{shown} (leads out of the workspace)"),
+            Content::Outside(target) => {
+                let target = path_text(&target);
+                format!("{shown} (leads out of the workspace, to {target})")
+            }
             Content::Unreadable(why) => format!("{shown} (cannot be read: {why})"),
         }
     };
     found.into_iter().map(line).collect()
+}
+
+/// A path as text. Those that are not UTF-8 are escaped, so that two paths never have the same text.
+fn path_text(path: &Path) -> String {
+    path.to_str()
+        .map_or_else(|| format!("{path:?}"), str::to_owned)
 }
 
 #[cfg(test)]
@@ -657,6 +660,50 @@ mod tests {
                 .map_err(str::to_owned);
             assert_eq!(found, expected, "{purpose:?} {named:?} {agreed:?}");
         }
+    }
+
+    #[test]
+    fn files_of_an_agent_are_those_of_each_word_of_its_command_line() {
+        let workspace = tempfile::tempdir().unwrap();
+        let outside = tempfile::tempdir().unwrap();
+        for name in ["rules", "run", "unnamed"] {
+            std::fs::write(workspace.path().join(name), "x").unwrap();
+        }
+        std::os::unix::fs::symlink(outside.path(), workspace.path().join("link")).unwrap();
+        let text = serde_json::json!({"program": "sh", "arguments": [["-c", "cat rules|./run&link", "{prompt}"]]});
+        let profile: Profile = serde_json::from_value(text).unwrap();
+        let files = workspace_files(None, &profile, workspace.path());
+        let [link, rules, run] = &files[..] else {
+            panic!("{files:?}");
+        };
+        // Another place that it leads to makes another digest.
+        let target = outside.path().canonicalize().unwrap();
+        let target = target.display().to_string();
+        assert!(
+            link.starts_with("link ") && link.contains(&target),
+            "{link}"
+        );
+        assert!(rules.starts_with("rules (SHA-256 "), "{rules}");
+        assert!(run.starts_with("run (SHA-256 "), "{run}");
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn program_of_an_agent_whose_path_is_not_utf_8_is_one_of_its_files() {
+        use std::os::unix::ffi::OsStrExt as _;
+
+        let workspace = tempfile::tempdir().unwrap();
+        let name = std::ffi::OsStr::from_bytes(b"agent-\xff");
+        let program = workspace.path().join(name);
+        std::fs::write(&program, "x").unwrap();
+        let text = serde_json::json!({"program": "agent", "arguments": [["{prompt}"]]});
+        let profile: Profile = serde_json::from_value(text).unwrap();
+        let files = workspace_files(Some(&program), &profile, workspace.path());
+        assert_eq!(files.len(), 1, "{files:?}");
+        assert!(
+            files[0].starts_with(r#""agent-\xFF" (SHA-256 "#),
+            "{files:?}"
+        );
     }
 
     #[test]

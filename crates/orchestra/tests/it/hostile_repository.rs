@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// Client files of the workspace and the keys of their servers.
-const CLIENT_FILES: [(&str, &str); 11] = [
+pub(crate) const CLIENT_FILES: [(&str, &str); 11] = [
     (".mcp.json", "mcpServers"),
     ("mcp.json", "mcpServers"),
     (".vscode/mcp.json", "servers"),

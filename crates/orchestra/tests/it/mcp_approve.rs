@@ -322,6 +322,24 @@ fn approval_is_asked_for_again_in_another_directory_at_the_same_path() {
 }
 
 #[test]
+fn server_that_names_more_directories_than_an_approval_covers_is_refused() {
+    let workspace = Workspace::new();
+    let directories: Vec<String> = (0..20).map(|number| format!("d{number}")).collect();
+    for directory in &directories {
+        workspace.write(&format!("{directory}/module.py"), "");
+    }
+    let env = json!({"PYTHONPATH": directories.join(":")});
+    let server = json!({"command": "python3", "args": ["-m", "module"], "env": env});
+    let file = json!({"mcpServers": {"theirs": server}});
+    workspace.write(".mcp.json", &file.to_string());
+    let refused = workspace.run(["mcp", "approve", "theirs", "--yes"]);
+    assert_eq!(refused.code, Some(3), "{refused:?}");
+    let why = "no approval can cover it: it names more than 16 directories of the workspace";
+    assert!(refused.out.contains(why), "{refused:?}");
+    assert_eq!(state(&workspace, "theirs"), "invalid");
+}
+
+#[test]
 fn server_of_a_trusted_directory_needs_no_approval() {
     let workspace = with_script(&json!({}));
     let own = workspace.home().join(".config/orchestra/orchestra.toml");
@@ -353,13 +371,13 @@ fn server_of_a_trusted_directory_needs_no_approval() {
 }
 
 #[test]
-fn unreadable_approvals_are_logged_in_words() {
+fn unreadable_approvals_are_reported_in_words_and_approve_nothing() {
     let workspace = Workspace::board();
     workspace.write(".mcp.json", r#"{"mcpServers": {"a": {"command": "cat"}}}"#);
     let state = workspace.home().join(".local/state/orchestra");
     std::fs::create_dir_all(&state).unwrap();
     std::fs::write(state.join("mcp.json"), "{").unwrap();
-    let listed = workspace.run(["tool", "list", "--log", "warn"]);
+    let listed = workspace.run(["tool", "list"]);
     assert!(
         listed
             .err
@@ -368,5 +386,16 @@ fn unreadable_approvals_are_logged_in_words() {
     );
     for form in ["Failed(", "Usage(", "source:"] {
         assert!(!listed.err.contains(form), "{form}: {listed:?}");
+    }
+    for words in [
+        &["mcp", "list"][..],
+        &["mcp", "approve", "a", "--yes"][..],
+        &["mcp", "call", "a", "x"][..],
+        &["tool", "call", "a__x"][..],
+    ] {
+        let refused = workspace.run(words.iter().copied());
+        assert_eq!(refused.code, Some(3), "{words:?}: {refused:?}");
+        let told = "holds no decisions over servers";
+        assert!(refused.err.contains(told), "{words:?}: {refused:?}");
     }
 }

@@ -222,3 +222,49 @@ fn server_in_a_sandbox_changes_no_settings_of_its_workspace() {
     let limit = "creates, renames and removes nothing at the top of the workspace";
     assert!(listed.out.contains(limit), "{listed:?}");
 }
+
+#[test]
+#[cfg(target_os = "linux")]
+fn server_in_a_sandbox_changes_no_file_that_starts_programs_of_others() {
+    let workspace = Workspace::git();
+    let others = [
+        "plugins.yaml",
+        "opencode.json",
+        ".opencode/opencode.json",
+        ".codex/config.toml",
+        ".claude/settings.json",
+        ".github/hooks/hooks.json",
+        ".husky/pre-commit",
+        ".devcontainer/devcontainer.json",
+        ".kiro/settings/mcp.json",
+    ];
+    let files = crate::hostile_repository::CLIENT_FILES.iter();
+    let files: Vec<&str> = files.map(|(path, _)| *path).chain(others).collect();
+    let text = |path: &str| match path {
+        "plugins.yaml" => "plugins: []\n",
+        _ => "{}\n",
+    };
+    for path in &files {
+        workspace.write(path, text(path));
+    }
+    fs::create_dir(workspace.join("out")).unwrap();
+    let script = format!(
+        "for path in {}; do\n\
+         if echo x >> $path; then echo $path >> out/changed; fi\n\
+         if echo x > $path.new; then echo $path.new >> out/changed; fi\ndone\n\
+         echo x > out/file",
+        files.join(" ")
+    );
+    servers(
+        &workspace,
+        &json!({"a": {"command": "sh", "args": ["-c", script], "sandbox": "workspace"}}),
+    );
+    let tested = workspace.run(["mcp", "--mcp-config", "servers.json", "test", "a"]);
+    assert_eq!(tested.code, Some(4), "{tested:?}");
+    assert!(workspace.join("out/file").exists(), "{tested:?}");
+    let changed = fs::read_to_string(workspace.join("out/changed")).unwrap_or_default();
+    assert_eq!(changed, "", "{tested:?}");
+    for path in files {
+        assert_eq!(workspace.read(path), text(path), "{path}");
+    }
+}

@@ -1,5 +1,5 @@
-//! Tests of the files that an approval covers.
-
+#[cfg(target_os = "linux")]
+use std::{ffi::OsStr, os::unix::ffi::OsStrExt as _};
 use std::{fs, os::unix::fs::symlink};
 
 use serde_json::json;
@@ -182,10 +182,75 @@ fn file_outside_the_workspace_is_not_read() {
 fn more_words_than_are_looked_at_are_reported() {
     let workspace = Workspace::new();
     let few = json!({"command": "sh", "args": ["-c", "a b c"]});
-    assert!(!workspace.covered(&few).is_cut());
+    assert_eq!(workspace.covered(&few).gap(), None);
     let words: Vec<String> = (0..=MAX_WORDS).map(|word| word.to_string()).collect();
     let many = json!({"command": "sh", "args": words});
-    assert!(workspace.covered(&many).is_cut());
+    assert_eq!(workspace.covered(&many).gap(), Some(Gap::Words));
+}
+
+#[test]
+fn module_in_the_last_of_several_directories_is_covered() {
+    let workspace = Workspace::new();
+    for path in ["d1/x", "d2/x", "d3/x", "d4/x", "d5/module.py"] {
+        workspace.write(path, "x");
+    }
+    let server = json!({"command": "python", "args": ["-m", "module"],
+        "env": {"PYTHONPATH": "d1:d2:d3:d4:d5"}});
+    assert_eq!(workspace.files(&server), ["d5/module.py"]);
+    assert_eq!(workspace.covered(&server).gap(), None);
+}
+
+#[test]
+fn more_directories_and_files_than_are_covered_are_reported() {
+    let workspace = Workspace::new();
+    let mut directories = Vec::new();
+    for directory in 0..MAX_DIRECTORIES {
+        let directory = format!("d{directory}");
+        workspace.write(&format!("{directory}/x"), "x");
+        directories.push(directory);
+    }
+    let server = json!({"command": "sh", "env": {"PYTHONPATH": directories.join(":")}});
+    let gap = workspace.covered(&server).gap();
+    assert_eq!(gap, Some(Gap::Directories));
+    let mut words = Vec::new();
+    for word in 0..=MAX_FILES / 2 {
+        let word = format!("w{word}");
+        workspace.write(&format!("{word}.js"), "x");
+        workspace.write(&format!("{word}.py"), "x");
+        words.push(word);
+    }
+    let server = json!({"command": "sh", "args": words});
+    assert_eq!(workspace.covered(&server).gap(), Some(Gap::Files));
+}
+
+#[test]
+fn workspace_that_cannot_be_read_is_reported() {
+    let workspace = Workspace::new();
+    let server = json!({"command": "sh"});
+    let config = workspace.config(&server);
+    let scope = Scope::new(&workspace.0.path().join("absent"), None, |_| None);
+    assert_eq!(Covered::of(&config, &scope).gap(), Some(Gap::Workspace));
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn files_below_directories_whose_names_are_not_utf_8_are_covered() {
+    let prefix = OsStr::from_bytes(b"\xff");
+    let directory = tempfile::Builder::new().prefix(prefix).tempdir().unwrap();
+    let workspace = Workspace(directory);
+    workspace.write(".env", "A=1\n");
+    workspace.write("package.json", "{}");
+    let server = json!({"command": "npx", "args": ["thing"], "envFile": ".env"});
+    assert_eq!(workspace.files(&server), [".env", "package.json"]);
+    let below = workspace.0.path().join(prefix);
+    fs::create_dir(&below).unwrap();
+    fs::write(below.join("index.js"), "x").unwrap();
+    symlink(&below, workspace.0.path().join("link")).unwrap();
+    let server = json!({"command": "node", "args": ["link"]});
+    assert_eq!(
+        workspace.files(&server),
+        ["package.json", "\u{fffd}/index.js"]
+    );
 }
 
 #[test]

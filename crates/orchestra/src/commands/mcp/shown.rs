@@ -146,9 +146,6 @@ fn files(lines: &mut Vec<String>, covered: &Covered) {
             "is asked for again when one of these files changes: {files}"
         ));
     }
-    if covered.is_cut() {
-        lines.push("names more files than an approval can cover".to_owned());
-    }
 }
 
 fn process(lines: &mut Vec<String>, config: &ServerConfig, stdio: &StdioConfig) {

@@ -62,10 +62,11 @@ impl Theirs {
             // Flags that name servers make it an error; without them the board's tools are listed alone.
             Err(failure) if config.servers.given().next().is_some() => return Err(failure),
             Err(failure) => {
-                tracing::warn!(
-                    error = %failure.text(),
-                    "tools of upstream MCP servers are not listed"
-                );
+                // Logging starts later: its level depends on the servers.
+                output::complain(&output::printable(&format!(
+                    "tools of upstream MCP servers are not listed: {}",
+                    failure.text()
+                )));
                 return Ok(Self::default());
             }
         };

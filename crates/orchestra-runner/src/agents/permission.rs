@@ -4,13 +4,8 @@
 //! user's own configuration names it, or where a person agreed to it for the workspace. This is the one place
 //! that decides it: [`decide`] is asked before anything of an agent is started, its `--version` included.
 
-use std::{
-    collections::BTreeMap,
-    fmt,
-    path::{Path, PathBuf},
-};
+use std::{collections::BTreeMap, fmt};
 
-use orchestra_fs::{Content, Entry, Tree, parts};
 use orchestra_plan::work::ProfileName;
 use sha2::{Digest as _, Sha256};
 
@@ -183,6 +178,20 @@ pub enum Denied {
         /// The user's own configuration file.
         user_file: String,
     },
+    /// Its command line names another file where it starts than the one that was agreed to.
+    #[error(
+        "agent `{name}` may not start in {directory}: `{file}` there is not the file of the workspace that you \
+         agreed to; restore it, or bring the change into the workspace and agree to it: `orchestra plan agents \
+         --approve {name}`"
+    )]
+    Changed {
+        /// The agent.
+        name: ProfileName,
+        /// The file, as the command line names it.
+        file: String,
+        /// The directory where it would start.
+        directory: String,
+    },
     /// A file of the workspace defines its profile without an agreement.
     #[error(
         "agent `{name}` is defined by a file of the workspace, and may not run before you have seen its command \
@@ -203,7 +212,9 @@ impl Denied {
     pub const fn code(&self) -> &'static str {
         match self {
             Self::Unnamed { .. } => "agent_not_named",
-            Self::Named { .. } | Self::Defined { .. } => "agent_not_approved",
+            Self::Named { .. } | Self::Changed { .. } | Self::Defined { .. } => {
+                "agent_not_approved"
+            }
         }
     }
 
@@ -212,7 +223,9 @@ impl Denied {
     pub const fn agent(&self) -> Option<&ProfileName> {
         match self {
             Self::Unnamed { .. } => None,
-            Self::Named { name, .. } | Self::Defined { name, .. } => Some(name),
+            Self::Named { name, .. } | Self::Changed { name, .. } | Self::Defined { name, .. } => {
+                Some(name)
+            }
         }
     }
 }
@@ -317,7 +330,7 @@ pub struct Offer {
 }
 
 impl Offer {
-    /// An offer of an agent; `files` are the [files of the workspace](workspace_files) that its command line
+    /// An offer of an agent; `files` are the lines of the files of the workspace that its command line
     /// names, and `limits` bounds how often it may repair and at which cost.
     #[must_use]
     pub fn of(
@@ -397,58 +410,6 @@ impl Offer {
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// Files of the workspace that the command line or the variables of a profile name, its program included: a
-/// line each, with the SHA-256 of the content.
-#[must_use]
-pub fn workspace_files(program: Option<&Path>, profile: &Profile, workspace: &Path) -> Vec<String> {
-    let Ok(mut tree) = Tree::open(workspace) else {
-        return Vec::new();
-    };
-    let text = profile.text();
-    let groups = text
-        .arguments
-        .iter()
-        .chain(text.resume_arguments.iter().flatten());
-    let probe = &text.probe;
-    let words = groups
-        .chain([&probe.version, &probe.help, &probe.models])
-        .flatten()
-        .chain(text.variables.values());
-    let named = words.flat_map(|word| parts(word)).map(Path::new);
-    let mut found = BTreeMap::new();
-    for path in program.into_iter().chain(named) {
-        match tree.find(Path::new(""), path) {
-            Some(Entry::File(path)) => {
-                let content = tree.content(&path);
-                found.insert(path, content);
-            }
-            Some(Entry::Closed(path, why)) => {
-                found.insert(path, why);
-            }
-            Some(Entry::Directory(_)) | None => {}
-        }
-    }
-    let line = |(path, content): (PathBuf, Content)| {
-        let shown = path_text(&path);
-        match content {
-            Content::Digest(digest) => format!("{shown} (SHA-256 {digest})"),
-            Content::Long(changed) => format!("{shown} (too long to be read: {changed})"),
-            Content::Outside(target) => {
-                let target = path_text(&target);
-                format!("{shown} (leads out of the workspace, to {target})")
-            }
-            Content::Unreadable(why) => format!("{shown} (cannot be read: {why})"),
-        }
-    };
-    found.into_iter().map(line).collect()
-}
-
-/// A path as text. Those that are not UTF-8 are escaped, so that two paths never have the same text.
-fn path_text(path: &Path) -> String {
-    path.to_str()
-        .map_or_else(|| format!("{path:?}"), str::to_owned)
 }
 
 #[cfg(test)]
@@ -660,50 +621,6 @@ mod tests {
                 .map_err(str::to_owned);
             assert_eq!(found, expected, "{purpose:?} {named:?} {agreed:?}");
         }
-    }
-
-    #[test]
-    fn files_of_an_agent_are_those_of_each_word_of_its_command_line() {
-        let workspace = tempfile::tempdir().unwrap();
-        let outside = tempfile::tempdir().unwrap();
-        for name in ["rules", "run", "unnamed"] {
-            std::fs::write(workspace.path().join(name), "x").unwrap();
-        }
-        std::os::unix::fs::symlink(outside.path(), workspace.path().join("link")).unwrap();
-        let text = serde_json::json!({"program": "sh", "arguments": [["-c", "cat rules|./run&link", "{prompt}"]]});
-        let profile: Profile = serde_json::from_value(text).unwrap();
-        let files = workspace_files(None, &profile, workspace.path());
-        let [link, rules, run] = &files[..] else {
-            panic!("{files:?}");
-        };
-        // Another place that it leads to makes another digest.
-        let target = outside.path().canonicalize().unwrap();
-        let target = target.display().to_string();
-        assert!(
-            link.starts_with("link ") && link.contains(&target),
-            "{link}"
-        );
-        assert!(rules.starts_with("rules (SHA-256 "), "{rules}");
-        assert!(run.starts_with("run (SHA-256 "), "{run}");
-    }
-
-    #[test]
-    #[cfg(target_os = "linux")]
-    fn program_of_an_agent_whose_path_is_not_utf_8_is_one_of_its_files() {
-        use std::os::unix::ffi::OsStrExt as _;
-
-        let workspace = tempfile::tempdir().unwrap();
-        let name = std::ffi::OsStr::from_bytes(b"agent-\xff");
-        let program = workspace.path().join(name);
-        std::fs::write(&program, "x").unwrap();
-        let text = serde_json::json!({"program": "agent", "arguments": [["{prompt}"]]});
-        let profile: Profile = serde_json::from_value(text).unwrap();
-        let files = workspace_files(Some(&program), &profile, workspace.path());
-        assert_eq!(files.len(), 1, "{files:?}");
-        assert!(
-            files[0].starts_with(r#""agent-\xFF" (SHA-256 "#),
-            "{files:?}"
-        );
     }
 
     #[test]

@@ -1,0 +1,216 @@
+//! Files that the command line of an agent names: shown to a person before an agreement, and compared with the agreed
+//! ones before each start.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
+
+use orchestra_fs::{Content, Entry, Tree, parts};
+
+use super::{PRIVATE_DIRECTORY, Profile};
+
+/// Entries that the command lines and the variables of a profile name, its program included, as they are in one
+/// directory. Files that these load by themselves are not among them.
+#[derive(Debug, Default)]
+pub(crate) struct Covered(BTreeMap<PathBuf, Target>);
+
+/// Entry to which a path leads.
+#[derive(Debug, PartialEq, Eq)]
+enum Target {
+    /// A file or what cannot be read, by its path below the directory.
+    File(PathBuf, Content),
+    /// A directory.
+    Directory,
+    /// An entry outside of the directory, or a socket, pipe or device.
+    Other(PathBuf),
+}
+
+impl Covered {
+    /// Reads the entries in a directory.
+    ///
+    /// # Errors
+    /// When the directory cannot be opened.
+    pub(crate) fn of(
+        program: Option<&Path>,
+        profile: &Profile,
+        directory: &Path,
+    ) -> orchestra_fs::Result<Self> {
+        let mut tree = Tree::open(directory)?;
+        let text = profile.text();
+        let groups = text
+            .arguments
+            .iter()
+            .chain(text.resume_arguments.iter().flatten());
+        let probe = &text.probe;
+        let words = groups
+            .chain([&probe.version, &probe.help, &probe.models])
+            .flatten()
+            .chain(text.variables.values());
+        let mut named = BTreeMap::new();
+        let mut add = |path: &Path| {
+            if let Some(target) = find(&mut tree, path) {
+                named.insert(path.to_owned(), target);
+            }
+        };
+        if let Some(program) = program {
+            add(program);
+        }
+        let private = format!("{PRIVATE_DIRECTORY}/agent/");
+        for word in words {
+            let word = word
+                .replace("{worktree}", ".")
+                .replace("{private}/", &private);
+            for part in parts(&word) {
+                add(Path::new(part));
+            }
+        }
+        Ok(Self(named))
+    }
+
+    /// A line for each file, with the SHA-256 of its content.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        let files = self.0.values().filter_map(|target| match target {
+            Target::File(path, content) => Some((path, content)),
+            Target::Directory | Target::Other(_) => None,
+        });
+        let files: BTreeMap<_, _> = files.collect();
+        let line = |(path, content): (&PathBuf, &Content)| {
+            let shown = path_text(path);
+            match content {
+                Content::Digest(digest) => format!("{shown} (SHA-256 {digest})"),
+                Content::Long(changed) => format!("{shown} (too long to be read: {changed})"),
+                Content::Outside(target) => {
+                    let target = path_text(target);
+                    format!("{shown} (leads out of the workspace, to {target})")
+                }
+                Content::Unreadable(why) => format!("{shown} (cannot be read: {why})"),
+            }
+        };
+        files.into_iter().map(line).collect()
+    }
+
+    /// Returns the first path that leads to something other than in the `agreed` directory. Absolute paths lead to the
+    /// same entry from each directory, and a path that leads nowhere runs nothing.
+    pub(crate) fn difference(&self, agreed: &Self) -> Option<String> {
+        let mut here = self.0.iter().filter(|(path, _)| path.is_relative());
+        let (path, _) = here.find(|(path, target)| agreed.0.get(*path) != Some(*target))?;
+        Some(path_text(path))
+    }
+}
+
+fn find(tree: &mut Tree, path: &Path) -> Option<Target> {
+    match tree.find(Path::new(""), path) {
+        Some(Entry::File(below)) => {
+            let content = tree.content(&below);
+            Some(Target::File(below, content))
+        }
+        Some(Entry::Closed(below, why)) => Some(Target::File(below, why)),
+        Some(Entry::Directory(_)) => Some(Target::Directory),
+        None => {
+            let found = tree.top().join(path).canonicalize().ok()?;
+            match found.is_dir() {
+                true => Some(Target::Directory),
+                false => Some(Target::Other(found)),
+            }
+        }
+    }
+}
+
+/// A path as text. Those that are not UTF-8 are escaped, so that two paths never have the same text.
+fn path_text(path: &Path) -> String {
+    path.to_str()
+        .map_or_else(|| format!("{path:?}"), str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, os::unix::fs::symlink};
+
+    use super::*;
+
+    fn profile(program: &str, arguments: &[&str]) -> Profile {
+        let text = serde_json::json!({"program": program, "arguments": [arguments]});
+        serde_json::from_value(text).unwrap()
+    }
+
+    #[test]
+    fn files_of_an_agent_are_those_of_each_word_of_its_command_line() {
+        let workspace = tempfile::tempdir().unwrap();
+        let outside = tempfile::tempdir().unwrap();
+        for name in ["rules", "run", "unnamed", "below"] {
+            fs::write(workspace.path().join(name), "x").unwrap();
+        }
+        symlink(outside.path(), workspace.path().join("link")).unwrap();
+        let line = ["-c", "cat rules|./run&link", "{worktree}/below", "{prompt}"];
+        let profile = profile("sh", &line);
+        let files = Covered::of(None, &profile, workspace.path())
+            .unwrap()
+            .lines();
+        let [below, link, rules, run] = &files[..] else {
+            panic!("{files:?}");
+        };
+        // Another place that it leads to makes another digest.
+        let target = outside.path().canonicalize().unwrap();
+        let target = target.display().to_string();
+        assert!(
+            link.starts_with("link ") && link.contains(&target),
+            "{link}"
+        );
+        assert!(below.starts_with("below (SHA-256 "), "{below}");
+        assert!(rules.starts_with("rules (SHA-256 "), "{rules}");
+        assert!(run.starts_with("run (SHA-256 "), "{run}");
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn program_of_an_agent_whose_path_is_not_utf_8_is_one_of_its_files() {
+        use std::os::unix::ffi::OsStrExt as _;
+
+        let workspace = tempfile::tempdir().unwrap();
+        let name = std::ffi::OsStr::from_bytes(b"agent-\xff");
+        let program = workspace.path().join(name);
+        fs::write(&program, "x").unwrap();
+        let profile = profile("agent", &["{prompt}"]);
+        let files = Covered::of(Some(&program), &profile, workspace.path())
+            .unwrap()
+            .lines();
+        assert_eq!(files.len(), 1, "{files:?}");
+        assert!(
+            files[0].starts_with(r#""agent-\xFF" (SHA-256 "#),
+            "{files:?}"
+        );
+    }
+
+    #[test]
+    fn file_that_differs_where_an_agent_starts_is_named() {
+        let workspace = tempfile::tempdir().unwrap();
+        let worktree = tempfile::tempdir().unwrap();
+        let profile = profile("python3", &["run.py", "--rules=rules.txt", "{prompt}"]);
+        let difference = || {
+            let of = |directory: &Path| Covered::of(None, &profile, directory).unwrap();
+            of(worktree.path()).difference(&of(workspace.path()))
+        };
+        let put = |name: &str, content: &str| fs::write(worktree.path().join(name), content);
+        fs::write(workspace.path().join("run.py"), "agreed").unwrap();
+        fs::write(workspace.path().join("other.py"), "agreed").unwrap();
+        put("other.py", "agreed").unwrap();
+        // Missing files run nothing.
+        assert_eq!(difference(), None);
+        put("run.py", "agreed").unwrap();
+        assert_eq!(difference(), None);
+        put("rules.txt", "new").unwrap();
+        assert_eq!(difference().as_deref(), Some("rules.txt"));
+        fs::remove_file(worktree.path().join("rules.txt")).unwrap();
+        put("run.py", "other").unwrap();
+        assert_eq!(difference().as_deref(), Some("run.py"));
+        let run = worktree.path().join("run.py");
+        fs::remove_file(&run).unwrap();
+        symlink("other.py", &run).unwrap();
+        assert_eq!(difference().as_deref(), Some("run.py"));
+        fs::remove_file(&run).unwrap();
+        // An interpreter starts `__main__.py` of a directory.
+        fs::create_dir(&run).unwrap();
+        assert_eq!(difference().as_deref(), Some("run.py"));
+    }
+}

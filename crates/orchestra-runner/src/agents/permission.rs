@@ -4,7 +4,7 @@
 //! user's own configuration names it, or where a person agreed to it for the workspace. This is the one place
 //! that decides it: [`decide`] is asked before anything of an agent is started, its `--version` included.
 
-use std::{collections::BTreeMap, fmt};
+use std::{borrow::Cow, collections::BTreeMap, fmt};
 
 use orchestra_plan::work::ProfileName;
 use sha2::{Digest as _, Sha256};
@@ -342,8 +342,8 @@ impl Offer {
     ) -> Self {
         let text = profile.text();
         let line = |groups: &[Vec<String>]| {
-            let words = groups.iter().map(|group| group.join(" "));
-            let words: Vec<String> = std::iter::once(text.program.clone()).chain(words).collect();
+            let words = std::iter::once(&text.program).chain(groups.iter().flatten());
+            let words: Vec<Cow<'_, str>> = words.map(|word| quoted(word)).collect();
             words.join(" ")
         };
         let mut lines = vec![
@@ -360,6 +360,17 @@ impl Offer {
         if let Some(groups) = &text.resume_arguments {
             lines.push(format!("to resume a session: {}", line(groups)));
         }
+        let probe = &text.probe;
+        for (what, words) in [
+            ("version", &probe.version),
+            ("options", &probe.help),
+            ("models", &probe.models),
+        ] {
+            if !words.is_empty() {
+                let words = line(std::slice::from_ref(words));
+                lines.push(format!("to ask for its {what}: {words}"));
+            }
+        }
         lines.extend(
             files
                 .iter()
@@ -371,7 +382,7 @@ impl Offer {
                 .to_owned(),
         );
         let variables = text.variables.iter();
-        let variables = variables.map(|(name, value)| format!("{name}={value}"));
+        let variables = variables.map(|(name, value)| format!("{name}={}", quoted(value)));
         let environment: Vec<String> = text.environment.iter().cloned().chain(variables).collect();
         if !environment.is_empty() {
             lines.push(format!("environment: {}", environment.join(", ")));
@@ -387,7 +398,7 @@ impl Offer {
                 .to_owned(),
         );
         let mut digest = Sha256::new();
-        // Also of the profile what is not shown: how its program is asked, and how its output is read.
+        // Also of the profile what is not shown: how its output is read.
         let profile = serde_json::to_vec(text).unwrap_or_default();
         for part in std::iter::once(name.as_str()).chain(lines.iter().map(String::as_str)) {
             digest.update(part);
@@ -405,6 +416,15 @@ impl Offer {
     #[must_use]
     pub fn digest(&self) -> &str {
         &self.digest
+    }
+}
+
+/// A word of a command line: in quotes with escapes unless it is plain, so that its end is seen.
+fn quoted(word: &str) -> Cow<'_, str> {
+    let is_plain = |char: char| char.is_ascii_alphanumeric() || "-_./:=,@%+{}?".contains(char);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => Cow::Borrowed(word),
+        false => Cow::Owned(format!("{word:?}")),
     }
 }
 
@@ -620,6 +640,33 @@ mod tests {
                 .map(|(name, word)| (name.to_owned(), word))
                 .map_err(str::to_owned);
             assert_eq!(found, expected, "{purpose:?} {named:?} {agreed:?}");
+        }
+    }
+
+    #[test]
+    fn offer_shows_every_command_line_with_its_words_apart() {
+        let text = serde_json::json!({
+            "program": "sh",
+            "arguments": [["-c", "one \u{202e}two\n", "{prompt}"], ["--model", "{model}"]],
+            "resume_arguments": [["-c", "x y", "{prompt}"]],
+            "probe": {"version": ["-c", "date > 1"], "help": ["-h"], "models": ["a", "b c", "d\"e"]},
+            "variables": {"A": "1, B=2"},
+        });
+        let profile: Profile = serde_json::from_value(text).unwrap();
+        let offer = Offer::of(&name("mine"), &profile, Author::Workspace, &[], "none");
+        for line in [
+            r#"command line: sh -c "one \u{202e}two\n" {prompt} --model {model}"#,
+            r#"to resume a session: sh -c "x y" {prompt}"#,
+            r#"to ask for its version: sh -c "date > 1""#,
+            "to ask for its options: sh -h",
+            r#"to ask for its models: sh a "b c" "d\"e""#,
+            r#"environment: A="1, B=2""#,
+        ] {
+            assert!(
+                offer.lines.contains(&line.to_owned()),
+                "{line}: {:?}",
+                offer.lines
+            );
         }
     }
 

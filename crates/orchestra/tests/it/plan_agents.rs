@@ -387,6 +387,8 @@ fn agent_runs_no_file_that_a_job_changed_after_the_agreement() {
     rig.commit();
     let agreed = rig.run(&["plan", "agents", "--approve", "plain", "--yes"]);
     assert_eq!(agreed.code, Some(0), "{agreed:?}");
+    let asked = "to ask for its version: sh -c \"echo 1.0\"";
+    assert!(agreed.out.contains(asked), "{agreed:?}");
     let changes = "sed s/agreed/other/ run.sh > new.sh; mv new.sh run.sh";
     let asks = "work: {type: agent, agent: plain, instructions: Do it.}";
     // As it was agreed to.

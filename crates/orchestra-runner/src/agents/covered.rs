@@ -56,13 +56,11 @@ impl Covered {
         if let Some(program) = program {
             add(program);
         }
-        let private = format!("{PRIVATE_DIRECTORY}/agent/");
         for word in words {
-            let word = word
-                .replace("{worktree}", ".")
-                .replace("{private}/", &private);
-            for part in parts(&word) {
-                add(Path::new(part));
+            for text in texts(word) {
+                for part in parts(&text) {
+                    add(Path::new(part));
+                }
             }
         }
         Ok(Self(named))
@@ -97,6 +95,18 @@ impl Covered {
         let (path, _) = here.find(|(path, target)| agreed.0.get(*path) != Some(*target))?;
         Some(path_text(path))
     }
+}
+
+/// Texts that a word of a template may become: without the mark of an optional group and the escapes of braces, and
+/// with the directories that its placeholders name.
+fn texts(word: &str) -> [String; 3] {
+    let plain = |text: &str| text.replace("{{", "{").replace("}}", "}");
+    let word = word.strip_prefix('?').unwrap_or(word);
+    let private = format!("{PRIVATE_DIRECTORY}/agent/");
+    let filled = word
+        .replace("{worktree}", ".")
+        .replace("{private}/", &private);
+    [word.to_owned(), plain(word), plain(&filled)]
 }
 
 fn find(tree: &mut Tree, path: &Path) -> Option<Target> {
@@ -138,16 +148,22 @@ mod tests {
     fn files_of_an_agent_are_those_of_each_word_of_its_command_line() {
         let workspace = tempfile::tempdir().unwrap();
         let outside = tempfile::tempdir().unwrap();
-        for name in ["rules", "run", "unnamed", "below"] {
+        for name in ["rules", "run", "unnamed", "below", "{x}", "option"] {
             fs::write(workspace.path().join(name), "x").unwrap();
         }
         symlink(outside.path(), workspace.path().join("link")).unwrap();
-        let line = ["-c", "cat rules|./run&link", "{worktree}/below", "{prompt}"];
+        let line = [
+            "?option",
+            "cat rules|./run&link",
+            "{worktree}/below",
+            "{{x}}",
+            "{prompt}",
+        ];
         let profile = profile("sh", &line);
         let files = Covered::of(None, &profile, workspace.path())
             .unwrap()
             .lines();
-        let [below, link, rules, run] = &files[..] else {
+        let [below, link, option, rules, run, braces] = &files[..] else {
             panic!("{files:?}");
         };
         // Another place that it leads to makes another digest.
@@ -158,6 +174,8 @@ mod tests {
             "{link}"
         );
         assert!(below.starts_with("below (SHA-256 "), "{below}");
+        assert!(option.starts_with("option (SHA-256 "), "{option}");
+        assert!(braces.starts_with("{x} (SHA-256 "), "{braces}");
         assert!(rules.starts_with("rules (SHA-256 "), "{rules}");
         assert!(run.starts_with("run (SHA-256 "), "{run}");
     }

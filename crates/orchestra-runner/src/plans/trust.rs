@@ -13,6 +13,7 @@ use std::{
         fs::MetadataExt as _,
     },
     path::{Path, PathBuf},
+    time::SystemTime,
 };
 
 use orchestra_fs::{Access, Directory, Lock};
@@ -64,6 +65,10 @@ struct Place {
     path: String,
     device: u64,
     inode: u64,
+    /// When the directory was created, in nanoseconds, where the file system records it: the number of an inode that was
+    /// removed is used again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    born: Option<u64>,
 }
 
 /// Entry of a database in the list.
@@ -71,9 +76,9 @@ struct Place {
 enum Listing {
     /// With its directory.
     Here,
-    /// With a directory that has it no more.
+    /// With this directory, which has another path now or is on a device with another number.
     Moved,
-    /// With another directory, which still has it.
+    /// With another directory: a copy, an archive that was extracted, or a backup that was restored.
     Copy,
     /// None.
     Unlisted,
@@ -146,7 +151,7 @@ impl Trust {
         Ok(Some(id))
     }
 
-    /// Returns whether a database is the copy of a listed one that is still in its directory. Only the holder of the
+    /// Returns whether a database is the copy of a listed one, which was in another directory. Only the holder of the
     /// workspace's lock may call it. Blocks while the disk works.
     ///
     /// # Errors
@@ -201,7 +206,12 @@ impl Trust {
         let (Ok(list), Ok(place)) = (read(state), Place::of(storage)) else {
             return false;
         };
-        list.databases.iter().any(|entry| entry.place == place)
+        let is_here = |entry: &Entry| {
+            entry.place.path == place.path
+                && entry.place.device == place.device
+                && entry.place.is_same_directory(&place)
+        };
+        list.databases.iter().any(is_here)
     }
 }
 
@@ -225,9 +235,25 @@ impl Place {
         Ok(Self {
             device: found.dev(),
             inode: found.ino(),
+            born: found.created().ok().and_then(nanoseconds),
             path: text_of(path),
         })
     }
+
+    /// Returns whether both are one directory, but for its path and the number of its device, which may change when the
+    /// machine starts.
+    fn is_same_directory(&self, other: &Self) -> bool {
+        let is_same_birth = match (self.born, other.born) {
+            (Some(own), Some(other)) => own == other,
+            _ => true,
+        };
+        self.inode == other.inode && is_same_birth
+    }
+}
+
+fn nanoseconds(at: SystemTime) -> Option<u64> {
+    let since = at.duration_since(SystemTime::UNIX_EPOCH).ok()?;
+    u64::try_from(since.as_nanos()).ok()
 }
 
 fn text_of(path: PathBuf) -> String {
@@ -261,12 +287,13 @@ fn listing(list: &List, identity: Identity, storage: &Path) -> Result<Listing, P
     if entry.place == here {
         return Ok(Listing::Here);
     }
-    let listed = path_of(&entry.place.path);
-    // At the same path it is the same database: the number of a device changes when the machine starts.
-    if entry.place.path == here.path || is_gone(&listed, identity) {
-        return Ok(Listing::Moved);
+    let is_moved =
+        || entry.place.path == here.path || is_gone(&path_of(&entry.place.path), identity);
+    // The id travels with each copy and archive of the database, so that it proves nothing in another directory.
+    match entry.place.is_same_directory(&here) && is_moved() {
+        true => Ok(Listing::Moved),
+        false => Ok(Listing::Copy),
     }
-    Ok(Listing::Copy)
 }
 
 /// Returns whether a directory has the database no more. One that cannot be looked at may still have it.

@@ -40,8 +40,13 @@ pub enum Trust {
     /// None: there is no state directory.
     #[default]
     Nothing,
-    /// Those that the list in this state directory has.
-    Listed(PathBuf),
+    /// Those that a list has for the workspace.
+    Listed {
+        /// The state directory, in which the list is.
+        state: PathBuf,
+        /// The workspace.
+        workspace: PathBuf,
+    },
     /// Every database: for programs whose storage no other user can write.
     Any,
 }
@@ -57,6 +62,9 @@ struct Entry {
     id: DatabaseId,
     #[serde(flatten)]
     place: Place,
+    /// The directory of the workspace; earlier programs did not list it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    workspace: Option<Place>,
 }
 
 /// The directory of a database.
@@ -80,6 +88,8 @@ enum Listing {
     Moved,
     /// With another directory: a copy, an archive that was extracted, or a backup that was restored.
     Copy,
+    /// For another workspace, which had the path of this one.
+    Foreign,
     /// None.
     Unlisted,
 }
@@ -97,12 +107,15 @@ impl Trust {
         match self {
             Self::Any => Ok(()),
             Self::Nothing => Err(nowhere()),
-            Self::Listed(_) if identity == Identity::Absent => Ok(()),
-            Self::Listed(state) => match listing(&read(state)?, identity, storage)? {
-                // The plans of a copy are paused before anything of it runs.
-                Listing::Here | Listing::Moved | Listing::Copy => Ok(()),
-                Listing::Unlisted => Err(untrusted(storage)),
-            },
+            Self::Listed { .. } if identity == Identity::Absent => Ok(()),
+            Self::Listed { state, workspace } => {
+                match listing(&read(state)?, identity, storage, workspace)? {
+                    // The plans of a copy are paused before anything of it runs.
+                    Listing::Here | Listing::Moved | Listing::Copy => Ok(()),
+                    Listing::Foreign => Err(foreign(storage, workspace)),
+                    Listing::Unlisted => Err(untrusted(storage)),
+                }
+            }
         }
     }
 
@@ -114,7 +127,7 @@ impl Trust {
         match self {
             Self::Any => Ok(()),
             Self::Nothing => Err(nowhere()),
-            Self::Listed(state) => read(state).map(drop),
+            Self::Listed { state, .. } => read(state).map(drop),
         }
     }
 
@@ -126,10 +139,10 @@ impl Trust {
     /// [`PlansError::Refused`] with the code `plans-untrusted`, or when the database or the list cannot be read or
     /// written.
     pub(crate) fn admit(&self, storage: &Path) -> Result<Option<DatabaseId>, PlansError> {
-        let state = match self {
+        let (state, workspace) = match self {
             Self::Any => return Ok(None),
             Self::Nothing => return Err(nowhere()),
-            Self::Listed(state) => state,
+            Self::Listed { state, workspace } => (state, workspace),
         };
         crate::journal::end_rebuild(storage)?;
         let identity = Reader::new(storage).identity()?;
@@ -142,9 +155,10 @@ impl Trust {
             Identity::Unidentified => return Err(untrusted(storage)),
             Identity::Id(id) => id,
         };
-        match listing(&read(state)?, identity, storage)? {
+        match listing(&read(state)?, identity, storage, workspace)? {
             Listing::Here => {}
             Listing::Moved => self.record(id, storage)?,
+            Listing::Foreign => return Err(foreign(storage, workspace)),
             // The holder has given a copy an id of its own before.
             Listing::Copy | Listing::Unlisted => return Err(untrusted(storage)),
         }
@@ -157,7 +171,7 @@ impl Trust {
     /// # Errors
     /// When the database or the list cannot be read.
     pub(crate) fn is_copy(&self, storage: &Path) -> Result<bool, PlansError> {
-        let Self::Listed(state) = self else {
+        let Self::Listed { state, workspace } = self else {
             return Ok(false);
         };
         crate::journal::end_rebuild(storage)?;
@@ -165,23 +179,27 @@ impl Trust {
         let identity = reader.identity()?;
         reader.close();
         match identity {
-            Identity::Id(_) => Ok(listing(&read(state)?, identity, storage)? == Listing::Copy),
+            Identity::Id(_) => {
+                Ok(listing(&read(state)?, identity, storage, workspace)? == Listing::Copy)
+            }
             Identity::Absent | Identity::Unidentified => Ok(false),
         }
     }
 
-    /// Lists a database with the directory that it has now.
+    /// Lists a database with the directory that it has now, and that of its workspace.
     ///
     /// # Errors
     /// When there is no state directory, or the list cannot be read or written.
     pub(crate) fn record(&self, id: DatabaseId, storage: &Path) -> Result<(), PlansError> {
-        let state = match self {
+        let (state, workspace) = match self {
             Self::Any => return Ok(()),
             Self::Nothing => return Err(nowhere()),
-            Self::Listed(state) => state,
+            Self::Listed { state, workspace } => (state, workspace),
         };
         let failed = |error: orchestra_fs::Error| unlistable(state, &io::Error::from(error));
-        let place = Place::of(storage).map_err(|error| unlistable(storage, &error))?;
+        let place_of = |path: &Path| Place::of(path).map_err(|error| unlistable(path, &error));
+        let place = place_of(storage)?;
+        let workspace = Some(place_of(workspace)?);
         Directory::private(state).map_err(failed)?;
         // Held until it is dropped.
         let _lock = Lock::wait(&state.join(LOCK)).map_err(failed)?;
@@ -189,7 +207,11 @@ impl Trust {
         list.version = VERSION;
         let is_other = |entry: &Entry| entry.id != id && entry.place != place;
         list.databases.retain(is_other);
-        list.databases.push(Entry { id, place });
+        list.databases.push(Entry {
+            id,
+            place,
+            workspace,
+        });
         let surplus = list.databases.len().saturating_sub(MAX_ENTRIES);
         list.databases.drain(..surplus);
         let mut text = serde_json::to_vec_pretty(&list)
@@ -200,7 +222,7 @@ impl Trust {
 
     /// Returns whether a database is listed with the directory of this storage root, under any id.
     pub(crate) fn has_place(&self, storage: &Path) -> bool {
-        let Self::Listed(state) = self else {
+        let Self::Listed { state, .. } = self else {
             return matches!(self, Self::Any);
         };
         let (Ok(list), Ok(place)) = (read(state), Place::of(storage)) else {
@@ -276,23 +298,32 @@ fn path_of(text: &str) -> PathBuf {
     PathBuf::from(OsString::from_vec(bytes))
 }
 
-fn listing(list: &List, identity: Identity, storage: &Path) -> Result<Listing, PlansError> {
+fn listing(
+    list: &List,
+    identity: Identity,
+    storage: &Path,
+    workspace: &Path,
+) -> Result<Listing, PlansError> {
     let Identity::Id(id) = identity else {
         return Ok(Listing::Unlisted);
     };
     let Some(entry) = list.databases.iter().find(|entry| entry.id == id) else {
         return Ok(Listing::Unlisted);
     };
-    let here = Place::of(storage).map_err(|error| unlistable(storage, &error))?;
-    if entry.place == here {
-        return Ok(Listing::Here);
-    }
+    let place_of = |path: &Path| Place::of(path).map_err(|error| unlistable(path, &error));
+    let here = place_of(storage)?;
     let is_moved =
         || entry.place.path == here.path || is_gone(&path_of(&entry.place.path), identity);
     // The id travels with each copy and archive of the database, so that it proves nothing in another directory.
-    match entry.place.is_same_directory(&here) && is_moved() {
-        true => Ok(Listing::Moved),
-        false => Ok(Listing::Copy),
+    if !entry.place.is_same_directory(&here) || !is_moved() {
+        return Ok(Listing::Copy);
+    }
+    let home = place_of(workspace)?;
+    match &entry.workspace {
+        // The place of a database follows from the path of the workspace alone.
+        Some(listed) if !listed.is_same_directory(&home) => Ok(Listing::Foreign),
+        Some(listed) if entry.place == here && *listed == home => Ok(Listing::Here),
+        _ => Ok(Listing::Moved),
     }
 }
 
@@ -335,6 +366,16 @@ fn untrusted(storage: &Path) -> PlansError {
         "the plans in {} were not created by your programs, so that none of them runs and no other is created there: \
          look at them by `orchestra plan list`, accept them by `orchestra plan trust`, or remove that directory",
         storage.display()
+    ))
+}
+
+fn foreign(storage: &Path, workspace: &Path) -> PlansError {
+    refused(format!(
+        "the plans in {} were created for another directory that had the path {}, so that none of them runs and no \
+         other is created there: look at them by `orchestra plan list`, accept them by `orchestra plan trust`, or \
+         remove that directory",
+        storage.display(),
+        workspace.display()
     ))
 }
 

@@ -2,13 +2,28 @@
 //! ones before each start.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
 };
 
 use orchestra_fs::{Content, Entry, Tree, parts};
 
 use super::{PRIVATE_DIRECTORY, Profile};
+
+/// What interpreters add to the name of a script, a module or a directory.
+const ENDS: [&str; 11] = [
+    ".js",
+    ".mjs",
+    ".cjs",
+    ".ts",
+    ".py",
+    "/__main__.py",
+    "/__init__.py",
+    "/index.js",
+    "/index.mjs",
+    "/index.cjs",
+    "/index.ts",
+];
 
 /// Entries that the command lines and the variables of a profile name, its program included, as they are in one
 /// directory. Files that these load by themselves are not among them.
@@ -58,8 +73,12 @@ impl Covered {
         }
         for word in words {
             for text in texts(word) {
-                for part in parts(&text) {
+                let pieces = text.split_whitespace();
+                for part in parts(&text).into_iter().chain(pieces.filter_map(attached)) {
                     add(Path::new(part));
+                    for path in loaded(part) {
+                        add(Path::new(&path));
+                    }
                 }
             }
         }
@@ -99,14 +118,39 @@ impl Covered {
 
 /// Texts that a word of a template may become: without the mark of an optional group and the escapes of braces, and
 /// with the directories that its placeholders name.
-fn texts(word: &str) -> [String; 3] {
+fn texts(word: &str) -> BTreeSet<String> {
     let plain = |text: &str| text.replace("{{", "{").replace("}}", "}");
     let word = word.strip_prefix('?').unwrap_or(word);
     let private = format!("{PRIVATE_DIRECTORY}/agent/");
     let filled = word
         .replace("{worktree}", ".")
         .replace("{private}/", &private);
-    [word.to_owned(), plain(word), plain(&filled)]
+    BTreeSet::from([word.to_owned(), plain(word), plain(&filled)])
+}
+
+/// The value that is attached to a short option, as in `-mserver`.
+fn attached(word: &str) -> Option<&str> {
+    let option = word.strip_prefix('-')?;
+    let (at, _) = option.char_indices().nth(1)?;
+    (!option.starts_with('-')).then_some(&option[at..])
+}
+
+/// Paths of files that an interpreter may load for a part of a command line.
+fn loaded(part: &str) -> Vec<String> {
+    let mut paths: Vec<String> = ENDS.iter().map(|end| format!("{part}{end}")).collect();
+    if part.contains('.') && !part.contains('/') {
+        let mut module = String::new();
+        for name in part.split('.') {
+            module.push_str(name);
+            paths.push(format!("{module}.py"));
+            paths.push(format!("{module}/__init__.py"));
+            paths.push(format!("{module}/__main__.py"));
+            module.push('/');
+        }
+    }
+    // A name without its own part would be a path from the root.
+    paths.retain(|path| part.starts_with('/') || !path.starts_with('/'));
+    paths
 }
 
 fn find(tree: &mut Tree, path: &Path) -> Option<Target> {
@@ -198,6 +242,29 @@ mod tests {
             files[0].starts_with(r#""agent-\xFF" (SHA-256 "#),
             "{files:?}"
         );
+    }
+
+    #[test]
+    fn modules_and_values_of_short_options_are_files_of_an_agent() {
+        let workspace = tempfile::tempdir().unwrap();
+        fs::create_dir_all(workspace.path().join("pkg/sub")).unwrap();
+        let names = [
+            "agent.py",
+            "pkg/__init__.py",
+            "pkg/sub/__main__.py",
+            "prog.awk",
+        ];
+        for name in names.into_iter().chain(["pkg/other.py"]) {
+            fs::write(workspace.path().join(name), "x").unwrap();
+        }
+        let line = ["-magent", "-m", "pkg.sub", "-fprog.awk", "{prompt}"];
+        let covered = Covered::of(None, &profile("python3", &line), workspace.path()).unwrap();
+        let lines = covered.lines();
+        let found: Vec<&str> = lines
+            .iter()
+            .filter_map(|line| line.split(' ').next())
+            .collect();
+        assert_eq!(found, names);
     }
 
     #[test]

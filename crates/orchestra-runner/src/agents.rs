@@ -11,6 +11,7 @@ mod agreement;
 mod ask;
 mod catalog;
 mod checkpoint;
+mod covered;
 mod ending;
 mod error;
 mod evidence;
@@ -36,6 +37,7 @@ pub use catalog::{Agents, Chosen};
 pub use checkpoint::{
     Manifest, ManifestError, Remaining, forget_checkpoint, read_manifest, request_checkpoint,
 };
+pub(crate) use covered::Covered;
 pub use ending::{Exited, Verdict, is_no_op, is_transient, retry_after, verdict};
 pub use error::AgentError;
 pub use evidence::{Evidence, EvidenceError, evidence_path, forget_evidence, read_evidence};
@@ -43,7 +45,6 @@ pub use instructions::{brief_text, read_instructions};
 pub use invocation::{Invocation, PrivateFile, Task};
 pub use permission::{
     Agreements, Author, Case, Denied, Named, Naming, Offer, Permit, Purpose, Word, decide,
-    workspace_files,
 };
 pub use place::PRIVATE_DIRECTORY;
 pub use probe::{Capabilities, Feature, Prober};

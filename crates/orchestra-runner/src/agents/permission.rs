@@ -4,13 +4,8 @@
 //! user's own configuration names it, or where a person agreed to it for the workspace. This is the one place
 //! that decides it: [`decide`] is asked before anything of an agent is started, its `--version` included.
 
-use std::{
-    collections::BTreeMap,
-    fmt,
-    path::{Path, PathBuf},
-};
+use std::{borrow::Cow, collections::BTreeMap, fmt};
 
-use orchestra_fs::{Content, Entry, Tree, parts};
 use orchestra_plan::work::ProfileName;
 use sha2::{Digest as _, Sha256};
 
@@ -189,6 +184,20 @@ pub enum Denied {
         /// The user's own configuration file.
         user_file: String,
     },
+    /// Its command line names another file where it starts than the one that was agreed to.
+    #[error(
+        "agent `{name}` may not start in {directory}: `{file}` there is not the file of the workspace that you \
+         agreed to; restore it, or bring the change into the workspace and agree to it: `orchestra plan agents \
+         --approve {name}`"
+    )]
+    Replaced {
+        /// The agent.
+        name: ProfileName,
+        /// The file, as the command line names it.
+        file: String,
+        /// The directory where it would start.
+        directory: String,
+    },
     /// A file of the workspace defines its profile without an agreement.
     #[error(
         "agent `{name}` is defined by a file of the workspace, and may not run before you have seen its command \
@@ -228,9 +237,10 @@ impl Denied {
     pub const fn code(&self) -> &'static str {
         match self {
             Self::Unnamed { .. } => "agent_not_named",
-            Self::Named { .. } | Self::Defined { .. } | Self::Changed { .. } => {
-                "agent_not_approved"
-            }
+            Self::Named { .. }
+            | Self::Replaced { .. }
+            | Self::Defined { .. }
+            | Self::Changed { .. } => "agent_not_approved",
             Self::Unusable { .. } => "agent_profile",
         }
     }
@@ -240,9 +250,10 @@ impl Denied {
     pub const fn agent(&self) -> Option<&ProfileName> {
         match self {
             Self::Unnamed { .. } | Self::Unusable { .. } => None,
-            Self::Named { name, .. } | Self::Defined { name, .. } | Self::Changed { name, .. } => {
-                Some(name)
-            }
+            Self::Named { name, .. }
+            | Self::Replaced { name, .. }
+            | Self::Defined { name, .. }
+            | Self::Changed { name, .. } => Some(name),
         }
     }
 }
@@ -367,7 +378,7 @@ pub struct Offer {
 }
 
 impl Offer {
-    /// An offer of an agent; `files` are the [files of the workspace](workspace_files) that its command line
+    /// An offer of an agent; `files` are the lines of the files of the workspace that its command line
     /// names, and `limits` bounds how often it may repair and at which cost.
     #[must_use]
     pub fn of(
@@ -379,8 +390,8 @@ impl Offer {
     ) -> Self {
         let text = profile.text();
         let line = |groups: &[Vec<String>]| {
-            let words = groups.iter().map(|group| group.join(" "));
-            let words: Vec<String> = std::iter::once(text.program.clone()).chain(words).collect();
+            let words = std::iter::once(&text.program).chain(groups.iter().flatten());
+            let words: Vec<Cow<'_, str>> = words.map(|word| quoted(word)).collect();
             words.join(" ")
         };
         let mut lines = vec![
@@ -397,6 +408,17 @@ impl Offer {
         if let Some(groups) = &text.resume_arguments {
             lines.push(format!("to resume a session: {}", line(groups)));
         }
+        let probe = &text.probe;
+        for (what, words) in [
+            ("version", &probe.version),
+            ("options", &probe.help),
+            ("models", &probe.models),
+        ] {
+            if !words.is_empty() {
+                let words = line(std::slice::from_ref(words));
+                lines.push(format!("to ask for its {what}: {words}"));
+            }
+        }
         lines.extend(
             files
                 .iter()
@@ -408,7 +430,7 @@ impl Offer {
                 .to_owned(),
         );
         let variables = text.variables.iter();
-        let variables = variables.map(|(name, value)| format!("{name}={value}"));
+        let variables = variables.map(|(name, value)| format!("{name}={}", quoted(value)));
         let environment: Vec<String> = text.environment.iter().cloned().chain(variables).collect();
         if !environment.is_empty() {
             lines.push(format!("environment: {}", environment.join(", ")));
@@ -424,7 +446,7 @@ impl Offer {
                 .to_owned(),
         );
         let mut digest = Sha256::new();
-        // Also of the profile what is not shown: how its program is asked, and how its output is read.
+        // Also of the profile what is not shown: how its output is read.
         let profile = serde_json::to_vec(text).unwrap_or_default();
         for part in std::iter::once(name.as_str()).chain(lines.iter().map(String::as_str)) {
             digest.update(part);
@@ -446,60 +468,17 @@ impl Offer {
     }
 }
 
+/// A word of a command line: in quotes with escapes unless it is plain, so that its end is seen.
+fn quoted(word: &str) -> Cow<'_, str> {
+    let is_plain = |char: char| char.is_ascii_alphanumeric() || "-_./:=,@%+{}?".contains(char);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => Cow::Borrowed(word),
+        false => Cow::Owned(format!("{word:?}")),
+    }
+}
+
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// Files of the workspace that the command line or the variables of a profile name, its program included: a
-/// line each, with the SHA-256 of the content.
-#[must_use]
-pub fn workspace_files(program: Option<&Path>, profile: &Profile, workspace: &Path) -> Vec<String> {
-    let Ok(mut tree) = Tree::open(workspace) else {
-        return Vec::new();
-    };
-    let text = profile.text();
-    let groups = text
-        .arguments
-        .iter()
-        .chain(text.resume_arguments.iter().flatten());
-    let probe = &text.probe;
-    let words = groups
-        .chain([&probe.version, &probe.help, &probe.models])
-        .flatten()
-        .chain(text.variables.values());
-    let named = words.flat_map(|word| parts(word)).map(Path::new);
-    let mut found = BTreeMap::new();
-    for path in program.into_iter().chain(named) {
-        match tree.find(Path::new(""), path) {
-            Some(Entry::File(path)) => {
-                let content = tree.content(&path);
-                found.insert(path, content);
-            }
-            Some(Entry::Closed(path, why)) => {
-                found.insert(path, why);
-            }
-            Some(Entry::Directory(_)) | None => {}
-        }
-    }
-    let line = |(path, content): (PathBuf, Content)| {
-        let shown = path_text(&path);
-        match content {
-            Content::Digest(digest) => format!("{shown} (SHA-256 {digest})"),
-            Content::Long(changed) => format!("{shown} (too long to be read: {changed})"),
-            Content::Outside(target) => {
-                let target = path_text(&target);
-                format!("{shown} (leads out of the workspace, to {target})")
-            }
-            Content::Unreadable(why) => format!("{shown} (cannot be read: {why})"),
-        }
-    };
-    found.into_iter().map(line).collect()
-}
-
-/// A path as text. Those that are not UTF-8 are escaped, so that two paths never have the same text.
-fn path_text(path: &Path) -> String {
-    path.to_str()
-        .map_or_else(|| format!("{path:?}"), str::to_owned)
 }
 
 #[cfg(test)]
@@ -716,47 +695,30 @@ mod tests {
     }
 
     #[test]
-    fn files_of_an_agent_are_those_of_each_word_of_its_command_line() {
-        let workspace = tempfile::tempdir().unwrap();
-        let outside = tempfile::tempdir().unwrap();
-        for name in ["rules", "run", "unnamed"] {
-            std::fs::write(workspace.path().join(name), "x").unwrap();
+    fn offer_shows_every_command_line_with_its_words_apart() {
+        let text = serde_json::json!({
+            "program": "sh",
+            "arguments": [["-c", "one \u{202e}two\n", "{prompt}"], ["--model", "{model}"]],
+            "resume_arguments": [["-c", "x y", "{prompt}"]],
+            "probe": {"version": ["-c", "date > 1"], "help": ["-h"], "models": ["a", "b c", "d\"e"]},
+            "variables": {"A": "1, B=2"},
+        });
+        let profile: Profile = serde_json::from_value(text).unwrap();
+        let offer = Offer::of(&name("mine"), &profile, Author::Workspace, &[], "none");
+        for line in [
+            r#"command line: sh -c "one \u{202e}two\n" {prompt} --model {model}"#,
+            r#"to resume a session: sh -c "x y" {prompt}"#,
+            r#"to ask for its version: sh -c "date > 1""#,
+            "to ask for its options: sh -h",
+            r#"to ask for its models: sh a "b c" "d\"e""#,
+            r#"environment: A="1, B=2""#,
+        ] {
+            assert!(
+                offer.lines.contains(&line.to_owned()),
+                "{line}: {:?}",
+                offer.lines
+            );
         }
-        std::os::unix::fs::symlink(outside.path(), workspace.path().join("link")).unwrap();
-        let text = serde_json::json!({"program": "sh", "arguments": [["-c", "cat rules|./run&link", "{prompt}"]]});
-        let profile: Profile = serde_json::from_value(text).unwrap();
-        let files = workspace_files(None, &profile, workspace.path());
-        let [link, rules, run] = &files[..] else {
-            panic!("{files:?}");
-        };
-        // Another place that it leads to makes another digest.
-        let target = outside.path().canonicalize().unwrap();
-        let target = target.display().to_string();
-        assert!(
-            link.starts_with("link ") && link.contains(&target),
-            "{link}"
-        );
-        assert!(rules.starts_with("rules (SHA-256 "), "{rules}");
-        assert!(run.starts_with("run (SHA-256 "), "{run}");
-    }
-
-    #[test]
-    #[cfg(target_os = "linux")]
-    fn program_of_an_agent_whose_path_is_not_utf_8_is_one_of_its_files() {
-        use std::os::unix::ffi::OsStrExt as _;
-
-        let workspace = tempfile::tempdir().unwrap();
-        let name = std::ffi::OsStr::from_bytes(b"agent-\xff");
-        let program = workspace.path().join(name);
-        std::fs::write(&program, "x").unwrap();
-        let text = serde_json::json!({"program": "agent", "arguments": [["{prompt}"]]});
-        let profile: Profile = serde_json::from_value(text).unwrap();
-        let files = workspace_files(Some(&program), &profile, workspace.path());
-        assert_eq!(files.len(), 1, "{files:?}");
-        assert!(
-            files[0].starts_with(r#""agent-\xFF" (SHA-256 "#),
-            "{files:?}"
-        );
     }
 
     #[test]

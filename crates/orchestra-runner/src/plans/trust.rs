@@ -13,6 +13,7 @@ use std::{
         fs::MetadataExt as _,
     },
     path::{Path, PathBuf},
+    time::SystemTime,
 };
 
 use orchestra_fs::{Access, Directory, Lock};
@@ -39,8 +40,13 @@ pub enum Trust {
     /// None: there is no state directory.
     #[default]
     Nothing,
-    /// Those that the list in this state directory has.
-    Listed(PathBuf),
+    /// Those that a list has for the workspace.
+    Listed {
+        /// The state directory, in which the list is.
+        state: PathBuf,
+        /// The workspace.
+        workspace: PathBuf,
+    },
     /// Every database: for programs whose storage no other user can write.
     Any,
 }
@@ -59,6 +65,9 @@ struct Entry {
     id: DatabaseId,
     #[serde(flatten)]
     place: Place,
+    /// The directory of the workspace; earlier programs did not list it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    workspace: Option<Place>,
 }
 
 /// The directory of a database.
@@ -67,6 +76,10 @@ struct Place {
     path: String,
     device: u64,
     inode: u64,
+    /// When the directory was created, in nanoseconds, where the file system records it: the number of an inode that was
+    /// removed is used again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    born: Option<u64>,
 }
 
 /// Entry of a database in the list.
@@ -74,10 +87,12 @@ struct Place {
 enum Listing {
     /// With its directory.
     Here,
-    /// With a directory that has it no more.
+    /// With this directory, which has another path now or is on a device with another number.
     Moved,
-    /// With another directory, which still has it.
+    /// With another directory: a copy, an archive that was extracted, or a backup that was restored.
     Copy,
+    /// For another workspace, which had the path of this one.
+    Foreign,
     /// None.
     Unlisted,
 }
@@ -95,12 +110,15 @@ impl Trust {
         match self {
             Self::Any => Ok(()),
             Self::Nothing => Err(nowhere()),
-            Self::Listed(_) if identity == Identity::Absent => Ok(()),
-            Self::Listed(state) => match listing(&read(state)?, identity, storage)? {
-                // The plans of a copy are paused before anything of it runs.
-                Listing::Here | Listing::Moved | Listing::Copy => Ok(()),
-                Listing::Unlisted => Err(untrusted(storage)),
-            },
+            Self::Listed { .. } if identity == Identity::Absent => Ok(()),
+            Self::Listed { state, workspace } => {
+                match listing(&read(state)?, identity, storage, workspace)? {
+                    // The plans of a copy are paused before anything of it runs.
+                    Listing::Here | Listing::Moved | Listing::Copy => Ok(()),
+                    Listing::Foreign => Err(foreign(storage, workspace)),
+                    Listing::Unlisted => Err(untrusted(storage)),
+                }
+            }
         }
     }
 
@@ -124,10 +142,12 @@ impl Trust {
         match self {
             Self::Any => Ok(()),
             Self::Nothing => Err(nowhere()),
-            Self::Listed(state) => match read(state)?.files.iter().any(|known| known == digest) {
-                true => Ok(()),
-                false => Err(untrusted(root)),
-            },
+            Self::Listed { state, .. } => {
+                match read(state)?.files.iter().any(|known| known == digest) {
+                    true => Ok(()),
+                    false => Err(untrusted(root)),
+                }
+            }
         }
     }
 
@@ -152,7 +172,7 @@ impl Trust {
         match self {
             Self::Any => Ok(()),
             Self::Nothing => Err(nowhere()),
-            Self::Listed(state) => read(state).map(drop),
+            Self::Listed { state, .. } => read(state).map(drop),
         }
     }
 
@@ -164,10 +184,10 @@ impl Trust {
     /// [`PlansError::Refused`] with the code `plans-untrusted`, or when the database or the list cannot be read or
     /// written.
     pub(crate) fn admit(&self, storage: &Path) -> Result<Option<DatabaseId>, PlansError> {
-        let state = match self {
+        let (state, workspace) = match self {
             Self::Any => return Ok(None),
             Self::Nothing => return Err(nowhere()),
-            Self::Listed(state) => state,
+            Self::Listed { state, workspace } => (state, workspace),
         };
         crate::journal::end_rebuild(storage)?;
         let identity = Reader::new(storage).identity()?;
@@ -180,22 +200,23 @@ impl Trust {
             Identity::Unidentified => return Err(untrusted(storage)),
             Identity::Id(id) => id,
         };
-        match listing(&read(state)?, identity, storage)? {
+        match listing(&read(state)?, identity, storage, workspace)? {
             Listing::Here => {}
             Listing::Moved => self.record(id, storage)?,
+            Listing::Foreign => return Err(foreign(storage, workspace)),
             // The holder has given a copy an id of its own before.
             Listing::Copy | Listing::Unlisted => return Err(untrusted(storage)),
         }
         Ok(Some(id))
     }
 
-    /// Returns whether a database is the copy of a listed one that is still in its directory. Only the holder of the
+    /// Returns whether a database is the copy of a listed one, which was in another directory. Only the holder of the
     /// workspace's lock may call it. Blocks while the disk works.
     ///
     /// # Errors
     /// When the database or the list cannot be read.
     pub(crate) fn is_copy(&self, storage: &Path) -> Result<bool, PlansError> {
-        let Self::Listed(state) = self else {
+        let Self::Listed { state, workspace } = self else {
             return Ok(false);
         };
         crate::journal::end_rebuild(storage)?;
@@ -203,24 +224,32 @@ impl Trust {
         let identity = reader.identity()?;
         reader.close();
         match identity {
-            Identity::Id(_) => Ok(listing(&read(state)?, identity, storage)? == Listing::Copy),
+            Identity::Id(_) => {
+                Ok(listing(&read(state)?, identity, storage, workspace)? == Listing::Copy)
+            }
             Identity::Absent | Identity::Unidentified => Ok(false),
         }
     }
 
-    /// Lists a database with the directory that it has now.
+    /// Lists a database with the directory that it has now, and that of its workspace.
     ///
     /// # Errors
     /// When there is no state directory, or the list cannot be read or written.
     pub(crate) fn record(&self, id: DatabaseId, storage: &Path) -> Result<(), PlansError> {
-        if matches!(self, Self::Any) {
-            return Ok(());
-        }
-        let place = Place::of(storage).map_err(|error| unlistable(storage, &error))?;
+        let Self::Listed { workspace, .. } = self else {
+            return self.change(|_| ());
+        };
+        let place_of = |path: &Path| Place::of(path).map_err(|error| unlistable(path, &error));
+        let place = place_of(storage)?;
+        let workspace = Some(place_of(workspace)?);
         self.change(|list| {
             let is_other = |entry: &Entry| entry.id != id && entry.place != place;
             list.databases.retain(is_other);
-            list.databases.push(Entry { id, place });
+            list.databases.push(Entry {
+                id,
+                place,
+                workspace,
+            });
             let surplus = list.databases.len().saturating_sub(MAX_ENTRIES);
             list.databases.drain(..surplus);
         })
@@ -231,7 +260,7 @@ impl Trust {
         let state = match self {
             Self::Any => return Ok(()),
             Self::Nothing => return Err(nowhere()),
-            Self::Listed(state) => state,
+            Self::Listed { state, .. } => state,
         };
         let failed = |error: orchestra_fs::Error| unlistable(state, &io::Error::from(error));
         Directory::private(state).map_err(failed)?;
@@ -248,13 +277,18 @@ impl Trust {
 
     /// Returns whether a database is listed with the directory of this storage root, under any id.
     pub(crate) fn has_place(&self, storage: &Path) -> bool {
-        let Self::Listed(state) = self else {
+        let Self::Listed { state, .. } = self else {
             return matches!(self, Self::Any);
         };
         let (Ok(list), Ok(place)) = (read(state), Place::of(storage)) else {
             return false;
         };
-        list.databases.iter().any(|entry| entry.place == place)
+        let is_here = |entry: &Entry| {
+            entry.place.path == place.path
+                && entry.place.device == place.device
+                && entry.place.is_same_directory(&place)
+        };
+        list.databases.iter().any(is_here)
     }
 }
 
@@ -278,9 +312,25 @@ impl Place {
         Ok(Self {
             device: found.dev(),
             inode: found.ino(),
+            born: found.created().ok().and_then(nanoseconds),
             path: text_of(path),
         })
     }
+
+    /// Returns whether both are one directory, but for its path and the number of its device, which may change when the
+    /// machine starts.
+    fn is_same_directory(&self, other: &Self) -> bool {
+        let is_same_birth = match (self.born, other.born) {
+            (Some(own), Some(other)) => own == other,
+            _ => true,
+        };
+        self.inode == other.inode && is_same_birth
+    }
+}
+
+fn nanoseconds(at: SystemTime) -> Option<u64> {
+    let since = at.duration_since(SystemTime::UNIX_EPOCH).ok()?;
+    u64::try_from(since.as_nanos()).ok()
 }
 
 fn text_of(path: PathBuf) -> String {
@@ -303,23 +353,33 @@ fn path_of(text: &str) -> PathBuf {
     PathBuf::from(OsString::from_vec(bytes))
 }
 
-fn listing(list: &List, identity: Identity, storage: &Path) -> Result<Listing, PlansError> {
+fn listing(
+    list: &List,
+    identity: Identity,
+    storage: &Path,
+    workspace: &Path,
+) -> Result<Listing, PlansError> {
     let Identity::Id(id) = identity else {
         return Ok(Listing::Unlisted);
     };
     let Some(entry) = list.databases.iter().find(|entry| entry.id == id) else {
         return Ok(Listing::Unlisted);
     };
-    let here = Place::of(storage).map_err(|error| unlistable(storage, &error))?;
-    if entry.place == here {
-        return Ok(Listing::Here);
+    let place_of = |path: &Path| Place::of(path).map_err(|error| unlistable(path, &error));
+    let here = place_of(storage)?;
+    let is_moved =
+        || entry.place.path == here.path || is_gone(&path_of(&entry.place.path), identity);
+    // The id travels with each copy and archive of the database, so that it proves nothing in another directory.
+    if !entry.place.is_same_directory(&here) || !is_moved() {
+        return Ok(Listing::Copy);
     }
-    let listed = path_of(&entry.place.path);
-    // At the same path it is the same database: the number of a device changes when the machine starts.
-    if entry.place.path == here.path || is_gone(&listed, identity) {
-        return Ok(Listing::Moved);
+    let home = place_of(workspace)?;
+    match &entry.workspace {
+        // The place of a database follows from the path of the workspace alone.
+        Some(listed) if !listed.is_same_directory(&home) => Ok(Listing::Foreign),
+        Some(listed) if entry.place == here && *listed == home => Ok(Listing::Here),
+        _ => Ok(Listing::Moved),
     }
-    Ok(Listing::Copy)
 }
 
 /// Returns whether a directory has the database no more. One that cannot be looked at may still have it.
@@ -361,6 +421,16 @@ fn untrusted(storage: &Path) -> PlansError {
         "the plans in {} were not created by your programs, or come from an earlier version, which did not record \
          that: none of them runs, and no other is created there; look at them by `orchestra plan list`, accept them by `orchestra plan trust`, or remove that directory",
         storage.display()
+    ))
+}
+
+fn foreign(storage: &Path, workspace: &Path) -> PlansError {
+    refused(format!(
+        "the plans in {} were created for another directory that had the path {}, so that none of them runs and no \
+         other is created there: look at them by `orchestra plan list`, accept them by `orchestra plan trust`, or \
+         remove that directory",
+        storage.display(),
+        workspace.display()
     ))
 }
 

@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    path::Path,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -16,7 +17,7 @@ use orchestra_plan::{
 use tokio::sync::{OnceCell, Semaphore};
 
 use crate::{
-    agents::{Author, Case, Denied, Offer, Permit, Purpose, decide, workspace_files},
+    agents::{Author, Case, Covered, Denied, Offer, Permit, Profile, Purpose, decide},
     cause::chain,
     git::{Git, GitError, GitTimes, Repository},
     plans::{Options, git_words},
@@ -73,19 +74,12 @@ impl Host {
 
     /// Permissions of agents now; reads the agreements of the user.
     pub(crate) async fn permits(&self) -> Permits<'_> {
-        let agreed = match self.options.agreements.clone() {
-            Some(agreements) => {
-                let agreed = tokio::task::spawn_blocking(move || agreements.agreed()).await;
-                agreed.unwrap_or_default()
-            }
-            None => BTreeMap::new(),
-        };
         let mut permits = Permits {
             options: &self.options,
             agreed: Vec::new(),
             changed: BTreeMap::new(),
         };
-        for (name, agreement) in agreed {
+        for (name, agreement) in self.agreed().await {
             if let Some(offer) = self.offer(&name) {
                 match offer.check(&agreement) {
                     Ok(()) => permits.agreed.push(offer.name),
@@ -98,21 +92,87 @@ impl Host {
         permits
     }
 
+    /// Agents that the user agreed to, and what was agreed to.
+    async fn agreed(&self) -> BTreeMap<String, String> {
+        let Some(agreements) = self.options.agreements.clone() else {
+            return BTreeMap::new();
+        };
+        let agreed = tokio::task::spawn_blocking(move || agreements.agreed()).await;
+        agreed.unwrap_or_default()
+    }
+
     /// Description of an agent for a person; `None` where no agent has this name.
     pub(crate) fn offer(&self, name: &str) -> Option<Offer> {
-        let agents = &self.options.agents;
         let name = ProfileName::parse(name).ok()?;
-        let profile = agents.profile(name.as_str())?;
-        let (author, limits) = (agents.author(&name), self.heal_limits());
-        // The author of the profile may write these files as well.
-        let files = match author {
-            Author::Workspace => {
-                let program = agents.program(&name);
-                workspace_files(program.as_deref(), profile, &self.options.workspace)
-            }
-            Author::Program | Author::User => Vec::new(),
+        let profile = self.options.agents.profile(name.as_str())?;
+        let covered = self.covered(&name, profile, &self.options.workspace);
+        // A workspace that cannot be read has no file that could run.
+        Some(self.offer_of(&name, profile, &covered.unwrap_or_default()))
+    }
+
+    fn offer_of(&self, name: &ProfileName, profile: &Profile, covered: &Covered) -> Offer {
+        let (author, limits) = (self.options.agents.author(name), self.heal_limits());
+        Offer::of(name, profile, author, &covered.lines(), &limits)
+    }
+
+    /// Files that the command line of an agent names, as they are in a directory. Those of the user's own profiles
+    /// and of the built-in ones need no agreement; the author of a profile of the workspace may write them as well.
+    fn covered(
+        &self,
+        name: &ProfileName,
+        profile: &Profile,
+        directory: &Path,
+    ) -> orchestra_fs::Result<Covered> {
+        let agents = &self.options.agents;
+        match agents.author(name) {
+            Author::Workspace => Covered::of(agents.program(name).as_deref(), profile, directory),
+            Author::Program | Author::User => Ok(Covered::default()),
+        }
+    }
+
+    /// Checks, directly before an agent starts in a directory, that its command line runs there what the user agreed
+    /// to: a job or a branch may have brought other files.
+    ///
+    /// # Errors
+    /// When it does not.
+    pub(crate) async fn check_start(
+        &self,
+        name: &ProfileName,
+        profile: &Profile,
+        directory: &Path,
+    ) -> Result<(), Denied> {
+        let agents = &self.options.agents;
+        if agents.author(name) != Author::Workspace {
+            return Ok(());
+        }
+        let agreed = self.agreed().await;
+        let covered = self.covered(name, profile, &self.options.workspace);
+        let covered = covered.unwrap_or_default();
+        let offer = self.offer_of(name, profile, &covered);
+        let Some(agreement) = agreed.get(name.as_str()) else {
+            return Err(Denied::Defined {
+                name: name.clone(),
+                user_file: agents.user_file().to_owned(),
+            });
         };
-        Some(Offer::of(&name, profile, author, &files, &limits))
+        if let Err(what) = offer.check(agreement) {
+            return Err(Denied::Changed {
+                name: name.clone(),
+                what,
+            });
+        }
+        let file = match self.covered(name, profile, directory) {
+            Ok(here) => here.difference(&covered),
+            Err(_) => Some(".".to_owned()),
+        };
+        let Some(file) = file else {
+            return Ok(());
+        };
+        Err(Denied::Replaced {
+            name: name.clone(),
+            file,
+            directory: directory.display().to_string(),
+        })
     }
 
     /// Limits of heals: number and cost.

@@ -83,7 +83,8 @@ fn open(options: &Options, runtime: &Handle) -> Result<(Journal, Folded), String
     let separated = separate(options, runtime).map_err(|error| chain(&error))?;
     if !separated.is_empty() {
         tracing::warn!(
-            "the plans are a copy of others: {} of them are paused; `orchestra plan resume` continues one",
+            "the plans are a copy of others, or were restored from one: {} of them are paused; `orchestra plan resume` \
+             continues one",
             separated.len()
         );
     }

@@ -42,7 +42,13 @@ pub(crate) fn options(config: &Config, workspace: &Path, name: &str) -> Options 
     let mut options = Options::with_agents(workspace, &config.plans.storage.value, agents);
     options.name = name.to_owned();
     options.agreements = Agreed::of(workspace);
-    options.trust = servers::state_directory().map_or(Trust::Nothing, Trust::Listed);
+    options.trust = match servers::state_directory() {
+        Ok(state) => Trust::Listed {
+            state,
+            workspace: workspace.to_owned(),
+        },
+        Err(_) => Trust::Nothing,
+    };
     let mut options = config.plans.apply(options);
     options.background = Some(Background {
         program: own,

@@ -204,6 +204,36 @@ fn moved_workspace_stays_the_same_and_what_is_put_in_its_old_place_is_a_copy() {
 }
 
 #[test]
+fn restored_backup_of_a_workspace_is_a_copy() {
+    let original = Original::new();
+    let (from, backup) = (original.path(), original.beside.join("backup"));
+    let before = id(&from);
+    let copy = |from: &Path, to: &Path| {
+        let (from, to): (OsString, OsString) = (from.into(), to.into());
+        system("cp", &[&"-r".into(), &from, &to]);
+    };
+    copy(&from, &backup);
+    fs::remove_dir_all(&from).unwrap();
+    // At the path of the original, and elsewhere after the original is gone.
+    copy(&backup, &from);
+    for place in [&from, &backup] {
+        original.look(place);
+        // A leader is elected, and continues nothing.
+        let created = original.plan(place, &["create", "waits.yaml", "--name", "more"]);
+        assert_eq!(created.code, Some(0), "{created:?}");
+        let status = original.status(place, "runs");
+        assert!(["failed", "paused"].contains(&&*status), "{status}");
+        assert_eq!(original.starts("runs"), 1);
+        assert_ne!(id(place), before);
+    }
+    let resumed = original.plan(&from, &["resume", "waits"]);
+    assert_eq!(resumed.code, Some(0), "{resumed:?}");
+    let watched = original.plan(&from, &["watch", "waits"]);
+    assert_eq!(watched.code, Some(0), "{watched:?}");
+    assert_eq!(original.starts("waits"), 1);
+}
+
+#[test]
 fn clone_of_a_repository_has_no_plans() {
     let original = Original::new();
     let clone = original.beside.join("clone");

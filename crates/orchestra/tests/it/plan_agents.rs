@@ -402,6 +402,52 @@ fn program_of_the_workspace_is_agreed_to_with_its_content() {
 }
 
 #[test]
+fn agent_runs_no_file_that_a_job_changed_after_the_agreement() {
+    let rig = Rig::new();
+    let marker = rig.marker().display().to_string();
+    rig.workspace
+        .write("run.sh", &format!("echo agreed >> '{marker}'\n"));
+    rig.workspace.write(
+        "orchestra.toml",
+        "[plans]\nhealer = \"plain\"\n[agents.plain]\nprogram = \"sh\"\narguments = [[\"run.sh\", \"{prompt}\"]]\n\
+         [agents.plain.probe]\nversion = [\"-c\", \"echo 1.0\"]\nhelp = []\n",
+    );
+    rig.commit();
+    let agreed = rig.run(&["plan", "agents", "--approve", "plain", "--yes"]);
+    assert_eq!(agreed.code, Some(0), "{agreed:?}");
+    let asked = "to ask for its version: sh -c \"echo 1.0\"";
+    assert!(agreed.out.contains(asked), "{agreed:?}");
+    let changes = "sed s/agreed/other/ run.sh > new.sh; mv new.sh run.sh";
+    let asks = "work: {type: agent, agent: plain, instructions: Do it.}";
+    // As it was agreed to.
+    let ran = rig.plan(&format!(
+        "jobs:\n- producerId: one\n  task: One\n  expectsNoChanges: true\n  {asks}\n"
+    ));
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(rig.started(), ["agreed"]);
+    rig.run(&["plan", "delete", "Plan"]);
+    // Healing starts where the job failed.
+    let ran = rig.plan(&format!(
+        "jobs:\n- {{producerId: one, task: One, work: '{changes}; exit 3'}}\n"
+    ));
+    assert_eq!(ran.code, Some(6), "{ran:?}");
+    let healing = rig.show("one")["state"]["healing"]["error"].to_string();
+    for part in ["`run.sh` there", "--approve plain", "[agent_not_approved]"] {
+        assert!(healing.contains(part), "{part}: {healing}");
+    }
+    rig.run(&["plan", "delete", "Plan"]);
+    // Work starts on what an earlier job committed.
+    let ran = rig.plan(&format!(
+        "jobs:\n- {{producerId: one, task: One, work: '{changes}'}}\n\
+         - producerId: two\n  task: Two\n  dependencies: [one]\n  autoHeal: false\n  {asks}\n"
+    ));
+    assert_eq!(ran.code, Some(6), "{ran:?}");
+    let error = rig.show("two")["state"]["error"].to_string();
+    assert!(error.contains("`run.sh` there"), "{error}");
+    assert_eq!(rig.started(), ["agreed"]);
+}
+
+#[test]
 fn failure_of_the_work_stays_when_the_healer_cannot_log_in() {
     for agent in AGENTS {
         let rig = Rig::new();

@@ -695,6 +695,42 @@ fn moved_workspace_continues_without_a_question() {
 }
 
 #[test]
+fn other_directory_at_the_path_of_a_workspace_does_not_inherit_its_plans() {
+    let workspace = Workspace::git();
+    let (marker, gate) = (workspace.home().join("marker"), workspace.home());
+    let own = workspace.home().join(".config/orchestra");
+    fs::create_dir_all(&own).unwrap();
+    fs::write(own.join("orchestra.toml"), "place = \"state\"\n").unwrap();
+    workspace.write("one.yaml", &marks("one", &marker, &gate));
+    let created = plan(&workspace, &["create", "one.yaml"]);
+    assert_eq!(created.code, Some(0), "{created:?}");
+    let places = workspace.home().join(".local/state/orchestra/workspaces");
+    let place = fs::read_dir(places).unwrap().next().unwrap().unwrap();
+    let lock = place.path().join("plans/.lock");
+    until(|| (!orchestra_fs::is_locked(&lock).unwrap()).then_some(()));
+    let away = workspace.home().join("moved away");
+    fs::rename(workspace.path(), &away).unwrap();
+    let mut copy = Command::new("cp");
+    let copied = copy.arg("-r").arg(&away).arg(workspace.path()).status();
+    assert!(copied.unwrap().success());
+    let refused = plan(&workspace, &["resume", "one"]);
+    assert_ne!(refused.code, Some(0), "{refused:?}");
+    let why = "were created for another directory";
+    assert!(refused.err.contains(why), "{refused:?}");
+    names_the_command(&refused);
+    let doctor = workspace.run(["doctor"]);
+    let said = format!("{doctor:?}");
+    assert!(said.contains(why), "{said}");
+    assert!(!marker.exists());
+    let accepted = plan(&workspace, &["trust", "--yes"]);
+    assert_eq!(accepted.code, Some(0), "{accepted:?}");
+    for word in ["resume", "watch"] {
+        let done = plan(&workspace, &[word, "one"]);
+        assert_eq!(done.code, Some(0), "{done:?}");
+    }
+}
+
+#[test]
 fn damaged_list_of_databases_trusts_none_and_is_named() {
     let workspace = Workspace::git();
     let gate = workspace.home();

@@ -20,8 +20,8 @@ use super::{
 };
 use crate::{
     agents::{
-        AgentError, Asked, Chosen, Exited, Feature, Invocation, Purpose, Reader, Reading, Task,
-        Verdict, brief_text, verdict, write_skill,
+        AgentError, Asked, Chosen, Denied, Exited, Feature, Invocation, Purpose, Reader, Reading,
+        Task, Verdict, brief_text, verdict, write_skill,
     },
     cause::chain,
     runner::host::git_failure,
@@ -124,14 +124,17 @@ pub(super) async fn choose(
     job: Option<&ProfileName>,
 ) -> Result<Chosen, Failure> {
     let permit = cx.host.permits().await.of(purpose, job);
-    let permit = permit.map_err(|denied| {
-        let words = format!("{denied} [{}]", denied.code());
-        Failure::new(FailureKind::Unavailable, words)
-    })?;
+    let permit = permit.map_err(|denied| denial(&denied))?;
     cx.say(&format!("agent {}: {}", permit.name, permit.reason()))
         .await;
     let chosen = cx.host.options.agents.choose(permit.name.as_str()).await;
     chosen.map_err(unavailable)
+}
+
+/// A denial as the failure of an act.
+pub(super) fn denial(denied: &Denied) -> Failure {
+    let words = format!("{denied} [{}]", denied.code());
+    Failure::new(FailureKind::Unavailable, words)
 }
 
 fn unavailable(error: AgentError) -> Failure {
@@ -199,7 +202,8 @@ async fn called(
     .await;
     let reader = Reader::new(profile, invocation.session.as_deref());
     let gauge = Gauge::new(cx, worktree.to_owned(), profile).await?;
-    let mut watch = Watch::new(cx, reader, gauge);
+    let agent = call.chosen.clone();
+    let mut watch = Watch::new(cx, agent, order.directory.clone(), gauge, reader);
     let ending = run::supervised(cx, part, &mut order, &mut watch).await?;
     let mut watch = watch.rest(cx, &order.id).await?;
     watch.tell(cx).await;

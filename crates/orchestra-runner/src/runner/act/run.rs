@@ -193,6 +193,14 @@ fn process(work: &ProcessWork) -> Program {
 
 /// Who looks at a run while it goes on.
 pub(super) trait Watcher {
+    /// Checks directly before a run starts that it may.
+    ///
+    /// # Errors
+    /// When it may not.
+    async fn check_start(&mut self, _: &Cx<'_>) -> Result<(), Failure> {
+        Ok(())
+    }
+
     /// Looks until the run is to be ended, if it ever is.
     async fn watch(&mut self, cx: &Cx<'_>, run: &Supervised);
 }
@@ -225,6 +233,9 @@ pub(super) async fn supervised(
         )?;
         order.id = name.id();
         *cx.lock() = Some(order.id.clone());
+        if !looks {
+            watcher.check_start(cx).await?;
+        }
         let found = match looks {
             true => find(cx, order).await?,
             false => match Supervised::start(order).await {

@@ -1,12 +1,12 @@
 //! Reading what an agent says while it goes on, and telling what becomes known by it.
 
-use std::time::Instant;
+use std::{path::PathBuf, time::Instant};
 
 use orchestra_plan::{budget, command::Report, event::Failure};
 
 use super::{Cx, pressure::Gauge, run, usage::usage_of};
 use crate::{
-    agents::{Reader, Stream},
+    agents::{Chosen, Reader, Stream},
     logs::{self, Follower, Page, Query},
     supervise::{RunId, Supervised},
 };
@@ -24,9 +24,18 @@ pub(super) struct Watch {
     /// It did not end after them.
     pub(super) is_over: bool,
     pub(super) gauge: Gauge,
+    agent: Chosen,
+    /// The directory where it starts.
+    directory: PathBuf,
 }
 
 impl run::Watcher for Watch {
+    async fn check_start(&mut self, cx: &Cx<'_>) -> Result<(), Failure> {
+        let (agent, profile) = (&self.agent.name, &self.agent.profile);
+        let checked = cx.host.check_start(agent, profile, &self.directory).await;
+        checked.map_err(|denied| super::agent::denial(&denied))
+    }
+
     async fn watch(&mut self, cx: &Cx<'_>, run: &Supervised) {
         let mut follower = Follower::new(&cx.directory, self.query(run.id()));
         loop {
@@ -64,8 +73,16 @@ async fn until(at: Option<tokio::time::Instant>) {
 
 impl Watch {
     /// For an agent that is about to be called, or goes on.
-    pub(super) fn new(cx: &Cx<'_>, reader: Reader, gauge: Gauge) -> Self {
+    pub(super) fn new(
+        cx: &Cx<'_>,
+        agent: Chosen,
+        directory: PathBuf,
+        gauge: Gauge,
+        reader: Reader,
+    ) -> Self {
         Self {
+            agent,
+            directory,
             reader,
             after: 0,
             told: cx.told(),

@@ -1,0 +1,301 @@
+//! Files that the command line of an agent names: shown to a person before an agreement, and compared with the agreed
+//! ones before each start.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::{Path, PathBuf},
+};
+
+use orchestra_fs::{Content, Entry, Tree, parts};
+
+use super::{PRIVATE_DIRECTORY, Profile};
+
+/// What interpreters add to the name of a script, a module or a directory.
+const ENDS: [&str; 11] = [
+    ".js",
+    ".mjs",
+    ".cjs",
+    ".ts",
+    ".py",
+    "/__main__.py",
+    "/__init__.py",
+    "/index.js",
+    "/index.mjs",
+    "/index.cjs",
+    "/index.ts",
+];
+
+/// Entries that the command lines and the variables of a profile name, its program included, as they are in one
+/// directory. Files that these load by themselves are not among them.
+#[derive(Debug, Default)]
+pub(crate) struct Covered(BTreeMap<PathBuf, Target>);
+
+/// Entry to which a path leads.
+#[derive(Debug, PartialEq, Eq)]
+enum Target {
+    /// A file or what cannot be read, by its path below the directory.
+    File(PathBuf, Content),
+    /// A directory.
+    Directory,
+    /// An entry outside of the directory, or a socket, pipe or device.
+    Other(PathBuf),
+}
+
+impl Covered {
+    /// Reads the entries in a directory.
+    ///
+    /// # Errors
+    /// When the directory cannot be opened.
+    pub(crate) fn of(
+        program: Option<&Path>,
+        profile: &Profile,
+        directory: &Path,
+    ) -> orchestra_fs::Result<Self> {
+        let mut tree = Tree::open(directory)?;
+        let text = profile.text();
+        let groups = text
+            .arguments
+            .iter()
+            .chain(text.resume_arguments.iter().flatten());
+        let probe = &text.probe;
+        let words = groups
+            .chain([&probe.version, &probe.help, &probe.models])
+            .flatten()
+            .chain(text.variables.values());
+        let mut named = BTreeMap::new();
+        let mut add = |path: &Path| {
+            if let Some(target) = find(&mut tree, path) {
+                named.insert(path.to_owned(), target);
+            }
+        };
+        if let Some(program) = program {
+            add(program);
+        }
+        for word in words {
+            for text in texts(word) {
+                let pieces = text.split_whitespace();
+                for part in parts(&text).into_iter().chain(pieces.filter_map(attached)) {
+                    add(Path::new(part));
+                    for path in loaded(part) {
+                        add(Path::new(&path));
+                    }
+                }
+            }
+        }
+        Ok(Self(named))
+    }
+
+    /// A line for each file, with the SHA-256 of its content.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        let files = self.0.values().filter_map(|target| match target {
+            Target::File(path, content) => Some((path, content)),
+            Target::Directory | Target::Other(_) => None,
+        });
+        let files: BTreeMap<_, _> = files.collect();
+        let line = |(path, content): (&PathBuf, &Content)| {
+            let shown = path_text(path);
+            match content {
+                Content::Digest(digest) => format!("{shown} (SHA-256 {digest})"),
+                Content::Long(changed) => format!("{shown} (too long to be read: {changed})"),
+                Content::Outside(target) => {
+                    let target = path_text(target);
+                    format!("{shown} (leads out of the workspace, to {target})")
+                }
+                Content::Unreadable(why) => format!("{shown} (cannot be read: {why})"),
+            }
+        };
+        files.into_iter().map(line).collect()
+    }
+
+    /// Returns the first path that leads to something other than in the `agreed` directory. Absolute paths lead to the
+    /// same entry from each directory, and a path that leads nowhere runs nothing.
+    pub(crate) fn difference(&self, agreed: &Self) -> Option<String> {
+        let mut here = self.0.iter().filter(|(path, _)| path.is_relative());
+        let (path, _) = here.find(|(path, target)| agreed.0.get(*path) != Some(*target))?;
+        Some(path_text(path))
+    }
+}
+
+/// Texts that a word of a template may become: without the mark of an optional group and the escapes of braces, and
+/// with the directories that its placeholders name.
+fn texts(word: &str) -> BTreeSet<String> {
+    let plain = |text: &str| text.replace("{{", "{").replace("}}", "}");
+    let word = word.strip_prefix('?').unwrap_or(word);
+    let private = format!("{PRIVATE_DIRECTORY}/agent/");
+    let filled = word
+        .replace("{worktree}", ".")
+        .replace("{private}/", &private);
+    BTreeSet::from([word.to_owned(), plain(word), plain(&filled)])
+}
+
+/// The value that is attached to a short option, as in `-mserver`.
+fn attached(word: &str) -> Option<&str> {
+    let option = word.strip_prefix('-')?;
+    let (at, _) = option.char_indices().nth(1)?;
+    (!option.starts_with('-')).then_some(&option[at..])
+}
+
+/// Paths of files that an interpreter may load for a part of a command line.
+fn loaded(part: &str) -> Vec<String> {
+    let mut paths: Vec<String> = ENDS.iter().map(|end| format!("{part}{end}")).collect();
+    if part.contains('.') && !part.contains('/') {
+        let mut module = String::new();
+        for name in part.split('.') {
+            module.push_str(name);
+            paths.push(format!("{module}.py"));
+            paths.push(format!("{module}/__init__.py"));
+            paths.push(format!("{module}/__main__.py"));
+            module.push('/');
+        }
+    }
+    // A name without its own part would be a path from the root.
+    paths.retain(|path| part.starts_with('/') || !path.starts_with('/'));
+    paths
+}
+
+fn find(tree: &mut Tree, path: &Path) -> Option<Target> {
+    match tree.find(Path::new(""), path) {
+        Some(Entry::File(below)) => {
+            let content = tree.content(&below);
+            Some(Target::File(below, content))
+        }
+        Some(Entry::Closed(below, why)) => Some(Target::File(below, why)),
+        Some(Entry::Directory(_)) => Some(Target::Directory),
+        None => {
+            let found = tree.top().join(path).canonicalize().ok()?;
+            match found.is_dir() {
+                true => Some(Target::Directory),
+                false => Some(Target::Other(found)),
+            }
+        }
+    }
+}
+
+/// A path as text. Those that are not UTF-8 are escaped, so that two paths never have the same text.
+fn path_text(path: &Path) -> String {
+    path.to_str()
+        .map_or_else(|| format!("{path:?}"), str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, os::unix::fs::symlink};
+
+    use super::*;
+
+    fn profile(program: &str, arguments: &[&str]) -> Profile {
+        let text = serde_json::json!({"program": program, "arguments": [arguments]});
+        serde_json::from_value(text).unwrap()
+    }
+
+    #[test]
+    fn files_of_an_agent_are_those_of_each_word_of_its_command_line() {
+        let workspace = tempfile::tempdir().unwrap();
+        let outside = tempfile::tempdir().unwrap();
+        for name in ["rules", "run", "unnamed", "below", "{x}", "option"] {
+            fs::write(workspace.path().join(name), "x").unwrap();
+        }
+        symlink(outside.path(), workspace.path().join("link")).unwrap();
+        let line = [
+            "?option",
+            "cat rules|./run&link",
+            "{worktree}/below",
+            "{{x}}",
+            "{prompt}",
+        ];
+        let profile = profile("sh", &line);
+        let files = Covered::of(None, &profile, workspace.path())
+            .unwrap()
+            .lines();
+        let [below, link, option, rules, run, braces] = &files[..] else {
+            panic!("{files:?}");
+        };
+        // Another place that it leads to makes another digest.
+        let target = outside.path().canonicalize().unwrap();
+        let target = target.display().to_string();
+        assert!(
+            link.starts_with("link ") && link.contains(&target),
+            "{link}"
+        );
+        assert!(below.starts_with("below (SHA-256 "), "{below}");
+        assert!(option.starts_with("option (SHA-256 "), "{option}");
+        assert!(braces.starts_with("{x} (SHA-256 "), "{braces}");
+        assert!(rules.starts_with("rules (SHA-256 "), "{rules}");
+        assert!(run.starts_with("run (SHA-256 "), "{run}");
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn program_of_an_agent_whose_path_is_not_utf_8_is_one_of_its_files() {
+        use std::os::unix::ffi::OsStrExt as _;
+
+        let workspace = tempfile::tempdir().unwrap();
+        let name = std::ffi::OsStr::from_bytes(b"agent-\xff");
+        let program = workspace.path().join(name);
+        fs::write(&program, "x").unwrap();
+        let profile = profile("agent", &["{prompt}"]);
+        let files = Covered::of(Some(&program), &profile, workspace.path())
+            .unwrap()
+            .lines();
+        assert_eq!(files.len(), 1, "{files:?}");
+        assert!(
+            files[0].starts_with(r#""agent-\xFF" (SHA-256 "#),
+            "{files:?}"
+        );
+    }
+
+    #[test]
+    fn modules_and_values_of_short_options_are_files_of_an_agent() {
+        let workspace = tempfile::tempdir().unwrap();
+        fs::create_dir_all(workspace.path().join("pkg/sub")).unwrap();
+        let names = [
+            "agent.py",
+            "pkg/__init__.py",
+            "pkg/sub/__main__.py",
+            "prog.awk",
+        ];
+        for name in names.into_iter().chain(["pkg/other.py"]) {
+            fs::write(workspace.path().join(name), "x").unwrap();
+        }
+        let line = ["-magent", "-m", "pkg.sub", "-fprog.awk", "{prompt}"];
+        let covered = Covered::of(None, &profile("python3", &line), workspace.path()).unwrap();
+        let lines = covered.lines();
+        let found: Vec<&str> = lines
+            .iter()
+            .filter_map(|line| line.split(' ').next())
+            .collect();
+        assert_eq!(found, names);
+    }
+
+    #[test]
+    fn file_that_differs_where_an_agent_starts_is_named() {
+        let workspace = tempfile::tempdir().unwrap();
+        let worktree = tempfile::tempdir().unwrap();
+        let profile = profile("python3", &["run.py", "--rules=rules.txt", "{prompt}"]);
+        let difference = || {
+            let of = |directory: &Path| Covered::of(None, &profile, directory).unwrap();
+            of(worktree.path()).difference(&of(workspace.path()))
+        };
+        let put = |name: &str, content: &str| fs::write(worktree.path().join(name), content);
+        fs::write(workspace.path().join("run.py"), "agreed").unwrap();
+        fs::write(workspace.path().join("other.py"), "agreed").unwrap();
+        put("other.py", "agreed").unwrap();
+        // Missing files run nothing.
+        assert_eq!(difference(), None);
+        put("run.py", "agreed").unwrap();
+        assert_eq!(difference(), None);
+        put("rules.txt", "new").unwrap();
+        assert_eq!(difference().as_deref(), Some("rules.txt"));
+        fs::remove_file(worktree.path().join("rules.txt")).unwrap();
+        put("run.py", "other").unwrap();
+        assert_eq!(difference().as_deref(), Some("run.py"));
+        let run = worktree.path().join("run.py");
+        fs::remove_file(&run).unwrap();
+        symlink("other.py", &run).unwrap();
+        assert_eq!(difference().as_deref(), Some("run.py"));
+        fs::remove_file(&run).unwrap();
+        // An interpreter starts `__main__.py` of a directory.
+        fs::create_dir(&run).unwrap();
+        assert_eq!(difference().as_deref(), Some("run.py"));
+    }
+}

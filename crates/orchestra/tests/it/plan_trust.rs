@@ -708,10 +708,10 @@ fn other_directory_at_the_path_of_a_workspace_does_not_inherit_its_plans() {
     let place = fs::read_dir(places).unwrap().next().unwrap().unwrap();
     let lock = place.path().join("plans/.lock");
     until(|| (!orchestra_fs::is_locked(&lock).unwrap()).then_some(()));
-    let away = workspace.home().join("moved away");
-    fs::rename(workspace.path(), &away).unwrap();
+    let (here, away) = (workspace.path(), workspace.home().join("moved away"));
+    fs::rename(&here, &away).unwrap();
     let mut copy = Command::new("cp");
-    let copied = copy.arg("-r").arg(&away).arg(workspace.path()).status();
+    let copied = copy.arg("-r").arg(&away).arg(&here).status();
     assert!(copied.unwrap().success());
     let refused = plan(&workspace, &["resume", "one"]);
     assert_ne!(refused.code, Some(0), "{refused:?}");

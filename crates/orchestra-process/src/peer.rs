@@ -116,7 +116,7 @@ impl System {
 #[cfg(target_os = "linux")]
 mod tests {
     use std::{
-        io::{Read as _, Write as _},
+        io::{self, Read as _, Write as _},
         net::{Ipv6Addr, TcpStream as Client},
         time::Duration,
     };
@@ -182,18 +182,25 @@ mod tests {
     #[tokio::test]
     async fn reset_connection_is_unknown_although_another_has_its_port_now() {
         let mut users = users();
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let mut first = Client::connect(address).unwrap();
-        let from = first.local_addr().unwrap();
-        first.write_all(b"request").unwrap();
-        set_socket_linger(&first, Some(Duration::ZERO)).unwrap();
-        drop(first);
-        // The port of the first is free at once.
-        let second = tokio::net::TcpSocket::new_v4().unwrap();
-        second.set_reuseaddr(true).unwrap();
-        second.bind(from).unwrap();
-        let second = second.connect(address).await.unwrap();
+        // Another program may take the port of the first before the second: then all begins anew.
+        let (listener, from, second) = loop {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let address = listener.local_addr().unwrap();
+            let mut first = Client::connect(address).unwrap();
+            let from = first.local_addr().unwrap();
+            first.write_all(b"request").unwrap();
+            set_socket_linger(&first, Some(Duration::ZERO)).unwrap();
+            drop(first);
+            let second = tokio::net::TcpSocket::new_v4().unwrap();
+            second.set_reuseaddr(true).unwrap();
+            match second.bind(from) {
+                Ok(()) => {
+                    let second = second.connect(address).await.unwrap();
+                    break (listener, from, second);
+                }
+                Err(error) => assert_eq!(error.kind(), io::ErrorKind::AddrInUse),
+            }
+        };
         let (stream, peer) = listener.accept().await.unwrap();
         assert_eq!(peer, from);
         let mut sent = [0; 7];

@@ -51,11 +51,17 @@ async fn a_holder_that_leaves_hands_over_to_a_program_that_ends_when_nobody_need
     follower.call(call("live", json!(false))).await.unwrap();
     follower.end().await;
     let background = Pid::from_raw(background.cast_signed()).unwrap();
-    let end = Instant::now() + PATIENCE;
     let is_there = || told(root.path()).is_some() || root.path().join("runner.sock").exists();
-    while is_there() {
-        assert!(Instant::now() < end, "{background:?} stays");
-        tokio::time::sleep(Duration::from_millis(5)).await;
+    until(|| !is_there(), &format!("{background:?} stays")).await;
+}
+
+/// Waits until a condition holds.
+async fn until(holds: impl Fn() -> bool, failure: &str) {
+    let end = Instant::now() + PATIENCE;
+    let mut looks = tokio::time::interval(Duration::from_millis(1));
+    while !holds() {
+        assert!(Instant::now() < end, "{failure}");
+        looks.tick().await;
     }
 }
 
@@ -70,8 +76,9 @@ async fn who_comes_while_a_background_runner_ends_is_served() {
             .stdout(Stdio::null())
             .spawn()
             .unwrap();
-        // About when it has been quiet for long enough.
-        tokio::time::sleep(Duration::from_millis(280 + round * 40)).await;
+        // It removes its file first when it has been quiet for long enough, and then ends.
+        until(|| told(root.path()).is_some(), "it does not start").await;
+        until(|| told(root.path()).is_none(), "it does not end").await;
         let seq = watch::Sender::new(0);
         let comes = Seat::open(settings(root.path(), &seq)).unwrap();
         for _ in 0..20 {

@@ -3,6 +3,7 @@
 //! Each command is a module; this file only reads the command line. What a command needs beyond
 //! Rust and a C compiler is set up by `tools`, below the target directory and nowhere else.
 
+mod agents;
 mod bench;
 mod book;
 mod ci;

@@ -8,6 +8,7 @@ use anyhow::{Context as _, Result, bail};
 use roxmltree::{Document, Node, ParsingOptions};
 
 use crate::{
+    agents::Agents,
     run,
     tools::{self, Tool},
 };
@@ -74,7 +75,7 @@ pub(crate) fn build() -> Result<()> {
 ///
 /// # Errors
 /// When nextest cannot be installed, a test does not compile, or no test runs. A failed test is
-/// reported.
+/// reported, and so is a run in which an agent was started that no test named.
 pub(crate) fn run(profile: &str, configure: impl FnOnce(&mut Command)) -> Result<Report> {
     let path = run::target().join(format!("nextest/{profile}/junit.xml"));
     match fs::remove_file(&path) {
@@ -88,6 +89,8 @@ pub(crate) fn run(profile: &str, configure: impl FnOnce(&mut Command)) -> Result
         let cores = thread::available_parallelism().map_or(1, usize::from);
         command.env(THREADS, (cores * THREADS_PER_CORE).to_string());
     }
+    let agents = Agents::create()?;
+    command.env("PATH", agents.path()?);
     configure(&mut command);
     let shown = run::describe(&command);
     run::say(&format!("$ {shown}"));
@@ -97,9 +100,15 @@ pub(crate) fn run(profile: &str, configure: impl FnOnce(&mut Command)) -> Result
     if !status.success() && status.code() != Some(TESTS_FAILED) {
         bail!("{shown}: {status}");
     }
-    let report = read(&path)?;
+    let mut report = read(&path)?;
     if !status.success() && report.failed.is_empty() {
         bail!("{shown}: {status}, and {} has no failure", path.display());
+    }
+    if let Some(output) = agents.started()? {
+        report.failed.push(Failure {
+            name: "agents that no test named were started".to_owned(),
+            output,
+        });
     }
     Ok(report)
 }

@@ -23,9 +23,23 @@ pub(crate) const MAIN_FILES: [&str; 11] = [
     "main.go",
 ];
 
-/// Programs that run a line of text as commands.
-const SHELLS: [&str; 12] = [
-    "ash", "bash", "busybox", "csh", "dash", "fish", "ksh", "mksh", "rbash", "sh", "tcsh", "zsh",
+/// Options whose value is a line of commands: programs, the letter of the short option, and the long one.
+const LINES: [(&[&str], char, &str); 4] = [
+    (
+        &[
+            "ash", "bash", "busybox", "csh", "dash", "fish", "ksh", "mksh", "rbash", "sh", "tcsh",
+            "zsh",
+        ],
+        'c',
+        "--command",
+    ),
+    (
+        &["bunx", "npm", "npx", "pnpm", "pnpx", "yarn"],
+        'c',
+        "--call",
+    ),
+    (&["env"], 'S', "--split-string"),
+    (&["flock", "runuser", "script", "su"], 'c', "--command"),
 ];
 
 /// Characters that end a word of a shell line.
@@ -119,17 +133,40 @@ pub(crate) fn files(part: &str) -> Vec<String> {
 /// looks like a path has variables, patterns, commands or quotes in it.
 #[must_use]
 pub fn is_unclear<'a>(words: impl IntoIterator<Item = &'a str>) -> bool {
-    let (mut in_shell, mut in_line) = (false, false);
+    let mut options: Vec<(char, &str)> = Vec::new();
+    let mut in_line = false;
     for word in words {
         let name = word.rsplit('/').next().unwrap_or(word);
         if in_line && word.split(is_boundary).any(is_unclear_word) {
             return true;
         }
-        let is_short = word.starts_with('-') && !word.starts_with("--");
-        in_line |= in_shell && is_short && word.contains('c');
-        in_shell |= SHELLS.contains(&name);
+        for (short, long) in &options {
+            match word.strip_prefix('-') {
+                Some(rest) if rest.starts_with('-') => in_line |= is_long(word, long),
+                Some(rest) => in_line |= rest.contains(*short),
+                None => {}
+            }
+        }
+        // The line may be part of the word: `--call='./$x'`, `-S./$x`.
+        if in_line && word.starts_with('-') {
+            let value = word.trim_start_matches('-').split_once(['=', 'S', 'c']);
+            if value.is_some_and(|(_, line)| line.split(is_boundary).any(is_unclear_word)) {
+                return true;
+            }
+        }
+        for (programs, short, long) in LINES {
+            if programs.contains(&name) {
+                options.push((short, long));
+            }
+        }
     }
     false
+}
+
+/// Returns whether a word is a long option, with or without a value.
+fn is_long(word: &str, option: &str) -> bool {
+    let rest = word.strip_prefix(option);
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
 }
 
 /// Characters that end a word of a shell line, quotes aside.
@@ -180,6 +217,13 @@ mod tests {
             &["env", "sh", "-ec", "./x''.sh"],
             &["zsh", "-c", "./\\x.sh"],
             &["sh", "-c", "\"a dir/x.sh\""],
+            &["npx", "-c", "./$X"],
+            &["npm", "exec", "--call", "node ./$X.js"],
+            &["npx", "--call=node ./$X.js"],
+            &["env", "-S", "node ./$X.js"],
+            &["env", "-Snode ./$X.js"],
+            &["/usr/bin/env", "--split-string=node ./$X.js"],
+            &["su", "me", "-c", "./*.sh"],
         ] {
             assert!(is_unclear(words.iter().copied()), "{words:?}");
         }
@@ -188,6 +232,9 @@ mod tests {
             &["sh", "run.sh", "*.txt"],
             &["node", "-c", "./$x"],
             &["sh", "-c", "exit"],
+            &["npx", "-y", "./$X"],
+            &["npx", "-c", "node ./server.js"],
+            &["env", "A=./$X", "node", "server.js"],
         ] {
             assert!(!is_unclear(words.iter().copied()), "{words:?}");
         }

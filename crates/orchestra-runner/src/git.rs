@@ -11,6 +11,7 @@
 //! Which job runs when, what of a plan is durable and who heals a conflict is decided by others; what they
 //! must have made durable before an effect is handed to them as a value ([`Intent`]).
 
+mod baseline;
 mod branches;
 mod call;
 mod checkout;
@@ -23,6 +24,7 @@ mod files;
 mod identity;
 mod integrate;
 mod kept;
+mod leftovers;
 mod links;
 mod lock;
 mod marker;
@@ -38,6 +40,7 @@ mod repository;
 mod resolve;
 mod seals;
 mod snapshot;
+mod sparse;
 mod status;
 mod submodules;
 mod unlock;

@@ -1,7 +1,9 @@
 //! A repository: where its parts are, what it is, and what its references name.
 
 use std::{
+    ffi::OsStr,
     fmt,
+    os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -136,35 +138,48 @@ impl Repository {
             .accept(&[0, 128])
             .run()
             .await?;
-        let text = answer.text();
         if answer.code != 0 {
-            return Err(refused(path, &text, answer.said));
+            return Err(refused(path, &answer.text(), answer.said));
         }
-        let lines: Vec<&str> = text.lines().collect();
-        let (&[_, format, shallow, common, directory, toplevel], rest) = lines
-            .split_first_chunk()
-            .ok_or_else(|| Call::unreadable(OPERATION, &path.display().to_string(), &text))?;
-        let format = match format {
-            "sha1" => ObjectFormat::Sha1,
-            "sha256" => ObjectFormat::Sha256,
-            other => return Err(Call::unreadable(OPERATION, toplevel, other)),
+        let unreadable = || {
+            let subject = path.display().to_string();
+            Call::unreadable(OPERATION, &subject, &answer.text())
         };
-        // A path with a line break in it shows as lines that lead nowhere.
-        if !Path::new(toplevel).is_dir() || !Path::new(common).is_dir() || rest.len() > 1 {
-            return Err(Call::unreadable(
-                OPERATION,
-                &path.display().to_string(),
-                &text,
-            ));
+        // A line break in a path shows as one line more, or as lines that lead nowhere.
+        let has_line_break = || {
+            let real = path.canonicalize();
+            let real = real.as_deref().unwrap_or(path);
+            let broken = real.as_os_str().as_bytes().contains(&b'\n');
+            broken.then(|| GitError::LineBreak {
+                path: real.to_owned(),
+            })
+        };
+        let output = answer.output.strip_suffix(b"\n").unwrap_or(&answer.output);
+        let lines: Vec<&[u8]> = output.split(|byte| *byte == b'\n').collect();
+        let Some((&[_, format, shallow, common, directory, toplevel], rest)) =
+            lines.split_first_chunk()
+        else {
+            return Err(unreadable());
+        };
+        let path_of = |line: &[u8]| PathBuf::from(OsStr::from_bytes(line));
+        let (common, directory, toplevel) =
+            (path_of(common), path_of(directory), path_of(toplevel));
+        if !toplevel.is_dir() || !common.is_dir() || rest.len() > 1 {
+            return Err(has_line_break().unwrap_or_else(unreadable));
         }
+        let format = match format {
+            b"sha1" => ObjectFormat::Sha1,
+            b"sha256" => ObjectFormat::Sha256,
+            _ => return Err(unreadable()),
+        };
         Ok(Self(Arc::new(Inner {
             git: git.clone(),
-            toplevel: toplevel.into(),
-            directory: directory.into(),
-            common: common.into(),
+            toplevel,
+            directory,
+            common,
             format,
-            shallow: shallow == "true",
-            superproject: rest.first().map(PathBuf::from),
+            shallow: shallow == b"true",
+            superproject: rest.first().map(|line| path_of(line)),
             turns: Arc::default(),
             landings: Arc::default(),
             identity: OnceCell::new(),
@@ -263,7 +278,9 @@ impl Repository {
             .accept(&[0, 1])
             .run()
             .await?;
-        let branch = names::branch_of(symbolic.text().trim());
+        // A name that is not UTF-8 cannot be named by a plan.
+        let name = String::from_utf8(symbolic.output).unwrap_or_default();
+        let branch = names::branch_of(name.trim());
         let commit = self.find("HEAD").await?;
         Ok(Head { branch, commit })
     }

@@ -85,7 +85,7 @@ impl Worktree {
         let root = self.path().to_owned();
         let noted = off_thread(self.path(), move || {
             let noted = paths.into_iter().filter_map(|path| {
-                let noted = noted(&root.join(&path))?;
+                let noted = look(&root.join(&path))?;
                 Some((path, noted))
             });
             noted.collect::<Vec<_>>()
@@ -148,7 +148,7 @@ impl Worktree {
         let root = self.path().to_owned();
         let now = off_thread(self.path(), move || {
             let now = known.into_iter().filter_map(|path| {
-                let noted = noted(&root.join(&path))?;
+                let noted = look(&root.join(&path))?;
                 Some((path, noted))
             });
             now.collect::<BTreeMap<_, _>>()
@@ -175,13 +175,32 @@ impl Worktree {
     }
 }
 
+/// Leaves files out of the status of a working tree of the user that have exactly the bytes that the index has,
+/// and returns them. The call is one of git in that working tree.
+pub(super) async fn leave_out_stored(
+    status: &mut Status,
+    root: &Path,
+    call: impl FnOnce(&'static str, [&'static str; 3]) -> Call,
+) -> Result<BTreeSet<PathBuf>, GitError> {
+    if status.compared().is_empty() {
+        return Ok(BTreeSet::new());
+    }
+    let compared: Vec<&Compared> = status.compared().iter().collect();
+    let stored = stored_as_is(call(HASH, HASHED), root, &compared).await?;
+    status.leave_out(|compared| Sameness {
+        content: stored.contains(&compared.path),
+        mode: false,
+    });
+    Ok(stored)
+}
+
 /// How the objects of files are named that are not converted.
-pub(super) const HASH: &str = "name the content of files";
-pub(super) const HASHED: [&str; 3] = ["hash-object", "--no-filters", "--stdin-paths"];
+const HASH: &str = "name the content of files";
+const HASHED: [&str; 3] = ["hash-object", "--no-filters", "--stdin-paths"];
 
 /// Returns the paths of files that have exactly the bytes that the index has. The call has the operation [`HASH`]
 /// and the arguments [`HASHED`].
-pub(super) async fn stored_as_is(
+async fn stored_as_is(
     call: Call,
     root: &Path,
     compared: &[&Compared],
@@ -225,7 +244,7 @@ fn quoted(path: &[u8]) -> Vec<u8> {
 }
 
 /// A file as it is now; `None` if it is neither a file nor a link.
-fn noted(path: &Path) -> Option<Noted> {
+fn look(path: &Path) -> Option<Noted> {
     let data = path.symlink_metadata().ok()?;
     let mut digest = Sha256::new();
     if data.is_symlink() {

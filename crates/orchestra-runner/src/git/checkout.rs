@@ -13,7 +13,7 @@ use super::{
     commit::listed,
     names,
     repository::small_file,
-    status::{self, Compared, Differs, Sameness, Status},
+    status::{self, Differs, Status},
 };
 
 /// How many paths are named in a refusal.
@@ -275,17 +275,10 @@ impl Repository {
         )
         .await?;
         // Overwriting what is stored as it is loses nothing, and no commit of the user's would change it.
-        let unchanged = if status.compared().is_empty() {
-            BTreeSet::new()
-        } else {
-            let compared: Vec<&Compared> = status.compared().iter().collect();
-            let call = self.git().call(baseline::HASH, path, baseline::HASHED);
-            baseline::stored_as_is(call, path, &compared).await?
-        };
-        status.leave_out(|compared| Sameness {
-            content: unchanged.contains(&compared.path),
-            mode: false,
+        let unchanged = baseline::leave_out_stored(&mut status, path, |operation, arguments| {
+            self.git().call(operation, path, arguments)
         });
+        let unchanged = unchanged.await?;
         let known = |differs| !matches!(differs, Differs::Untracked | Differs::Nested);
         let mut changes = status.paths(known);
         changes.truncate(NAMED);

@@ -167,11 +167,13 @@ pub enum GitError {
         /// The worktree.
         path: PathBuf,
     },
-    /// The path of a repository has characters that git does not answer with.
-    #[error("the path of the repository at `{}` has a line break", path.to_string_lossy().escape_debug())]
-    LineBreak {
+    /// The path of a repository has characters with which jobs cannot run.
+    #[error("the path of the repository, `{}`, {what}", path.to_string_lossy().escape_debug())]
+    PathOfRepository {
         /// Where it is.
         path: PathBuf,
+        /// What is wrong with it.
+        what: &'static str,
     },
     /// Nothing is called by that name.
     #[error("no commit is called `{name}`")]
@@ -223,7 +225,7 @@ impl GitError {
             Self::NotOurs { .. } => "not-ours",
             Self::InTheWay { .. } => "branch-in-the-way",
             Self::Unborn { .. } => "branch-without-commits",
-            Self::LineBreak { .. } => "line-break-in-path",
+            Self::PathOfRepository { .. } => "path-of-repository",
             Self::Unknown { .. } => "unknown-commit",
             Self::Unrelated { .. } => "unrelated-histories",
         }
@@ -281,8 +283,8 @@ impl GitError {
             Self::Unborn { .. } => {
                 "run `git checkout --detach` there with the commit that the work belongs on, and retry".to_owned()
             }
-            Self::LineBreak { .. } => {
-                "rename the directory, so that its path has no line break".to_owned()
+            Self::PathOfRepository { .. } => {
+                "rename the directory, so that its path is UTF-8 without line breaks".to_owned()
             }
             Self::Unknown { .. } => "name a branch, a tag or a commit that is there".to_owned(),
             Self::Unrelated { .. } => {

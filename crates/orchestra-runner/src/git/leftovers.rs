@@ -28,7 +28,10 @@ impl Worktree {
         let before = content.len();
         for pattern in patterns {
             let line = [pattern.as_bytes(), b"\n"].concat();
-            if !content.split_inclusive(|byte| *byte == b'\n').any(|known| known == line) {
+            if !content
+                .split_inclusive(|byte| *byte == b'\n')
+                .any(|known| known == line)
+            {
                 content.extend_from_slice(&line);
             }
         }
@@ -47,7 +50,9 @@ impl Worktree {
     pub(super) fn kept_leftovers(&self) -> Result<Vec<String>, GitError> {
         let content = String::from_utf8_lossy(&self.leftover_patterns()?).into_owned();
         let patterns = content.lines().filter(|line| !line.is_empty());
-        Ok(patterns.flat_map(|line| ["-e".to_owned(), line.to_owned()]).collect())
+        Ok(patterns
+            .flat_map(|line| ["-e".to_owned(), line.to_owned()])
+            .collect())
     }
 
     /// Leaves such files out of a status.

@@ -15,6 +15,7 @@ use orchestra_plan::ids::{Branch, Commit};
 
 use super::{
     EXCLUDED, Git, GitError, ObjectFormat, RepositoryLock,
+    baseline::leave_out_stored,
     call::Call,
     files,
     identity::Identity,
@@ -145,15 +146,6 @@ impl Repository {
             let subject = path.display().to_string();
             Call::unreadable(OPERATION, &subject, &answer.text())
         };
-        // A line break in a path shows as one line more, or as lines that lead nowhere.
-        let has_line_break = || {
-            let real = path.canonicalize();
-            let real = real.as_deref().unwrap_or(path);
-            let broken = real.as_os_str().as_bytes().contains(&b'\n');
-            broken.then(|| GitError::LineBreak {
-                path: real.to_owned(),
-            })
-        };
         let output = answer.output.strip_suffix(b"\n").unwrap_or(&answer.output);
         let lines: Vec<&[u8]> = output.split(|byte| *byte == b'\n').collect();
         let Some((&[_, format, shallow, common, directory, toplevel], rest)) =
@@ -164,8 +156,22 @@ impl Repository {
         let path_of = |line: &[u8]| PathBuf::from(OsStr::from_bytes(line));
         let (common, directory, toplevel) =
             (path_of(common), path_of(directory), path_of(toplevel));
-        if !toplevel.is_dir() || !common.is_dir() || rest.len() > 1 {
-            return Err(has_line_break().unwrap_or_else(unreadable));
+        // Each line break in a path shows as one line more.
+        let is_utf8 = common.to_str().is_some() && toplevel.to_str().is_some();
+        let what = if rest.len() > 1 {
+            Some("has a line break")
+        } else if is_utf8 {
+            None
+        } else {
+            // Jobs are recorded with the paths of their worktrees, as text.
+            Some("is not UTF-8")
+        };
+        if let Some(what) = what {
+            let path = path.to_owned();
+            return Err(GitError::PathOfRepository { path, what });
+        }
+        if !toplevel.is_dir() || !common.is_dir() {
+            return Err(unreadable());
         }
         let format = match format {
             b"sha1" => ObjectFormat::Sha1,
@@ -286,10 +292,12 @@ impl Repository {
     }
 
     /// How many paths of the user's working tree differ from the commit that it is at, those too that git
-    /// does not know. Directories of ours, which may not be excluded yet, are not the user's.
+    /// does not know, but for files that only a checkout converts. Directories of ours, which may not be excluded yet, are not the user's.
     pub async fn uncommitted(&self) -> Result<Uncommitted, GitError> {
         let call = self.call(status::OPERATION, status::ARGUMENTS);
-        let status = Status::of(call, &[]).await?;
+        let mut status = Status::of(call, &[]).await?;
+        let call = |operation, arguments| self.call(operation, arguments);
+        leave_out_stored(&mut status, self.toplevel(), call).await?;
         let is_ours = |path: &Path| {
             let mut ours = EXCLUDED.iter().map(|name| name.trim_end_matches('/'));
             ours.any(|name| path.starts_with(name))

@@ -1,6 +1,8 @@
 //! Worktrees of jobs hold every file of their commit, however sparse the user's checkout is.
 
-use super::{GitError, Worktree, files};
+use std::path::Path;
+
+use super::{GitError, files};
 
 /// Patterns of a sparse checkout that has every file, with and without `core.sparseCheckoutCone`.
 const EVERYTHING: &[u8] = b"/*\n";
@@ -16,21 +18,19 @@ pub(super) const APPLIED: [&str; 6] = [
     "index.sparse=false",
 ];
 
-impl Worktree {
-    /// Includes every file in the next checkout. Git copies the patterns of the user's checkout into a new
-    /// worktree, and a job can set others. Returns whether the worktree has patterns, so that they have to be
-    /// [applied](APPLIED). Those of the user's checkout are in another git directory.
-    pub(super) fn include_all(&self) -> Result<bool, GitError> {
-        let patterns = self.admin.join("info/sparse-checkout");
-        if std::fs::symlink_metadata(&patterns).is_err() {
-            return Ok(false);
-        }
-        let most = EVERYTHING.len() as u64;
-        let is_complete = files::read(&patterns, most)
-            .is_ok_and(|content| content.as_deref() == Some(EVERYTHING));
-        if !is_complete {
-            files::replace(&patterns, EVERYTHING)?;
-        }
-        Ok(true)
+/// Includes every file in the next checkout of a worktree with that git directory. Git copies the patterns of the
+/// user's checkout there, and a job can set others. Returns whether there are patterns, so that they have to be
+/// [applied](APPLIED). Those of the user's checkout are in another git directory.
+pub(super) fn include_all(admin: &Path) -> Result<bool, GitError> {
+    let patterns = admin.join("info/sparse-checkout");
+    if std::fs::symlink_metadata(&patterns).is_err() {
+        return Ok(false);
     }
+    let most = EVERYTHING.len() as u64;
+    let is_complete =
+        files::read(&patterns, most).is_ok_and(|content| content.as_deref() == Some(EVERYTHING));
+    if !is_complete {
+        files::replace(&patterns, EVERYTHING)?;
+    }
+    Ok(true)
 }

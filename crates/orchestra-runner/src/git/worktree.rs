@@ -145,7 +145,7 @@ impl Worktree {
             commit.as_str(),
         ];
         let mut call = self.call("check a commit out", arguments);
-        if self.include_all()? {
+        if sparse::include_all(&self.admin)? {
             call = sparse::APPLIED.into_iter().fold(call, Call::option);
         }
         call.run().await?;

@@ -572,7 +572,10 @@ async fn a_git_of_ours_that_outlives_its_runner_is_waited_for_before_it_locks_an
     let worktree = prepare(&repository, 1, &head).await;
     let said = fs::read_to_string(said).unwrap();
     // The options of git itself, by which a call of ours is known.
-    let ours: Vec<&str> = said.lines().take_while(|word| *word != "reset").collect();
+    let ours: Vec<&str> = said
+        .lines()
+        .take_while(|word| *word != "diff-files")
+        .collect();
     assert!(ours.len() > 20, "{ours:?}");
     for (options, is_waited_for) in [(ours, true), (vec!["--no-pager"], false)] {
         let arguments = [options, vec!["hash-object", "--stdin"]].concat();

@@ -250,7 +250,8 @@ async fn snapshot_branch_has_another_prefix_beside_a_branch_that_is_in_its_way()
             [name.clone()]
         );
         let found = repository.prefixes_in_the_way(Some("orchestra/")).await;
-        let [(branch, _, instead)] = &found.unwrap()[..] else {
+        let found = found.unwrap();
+        let [(branch, _, instead)] = &found[..] else {
             panic!("{in_the_way}");
         };
         assert_eq!(
@@ -302,10 +303,10 @@ async fn references_in_tables_do_as_well() {
     let (intent, _) = ready(&repository, "target", &[done]).await;
     assert_eq!(repository.apply(&intent).await.unwrap(), Applied::Done);
     world.git(&["branch", "orchestrator"]);
-    let branch = repository.begin_snapshot(plan(1), &base).await.unwrap();
+    let made = repository.begin_snapshot(plan(1), &base).await.unwrap();
     assert!(
-        branch.as_str().starts_with("orchestrator-snapshot-"),
-        "{branch}"
+        made.as_str().starts_with("orchestrator-snapshot-"),
+        "{made}"
     );
     let users = world.save("u", &[("u", "u")]);
     let stale = Intent {

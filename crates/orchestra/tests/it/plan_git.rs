@@ -5,7 +5,7 @@ use std::fs;
 
 use crate::{
     plans::{git, ok, plan},
-    support::{Workspace, said},
+    support::{Workspace, said, until},
 };
 
 /// A repository with one commit, whose user has a name.
@@ -114,8 +114,11 @@ fn branches_in_the_way_of_those_of_plans_are_reported_and_other_prefixes_used() 
     let ran = plan(&workspace, &["run", file]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert_eq!(git(&workspace, &["show", "orchestra-mine:one.txt"]), "1\n");
-    let branches = git(&workspace, &["branch", "--format=%(refname:short)"]);
-    assert!(!branches.contains("snapshot"), "{branches}");
+    // It goes after the plan has ended.
+    until(|| {
+        let branches = git(&workspace, &["branch", "--format=%(refname:short)"]);
+        (!branches.contains("snapshot")).then_some(())
+    });
 }
 
 #[test]

@@ -6,11 +6,12 @@
 //! ask for by name: the branch that a plan ends on moves forward, by compare and set, and where that branch
 //! is checked out and wholly clean, the checkout follows. Fetching moves the branches of remotes. Of the repository itself we write objects,
 //! worktrees below `.worktrees` that carry our [`Marker`], snapshot branches, references below
-//! `refs/orchestra/` and lines of `info/exclude`.
+//! `refs/orchestra/` and two lines of `info/exclude`.
 //!
 //! Which job runs when, what of a plan is durable and who heals a conflict is decided by others; what they
 //! must have made durable before an effect is handed to them as a value ([`Intent`]).
 
+mod baseline;
 mod branches;
 mod call;
 mod checkout;
@@ -23,6 +24,7 @@ mod files;
 mod identity;
 mod integrate;
 mod kept;
+mod leftovers;
 mod links;
 mod lock;
 mod marker;
@@ -38,6 +40,7 @@ mod repository;
 mod resolve;
 mod seals;
 mod snapshot;
+mod sparse;
 mod status;
 mod submodules;
 mod unlock;

@@ -11,6 +11,9 @@ use super::{AgentError, place};
 /// Where it is.
 pub(crate) const SKILL_FILE: &str = ".github/skills/.orchestrator/SKILL.md";
 
+/// Has git overlook the directory of the file, itself included.
+const IGNORED: (&str, &[u8]) = (".github/skills/.orchestrator/.gitignore", b"*\n");
+
 /// The most bytes that are looked at of one that is there.
 const MAX_BYTES: u64 = 1024 * 1024;
 
@@ -25,9 +28,13 @@ pub fn write_skill(worktree: &Path) -> Result<(), AgentError> {
         // Whatever it is, it is not ours to change.
         _ => return Ok(()),
     }
-    let written = place::write(worktree, path, include_bytes!("skill.md"));
-    written.map_err(|source| AgentError::Write {
-        path: PathBuf::from(SKILL_FILE),
-        source,
-    })
+    // The other comes first: the file is never there without it.
+    for (path, content) in [IGNORED, (SKILL_FILE, include_bytes!("skill.md").as_slice())] {
+        let written = place::write(worktree, Path::new(path), content);
+        written.map_err(|source| AgentError::Write {
+            path: PathBuf::from(path),
+            source,
+        })?;
+    }
+    Ok(())
 }

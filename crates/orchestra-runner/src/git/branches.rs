@@ -2,7 +2,7 @@
 
 use orchestra_plan::ids::{Branch, Commit};
 
-use super::{GitError, Repository, names};
+use super::{GitError, Repository, names, snapshot};
 
 /// Longest part of a branch's name that is made of a plan's name.
 const LONGEST_SLUG: usize = 48;
@@ -160,6 +160,37 @@ impl Repository {
         })
     }
 
+    /// Branches beside which no branch of a plan can have its usual name, each with the prefix that it leaves no
+    /// room for and the one that is used instead: of targets that have no name, and of snapshot branches.
+    pub async fn prefixes_in_the_way(
+        &self,
+        prefix: Option<&str>,
+    ) -> Result<Vec<(String, String, String)>, GitError> {
+        let mut prefixes: Vec<String> = prefix.into_iter().map(str::to_owned).collect();
+        prefixes.push(snapshot::PREFIXES[0].to_owned());
+        let mut found = Vec::new();
+        for other in self.branches().await? {
+            for prefix in &prefixes {
+                let prefix = prefix.trim_matches('/');
+                let is_in_the_way =
+                    !prefix.is_empty() && names::is_below(&format!("{prefix}/x"), &other);
+                if is_in_the_way {
+                    let is_above = names::is_below(prefix, &other);
+                    let instead = match is_above {
+                        true => prefix.replace('/', "-"),
+                        false => prefix.to_owned(),
+                    };
+                    let instead = match prefix == snapshot::PREFIXES[0].trim_matches('/') {
+                        true => snapshot::PREFIXES[1].to_owned(),
+                        false => format!("{instead}-"),
+                    };
+                    found.push((other.clone(), format!("{prefix}/"), instead));
+                }
+            }
+        }
+        Ok(found)
+    }
+
     /// The names of all branches.
     async fn branches(&self) -> Result<Vec<String>, GitError> {
         let arguments = ["for-each-ref", "--format=%(refname)", "refs/heads/"];
@@ -173,24 +204,28 @@ impl Repository {
 fn made_up(prefix: &str, plan: &str, free: impl Fn(&Branch) -> bool) -> Result<Branch, GitError> {
     let prefix = prefix.trim_matches('/');
     let slug = slug(plan);
-    // Where a branch is called like the prefix alone, no name below it can be made.
-    let joins = if prefix.is_empty() {
-        &[""][..]
-    } else {
-        &["/", "-"]
+    // Where a branch is called like the prefix alone, no name below it can be made, and none below a part of it
+    // where one is called like that.
+    let stems = match prefix.is_empty() {
+        true => vec![String::new()],
+        false => vec![
+            format!("{prefix}/"),
+            format!("{prefix}-"),
+            format!("{}-", prefix.replace('/', "-")),
+        ],
     };
-    for join in joins {
+    for stem in stems {
         for number in 1..=TRIED {
             let suffix = if number == 1 {
                 String::new()
             } else {
                 format!("-{number}")
             };
-            let branch = names::branch(&format!("{prefix}{join}{slug}{suffix}"))?;
+            let branch = names::branch(&format!("{stem}{slug}{suffix}"))?;
             if free(&branch) {
                 return Ok(branch);
             }
-            let below = names::branch(&format!("{prefix}{join}{slug}-{TRIED}-"))?;
+            let below = names::branch(&format!("{stem}{slug}-{TRIED}-"))?;
             if !free(&below) {
                 break;
             }
@@ -251,5 +286,9 @@ mod tests {
         assert_eq!(named(&["orchestra/a", "Orchestra/A-2"]), "orchestra/a-3");
         assert_eq!(named(&["orchestra/a/b"]), "orchestra/a-2");
         assert_eq!(named(&["orchestra"]), "orchestra-a");
+        assert_eq!(named(&["orchestra", "orchestra-a"]), "orchestra-a-2");
+        let below = |names| made_up("team/x/", "A", taken(names)).unwrap().to_string();
+        assert_eq!(below(&["team/x"]), "team/x-a");
+        assert_eq!(below(&["team"]), "team-x-a");
     }
 }

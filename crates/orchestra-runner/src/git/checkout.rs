@@ -2,13 +2,14 @@
 //! wholly clean, and is not touched otherwise.
 
 use std::{
+    collections::BTreeSet,
     fs,
     path::{Path, PathBuf},
 };
 
 use super::{
-    ChangeKind, DiffStats, GitError, HalfDone, Intent, Repository, RepositoryLock, Worktree,
-    WorktreeEntry,
+    Change, ChangeKind, DiffStats, GitError, HalfDone, Intent, Repository, RepositoryLock,
+    Worktree, WorktreeEntry, baseline,
     commit::listed,
     names,
     repository::small_file,
@@ -268,11 +269,16 @@ impl Repository {
         if is_busy() {
             return Ok(Some(CheckoutRefusal::Busy { path: owned }));
         }
-        let status = Status::of(
+        let mut status = Status::of(
             self.git().call(status::OPERATION, path, status::ARGUMENTS),
             &[],
         )
         .await?;
+        // Overwriting what is stored as it is loses nothing, and no commit of the user's would change it.
+        let unchanged = baseline::leave_out_stored(&mut status, path, |operation, arguments| {
+            self.git().call(operation, path, arguments)
+        });
+        let unchanged = unchanged.await?;
         let known = |differs| !matches!(differs, Differs::Untracked | Differs::Nested);
         let mut changes = status.paths(known);
         changes.truncate(NAMED);
@@ -293,6 +299,16 @@ impl Repository {
                 self.changes(&root, &intent.new).await?
             }
         };
+        // Git itself lets no merge change them.
+        let is_unchanged = |change: &&Change| unchanged.contains(&change.path);
+        let changes = brought.changes.iter().filter(is_unchanged).take(NAMED);
+        let changes: Vec<PathBuf> = changes.map(|change| change.path.clone()).collect();
+        if !changes.is_empty() {
+            return Ok(Some(CheckoutRefusal::Dirty {
+                path: owned,
+                changes,
+            }));
+        }
         let mut submodules = changed_submodules(path, &brought);
         submodules.truncate(NAMED);
         if !submodules.is_empty() {
@@ -352,7 +368,7 @@ fn changed_submodules(tree: &Path, brought: &DiffStats) -> Vec<PathBuf> {
 
 /// What stands where the plan brings files: at their path, or where their directories go.
 fn files_in_the_way(tree: &Path, brought: &DiffStats) -> Vec<PathBuf> {
-    let gone: std::collections::BTreeSet<&Path> = brought
+    let gone: BTreeSet<&Path> = brought
         .changes
         .iter()
         .filter(|change| change.kind == ChangeKind::Deleted)

@@ -6,8 +6,10 @@ use orchestra_plan::ids::Commit;
 
 use super::{
     DiffStats, GitError, HalfDone, Worktree,
-    status::{Differs, Status},
+    status::{Compared, Differs, Status},
 };
+
+const STAGE: &str = "stage what a job has left";
 
 /// How many paths are named in a refusal.
 const NAMED: usize = 20;
@@ -102,7 +104,12 @@ impl Worktree {
     ) -> Result<Result<Committed, CommitRefusal>, GitError> {
         self.unlock().await?;
         let links = self.marker()?.links;
-        let status = self.status(&links).await?;
+        let mut status = self.status(&links).await?;
+        if status.head.is_none() && HalfDone::at(self.directory()).is_none() {
+            // The job has checked out a branch without commits (`git checkout --orphan`): its files are the work.
+            self.move_head(base).await?;
+            status = self.status(&links).await?;
+        }
         if let Some(refusal) = self.unfit(&status) {
             return Ok(Err(refusal));
         }
@@ -206,15 +213,20 @@ impl Worktree {
         self.repository().commit_tree(tree, &[head], message).await
     }
 
-    /// Stages everything but the links that we have made, which a job may have staged. `git add` would enter
+    /// Stages everything but the links that we have made and what agents leave, which a job may have staged. `git add` would enter
     /// submodules with the configuration that a job has given them.
     pub(super) async fn stage(&self, status: &Status) -> Result<(), GitError> {
         let paths = status.to_stage(self.path());
-        let orders: [(&[&str], _); 2] = [
-            (&["--force-remove"], paths.gone),
-            (&["--add", "--remove", "--replace"], paths.content),
+        let orders: [(&[&str], &[&str], _); 3] = [
+            (&[], &["--force-remove"], paths.gone),
+            (&[], &["--add", "--remove", "--replace"], paths.content),
+            (
+                &["-c", "core.fileMode=false"],
+                &["--remove"],
+                paths.content_alone,
+            ),
         ];
-        for (options, paths) in orders {
+        for (settings, options, paths) in orders {
             if paths.is_empty() {
                 continue;
             }
@@ -223,22 +235,41 @@ impl Worktree {
                 input.extend_from_slice(path.as_os_str().as_bytes());
                 input.push(0);
             }
-            let mut call = self.call("stage what a job has left", ["update-index"]);
+            let mut call = self.call(STAGE, ["update-index"]);
+            for setting in settings {
+                call = call.option(setting);
+            }
             for option in options {
                 call = call.arg(option);
             }
             call.arg("-z").arg("--stdin").input(input).run().await?;
         }
-        let links = self.marker()?.links;
-        if links.is_empty() {
+        if !paths.mode_alone.is_empty() {
+            let lines = paths.mode_alone.iter().flat_map(Compared::line);
+            let call = self.call(STAGE, ["update-index", "-z", "--index-info"]);
+            call.input(lines.collect::<Vec<u8>>()).run().await?;
+        }
+        let mut out: Vec<PathBuf> = self.marker()?.links.iter().map(PathBuf::from).collect();
+        out.extend(status.left.iter().cloned());
+        if out.is_empty() {
             return Ok(());
         }
-        let options = ["rm", "--cached", "--quiet", "--ignore-unmatch", "--"];
-        let mut call = self.call("leave links out of a commit", options);
-        for link in links {
-            call = call.arg(format!(":(top,literal){link}"));
+        let mut input = Vec::new();
+        for path in out {
+            input.extend_from_slice(b":(top,literal)");
+            input.extend_from_slice(path.as_os_str().as_bytes());
+            input.push(0);
         }
-        call.run().await.map(drop)
+        let options = [
+            "rm",
+            "--cached",
+            "--quiet",
+            "--ignore-unmatch",
+            "--pathspec-from-file=-",
+            "--pathspec-file-nul",
+        ];
+        let call = self.call("leave links out of a commit", options);
+        call.input(input).run().await.map(drop)
     }
 
     /// Detaches `HEAD` when the job has checked a branch out.

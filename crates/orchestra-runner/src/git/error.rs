@@ -161,6 +161,20 @@ pub enum GitError {
         /// What is there.
         other: String,
     },
+    /// A worktree is on a branch without commits.
+    #[error("`{}` is on a branch that has no commit", path.display())]
+    Unborn {
+        /// The worktree.
+        path: PathBuf,
+    },
+    /// The path of a repository has characters with which jobs cannot run.
+    #[error("the path of the repository, `{}`, {what}", path.to_string_lossy().escape_debug())]
+    PathOfRepository {
+        /// Where it is.
+        path: PathBuf,
+        /// What is wrong with it.
+        what: &'static str,
+    },
     /// Nothing is called by that name.
     #[error("no commit is called `{name}`")]
     Unknown {
@@ -210,6 +224,8 @@ impl GitError {
             Self::Name { .. } => "bad-name",
             Self::NotOurs { .. } => "not-ours",
             Self::InTheWay { .. } => "branch-in-the-way",
+            Self::Unborn { .. } => "branch-without-commits",
+            Self::PathOfRepository { .. } => "path-of-repository",
             Self::Unknown { .. } => "unknown-commit",
             Self::Unrelated { .. } => "unrelated-histories",
         }
@@ -233,6 +249,11 @@ impl GitError {
                 "if you trust it, run `git config --global --add safe.directory {subject}`"
             ),
             Self::Start { .. } => "see whether git can be run by hand in that directory".to_owned(),
+            Self::Failed { said, .. } if said.contains("promisor remote") => {
+                "the repository is a partial clone that lacks files: see that its remote can be reached without \
+                 a password, and retry"
+                    .to_owned()
+            }
             Self::Failed { .. } => {
                 "git's words say what is wrong; put it right and retry".to_owned()
             }
@@ -258,6 +279,12 @@ impl GitError {
             }
             Self::InTheWay { other, .. } => {
                 format!("choose another name for the branch, or rename `{other}`")
+            }
+            Self::Unborn { .. } => {
+                "run `git checkout --detach` there with the commit that the work belongs on, and retry".to_owned()
+            }
+            Self::PathOfRepository { .. } => {
+                "rename the directory, so that its path is UTF-8 without line breaks".to_owned()
             }
             Self::Unknown { .. } => "name a branch, a tag or a commit that is there".to_owned(),
             Self::Unrelated { .. } => {

@@ -9,14 +9,9 @@ use orchestra_fs::{Access, Directory, Reason};
 
 use super::{GitError, Repository, files};
 
-/// What we and the agents of jobs put into a working tree that belongs in no commit.
-pub const EXCLUDED: [&str; 5] = [
-    ".worktrees/",
-    ".orchestrator/",
-    ".copilot-cli/",
-    ".github/instructions/orchestrator-*.instructions.md",
-    ".github/skills/.orchestrator/",
-];
+/// Our own directories in a working tree, which belong in no commit. Nothing of other programs is added here: the
+/// file is the user's, and holds for all of the repository.
+pub const EXCLUDED: [&str; 2] = [".worktrees/", ".orchestrator/"];
 
 /// Says in the file where the lines come from.
 const HEADING: &str = "# Orchestra's own directories";

@@ -3,10 +3,13 @@
 
 use std::collections::BTreeSet;
 
-use orchestra_plan::ids::{Commit, PlanId};
+use orchestra_plan::ids::{Branch, Commit, PlanId};
 
 use super::{
-    GitError, Owner, Repository, Worktree, names, snapshot::REFERENCES as SNAPSHOTS,
+    GitError, Owner, Repository, Worktree,
+    call::Call,
+    names,
+    snapshot::{ALL, plan_of_snapshot},
     unlock::unlocked,
 };
 
@@ -21,6 +24,8 @@ const TARGET: &str = "target";
 
 /// A snapshot branch as it is found.
 pub(super) struct FoundSnapshot {
+    /// Its name: where there is none yet, the one that it has if no branch is in its way.
+    pub(super) branch: Branch,
     /// Where it is, when there is one.
     pub(super) tip: Option<Commit>,
     /// Where the plan has put it, as far as that is known.
@@ -62,49 +67,64 @@ impl Worktree {
 
 impl Repository {
     /// Makes the snapshot branch of a plan, or moves it, to where the plan starts, and keeps that commit.
-    /// A branch of which the user has made something is left to them.
-    pub async fn begin_snapshot(&self, plan: PlanId, base: &Commit) -> Result<(), GitError> {
-        let branch = Self::snapshot_branch(plan)?;
-        let snapshot = names::reference(&branch);
+    /// A branch of which the user has made something is left to them. Returns the name of the branch: another
+    /// where a branch leaves no room for the usual one.
+    pub async fn begin_snapshot(&self, plan: PlanId, base: &Commit) -> Result<Branch, GitError> {
         let found = self.find_snapshot(plan).await?;
         let is_left = match &found.tip {
             None => false,
             Some(tip) if tip == base => true,
-            Some(_) => self.why_kept(&branch, &found).await?.is_some(),
+            Some(_) => self.why_kept(&found.branch, &found).await?.is_some(),
         };
-        let arguments = ["update-ref", "-m", "orchestra: snapshot", "--stdin"];
-        let mut orders = String::new();
-        if !is_left {
-            let old = found.tip.as_ref();
-            let old = old.map_or(self.format().none(), Commit::as_str);
-            orders.push_str(&format!("update {snapshot} {base} {old}\n"));
+        let (_, other) = Self::snapshot_names(plan)?;
+        let mut branch = found.branch;
+        loop {
+            let mut orders = String::new();
+            if !is_left {
+                let snapshot = names::reference(&branch);
+                let old = found.tip.as_ref();
+                let old = old.map_or(self.format().none(), Commit::as_str);
+                orders.push_str(&format!("update {snapshot} {base} {old}\n"));
+            }
+            orders.push_str(&format!("update {PREFIX}{plan}/{BASE} {base}\n"));
+            let arguments = ["update-ref", "-m", "orchestra: snapshot", "--stdin"];
+            let call = || {
+                self.call("make the snapshot branch", arguments)
+                    .input(orders.clone())
+                    .on(&branch)
+            };
+            let begun = unlocked(self.common_directory(), call).await;
+            match Self::snapshot_made(&branch, begun) {
+                Err(GitError::InTheWay { .. }) if branch != other => branch = other.clone(),
+                begun => return begun.map(|()| branch),
+            }
         }
-        orders.push_str(&format!("update {PREFIX}{plan}/{BASE} {base}\n"));
-        let call = || {
-            self.call("make the snapshot branch", arguments)
-                .input(orders.clone())
-                .on(&branch)
-        };
-        let begun = unlocked(self.common_directory(), call).await;
-        Self::snapshot_made(&branch, begun)
     }
 
     /// Where a plan's snapshot branch is, and where the plan has put it.
     pub(super) async fn find_snapshot(&self, plan: PlanId) -> Result<FoundSnapshot, GitError> {
-        let snapshot = names::reference(&Self::snapshot_branch(plan)?);
+        let (branch, other) = Self::snapshot_names(plan)?;
         let base = format!("{PREFIX}{plan}/{BASE}");
         let arguments = ["for-each-ref", "--format=%(refname) %(objectname)"];
         let call = self.call("look at the snapshot branch", arguments);
-        let answer = call.arg(&snapshot).arg(&base).run().await?.text();
+        let call = call
+            .arg(names::reference(&branch))
+            .arg(names::reference(&other));
+        let answer = call.arg(&base).run().await?.text();
         let commit_of = |name: &str| {
             let mut lines = answer.lines().filter_map(|line| line.split_once(' '));
             let found = lines.find(|(found, _)| *found == name);
             found.map(|(_, commit)| names::commit(commit)).transpose()
         };
-        Ok(FoundSnapshot {
-            tip: commit_of(&snapshot)?,
-            base: commit_of(&base)?,
-        })
+        let base = commit_of(&base)?;
+        let (branch, tip) = match commit_of(&names::reference(&branch))? {
+            Some(tip) => (branch, Some(tip)),
+            None => match commit_of(&names::reference(&other))? {
+                Some(tip) => (other, Some(tip)),
+                None => (branch, None),
+            },
+        };
+        Ok(FoundSnapshot { branch, tip, base })
     }
 
     /// Notes that a plan builds on this commit of its target, and keeps that.
@@ -143,14 +163,12 @@ impl Repository {
         below: &str,
         is_forgotten: impl Fn(&PlanId) -> bool,
     ) -> Result<BTreeSet<PlanId>, GitError> {
-        let arguments = ["for-each-ref", "--format=%(refname)", below, SNAPSHOTS];
-        let listed = self.call("list what plans keep", arguments).run().await?;
+        let arguments = ["for-each-ref", "--format=%(refname)", below];
+        let call = self.call("list what plans keep", arguments);
+        let listed = ALL.into_iter().fold(call, Call::arg).run().await?;
         let listed = listed.text();
         // Whoever deletes a snapshot branch later has to know where the plan had put it.
-        let snapshots: BTreeSet<&str> = listed
-            .lines()
-            .filter_map(|name| name.strip_prefix(SNAPSHOTS))
-            .collect();
+        let snapshots: BTreeSet<&str> = listed.lines().filter_map(plan_of_snapshot).collect();
         let (mut plans, mut orders) = (BTreeSet::new(), String::new());
         for name in listed.lines() {
             let is_needed = name

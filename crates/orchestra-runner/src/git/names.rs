@@ -56,13 +56,15 @@ pub(super) fn branch_of(reference: &str) -> Option<Branch> {
 /// Whether two branches cannot exist in one repository: they are the same, perhaps but for case, or one
 /// would be a directory of the other.
 pub(super) fn collide(one: &str, other: &str) -> bool {
-    let (one, other) = (one.to_lowercase(), other.to_lowercase());
-    let below = |inner: &str, outer: &str| {
-        inner
-            .strip_prefix(outer)
-            .is_some_and(|rest| rest.starts_with('/'))
-    };
-    one == other || below(&one, &other) || below(&other, &one)
+    one.to_lowercase() == other.to_lowercase() || is_below(one, other) || is_below(other, one)
+}
+
+/// Whether a branch would be in a directory that is called like another one, perhaps but for case.
+pub(super) fn is_below(inner: &str, outer: &str) -> bool {
+    let (inner, outer) = (inner.to_lowercase(), outer.to_lowercase());
+    inner
+        .strip_prefix(&outer)
+        .is_some_and(|rest| rest.starts_with('/'))
 }
 
 /// A hostile text, short enough to be shown.

@@ -20,7 +20,7 @@ use memchr::memmem;
 use tempfile::TempDir;
 
 use super::{
-    Git, GitError, ObjectFormat, Worktree,
+    Git, GitError, ObjectFormat, Worktree, baseline,
     call::Call,
     links::is_plain,
     names,
@@ -51,7 +51,7 @@ const MARKS: [&[u8]; 3] = [b"link\0", b"sdir\0\0\0\0", &0o160_000_u32.to_be_byte
 const LONGEST_MARK: usize = 8;
 
 /// A working tree, and how git is called in it.
-struct Tree {
+pub(super) struct Tree {
     git: Git,
     root: PathBuf,
     directory: PathBuf,
@@ -104,8 +104,9 @@ impl Worktree {
     pub(super) async fn dirty_submodules(&self) -> Result<Vec<PathBuf>, GitError> {
         let (mut dirty, mut budget) = (Vec::new(), Budget::WHOLE);
         for inner in self.repositories_inside().await? {
-            if self.has_changes(&inner, &mut budget).await? {
-                dirty.push(inner.path);
+            let path = inner.path.clone();
+            if self.has_changes(inner, &mut budget).await? {
+                dirty.push(path);
             }
         }
         dirty.sort_unstable();
@@ -117,20 +118,19 @@ impl Worktree {
     /// # Errors
     /// [`GitError::NotOurs`] with the path of the first such repository.
     pub(super) async fn check_submodules(&self) -> Result<(), GitError> {
-        for inner in self.repositories_inside().await? {
-            let foreign = match &inner.linked {
-                None => Some(inner.place),
-                // Submodules of submodules are never linked.
-                Some(tree) => tree.repositories().await?.into_iter().next(),
-            };
-            if let Some(path) = foreign {
+        let known = self.marker()?.submodules;
+        let mut inside = self.repositories_inside().await?;
+        while let Some(inner) = inside.pop() {
+            let Some(tree) = inner.linked else {
                 return Err(GitError::NotOurs {
-                    path,
+                    path: inner.place,
                     why: "it is a repository in the place of a submodule, and git would run what its configuration \
                           names"
                         .to_owned(),
                 });
-            }
+            };
+            let places = tree.repositories().await?;
+            inside.extend(self.inner(&known, places));
         }
         Ok(())
     }
@@ -159,20 +159,23 @@ impl Worktree {
             return Ok(Vec::new());
         }
         let known = self.marker()?.submodules;
-        let inner = places.into_iter().filter_map(|place| {
+        Ok(self.inner(&known, places).collect())
+    }
+
+    fn inner(&self, known: &[String], places: Vec<PathBuf>) -> impl Iterator<Item = Inner> {
+        places.into_iter().filter_map(|place| {
             let path = place.strip_prefix(self.path()).ok()?.to_owned();
-            let linked = self.linked(&known, &path);
+            let linked = self.linked(known, &path);
             Some(Inner {
                 path,
                 place,
                 linked,
             })
-        });
-        Ok(inner.collect())
+        })
     }
 
     /// The working tree that we have given a submodule, if it is still that one.
-    fn linked(&self, known: &[String], path: &Path) -> Option<Tree> {
+    pub(super) fn linked(&self, known: &[String], path: &Path) -> Option<Tree> {
         let name = path
             .to_str()
             .filter(|name| known.iter().any(|known| known == name))?;
@@ -195,24 +198,26 @@ impl Worktree {
 
     /// Returns whether a submodule has changes that no commit has, or a repository of a job that cannot be read
     /// within the bounds.
-    async fn has_changes(&self, inner: &Inner, budget: &mut Budget) -> Result<bool, GitError> {
-        let mut foreign = vec![inner.place.clone()];
-        if let Some(tree) = &inner.linked {
-            if !tree.status().await?.entries.is_empty() {
-                return Ok(true);
-            }
-            foreign = tree.repositories().await?;
-        }
-        while let Some(root) = foreign.pop() {
-            let Some(tree) = self.stand_in(&root, budget).await? else {
+    async fn has_changes(&self, inner: Inner, budget: &mut Budget) -> Result<bool, GitError> {
+        let known = self.marker()?.submodules;
+        let mut inside = vec![inner];
+        while let Some(Inner { place, linked, .. }) = inside.pop() {
+            let is_ours = linked.is_some();
+            let tree = match linked {
+                Some(tree) => Some(tree),
+                None => self.stand_in(&place, budget).await?,
+            };
+            let Some(tree) = tree else {
                 return Ok(true);
             };
-            // A job can break what it has created.
-            let (Ok(status), Ok(places)) = (tree.status().await, tree.repositories().await) else {
-                return Ok(true);
+            let (status, places) = match (tree.status().await, tree.repositories().await) {
+                (Ok(status), Ok(places)) => (status, places),
+                (Err(error), _) | (_, Err(error)) if is_ours => return Err(error),
+                // A job can break what it has created.
+                _ => return Ok(true),
             };
-            foreign.extend(places);
-            if !status.entries.is_empty() || foreign.len() > MOST {
+            inside.extend(self.inner(&known, places));
+            if !status.entries.is_empty() || inside.len() > MOST {
                 return Ok(true);
             }
         }
@@ -252,7 +257,11 @@ impl Worktree {
 }
 
 impl Tree {
-    fn call<const N: usize>(&self, operation: &'static str, arguments: [&str; N]) -> Call {
+    pub(super) fn call<const N: usize>(
+        &self,
+        operation: &'static str,
+        arguments: [&str; N],
+    ) -> Call {
         let call = self
             .git
             .call(operation, &self.root, arguments)
@@ -268,7 +277,10 @@ impl Tree {
 
     async fn status(&self) -> Result<Status, GitError> {
         let call = self.call(status::OPERATION, status::ARGUMENTS);
-        Status::of(call.arg(status::OUTSIDE), &[]).await
+        let mut status = Status::of(call.arg(status::OUTSIDE), &[]).await?;
+        let call = |operation, arguments| self.call(operation, arguments);
+        baseline::leave_out_stored(&mut status, &self.root, call).await?;
+        Ok(status)
     }
 
     /// Roots of the repositories in the places of its submodules.
@@ -330,7 +342,7 @@ fn may_have_submodules(index: &Path) -> io::Result<bool> {
 }
 
 /// The git directory below `parent` that the `.git` file of a working tree leads to, if that leads back.
-fn leads_to(root: &Path, parent: &Path) -> Option<PathBuf> {
+pub(super) fn leads_to(root: &Path, parent: &Path) -> Option<PathBuf> {
     let content = small(&root.join(".git"))?;
     let leads = content.strip_prefix(b"gitdir: ")?.trim_ascii_end();
     let leads = root.join(OsStr::from_bytes(leads));

@@ -169,7 +169,9 @@ fn parse(answer: &Answer) -> Vec<WorktreeEntry> {
         let Some(entry) = entries.last_mut() else {
             continue;
         };
-        let text = String::from_utf8_lossy(field);
+        let Ok(text) = std::str::from_utf8(field) else {
+            continue;
+        };
         if let Some(head) = text.strip_prefix("HEAD ") {
             entry.head = names::commit(head).ok();
         } else if let Some(reference) = text.strip_prefix("branch ") {

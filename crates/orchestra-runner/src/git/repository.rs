@@ -1,7 +1,9 @@
 //! A repository: where its parts are, what it is, and what its references name.
 
 use std::{
+    ffi::OsStr,
     fmt,
+    os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -13,6 +15,7 @@ use orchestra_plan::ids::{Branch, Commit};
 
 use super::{
     EXCLUDED, Git, GitError, ObjectFormat, RepositoryLock,
+    baseline::leave_out_stored,
     call::Call,
     files,
     identity::Identity,
@@ -136,35 +139,53 @@ impl Repository {
             .accept(&[0, 128])
             .run()
             .await?;
-        let text = answer.text();
         if answer.code != 0 {
-            return Err(refused(path, &text, answer.said));
+            return Err(refused(path, &answer.text(), answer.said));
         }
-        let lines: Vec<&str> = text.lines().collect();
-        let (&[_, format, shallow, common, directory, toplevel], rest) = lines
-            .split_first_chunk()
-            .ok_or_else(|| Call::unreadable(OPERATION, &path.display().to_string(), &text))?;
-        let format = match format {
-            "sha1" => ObjectFormat::Sha1,
-            "sha256" => ObjectFormat::Sha256,
-            other => return Err(Call::unreadable(OPERATION, toplevel, other)),
+        let unreadable = || {
+            let subject = path.display().to_string();
+            Call::unreadable(OPERATION, &subject, &answer.text())
         };
-        // A path with a line break in it shows as lines that lead nowhere.
-        if !Path::new(toplevel).is_dir() || !Path::new(common).is_dir() || rest.len() > 1 {
-            return Err(Call::unreadable(
-                OPERATION,
-                &path.display().to_string(),
-                &text,
-            ));
+        let output = answer.output.strip_suffix(b"\n").unwrap_or(&answer.output);
+        let lines: Vec<&[u8]> = output.split(|byte| *byte == b'\n').collect();
+        let Some((&[_, format, shallow, common, directory, toplevel], rest)) =
+            lines.split_first_chunk()
+        else {
+            return Err(unreadable());
+        };
+        let path_of = |line: &[u8]| PathBuf::from(OsStr::from_bytes(line));
+        let (common, directory, toplevel) =
+            (path_of(common), path_of(directory), path_of(toplevel));
+        // Each line break in a path shows as one line more.
+        let is_utf8 = common.to_str().is_some() && toplevel.to_str().is_some();
+        let what = if rest.len() > 1 {
+            Some("has a line break")
+        } else if is_utf8 {
+            None
+        } else {
+            // Jobs are recorded with the paths of their worktrees, as text.
+            Some("is not UTF-8")
+        };
+        if let Some(what) = what {
+            let path = path.to_owned();
+            return Err(GitError::PathOfRepository { path, what });
         }
+        if !toplevel.is_dir() || !common.is_dir() {
+            return Err(unreadable());
+        }
+        let format = match format {
+            b"sha1" => ObjectFormat::Sha1,
+            b"sha256" => ObjectFormat::Sha256,
+            _ => return Err(unreadable()),
+        };
         Ok(Self(Arc::new(Inner {
             git: git.clone(),
-            toplevel: toplevel.into(),
-            directory: directory.into(),
-            common: common.into(),
+            toplevel,
+            directory,
+            common,
             format,
-            shallow: shallow == "true",
-            superproject: rest.first().map(PathBuf::from),
+            shallow: shallow == b"true",
+            superproject: rest.first().map(|line| path_of(line)),
             turns: Arc::default(),
             landings: Arc::default(),
             identity: OnceCell::new(),
@@ -263,16 +284,20 @@ impl Repository {
             .accept(&[0, 1])
             .run()
             .await?;
-        let branch = names::branch_of(symbolic.text().trim());
+        // A name that is not UTF-8 cannot be named by a plan.
+        let name = String::from_utf8(symbolic.output).unwrap_or_default();
+        let branch = names::branch_of(name.trim());
         let commit = self.find("HEAD").await?;
         Ok(Head { branch, commit })
     }
 
     /// How many paths of the user's working tree differ from the commit that it is at, those too that git
-    /// does not know. Directories of ours, which may not be excluded yet, are not the user's.
+    /// does not know, but for files that only a checkout converts. Directories of ours, which may not be excluded yet, are not the user's.
     pub async fn uncommitted(&self) -> Result<Uncommitted, GitError> {
         let call = self.call(status::OPERATION, status::ARGUMENTS);
-        let status = Status::of(call, &[]).await?;
+        let mut status = Status::of(call, &[]).await?;
+        let call = |operation, arguments| self.call(operation, arguments);
+        leave_out_stored(&mut status, self.toplevel(), call).await?;
         let is_ours = |path: &Path| {
             let mut ours = EXCLUDED.iter().map(|name| name.trim_end_matches('/'));
             ours.any(|name| path.starts_with(name))

@@ -3,19 +3,35 @@
 use orchestra_plan::ids::{Branch, PlanId};
 
 use super::{
-    GitError, Repository, WorktreeEntry, call::Answer, kept::FoundSnapshot, names, unlock::unlocked,
+    GitError, Repository, WorktreeEntry,
+    call::{Answer, Call},
+    kept::FoundSnapshot,
+    names,
+    unlock::unlocked,
 };
 
-/// What goes before a plan's id.
-const PREFIX: &str = "orchestrator/snapshot/";
+/// What goes before a plan's id: the second where a branch leaves no room for the first.
+pub(super) const PREFIXES: [&str; 2] = ["orchestrator/snapshot/", "orchestrator-snapshot-"];
 
 /// What goes before a plan's id in the whole name of its snapshot branch.
-pub(super) const REFERENCES: &str = "refs/heads/orchestrator/snapshot/";
+pub(super) const REFERENCES: [&str; 2] = [
+    "refs/heads/orchestrator/snapshot/",
+    "refs/heads/orchestrator-snapshot-",
+];
+
+/// Patterns for the whole names of the snapshot branches of all plans.
+pub(super) const ALL: [&str; 2] = [REFERENCES[0], "refs/heads/orchestrator-snapshot-*"];
 
 impl Repository {
-    /// The name of a plan's snapshot branch.
+    /// The name of a plan's snapshot branch, where no other branch is in its way.
     pub fn snapshot_branch(plan: PlanId) -> Result<Branch, GitError> {
-        names::branch(&format!("{PREFIX}{plan}"))
+        Ok(Self::snapshot_names(plan)?.0)
+    }
+
+    /// The name of a plan's snapshot branch, and the one that it has where a branch leaves no room for that.
+    pub(super) fn snapshot_names(plan: PlanId) -> Result<(Branch, Branch), GitError> {
+        let [first, second] = PREFIXES.map(|prefix| names::branch(&format!("{prefix}{plan}")));
+        Ok((first?, second?))
     }
 
     /// What came of making a snapshot branch, with the branch that is in its way named.
@@ -38,15 +54,15 @@ impl Repository {
     pub async fn snapshot_branches(&self) -> Result<Vec<String>, GitError> {
         let arguments = ["for-each-ref", "--format=%(refname:short)"];
         let listed = self.call("list the snapshot branches", arguments);
-        let listed = listed.arg(REFERENCES).run().await?;
+        let listed = ALL.into_iter().fold(listed, Call::arg).run().await?;
         Ok(listed.text().lines().map(str::to_owned).collect())
     }
 
     /// Deletes the snapshot branch, unless the user has it checked out or has made something of it; that
     /// there is none is fine.
     pub async fn remove_snapshot(&self, plan: PlanId) -> Result<(), GitError> {
-        let branch = Self::snapshot_branch(plan)?;
         let found = self.find_snapshot(plan).await?;
+        let branch = found.branch.clone();
         let Some(tip) = &found.tip else {
             return Ok(());
         };
@@ -91,6 +107,12 @@ pub(super) fn in_the_way(said: &str) -> String {
         .map(|(before, _)| before);
     let name = named.and_then(|before| before.rsplit_once("'refs/heads/"));
     name.map_or("?", |(_, name)| name).to_owned()
+}
+
+/// The plan of a snapshot branch, by its whole name.
+pub(super) fn plan_of_snapshot(name: &str) -> Option<&str> {
+    let mut prefixes = REFERENCES.iter();
+    prefixes.find_map(|prefix| name.strip_prefix(prefix))
 }
 
 #[cfg(test)]

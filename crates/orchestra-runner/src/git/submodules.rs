@@ -13,13 +13,15 @@ use std::{
 use orchestra_plan::ids::{Commit, PlanId};
 
 use super::{
-    Change, DiffStats, GitError, Repository, RepositoryLock, Worktree,
+    DiffStats, GitError, Repository, RepositoryLock, Worktree,
     call::Call,
     files,
     kept::{PREFIX, plan_of, reference},
     links::is_plain,
     names,
+    nested::leads_to,
     removal::delete_all,
+    sparse,
     unlock::unlocked,
 };
 
@@ -28,48 +30,85 @@ pub(super) const GITLINK: &str = "160000";
 
 impl Worktree {
     /// Gives each submodule that the user has checked out a working tree in this worktree, at the commit
-    /// that the worktree's commit names; submodules of submodules are left empty. Returns their paths.
+    /// that the worktree's commit names, and the submodules inside of these as well. Returns their paths.
     ///
     /// A submodule that the user has not checked out, or whose commit is not here, is left empty.
     pub async fn link_submodules(&self) -> Result<Vec<String>, GitError> {
-        if !self.path().join(".gitmodules").is_file() {
-            return Ok(Vec::new());
-        }
-        let mut linked = Vec::new();
-        for (path, commit) in self.gitlinks().await? {
-            let Some(place) = real_directory(self.path(), Path::new(&path)) else {
-                continue;
+        let mut linked: Vec<String> = Vec::new();
+        let mut done = 0;
+        let mut above: Option<String> = None;
+        loop {
+            let root = match &above {
+                None => self.path().to_owned(),
+                Some(above) => self.path().join(above),
             };
-            let empty = std::fs::read_dir(&place).is_ok_and(|mut entries| entries.next().is_none());
-            let Some(directory) = self
-                .repository()
-                .submodule_directory(&path)
-                .filter(|_| empty)
-            else {
-                continue;
-            };
-            let mut marker = self.marker()?;
-            marker.submodules.push(path.clone());
-            marker.write(self.directory())?;
-            let arguments = ["worktree", "add", "--quiet", "--detach", "--"];
-            let git = self.repository().git();
-            // single-flight: git makes two worktrees at once in each other's way.
-            let _lock = self.repository().lock().await?;
-            let added = git
-                .call("check a submodule out", &directory, arguments)
-                .in_git_directory()
-                .arg(&place)
-                .arg(commit.as_str())
-                .on(place.display())
-                .run()
-                .await;
-            match added {
-                Ok(_) => linked.push(path),
-                Err(GitError::Failed { said, .. }) if said.contains("invalid reference") => {}
-                Err(error) => return Err(error),
+            if root.join(".gitmodules").is_file() {
+                let call = match &above {
+                    None => self.call(LIST, STAGED),
+                    // It was checked out just now, with the configuration of the user's checkout.
+                    Some(_) => self.repository().git().call(LIST, &root, STAGED),
+                };
+                for (path, commit) in gitlinks(call).await? {
+                    let path = below(above.as_deref(), &path);
+                    if self.link_submodule(&path, &commit).await? {
+                        linked.push(path);
+                    }
+                }
             }
+            let Some(next) = linked.get(done) else {
+                return Ok(linked);
+            };
+            above = Some(next.clone());
+            done += 1;
         }
-        Ok(linked)
+    }
+
+    /// Checks a submodule out, if the user has it and its place is empty.
+    async fn link_submodule(&self, path: &str, commit: &Commit) -> Result<bool, GitError> {
+        let Some(place) = real_directory(self.path(), Path::new(path)) else {
+            return Ok(false);
+        };
+        let empty = std::fs::read_dir(&place).is_ok_and(|mut entries| entries.next().is_none());
+        let directory = self.repository().submodule_directory(path);
+        let Some(directory) = directory.filter(|_| empty) else {
+            return Ok(false);
+        };
+        let mut marker = self.marker()?;
+        marker.submodules.push(path.to_owned());
+        marker.write(self.directory())?;
+        let arguments = ["worktree", "add", "--quiet", "--detach", "--"];
+        let git = self.repository().git();
+        // single-flight: git makes two worktrees at once in each other's way.
+        let lock = self.repository().lock().await?;
+        let added = git
+            .call("check a submodule out", &directory, arguments)
+            .in_git_directory()
+            .arg(&place)
+            .arg(commit.as_str())
+            .on(place.display())
+            .run()
+            .await;
+        drop(lock);
+        match added {
+            Ok(_) => {}
+            Err(GitError::Failed { said, .. }) if said.contains("invalid reference") => {
+                return Ok(false);
+            }
+            Err(error) => return Err(error),
+        }
+        let admin = leads_to(&place, &directory.join("worktrees"));
+        if let Some(admin) = admin
+            && sparse::include_all(&admin)?
+        {
+            let call = git.call(
+                "check a submodule out",
+                &place,
+                ["reset", "--quiet", "--hard"],
+            );
+            let call = sparse::APPLIED.into_iter().fold(call, Call::option);
+            call.run().await?;
+        }
+        Ok(true)
     }
 
     /// Empties the submodules that were given a working tree here, so that nothing is left of what was done in
@@ -137,10 +176,15 @@ impl Worktree {
             return Ok(());
         }
         let kept = reference(self.owner());
-        for (path, commit) in self.gitlinks().await? {
-            let is_new = |change: &Change| change.path == Path::new(&path);
-            let directory = self.repository().submodule_directory(&path);
-            let Some(directory) = directory.filter(|_| stats.changes.iter().any(is_new)) else {
+        let known = self.marker()?.submodules;
+        let is_new = |path: &str| {
+            let mut changes = stats.changes.iter();
+            changes.any(|change| change.path == Path::new(path))
+        };
+        let mut named = gitlinks(self.call(LIST, STAGED)).await?;
+        named.retain(|(path, _)| is_new(path));
+        while let Some((path, commit)) = named.pop() {
+            let Some(directory) = self.repository().submodule_directory(&path) else {
                 continue;
             };
             let arguments = ["update-ref", "-m", "orchestra", &kept, commit.as_str()];
@@ -154,14 +198,20 @@ impl Worktree {
                 Err(GitError::Failed { said, .. }) if said.contains("nonexistent object") => {}
                 done => drop(done?),
             }
+            // That commit may name others in turn.
+            if let Some(tree) = self.linked(&known, Path::new(&path)) {
+                let inside = gitlinks(tree.call(LIST, STAGED)).await?;
+                let inside = inside.into_iter();
+                named.extend(inside.map(|(inner, commit)| (below(Some(&path), &inner), commit)));
+            }
         }
         Ok(())
     }
+}
 
-    /// The submodules that the worktree's commit has.
-    async fn gitlinks(&self) -> Result<Vec<(String, Commit)>, GitError> {
-        gitlinks(self.call(LIST, STAGED)).await
-    }
+/// A path below a directory, if there is one.
+fn below(above: Option<&str>, path: &str) -> String {
+    above.map_or_else(|| path.to_owned(), |above| format!("{above}/{path}"))
 }
 
 /// A directory below another, where no link is on the way.
@@ -205,43 +255,60 @@ impl Repository {
         &self,
         is_forgotten: impl Fn(&PlanId) -> bool,
     ) -> Result<(), GitError> {
-        if !self.toplevel().join(".gitmodules").is_file() {
-            return Ok(());
-        }
-        for (path, _) in gitlinks(self.call(LIST, STAGED)).await? {
-            let Some(directory) = self.submodule_directory(&path) else {
-                continue;
+        let mut waiting: Vec<Option<String>> = vec![None];
+        while let Some(above) = waiting.pop() {
+            let root = match &above {
+                None => self.toplevel().to_owned(),
+                Some(above) => self.toplevel().join(above),
             };
-            let arguments = ["for-each-ref", "--format=%(refname)", PREFIX];
-            let call = self.in_submodule("list what plans keep", &directory, arguments);
-            let listed = call.run().await?.text();
-            let mut orders = String::new();
-            for name in listed.lines() {
-                if !plan_of(name).is_some_and(|plan| is_forgotten(&plan)) {
-                    continue;
-                }
-                let contains = format!("--contains={name}");
-                let arguments = [
-                    "for-each-ref",
-                    "--count=1",
-                    &contains,
-                    "refs/heads/",
-                    "refs/tags/",
-                    "refs/remotes/",
-                ];
-                let call = self.in_submodule("look for a branch", &directory, arguments);
-                if !call.run().await?.output.is_empty() {
-                    orders.push_str(&format!("option no-deref\ndelete {name}\n"));
+            if !root.join(".gitmodules").is_file() {
+                continue;
+            }
+            for (path, _) in gitlinks(self.git().call(LIST, &root, STAGED)).await? {
+                let path = below(above.as_deref(), &path);
+                if let Some(directory) = self.submodule_directory(&path) {
+                    self.forget_in(&directory, &is_forgotten).await?;
+                    waiting.push(Some(path));
                 }
             }
-            if !orders.is_empty() {
-                let arguments = ["update-ref", "--stdin"];
-                let call = || {
-                    self.in_submodule("forget what plans kept", &directory, arguments)
-                        .input(orders.clone())
-                };
-                unlocked(&directory, call).await?;
+        }
+        Ok(())
+    }
+
+    async fn forget_in(
+        &self,
+        directory: &Path,
+        is_forgotten: &impl Fn(&PlanId) -> bool,
+    ) -> Result<(), GitError> {
+        let arguments = ["for-each-ref", "--format=%(refname)", PREFIX];
+        let call = self.in_submodule("list what plans keep", directory, arguments);
+        let listed = call.run().await?.text();
+        let mut orders = String::new();
+        for name in listed.lines() {
+            if !plan_of(name).is_some_and(|plan| is_forgotten(&plan)) {
+                continue;
             }
+            let contains = format!("--contains={name}");
+            let arguments = [
+                "for-each-ref",
+                "--count=1",
+                &contains,
+                "refs/heads/",
+                "refs/tags/",
+                "refs/remotes/",
+            ];
+            let call = self.in_submodule("look for a branch", directory, arguments);
+            if !call.run().await?.output.is_empty() {
+                orders.push_str(&format!("option no-deref\ndelete {name}\n"));
+            }
+        }
+        if !orders.is_empty() {
+            let arguments = ["update-ref", "--stdin"];
+            let call = || {
+                self.in_submodule("forget what plans kept", directory, arguments)
+                    .input(orders.clone())
+            };
+            unlocked(directory, call).await?;
         }
         Ok(())
     }

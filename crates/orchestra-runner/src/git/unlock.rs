@@ -61,9 +61,7 @@ pub(super) async fn unlocked(
 fn ours(said: &str) -> Option<&str> {
     let (_, named) = said.split_once("cannot lock ref '")?;
     let (name, _) = named.split_once('\'')?;
-    let is_ours = [kept::PREFIX, snapshot::REFERENCES]
-        .iter()
-        .any(|prefix| name.starts_with(prefix));
+    let is_ours = name.starts_with(kept::PREFIX) || snapshot::plan_of_snapshot(name).is_some();
     (is_ours && !name.contains("..")).then_some(name)
 }
 
@@ -115,6 +113,7 @@ mod tests {
         for name in [
             "refs/orchestra/a/base",
             "refs/heads/orchestrator/snapshot/a",
+            "refs/heads/orchestrator-snapshot-a",
         ] {
             assert_eq!(ours(&said(name)), Some(name));
         }

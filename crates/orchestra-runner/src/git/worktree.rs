@@ -18,6 +18,7 @@ use super::{
     mend::is_lost,
     names,
     nested::leads_back,
+    sparse,
     status::{self, Status},
 };
 
@@ -119,12 +120,19 @@ impl Worktree {
         const OPERATION: &str = "find the commit of a worktree";
         let answer = self
             .call(OPERATION, ["rev-parse", "-q", "--verify", "HEAD^{commit}"])
+            .accept(&[0, 1])
             .run()
             .await?;
-        names::commit(answer.text().trim())
+        match answer.code {
+            0 => names::commit(answer.text().trim()),
+            _ => Err(GitError::Unborn {
+                path: self.path.clone(),
+            }),
+        }
     }
 
-    /// Puts every file that git knows at the commit and detaches `HEAD` there.
+    /// Puts every file that git knows at the commit, also those that a sparse checkout leaves out, and detaches
+    /// `HEAD` there.
     ///
     /// What is uncommitted in such files is lost, so this is for worktrees with nothing to lose.
     pub async fn reset(&self, commit: &Commit) -> Result<(), GitError> {
@@ -136,10 +144,12 @@ impl Worktree {
             "--no-recurse-submodules",
             commit.as_str(),
         ];
-        self.call("check a commit out", arguments)
-            .run()
-            .await
-            .map(drop)
+        let mut call = self.call("check a commit out", arguments);
+        if sparse::include_all(&self.admin)? {
+            call = sparse::APPLIED.into_iter().fold(call, Call::option);
+        }
+        call.run().await?;
+        self.note_checkout().await
     }
 
     /// Begins anew at a commit: whatever earlier attempts have left is deleted, but for what git ignores.
@@ -155,6 +165,9 @@ impl Worktree {
         );
         for link in self.marker()?.links {
             call = call.arg("-e").arg(format!("/{}", escape_pattern(&link)));
+        }
+        for argument in self.kept_leftovers()? {
+            call = call.arg(argument);
         }
         call.run().await?;
         // Those that were in no place of a submodule before.
@@ -180,10 +193,13 @@ impl Worktree {
             .env("GIT_WORK_TREE", &self.path)
     }
 
-    /// What it holds besides its commit, but for these links.
+    /// What it holds besides its commit, but for these links, what is as it was checked
+    /// out, and what agents leave.
     pub(super) async fn status(&self, links: &[String]) -> Result<Status, GitError> {
         let call = self.call(status::OPERATION, status::ARGUMENTS);
         let mut status = Status::of(call.arg(status::OUTSIDE), links).await?;
+        self.leave_out_unchanged(&mut status).await?;
+        self.leave_out_leftovers(&mut status).await?;
         for submodule in self.dirty_submodules().await? {
             status.note_dirty(submodule);
         }

@@ -67,6 +67,14 @@ async fn settled(
         };
     }
     let mut warnings = unknown_bases(repository, &new.jobs).await?;
+    let prefix = Some(host.options.branch_prefix.as_str());
+    let prefix = prefix.filter(|_| settings.target_branch.is_none());
+    for (branch, prefix, instead) in repository.prefixes_in_the_way(prefix).await? {
+        warnings.push(format!(
+            "the branch `{branch}` leaves no room for branches below `{prefix}`: this plan uses a branch that begins \
+             with `{instead}`"
+        ));
+    }
     if base.made {
         warnings.push(
             "the repository has no commits: the target begins a history of its own, which `git switch` or `git \

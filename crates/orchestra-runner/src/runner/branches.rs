@@ -13,7 +13,7 @@ use super::{
     turn::Turn,
 };
 use crate::{
-    git::{EXCLUDED, GitError, Repository, TargetChoice},
+    git::{EXCLUDED, GitError, TargetChoice},
     plans::git_words,
 };
 
@@ -93,7 +93,7 @@ async fn chosen(host: &Host, wanted: &Wanted) -> Result<Branches, GitError> {
     let target_made = target.tip.is_none();
     let base_commit = target.tip.unwrap_or(base.commit);
     // It keeps a commit that no branch has, as of a repository without commits, from being collected.
-    repository.begin_snapshot(wanted.plan, &base_commit).await?;
+    let snapshot = repository.begin_snapshot(wanted.plan, &base_commit).await?;
     let unnamed = || {
         Branch::parse(NO_BRANCH).map_err(|_| GitError::Unknown {
             name: NO_BRANCH.to_owned(),
@@ -108,7 +108,7 @@ async fn chosen(host: &Host, wanted: &Wanted) -> Result<Branches, GitError> {
         base_commit,
         target: target.branch,
         target_made,
-        snapshot: Repository::snapshot_branch(wanted.plan)?,
+        snapshot,
     })
 }
 

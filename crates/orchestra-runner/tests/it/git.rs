@@ -5,6 +5,7 @@
 mod bystander;
 mod choosing;
 mod committing;
+mod converted;
 mod faults;
 mod integrating;
 pub(crate) mod kit;
@@ -13,6 +14,7 @@ mod merging;
 mod opening;
 mod removing;
 mod serial;
+mod sparse;
 mod worktrees;
 
 #[test]

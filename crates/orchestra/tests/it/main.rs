@@ -83,6 +83,7 @@ mod overload;
 mod ownership;
 mod plan_agents;
 mod plan_bounds;
+mod plan_git;
 mod plan_killed;
 mod plan_shell;
 mod plan_told;

@@ -183,9 +183,8 @@ async fn called(
     invocation.write_files(worktree).map_err(unavailable)?;
     write_skill(worktree).map_err(unavailable)?;
     if !invocation.leaves.is_empty() {
-        let leaves: Vec<&str> = invocation.leaves.iter().map(String::as_str).collect();
-        let excluded = cx.repository().await?.exclude(&leaves).await;
-        excluded.map_err(|error| git_failure(&error))?;
+        let left_out = cx.worktree().await?.leave_out(&invocation.leaves);
+        left_out.map_err(|error| git_failure(&error))?;
     }
     warn(cx, &call.chosen).await;
     let program = Program::Process {

@@ -306,3 +306,87 @@ async fn a_job_that_puts_another_repository_in_place_of_its_worktree_reaches_nob
         assert_eq!(error.code(), "not-ours");
     }
 }
+
+#[tokio::test]
+async fn work_on_a_branch_without_commits_is_committed_onto_the_base() {
+    let world = World::new();
+    let repository = world.open().await;
+    let head = world.rev("HEAD");
+    let worktree = prepare(&repository, 1, &head).await;
+    let job = |arguments: &[&str]| git_in(world.directory.path(), worktree.path(), arguments);
+    job(&["checkout", "-q", "--orphan", "alone"]);
+    assert!(!commit(&worktree, &head).await.made, "nothing changed");
+    job(&["checkout", "-q", "--orphan", "again"]);
+    write(worktree.path(), "new", "new\n");
+    fs::remove_file(worktree.path().join("src/a.txt")).unwrap();
+    let done = commit(&worktree, &head).await;
+    assert_eq!(world.files(&done.commit), ["README", "new"]);
+    assert_eq!(world.rev(&format!("{}^", done.commit)), head);
+    // Commits there are no work that can be merged.
+    job(&["checkout", "-q", "--orphan", "third"]);
+    job(&[
+        "-c",
+        "user.name=J",
+        "-c",
+        "user.email=j@example.org",
+        "commit",
+        "-q",
+        "-m",
+        "x",
+    ]);
+    let refusal = worktree.commit(&head, "x").await.unwrap().unwrap_err();
+    assert_eq!(refusal.code(), "history-rewritten");
+}
+
+#[tokio::test]
+async fn branch_without_commits_is_named_where_a_commit_is_needed() {
+    let world = World::new();
+    let repository = world.open().await;
+    let worktree = prepare(&repository, 1, &world.rev("HEAD")).await;
+    git_in(
+        world.directory.path(),
+        worktree.path(),
+        &["checkout", "-q", "--orphan", "alone"],
+    );
+    let error = worktree.head().await.unwrap_err();
+    assert_eq!(error.code(), "branch-without-commits");
+    assert!(error.hint().contains("--detach"), "{}", error.hint());
+}
+
+#[tokio::test]
+async fn leftovers_of_an_agent_are_in_no_commit_and_the_files_of_the_user_stay() {
+    let world = World::new();
+    let head = world.save("history", &[(".agent.conf", "old\n")]);
+    let repository = world.open().await;
+    let exclude = world.root.join(".git/info/exclude");
+    let before = fs::read(&exclude).unwrap();
+    let worktree = prepare(&repository, 1, &head).await;
+    let patterns = [".agent*".to_owned(), "cache/".to_owned()];
+    for _ in 0..2 {
+        worktree.leave_out(&patterns).unwrap();
+    }
+    let at = worktree.path();
+    for file in [
+        ".agent.history",
+        "src/.agent/log",
+        "cache/x",
+        "staged/.agent",
+    ] {
+        write(at, file, "x\n");
+    }
+    git_in(world.directory.path(), at, &["add", "staged"]);
+    assert!(!commit(&worktree, &head).await.made);
+    write(at, "done", "x\n");
+    // What the commit has already is work.
+    write(at, ".agent.conf", "new\n");
+    let done = commit(&worktree, &head).await;
+    assert_eq!(
+        world.files(&done.commit),
+        [".agent.conf", "README", "done", "src/a.txt"]
+    );
+    assert!(at.join("staged/.agent").exists());
+    assert_eq!(fs::read(&exclude).unwrap(), before);
+    let text = String::from_utf8(before).unwrap();
+    let ours: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
+    assert_eq!(ours, [".worktrees/", ".orchestrator/"]);
+}

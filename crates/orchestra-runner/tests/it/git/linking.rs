@@ -456,3 +456,155 @@ async fn a_repository_that_is_a_submodule_has_plans_of_its_own() {
     assert_eq!(after.collect::<Vec<_>>(), before);
     assert_eq!(world.git(&["status", "--porcelain"]), "");
 }
+
+/// A repository with a submodule `outer` that has the submodule `inner`, which the user has checked out, and what
+/// commits in them.
+fn with_nested_submodules() -> (World, impl Fn(&std::path::Path, &[&str]) -> String) {
+    let world = World::new();
+    let home = world.directory.path().to_owned();
+    let git = move |at: &std::path::Path, arguments: &[&str]| {
+        let named = ["-c", "user.name=L", "-c", "user.email=l@example.org"];
+        let allow = ["-c", "protocol.file.allow=always"];
+        git_in(&home, at, &[&named[..], &allow[..], arguments].concat())
+    };
+    let at = |name: &str| world.directory.path().join(name);
+    for name in ["inner", "outer"] {
+        fs::create_dir(at(name)).unwrap();
+        git(&at(name), &["init", "-q", "-b", "main"]);
+        write(&at(name), "lib.txt", name);
+        write(&at(name), "deep/lib.txt", name);
+        if name == "outer" {
+            let inner = at("inner");
+            git(
+                &at(name),
+                &["submodule", "add", "-q", inner.to_str().unwrap(), "x/inner"],
+            );
+        }
+        git(&at(name), &["add", "-A"]);
+        git(&at(name), &["commit", "-q", "-m", name]);
+    }
+    let outer = at("outer");
+    git(
+        &world.root,
+        &[
+            "submodule",
+            "add",
+            "-q",
+            outer.to_str().unwrap(),
+            "deps/outer",
+        ],
+    );
+    git(
+        &world.root,
+        &["submodule", "update", "-q", "--init", "--recursive"],
+    );
+    world.git(&["commit", "-q", "-m", "submodule"]);
+    (world, git)
+}
+
+#[tokio::test]
+async fn submodules_inside_submodules_are_checked_out_and_their_commits_kept() {
+    let (world, git) = with_nested_submodules();
+    let (outer, inner) = ("deps/outer", "deps/outer/x/inner");
+    // The user's own submodule is sparse, and the job's is not.
+    git(
+        &world.root.join(inner),
+        &["sparse-checkout", "set", "--cone", "none"],
+    );
+    assert!(!world.root.join(inner).join("deep").exists());
+    let repository = world.open().await;
+    let base = world.rev("HEAD");
+    let before = (world.picture(), world.branches());
+    let worktree = prepare(&repository, 1, &base).await;
+    assert_eq!(worktree.link_submodules().await.unwrap(), [outer, inner]);
+    let at = worktree.path().join(inner);
+    assert_eq!(
+        fs::read_to_string(at.join("deep/lib.txt")).unwrap(),
+        "inner"
+    );
+    assert!(!commit(&worktree, &base).await.made);
+
+    write(&at, "lib.txt", "by a job");
+    let refusal = worktree.commit(&base, "x").await.unwrap().unwrap_err();
+    assert_eq!(refusal.code(), "submodules-dirty");
+    git(&at, &["commit", "-q", "-a", "-m", "inner"]);
+    let refusal = worktree.commit(&base, "x").await.unwrap().unwrap_err();
+    assert_eq!(refusal.code(), "submodules-dirty");
+    let made = git(&at, &["rev-parse", "HEAD"]);
+    git(
+        &worktree.path().join(outer),
+        &["commit", "-q", "-a", "-m", "outer"],
+    );
+    let committed = commit(&worktree, &base).await;
+    assert_eq!(committed.stats.changes.len(), 1, "{:?}", committed.stats);
+
+    // A merge works beside submodules of ours.
+    let other = prepare(&repository, 2, &base).await;
+    write(other.path(), "README", "other\n");
+    let other = commit(&other, &base).await.commit;
+    worktree.begin_merge(&other, "merge").await.unwrap();
+
+    let known = [worktree.head().await.unwrap()];
+    assert_eq!(worktree.remove(&known).await.unwrap(), Removal::Removed);
+    assert_eq!((world.picture(), world.branches()), before);
+    for place in [outer, inner] {
+        let trees = git(&world.root.join(place), &["worktree", "list"]);
+        assert_eq!(trees.lines().count(), 1, "{trees}");
+    }
+    let users = world.root.join(inner);
+    git(&users, &["reflog", "expire", "--expire=now", "--all"]);
+    git(&users, &["gc", "-q", "--prune=now"]);
+    assert_eq!(
+        git(&users, &["cat-file", "-t", made.trim()]).trim(),
+        "commit"
+    );
+    git(&users, &["branch", "-q", "taken", made.trim()]);
+    repository.forget_plan(super::kit::plan(1)).await.unwrap();
+    assert_eq!(git(&users, &["for-each-ref", "refs/orchestra/"]), "");
+}
+
+#[tokio::test]
+async fn submodules_inside_submodules_are_empty_and_linked_again_after_a_restart() {
+    let (world, git) = with_nested_submodules();
+    let repository = world.open().await;
+    let base = world.rev("HEAD");
+    let worktree = prepare(&repository, 1, &base).await;
+    let paths = ["deps/outer", "deps/outer/x/inner"];
+    for _ in 0..2 {
+        assert_eq!(worktree.link_submodules().await.unwrap(), paths);
+        let at = worktree.path().join(paths[1]);
+        assert_eq!(fs::read_to_string(at.join("lib.txt")).unwrap(), "inner");
+        write(&at, "lib.txt", "by a job");
+        git(&at, &["commit", "-q", "-a", "-m", "inner"]);
+        worktree.restart(&base).await.unwrap();
+        assert!(!commit(&worktree, &base).await.made);
+    }
+}
+
+#[tokio::test]
+async fn converted_file_of_a_submodule_is_no_change_of_it() {
+    let world = with_submodule();
+    let inside = world.root.join("deps/the library");
+    let git = |at: &std::path::Path, arguments: &[&str]| {
+        let named = ["-c", "user.name=L", "-c", "user.email=l@example.org"];
+        git_in(
+            world.directory.path(),
+            at,
+            &[&named[..], arguments].concat(),
+        )
+    };
+    write(&inside, "dos.txt", "a\r\n");
+    git(&inside, &["add", "dos.txt"]);
+    git(&inside, &["commit", "-q", "-m", "content"]);
+    write(&inside, ".gitattributes", "*.txt text eol=lf\n");
+    git(&inside, &["add", ".gitattributes"]);
+    git(&inside, &["commit", "-q", "-m", "attributes"]);
+    git(&world.root, &["add", "deps/the library"]);
+    git(&world.root, &["commit", "-q", "-m", "library"]);
+    let base = world.rev("HEAD");
+    let repository = world.open().await;
+    let worktree = prepare(&repository, 1, &base).await;
+    worktree.link_submodules().await.unwrap();
+    touch(&worktree.path().join("deps/the library/dos.txt"));
+    assert!(!commit(&worktree, &base).await.made);
+}

@@ -213,3 +213,61 @@ async fn variables_of_the_host_do_not_reach_git() {
     assert_eq!(git.times().processes, before + 1);
     assert!(git.times().spent > Duration::ZERO);
 }
+
+#[tokio::test]
+async fn repository_whose_path_has_a_line_break_or_is_not_utf_8_is_refused_with_what_to_do() {
+    use std::{ffi::OsStr, os::unix::ffi::OsStrExt};
+    for name in [&b"line\nbreak"[..], b"end\n", b"\nbegin", b"\xff\xfe"] {
+        let world = World::new();
+        let root = world.directory.path().join(OsStr::from_bytes(name));
+        fs::rename(&world.root, &root).unwrap();
+        for path in [root.clone(), root.join("src")] {
+            let error = refused(&world, &path).await;
+            assert_eq!(error.code(), "path-of-repository", "{name:?}");
+            assert!(!error.to_string().contains('\n'), "{error}");
+            assert!(error.hint().contains("rename"), "{}", error.hint());
+        }
+    }
+}
+
+#[tokio::test]
+async fn repository_works_at_a_path_and_on_branches_with_unusual_names() {
+    let names = ["-dash", "quote\"s'", "tab\there", "\x1b[31m", " "];
+    for name in names {
+        let world = World::new();
+        let root = world.directory.path().join(name);
+        fs::rename(&world.root, &root).unwrap();
+        let git = Git::find(world.settings()).await.unwrap();
+        let repository = Repository::open(&git, &root).await.unwrap();
+        assert_eq!(repository.toplevel(), root.canonicalize().unwrap());
+        let head = repository.choose_base(None).await.unwrap().commit;
+        let worktree = super::kit::prepare(&repository, 1, &head).await;
+        super::kit::write(worktree.path(), "new", "new\n");
+        let done = super::kit::commit(&worktree, &head).await.commit;
+        let (intent, _) = super::kit::ready(&repository, "main", &[done]).await;
+        let applied = repository.apply(&intent).await.unwrap();
+        assert_eq!(applied, orchestra_runner::git::Applied::Done, "{name:?}");
+        assert!(root.join("new").exists(), "{name:?}");
+    }
+}
+
+#[tokio::test]
+async fn branch_whose_name_no_plan_can_have_is_a_commit_to_start_from() {
+    use std::{ffi::OsStr, os::unix::ffi::OsStrExt};
+    for name in [&b"caf\xe9"[..], b"-dash"] {
+        let world = World::new();
+        let head = world.rev("HEAD");
+        let reference = [b"refs/heads/", name].concat();
+        let mut file = world.root.join(".git");
+        file.push(OsStr::from_bytes(&reference));
+        fs::write(file, format!("{head}\n")).unwrap();
+        fs::write(
+            world.root.join(".git/HEAD"),
+            [b"ref: ", &reference[..], b"\n"].concat(),
+        )
+        .unwrap();
+        let repository = world.open().await;
+        let base = repository.choose_base(None).await.unwrap();
+        assert_eq!((base.branch, base.commit), (None, head));
+    }
+}

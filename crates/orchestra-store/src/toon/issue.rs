@@ -3,7 +3,7 @@
 
 use orchestra_board::{
     AgentName, Body, Claim, Issue, IssueId, Kind, Label, OwnState, Priority, Slug, State,
-    Timestamp, Title,
+    Timestamp, Title, Uid,
 };
 
 use super::document::check_merge_marks;
@@ -43,6 +43,7 @@ impl IssuePlace {
 pub(crate) fn write(issue: &Issue, epic: Option<&IssueId>) -> String {
     let mut file = Writer::new();
     file.shown("id", &issue.id);
+    file.optional("uid", issue.uid.as_ref());
     file.text("type", issue.kind.as_str());
     file.text("title", issue.title.as_str());
     file.text("status", issue.state.as_str());
@@ -126,6 +127,7 @@ pub(crate) fn read(
     let issue = Issue {
         project: place.project.clone(),
         id,
+        uid: fields.optional_parsed("uid", Uid::parse)?,
         kind,
         parent: place.parent().cloned(),
         title: fields.parsed("title", Title::parse)?,

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use orchestra_board::{Command, Event, Issue, IssueId, Slug};
+use orchestra_board::{Command, Event, Issue, IssueId, Slug, Uid};
 
 use super::{DoctorError, Report};
 use crate::files::identity::{self, Settled};
@@ -307,6 +307,7 @@ fn renumber_files(engine: &mut Engine, all: Vec<Told>) -> Result<IssueId, Doctor
                 }
             }
             let mut events = told.events;
+            disown(&Reader::new(work.connection()), &told.place, &mut events)?;
             if let Settled::Deleted(_) =
                 identity::settle(work.connection(), &mut issue, &mut events)?
             {
@@ -314,7 +315,9 @@ fn renumber_files(engine: &mut Engine, all: Vec<Told>) -> Result<IssueId, Doctor
             }
             work.command(&Command::PutIssue(Box::new(issue.clone())))?;
             work.load_issue(&issue)?;
-            work.load_history(&issue.project, &issue.id, &events)?;
+            if !events.is_empty() {
+                work.load_history(&issue.project, &issue.id, &events)?;
+            }
         }
         for path in &known {
             ledger::forget(work.connection(), path)?;
@@ -326,6 +329,28 @@ fn renumber_files(engine: &mut Engine, all: Vec<Told>) -> Result<IssueId, Doctor
     // What they said is durable under the new ids before they go.
     engine.remove_all(&paths)?;
     Ok(new)
+}
+
+/// Takes the uids of lines away that the board's issue at the same place has: a line has one history.
+fn disown(
+    reader: &Reader<'_>,
+    place: &IssuePlace,
+    events: &mut [Event],
+) -> Result<(), ActionError> {
+    let Some(board) = render::issue(reader, &place.project, &place.id)? else {
+        return Ok(());
+    };
+    let ours = render::history_text(reader, &board.issue)?;
+    let ours = toon::history::read("history", &ours, &place.project, &place.id);
+    let ours: HashSet<Uid> = ours
+        .into_iter()
+        .flatten()
+        .filter_map(|event| event.uid)
+        .collect();
+    for event in events {
+        event.uid = event.uid.filter(|uid| !ours.contains(uid));
+    }
+    Ok(())
 }
 
 /// The ids for the first of some issues, which must get another, and for those below it.

@@ -20,8 +20,11 @@ use super::place::{Part, Place, TEMP, directory, under};
 use super::render::Rendered;
 use super::{FilesError, Owner};
 use crate::io::{EntryKind, FileIo, Stat};
-use crate::toon::history::{UID_BYTES, without_uid};
+use crate::reader::Reader;
+use crate::rows::Read;
+use crate::toon::history::{UID_BYTES, with_uid, without_uid};
 use crate::toon::records::MAX_FILE_BYTES;
+use crate::uid::{self, OfLines};
 
 /// A file whose text is costly rests for so many times as long as it took before it is made again,
 /// at most [`MAX_REST`]: under steady changes the lists of a large project then take a
@@ -131,8 +134,9 @@ impl Engine {
                 let mut standing = self.standing(&path, entry.as_ref(), Some(&hash))?;
                 if matches!(standing, Standing::Ours(Some(_)))
                     && let Some(bare) = bare_hash(&file, entry.as_ref())
+                    && self.read(|reader| has_derived_uids(reader, &file.place))?
                 {
-                    // What lacks nothing but uids is not written for their sake.
+                    // What lacks only uids that follow from what it says is not written for their sake.
                     let as_bare = self.standing(&path, entry.as_ref(), Some(&bare))?;
                     if matches!(as_bare, Standing::Done(_)) {
                         (hash, standing) = (bare, as_bare);
@@ -533,6 +537,27 @@ fn bare_hash(file: &Rendered, entry: Option<&Entry>) -> Option<ContentHash> {
     };
     let bare = content_hash(bare.as_bytes());
     (bare == seen.hash).then_some(bare)
+}
+
+/// Whether the uids of an issue and of its history follow from what they say.
+fn has_derived_uids(reader: &Reader<'_>, place: &Place) -> Read<bool> {
+    let Place::Issue(place, _) = place else {
+        return Ok(false);
+    };
+    let Some(record) = super::render::issue(reader, &place.project, &place.id)? else {
+        return Ok(false);
+    };
+    let issue = record.issue;
+    let history = super::render::history_text(reader, &issue)?;
+    let uid = uid::of_issue(
+        issue.project.as_str(),
+        &issue.id.to_string(),
+        issue.created_at.unix_seconds(),
+        history.lines().next().unwrap_or_default(),
+    );
+    let mut uids = OfLines::new(uid);
+    let is_derived = |line: &str| with_uid(without_uid(line).into_owned(), uids.next(line)) == line;
+    Ok(issue.uid == Some(uid) && history.lines().all(is_derived))
 }
 
 /// Whether a file is a description that is empty: somebody may be about to write it, and what goes

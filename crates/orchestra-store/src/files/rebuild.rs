@@ -154,10 +154,11 @@ impl Loader {
     }
 
     fn insert(&mut self, parsed: Parsed, work: &mut dyn Work, now: i64) -> Result<(), FilesError> {
-        let loaded = match parsed.and_then(|loaded| self.check(loaded)) {
+        let mut loaded = match parsed.and_then(|loaded| self.check(loaded)) {
             Ok(loaded) => loaded,
             Err(error) => return complain(work, &error, now),
         };
+        let is_copy = self.settle(&mut loaded);
         // Nothing can be undone here, but what fails does so before it has written anything.
         if let Err(error) = load(work, &loaded.item) {
             let error = FileError::whole(first_path(&loaded), fault_of_file(error)?);
@@ -165,6 +166,10 @@ impl Loader {
         }
         for (path, seen) in &loaded.files {
             ledger::record(work.connection(), path, &loaded.owner, seen)?;
+        }
+        if is_copy {
+            // Its file still says the uid of the other.
+            ledger::make_due(work.connection(), &loaded.owner)?;
         }
         match &loaded.trouble {
             Some(error) => complain(work, error, now),
@@ -235,24 +240,26 @@ impl Loader {
             }
             known.insert(issue.id.clone(), issue.parent.clone());
         }
-        Ok(self.settle(loaded))
+        Ok(loaded)
     }
 }
 
 impl Loader {
-    /// Gives an issue uids of its own when its files were copied from another's.
-    fn settle(&mut self, mut loaded: Loaded) -> Loaded {
-        if let Item::Issue(issue, events) = &mut loaded.item
-            && let Some(uid) = issue.uid
-            && !self.uids.insert(uid)
-        {
-            issue.uid =
-                Some(uid::of_issue_with(issue, events)).filter(|uid| self.uids.insert(*uid));
-            for event in events {
-                event.uid = None;
-            }
+    /// Gives an issue uids of its own when its files were copied from another's; returns whether
+    /// they were.
+    fn settle(&mut self, loaded: &mut Loaded) -> bool {
+        let Item::Issue(issue, events) = &mut loaded.item else {
+            return false;
+        };
+        if issue.uid.is_some_and(|uid| self.uids.insert(uid)) {
+            return false;
         }
-        loaded
+        let derived = uid::of_issue_with(issue, events);
+        issue.uid = Some(derived).filter(|uid| self.uids.insert(*uid));
+        for event in events {
+            event.uid = None;
+        }
+        true
     }
 }
 

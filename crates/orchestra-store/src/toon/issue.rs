@@ -43,7 +43,6 @@ impl IssuePlace {
 pub(crate) fn write(issue: &Issue, epic: Option<&IssueId>) -> String {
     let mut file = Writer::new();
     file.shown("id", &issue.id);
-    file.optional("uid", issue.uid.as_ref());
     file.text("type", issue.kind.as_str());
     file.text("title", issue.title.as_str());
     file.text("status", issue.state.as_str());
@@ -71,6 +70,7 @@ pub(crate) fn write(issue: &Issue, epic: Option<&IssueId>) -> String {
         "claimed_until",
         issue.claim.as_ref().map(|claim| &claim.until),
     );
+    file.optional("uid", issue.uid.as_ref());
     file.shown("created_at", &issue.created_at);
     file.optional("updated_at", issue.updated_at.as_ref());
     file.finish()

@@ -2,7 +2,7 @@
 
 use crate::{
     AgentName, Body, Issue, IssueId, Label, OwnState, PrdOrigin, PrdSession, Priority, Project,
-    RequestKind, Slug, Source, State, Timestamp, Title, UsageEntry,
+    RequestKind, Slug, Source, State, Timestamp, Title, Uid, UsageEntry,
 };
 
 /// One thing that happened.
@@ -20,6 +20,8 @@ pub struct Event {
     pub source: Source,
     /// What changed.
     pub change: Change,
+    /// Its identity as a line of an issue's history; `None` until it is stored.
+    pub uid: Option<Uid>,
 }
 
 /// What changed.

@@ -6,6 +6,7 @@ use sha2::{Digest, Sha256};
 
 use crate::{
     AgentName, Body, Cause, Change, Edit, IssueId, Label, OwnState, Slug, State, Timestamp, Title,
+    Uid,
 };
 
 /// What an issue is.
@@ -54,6 +55,8 @@ pub struct Issue {
     pub project: Slug,
     /// Its id.
     pub id: IssueId,
+    /// Its identity, which stays when its id changes; `None` until the issue is stored.
+    pub uid: Option<Uid>,
     /// What it is.
     pub kind: Kind,
     /// The epic of a story, the story of a task; `None` for an epic.

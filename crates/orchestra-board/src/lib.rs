@@ -18,6 +18,7 @@ mod refusal;
 mod state;
 mod text;
 mod time;
+mod uid;
 mod usage;
 mod view;
 
@@ -37,5 +38,6 @@ pub use refusal::{DecideError, Refusal};
 pub use state::{Gate, State};
 pub use text::{Body, TextError, Title};
 pub use time::{TimeError, Timestamp};
+pub use uid::{Uid, UidError};
 pub use usage::{Cost, UsageEntry, UsageError, UsageOf, UsageSession, UsageTotals};
 pub use view::{View, ViewError};

@@ -9,6 +9,7 @@ mod engine;
 mod fields;
 mod flush;
 mod git;
+pub(crate) mod identity;
 mod intake;
 pub(crate) mod ledger;
 mod listing;

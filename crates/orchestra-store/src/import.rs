@@ -18,8 +18,9 @@ use crate::files::{Engine, Work};
 use crate::io::{EntryKind, FileIo};
 use crate::reader::Reader;
 use crate::shared::Shared;
+use crate::toon::project::Retired;
 use crate::toon::records::MAX_FILE_BYTES;
-use crate::{ActionError, FilesError};
+use crate::{ActionError, FilesError, uid};
 use convert::{OldProject, OldWorkspace};
 
 /// How long another process may look at the files before the import gives up.
@@ -229,11 +230,14 @@ fn put(work: &mut dyn Work, mut old: OldProject) -> Result<(), Untaken> {
             free.ok_or_else(|| ActionError::Refused(orchestra_board::Refusal::NoKeyLeft))?;
         old.project.next_issue = old.next_issue();
     }
-    work.load_project(&old.project, &[])?;
+    work.load_project(&old.project, &Retired::default())?;
     work.load_prd(&slug, &old.prd, old.project.prd_origin)?;
-    for issue in &old.issues {
+    for issue in &mut old.issues {
+        let made = [convert::made(issue)];
+        // The same in every clone that imports these files.
+        issue.uid = Some(uid::of_issue_with(issue, &made));
         work.load_issue(issue)?;
-        work.load_history(&slug, &issue.id, &[convert::made(issue)])?;
+        work.load_history(&slug, &issue.id, &made)?;
     }
     if let Some(session) = &old.prd_session {
         work.load_prd_session(&slug, Some(session))?;

@@ -26,6 +26,7 @@ mod rows;
 mod shared;
 mod store;
 mod toon;
+mod uid;
 mod wait;
 mod watch;
 mod words;

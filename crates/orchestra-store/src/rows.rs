@@ -3,9 +3,10 @@
 
 use orchestra_board::{
     AgentName, Answer, Body, Claim, Issue, IssueId, Key, Kind, Label, OwnState, PrdOrigin,
-    PrdSession, PrdStatus, Priority, Project, QUESTIONS, Slug, State, Timestamp, Title,
+    PrdSession, PrdStatus, Priority, Project, QUESTIONS, Slug, State, Timestamp, Title, Uid,
 };
 use rusqlite::Row;
+use rusqlite::types::ValueRef;
 use serde_json::{Value, json};
 
 use crate::{Fault, IssueRecord, ReadError};
@@ -15,7 +16,7 @@ pub(crate) type Read<T> = Result<T, ReadError>;
 /// The columns that [`issue_row`] reads, with the parent and the parent's parent.
 pub(crate) const ISSUE: &str = "SELECT i.id, i.prefix, i.number, i.kind, i.parent, i.state, i.own, i.priority, \
      i.waits, i.cancelled_with, i.fixes, i.assignees, i.labels, i.claim_agent, i.claim_until, i.created_at, \
-     i.updated_at, p.prefix, p.number, g.prefix, g.number, i.title, i.description \
+     i.updated_at, p.prefix, p.number, g.prefix, g.number, i.title, i.description, i.uid \
      FROM issue i LEFT JOIN issue p ON p.id = i.parent LEFT JOIN issue g ON g.id = p.parent ";
 
 /// The columns that [`project_row`] reads.
@@ -63,6 +64,7 @@ pub(crate) fn issue_row(slug: &Slug, row: &Row<'_>) -> Read<IssueRow> {
             row.get(2)?,
         )?
         .ok_or_else(|| unknown("issue id"))?,
+        uid: uid_of(row.get_ref(23)?)?,
         kind,
         parent,
         title: Title::parse(row.get_ref(21)?.as_str().map_err(damaged)?)
@@ -203,6 +205,15 @@ pub(crate) fn id_of(prefix: Option<&str>, number: Option<u64>) -> Read<Option<Is
     IssueId::parse(&format!("{prefix}-{number}"))
         .map(Some)
         .map_err(|_| unknown("issue id"))
+}
+
+/// A uid from its column.
+pub(crate) fn uid_of(value: ValueRef<'_>) -> Read<Option<Uid>> {
+    let Some(bytes) = value.as_blob_or_null().map_err(damaged)? else {
+        return Ok(None);
+    };
+    let bytes = bytes.try_into().map_err(|_| unknown("uid"))?;
+    Ok(Some(Uid::from_bytes(bytes)))
 }
 
 pub(crate) fn optional_id(text: Option<&str>) -> Read<Option<IssueId>> {

@@ -6,6 +6,7 @@
 //! field nobody knows is an error, and so is a comment, for they would be lost when the file is next
 //! written.
 
+mod counts;
 mod document;
 mod error;
 mod flat;

@@ -66,6 +66,7 @@ fn add(
     let issue = Issue {
         project: slug.clone(),
         id: id(&project.key, &project),
+        uid: None,
         kind: new.kind,
         parent,
         title: new.title.clone(),

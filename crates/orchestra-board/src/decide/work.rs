@@ -311,6 +311,7 @@ impl<'a> Work<'a> {
             agent,
             source,
             change,
+            uid: None,
         });
     }
 }

@@ -5,6 +5,7 @@
 //! so whatever concerns one project is one range of rowids, in the full-text index as well.
 
 mod life;
+mod uids;
 
 use rusqlite::Connection;
 
@@ -13,7 +14,7 @@ use crate::files::needs::TABLES;
 use crate::writing::index_all_memory;
 
 /// The newest schema this program knows; kept in the database's `user_version`.
-pub(crate) const SCHEMA: i64 = 4;
+pub(crate) const SCHEMA: i64 = 5;
 /// The oldest schema whose boards can be read as they stand, where nothing can be written.
 pub(crate) const READABLE: i64 = 1;
 
@@ -395,6 +396,9 @@ pub(crate) fn migrate(connection: &Connection) -> Result<Found, Fault> {
         connection.execute_batch(USAGE_SUMS)?;
         connection.execute_batch(&format!("INSERT INTO usage_day {DAYS_OF_SESSIONS}"))?;
     }
+    if found < 5 {
+        uids::begin(connection)?;
+    }
     connection.pragma_update(None, "user_version", SCHEMA)?;
     Ok(outcome)
 }
@@ -406,6 +410,9 @@ pub(crate) fn read_as_newest(connection: &Connection, found: i64) -> Result<(), 
     }
     if found < 4 {
         connection.execute_batch(&format!("{USAGE_SUMS_AS_READ}{DAYS_OF_SESSIONS}"))?;
+    }
+    if found < 5 {
+        connection.execute_batch(uids::AS_READ)?;
     }
     Ok(())
 }

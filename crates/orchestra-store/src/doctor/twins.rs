@@ -3,9 +3,10 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use orchestra_board::{Command, Event, Issue, IssueId, Slug};
+use orchestra_board::{Command, Event, Issue, IssueId, Slug, Uid};
 
 use super::{DoctorError, Report};
+use crate::files::identity::{self, Settled};
 use crate::files::place::{Part, Place, directory};
 use crate::files::{Engine, Work, ledger, render};
 use crate::reader::Reader;
@@ -60,26 +61,38 @@ fn renumber_one(
     path: &str,
     place: &IssuePlace,
 ) -> Result<Option<String>, DoctorError> {
-    let Some(board) = elder_or_younger(shared, path, place)? else {
+    let Some(side) = other_side(shared, path, place)? else {
         return Ok(None);
     };
     let Ok(Some(twin)) = read(engine, place)? else {
         // One that cannot be read stays a problem that is told.
         return Ok(None);
     };
-    if render::place_of(&board) == *place && board.issue.created_at == twin.issue.created_at {
-        return Ok(None);
-    }
     let old = place.id.clone();
-    let new = if board.issue.created_at > twin.issue.created_at {
+    let is_boards_younger = match &side {
+        Other::Deleted => false,
+        Other::Board(board) => {
+            let (ours, theirs) = (&board.issue, &twin.issue);
+            let is_same = theirs.uid.is_none_or(|uid| Some(uid) == ours.uid);
+            if is_same && render::place_of(board) == *place && ours.created_at == theirs.created_at
+            {
+                return Ok(None);
+            }
+            // Files that were copied from an issue over those of another are the younger ones. Of two
+            // of one second, every clone finds the same one to be the younger.
+            !is_copy(shared, &twin.issue)?
+                && (ours.created_at, ours.uid) > (theirs.created_at, theirs.uid.or(ours.uid))
+        }
+    };
+    let new = if is_boards_younger {
         let new = renumber_stored(engine, &place.project, &old)?;
-        let mut paths = below(engine, place)?;
+        let mut paths = below(shared, engine, place)?;
         paths.insert(path.to_owned());
         engine.take_in(paths)?;
         new
     } else {
         let mut all = vec![twin];
-        for path in below(engine, place)? {
+        for path in below(shared, engine, place)? {
             let Some(Place::Issue(place, Part::Fields)) = Place::parse(&path) else {
                 continue;
             };
@@ -96,26 +109,49 @@ fn renumber_one(
         all.sort_by_key(|told| (told.place.story.is_some(), told.place.epic.is_some()));
         renumber_files(engine, all)?
     };
-    Ok(Some(format!(
-        "{path}: two issues had the id {old}; the younger is {new} now"
-    )))
+    Ok(Some(match side {
+        Other::Board(_) => format!("{path}: two issues had the id {old}; the younger is {new} now"),
+        Other::Deleted => {
+            format!("{path}: {old} was deleted; what its file said is the new issue {new} now")
+        }
+    }))
 }
 
-/// The board's issue of the same id, if the file may tell of another: one elsewhere, or one that
-/// was never seen to be the board's.
-fn elder_or_younger(
+/// What the board has of the id of a file that may tell of another issue.
+enum Other {
+    Board(Box<IssueRecord>),
+    /// An issue that was deleted.
+    Deleted,
+}
+
+/// Whether another issue of the board has the uid that a file says.
+fn is_copy(shared: &Shared, issue: &Issue) -> Result<bool, DoctorError> {
+    let Some(uid) = issue.uid else {
+        return Ok(false);
+    };
+    let holder = shared.read(|reader| identity::holder(reader.connection(), uid))?;
+    Ok(holder.is_some_and(|id| id != issue.id))
+}
+
+/// The board's side of a file that may tell of another issue: one of another uid, one elsewhere, or
+/// one that was never seen to be the board's.
+fn other_side(
     shared: &Shared,
     path: &str,
     place: &IssuePlace,
-) -> Result<Option<IssueRecord>, DoctorError> {
+) -> Result<Option<Other>, DoctorError> {
     Ok(shared.read(|reader| {
+        let problem = ledger::problem(reader.connection(), path)?;
+        let is_another = problem.is_some_and(|(field, _)| field == identity::UID_FIELD);
         let Some(board) = render::issue(reader, &place.project, &place.id)? else {
-            return Ok(None);
+            return Ok(is_another.then_some(Other::Deleted));
         };
+        let board = Box::new(board);
         if render::place_of(&board) == *place {
             let known = ledger::at(reader.connection(), path)?;
             let was_seen = known.is_some_and(|entry| entry.seen.is_some());
-            return Ok((!was_seen && place.story.is_some()).then_some(board));
+            let is_twin = is_another || (!was_seen && place.story.is_some());
+            return Ok(is_twin.then_some(Other::Board(board)));
         }
         // Below a parent that is a twin itself it goes where that goes.
         let parent = match place.parent() {
@@ -125,12 +161,16 @@ fn elder_or_younger(
         let fits = parent.is_none_or(|parent| {
             place.story.is_none() || render::place_of(&parent).epic == place.epic
         });
-        Ok(fits.then_some(board))
+        Ok(fits.then_some(Other::Board(board)))
     })?)
 }
 
-/// The files of issues below a parent's place.
-fn below(engine: &mut Engine, place: &IssuePlace) -> Result<BTreeSet<String>, DoctorError> {
+/// The files of issues below a parent's place, without those that are the board's.
+fn below(
+    shared: &Shared,
+    engine: &mut Engine,
+    place: &IssuePlace,
+) -> Result<BTreeSet<String>, DoctorError> {
     let mut found = BTreeSet::new();
     if place.story.is_some() {
         return Ok(found);
@@ -139,12 +179,27 @@ fn below(engine: &mut Engine, place: &IssuePlace) -> Result<BTreeSet<String>, Do
     let mut directories = vec![directory(&own[0]).to_owned()];
     while let Some(directory) = directories.pop() {
         for path in engine.list(&directory, &mut directories)? {
-            if matches!(Place::parse(&path), Some(Place::Issue(..))) && !own.contains(&path) {
+            if own.contains(&path) {
+                continue;
+            }
+            if let Some(Place::Issue(place, _)) = Place::parse(&path)
+                && !is_boards(shared, &place)?
+            {
                 found.insert(path);
             }
         }
     }
     Ok(found)
+}
+
+/// Whether the files at a place are those of the board's issue.
+fn is_boards(shared: &Shared, place: &IssuePlace) -> Result<bool, DoctorError> {
+    let path = Place::Issue(place.clone(), Part::Fields).path();
+    Ok(shared.read(|reader| {
+        let connection = reader.connection();
+        let is_seen = ledger::at(connection, &path)?.is_some_and(|entry| entry.seen.is_some());
+        Ok(is_seen && ledger::problem(connection, &path)?.is_none())
+    })?)
 }
 
 /// What the files of an issue tell, if it has any.
@@ -184,7 +239,7 @@ fn next_id(
     let (_, mut found) = reader
         .find_project(project)?
         .ok_or(Fault::Unknown { what: "project" })?;
-    let aliases = reader.aliases(project)?;
+    let retired = reader.retired(project)?;
     let new = loop {
         let new = IssueId::of_project(&found.key, found.next_issue);
         found.next_issue += 1;
@@ -192,7 +247,7 @@ fn next_id(
             break new;
         }
     };
-    work.load_project(&found, &aliases)?;
+    work.load_project(&found, &retired)?;
     Ok(new)
 }
 
@@ -207,9 +262,9 @@ fn renumber_stored(engine: &Engine, project: &Slug, old: &IssueId) -> Result<Iss
         let (_, project) = reader
             .find_project(&slug)?
             .ok_or(Fault::Unknown { what: "project" })?;
-        let mut aliases = reader.aliases(&slug)?;
-        aliases.retain(|(old, _)| *old != id);
-        work.load_project(&project, &aliases)?;
+        let mut retired = reader.retired(&slug)?;
+        retired.aliases.retain(|(old, _)| *old != id);
+        work.load_project(&project, &retired)?;
         // The receiver lives until this was waited for.
         let _ = sender.send(new);
         Ok(())
@@ -251,9 +306,18 @@ fn renumber_files(engine: &mut Engine, all: Vec<Told>) -> Result<IssueId, Doctor
                     named.clone_from(new);
                 }
             }
+            let mut events = told.events;
+            disown(&Reader::new(work.connection()), &told.place, &mut events)?;
+            if let Settled::Deleted(_) =
+                identity::settle(work.connection(), &mut issue, &mut events)?
+            {
+                identity::make_own(work.connection(), &mut issue, &mut events)?;
+            }
             work.command(&Command::PutIssue(Box::new(issue.clone())))?;
             work.load_issue(&issue)?;
-            work.load_history(&issue.project, &issue.id, &told.events)?;
+            if !events.is_empty() {
+                work.load_history(&issue.project, &issue.id, &events)?;
+            }
         }
         for path in &known {
             ledger::forget(work.connection(), path)?;
@@ -267,12 +331,40 @@ fn renumber_files(engine: &mut Engine, all: Vec<Told>) -> Result<IssueId, Doctor
     Ok(new)
 }
 
+/// Takes the uids of lines away that the board's issue at the same place has: a line has one history.
+fn disown(
+    reader: &Reader<'_>,
+    place: &IssuePlace,
+    events: &mut [Event],
+) -> Result<(), ActionError> {
+    let Some(board) = render::issue(reader, &place.project, &place.id)? else {
+        return Ok(());
+    };
+    let ours = render::history_text(reader, &board.issue)?;
+    let ours = toon::history::read("history", &ours, &place.project, &place.id);
+    let ours: HashSet<Uid> = ours
+        .into_iter()
+        .flatten()
+        .filter_map(|event| event.uid)
+        .collect();
+    for event in events {
+        event.uid = event.uid.filter(|uid| !ours.contains(uid));
+    }
+    Ok(())
+}
+
 /// The ids for the first of some issues, which must get another, and for those below it.
 fn new_ids(work: &mut dyn Work, all: &[Told]) -> Result<HashMap<IssueId, IssueId>, ActionError> {
     let (mut ids, mut crowded) = (HashMap::new(), Vec::new());
     for (index, told) in all.iter().enumerate() {
         let (project, id) = (&told.issue.project, &told.issue.id);
-        let free = index > 0 && Reader::new(work.connection()).issue(project, id)?.is_none();
+        let is_deleted = match told.issue.uid {
+            Some(uid) => identity::deleted_at(work.connection(), project, uid)?.is_some(),
+            None => false,
+        };
+        let free = index > 0
+            && !is_deleted
+            && Reader::new(work.connection()).issue(project, id)?.is_none();
         if free {
             ids.insert(id.clone(), id.clone());
         } else {

@@ -14,7 +14,7 @@ use super::{Board, FilesError, Owner, Work};
 use crate::io::{EntryKind, FileIo, Stat};
 use crate::reader::Reader;
 use crate::rows::Read;
-use crate::toon::records::MAX_FILE_BYTES;
+use crate::toon::records::{MAX_FILE_BYTES, utf8};
 use crate::{ActionError, Clock};
 
 /// From how many files on one sync of the whole file system is cheaper than one for each.
@@ -120,7 +120,7 @@ impl Engine {
     /// The text of a file, if there is one.
     pub(crate) fn text(&mut self, path: &str) -> Result<Option<String>, FilesError> {
         let bytes = self.bytes(path)?;
-        Ok(bytes.and_then(|bytes| String::from_utf8(bytes).ok()))
+        Ok(bytes.and_then(|bytes| Some(utf8(path, &bytes).ok()?.to_owned())))
     }
 
     /// What a file holds, if there is one.

@@ -8,6 +8,7 @@ use orchestra_board::{AgentName, Issue, IssueId, Label, OwnState, Project};
 use sha2::{Digest, Sha256};
 
 use crate::Chunk;
+use crate::toon::project::Retired;
 
 /// The content of a file, as a hash.
 pub(crate) type ContentHash = [u8; 16];
@@ -208,7 +209,7 @@ pub(crate) fn of_issue(issue: &Issue) -> Fields {
 }
 
 /// The fields of a project.
-pub(crate) fn of_project(project: &Project, aliases: &[(IssueId, IssueId)]) -> Fields {
+pub(crate) fn of_project(project: &Project, retired: &Retired) -> Fields {
     let mut fields = Fields::default();
     fields.put("project", project.name.as_str());
     fields.put("description", project.description.as_str());
@@ -231,11 +232,18 @@ pub(crate) fn of_project(project: &Project, aliases: &[(IssueId, IssueId)]) -> F
             .map(|time| time.to_string())
             .unwrap_or_default(),
     );
-    let aliases: Vec<String> = aliases
+    let aliases: Vec<String> = retired
+        .aliases
         .iter()
         .map(|(old, new)| format!("{old} {new}"))
         .collect();
     fields.put("aliases", lines(aliases.iter().map(String::as_str)));
+    let deleted: Vec<String> = retired
+        .deleted
+        .iter()
+        .map(|stone| format!("{} {} {}", stone.id, stone.uid, stone.at))
+        .collect();
+    fields.put("deleted", lines(deleted.iter().map(String::as_str)));
     fields
 }
 

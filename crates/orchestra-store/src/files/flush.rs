@@ -8,17 +8,23 @@ use std::collections::BTreeSet;
 use std::io;
 use std::time::{Duration, Instant};
 
+use orchestra_board::Uid;
+
 use self::learn::{is_part, learned};
 use self::plan::{Plan, Planned, planned};
 use super::conflict::{Asked, Question};
 use super::engine::{Engine, GONE, is_emptied};
 use super::fields::{ContentHash, content_hash};
 use super::ledger::{self, Entry, Next, Seen};
-use super::place::{Part, TEMP, directory, under};
+use super::place::{Part, Place, TEMP, directory, under};
 use super::render::Rendered;
 use super::{FilesError, Owner};
 use crate::io::{EntryKind, FileIo, Stat};
+use crate::reader::Reader;
+use crate::rows::Read;
+use crate::toon::history::{UID_BYTES, with_uid, without_uid};
 use crate::toon::records::MAX_FILE_BYTES;
+use crate::uid::{self, OfLines};
 
 /// A file whose text is costly rests for so many times as long as it took before it is made again,
 /// at most [`MAX_REST`]: under steady changes the lists of a large project then take a
@@ -124,8 +130,18 @@ impl Engine {
             let mut looked = Vec::new();
             for (file, entry) in plan.writes {
                 let path = file.place.path();
-                let hash = content_hash(&file.text);
-                let standing = self.standing(&path, entry.as_ref(), Some(&hash))?;
+                let mut hash = content_hash(&file.text);
+                let mut standing = self.standing(&path, entry.as_ref(), Some(&hash))?;
+                if matches!(standing, Standing::Ours(Some(_)))
+                    && let Some(bare) = bare_hash(&file, entry.as_ref())
+                    && self.read(|reader| has_derived_uids(reader, &file.place))?
+                {
+                    // What lacks only uids that follow from what it says is not written for their sake.
+                    let as_bare = self.standing(&path, entry.as_ref(), Some(&bare))?;
+                    if matches!(as_bare, Standing::Done(_)) {
+                        (hash, standing) = (bare, as_bare);
+                    }
+                }
                 looked.extend(entry.clone().map(|entry| (entry, standing.arrived())));
                 match standing {
                     Standing::Done(stat) => {
@@ -491,6 +507,57 @@ impl Ready {
             disturbed: false,
         }
     }
+}
+
+/// The hash of a file as an earlier version of the program writes it, when that is what was seen.
+fn bare_hash(file: &Rendered, entry: Option<&Entry>) -> Option<ContentHash> {
+    let seen = entry?.seen.as_ref()?;
+    let Place::Issue(_, part) = &file.place else {
+        return None;
+    };
+    let text = std::str::from_utf8(&file.text).ok()?;
+    let (lines, bytes) = match part {
+        Part::Fields => (1, "uid: \n".len() + Uid::LENGTH),
+        Part::History => (text.lines().count(), UID_BYTES),
+        Part::Description => return None,
+    };
+    // Long histories are gone through only when it may be worth it.
+    if seen.size.checked_add(u64::try_from(lines * bytes).ok()?) != u64::try_from(text.len()).ok() {
+        return None;
+    }
+    let bare: String = match part {
+        Part::Fields => text
+            .split_inclusive('\n')
+            .filter(|line| !line.starts_with("uid: "))
+            .collect(),
+        _ => text
+            .lines()
+            .flat_map(|line| [without_uid(line), "\n".into()])
+            .collect(),
+    };
+    let bare = content_hash(bare.as_bytes());
+    (bare == seen.hash).then_some(bare)
+}
+
+/// Whether the uids of an issue and of its history follow from what they say.
+fn has_derived_uids(reader: &Reader<'_>, place: &Place) -> Read<bool> {
+    let Place::Issue(place, _) = place else {
+        return Ok(false);
+    };
+    let Some(record) = super::render::issue(reader, &place.project, &place.id)? else {
+        return Ok(false);
+    };
+    let issue = record.issue;
+    let history = super::render::history_text(reader, &issue)?;
+    let uid = uid::of_issue(
+        issue.project.as_str(),
+        &issue.id.to_string(),
+        issue.created_at.unix_seconds(),
+        history.lines().next().unwrap_or_default(),
+    );
+    let mut uids = OfLines::new(uid);
+    let is_derived = |line: &str| with_uid(without_uid(line).into_owned(), uids.next(line)) == line;
+    Ok(issue.uid == Some(uid) && history.lines().all(is_derived))
 }
 
 /// Whether a file is a description that is empty: somebody may be about to write it, and what goes

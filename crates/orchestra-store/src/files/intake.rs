@@ -25,8 +25,8 @@ use self::unit::Unit;
 use super::conflict::Ours;
 use super::engine::Engine;
 use super::fields::ContentHash;
-use super::ledger;
-use super::{FilesError, Work};
+use super::identity::UID_FIELD;
+use super::{FilesError, Work, ledger, render};
 use crate::ActionError;
 use crate::rows::Read;
 use crate::toon::FileError;
@@ -66,6 +66,7 @@ impl Engine {
             .collect();
         units.append(&mut self.around(&units)?);
         units.append(&mut self.changed_with(&units)?);
+        units.append(&mut self.refused_with(&units)?);
         let mut course = self.read(|reader| Course::begin(reader, units.values()))?;
         self.waiting = self.is_vanishing(&units)?;
         if self.waiting {
@@ -99,9 +100,33 @@ impl Engine {
         }
         let present = ordered.into_iter().filter(|(gone, ..)| !gone);
         let units: Vec<Unit> = present.map(|(.., unit)| unit).collect();
+        self.take_in_freed(&units, &mut course)?;
         self.take_in_states(&units, &mut course)?;
         self.follow(course)?;
         Ok(later)
+    }
+
+    /// Looks once more at files that were refused as another issue's: what had their id may be gone.
+    fn take_in_freed(&mut self, units: &[Unit], course: &mut Course) -> Result<(), FilesError> {
+        let freed = self.read(|reader| {
+            let mut freed = Vec::new();
+            for unit in units {
+                let Unit::Issue(place) = unit else { continue };
+                let problem = ledger::problem(reader.connection(), &unit.first_path())?;
+                if problem.is_some_and(|(field, _)| field == UID_FIELD)
+                    && render::issue(reader, &place.project, &place.id)?.is_none()
+                {
+                    freed.push(unit);
+                }
+            }
+            Ok(freed)
+        })?;
+        for unit in freed {
+            if let Some(candidate) = self.gather(unit)? {
+                self.take_in_batch(vec![Arc::new(candidate)], course)?;
+            }
+        }
+        Ok(())
     }
 
     /// Looks once more at the epics and stories whose state was refused: it may be what has followed

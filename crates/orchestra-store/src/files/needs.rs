@@ -14,6 +14,7 @@ use orchestra_board::{
 use rusqlite::Connection;
 
 use crate::document::DocumentBody;
+use crate::toon::project::Retired;
 use crate::{
     ActionError, Chunk, DocumentPath, HookEventRecord, PlanRecord, ReadError, Reader,
     SessionRecord, UsageRecord,
@@ -74,12 +75,8 @@ pub(crate) trait Work {
     fn connection(&self) -> &Connection;
     /// Does a command, as `Source::File`.
     fn command(&mut self, command: &Command) -> Result<Vec<Event>, ActionError>;
-    /// Puts a project there with its aliases.
-    fn load_project(
-        &mut self,
-        project: &Project,
-        aliases: &[(IssueId, IssueId)],
-    ) -> Result<(), ActionError>;
+    /// Puts a project there with the ids that no issue of it has any more.
+    fn load_project(&mut self, project: &Project, retired: &Retired) -> Result<(), ActionError>;
     /// Puts an issue there.
     fn load_issue(&mut self, issue: &Issue) -> Result<(), ActionError>;
     /// Puts what happened to an issue there, oldest first, in the place of what is there.

@@ -14,19 +14,20 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
 
-use orchestra_board::{Event, Issue, IssueId, Project, Slug};
+use orchestra_board::{Event, Issue, IssueId, Project, Slug, Uid};
 
 use self::source::Source;
 use self::walk::Walk;
+use super::identity::deleted;
 use super::intake::{Value, below_another, fault_of_file};
 use super::ledger::{self, Seen};
 use super::place::Place;
 use super::{FilesError, Owner, Work};
 use crate::document::DocumentBody;
 use crate::io::FileIo;
-use crate::toon::project::Alias;
+use crate::toon::project::Retired;
 use crate::toon::{FileError, FileFault, IssuePlace};
-use crate::{ActionError, Chunk, DocumentPath};
+use crate::{ActionError, Chunk, DocumentPath, uid};
 
 /// How many threads read and parse: as many as keep a disk and two cores busy.
 const READERS: usize = 3;
@@ -64,7 +65,7 @@ struct Loaded {
 
 enum Item {
     /// The last is the line of its key.
-    Project(Box<Project>, Vec<Alias>, u64),
+    Project(Box<Project>, Retired, u64),
     Issue(Box<Issue>, Vec<Event>),
     Chunks(Slug, u64, Vec<Chunk>),
     Whole(Value),
@@ -123,6 +124,9 @@ struct Loader {
     known: HashMap<Slug, HashMap<IssueId, Option<IssueId>>>,
     /// The keys that projects have.
     keys: HashSet<String>,
+    /// The uids that issues have, and those of deleted ones.
+    uids: HashSet<Uid>,
+    deleted: HashSet<(Slug, Uid)>,
 }
 
 impl Loader {
@@ -150,10 +154,11 @@ impl Loader {
     }
 
     fn insert(&mut self, parsed: Parsed, work: &mut dyn Work, now: i64) -> Result<(), FilesError> {
-        let loaded = match parsed.and_then(|loaded| self.check(loaded)) {
+        let mut loaded = match parsed.and_then(|loaded| self.check(loaded)) {
             Ok(loaded) => loaded,
             Err(error) => return complain(work, &error, now),
         };
+        let is_copy = self.settle(&mut loaded);
         // Nothing can be undone here, but what fails does so before it has written anything.
         if let Err(error) = load(work, &loaded.item) {
             let error = FileError::whole(first_path(&loaded), fault_of_file(error)?);
@@ -161,6 +166,10 @@ impl Loader {
         }
         for (path, seen) in &loaded.files {
             ledger::record(work.connection(), path, &loaded.owner, seen)?;
+        }
+        if is_copy {
+            // Its file still says the uid of the other.
+            ledger::make_due(work.connection(), &loaded.owner)?;
         }
         match &loaded.trouble {
             Some(error) => complain(work, error, now),
@@ -172,7 +181,7 @@ impl Loader {
     fn check(&mut self, loaded: Loaded) -> Parsed {
         let path = first_path(&loaded);
         let refuse = |what: String| Err(FileError::whole(path, FileFault::Place(what)));
-        if let Item::Project(project, _, line) = &loaded.item {
+        if let Item::Project(project, retired, line) = &loaded.item {
             if !self.keys.insert(project.key.to_string()) {
                 let what = format!(
                     "the key {} is another project's already; give this one another key and its issues other ids",
@@ -185,6 +194,9 @@ impl Loader {
                     fault: FileFault::Field(what),
                 });
             }
+            let deleted = retired.deleted.iter();
+            let deleted = deleted.map(|stone| (project.slug.clone(), stone.uid));
+            self.deleted.extend(deleted);
             self.known.insert(project.slug.clone(), HashMap::new());
         }
         let Some(slug) = loaded.owner.project() else {
@@ -221,9 +233,33 @@ impl Loader {
                     issue.id
                 ));
             }
+            if let Some(uid) = issue.uid
+                && self.deleted.contains(&(slug.clone(), uid))
+            {
+                return Err(deleted(path, None));
+            }
             known.insert(issue.id.clone(), issue.parent.clone());
         }
         Ok(loaded)
+    }
+}
+
+impl Loader {
+    /// Gives an issue uids of its own when its files were copied from another's; returns whether
+    /// they were.
+    fn settle(&mut self, loaded: &mut Loaded) -> bool {
+        let Item::Issue(issue, events) = &mut loaded.item else {
+            return false;
+        };
+        if issue.uid.is_some_and(|uid| self.uids.insert(uid)) {
+            return false;
+        }
+        let derived = uid::of_issue_with(issue, events);
+        issue.uid = Some(derived).filter(|uid| self.uids.insert(*uid));
+        for event in events {
+            event.uid = None;
+        }
+        true
     }
 }
 
@@ -243,7 +279,7 @@ fn complain(work: &dyn Work, error: &FileError, now: i64) -> Result<(), FilesErr
 
 fn load(work: &mut dyn Work, item: &Item) -> Result<(), ActionError> {
     match item {
-        Item::Project(project, aliases, _) => work.load_project(project, aliases),
+        Item::Project(project, retired, _) => work.load_project(project, retired),
         Item::Issue(issue, events) => {
             work.load_issue(issue)?;
             work.load_history(&issue.project, &issue.id, events)

@@ -252,9 +252,9 @@ fn project_status(reader: &Reader<'_>, slug: &Slug) -> Read<Rendered> {
         epics: rows_of(reader, slug, Kind::Epic)?,
         stories: rows_of(reader, slug, Kind::Story)?,
     };
-    let aliases = reader.aliases(slug)?;
-    let text = toon::project::write(&record.project, &aliases, &shown);
-    let fields = super::fields::of_project(&record.project, &aliases);
+    let retired = reader.retired(slug)?;
+    let text = toon::project::write(&record.project, &retired, &shown);
+    let fields = super::fields::of_project(&record.project, &retired);
     Ok(Rendered {
         place: Place::Project(slug.clone()),
         text: text.into_bytes(),

@@ -52,6 +52,7 @@ pub(super) fn made(issue: &Issue) -> Event {
         agent: None,
         source: Source::Import,
         change: Change::IssueCreated(Box::new(issue.clone())),
+        uid: None,
     }
 }
 

@@ -9,6 +9,7 @@ use super::Reader;
 use crate::files::owner::Owner;
 use crate::page::Filling;
 use crate::rows::{Read, body, optional_id, prd_of, slug, unknown};
+use crate::toon::project::{Alias, Retired, Tombstone};
 use crate::{Cursor, Page, PageRequest, PhaseRecord, PlanRecord, toon};
 
 /// The name of `prd.md` among the documents.
@@ -259,14 +260,39 @@ impl Reader<'_> {
         rows.next()?.map(|row| plan_row(project, row)).transpose()
     }
 
-    /// The ids that renumberings left behind in a project, with those that took their places.
-    pub(crate) fn aliases(&self, project: &Slug) -> Read<Vec<(IssueId, IssueId)>> {
+    /// The ids of a project that no issue has any more.
+    pub(crate) fn retired(&self, project: &Slug) -> Read<Retired> {
         let id = self.project_id(project)?;
+        Ok(Retired {
+            aliases: self.aliases(id)?,
+            deleted: self.tombstones(id)?,
+        })
+    }
+
+    /// The deleted issues of a project that are remembered, oldest first.
+    fn tombstones(&self, project: i64) -> Read<Vec<Tombstone>> {
+        let mut statement = self.connection.prepare_cached(
+            "SELECT prefix, number, uid, at FROM tombstone WHERE project = ?1 ORDER BY at, prefix, number, uid",
+        )?;
+        let mut rows = statement.query([project])?;
+        let mut deleted = Vec::new();
+        while let Some(row) = rows.next()? {
+            let prefix: String = row.get(0)?;
+            let id = crate::rows::id_of(Some(&prefix), row.get(1)?)?;
+            let uid = crate::rows::uid_of(row.get_ref(2)?)?;
+            let at = Timestamp::from_unix_seconds(row.get(3)?);
+            deleted.extend(id.zip(uid).map(|(id, uid)| Tombstone { id, uid, at }));
+        }
+        Ok(deleted)
+    }
+
+    /// The ids that renumberings left behind in a project, with those that took their places.
+    fn aliases(&self, project: i64) -> Read<Vec<Alias>> {
         let mut statement = self.connection.prepare_cached(
             "SELECT a.prefix, a.number, i.prefix, i.number FROM alias a JOIN issue i ON i.id = a.issue \
              WHERE a.project = ?1 ORDER BY a.prefix, a.number",
         )?;
-        let mut rows = statement.query([id])?;
+        let mut rows = statement.query([project])?;
         let mut aliases = Vec::new();
         while let Some(row) = rows.next()? {
             let (old, new): (String, String) = (row.get(0)?, row.get(2)?);

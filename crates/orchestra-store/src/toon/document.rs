@@ -5,7 +5,7 @@ use std::fmt::Display;
 use serde_json::{Map, Value};
 
 use super::error::{FileError, FileFault};
-use super::flat;
+use super::{counts, flat};
 
 /// The version of the files' form that is written, and the newest that is read.
 pub(crate) const SCHEMA: u64 = 1;
@@ -29,6 +29,7 @@ impl<'a> Document<'a> {
     /// When the text is not TOON, holds marks of a merge or a comment, is of a newer schema or ends
     /// too early.
     pub(crate) fn parse(file: &'a str, text: &'a str) -> Result<Self> {
+        let text = text.strip_prefix('\u{FEFF}').unwrap_or(text);
         check_first_line(file, text)?;
         check_merge_marks(file, text)?;
         check_comments(file, text)?;
@@ -41,7 +42,15 @@ impl<'a> Document<'a> {
                         FileFault::Syntax("holds no fields; `name: value` is meant".to_owned());
                     return Err(FileError::whole(file, fault));
                 }
-                Err(error) => return Err(syntax(file, text, &error)),
+                Err(error) => {
+                    // A text merge leaves wrong counts behind.
+                    let repaired = counts::repaired(text)
+                        .and_then(|text| toon_format::decode_default::<Value>(&text).ok());
+                    match repaired {
+                        Some(Value::Object(fields)) => fields,
+                        _ => return Err(syntax(file, text, &error)),
+                    }
+                }
             },
         };
         let mut document = Self {

@@ -2,9 +2,11 @@
 //! git can merge two histories by taking the lines of both. An answer about an issue's history
 //! shows what a line says, no more, so that a board rebuilt from its files answers the same.
 
+use std::borrow::Cow;
+
 use orchestra_board::{
     AgentName, Body, Cause, Change, Edit, Event, Issue, IssueId, Kind, Label, OwnState, Priority,
-    Slug, Source, State, Timestamp, Title,
+    Slug, Source, State, Timestamp, Title, Uid,
 };
 use serde_json::{Map, Value, json};
 
@@ -30,7 +32,40 @@ pub(crate) fn line(event: &Event) -> Option<String> {
         return None;
     };
     fields.extend(change.into_iter().filter(|(_, value)| !value.is_null()));
-    Some(Value::Object(fields).to_string())
+    let line = Value::Object(fields).to_string();
+    Some(match event.uid {
+        Some(uid) => with_uid(line, uid),
+        None => line,
+    })
+}
+
+/// The end of a line with a uid, before it.
+const UID: &str = ",\"uid\":\"";
+/// What stands behind it.
+const END: &str = "\"}";
+/// Number of bytes that a uid adds to a line.
+pub(crate) const UID_BYTES: usize = UID.len() + Uid::LENGTH + 1;
+
+/// Adds a uid to a line without one.
+pub(crate) fn with_uid(mut line: String, uid: Uid) -> String {
+    debug_assert!(line.ends_with('}'), "a line is a JSON object");
+    line.truncate(line.len().saturating_sub(1));
+    line.push_str(UID);
+    line.push_str(&uid.to_string());
+    line.push_str(END);
+    line
+}
+
+/// A line without its uid, when that stands where [`with_uid`] puts it.
+pub(crate) fn without_uid(line: &str) -> Cow<'_, str> {
+    let uid = line.len().checked_sub(UID_BYTES + 1).and_then(|at| {
+        let rest = line.get(at..)?.strip_prefix(UID)?.strip_suffix(END)?;
+        Uid::parse(rest).ok().map(|_| at)
+    });
+    match uid {
+        Some(at) => Cow::Owned(format!("{}}}", &line[..at])),
+        None => Cow::Borrowed(line),
+    }
 }
 
 fn change_value(change: &Change) -> Option<Value> {
@@ -227,6 +262,8 @@ impl Line {
             Some(_) => return Err(("source", "must be tool, file or import".to_owned())),
         };
         let change = self.change(project, id, at)?;
+        let uid = self.optional("uid")?;
+        let uid = uid.map(|uid| Uid::parse(&uid).map_err(|error| ("uid", error.to_string())));
         let (project, issue) = (Some(project.clone()), Some(id.clone()));
         Ok(Event {
             at,
@@ -235,6 +272,7 @@ impl Line {
             agent: agent.transpose()?,
             source,
             change,
+            uid: uid.transpose()?,
         })
     }
 
@@ -336,6 +374,7 @@ impl Line {
         Ok(Issue {
             project: project.clone(),
             id: id.clone(),
+            uid: None,
             kind: self.choice("type", &Kind::ALL, Kind::as_str)?,
             parent: None,
             title: self.parsed("title", Title::parse)?,
@@ -382,6 +421,7 @@ mod tests {
             r#"{"at":"2026-01-01T00:00:01Z","change":"dependency_added","on":"P-5"}"#,
             r#"{"at":"2026-01-01T00:00:01Z","change":"dependency_removed","on":"P-5"}"#,
             r#"{"at":"2026-01-01T00:00:01Z","change":"comment","text":"so it is"}"#,
+            r#"{"at":"2026-01-01T00:00:01Z","change":"comment","text":"so","uid":"gaaaaaaaaaaaaaaaaaaaaaaaab"}"#,
         ];
         let events = read("h", &lines.join("\n"), &project, &id).expect("reads");
         let written: Vec<String> = events.iter().filter_map(line).collect();

@@ -3,7 +3,7 @@
 
 use orchestra_board::{
     AgentName, Body, Claim, Issue, IssueId, Kind, Label, OwnState, Priority, Slug, State,
-    Timestamp, Title,
+    Timestamp, Title, Uid,
 };
 
 use super::document::check_merge_marks;
@@ -70,6 +70,7 @@ pub(crate) fn write(issue: &Issue, epic: Option<&IssueId>) -> String {
         "claimed_until",
         issue.claim.as_ref().map(|claim| &claim.until),
     );
+    file.optional("uid", issue.uid.as_ref());
     file.shown("created_at", &issue.created_at);
     file.optional("updated_at", issue.updated_at.as_ref());
     file.finish()
@@ -126,6 +127,7 @@ pub(crate) fn read(
     let issue = Issue {
         project: place.project.clone(),
         id,
+        uid: fields.optional_parsed("uid", Uid::parse)?,
         kind,
         parent: place.parent().cloned(),
         title: fields.parsed("title", Title::parse)?,

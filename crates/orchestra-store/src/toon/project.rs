@@ -1,6 +1,6 @@
 //! `project-status.toon`: the project, its counters, and for people what is in it.
 
-use orchestra_board::{Body, IssueId, Key, PrdOrigin, Project, Slug, State, Timestamp, Title};
+use orchestra_board::{Body, IssueId, Key, PrdOrigin, Project, Slug, State, Timestamp, Title, Uid};
 
 use super::write::Writer;
 use super::{Document, FileError};
@@ -28,7 +28,24 @@ pub(crate) struct Shown {
 /// An id that a renumbering left behind, and the one that took its place.
 pub(crate) type Alias = (IssueId, IssueId);
 
-pub(crate) fn write(project: &Project, aliases: &[Alias], shown: &Shown) -> String {
+/// An issue that was deleted, so that its file does not bring it back and its id is not given again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Tombstone {
+    pub(crate) id: IssueId,
+    pub(crate) uid: Uid,
+    /// When it was deleted.
+    pub(crate) at: Timestamp,
+}
+
+/// The ids of a project that no issue has any more.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Retired {
+    pub(crate) aliases: Vec<Alias>,
+    /// Oldest first.
+    pub(crate) deleted: Vec<Tombstone>,
+}
+
+pub(crate) fn write(project: &Project, retired: &Retired, shown: &Shown) -> String {
     let mut file = Writer::new();
     file.text("project", project.name.as_str());
     file.shown("slug", &project.slug);
@@ -46,7 +63,8 @@ pub(crate) fn write(project: &Project, aliases: &[Alias], shown: &Shown) -> Stri
     file.text("prd", project.prd_origin.as_str());
     file.shown("created_at", &project.created_at);
     file.optional("updated_at", project.updated_at.as_ref());
-    let aliases: Vec<[String; 2]> = aliases
+    let aliases: Vec<[String; 2]> = retired
+        .aliases
         .iter()
         .map(|(old, new)| [old.to_string(), new.to_string()])
         .collect();
@@ -55,6 +73,22 @@ pub(crate) fn write(project: &Project, aliases: &[Alias], shown: &Shown) -> Stri
         .map(|[old, new]| [old.as_str(), new.as_str()])
         .collect();
     file.table("aliases", ["old", "new"], &aliases);
+    let deleted: Vec<[String; 3]> = retired
+        .deleted
+        .iter()
+        .map(|stone| {
+            [
+                stone.id.to_string(),
+                stone.uid.to_string(),
+                stone.at.to_string(),
+            ]
+        })
+        .collect();
+    let deleted: Vec<[&str; 3]> = deleted
+        .iter()
+        .map(|[id, uid, at]| [id.as_str(), uid.as_str(), at.as_str()])
+        .collect();
+    file.table("deleted", ["id", "uid", "at"], &deleted);
     file.numbers(
         "tasks",
         shown
@@ -84,11 +118,7 @@ pub(crate) fn write(project: &Project, aliases: &[Alias], shown: &Shown) -> Stri
     file.finish()
 }
 
-pub(crate) fn read(
-    file: &str,
-    text: &str,
-    slug: &Slug,
-) -> Result<(Project, Vec<Alias>), FileError> {
+pub(crate) fn read(file: &str, text: &str, slug: &Slug) -> Result<(Project, Retired), FileError> {
     let mut fields = Document::parse(file, text)?;
     let named = fields.parsed("slug", Slug::parse)?;
     if named != *slug {
@@ -127,19 +157,27 @@ pub(crate) fn read(
         created_at: fields.parsed("created_at", Timestamp::parse)?,
         updated_at: fields.optional_parsed("updated_at", Timestamp::parse)?,
     };
-    let mut aliases = Vec::new();
+    let mut retired = Retired::default();
     for mut row in fields.rows("aliases")? {
-        aliases.push((
+        retired.aliases.push((
             row.parsed("old", IssueId::parse)?,
             row.parsed("new", IssueId::parse)?,
         ));
+        row.finish()?;
+    }
+    for mut row in fields.rows("deleted")? {
+        retired.deleted.push(Tombstone {
+            id: row.parsed("id", IssueId::parse)?,
+            uid: row.parsed("uid", Uid::parse)?,
+            at: row.parsed("at", Timestamp::parse)?,
+        });
         row.finish()?;
     }
     for shown in ["tasks", "epics", "stories"] {
         fields.ignore(shown);
     }
     fields.finish()?;
-    Ok((project, aliases))
+    Ok((project, retired))
 }
 
 /// The largest number an id can have: 15 digits.

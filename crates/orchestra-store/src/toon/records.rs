@@ -511,8 +511,9 @@ pub(crate) fn read_usage(name: &str, text: &str) -> Result<UsageRecord, FileErro
 /// The most bytes that any readable file may have.
 pub(crate) const MAX_FILE_BYTES: u64 = 32 * 1024 * 1024;
 
-/// A file's text, if it is one.
+/// A file's text without the byte-order mark that some editors put first, if it is text.
 pub(crate) fn utf8<'a>(name: &str, bytes: &'a [u8]) -> Result<&'a str, FileError> {
+    let bytes = bytes.strip_prefix("\u{FEFF}".as_bytes()).unwrap_or(bytes);
     std::str::from_utf8(bytes).map_err(|error| {
         let before = &bytes[..error.valid_up_to()];
         let lines = before.iter().filter(|byte| **byte == b'\n').count();

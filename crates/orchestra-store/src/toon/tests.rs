@@ -3,11 +3,11 @@
 use orchestra_board::{
     AgentName, Answer, Body, Claim, Cost, Issue, IssueId, Key, Kind, Label, OwnState, PrdOrigin,
     PrdSession, PrdStatus, Priority, Project, Request, RequestKind, RequestStatus, SessionId, Slug,
-    State, Timestamp, Title, UsageOf, UsageSession, UsageTotals,
+    State, Timestamp, Title, Uid, UsageOf, UsageSession, UsageTotals,
 };
 use proptest::prelude::*;
 
-use super::project::{Row, Shown};
+use super::project::{Retired, Row, Shown, Tombstone};
 use super::{IssuePlace, issue, project, records};
 use crate::{
     Chunk, ChunkId, HookEventRecord, SessionEvent, SessionRecord, UsageDay, UsageOfRecord,
@@ -80,6 +80,10 @@ fn id() -> impl Strategy<Value = IssueId> {
     })
 }
 
+fn uid() -> impl Strategy<Value = Uid> {
+    any::<[u8; 16]>().prop_map(Uid::from_bytes)
+}
+
 fn slug() -> Slug {
     Slug::parse("p").expect("a slug")
 }
@@ -98,7 +102,7 @@ fn issue() -> impl Strategy<Value = (Issue, IssuePlace)> {
         prop::sample::select(&[OwnState::Backlog, OwnState::Todo, OwnState::Cancelled][..]),
     );
     let links = (
-        id(),
+        (id(), prop::option::of(uid())),
         prop::option::of(id()),
         prop::option::of(id()),
         prop::collection::btree_set(id(), 0..3),
@@ -113,13 +117,14 @@ fn issue() -> impl Strategy<Value = (Issue, IssuePlace)> {
         let (epic, story) = (IssueId::bug(1), IssueId::bug(2));
         let place = IssuePlace {
             project: slug(),
-            id: links.0.clone(),
+            id: links.0.0.clone(),
             epic: (kind != Kind::Epic).then_some(epic),
             story: kind.is_leaf().then_some(story),
         };
         let issue = Issue {
             project: slug(),
-            id: links.0,
+            id: links.0.0,
+            uid: links.0.1,
             kind,
             parent: place.parent().cloned(),
             title: names.0,
@@ -209,6 +214,9 @@ proptest! {
         // With other line ends it says the same.
         let crlf = written.replace('\n', "\r\n");
         let read = issue::read("f", &crlf, &place, beside.as_deref().map(|text| ("b", text)));
+        prop_assert_eq!(read.as_ref(), Ok(&expected));
+        let marked = format!("\u{FEFF}{crlf}");
+        let read = issue::read("f", &marked, &place, beside.as_deref().map(|text| ("b", text)));
         prop_assert_eq!(read, Ok(expected));
     }
 
@@ -223,7 +231,7 @@ proptest! {
     }
 
     #[test]
-    fn projects(name in title(), description in body(), shown in title(), created_at in time(), phase in 1..9_u32) {
+    fn projects(name in title(), description in body(), shown in title(), created_at in time(), phase in 1..9_u32, uid in uid()) {
         let mut expected = Project::new(slug(), Key::parse("A1").expect("a key"), name, description, created_at);
         expected.next_issue = 7;
         expected.phase_of = Some((slug(), phase));
@@ -231,9 +239,14 @@ proptest! {
         expected.updated_at = Some(created_at);
         let row = Row { id: "A1-1".into(), parent: "A1-2".into(), title: shown.to_string(), state: State::Done };
         let shown = Shown { counts: vec![(State::Done, 3)], epics: vec![row.clone()], stories: vec![row] };
-        let aliases = vec![(IssueId::bug(1), IssueId::bug(2))];
-        let written = project::write(&expected, &aliases, &shown);
-        prop_assert_eq!(project::read("f", &written, &slug()), Ok((expected, aliases)));
+        let deleted = Tombstone { id: IssueId::bug(3), uid, at: created_at };
+        let retired = Retired { aliases: vec![(IssueId::bug(1), IssueId::bug(2))], deleted: vec![deleted; 2] };
+        let written = project::write(&expected, &retired, &shown);
+        let read = Ok((expected, retired));
+        prop_assert_eq!(&project::read("f", &written, &slug()), &read);
+        // A text merge adds rows and leaves their count.
+        let merged = written.replace("deleted[2]", "deleted[1]").replace("epics[1]", "epics[9]");
+        prop_assert_eq!(&project::read("f", &merged, &slug()), &read);
         toon_format::decode_default::<serde_json::Value>(&written).expect("is TOON");
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use orchestra_board::{Change, Event, Issue, IssueId, Project, Slug};
+use orchestra_board::{Change, Event, Issue, IssueId, Project, Slug, Source};
 
 use super::{Write, Writing};
 use crate::files::owner::Owner;
@@ -91,7 +91,10 @@ impl Writing<'_> {
                 self.flush_issues(touched)?;
                 self.log(event, None)?;
                 if let Some(issue) = &event.issue {
-                    self.delete_issue(id, slug, issue)?;
+                    // A file that was removed may come back, with git for one; what was deleted by
+                    // command does not.
+                    let at = (event.source != Source::File).then_some(event.at);
+                    self.delete_issue(id, slug, issue, at)?;
                 }
             }
             Change::PrdWritten { content, .. } => {

@@ -1,6 +1,6 @@
 //! Deleting: what goes takes along all that follows from it.
 
-use orchestra_board::{IssueId, Slug};
+use orchestra_board::{Issue, IssueId, Slug, Timestamp};
 use rusqlite::params;
 
 use super::issues::Step;
@@ -8,10 +8,21 @@ use super::{Write, Writing};
 use crate::files::owner::Owner;
 use crate::reader::{first_row, last_row};
 use crate::rows::id_of;
+use crate::toon::project::Tombstone;
+
+/// The most tombstones of a project that are kept: its file lists them, and is written with every
+/// change.
+const MAX_TOMBSTONES: u32 = 512;
 
 impl Writing<'_> {
-    /// Deletes an issue and everything below it.
-    pub(super) fn delete_issue(&mut self, project: i64, slug: &Slug, id: &IssueId) -> Write<()> {
+    /// Deletes an issue and everything below it. Where a time is given, tombstones stay behind.
+    pub(super) fn delete_issue(
+        &mut self,
+        project: i64,
+        slug: &Slug,
+        id: &IssueId,
+        buried_at: Option<Timestamp>,
+    ) -> Write<()> {
         let reader = self.reader();
         let Some(found) = reader.find_issue(slug, id)? else {
             return Ok(());
@@ -32,14 +43,47 @@ impl Writing<'_> {
         }
         // The lowest first: each is counted out of a parent that is still there.
         for row in going.into_iter().rev() {
-            self.remove_row(project, slug, row)?;
+            let gone = self.remove_row(project, slug, row)?;
+            if let (Some(at), Some(gone)) = (buried_at, gone)
+                && let Some(uid) = gone.uid
+            {
+                let id = gone.id;
+                self.put_tombstone(project, &Tombstone { id, uid, at })?;
+            }
+        }
+        if buried_at.is_some() {
+            self.prune_tombstones(project)?;
         }
         Ok(())
     }
 
-    fn remove_row(&mut self, project: i64, slug: &Slug, row: i64) -> Write<()> {
+    pub(super) fn put_tombstone(&self, project: i64, stone: &Tombstone) -> Write<()> {
+        self.execute(
+            "INSERT OR REPLACE INTO tombstone (project, uid, prefix, number, at) VALUES (?1, ?2, ?3, ?4, ?5)",
+            params![
+                project,
+                stone.uid.to_bytes(),
+                stone.id.prefix(),
+                stone.id.number(),
+                stone.at.unix_seconds(),
+            ],
+        )?;
+        Ok(())
+    }
+
+    /// Removes the oldest tombstones of a project that has too many.
+    pub(super) fn prune_tombstones(&self, project: i64) -> Write<()> {
+        self.execute(
+            "DELETE FROM tombstone WHERE project = ?1 AND uid IN (SELECT uid FROM tombstone \
+             WHERE project = ?1 ORDER BY at DESC, prefix DESC, number DESC, uid DESC LIMIT -1 OFFSET ?2)",
+            params![project, MAX_TOMBSTONES],
+        )?;
+        Ok(())
+    }
+
+    fn remove_row(&mut self, project: i64, slug: &Slug, row: i64) -> Write<Option<Issue>> {
         let Some(found) = self.reader().row_at(slug, row)? else {
-            return Ok(());
+            return Ok(None);
         };
         let issue = &found.record.issue;
         self.count(project, found.parent_row, issue, Step::Down)?;
@@ -54,7 +98,8 @@ impl Writing<'_> {
         ] {
             self.execute(sql, [row])?;
         }
-        self.release_waiting(project, slug, &issue.id)
+        self.release_waiting(project, slug, &issue.id)?;
+        Ok(Some(found.record.issue))
     }
 
     /// What waited for a deleted issue waits for it no longer.
@@ -108,6 +153,7 @@ impl Writing<'_> {
             "DELETE FROM tally WHERE parent = -?1",
             "DELETE FROM mark WHERE project = ?1",
             "DELETE FROM alias WHERE project = ?1",
+            "DELETE FROM tombstone WHERE project = ?1",
             "DELETE FROM document WHERE project = ?1",
             "DELETE FROM prd_session WHERE project = ?1",
             "DELETE FROM request WHERE project = ?1",

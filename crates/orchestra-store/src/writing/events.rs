@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{Write, Writing};
 use crate::notice::What;
-use crate::toon;
+use crate::{toon, uid};
 
 /// What sort of change an event is, as the log names it.
 pub(crate) const fn change_kind(change: &Change) -> &'static str {
@@ -54,7 +54,11 @@ pub(crate) fn notice_kind(kind: &str) -> What {
 impl Writing<'_> {
     /// Writes an event of the board into the log; `issue` is the rowid of its issue.
     pub(super) fn log(&self, event: &Event, issue: Option<i64>) -> Write<()> {
-        let body = toon::history::line(event).unwrap_or_else(|| workspace_line(event));
+        let body = match toon::history::line(event) {
+            Some(line) if event.uid.is_none() => toon::history::with_uid(line, uid::random()?),
+            Some(line) => line,
+            None => workspace_line(event),
+        };
         self.execute(
             "INSERT INTO event (at, kind, issue, slug, id, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
             params![

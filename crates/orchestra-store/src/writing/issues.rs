@@ -8,6 +8,7 @@ use super::{Write, Writing};
 use crate::ActionError;
 use crate::files::owner::Owner;
 use crate::rows::{kind_place, list_text, priority_place, state_place, unknown};
+use crate::uid;
 
 /// The largest number that an id can have: 15 digits.
 const LAST_NUMBER: u64 = 999_999_999_999_999;
@@ -43,11 +44,15 @@ impl Writing<'_> {
         parent: Option<i64>,
         issue: &Issue,
     ) -> Write<()> {
+        let uid = match issue.uid {
+            Some(uid) => uid,
+            None => uid::random()?,
+        };
         self.execute(
             "INSERT INTO issue (id, project, prefix, number, kind, parent, state, own, priority, rank, waits, \
              cancelled_with, fixes, assignees, labels, claim_agent, claim_until, created_at, updated_at, title, \
-             description) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, \
-             ?19, ?20, ?21)",
+             description, uid) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, \
+             ?19, ?20, ?21, ?22)",
             params![
                 row,
                 project,
@@ -70,6 +75,7 @@ impl Writing<'_> {
                 issue.updated_at.map(orchestra_board::Timestamp::unix_seconds),
                 issue.title.as_str(),
                 issue.description.as_str(),
+                uid.to_bytes(),
             ],
         )?;
         self.count(project, parent, issue, Step::Up)?;

@@ -18,13 +18,16 @@ use crate::document::DocumentBody;
 use crate::files::needs::Work;
 use crate::files::owner::Owner;
 use crate::reader::{PRD, README};
-use crate::rows::unknown;
+use crate::rows::{uid_of, unknown};
+use crate::toon::history;
+use crate::toon::project::Retired;
+use crate::uid::OfLines;
 use crate::{
     ActionError, Chunk, DocumentPath, HookEventRecord, PlanRecord, SessionRecord, UsageRecord,
 };
 
 impl Writing<'_> {
-    fn put_project(&mut self, project: &Project, aliases: &[(IssueId, IssueId)]) -> Write<()> {
+    fn put_project(&mut self, project: &Project, retired: &Retired) -> Write<()> {
         let id = match self.reader().find_project(&project.slug)? {
             Some((id, _)) => {
                 self.update_project(id, project)?;
@@ -34,13 +37,18 @@ impl Writing<'_> {
             None => self.insert_project(project)?,
         };
         self.execute("DELETE FROM alias WHERE project = ?1", [id])?;
-        for (old, new) in aliases {
+        for (old, new) in &retired.aliases {
             if self.loading {
                 self.aliases.push((id, old.clone(), new.clone()));
             } else {
                 self.put_alias(id, old, new)?;
             }
         }
+        self.execute("DELETE FROM tombstone WHERE project = ?1", [id])?;
+        for stone in &retired.deleted {
+            self.put_tombstone(id, stone)?;
+        }
+        self.prune_tombstones(id)?;
         if !self.loading {
             self.raise_counters(&project.slug)?;
         }
@@ -103,10 +111,34 @@ impl Writing<'_> {
         if !self.loading {
             self.execute("DELETE FROM event WHERE issue = ?1", [found])?;
         }
-        for event in events {
-            self.log(event, Some(found))?;
+        if events.iter().all(|event| event.uid.is_some()) {
+            for event in events {
+                self.log(event, Some(found))?;
+            }
+        } else {
+            self.log_derived(found, events)?;
         }
         self.dirty(&Owner::Issue(project.clone(), id.clone()))
+    }
+
+    /// Logs a history of which lines were written without a uid: theirs follow from what they say.
+    fn log_derived(&mut self, issue: i64, events: &[Event]) -> Write<()> {
+        let mut statement = self
+            .connection
+            .prepare_cached("SELECT uid FROM issue WHERE id = ?1")?;
+        let mut rows = statement.query([issue])?;
+        let uid = match rows.next()? {
+            Some(row) => uid_of(row.get_ref(0)?)?,
+            None => None,
+        };
+        let mut uids = OfLines::new(uid.ok_or_else(|| unknown("uid of an issue"))?);
+        for event in events {
+            let mut event = event.clone();
+            let derived = history::line(&event).map(|line| uids.next(&line));
+            event.uid = event.uid.or(derived);
+            self.log(&event, Some(issue))?;
+        }
+        Ok(())
     }
 
     fn forget_followed(&mut self, project: &Slug, id: &IssueId, after: i64) -> Write<bool> {
@@ -173,12 +205,8 @@ impl Work for Writing<'_> {
         Ok(self.command(Source::File, agent, command)?.events)
     }
 
-    fn load_project(
-        &mut self,
-        project: &Project,
-        aliases: &[(IssueId, IssueId)],
-    ) -> Result<(), ActionError> {
-        self.put_project(project, aliases)
+    fn load_project(&mut self, project: &Project, retired: &Retired) -> Result<(), ActionError> {
+        self.put_project(project, retired)
     }
 
     fn load_issue(&mut self, issue: &Issue) -> Result<(), ActionError> {

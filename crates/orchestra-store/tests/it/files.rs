@@ -520,7 +520,7 @@ fn broken_files_are_left_alone_and_told() {
         "title: true",
         "MA-3.toon:4: title: must be text, not true; quote it: \"true\"",
     );
-    check("end: true\n", "", "MA-3.toon:8: ends too early");
+    check("end: true\n", "", "MA-3.toon:9: ends too early");
     check(
         "schema: 1",
         "schema: 2",

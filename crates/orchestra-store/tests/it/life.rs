@@ -473,11 +473,13 @@ fn a_remembered_text_costs_the_same_among_many() {
 }
 
 /// What takes a board of schema 4 back to schema 3.
-const USAGE_SUMS: &str = "
+pub(crate) const USAGE_SUMS: &str = "
+    DROP INDEX issue_by_uid; ALTER TABLE issue DROP COLUMN uid; DROP TABLE tombstone;
     DROP TABLE usage_of; DROP TABLE usage_day";
 
 /// What takes a board of the newest schema back to that of an earlier program.
 pub(crate) const EARLIER: &str = "
+    DROP INDEX issue_by_uid; ALTER TABLE issue DROP COLUMN uid; DROP TABLE tombstone;
     DROP TABLE usage_of; DROP TABLE usage_day;
     DROP TRIGGER chunk_added; DROP TRIGGER chunk_resized; DROP TRIGGER chunk_removed;
     DROP TRIGGER session_added; DROP TRIGGER session_resized; DROP TRIGGER session_removed;
@@ -512,7 +514,7 @@ fn w40_a_board_of_an_earlier_schema_keeps_what_it_remembers() {
     let version: i64 = Connection::open(&path)
         .and_then(|raw| raw.pragma_query_value(None, "user_version", |row| row.get(0)))
         .expect("a version");
-    assert_eq!(version, 4);
+    assert_eq!(version, 5);
     assert_eq!(used(&store), (7, 0), "a request without what it was for");
     let again = Action::Board(Command::RecordUsage(used_for("MA-2", 5)));
     store.submit_blocking(None, again).expect("counted");

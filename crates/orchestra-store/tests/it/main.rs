@@ -14,6 +14,7 @@ mod fixture;
 mod gated;
 mod git;
 mod hands;
+mod identity;
 mod idle;
 mod import;
 mod keeping;

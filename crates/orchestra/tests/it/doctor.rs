@@ -352,3 +352,62 @@ fn a_plan_that_a_newer_program_has_changed_is_told_and_hides_no_other() {
         assert_eq!(said.code, Some(0), "{said:?}");
     }
 }
+
+/// Another clone gave the same id to an issue of its own, and its file was checked out over ours.
+#[test]
+fn file_of_another_clones_issue_is_reported_and_fixed_without_loss() {
+    let workspace = board();
+    let path = ".projects/my-app/epics/MA-1/epic.toon";
+    let ours = workspace.read(path);
+    let last = format!("uid: h{}", "7".repeat(25));
+    let theirs: String = ours
+        .lines()
+        .map(|line| match line {
+            "title: Epic" => "title: Theirs\n".to_owned(),
+            line if line.starts_with("uid: ") => format!("{last}\n"),
+            line => format!("{line}\n"),
+        })
+        .collect();
+    workspace.write(path, &theirs);
+    let said = workspace.run(["doctor"]);
+    assert_eq!(said.code, Some(4), "{said:?}");
+    assert!(
+        said.out.contains("is of another issue than MA-1") && said.out.contains("doctor --fix"),
+        "{said:?}"
+    );
+    assert_eq!(workspace.read(path), theirs);
+    let said = workspace.run(["doctor", "--fix"]);
+    assert!(said.out.contains("the younger is MA-2 now"), "{said:?}");
+    assert!(workspace.read(path).contains("\ntitle: Epic\n"));
+    let moved = workspace.read(".projects/my-app/epics/MA-2/epic.toon");
+    assert!(
+        moved.contains("\ntitle: Theirs\n") && moved.contains(&last),
+        "{moved}"
+    );
+    assert_eq!(workspace.run(["doctor"]).code, Some(0));
+}
+
+#[test]
+fn file_of_a_deleted_issue_is_reported_and_stays_off_the_board() {
+    let workspace = board();
+    let path = ".projects/my-app/epics/MA-1/epic.toon";
+    let file = workspace.read(path);
+    workspace.call(
+        "delete_epic",
+        &json!({"project": "my-app", "epic_id": "MA-1"}),
+    );
+    assert!(!workspace.join(path).exists());
+    fs::create_dir_all(workspace.join(path).parent().unwrap()).unwrap();
+    workspace.write(path, &file);
+    let said = workspace.run(["doctor"]);
+    assert_eq!(said.code, Some(4), "{said:?}");
+    assert!(
+        said.out.contains("is of an issue that was deleted"),
+        "{said:?}"
+    );
+    let made = workspace.call(
+        "create_epic",
+        &json!({"project": "my-app", "title": "Next"}),
+    );
+    assert!(made.to_string().contains("MA-2"), "{made}");
+}

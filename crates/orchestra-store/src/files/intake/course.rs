@@ -19,7 +19,8 @@ use crate::files::{FilesError, Work, render};
 use crate::reader::Reader;
 use crate::rows::Read;
 use crate::toon::IssuePlace;
-use crate::toon::project::Alias;
+use crate::toon::history::without_uid;
+use crate::toon::project::Retired;
 
 /// How many issues are gone through on one stretch of the writer's time.
 const BATCH: usize = 256;
@@ -34,7 +35,7 @@ pub(super) enum News {
     /// Otherwise: a person did it, and what follows is news.
     ByHand(IssuePlace),
     /// The project's own file says this.
-    Project(Box<Project>, Vec<Alias>),
+    Project(Box<Project>, Retired),
     /// A document of the project was changed.
     Document(Slug),
 }
@@ -63,7 +64,7 @@ pub(super) struct Course {
     /// What issues come back to, of which those above what was changed.
     goals: BTreeMap<Address, (IssuePlace, Goal)>,
     /// The projects as they are to be, where all of them was in the files before.
-    projects: BTreeMap<Slug, (Project, Vec<Alias>)>,
+    projects: BTreeMap<Slug, (Project, Retired)>,
     /// The issues that were changed whole, and those above them.
     whole: BTreeSet<Address>,
     by_hand: BTreeSet<Address>,
@@ -164,11 +165,11 @@ impl Course {
         let Some((_, project)) = reader.find_project(slug)? else {
             return Ok(());
         };
-        let aliases = reader.aliases(slug)?;
+        let retired = reader.retired(slug)?;
         let path = Place::Project(slug.clone()).path();
         let seen = ledger::at(reader.connection(), &path)?.and_then(|entry| entry.seen);
-        if seen.is_some_and(|seen| seen.fields == of_project(&project, &aliases)) {
-            self.projects.insert(slug.clone(), (project, aliases));
+        if seen.is_some_and(|seen| seen.fields == of_project(&project, &retired)) {
+            self.projects.insert(slug.clone(), (project, retired));
         }
         Ok(())
     }
@@ -193,10 +194,10 @@ impl Course {
                     self.by_hand.insert(address(&place));
                     self.touched.insert(place.project);
                 }
-                News::Project(project, aliases) => {
+                News::Project(project, retired) => {
                     self.told.insert(project.slug.clone());
                     if let Some(goal) = self.projects.get_mut(&project.slug) {
-                        *goal = (*project, aliases);
+                        *goal = (*project, retired);
                     }
                 }
                 News::Document(slug) => drop(self.documents.insert(slug)),
@@ -213,7 +214,7 @@ impl Course {
     }
 
     /// The projects that are as their files have them.
-    fn projects(&mut self, whole: &BTreeSet<Slug>) -> Vec<(Project, Vec<Alias>)> {
+    fn projects(&mut self, whole: &BTreeSet<Slug>) -> Vec<(Project, Retired)> {
         let mut projects = std::mem::take(&mut self.projects);
         projects.retain(|slug, _| {
             let together = self.told.contains(slug) && self.documents.contains(slug);
@@ -256,8 +257,8 @@ impl Engine {
             if last_event(work.connection())? != known {
                 return Ok(());
             }
-            for (project, aliases) in &projects {
-                follow_project(work, project, aliases)?;
+            for (project, retired) in &projects {
+                follow_project(work, project, retired)?;
             }
             Ok(())
         })
@@ -297,7 +298,7 @@ fn follow_issue(work: &mut dyn Work, place: &IssuePlace, goal: &Goal) -> Result<
 fn follow_project(
     work: &mut dyn Work,
     project: &Project,
-    aliases: &[Alias],
+    retired: &Retired,
 ) -> Result<(), ActionError> {
     let reader = Reader::new(work.connection());
     let path = Place::Project(project.slug.clone()).path();
@@ -306,7 +307,7 @@ fn follow_project(
     }
     match reader.find_project(&project.slug)? {
         // Its counters stay above all ids that are in use.
-        Some((_, board)) if board != *project => work.load_project(project, aliases),
+        Some((_, board)) if board != *project => work.load_project(project, retired),
         _ => Ok(()),
     }
 }
@@ -320,11 +321,15 @@ pub(super) fn unwritten(
     since: i64,
 ) -> Result<Option<Vec<String>>, Trouble> {
     let lines = render::history_lines(&Reader::new(work.connection()), issue)?;
-    let (mut hasher, mut written) = (Sha256::new(), None);
+    // Earlier versions of the program wrote lines without uids.
+    let (mut hasher, mut bare, mut written) = (Sha256::new(), Sha256::new(), None);
     for (index, (_, line)) in lines.iter().enumerate() {
         hasher.update(line);
         hasher.update("\n");
-        if hasher.clone().finalize().starts_with(seen) {
+        bare.update(without_uid(line).as_bytes());
+        bare.update("\n");
+        let is_seen = |hasher: &Sha256| hasher.clone().finalize().starts_with(seen);
+        if is_seen(&hasher) || is_seen(&bare) {
             written = Some(index + 1);
         }
     }

@@ -13,6 +13,7 @@ use super::course::{Goal, News, last_event};
 use super::trouble::check_project;
 use super::{Aftermath, Candidate, Found, Trouble};
 use crate::files::fields::{Fields, of_issue};
+use crate::files::identity::{Settled, deleted, settle};
 use crate::files::ledger::{self, Next};
 use crate::files::{Owner, Work, render};
 use crate::reader::Reader;
@@ -72,8 +73,12 @@ pub(super) fn take_in(
     check_project(&reader, path, &place.project)?;
     refusal::check_parent(&reader, path, place)?;
     let Some(record) = record else {
-        return take_in_new(work, &given, &file, aftermath);
+        refusal::check_twins_above(&reader, path, place)?;
+        return take_in_new(work, &given, file, aftermath);
     };
+    if refusal::is_another(&file, &record.issue) {
+        return Err(refusal::another(work, &given, text, &record.issue)?.into());
+    }
     refusal::check_said_parent(work, &given, text)?;
     if half_written && file.description.is_empty() {
         file.description = record.issue.description.clone();
@@ -85,19 +90,33 @@ pub(super) fn take_in(
 fn take_in_new(
     work: &mut dyn Work,
     given: &Given<'_>,
-    file: &Issue,
+    mut file: Issue,
     aftermath: &mut Aftermath,
 ) -> Result<(), Trouble> {
     let place = given.place;
+    // An issue whose history cannot be read is there all the same.
+    let (mut events, unreadable) = match history::read(given.history, place) {
+        Ok(events) => (events, None),
+        Err(error) => (None, Some(error)),
+    };
+    let lines = events.as_deref_mut().unwrap_or_default();
+    if let Settled::Deleted(at) = settle(work.connection(), &mut file, lines)? {
+        return Err(deleted(&given.fields.path, Some(at)).into());
+    }
     work.command(&Command::PutIssue(Box::new(file.clone())))?;
-    work.load_issue(file)?;
-    history::take_in(work, given.history, place, None)?;
+    work.load_issue(&file)?;
+    if let Some(error) = unreadable {
+        return Err(error.into());
+    }
+    if let Some(events) = &events {
+        work.load_history(&place.project, &place.id, events)?;
+    }
     let news = match given.history.content {
         Some(_) => whole(work, place, file.updated_at)?,
         None => News::ByHand(place.clone()),
     };
     aftermath.news.push(news);
-    finish(work, given, &of_issue(file))
+    finish(work, given, &of_issue(&file))
 }
 
 /// Whether a description was being written, or being removed, when a run was cut off: the fields

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use super::Unit;
 use super::course::above;
 use crate::files::engine::Engine;
+use crate::files::identity::UID_FIELD;
 use crate::files::ledger;
 use crate::files::place::{Part, Place};
 use crate::files::{FilesError, render};
@@ -69,6 +70,28 @@ impl Engine {
             }
         }
         Ok(changed)
+    }
+
+    /// The files that were refused as another issue's, where the project's file was changed: it lists
+    /// the issues that were deleted.
+    pub(super) fn refused_with(
+        &self,
+        units: &BTreeMap<String, Unit>,
+    ) -> Result<BTreeMap<String, Unit>, FilesError> {
+        let projects = units.values().filter_map(|unit| match unit {
+            Unit::File(Place::Project(_)) => Some(unit.directory()),
+            _ => None,
+        });
+        let projects: Vec<String> = projects.collect();
+        if projects.is_empty() {
+            return Ok(BTreeMap::new());
+        }
+        let problems = self.read(|reader| ledger::problems(reader.connection()))?;
+        let refused = problems.into_iter().filter(|(path, field, _)| {
+            field == UID_FIELD && projects.iter().any(|project| path.starts_with(project))
+        });
+        let refused = refused.filter_map(|(path, ..)| Unit::of(&path));
+        Ok(refused.map(|unit| (unit.first_path(), unit)).collect())
     }
 
     /// What must be looked at together with these: a story that has come along with its tasks, and

@@ -42,10 +42,10 @@ pub(super) fn take_in(
     let taken = match place {
         Place::Document(path) => document::take_in(work, candidate, bytes, (path, &owner), &known)?,
         Place::Project(slug) => {
-            let (file, aliases) = toon::project::read(&found.path, text()?, slug)?;
-            let taken = project::take_in(work, &found.path, (&file, &aliases), &known)?;
+            let (file, retired) = toon::project::read(&found.path, text()?, slug)?;
+            let taken = project::take_in(work, &found.path, (&file, &retired), &known)?;
             if taken.both.is_empty() {
-                aftermath.news.push(News::Project(Box::new(file), aliases));
+                aftermath.news.push(News::Project(Box::new(file), retired));
             }
             taken
         }

@@ -7,7 +7,6 @@ use std::sync::mpsc::{Receiver, SyncSender};
 use orchestra_board::Slug;
 
 use super::{BATCH_BYTES, Item, Loaded, Parcel, Parsed, Parts, Thing};
-use crate::DocumentPath;
 use crate::document::{SIDE, front};
 use crate::files::Owner;
 use crate::files::fields::{Fields, content_hash, of_chunks, of_issue, of_project};
@@ -17,6 +16,7 @@ use crate::files::place::{Place, under};
 use crate::io::FileIo;
 use crate::toon::records::{MAX_FILE_BYTES, read_chunks, utf8};
 use crate::toon::{self, FileError, FileFault, IssuePlace};
+use crate::{DocumentPath, uid};
 
 /// The files.
 pub(super) struct Source {
@@ -70,15 +70,15 @@ impl Source {
         let Some((text, seen)) = self.read(&path)? else {
             return Ok(None);
         };
-        let (project, aliases) = toon::project::read(&path, &text, slug)?;
+        let (project, retired) = toon::project::read(&path, &text, slug)?;
         let seen = Seen {
-            fields: of_project(&project, &aliases),
+            fields: of_project(&project, &retired),
             ..seen
         };
         let line = toon::line_of(&text, "key");
         Ok(Some(Loaded {
             owner: Owner::Project(slug.clone()),
-            item: Item::Project(Box::new(project), aliases, line),
+            item: Item::Project(Box::new(project), retired, line),
             files: vec![(path, seen)],
             trouble: None,
         }))
@@ -150,7 +150,7 @@ impl Source {
         let beside_text = description
             .as_deref()
             .zip(beside.as_ref().map(|(text, _)| text.as_str()));
-        let issue = toon::issue::read(&fields, &text, place, beside_text)?;
+        let mut issue = toon::issue::read(&fields, &text, place, beside_text)?;
         seen.fields = of_issue(&issue);
         let mut files = vec![(fields, seen)];
         files.extend(description.zip(beside.map(|(_, seen)| seen)));
@@ -165,6 +165,9 @@ impl Source {
                 Ok(None) => {}
                 Err(error) => trouble = Some(error),
             }
+        }
+        if issue.uid.is_none() {
+            issue.uid = Some(uid::of_issue_with(&issue, &events));
         }
         Ok(Loaded {
             owner: Owner::of_issue(place),
@@ -191,9 +194,7 @@ impl Source {
         let Some((bytes, seen)) = self.bytes(path)? else {
             return Ok(None);
         };
-        utf8(path, &bytes)?;
-        let text = String::from_utf8(bytes).expect("checked on the line above");
-        Ok(Some((text, seen)))
+        Ok(Some((utf8(path, &bytes)?.to_owned(), seen)))
     }
 
     fn bytes(&self, path: &str) -> Result<Option<(Vec<u8>, Seen)>, FileError> {

@@ -146,6 +146,7 @@ impl Issues {
                 .or_else(|| Title::cut(&id.to_string()))
                 .expect("an id is a title"),
             id,
+            uid: None,
             kind,
             parent,
             description: fields.body("description"),

@@ -14,8 +14,10 @@ fn counters(connection: &Connection, project: i64) -> Read<([u64; 3], [u64; 3])>
         "SELECT next_issue, next_bug, next_request, \
          (SELECT max(number) FROM issue WHERE project = p.id AND prefix = p.key), \
          (SELECT max(number) FROM alias WHERE project = p.id AND prefix = p.key), \
+         (SELECT max(number) FROM tombstone WHERE project = p.id AND prefix = p.key), \
          (SELECT max(number) FROM issue WHERE project = p.id AND prefix = ?2), \
          (SELECT max(number) FROM alias WHERE project = p.id AND prefix = ?2), \
+         (SELECT max(number) FROM tombstone WHERE project = p.id AND prefix = ?2), \
          (SELECT max(number) FROM request WHERE project = p.id) \
          FROM project p WHERE p.id = ?1",
     )?;
@@ -24,8 +26,9 @@ fn counters(connection: &Connection, project: i64) -> Read<([u64; 3], [u64; 3])>
             Ok(row.get::<_, Option<u64>>(column)?.unwrap_or(0) + 1)
         };
         let now = [row.get(0)?, row.get(1)?, row.get(2)?];
-        let (issue, bug) = (above(3)?.max(above(4)?), above(5)?.max(above(6)?));
-        Ok((now, [issue, bug, above(7)?]))
+        let issue = above(3)?.max(above(4)?).max(above(5)?);
+        let bug = above(6)?.max(above(7)?).max(above(8)?);
+        Ok((now, [issue, bug, above(9)?]))
     };
     Ok(statement.query_row(params![project, IssueId::BUG], read)?)
 }

@@ -10,7 +10,8 @@ use crate::rows::{id_of, state_of, state_place, unknown};
 use crate::writing::{Write, Writing};
 
 /// Indexes that nothing needs while all is loaded, and that are made faster at the end.
-const LATE_INDEXES: [&str; 6] = [
+const LATE_INDEXES: [&str; 7] = [
+    "issue_by_uid",
     "issue_by_kind",
     "issue_by_parent",
     "issue_by_rank",

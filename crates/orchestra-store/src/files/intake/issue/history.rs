@@ -2,14 +2,14 @@
 
 use std::collections::HashSet;
 
-use orchestra_board::Issue;
+use orchestra_board::{Event, Issue, Uid};
 
 use crate::files::fields::Fields;
 use crate::files::intake::course::unwritten;
 use crate::files::intake::{Found, Trouble};
 use crate::files::{Work, ledger, render};
 use crate::reader::Reader;
-use crate::toon::{self, IssuePlace};
+use crate::toon::{self, FileError, IssuePlace};
 
 /// Where somebody changed the file of a history: what the board has and its file did not have yet.
 /// `None` where nobody did, or where that cannot be told.
@@ -29,6 +29,13 @@ pub(super) fn changed(
     }
 }
 
+/// The history in a file, if there is one.
+pub(super) fn read(found: &Found, place: &IssuePlace) -> Result<Option<Vec<Event>>, FileError> {
+    let text = found.text()?;
+    text.map(|text| toon::history::read(&found.path, text, &place.project, &place.id))
+        .transpose()
+}
+
 /// Takes a history as its file has it, and keeps what the file could not have.
 pub(super) fn replace(
     work: &mut dyn Work,
@@ -38,12 +45,10 @@ pub(super) fn replace(
 ) -> Result<(), Trouble> {
     let text = found.text()?.unwrap_or_default();
     let mut events = toon::history::read(&found.path, text, &place.project, &place.id)?;
-    let lines: HashSet<&str> = text.lines().collect();
-    let kept = unwritten
-        .iter()
-        .filter(|line| !lines.contains(line.as_str()));
-    let kept: String = kept.map(|line| format!("{line}\n")).collect();
+    let known = Lines::of(&events);
+    let kept: String = unwritten.iter().map(|line| format!("{line}\n")).collect();
     let mut kept = toon::history::read(&found.path, &kept, &place.project, &place.id)?;
+    kept.retain(|event| !known.has(event));
     events.append(&mut kept);
     Ok(work.load_history(&place.project, &place.id, &events)?)
 }
@@ -53,7 +58,7 @@ pub(super) fn take_in(
     work: &mut dyn Work,
     found: &Found,
     place: &IssuePlace,
-    known: Option<&Issue>,
+    issue: &Issue,
 ) -> Result<(), Trouble> {
     let Some(text) = found.text()? else {
         return Ok(());
@@ -62,24 +67,63 @@ pub(super) fn take_in(
     let seen = entry.and_then(|entry| entry.seen);
     let now = found.seen(Fields::default());
     let is_known = seen.is_some_and(|seen| now.is_some_and(|now| now.hash == seen.hash));
-    if is_known && known.is_some() {
+    if is_known {
         return Ok(());
     }
     let events = toon::history::read(&found.path, text, &place.project, &place.id)?;
-    let Some(issue) = known else {
-        return Ok(work.load_history(&place.project, &place.id, &events)?);
-    };
     let ours = render::history_text(&Reader::new(work.connection()), issue)?;
-    let lines: HashSet<&str> = ours.lines().collect();
-    let news = events.into_iter().filter(|event| {
-        toon::history::line(event).is_none_or(|line| !lines.contains(line.as_str()))
-    });
-    let mut news: Vec<_> = news.collect();
+    let mut all = toon::history::read(&found.path, &ours, &place.project, &place.id)?;
+    let known = Lines::of(&all);
+    let mut news = events;
+    news.retain(|event| !known.has(event));
     if news.is_empty() {
         return Ok(());
     }
-    let mut all = toon::history::read(&found.path, &ours, &place.project, &place.id)?;
     all.append(&mut news);
     all.sort_by_key(|event| event.at);
     Ok(work.load_history(&place.project, &place.id, &all)?)
+}
+
+/// The lines of a history: those with a uid are known by it, those that an earlier version of the
+/// program wrote by what they say.
+struct Lines {
+    uids: HashSet<Uid>,
+    with_uid: HashSet<String>,
+    without: HashSet<String>,
+}
+
+impl Lines {
+    fn of(events: &[Event]) -> Self {
+        let mut lines = Self {
+            uids: HashSet::new(),
+            with_uid: HashSet::new(),
+            without: HashSet::new(),
+        };
+        for event in events {
+            lines.uids.extend(event.uid);
+            let among = match event.uid {
+                Some(_) => &mut lines.with_uid,
+                None => &mut lines.without,
+            };
+            among.extend(bare(event));
+        }
+        lines
+    }
+
+    fn has(&self, event: &Event) -> bool {
+        match event.uid {
+            Some(uid) => {
+                self.uids.contains(&uid)
+                    || bare(event).is_some_and(|line| self.without.contains(&line))
+            }
+            None => bare(event)
+                .is_some_and(|line| self.with_uid.contains(&line) || self.without.contains(&line)),
+        }
+    }
+}
+
+/// What a line says, without its uid.
+fn bare(event: &Event) -> Option<String> {
+    let line = toon::history::line(event)?;
+    Some(toon::history::without_uid(&line).into_owned())
 }

@@ -74,7 +74,7 @@ fn base_to_merge(
         .as_ref()
         .is_some_and(|entry| entry.seen.is_some() && entry.owner == given.owner.key());
     let base = base_of(work, known, &given.owner)?;
-    let other = base.seen.is_none() && file.created_at != board.created_at;
+    let other = base.seen.is_none() && file.uid.is_none() && file.created_at != board.created_at;
     if given.candidate.elsewhere && !moved {
         return Err(refusal::twin(given.fields, place, "stands in two places").into());
     }
@@ -130,7 +130,7 @@ fn put(
             if !merged.rest.is_empty() {
                 put_rest(work, place, file, &merged.rest)?;
             }
-            history::take_in(work, given.history, place, Some(board))?;
+            history::take_in(work, given.history, place, board)?;
             if merged.issue != *board {
                 aftermath.news.push(News::ByHand(place.clone()));
             }

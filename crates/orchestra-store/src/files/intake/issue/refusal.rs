@@ -6,6 +6,8 @@ use orchestra_board::{Issue, IssueId, Kind, State, View};
 use super::Given;
 use crate::ReadError;
 use crate::files::fields::{Fields, Side};
+use crate::files::identity::UID_FIELD;
+use crate::files::intake::course::above;
 use crate::files::intake::{Found, Trouble};
 use crate::files::ledger;
 use crate::files::place::{Part, Place, directory};
@@ -21,6 +23,50 @@ pub(super) fn twin(found: &Found, place: &IssuePlace, what: &str) -> FileError {
         place.id
     );
     FileError::whole(&found.path, FileFault::Place(what))
+}
+
+/// Whether a file is of another issue than the board's with the same id. One without a uid is an edit
+/// of the board's.
+pub(super) fn is_another(file: &Issue, board: &Issue) -> bool {
+    file.uid.is_some_and(|uid| Some(uid) != board.uid)
+}
+
+/// Refuses a file of another issue than the board's with the same id: neither side's is lost.
+pub(super) fn another(
+    work: &dyn Work,
+    given: &Given<'_>,
+    text: &str,
+    board: &Issue,
+) -> Result<FileError, Trouble> {
+    let id = &given.place.id;
+    let uid = board.uid.map(|uid| uid.to_string()).unwrap_or_default();
+    let what = format!(
+        "is of another issue than {id} on the board, whose uid is {uid}; both stay as they are, and \
+         `orchestra doctor --fix` gives the younger another id"
+    );
+    let error = wrong_field(&given.fields.path, text, UID_FIELD, what);
+    for found in &given.candidate.files {
+        // What we have of ours must not come to stand beside theirs.
+        ledger::complain(work.connection(), &found.path, &error, given.now)?;
+    }
+    Ok(error)
+}
+
+/// Refuses a new issue below the file of another parent than the board's with the same id.
+pub(super) fn check_twins_above(
+    reader: &Reader<'_>,
+    path: &str,
+    place: &IssuePlace,
+) -> Result<(), Trouble> {
+    for above in above(place) {
+        let file = Place::Issue(above, Part::Fields).path();
+        let problem = ledger::problem(reader.connection(), &file)?;
+        if problem.is_some_and(|(field, _)| field == UID_FIELD) {
+            let what = format!("stands below {file}, which is of another issue than the board's");
+            return Err(FileError::whole(path, FileFault::Place(what)).into());
+        }
+    }
+    Ok(())
 }
 
 /// What is told of a file below a parent that the board has elsewhere, `there`.

@@ -5,6 +5,7 @@ use orchestra_board::{Command, IssueRef};
 use super::Given;
 use crate::IssueRecord;
 use crate::files::fields::{content_hash, of_issue};
+use crate::files::identity::UID_FIELD;
 use crate::files::intake::course::{News, is_changed_since};
 use crate::files::intake::{Aftermath, Trouble};
 use crate::files::place::{Part, Place};
@@ -25,7 +26,11 @@ pub(super) fn take_in(
         Some(record) => is_unseen(work, record, place)?,
         None => false,
     };
-    if let Some(record) = record.filter(|record| render::place_of(record) == *place) {
+    // The file of another issue tells nothing of the board's.
+    let problem = ledger::problem(work.connection(), &candidate.first().path)?;
+    let is_another = problem.is_some_and(|(field, _)| field == UID_FIELD);
+    let record = record.filter(|record| render::place_of(record) == *place && !is_another);
+    if let Some(record) = record {
         let unchanged = known
             .and_then(|entry| entry.seen)
             .is_some_and(|seen| seen.fields == of_issue(&record.issue));

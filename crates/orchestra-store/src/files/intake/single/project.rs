@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use orchestra_board::{Command, Project, Slug, View};
+use orchestra_board::{Command, Project, View};
 
 use super::{Known, Taken};
 use crate::ReadError;
@@ -10,21 +10,24 @@ use crate::files::Work;
 use crate::files::fields::{Side, of_project};
 use crate::files::intake::Trouble;
 use crate::reader::Reader;
-use crate::toon::project::Alias;
+use crate::toon::project::Retired;
 use crate::toon::{FileError, FileFault};
+
+/// The field with the issues that were deleted.
+const DELETED: &str = "deleted";
 
 pub(super) fn take_in(
     work: &mut dyn Work,
     path: &str,
-    (file, file_aliases): (&Project, &[Alias]),
+    (file, file_retired): (&Project, &Retired),
     known: &Known,
 ) -> Result<Taken, Trouble> {
     let slug = &file.slug;
-    let file_fields = of_project(file, file_aliases);
+    let file_fields = of_project(file, file_retired);
     let reader = Reader::new(work.connection());
     let Some((_, board)) = reader.find_project(slug)? else {
         check_key(&reader, path, file)?;
-        work.load_project(file, file_aliases)?;
+        work.load_project(file, file_retired)?;
         return Ok(Taken {
             base: file_fields,
             both: Vec::new(),
@@ -37,14 +40,19 @@ pub(super) fn take_in(
         );
         return Err(wrong_key(path, what).into());
     }
-    let aliases = reader.aliases(slug)?;
-    let board_fields = of_project(&board, &aliases);
+    let retired = reader.retired(slug)?;
+    let board_fields = of_project(&board, &retired);
     let sides = known.sides(&board_fields, &file_fields);
     let (mut both, mut taken, mut agreed) = (Vec::new(), Vec::new(), sides.agreed());
+    let mut deleted = Vec::new();
     for name in sides.names() {
         match sides.of(name) {
-            // Neither side's are lost: counters only rise, and aliases are added to.
+            // Neither side's are lost: counters only rise, aliases and deleted issues are added to.
             Side::Both if matches!(name, "counters" | "aliases") => taken.push(name),
+            Side::Both if name == DELETED => {
+                taken.push(name);
+                deleted.clone_from(&retired.deleted);
+            }
             Side::Both if matches!(name, "project" | "description") => {
                 both.push(name.to_owned());
                 continue;
@@ -65,7 +73,12 @@ pub(super) fn take_in(
         .filter(|name| *name != "project")
         .collect();
     if !rest.is_empty() {
-        put_rest(work, slug, file, file_aliases, &rest)?;
+        deleted.extend(file_retired.deleted.iter().cloned());
+        let told = Retired {
+            aliases: file_retired.aliases.clone(),
+            deleted,
+        };
+        put_rest(work, file, &told, &rest)?;
     }
     Ok(Taken { base: agreed, both })
 }
@@ -95,16 +108,16 @@ fn wrong_key(path: &str, what: String) -> FileError {
 /// where git has changed the issues as well, they are set to what the file has at the end.
 fn put_rest(
     work: &mut dyn Work,
-    slug: &Slug,
     file: &Project,
-    file_aliases: &[Alias],
+    told: &Retired,
     names: &[&str],
 ) -> Result<(), Trouble> {
+    let slug = &file.slug;
     let reader = Reader::new(work.connection());
     let Some((_, mut project)) = reader.find_project(slug)? else {
         return Ok(());
     };
-    let mut aliases: BTreeMap<_, _> = reader.aliases(slug)?.into_iter().collect();
+    let mut retired = reader.retired(slug)?;
     for name in names {
         match *name {
             "description" => project.description = file.description.clone(),
@@ -112,13 +125,17 @@ fn put_rest(
             "phase_of" => project.phase_of.clone_from(&file.phase_of),
             "created_at" => project.created_at = file.created_at,
             "updated_at" => project.updated_at = file.updated_at,
-            "aliases" => aliases.extend(file_aliases.iter().cloned()),
+            "aliases" => {
+                let mut aliases: BTreeMap<_, _> = retired.aliases.into_iter().collect();
+                aliases.extend(told.aliases.iter().cloned());
+                retired.aliases = aliases.into_iter().collect();
+            }
+            DELETED => retired.deleted.clone_from(&told.deleted),
             _ => {}
         }
     }
     project.next_issue = project.next_issue.max(file.next_issue);
     project.next_bug = project.next_bug.max(file.next_bug);
     project.next_request = project.next_request.max(file.next_request);
-    let aliases: Vec<Alias> = aliases.into_iter().collect();
-    Ok(work.load_project(&project, &aliases)?)
+    Ok(work.load_project(&project, &retired)?)
 }

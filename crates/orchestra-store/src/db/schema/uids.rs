@@ -1,0 +1,76 @@
+//! Schema 5: uids of issues and of the lines of their histories, and tombstones of deleted issues.
+
+use rusqlite::Connection;
+
+use crate::Fault;
+use crate::toon::history::{with_uid, without_uid};
+use crate::uid::{OfLines, of_issue};
+
+/// The uid of a history line is part of the line.
+const UIDS: &str = "
+ALTER TABLE issue ADD COLUMN uid BLOB;
+CREATE TABLE tombstone (
+    project INTEGER NOT NULL,
+    uid BLOB NOT NULL,
+    prefix TEXT NOT NULL,
+    number INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    PRIMARY KEY (project, uid)
+) WITHOUT ROWID;
+";
+
+/// Made when every issue has its uid.
+const INDEX: &str = "CREATE UNIQUE INDEX issue_by_uid ON issue (uid)";
+
+/// Lets a board of an older schema be read as if it were of schema 5, where nothing can be written.
+pub(super) const AS_READ: &str = "
+CREATE TEMP VIEW issue AS SELECT *, NULL AS uid FROM main.issue;
+CREATE TEMP VIEW tombstone AS
+    SELECT 0 AS project, x'' AS uid, '' AS prefix, 0 AS number, 0 AS at WHERE 0;
+";
+
+struct Issue {
+    row: i64,
+    slug: String,
+    id: String,
+    created_at: i64,
+}
+
+/// Makes of schema 4 schema 5. Uids are derived from what is stored, so that two clones of one
+/// board give equal issues equal uids.
+pub(super) fn begin(connection: &Connection) -> Result<(), Fault> {
+    connection.execute_batch(UIDS)?;
+    let issues: Vec<Issue> = connection
+        .prepare(
+            "SELECT i.id, p.slug, i.prefix || '-' || i.number, i.created_at FROM issue i \
+             JOIN project p ON p.id = i.project ORDER BY i.id",
+        )?
+        .query_map([], |row| {
+            Ok(Issue {
+                row: row.get(0)?,
+                slug: row.get(1)?,
+                id: row.get(2)?,
+                created_at: row.get(3)?,
+            })
+        })?
+        .collect::<Result<_, _>>()?;
+    let mut lines =
+        connection.prepare("SELECT seq, body FROM event WHERE issue = ?1 ORDER BY seq")?;
+    let mut put_uid = connection.prepare("UPDATE issue SET uid = ?2 WHERE id = ?1")?;
+    let mut put_line = connection.prepare("UPDATE event SET body = ?2 WHERE seq = ?1")?;
+    for issue in issues {
+        let history: Vec<(i64, String)> = lines
+            .query_map([issue.row], |row| Ok((row.get(0)?, row.get(1)?)))?
+            .collect::<Result<_, _>>()?;
+        let first = history.first().map_or("", |(_, line)| line);
+        let uid = of_issue(&issue.slug, &issue.id, issue.created_at, first);
+        put_uid.execute((issue.row, uid.to_bytes()))?;
+        let mut uids = OfLines::new(uid);
+        for (seq, line) in history {
+            let uid = uids.next(&line);
+            put_line.execute((seq, with_uid(without_uid(&line).into_owned(), uid)))?;
+        }
+    }
+    connection.execute_batch(INDEX)?;
+    Ok(())
+}

@@ -14,7 +14,10 @@ use std::{
 
 use rustix::{
     fs::{StatVfsMountFlags, statvfs},
-    mount::{MountFlags, MountPropagationFlags, mount_bind, mount_change, mount_remount},
+    mount::{
+        MountFlags, MountPropagationFlags, mount_bind, mount_bind_recursive, mount_change,
+        mount_remount,
+    },
     process::{getegid, geteuid},
     thread::{CapabilitySet, UnshareFlags, capabilities},
 };
@@ -34,8 +37,9 @@ const READ_ONLY: &str = "mount read-only";
 /// Tries what [`protect`] needs, in a process of its own.
 pub(crate) fn attempt() -> Result<(), String> {
     enter()?;
-    let root = Path::new("/");
-    bind(root, true).map_err(|error| failed(READ_ONLY, root, &error))
+    // A directory may have mounts below it, which a user must not uncover.
+    let file = Path::new("/proc/self/status");
+    bind(file, true).map_err(|error| failed(READ_ONLY, file, &error))
 }
 
 /// Moves this process into a mount namespace where the protected paths are read-only, as are entries of these
@@ -200,12 +204,13 @@ fn unshare(flags: UnshareFlags) -> Result<(), String> {
     rustix::thread::unshare(flags).map_err(|error| format!("no mount namespace: {error}"))
 }
 
-/// Makes a mount point of a path, with the content that it has. Mounts below it are not part of it.
+/// Makes a mount point of a path, with the content that it has. Mounts below a read-only one are not part of it: they
+/// would not be read-only.
 fn bind(path: &Path, is_read_only: bool) -> io::Result<()> {
-    mount_bind(path, path)?;
     if !is_read_only {
-        return Ok(());
+        return Ok(mount_bind_recursive(path, path)?);
     }
+    mount_bind(path, path)?;
     let now = statvfs(path)?.f_flag;
     // A mount of the system keeps its restrictions.
     let kept = [

@@ -4,6 +4,7 @@ use orchestra_gateway::{
     config::{ServerConfig, Template, Transport},
     discovery::{Server, ServerState},
 };
+use orchestra_process::{Launcher, mounts_allowed};
 use orchestra_secret::Masker;
 
 use super::shown;

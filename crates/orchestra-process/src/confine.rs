@@ -58,8 +58,7 @@ pub(crate) fn confine(
         let writable = confinement.write.iter();
         let writable = writable.filter_map(|path| Path::new(path).canonicalize().ok());
         let names = named.filter_map(Path::file_name).collect();
-        mounts::protect(&writable.collect::<Vec<_>>(), &protected, names)
-            .map_err(|what| (message::Step::Mounts, what))?;
+        mounts::protect(&writable.collect::<Vec<_>>(), &protected, names)?;
     }
     restrict_files(program, confinement, &protected).map_err(failed)?;
     restrict_sockets().map_err(|error| failed(format!("seccomp: {error}")))?;

@@ -22,8 +22,10 @@ use rustix::{
     thread::{CapabilitySet, UnshareFlags, capabilities},
 };
 
+use crate::message::Step;
+
 /// Maximum number of directory entries that are searched for protected ones. More would delay the start.
-const MAX_ENTRIES: usize = 1_000_000;
+const MAX_ENTRIES: usize = 2_000_000;
 
 /// Maximum number of mounts; the system allows 100,000 in a namespace.
 const MAX_MOUNTS: usize = 10_000;
@@ -46,13 +48,15 @@ pub(crate) fn attempt() -> Result<(), String> {
 /// names at any depth below the writable directories. Paths are free of symbolic links.
 ///
 /// # Errors
-/// When the system does not allow it. The process is of no use then.
+/// When the system does not allow it, as [`Step::Mounts`], or there is too much to search, as [`Step::Sandbox`]: a
+/// command that creates so much must not weaken its own sandbox. The process is of no use then.
 pub(crate) fn protect(
     writable: &[PathBuf],
     protected: &[PathBuf],
     names: BTreeSet<&OsStr>,
-) -> Result<(), String> {
-    enter()?;
+) -> Result<(), (Step, String)> {
+    let not_allowed = |what| (Step::Mounts, what);
+    enter().map_err(not_allowed)?;
     let mut mounts = Mounts::default();
     for path in protected {
         // The target of a link is protected by its own path.
@@ -62,7 +66,7 @@ pub(crate) fn protect(
                 mounts.read_only.insert(path.clone());
             }
             Err(error) if is_gone(&error) => {}
-            Err(error) => return Err(failed("read", path, &error)),
+            Err(error) => return Err(not_allowed(failed("read", path, &error))),
         }
     }
     let mut search = Search {
@@ -72,9 +76,20 @@ pub(crate) fn protect(
         mounts,
     };
     for root in writable {
-        search.below(root, &mut Vec::new())?;
+        search.below(root, &mut Vec::new()).map_err(not_allowed)?;
     }
-    search.mounts.make()
+    let Search {
+        entries, mounts, ..
+    } = search;
+    let count = mounts.read_only.len() + mounts.above.len();
+    if entries > MAX_ENTRIES || count > MAX_MOUNTS {
+        let what = format!(
+            "its directory has more than {MAX_ENTRIES} entries, or {MAX_MOUNTS} that are to be protected; set `cwd` \
+             to a smaller one"
+        );
+        return Err((Step::Sandbox, what));
+    }
+    mounts.make().map_err(not_allowed)
 }
 
 /// Mounts that are to be made.
@@ -88,12 +103,6 @@ struct Mounts {
 impl Mounts {
     /// Makes them, the upper ones first.
     fn make(self) -> Result<(), String> {
-        let count = self.read_only.len() + self.above.len();
-        if count > MAX_MOUNTS {
-            return Err(format!(
-                "{count} protected paths, of {MAX_MOUNTS} that can be"
-            ));
-        }
         for path in &self.above {
             match bind(path, false) {
                 Err(error) if !is_gone(&error) => return Err(failed("bind", path, &error)),
@@ -135,7 +144,7 @@ impl Search<'_> {
         for entry in entries {
             self.entries += 1;
             if self.entries > MAX_ENTRIES {
-                return Err(format!("more than {MAX_ENTRIES} entries to search"));
+                return Ok(());
             }
             let found =
                 entry.and_then(|entry| Ok((entry.file_name(), entry.path(), entry.file_type()?)));

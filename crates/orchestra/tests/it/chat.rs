@@ -478,7 +478,7 @@ fn script_runs_in_the_sandbox_and_limits_of_a_configured_server() {
         ];
         workspace.run([&first[..], words].concat())
     };
-    workspace.write("script.json", "[]");
+    workspace.write("script.json", r#"[{"text": "Done.", "always": true}]"#);
     let said = run(&[
         "--sandbox",
         "workspace",

@@ -45,7 +45,8 @@ pub(crate) fn attempt() -> Result<(), String> {
 }
 
 /// Moves this process into a mount namespace where the protected paths are read-only, as are entries of these
-/// names at any depth below the writable directories. Paths are free of symbolic links.
+/// names at any depth below the writable directories, unless they are such directories themselves. Paths are free of
+/// symbolic links.
 ///
 /// # Errors
 /// When the system does not allow it, as [`Step::Mounts`], or there is too much to search, as [`Step::Sandbox`]: a
@@ -71,6 +72,7 @@ pub(crate) fn protect(
     }
     let mut search = Search {
         names,
+        writable,
         protected,
         entries: 0,
         mounts,
@@ -128,6 +130,7 @@ impl Mounts {
 /// Search for entries with protected names.
 struct Search<'a> {
     names: BTreeSet<&'a OsStr>,
+    writable: &'a [PathBuf],
     protected: &'a [PathBuf],
     entries: usize,
     mounts: Mounts,
@@ -155,7 +158,7 @@ impl Search<'_> {
             if kind.is_symlink() {
                 continue;
             }
-            if self.names.contains(name.as_os_str()) {
+            if self.names.contains(name.as_os_str()) && !self.writable.contains(&path) {
                 self.mounts.above.extend(movable.iter().cloned());
                 self.mounts.read_only.insert(path);
             } else if kind.is_dir() && name != PACKAGES && !self.protected.contains(&path) {

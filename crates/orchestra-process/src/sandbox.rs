@@ -54,9 +54,9 @@ pub enum Sandbox {
         /// Symbolic links among them grant nothing.
         ///
         /// Where the system allows mount namespaces ([`mounts_allowed`]), those that exist are read-only mounts as
-        /// well, and so are entries of the same names at any depth below what it may write: nothing changes
-        /// their modes, owners, times and extended attributes either. Directories above a deeper one cannot be
-        /// renamed, and files are not renamed from one of them to another.
+        /// well, and so are entries of the same names at any depth below what it may write, unless `paths` holds
+        /// them. Nothing changes their modes, owners, times and extended attributes either. Directories above a deeper
+        /// one cannot be renamed, and files are not renamed from one of them to another.
         protected: Vec<PathBuf>,
     },
 }

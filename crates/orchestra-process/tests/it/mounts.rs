@@ -133,6 +133,22 @@ async fn directory_beside_protected_paths_is_writable_in_mounts() {
     assert!(geteuid().is_root() || held == 0, "{said}");
 }
 
+#[tokio::test]
+async fn deeper_entry_that_is_named_writable_is_no_read_only_mount() {
+    let root = workspace();
+    let Sandbox::Workspace { protected, .. } = sandbox(root.path()) else {
+        unreachable!("it is a sandbox");
+    };
+    let sandbox = Sandbox::Workspace {
+        paths: vec![root.path().join("a/b/.git")],
+        read_only: Vec::new(),
+        protected,
+    };
+    let confined = shell(root.path(), "echo x > a/b/.git/config").sandbox(sandbox);
+    let (_, told, exit) = run(&confined).await;
+    assert!(exit.is_success(), "{told}");
+}
+
 /// The same tests, by a user without privileges.
 #[test]
 #[expect(clippy::print_stderr, reason = "a skipped test is reported")]
@@ -164,7 +180,7 @@ fn user_without_privileges_has_the_same_mounts() {
         .unwrap();
     let said = String::from_utf8_lossy(&ran.stdout);
     assert!(ran.status.success(), "{said}");
-    assert!(said.contains("3 passed"), "{said}");
+    assert!(said.contains("4 passed"), "{said}");
 }
 
 #[test]

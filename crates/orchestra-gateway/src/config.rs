@@ -3,6 +3,7 @@
 //! Texts that may hold `${…}` stay as they were written ([`Template`]): they are expanded when a
 //! process is started or a request is sent, so that no secret is kept here.
 
+mod bounds;
 mod cut;
 mod fields;
 mod file;
@@ -36,6 +37,7 @@ use std::{
 
 use crate::approval::Covered;
 
+pub use bounds::bounds;
 pub use cut::CutError;
 pub(crate) use file::is_absent;
 pub use file::{Contents, File, FileKind, Written};

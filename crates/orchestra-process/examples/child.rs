@@ -7,12 +7,13 @@
 use std::{
     io::{Read, Write},
     net::TcpStream,
+    path::Path,
     process::{Command, ExitCode, Stdio},
     thread,
     time::Duration,
 };
 
-use orchestra_process::{CHILD_COMMAND, child_main};
+use orchestra_process::{CHILD_COMMAND, Sandbox, child_main};
 use rustix::process::{Signal, getpid, kill_process, setsid};
 
 fn main() -> ExitCode {
@@ -70,6 +71,7 @@ fn main() -> ExitCode {
             parent(rest);
         }
         "owner" => owner(rest),
+        "confined" => confined(word(0)),
         "terminal" => match std::fs::File::open("/dev/tty") {
             Ok(_) => say("opened"),
             Err(error) => return fail(&error),
@@ -153,6 +155,37 @@ fn sleep() -> ! {
     loop {
         thread::sleep(Duration::from_secs(3_600));
     }
+}
+
+/// Starts a shell in a sandbox of a directory, and says what it can write there.
+fn confined(directory: &str) {
+    let script = "echo $(id -u); for file in .git/config own/new; do \
+                  if echo x >> $file; then echo $file: written; else echo $file: refused; fi; done";
+    let command = orchestra_process::Command::new("sh")
+        .args(["-c", script])
+        .directory(directory)
+        .sandbox(Sandbox::Workspace {
+            paths: Vec::new(),
+            read_only: Vec::new(),
+            protected: vec![Path::new(directory).join(".git")],
+        });
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let mut child = command.spawn().await.unwrap();
+        say(&format!(
+            "without mounts: {:?}",
+            child.handle.without_mounts()
+        ));
+        let mut said = String::new();
+        tokio::io::AsyncReadExt::read_to_string(&mut child.stdout, &mut said)
+            .await
+            .unwrap();
+        print!("{said}");
+        child.handle.exited().await;
+    });
 }
 
 /// Does not mind SIGTERM.

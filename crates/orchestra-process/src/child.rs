@@ -51,6 +51,7 @@ pub struct Handle(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     id: Pid,
+    without_mounts: Option<String>,
     guard: Option<Process>,
     /// The guard kills the child when this ends.
     control: OwnedWriteHalf,
@@ -76,8 +77,12 @@ impl Child {
         let (read, write) = control.into_split();
         let mut reports = BufReader::new(read).lines();
         let report = timeout(START, report(&mut reports)).await.ok().flatten();
+        let mut why = None;
         let id = match report {
-            Some(Report::Started { id }) => Pid::from_raw(id),
+            Some(Report::Started { id, without_mounts }) => {
+                why = without_mounts;
+                Pid::from_raw(id)
+            }
             Some(Report::Failed(failure)) if failure.step == Step::Guard => {
                 return Err(no_guard(failure.what));
             }
@@ -104,6 +109,7 @@ impl Child {
             stderr: Receiver::from_owned_fd(begun.error).map_err(wrap)?,
             handle: Handle(Arc::new(Inner {
                 id,
+                without_mounts: why,
                 guard,
                 control: write,
                 exit,
@@ -129,6 +135,12 @@ impl Handle {
     #[must_use]
     pub fn guard(&self) -> Option<Process> {
         self.0.guard
+    }
+
+    /// Reason why the protected paths of its sandbox are no read-only mounts, if they are none.
+    #[must_use]
+    pub fn without_mounts(&self) -> Option<&str> {
+        self.0.without_mounts.as_deref()
     }
 
     /// How it ended, once it has.
@@ -224,7 +236,7 @@ fn failed(failure: Failure, program: &OsStr, directory: Option<&Path>) -> SpawnE
             limit: Limit::Processes,
         },
         Step::Limit(limit) => SpawnError::Limit { limit, source },
-        Step::Sandbox => SpawnError::Sandbox { what: failure.what },
+        Step::Sandbox | Step::Mounts => SpawnError::Sandbox { what: failure.what },
         Step::Program | Step::Guard => SpawnError::NotRunnable {
             program: program.into(),
             source,

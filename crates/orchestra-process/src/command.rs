@@ -254,6 +254,7 @@ impl Command {
                 .collect(),
             read: read_only.iter().map(Into::into).collect(),
             protected: protected.iter().map(Into::into).collect(),
+            mounts: !protected.is_empty(),
         }))
     }
 

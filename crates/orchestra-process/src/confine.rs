@@ -21,7 +21,11 @@ use seccompiler::{
     SeccompRule, TargetArch,
 };
 
-use crate::{SYSTEM_PATHS, message::Confinement};
+use crate::{
+    SYSTEM_PATHS,
+    message::{self, Confinement},
+    mounts,
+};
 
 /// Devices that hold nothing.
 const DEVICES: [&str; 5] = [
@@ -40,13 +44,32 @@ const INTERFACE: ABI = ABI::V6;
 const X32: i64 = 0x4000_0000;
 
 /// Confines this process, for good.
-pub(crate) fn confine(program: &Path, confinement: &Confinement) -> Result<(), String> {
-    restrict_files(program, confinement)?;
-    restrict_sockets().map_err(|error| format!("seccomp: {error}"))?;
-    drop_capabilities().map_err(|error| format!("capabilities: {error}"))
+pub(crate) fn confine(
+    program: &Path,
+    confinement: &Confinement,
+) -> Result<(), (message::Step, String)> {
+    let failed = |what| (message::Step::Sandbox, what);
+    let named = confinement.protected.iter().map(Path::new);
+    let protected: Vec<PathBuf> = named.clone().flat_map(real).collect();
+    let no_capabilities = |error: Errno| failed(format!("capabilities: {error}"));
+    // A user namespace brings others, which are of no use outside of it.
+    let ours = capabilities(None).map_err(no_capabilities)?;
+    if confinement.mounts {
+        let writable = confinement.write.iter();
+        let writable = writable.filter_map(|path| Path::new(path).canonicalize().ok());
+        let names = named.filter_map(Path::file_name).collect();
+        mounts::protect(&writable.collect::<Vec<_>>(), &protected, names)?;
+    }
+    restrict_files(program, confinement, &protected).map_err(failed)?;
+    restrict_sockets().map_err(|error| failed(format!("seccomp: {error}")))?;
+    drop_capabilities(ours).map_err(no_capabilities)
 }
 
-fn restrict_files(program: &Path, confinement: &Confinement) -> Result<(), String> {
+fn restrict_files(
+    program: &Path,
+    confinement: &Confinement,
+    protected: &[PathBuf],
+) -> Result<(), String> {
     let said = |error: landlock::RulesetError| format!("Landlock: {error}");
     let read = AccessFs::from_read(INTERFACE);
     let all = AccessFs::from_all(INTERFACE);
@@ -66,13 +89,8 @@ fn restrict_files(program: &Path, confinement: &Confinement) -> Result<(), Strin
     for path in &confinement.read {
         rules = allow_if_there(rules, Path::new(path), read)?;
     }
-    let protected: Vec<PathBuf> = confinement
-        .protected
-        .iter()
-        .flat_map(|path| real(Path::new(path)))
-        .collect();
     for path in &confinement.write {
-        rules = allow_unprotected(rules, Path::new(path), &protected)?;
+        rules = allow_unprotected(rules, Path::new(path), protected)?;
     }
     let status = rules.restrict_self().map_err(said)?;
     if status.ruleset == RulesetStatus::NotEnforced {
@@ -212,14 +230,13 @@ fn restrict_sockets() -> Result<(), Box<dyn std::error::Error>> {
 
 /// Root keeps what it needs for files, which Landlock bounds. With `CAP_PERFMON` it could read the
 /// environment of any process, Landlock or not (Linux 6.13 and later).
-fn drop_capabilities() -> rustix::io::Result<()> {
+fn drop_capabilities(ours: CapabilitySets) -> rustix::io::Result<()> {
     let kept = CapabilitySet::CHOWN
         | CapabilitySet::DAC_OVERRIDE
         | CapabilitySet::FOWNER
         | CapabilitySet::FSETID
         | CapabilitySet::SETGID
         | CapabilitySet::SETUID;
-    let ours = capabilities(None)?;
     let sets = CapabilitySets {
         effective: ours.effective & kept,
         permitted: ours.permitted & kept,

@@ -102,7 +102,14 @@ impl Exit {
             Some(Limit::AddressSpace)
         } else if sandboxed && said(&["Network is unreachable", "ENETUNREACH"]) {
             Some(Limit::Network)
-        } else if sandboxed && said(&["Permission denied", "EACCES"]) {
+        } else if sandboxed
+            && said(&[
+                "Permission denied",
+                "EACCES",
+                "Read-only file system",
+                "EROFS",
+            ])
+        {
             Some(Limit::Files)
         } else {
             None

@@ -36,6 +36,9 @@ use crate::{
 /// Word by which the guard starts the stage.
 const STAGE: &str = "stage";
 
+/// Word by which it is tried whether the system allows the mounts of a sandbox.
+pub(crate) const MOUNTS: &str = "mounts";
+
 /// How often the processes of a child are counted that may not have more than some: more seldom where there
 /// are so many that counting would take more than a tenth of the time.
 const COUNT_EVERY: Duration = Duration::from_millis(20);
@@ -56,6 +59,7 @@ pub fn child_main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     match first.as_deref() {
         None => run(),
         Some(word) if word == OsStr::new(STAGE) => stage::run(arguments.next().as_deref()),
+        Some(word) if word == OsStr::new(MOUNTS) => stage::try_mounts(),
         Some(_) => ExitCode::FAILURE,
     }
 }
@@ -70,8 +74,9 @@ fn run() -> ExitCode {
     };
     let control = UnixStream::from(control);
     let report = match start(&control) {
-        Ok((child, limits)) => match (Report::Started {
+        Ok((child, limits, without_mounts)) => match (Report::Started {
             id: child.as_raw_pid(),
+            without_mounts,
         })
         .send(&control)
         {
@@ -87,11 +92,11 @@ fn run() -> ExitCode {
     }
 }
 
-/// Starts the child; the stage makes a group and a session of it.
-fn start(control: &UnixStream) -> Result<(Pid, Limits), Failure> {
+/// Starts the child, and returns why its sandbox has no mounts.
+fn start(control: &UnixStream) -> Result<(Pid, Limits, Option<String>), Failure> {
     let broken = |error: io::Error| Failure::new(Step::Guard, &error);
     let (bytes, stdio) = message::receive(control).map_err(broken)?;
-    let order: Order =
+    let mut order: Order =
         serde_json::from_slice(&bytes).map_err(|error| broken(io::Error::other(error)))?;
     if order.limits.processes.is_some() && !tree::is_visible() {
         let error = io::Error::other("this system does not tell who descends from whom");
@@ -100,11 +105,34 @@ fn start(control: &UnixStream) -> Result<(Pid, Limits), Failure> {
     #[cfg(target_os = "linux")]
     rustix::process::set_child_subreaper(Some(getpid())).map_err(|error| broken(error.into()))?;
     if !order.is_staged {
-        return Ok((start_unstaged(&order, stdio)?, order.limits));
+        return Ok((start_unstaged(&order, stdio)?, order.limits, None));
     }
+    match (
+        start_stage(&order, &bytes, &stdio, control),
+        &mut order.confinement,
+    ) {
+        // A stage that has failed to make them may be in a namespace of its own.
+        (Err(failure), Some(confinement)) if failure.step == Step::Mounts => {
+            confinement.mounts = false;
+            let bytes = serde_json::to_vec(&order).map_err(|error| broken(error.into()))?;
+            let child = start_stage(&order, &bytes, &stdio, control)?;
+            Ok((child, order.limits, Some(failure.what)))
+        }
+        (started, _) => Ok((started?, order.limits, None)),
+    }
+}
+
+/// Starts the stage, which makes a group and a session of the child.
+fn start_stage(
+    order: &Order,
+    bytes: &[u8],
+    stdio: &message::Stdio,
+    control: &UnixStream,
+) -> Result<Pid, Failure> {
+    let broken = |error: io::Error| Failure::new(Step::Guard, &error);
     let (socket, theirs) = UnixStream::pair().map_err(broken)?;
     // direct: the stage sees to it that it ends with us.
-    let stage = Command::new(&order.launcher)
+    let mut stage = Command::new(&order.launcher)
         .args(&order.launcher_arguments)
         .args([STAGE, &getpid().as_raw_pid().to_string()])
         .env_clear()
@@ -115,16 +143,20 @@ fn start(control: &UnixStream) -> Result<(Pid, Limits), Failure> {
         .map_err(broken)?;
     let child = Pid::from_raw(stage.id().cast_signed())
         .ok_or_else(|| broken(io::Error::other("the stage has no id")))?;
-    let [input, output, error] = &stdio;
+    let [input, output, error] = stdio;
     message::send(
         &socket,
-        &bytes,
+        bytes,
         [input.as_fd(), output.as_fd(), error.as_fd()],
     )
     .map_err(broken)?;
-    drop((stdio, bytes));
-    await_begin(&socket, control)?;
-    Ok((child, order.limits))
+    await_begin(&socket, control).inspect_err(|failure| {
+        if failure.step == Step::Mounts {
+            // It ends after that report.
+            let _ = stage.wait();
+        }
+    })?;
+    Ok(child)
 }
 
 /// Starts the command as it is, in a group of its own and a session of ours.

@@ -11,7 +11,7 @@
 //! [`PeerUsers`] is independent of these: it names the user at the other end of a local connection.
 //!
 //! What crosses between the three is in `message`, what runs in the guard in `guard`, what runs in
-//! the stage in `stage` and `confine`. What a child says over its pipes is left to others.
+//! the stage in `stage`, `mounts` and `confine`. What a child says over its pipes is left to others.
 
 mod child;
 mod command;
@@ -26,6 +26,8 @@ mod launcher;
 mod limits;
 mod memory;
 mod message;
+#[cfg(target_os = "linux")]
+mod mounts;
 mod orphans;
 mod peer;
 mod sandbox;
@@ -44,5 +46,5 @@ pub use limits::{Limit, Limits};
 pub use memory::memory_there;
 pub use orphans::{adopt_orphans, kill_left};
 pub use peer::{PeerUser, PeerUsers};
-pub use sandbox::{SYSTEM_PATHS, Sandbox};
+pub use sandbox::{SYSTEM_PATHS, Sandbox, mounts_allowed};
 pub use tree::Usage;

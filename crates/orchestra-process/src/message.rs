@@ -56,6 +56,8 @@ pub(crate) struct Confinement {
     pub(crate) write: Vec<OsString>,
     pub(crate) read: Vec<OsString>,
     pub(crate) protected: Vec<OsString>,
+    /// Whether the protected ones become read-only mounts as well.
+    pub(crate) mounts: bool,
 }
 
 /// The descriptors of the child: standard input, output and error.
@@ -65,7 +67,11 @@ pub(crate) type Stdio = [OwnedFd; 3];
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Report {
     /// The child runs.
-    Started { id: i32 },
+    Started {
+        id: i32,
+        /// Reason why its protected paths are no read-only mounts.
+        without_mounts: Option<String>,
+    },
     /// It could not be started.
     Failed(Failure),
     /// It ended, and nothing is left of it.
@@ -86,6 +92,8 @@ pub(crate) enum Step {
     /// Between guard and stage.
     Guard,
     Limit(Limit),
+    /// The mounts of the sandbox, without which the stage is started again.
+    Mounts,
     Sandbox,
     Directory,
     Program,

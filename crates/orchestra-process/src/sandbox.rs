@@ -1,6 +1,11 @@
 //! What of the system a child may reach.
 
-use std::path::PathBuf;
+use std::{
+    path::PathBuf,
+    process::{Command, Stdio},
+};
+
+use crate::{Launcher, guard::MOUNTS};
 
 /// What programs need to run at all, which a child in a sandbox may read and run; what is not there is
 /// passed over. Other programs' secrets in `/proc` stay closed, as a confined process may not look into
@@ -47,6 +52,30 @@ pub enum Sandbox {
         /// Landlock cannot take a right away below a directory that has it. So the entries that exist in the
         /// directories above such a path are granted one by one, and none is created, renamed or removed there.
         /// Symbolic links among them grant nothing.
+        ///
+        /// Where the system allows mount namespaces ([`mounts_allowed`]), those that exist are read-only mounts as
+        /// well, and so are entries of the same names at any depth below what it may write, unless `paths` holds
+        /// them. Nothing changes their modes, owners, times and extended attributes either. Directories above a deeper
+        /// one cannot be renamed, and files are not renamed from one of them to another.
         protected: Vec<PathBuf>,
     },
+}
+
+/// Returns whether this system allows the read-only mounts of a sandbox, by trying in a process of its own.
+///
+/// # Errors
+/// The reason, when it does not.
+pub fn mounts_allowed(launcher: &Launcher) -> Result<(), String> {
+    // direct: it ends by itself, and at once.
+    let mut attempt = Command::new(&launcher.program);
+    attempt
+        .args(&launcher.arguments)
+        .arg(MOUNTS)
+        .env_clear()
+        .stdin(Stdio::null());
+    let ended = attempt.output().map_err(|error| error.to_string())?;
+    match ended.status.success() {
+        true => Ok(()),
+        false => Err(String::from_utf8_lossy(&ended.stdout).trim().to_owned()),
+    }
 }

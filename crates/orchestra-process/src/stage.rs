@@ -63,10 +63,10 @@ fn become_command(guard: Option<&OsStr>, order: &[u8], stdio: Stdio) -> Failure 
         command.current_dir(directory);
     }
     if let Some(confinement) = &order.confinement
-        && let Err(what) = confine(&order, confinement)
+        && let Err((step, what)) = confine(&order, confinement)
     {
         return Failure {
-            step: Step::Sandbox,
+            step,
             errno: None,
             what,
         };
@@ -115,14 +115,30 @@ fn take([input, output, error]: [OwnedFd; 3]) -> io::Result<()> {
     Ok(())
 }
 
+/// Tries whether the system allows the mounts of a sandbox, and prints why it does not.
+pub(crate) fn try_mounts() -> ExitCode {
+    #[cfg(target_os = "linux")]
+    let tried = crate::mounts::attempt();
+    #[cfg(not(target_os = "linux"))]
+    let tried = Err("mount namespaces are known on Linux alone");
+    match tried {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(what) => {
+            let _ = io::Write::write_all(&mut io::stdout(), what.as_bytes());
+            ExitCode::FAILURE
+        }
+    }
+}
+
 #[cfg(target_os = "linux")]
-fn confine(order: &Order, confinement: &message::Confinement) -> Result<(), String> {
+fn confine(order: &Order, confinement: &message::Confinement) -> Result<(), (Step, String)> {
     crate::confine::confine(std::path::Path::new(&order.program), confinement)
 }
 
 #[cfg(not(target_os = "linux"))]
-fn confine(_: &Order, _: &message::Confinement) -> Result<(), String> {
-    Err("sandboxes are known on Linux alone; leave it out".to_owned())
+fn confine(_: &Order, _: &message::Confinement) -> Result<(), (Step, String)> {
+    let what = "sandboxes are known on Linux alone; leave it out";
+    Err((Step::Sandbox, what.to_owned()))
 }
 
 fn limit(limits: &Limits) -> Result<(), Failure> {

@@ -36,7 +36,7 @@ use file::ConfigFile;
 
 pub(crate) use access::{AccessConfig, AccessFlags, TlsFiles, TokenSource};
 pub(crate) use audit::AuditSettings;
-pub(crate) use chat::{BackendKind, ChatFlags, ChatSettings, USUAL_CONTEXT};
+pub(crate) use chat::{BackendKind, ChatFlags, ChatSettings, USUAL_CONTEXT, bounds_of};
 pub(crate) use engine::{EngineFlags, EngineUse, engine_port, wrong_engine_port};
 pub(crate) use entries::Entry;
 pub(crate) use memory::MemorySettings;

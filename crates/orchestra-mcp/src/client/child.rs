@@ -150,6 +150,12 @@ impl ChildConnector {
             handle,
         } = child;
         tracing::debug!(server = config.name, process = handle.id(), "started");
+        if let Some(reason) = handle.without_mounts() {
+            tracing::warn!(
+                server = config.name,
+                "its sandbox has no mount namespace ({reason}): it can change settings in subdirectories"
+            );
+        }
         let lines = LinesConfig {
             name: config.name.clone(),
             max_message_bytes: config.max_message_bytes,

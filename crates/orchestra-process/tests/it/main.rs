@@ -4,6 +4,7 @@
 
 mod ending;
 mod limits;
+mod mounts;
 mod program;
 mod starting;
 

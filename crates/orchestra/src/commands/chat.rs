@@ -95,6 +95,13 @@ struct Talk {
     /// A variable that the script or --stdio has beside the usual ones; may be given again
     #[arg(long, value_name = "NAME[=VALUE]")]
     env: Vec<String>,
+    /// What the script or --stdio may reach [default: chat.sandbox of orchestra.toml, else none]
+    #[arg(long, value_enum)]
+    sandbox: Option<script::SandboxChoice>,
+    /// A limit of the script or --stdio, as limits of configured servers: `files=64`, `address_space=1GiB`;
+    /// may be given again
+    #[arg(long, value_name = "NAME=VALUE")]
+    limit: Vec<String>,
     #[arg(long, value_name = "TOOLS", conflicts_with = "server", help = cli::tools_help())]
     tools: Option<String>,
     /// A file of MCP servers, trusted as it is and stronger than all others; may be given again
@@ -227,6 +234,8 @@ fn talk(common: &Common, arguments: Talk) -> Result<Exit, Failure> {
         Mode::Asked | Mode::Batch => &config.log.value,
     })?;
     config.chat.overreach().for_each(output::complain);
+    let bound = |server| script::bounded(server, &arguments, &config.chat);
+    let alone = alone.map(bound).transpose()?;
     let runtime = serving::runtime()?;
     let ended = runtime.block_on(held(&config, arguments, alone, mode, approval));
     // A thread that reads from a terminal may still be blocked there.
@@ -273,6 +282,9 @@ fn configured(
             backend: arguments.backend,
             host: arguments.host.clone(),
             model: arguments.model.clone(),
+            sandbox: arguments
+                .sandbox
+                .map(|choice| choice == script::SandboxChoice::Workspace),
         },
         ..Overrides::default()
     };

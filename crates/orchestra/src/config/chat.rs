@@ -6,7 +6,9 @@
 
 use std::path::{Path, PathBuf};
 
+use orchestra_gateway::config::{Limits, Sandbox, bounds};
 use serde::Deserialize;
+use serde_json::{Map, json};
 
 use super::{
     Entry, FILE, Origin, Setting,
@@ -16,6 +18,10 @@ use super::{
     settle,
 };
 use crate::{env::Variable, exit::Failure};
+
+/// Names of a sandbox.
+const NONE: &str = "none";
+const WORKSPACE: &str = "workspace";
 
 /// The longest text that a model is told first.
 const MAX_SYSTEM_BYTES: usize = 64 * 1024;
@@ -86,6 +92,10 @@ pub(crate) struct ChatSettings {
     pub(crate) temperature: Setting<Option<f64>>,
     /// The number that its chance begins with.
     pub(crate) seed: Setting<Option<u64>>,
+    /// Whether a server that the command line names and starts runs in a sandbox.
+    pub(crate) sandbox: Setting<bool>,
+    /// Limits of such a server, as a configured server has them.
+    pub(crate) limits: Setting<toml::Table>,
     overreach: Vec<String>,
 }
 
@@ -98,6 +108,8 @@ pub(crate) struct ChatFlags {
     pub(crate) host: Option<String>,
     /// `--model`.
     pub(crate) model: Option<String>,
+    /// `--sandbox`.
+    pub(crate) sandbox: Option<bool>,
 }
 
 /// What a file says of it.
@@ -117,6 +129,8 @@ pub(super) struct ChatFile {
     context: Option<u64>,
     temperature: Option<f64>,
     seed: Option<u64>,
+    sandbox: Option<bool>,
+    limits: Option<toml::Table>,
     overreach: Vec<String>,
 }
 
@@ -137,6 +151,8 @@ pub(super) struct ChatOnDisk {
     context: Option<u64>,
     temperature: Option<f64>,
     seed: Option<u64>,
+    sandbox: Option<String>,
+    limits: Option<toml::Table>,
 }
 
 impl ChatOnDisk {
@@ -168,6 +184,16 @@ impl ChatOnDisk {
             let found = format!("a text of {} bytes that is none", name.len());
             return Err(wrong("chat.key_env", expected, found));
         }
+        let sandbox = self.sandbox.map(|text| match text.as_str() {
+            NONE => Ok(false),
+            WORKSPACE => Ok(true),
+            _ => Err(wrong("chat.sandbox", "none or workspace", text)),
+        });
+        if let Some(limits) = &self.limits
+            && let Err(error) = bounds_of(false, limits)
+        {
+            return Err(wrong("chat.limits", "limits of a server", error));
+        }
         let some = |number: Option<u64>| number.filter(|number| *number > 0);
         Ok(ChatFile {
             backend: backend.transpose()?,
@@ -185,9 +211,24 @@ impl ChatOnDisk {
             context: within("chat.context", some(self.context), &MAX_CONTEXT)?.or(self.context),
             temperature: amount("chat.temperature", self.temperature)?,
             seed: self.seed,
+            sandbox: sandbox.transpose()?,
+            limits: self.limits,
             overreach: Vec::new(),
         })
     }
+}
+
+/// Reads a sandbox and limits as those of a configured server.
+///
+/// # Errors
+/// The first thing that is wrong with them.
+pub(crate) fn bounds_of(
+    is_sandboxed: bool,
+    limits: &toml::Table,
+) -> Result<(Sandbox, Limits), String> {
+    let sandbox = if is_sandboxed { WORKSPACE } else { NONE };
+    let keys = json!({"sandbox": sandbox, "limits": limits});
+    bounds(keys.as_object().unwrap_or(&Map::new()))
 }
 
 /// A text that is not empty, and not too long.
@@ -252,6 +293,12 @@ impl ChatFile {
             prices.iter().any(Option::is_some),
             "price_input, price_output",
         );
+        // It may close the sandbox, not open it.
+        leave(
+            self.sandbox.take_if(|is_closed| !*is_closed).is_some(),
+            "sandbox = \"none\"",
+        );
+        leave(self.limits.take().is_some(), "limits");
         for what in refused {
             self.overreach.push(format!(
                 "{}: {what} in [chat] is not for a workspace to say, which others may share, and counts \
@@ -340,6 +387,18 @@ impl ChatSettings {
             context: number(|file| file.context, 0),
             temperature: settle(None, files, |file| file.chat.temperature.map(Some), || None),
             seed: settle(None, files, |file| file.chat.seed.map(Some), || None),
+            sandbox: settle(
+                flag(flags.sandbox),
+                files,
+                |file| file.chat.sandbox,
+                || false,
+            ),
+            limits: settle(
+                None,
+                files,
+                |file| file.chat.limits.clone(),
+                toml::Table::new,
+            ),
             overreach: files
                 .iter()
                 .flat_map(|(_, file)| file.chat.overreach.clone())
@@ -448,6 +507,20 @@ impl ChatSettings {
                 "how many tokens the model is given at once at most, 2048 to 10000000, 0 for what it can take",
             ),
         ];
+        let sandbox = if self.sandbox.value { WORKSPACE } else { NONE };
+        entries.push(text(
+            "chat.sandbox",
+            sandbox,
+            &self.sandbox.origin,
+            "what a script or --stdio may reach: none is no sandbox, workspace is that of configured servers (Linux)",
+        ));
+        entries.push(Entry {
+            key: "chat.limits",
+            value: toml::Value::Table(self.limits.value.clone()).to_string(),
+            meaning: "limits of a script or --stdio, with the keys that limits of configured servers have; for your \
+                      own file to say",
+            origin: self.limits.origin.clone(),
+        });
         // There is no number that stands for none.
         if let Some(temperature) = self.temperature.value {
             entries.push(Entry {
@@ -495,7 +568,7 @@ mod tests {
     #[test]
     fn a_workspace_sends_nothing_elsewhere_and_spends_nothing() {
         let file = of_workspace(
-            "[chat]\nmodel = \"m\"\nhost = \"https://far.example\"\nkey_env = \"KEY\"\nmax_cost = 5\n\
+            "[chat]\nlimits = {files = 64}\nsandbox = \"none\"\nmodel = \"m\"\nhost = \"https://far.example\"\nkey_env = \"KEY\"\nmax_cost = 5\n\
              price_input = 0\nmax_tokens = 1\nmax_turns = 3\n",
         );
         assert_eq!((file.host, file.key_env), (None, None));
@@ -504,7 +577,12 @@ mod tests {
             (None, None, None)
         );
         assert_eq!((file.model.as_deref(), file.turns), (Some("m"), Some(3)));
-        assert_eq!(file.overreach.len(), 5, "{:?}", file.overreach);
+        assert_eq!((file.sandbox, &file.limits), (None, &None));
+        assert_eq!(
+            of_workspace("[chat]\nsandbox = \"workspace\"").sandbox,
+            Some(true)
+        );
+        assert_eq!(file.overreach.len(), 7, "{:?}", file.overreach);
         // Where nobody says where it is, it is elsewhere.
         assert_eq!(of_workspace("[chat]\nbackend = \"openai\"").backend, None);
         for host in ["127.0.0.1:8080", "http://localhost:1/v1", "[::1]:5"] {
@@ -538,6 +616,11 @@ mod tests {
             ("max_turns = 0", "chat.max_turns: 1 to 1000"),
             ("max_cost = -1", "chat.max_cost: 0 or more"),
             ("context = 5", "chat.context: 2048 to 10000000"),
+            ("sandbox = \"yes\"", "chat.sandbox: none or workspace"),
+            (
+                "limits = {fils = 64}",
+                "chat.limits: limits of a server, not `limits.fils",
+            ),
             ("colour = 1", "unknown field `colour`"),
         ] {
             let error = file::parse(&format!("[chat]\n{text}"))

@@ -3,7 +3,7 @@
 use super::Origin;
 
 /// Each key that has a flag, with it.
-const FLAGS: [(&str, &str); 21] = [
+const FLAGS: [(&str, &str); 22] = [
     ("tools", "--tools"),
     ("format", "--format"),
     ("http", "--http"),
@@ -14,6 +14,7 @@ const FLAGS: [(&str, &str); 21] = [
     ("chat.backend", "--backend"),
     ("chat.host", "--host"),
     ("chat.model", "--model"),
+    ("chat.sandbox", "--sandbox"),
     ("log", "--log"),
     ("access.token_file", "--token-file"),
     ("access.hosts", "--allow-host"),

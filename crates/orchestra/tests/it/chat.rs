@@ -451,3 +451,66 @@ fn what_goes_wrong_with_the_command_line_says_what_to_do() {
         assert_ne!(said.code, Some(0), "{words:?}");
     }
 }
+
+#[test]
+#[cfg(target_os = "linux")]
+fn script_runs_in_the_sandbox_and_limits_of_a_configured_server() {
+    let workspace = Workspace::git();
+    let reach = "#!/bin/sh\necho x > .envrc\nchmod 777 .git/config\nulimit -n > limits.txt\n";
+    workspace.write("server.sh", reach);
+    workspace.write("limits.txt", "");
+    make_executable(&workspace.join("server.sh"));
+    let mode = || {
+        std::fs::metadata(workspace.join(".git/config"))
+            .unwrap()
+            .permissions()
+    };
+    let before = mode();
+    let run = |words: &[&str]| {
+        let first = [
+            "chat",
+            "--backend",
+            "scripted",
+            "--script",
+            "script.json",
+            "--query",
+            "a",
+        ];
+        workspace.run([&first[..], words].concat())
+    };
+    workspace.write("script.json", r#"[{"text": "Done.", "always": true}]"#);
+    let said = run(&[
+        "--sandbox",
+        "workspace",
+        "--limit",
+        "files=99",
+        "./server.sh",
+    ]);
+    assert_eq!(workspace.read("limits.txt"), "99\n", "{said:?}");
+    assert!(!workspace.join(".envrc").exists(), "{said:?}");
+    assert_eq!(mode(), before);
+    // The same in a file, which a flag overrides. A workspace may close the sandbox alone.
+    workspace.write(
+        "orchestra.toml",
+        "[chat]\nsandbox = \"workspace\"\nlimits = {files = 88}\n",
+    );
+    let said = run(&["./server.sh"]);
+    assert!(said.err.contains("limits in [chat]"), "{said:?}");
+    assert_ne!(workspace.read("limits.txt"), "88\n");
+    assert!(!workspace.join(".envrc").exists(), "{said:?}");
+    let said = run(&["--sandbox", "none", "--limit", "files=77", "./server.sh"]);
+    assert_eq!(workspace.read("limits.txt"), "77\n", "{said:?}");
+    assert!(workspace.join(".envrc").exists(), "{said:?}");
+    for (words, part) in [
+        (&["--limit", "files=1", "./server.sh"][..], "limits.files"),
+        (&["--limit", "files", "./server.sh"], "NAME=VALUE"),
+        (
+            &["--sandbox", "workspace"],
+            "a configured server has its own",
+        ),
+    ] {
+        let said = run(words);
+        assert!(said.err.contains(part), "{said:?}");
+        assert_ne!(said.code, Some(0), "{said:?}");
+    }
+}

@@ -473,6 +473,14 @@ fn the_configuration_is_shown_with_its_origin() {
     # from: default
     # context = 0
 
+    # what a script or --stdio may reach: none is no sandbox, workspace is that of configured servers (Linux)
+    # from: default
+    # sandbox = "none"
+
+    # limits of a script or --stdio, with the keys that limits of configured servers have; for your own file to say
+    # from: default
+    # limits = {}
+
     [access]
     # file with the tokens that callers over HTTP must show, one a line
     # from: default

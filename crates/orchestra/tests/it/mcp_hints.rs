@@ -4,6 +4,8 @@ use std::{fs, os::unix::fs::PermissionsExt as _};
 
 use serde_json::{Value, json};
 
+#[cfg(target_os = "linux")]
+use crate::local_users::{DAEMON, by, give, is_root};
 use crate::support::{Said, Workspace, said};
 
 /// Runs a command of `mcp` in an environment with a proxy, and with an index of packages.
@@ -267,4 +269,165 @@ fn server_in_a_sandbox_changes_no_file_that_starts_programs_of_others() {
     for path in files {
         assert_eq!(workspace.read(path), text(path), "{path}");
     }
+}
+
+/// Ways to change a protected path, present or absent, at the top or deeper. Each works without a sandbox.
+#[cfg(target_os = "linux")]
+const CHANGES: [&str; 20] = [
+    "echo x >> .git/config",
+    "echo x > .git/hooks/pre-commit",
+    "git config a.b c",
+    "mv own/file .git/config",
+    "ln -f own/file .git/config",
+    "rm .git/config && ln -s ../own/file .git/config",
+    "chmod 777 .git/config",
+    "touch -d @0 .git/config",
+    "mv .git own/git",
+    "mkdir .vscode",
+    "ln -s own .claude",
+    "mv own .cursor",
+    "echo x > .mcp.json",
+    "echo x > .envrc",
+    "chmod 777 orchestra.toml",
+    "mv own/file orchestra.toml",
+    "echo x > a/b/.git/hooks/post-checkout",
+    "chmod 777 a/b/.vscode/tasks.json",
+    "mv a/b/.git a/b/git",
+    "mv a/b a/c",
+];
+
+/// Returns a repository with another one, and settings, in it.
+#[cfg(target_os = "linux")]
+fn nested() -> Workspace {
+    let workspace = Workspace::git();
+    for path in [
+        "orchestra.toml",
+        "own/file",
+        "a/b/.git/hooks/sample",
+        "a/b/.vscode/tasks.json",
+        "a/b/source",
+    ] {
+        workspace.write(path, "");
+    }
+    workspace
+}
+
+/// Writes a server that runs a script in a sandbox, and ends.
+#[cfg(target_os = "linux")]
+fn sandboxed(workspace: &Workspace, script: &str) {
+    let server = json!({"command": "sh", "args": ["-c", script], "sandbox": "workspace"});
+    servers(workspace, &json!({ "a": server }));
+}
+
+/// Has a server in a sandbox try all of [`CHANGES`], as the tester or as another user.
+#[cfg(target_os = "linux")]
+#[expect(clippy::print_stderr, reason = "a skipped test is reported")]
+fn changes_no_settings(user: Option<u32>) {
+    let workspace = nested();
+    let attempts =
+        CHANGES.map(|change| format!("if {change}; then echo '{change}' >> own/changed; fi"));
+    let script = format!(
+        "{}\nid -u > own/user\n\
+         echo x > own/new && mv own/new a/new && echo x > a/b/new && mv a/b/new a/b/newer",
+        attempts.join("\n")
+    );
+    sandboxed(&workspace, &script);
+    if let Some(user) = user {
+        give(&workspace, user);
+    }
+    let run = |words: &[&str]| {
+        let command = workspace.command([&["mcp", "--mcp-config", "servers.json"], words].concat());
+        match user {
+            Some(user) => said(by(user, &command), ""),
+            None => said(command, ""),
+        }
+    };
+    let listed = run(&["list"]);
+    if listed.out.contains("not in a mount namespace") {
+        eprintln!("SKIPPED: this system allows no mounts: {listed:?}");
+        return;
+    }
+    let tested = run(&["test", "a"]);
+    assert_eq!(tested.code, Some(4), "{tested:?}");
+    let changed = fs::read_to_string(workspace.join("own/changed")).unwrap_or_default();
+    assert_eq!(changed, "", "{tested:?}");
+    for path in ["a/new", "a/b/newer"] {
+        assert_eq!(workspace.read(path), "x\n", "{tested:?}");
+    }
+    if let Some(user) = user {
+        assert_eq!(workspace.read("own/user"), format!("{user}\n"));
+    }
+    // Nothing is left in the place of absent ones.
+    for path in [".vscode", ".claude", ".cursor", ".mcp.json", ".envrc"] {
+        assert!(!workspace.join(path).exists(), "{path}");
+    }
+    for said in [tested, listed] {
+        assert!(said.out.contains("sandboxed; creates"), "{said:?}");
+        assert!(!said.out.contains("mount namespace"), "{said:?}");
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn server_in_a_sandbox_changes_settings_in_no_way_and_at_no_depth() {
+    changes_no_settings(None);
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn server_of_an_ordinary_user_in_a_sandbox_changes_settings_at_no_depth() {
+    if is_root("server_of_an_ordinary_user_in_a_sandbox_changes_settings_at_no_depth") {
+        changes_no_settings(Some(DAEMON));
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn missing_mount_namespace_is_reported_and_settings_at_the_top_stay_closed() {
+    let workspace = nested();
+    let attempts = CHANGES
+        .iter()
+        .filter(|change| {
+            !change.contains("a/b") && !change.starts_with("chmod") && !change.starts_with("touch")
+        })
+        .map(|change| format!("if {change}; then echo '{change}' >> own/changed; fi"));
+    let script = attempts
+        .chain(["echo x > own/new".to_owned()])
+        .collect::<Vec<_>>();
+    sandboxed(&workspace, &script.join("\n"));
+    let without = |words: &[&str]| {
+        let command = workspace.command([&["mcp", "--mcp-config", "servers.json"], words].concat());
+        // direct: a user namespace that may have no mount namespaces.
+        let mut outer = std::process::Command::new("unshare");
+        outer
+            .args(["--user", "--map-root-user", "sh", "-c"])
+            .arg("echo 0 > /proc/sys/user/max_mnt_namespaces && exec \"$@\"")
+            .arg("sh")
+            .arg(command.get_program())
+            .args(command.get_args())
+            .current_dir(command.get_current_dir().unwrap())
+            .env_clear();
+        for (name, value) in command.get_envs() {
+            if let Some(value) = value {
+                outer.env(name, value);
+            }
+        }
+        outer
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::piped());
+        said(outer, "")
+    };
+    for words in [
+        &["list"][..],
+        &["list", "--json"],
+        &["test", "a"],
+        &["test", "a", "--json"],
+    ] {
+        let said = without(words);
+        assert!(said.out.contains("not in a mount namespace"), "{said:?}");
+    }
+    assert!(workspace.join("own/new").exists());
+    let changed = fs::read_to_string(workspace.join("own/changed")).unwrap_or_default();
+    assert_eq!(changed, "");
 }

@@ -9,15 +9,21 @@ use std::{
 };
 
 use orchestra_gateway::config::{
-    Connections, Flavour, HttpConfig, InheritEnv, Origin, Pins, Place, ServerConfig, ServerName,
-    Source, StdioConfig, Template, Transport, Trust,
+    Connections, Flavour, HttpConfig, InheritEnv, Origin, Pins, Place, Sandbox, ServerConfig,
+    ServerName, Source, StdioConfig, Template, Transport, Trust,
 };
 
 use super::Talk;
-use crate::{exit::Failure, output};
+use crate::{
+    config::{ChatSettings, bounds_of},
+    exit::Failure,
+    output,
+};
 
 /// Flags that people put behind a script and mean for the conversation.
-const OURS: [&str; 8] = [
+const OURS: [&str; 10] = [
+    "--limit",
+    "--sandbox",
     "--model",
     "--backend",
     "--script",
@@ -48,6 +54,13 @@ pub(super) fn named(arguments: &Talk) -> Result<Option<ServerConfig>, Failure> {
     if !arguments.env.is_empty() && arguments.words.is_empty() && arguments.stdio.is_none() {
         return Err(Failure::usage_text(
             "--env is for a server that the command line starts: a script, or --stdio",
+        ));
+    }
+    let is_bounded = arguments.sandbox.is_some() || !arguments.limit.is_empty();
+    if is_bounded && arguments.words.is_empty() && arguments.stdio.is_none() {
+        return Err(Failure::usage_text(
+            "--sandbox and --limit are for a server that the command line starts: a script, or --stdio; a configured \
+             server has its own `sandbox` and `limits`",
         ));
     }
     if let Some((script, rest)) = arguments.words.split_first() {
@@ -97,6 +110,57 @@ pub(super) fn named(arguments: &Talk) -> Result<Option<ServerConfig>, Failure> {
         connections: Connections::default(),
     });
     Ok(Some(server(url, transport)?))
+}
+
+/// Sandbox of a server that the command line starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum SandboxChoice {
+    /// Whatever you can reach
+    None,
+    /// The working directory without its settings, and no network (Linux)
+    Workspace,
+}
+
+/// Puts the server into the sandbox and under the limits that are set, as a configured one.
+///
+/// # Errors
+/// When a limit is none that a server can have.
+pub(super) fn bounded(
+    server: ServerConfig,
+    arguments: &Talk,
+    settings: &ChatSettings,
+) -> Result<ServerConfig, Failure> {
+    if !matches!(server.transport, Transport::Stdio(_)) {
+        return Ok(server);
+    }
+    let mut limits = settings.limits.value.clone();
+    for given in &arguments.limit {
+        let Some((name, value)) = given.split_once('=') else {
+            let text = format!("--limit {given}: NAME=VALUE, such as files=64");
+            return Err(Failure::usage_text(text));
+        };
+        let number = value.parse().map(toml::Value::Integer);
+        let number = number.or_else(|_| value.parse().map(toml::Value::Float));
+        let value = number
+            .ok()
+            .or_else(|| value.parse().map(toml::Value::Boolean).ok());
+        let text = given[name.len() + 1..].to_owned();
+        limits.insert(name.to_owned(), value.unwrap_or(toml::Value::String(text)));
+    }
+    let bounds = bounds_of(settings.sandbox.value, &limits);
+    let (mut sandbox, limits) =
+        bounds.map_err(|error| Failure::usage_text(format!("--limit: {error}")))?;
+    // Its program may be one that runs it.
+    if let (Sandbox::Workspace { read, .. }, Some(script)) = (&mut sandbox, arguments.words.first())
+        && let Some(script) = std::path::absolute(script)?.to_str()
+    {
+        read.push(Template::literal(script));
+    }
+    Ok(ServerConfig {
+        sandbox,
+        limits,
+        ..server
+    })
 }
 
 /// A server that is started: by what runs it, with what comes behind.

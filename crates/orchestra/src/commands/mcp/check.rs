@@ -12,6 +12,7 @@ use tokio::time::Instant;
 use super::{
     Here,
     live::{self, Live, Trouble},
+    words,
 };
 use crate::{
     commands::progress::Turning,
@@ -67,6 +68,9 @@ pub(super) struct Report {
     /// Of the health check.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) latency_ms: Option<f64>,
+    /// Protection of its workspace from it, if it is in a sandbox.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sandbox: Option<String>,
     /// What is not as it should be although it is well.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
@@ -86,11 +90,13 @@ pub(super) fn run(here: &Here, arguments: &Arguments) -> Result<Exit, Failure> {
         (!arguments.trace.is_given()).then(|| Turning::new("asking servers how they are"));
     let checked = live::each_traced(&arguments.trace, connectors, &servers, within, check)?;
     drop(turning);
+    let sandbox = words::sandbox(servers.iter().copied());
     let reports: Vec<Report> = checked
         .into_iter()
         .zip(&servers)
         .map(|(checked, server)| Report {
             disabled: matches!(server.state, ServerState::Disabled { .. }),
+            sandbox: sandbox.clone().filter(|_| words::is_sandboxed(server)),
             ..checked.unwrap_or_else(Report::of_trouble)
         })
         .collect();
@@ -131,6 +137,7 @@ pub(super) async fn check(live: Arc<Live>) -> Result<Report, Trouble> {
         prompts: Some(count(ListKind::Prompts).await?),
         resources: Some(count(ListKind::Resources).await?),
         start_ms: Some(live.started_in.as_millis()),
+        sandbox: None,
         latency_ms: Some((latency.as_secs_f64() * 1e6).round() / 1e3),
         warnings: printed(&live).into_iter().collect(),
         hints: live.hints.clone(),
@@ -166,6 +173,7 @@ impl Report {
             resources: None,
             start_ms: None,
             latency_ms: None,
+            sandbox: None,
             warnings: Vec::new(),
             hints: Vec::new(),
             error: Some(trouble),
@@ -189,6 +197,11 @@ fn counted(count: Option<usize>, what: &str) -> String {
     }
 }
 
+fn sandbox(report: &Report) -> Option<String> {
+    let sandbox = report.sandbox.as_ref();
+    sandbox.map(|sandbox| format!("  {sandbox}\n"))
+}
+
 fn text(reports: &[Report]) -> String {
     let mut text = String::new();
     for report in reports {
@@ -199,6 +212,7 @@ fn text(reports: &[Report]) -> String {
             };
             text.push_str(&server.words());
             text.push('\n');
+            text.extend(sandbox(report));
             continue;
         }
         let server = named(report);
@@ -221,6 +235,7 @@ fn text(reports: &[Report]) -> String {
                 None => String::new(),
             },
         ));
+        text.extend(sandbox(report));
         for warning in &report.warnings {
             text.push_str(&format!("  warning: {warning}\n"));
         }

@@ -75,7 +75,7 @@ pub(super) struct Row<'a> {
     trusted_by: Option<&'a Path>,
     /// Limits of its sandbox that the configuration does not name.
     #[serde(skip_serializing_if = "Option::is_none")]
-    sandbox: Option<&'static str>,
+    sandbox: Option<String>,
     /// Tools that wait to be approved, for they changed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     hidden: Vec<String>,
@@ -135,7 +135,8 @@ pub(super) struct DiagnosticRow<'a> {
 pub(super) fn run(here: &Here, config: &Config, arguments: &Arguments) -> Result<Exit, Failure> {
     let found = &here.found;
     let mut now = Now::of_all(config);
-    let row = |server| Row::of(server, &mut now);
+    let sandbox = words::sandbox(&found.servers);
+    let row = |server| Row::of(server, sandbox.as_deref(), &mut now);
     let mut rows: Vec<Row<'_>> = found.servers.iter().map(row).collect();
     if found.broken().next().is_none() {
         now.clear();
@@ -190,7 +191,7 @@ fn checked(here: &Here, rows: &mut [Row<'_>]) -> Result<(), Failure> {
 }
 
 impl<'a> Row<'a> {
-    fn of(server: &'a Server, now: &mut BTreeMap<String, Now>) -> Self {
+    fn of(server: &'a Server, sandbox: Option<&str>, now: &mut BTreeMap<String, Now>) -> Self {
         let config = server.config();
         let name = server.name.as_str();
         let hidden = hidden(server);
@@ -214,9 +215,9 @@ impl<'a> Row<'a> {
             transport: config.map(|config| config.transport.as_str()),
             target: config.map(|config| words::target(config)),
             runs: config.map(|config| words::runs(config)),
-            sandbox: config
-                .is_some_and(|config| config.sandbox.is_some())
-                .then_some(BY_ENTRY),
+            sandbox: sandbox
+                .filter(|_| words::is_sandboxed(server))
+                .map(ToOwned::to_owned),
             check: None,
             running,
             outdated,
@@ -310,10 +311,6 @@ impl<'a> DiagnosticRow<'a> {
 /// What is said of a server whose definition was changed just now.
 const OUTDATED: &str = "changed; the one before still serves, until this one has started";
 
-/// Limit of every sandbox: Landlock grants the entries of the workspace one by one.
-const BY_ENTRY: &str =
-    "sandboxed; creates, renames and removes nothing at the top of the workspace";
-
 /// The servers as a table; with how they are right now where that is known of one.
 fn servers_table(servers: &[Row<'_>]) -> String {
     let runs = servers
@@ -344,7 +341,7 @@ fn servers_table(servers: &[Row<'_>]) -> String {
         }
         let outdated = row.outdated.then_some(OUTDATED);
         let note = row.reason.as_deref().or_else(|| running?.reason());
-        let note = note.or(outdated).into_iter().chain(row.sandbox);
+        let note = note.or(outdated).into_iter().chain(row.sandbox.as_deref());
         let note = note.collect::<Vec<_>>().join("; ");
         cells.extend([
             row.place

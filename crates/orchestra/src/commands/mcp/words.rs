@@ -4,6 +4,7 @@ use orchestra_gateway::{
     config::{ServerConfig, Template, Transport},
     discovery::{Server, ServerState},
 };
+use orchestra_process::{Launcher, mounts_allowed};
 use orchestra_secret::Masker;
 
 use super::shown;
@@ -91,4 +92,27 @@ pub(crate) fn trust(server: &Server) -> Option<String> {
     Some(format!(
         "needs no approval: your `trusted_directories` has {directory}"
     ))
+}
+
+/// Returns whether a server runs in a sandbox.
+pub(super) fn is_sandboxed(server: &Server) -> bool {
+    let mut config = server.config().into_iter();
+    config.any(|config| config.sandbox.is_some())
+}
+
+/// Returns how the sandbox protects the workspace on this system, if one of the servers has one.
+pub(super) fn sandbox<'a>(servers: impl IntoIterator<Item = &'a Server>) -> Option<String> {
+    const AT_THE_TOP: &str =
+        "sandboxed; creates, renames and removes nothing at the top of the workspace";
+    servers.into_iter().find(|server| is_sandboxed(server))?;
+    let launcher = Launcher::this_program().map_err(|error| error.to_string());
+    Some(
+        match launcher.and_then(|launcher| mounts_allowed(&launcher)) {
+            Ok(()) => AT_THE_TOP.to_owned(),
+            Err(what) => format!(
+                "{AT_THE_TOP}; not in a mount namespace ({what}), so it can change settings in subdirectories, and \
+                 modes and times everywhere"
+            ),
+        },
+    )
 }

@@ -1,0 +1,259 @@
+//! Mount namespace of a sandbox: the protected paths of its directories are read-only mounts in it.
+//!
+//! Landlock decides what is created, and does not see changes of modes, owners, times and extended attributes. A
+//! read-only mount refuses all of them. It also protects entries deeper in a directory, where Landlock would have to
+//! close every directory above them. The command cannot undo a mount: it has no capability for it, and Landlock
+//! refuses every change of mounts.
+
+use std::{
+    collections::BTreeSet,
+    ffi::OsStr,
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use rustix::{
+    fs::{StatVfsMountFlags, statvfs},
+    mount::{
+        MountFlags, MountPropagationFlags, mount_bind, mount_bind_recursive, mount_change,
+        mount_remount,
+    },
+    process::{getegid, geteuid},
+    thread::{CapabilitySet, UnshareFlags, capabilities},
+};
+
+use crate::message::Step;
+
+/// Maximum number of directory entries that are searched for protected ones. More would delay the start.
+const MAX_ENTRIES: usize = 2_000_000;
+
+/// Maximum number of mounts; the system allows 100,000 in a namespace.
+const MAX_MOUNTS: usize = 10_000;
+
+/// Directory of packages, which bring settings that no editor opens.
+const PACKAGES: &str = "node_modules";
+
+/// Action of an error message.
+const READ_ONLY: &str = "mount read-only";
+
+/// Tries what [`protect`] needs, in a process of its own.
+pub(crate) fn attempt() -> Result<(), String> {
+    enter()?;
+    // A directory may have mounts below it, which a user must not uncover.
+    let file = Path::new("/proc/self/status");
+    bind(file, true).map_err(|error| failed(READ_ONLY, file, &error))
+}
+
+/// Moves this process into a mount namespace where the protected paths are read-only, as are entries of these
+/// names at any depth below the writable directories, unless they are such directories themselves. Paths are free of
+/// symbolic links.
+///
+/// # Errors
+/// When the system does not allow it, as [`Step::Mounts`], or there is too much to search, as [`Step::Sandbox`]: a
+/// command that creates so much must not weaken its own sandbox. The process is of no use then.
+pub(crate) fn protect(
+    writable: &[PathBuf],
+    protected: &[PathBuf],
+    names: BTreeSet<&OsStr>,
+) -> Result<(), (Step, String)> {
+    let not_allowed = |what| (Step::Mounts, what);
+    enter().map_err(not_allowed)?;
+    let mut mounts = Mounts::default();
+    for path in protected {
+        // The target of a link is protected by its own path.
+        match fs::symlink_metadata(path) {
+            Ok(found) if found.is_symlink() => {}
+            Ok(_) => {
+                mounts.read_only.insert(path.clone());
+            }
+            Err(error) if is_gone(&error) => {}
+            Err(error) => return Err(not_allowed(failed("read", path, &error))),
+        }
+    }
+    let mut search = Search {
+        names,
+        writable,
+        protected,
+        entries: 0,
+        mounts,
+    };
+    for root in writable {
+        search.below(root, &mut Vec::new()).map_err(not_allowed)?;
+    }
+    let Search {
+        entries, mounts, ..
+    } = search;
+    let count = mounts.read_only.len() + mounts.above.len();
+    if entries > MAX_ENTRIES || count > MAX_MOUNTS {
+        let what = format!(
+            "its directory has more than {MAX_ENTRIES} entries, or {MAX_MOUNTS} that are to be protected; set `cwd` \
+             to a smaller one"
+        );
+        return Err((Step::Sandbox, what));
+    }
+    mounts.make().map_err(not_allowed)
+}
+
+/// Mounts that are to be made.
+#[derive(Default)]
+struct Mounts {
+    read_only: BTreeSet<PathBuf>,
+    /// Directories above read-only ones. As mount points they cannot be renamed.
+    above: BTreeSet<PathBuf>,
+}
+
+impl Mounts {
+    /// Makes them, the upper ones first.
+    fn make(self) -> Result<(), String> {
+        for path in &self.above {
+            match bind(path, false) {
+                Err(error) if !is_gone(&error) => return Err(failed("bind", path, &error)),
+                _ => {}
+            }
+        }
+        let mut last: Option<&Path> = None;
+        for path in &self.read_only {
+            // It is in a mount that is read-only already.
+            if last.is_some_and(|last| path.starts_with(last)) {
+                continue;
+            }
+            match bind(path, true) {
+                Ok(()) => last = Some(path),
+                Err(error) if is_gone(&error) => {}
+                Err(error) => return Err(failed(READ_ONLY, path, &error)),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Search for entries with protected names.
+struct Search<'a> {
+    names: BTreeSet<&'a OsStr>,
+    writable: &'a [PathBuf],
+    protected: &'a [PathBuf],
+    entries: usize,
+    mounts: Mounts,
+}
+
+impl Search<'_> {
+    /// Searches a directory. `movable` holds the directories from the writable one to this one that can be renamed.
+    fn below(&mut self, directory: &Path, movable: &mut Vec<PathBuf>) -> Result<(), String> {
+        let entries = match fs::read_dir(directory) {
+            Err(error) if is_unreadable(&error) => return Ok(()),
+            entries => entries.map_err(|error| failed("list", directory, &error))?,
+        };
+        let mut directories = Vec::new();
+        for entry in entries {
+            self.entries += 1;
+            if self.entries > MAX_ENTRIES {
+                return Ok(());
+            }
+            let found =
+                entry.and_then(|entry| Ok((entry.file_name(), entry.path(), entry.file_type()?)));
+            let (name, path, kind) = match found {
+                Err(error) if is_unreadable(&error) => continue,
+                found => found.map_err(|error| failed("list", directory, &error))?,
+            };
+            if kind.is_symlink() {
+                continue;
+            }
+            if self.names.contains(name.as_os_str()) && !self.writable.contains(&path) {
+                self.mounts.above.extend(movable.iter().cloned());
+                self.mounts.read_only.insert(path);
+            } else if kind.is_dir() && name != PACKAGES && !self.protected.contains(&path) {
+                directories.push(path);
+            }
+        }
+        // Landlock renames nothing where it grants the entries one by one.
+        let mut protected = self.protected.iter();
+        let is_closed = protected.any(|protected| protected.starts_with(directory));
+        for path in directories {
+            match is_closed {
+                true => self.below(&path, movable)?,
+                false => {
+                    movable.push(path.clone());
+                    self.below(&path, movable)?;
+                    movable.pop();
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Enters a mount namespace of this process alone, with the same user and group.
+fn enter() -> Result<(), String> {
+    let (user, group) = (geteuid(), getegid());
+    let ours = capabilities(None).map_err(|error| format!("capabilities: {error}"))?;
+    if ours.effective.contains(CapabilitySet::SYS_ADMIN) {
+        unshare(UnshareFlags::NEWNS)?;
+    } else if user.is_root() {
+        // In a user namespace that maps one user, root would lose the files of all others.
+        return Err("root without CAP_SYS_ADMIN".to_owned());
+    } else {
+        unshare(UnshareFlags::NEWUSER | UnshareFlags::NEWNS)?;
+        let (user, group) = (user.as_raw(), group.as_raw());
+        for (file, text) in [
+            ("setgroups", "deny".to_owned()),
+            ("uid_map", format!("{user} {user} 1")),
+            ("gid_map", format!("{group} {group} 1")),
+        ] {
+            let path = Path::new("/proc/self").join(file);
+            // direct: it is no file, but a setting of this process.
+            fs::write(&path, text).map_err(|error| failed("write", &path, &error))?;
+        }
+    }
+    let flags = MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC;
+    mount_change("/", flags).map_err(|error| format!("mounts cannot be changed: {error}"))
+}
+
+#[expect(
+    deprecated,
+    reason = "unsafe only for descriptors, which these flags do not touch"
+)]
+fn unshare(flags: UnshareFlags) -> Result<(), String> {
+    rustix::thread::unshare(flags).map_err(|error| format!("no mount namespace: {error}"))
+}
+
+/// Makes a mount point of a path, with the content that it has. Mounts below a read-only one are not part of it: they
+/// would not be read-only.
+fn bind(path: &Path, is_read_only: bool) -> io::Result<()> {
+    if !is_read_only {
+        return Ok(mount_bind_recursive(path, path)?);
+    }
+    mount_bind(path, path)?;
+    let now = statvfs(path)?.f_flag;
+    // A mount of the system keeps its restrictions.
+    let kept = [
+        (StatVfsMountFlags::NOSUID, MountFlags::NOSUID),
+        (StatVfsMountFlags::NODEV, MountFlags::NODEV),
+        (StatVfsMountFlags::NOEXEC, MountFlags::NOEXEC),
+    ];
+    let kept = kept.into_iter().filter(|(flag, _)| now.contains(*flag));
+    let flags = kept.fold(MountFlags::BIND | MountFlags::RDONLY, |flags, (_, flag)| {
+        flags | flag
+    });
+    Ok(mount_remount(path, flags, "")?)
+}
+
+fn is_gone(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+    )
+}
+
+/// Returns whether a directory cannot be listed. What is in it is out of the reach of the command as well, or deeper
+/// than any editor or git looks.
+fn is_unreadable(error: &io::Error) -> bool {
+    is_gone(error)
+        || matches!(
+            error.kind(),
+            io::ErrorKind::PermissionDenied | io::ErrorKind::InvalidFilename
+        )
+}
+
+fn failed(what: &str, path: &Path, error: &dyn std::fmt::Display) -> String {
+    format!("cannot {what} `{}`: {error}", path.display())
+}

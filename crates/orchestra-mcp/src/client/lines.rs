@@ -189,7 +189,11 @@ impl Core {
 
     /// Gives an outcome to who waits for it; false when nobody does.
     fn answer(&self, id: &RequestId, outcome: Outcome) -> bool {
-        let waiting = self.open().requests.close(id);
+        let waiting = {
+            let mut open = self.open();
+            let exact = open.requests.close(id);
+            exact.or_else(|| open.requests.close(&id.other_form()?))
+        };
         waiting.is_some_and(|waiting| waiting.send(outcome).is_ok())
     }
 

@@ -1,14 +1,23 @@
 //! What comes of a tool's call: waited for, looked at, and passed on.
 
-use std::{sync::atomic::Ordering, time::Duration};
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
 
 use orchestra_hub::{Later, Outcome, ResultKind};
-use orchestra_mcp::client::ClientError;
+use orchestra_mcp::{
+    client::ClientError,
+    repair::{Context, Repairable, Repaired, repair},
+};
 use orchestra_wire::RawJson;
 use tokio::time::timeout;
 
 use super::{Server, calls::Answer, offered::Tool};
-use crate::cache::{Cache, Key};
+use crate::{
+    cache::{Cache, Key},
+    provider::resource_prefix,
+};
 
 /// What is answered, or asked, within this is no long work.
 const SOON: Duration = Duration::from_millis(250);
@@ -21,9 +30,10 @@ impl Server {
         result: RawJson,
         keep: Option<(&Cache, Key, u64)>,
     ) -> Answer {
-        if !result.as_bytes().starts_with(b"{") {
-            return Err(self.failed("tools/call", no_object()));
-        }
+        let result = match self.repaired(ResultKind::Tool, &result, None, &tool.is_repaired) {
+            Some(result) => result,
+            None => return Err(self.failed("tools/call", not_understood())),
+        };
         let is_error = result
             .member("isError")
             .is_some_and(|flag| flag.as_str() == "true");
@@ -44,6 +54,33 @@ impl Server {
             }
         }
         Ok(verbatim(result, is_error))
+    }
+
+    /// A result that clients accept; `None` when it cannot be made one. The first repair that
+    /// `logged` knows nothing of is logged.
+    pub(super) fn repaired(
+        &self,
+        kind: ResultKind,
+        result: &RawJson,
+        uri: Option<&str>,
+        logged: &AtomicBool,
+    ) -> Option<RawJson> {
+        let form = match kind {
+            ResultKind::Tool => Repairable::ToolResult,
+            ResultKind::Prompt => Repairable::PromptResult,
+            ResultKind::Resource => Repairable::ResourceResult,
+            ResultKind::Completion => Repairable::Completion,
+        };
+        let base = (!self.is_relay()).then(|| resource_prefix(self.name()));
+        let base = base.as_deref();
+        let Repaired { value, repairs } = repair(form, result, Context { uri, base })?;
+        if let Some(first) = repairs.first()
+            && !logged.swap(true, Ordering::Relaxed)
+        {
+            let server = self.name();
+            tracing::warn!(server, ?kind, %first, "repaired a result that clients would refuse");
+        }
+        Some(value)
     }
 
     /// Says once when results are not as the tool says.
@@ -83,8 +120,8 @@ pub(super) const fn verbatim(result: RawJson, is_error: bool) -> Outcome {
     }
 }
 
-pub(super) fn no_object() -> ClientError {
+pub(super) fn not_understood() -> ClientError {
     ClientError::InvalidMessage {
-        what: "the result is no object".to_owned(),
+        what: "the result has no form that clients accept".to_owned(),
     }
 }

@@ -303,8 +303,8 @@ mod tests {
         assert_eq!(
             reported,
             [
-                "t: annotations.readOnlyHint is not true or false: left out",
-                "t: annotations.idempotentHint is not true or false: left out",
+                "t: annotations.readOnlyHint is not true or false: dropped",
+                "t: annotations.idempotentHint is not true or false: dropped",
                 "item 1 was left out: it has no name"
             ]
         );

@@ -195,7 +195,7 @@ fn list(shape: &Shape, value: &RawJson, notes: &mut Notes<'_>) -> Fixed {
             }
             Fixed::Gone => {
                 changed = true;
-                notes.add(&format!("is not {}: left out", shape.expected()));
+                notes.add(&format!("is not {}: dropped", shape.expected()));
             }
         });
     }
@@ -214,7 +214,7 @@ fn map(shape: &Shape, value: &RawJson, notes: &mut Notes<'_>) -> Fixed {
         let key = member.key;
         let fixed = notes.within(&*key, |notes| match fix(shape, &member.value, notes) {
             Fixed::Gone => {
-                notes.add(&format!("is not {}: left out", shape.expected()));
+                notes.add(&format!("is not {}: dropped", shape.expected()));
                 Fixed::Gone
             }
             fixed => fixed,
@@ -248,7 +248,7 @@ fn object(groups: &[&[shapes::Member]], value: &RawJson, notes: &mut Notes<'_>) 
                 Fixed::Gone => {
                     let fate = match shape.need {
                         Need::Default(_) => "replaced",
-                        Need::Required | Need::Optional => "left out",
+                        Need::Required | Need::Optional => "dropped",
                     };
                     notes.add(&format!("is not {}: {fate}", shape.shape.expected()));
                     Fixed::Gone

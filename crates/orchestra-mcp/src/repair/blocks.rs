@@ -327,7 +327,7 @@ pub(super) fn all_contents(value: &RawJson, notes: &mut Notes<'_>) -> Fixed {
             }
             _ => match contents(&item, notes) {
                 Fixed::Gone => {
-                    notes.add("is no contents of a resource: left out");
+                    notes.add("is no contents of a resource: dropped");
                     Fixed::Gone
                 }
                 fixed => fixed,
@@ -415,12 +415,12 @@ pub(super) fn values(value: &RawJson, notes: &mut Notes<'_>) -> Fixed {
         count += 1;
         let fixed = match () {
             () if count > MAX_VALUES => {
-                notes.add("is more than a completion may have: left out");
+                notes.add("is more than a completion may have: dropped");
                 Fixed::Gone
             }
             () => match textual(&item, notes) {
                 Fixed::Gone => {
-                    notes.add("is no value: left out");
+                    notes.add("is no value: dropped");
                     Fixed::Gone
                 }
                 fixed => fixed,

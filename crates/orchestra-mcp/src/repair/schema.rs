@@ -204,7 +204,7 @@ fn types(value: &RawJson, notes: &mut Notes<'_>) -> Fixed {
         () if written == all && !all.is_empty() => Fixed::Same,
         () if written.is_empty() => Fixed::Gone,
         () => {
-            notes.add("had types that no schema knows: left out");
+            notes.add("had types that no schema knows: dropped");
             Fixed::Other(array(&written))
         }
     }
@@ -224,7 +224,7 @@ fn required(value: &RawJson, notes: &mut Notes<'_>) -> Fixed {
     if names.len() == all.len() {
         return Fixed::Same;
     }
-    notes.add("had other values than names, or a name twice: left out");
+    notes.add("had other values than names, or a name twice: dropped");
     Fixed::Other(array(&names))
 }
 
@@ -284,7 +284,7 @@ fn by_pattern(value: &RawJson, notes: &mut Notes<'_>) -> Fixed {
     for member in members().filter(|member| fits(&member.key)) {
         written.put(&member.key, &member.value, Fixed::Same);
     }
-    notes.add("had a pattern that clients cannot compile: left out");
+    notes.add("had a pattern that clients cannot compile: dropped");
     let value = written.finish();
     match fix(&Shape::Map(&NESTED), &value, notes) {
         Fixed::Same => Fixed::Other(value),

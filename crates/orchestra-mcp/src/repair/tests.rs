@@ -403,12 +403,12 @@ fn a_repair_preserves_the_members_that_fit() {
     assert_eq!(
         repairs,
         [
-            "annotations.readOnlyHint is not true or false: left out",
+            "annotations.readOnlyHint is not true or false: dropped",
             "inputSchema.properties.a was true: made an object",
             "inputSchema.properties.b.type was not in lower case: rewritten",
-            "inputSchema.required had other values than names, or a name twice: left out",
-            "outputSchema.properties.a.$ref is not of a form that clients accept: left out",
-            "title is not text: left out",
+            "inputSchema.required had other values than names, or a name twice: dropped",
+            "outputSchema.properties.a.$ref is not of a form that clients accept: dropped",
+            "title is not text: dropped",
         ]
     );
 }

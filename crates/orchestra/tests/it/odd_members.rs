@@ -38,7 +38,9 @@ fn session(workspace: &Workspace) -> Session {
 fn defined() -> Vec<String> {
     let table = SERVER.split_once("DEFINITIONS = {").unwrap().1;
     let table = table.split_once("\n}").unwrap().0;
-    let names = table.lines().filter_map(|line| line.trim().strip_prefix('"')?.split('"').next());
+    let names = table
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix('"')?.split('"').next());
     names.map(|name| format!("odd__{name}")).collect()
 }
 
@@ -56,10 +58,13 @@ fn is_accepted(tool: &Value) -> bool {
         schema["type"] == "object" && properties && required
     };
     let hints = tool["annotations"].as_object();
-    let are_hints = hints.into_iter().flatten().all(|(name, hint)| match name.as_str() {
-        "title" => hint.is_string(),
-        _ => hint.is_boolean(),
-    });
+    let are_hints = hints
+        .into_iter()
+        .flatten()
+        .all(|(name, hint)| match name.as_str() {
+            "title" => hint.is_string(),
+            _ => hint.is_boolean(),
+        });
     let text = tool.to_string();
     is_schema(&tool["inputSchema"])
         && tool.get("outputSchema").is_none_or(is_schema)
@@ -73,7 +78,11 @@ fn is_accepted(tool: &Value) -> bool {
             .iter()
             .all(|key| tool.get(key).is_none_or(Value::is_string))
         && tool.get("_meta").is_none_or(Value::is_object)
-        && tool["icons"].as_array().into_iter().flatten().all(|icon| icon["src"].is_string())
+        && tool["icons"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .all(|icon| icon["src"].is_string())
         && tool.get("icons").is_none_or(Value::is_array)
 }
 
@@ -88,13 +97,18 @@ fn each_tool_with_an_odd_member_is_listed_in_a_form_that_clients_accept() {
     let mut expected = defined();
     assert!(expected.len() > 40, "{expected:?}");
     expected.sort();
-    let mut found: Vec<&str> = tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+    let mut found: Vec<&str> = tools
+        .iter()
+        .map(|tool| tool["name"].as_str().unwrap())
+        .collect();
     found.sort_unstable();
     assert_eq!(found, expected);
     for tool in tools {
         assert!(is_accepted(tool), "{tool}");
     }
-    let kept = tools.iter().find(|tool| tool["name"] == "odd__description_list");
+    let kept = tools
+        .iter()
+        .find(|tool| tool["name"] == "odd__description_list");
     assert_eq!(kept.unwrap()["unknown"], json!({"kept": [1]}));
 }
 
@@ -105,9 +119,18 @@ fn an_odd_result_is_answered_with_what_fits_of_it() {
     };
     let mut session = session(&workspace);
     for (case, expected) in [
-        ("unknown", json!([{"type": "text", "text": "{\"type\": \"table\", \"rows\": [1, 2]}"}])),
-        ("without_text", json!([{"type": "text", "text": ""}, {"type": "text", "text": "fine"}])),
-        ("no_base64", json!([{"type": "text", "text": "(an image was left out: its data is not Base64)"}])),
+        (
+            "unknown",
+            json!([{"type": "text", "text": "{\"type\": \"table\", \"rows\": [1, 2]}"}]),
+        ),
+        (
+            "without_text",
+            json!([{"type": "text", "text": ""}, {"type": "text", "text": "fine"}]),
+        ),
+        (
+            "no_base64",
+            json!([{"type": "text", "text": "(an image was left out: its data is not Base64)"}]),
+        ),
         ("annotations", json!([{"type": "text", "text": "fine"}])),
         ("structured", json!([{"type": "text", "text": "fine"}])),
         ("error", json!([{"type": "text", "text": "fine"}])),
@@ -118,7 +141,10 @@ fn an_odd_result_is_answered_with_what_fits_of_it() {
         let answer = session.request("tools/call", &call);
         let result = &answer["result"];
         assert_eq!(result["content"], expected, "{case}: {answer}");
-        assert!(result.get("isError").is_none_or(|flag| flag == false), "{answer}");
+        assert!(
+            result.get("isError").is_none_or(|flag| flag == false),
+            "{answer}"
+        );
         assert!(result.get("structuredContent").is_none(), "{answer}");
     }
     let prompts = session.request("prompts/list", &json!({}));
@@ -134,7 +160,10 @@ fn an_odd_result_is_answered_with_what_fits_of_it() {
     assert_eq!(roles, ["user", "assistant", "assistant"], "{prompt}");
     let resources = session.request("resources/list", &json!({}));
     let resources = resources["result"]["resources"].as_array().unwrap();
-    let uris: Vec<&str> = resources.iter().map(|one| one["uri"].as_str().unwrap()).collect();
+    let uris: Vec<&str> = resources
+        .iter()
+        .map(|one| one["uri"].as_str().unwrap())
+        .collect();
     assert_eq!(uris, ["odd://a", "odd://b", "mcp+odd:relative"]);
     for uri in uris {
         let read = session.request("resources/read", &json!({"uri": uri}));
@@ -151,10 +180,10 @@ fn a_test_of_a_server_reports_each_repair() {
     let tested = workspace.run(["mcp", "test", "odd"]);
     assert_eq!(tested.code, Some(0), "{tested:?}");
     for repair in [
-        "repaired for clients: tool hint_text: annotations.readOnlyHint is not true or false: left out",
+        "repaired for clients: tool hint_text: annotations.readOnlyHint is not true or false: dropped",
         "repaired for clients: tool properties_array: inputSchema.properties",
         "was left out: it has no name",
-        "repaired for clients: prompt required_text: arguments.0.required is not true or false: left out",
+        "repaired for clients: prompt required_text: arguments.0.required is not true or false: dropped",
     ] {
         assert!(tested.out.contains(repair), "{repair}: {tested:?}");
     }

@@ -11,11 +11,13 @@ use orchestra_mcp::{
     repair::{Context, Repairable, Repaired, repair},
 };
 use orchestra_wire::RawJson;
+use serde_json::{Value, value::RawValue};
 use tokio::time::timeout;
 
 use super::{Server, calls::Answer, offered::Tool};
 use crate::{
     cache::{Cache, Key},
+    definitions,
     provider::resource_prefix,
 };
 
@@ -30,7 +32,7 @@ impl Server {
         result: RawJson,
         keep: Option<(&Cache, Key, u64)>,
     ) -> Answer {
-        let result = match self.repaired(ResultKind::Tool, &result, None, &tool.is_repaired) {
+        let mut result = match self.repaired(ResultKind::Tool, &result, None, &tool.is_repaired) {
             Some(result) => result,
             None => return Err(self.failed("tools/call", not_understood())),
         };
@@ -38,6 +40,11 @@ impl Server {
             .member("isError")
             .is_some_and(|flag| flag.as_str() == "true");
         if tool.output.is_there() && !is_error {
+            if result.member("structuredContent").is_none()
+                && let Some(whole) = with_structure(tool, &result)
+            {
+                result = whole;
+            }
             self.check_structure(tool, &result);
         }
         if let (Some((cache, key, age)), false) = (keep, is_error) {
@@ -98,6 +105,21 @@ impl Server {
             tracing::warn!(server = self.name(), tool = tool.theirs, %mistakes, "results are not as its outputSchema says");
         }
     }
+}
+
+/// A result with the structured content that its only text holds as JSON. Clients refuse the result of
+/// a tool with an `outputSchema` that has none.
+fn with_structure(tool: &Tool, result: &RawJson) -> Option<RawJson> {
+    let content = result.member("content")?;
+    let blocks: Vec<&RawValue> = content.parse().ok()?;
+    let [block] = blocks.as_slice() else {
+        return None;
+    };
+    let text: String = RawJson::from_raw(block).member("text")?.parse().ok()?;
+    let value: Value = serde_json::from_str(&text).ok()?;
+    let structured = RawJson::of(&value).ok().filter(|_| value.is_object())?;
+    let fits = tool.output.mistakes(&structured, &tool.shown).is_none();
+    fits.then(|| definitions::rewritten(Some(result), "structuredContent", structured.as_bytes()))
 }
 
 /// Waits for a call, and says that it lasts when it does.

@@ -219,7 +219,7 @@ fn map(shape: &Shape, value: &RawJson, notes: &mut Notes<'_>) -> Fixed {
             }
             fixed => fixed,
         });
-        changed |= object.put(&key, &member.value, fixed);
+        changed |= object.put(key, &member.value, fixed);
     }
     match changed {
         true => Fixed::Other(object.finish()),
@@ -240,7 +240,7 @@ fn object(groups: &[&[shapes::Member]], value: &RawJson, notes: &mut Notes<'_>) 
     let mut seen: Vec<&str> = Vec::new();
     for member in value.members().into_iter().flatten() {
         let Some(shape) = known().find(|known| known.name == member.key) else {
-            object.put(&member.key, &member.value, Fixed::Same);
+            object.put(member.key, &member.value, Fixed::Same);
             continue;
         };
         let fixed = notes.within(shape.name, |notes| {
@@ -259,7 +259,7 @@ fn object(groups: &[&[shapes::Member]], value: &RawJson, notes: &mut Notes<'_>) 
         if !matches!(fixed, Fixed::Gone) {
             seen.push(shape.name);
         }
-        changed |= object.put(&member.key, &member.value, fixed);
+        changed |= object.put(member.key, &member.value, fixed);
     }
     for member in known().filter(|member| !seen.contains(&member.name)) {
         match member.need {
@@ -289,41 +289,42 @@ fn empty_object(value: &RawJson, notes: &mut Notes<'_>) -> Fixed {
     }
 }
 
-/// An object that is written member by member.
+/// An object that is put together member by member.
 #[derive(Default)]
-struct Object {
-    rope: Rope,
-    has_members: bool,
+struct Object<'o> {
+    members: Vec<(Cow<'o, str>, RawJson)>,
 }
 
-impl Object {
-    /// Writes a member as it was fixed; returns whether that changed it.
-    fn put(&mut self, key: &str, value: &RawJson, fixed: Fixed) -> bool {
-        let (value, changed) = match &fixed {
-            Fixed::Same => (value, false),
+impl<'o> Object<'o> {
+    /// Adds a member as it was fixed; returns whether that changed it.
+    fn put(&mut self, key: impl Into<Cow<'o, str>>, value: &RawJson, fixed: Fixed) -> bool {
+        let (value, changed) = match fixed {
+            Fixed::Same => (value.clone(), false),
             Fixed::Other(other) => (other, true),
             Fixed::Gone => return true,
         };
-        self.rope
-            .push_byte(if self.has_members { b',' } else { b'{' });
-        self.has_members = true;
-        write::string(&mut self.rope, key);
-        self.rope.push_byte(b':');
-        write::raw(&mut self.rope, value);
+        self.members.push((key.into(), value));
         changed
     }
 
-    fn with(mut self, key: &str, value: &RawJson) -> Self {
+    fn with(mut self, key: &'o str, value: &RawJson) -> Self {
         self.put(key, value, Fixed::Same);
         self
     }
 
-    fn finish(mut self) -> RawJson {
-        if !self.has_members {
-            return RawJson::empty_object();
+    fn finish(self) -> RawJson {
+        let mut rope = Rope::new();
+        rope.push_byte(b'{');
+        for (at, (key, value)) in self.members.iter().enumerate() {
+            if at > 0 {
+                rope.push_byte(b',');
+            }
+            write::string(&mut rope, key);
+            rope.push_byte(b':');
+            write::raw(&mut rope, value);
         }
-        self.rope.push_byte(b'}');
-        raw(self.rope)
+        rope.push_byte(b'}');
+        raw(rope)
     }
 }
 

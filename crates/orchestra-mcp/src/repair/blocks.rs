@@ -456,7 +456,7 @@ fn with_member(object: &RawJson, key: &str, value: &RawJson) -> RawJson {
     let mut written = Object::default();
     let members = object.members().into_iter().flatten();
     for member in members.filter(|member| member.key != key) {
-        written.put(&member.key, &member.value, Fixed::Same);
+        written.put(member.key, &member.value, Fixed::Same);
     }
     written.with(key, value).finish()
 }
@@ -465,7 +465,7 @@ fn without_member(object: &RawJson, key: &str) -> RawJson {
     let mut written = Object::default();
     let members = object.members().into_iter().flatten();
     for member in members.filter(|member| member.key != key) {
-        written.put(&member.key, &member.value, Fixed::Same);
+        written.put(member.key, &member.value, Fixed::Same);
     }
     written.finish()
 }

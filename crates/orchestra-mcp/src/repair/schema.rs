@@ -172,7 +172,7 @@ fn typed(value: &RawJson) -> RawJson {
     let mut written = Object::default().with("type", &quoted("object"));
     let members = value.members().into_iter().flatten();
     for member in members.filter(|member| member.key != "type") {
-        written.put(&member.key, &member.value, Fixed::Same);
+        written.put(member.key, &member.value, Fixed::Same);
     }
     written.finish()
 }
@@ -282,7 +282,7 @@ fn by_pattern(value: &RawJson, notes: &mut Notes<'_>) -> Fixed {
     }
     let mut written = Object::default();
     for member in members().filter(|member| fits(&member.key)) {
-        written.put(&member.key, &member.value, Fixed::Same);
+        written.put(member.key, &member.value, Fixed::Same);
     }
     notes.add("had a pattern that clients cannot compile: dropped");
     let value = written.finish();

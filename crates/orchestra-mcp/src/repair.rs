@@ -2,7 +2,7 @@
 //! SDKs accepts is corrected or left out, and everything else stays as it came.
 //!
 //! The SDKs for TypeScript and Python check a whole answer against the schema of the protocol, so
-//! one wrong member of one tool hides every tool. [`shapes`] holds the table of what they accept.
+//! one wrong member of one tool hides every tool. `shapes` holds the table of what they accept.
 //! Nothing here logs or waits: the caller reports what was repaired.
 
 mod blocks;

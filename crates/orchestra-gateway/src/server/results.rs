@@ -147,3 +147,35 @@ pub(super) fn not_understood() -> ClientError {
         what: "the result has no form that clients accept".to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema::Schema;
+
+    #[test]
+    fn structured_content_is_taken_from_a_lone_text_that_fits_the_schema() {
+        let json = |text: &str| RawJson::checked(text.to_owned().into()).unwrap();
+        let schema = r#"{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}"#;
+        let tool = Tool {
+            output: Schema::new(Some(json(schema))),
+            ..Tool::unlisted("t")
+        };
+        let of = |result: &str| {
+            let whole = with_structure(&tool, &json(result))?;
+            whole
+                .member("structuredContent")
+                .map(|found| found.as_str().to_owned())
+        };
+        let text = r#"{"content":[{"type":"text","text":"{\n \"n\": 1}"}]}"#;
+        assert_eq!(of(text).as_deref(), Some(r#"{"n":1}"#));
+        for other in [
+            r#"{"content":[{"type":"text","text":"{\"n\":\"x\"}"}]}"#,
+            r#"{"content":[{"type":"text","text":"n is 1"}]}"#,
+            r#"{"content":[{"type":"text","text":"1"}]}"#,
+            r#"{"content":[]}"#,
+        ] {
+            assert_eq!(of(other), None, "{other}");
+        }
+    }
+}

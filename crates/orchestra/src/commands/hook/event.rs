@@ -66,6 +66,13 @@ mod tests {
     }
 
     #[test]
+    fn a_byte_order_mark_before_an_event_is_skipped() {
+        let text = "\u{feff}{\"hook_event_name\":\"Stop\"}\r\n";
+        let event = understand(text.as_bytes()).unwrap();
+        assert_eq!(event.event_type.as_str(), "Stop");
+    }
+
+    #[test]
     fn names_are_made_to_fit() {
         let event = event(&json!({"hook_event_name": "A\u{0}B", "tool_name": "é".repeat(400)}));
         assert_eq!(event.event_type.as_str(), "AB");

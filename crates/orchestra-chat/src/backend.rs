@@ -8,6 +8,7 @@
 mod lines;
 mod ollama;
 mod openai;
+mod parts;
 mod scripted;
 
 use std::{future::Future, pin::Pin, sync::Arc, time::Duration};

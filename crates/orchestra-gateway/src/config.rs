@@ -53,6 +53,7 @@ pub use plugin::{
 };
 pub use plugin_list::PluginsFile;
 pub use template::{Input, Template};
+pub use text::merged;
 pub use transport::{Auth, Connections, Flavour, HttpConfig, InheritEnv, StdioConfig, Transport};
 pub use tuning::{
     Backoff, Circuit, Effect, Features, Grace, Health, Pins, Pool, Protocol, Restart, Retry, Rule,

@@ -1,12 +1,13 @@
-//! What a server says of its tools, prompts and resources: read leniently, kept verbatim, and
-//! mended where a client would refuse the whole list for the sake of one item.
+//! Definitions of tools, prompts and resources that a server sends: preserved verbatim, and
+//! repaired where a client would refuse the whole list for the sake of one member.
 
 use std::collections::HashSet;
 
 use orchestra_hub::{
-    Annotations, Cost, LongWork, PromptArgument, PromptDescriptor, ResourceDescriptor,
+    Annotations, Cost, ListKind, LongWork, PromptArgument, PromptDescriptor, ResourceDescriptor,
     TemplateDescriptor, ToolDescriptor,
 };
+use orchestra_mcp::repair::{Context, Repairable, Repaired, repair};
 use orchestra_wire::{RawJson, Rope, write};
 use serde::Deserialize;
 
@@ -27,16 +28,22 @@ pub(crate) struct ToolDefinition {
     pub(crate) wants_task: bool,
 }
 
-#[derive(Deserialize)]
+/// A definition as it was read.
+#[derive(Debug, Clone)]
+pub(crate) struct Definition<T> {
+    /// What the hub lists.
+    pub(crate) item: T,
+    /// What was changed for clients to accept it.
+    pub(crate) repairs: Vec<String>,
+}
+
+/// The hints, in the form that a repaired definition has them.
+#[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct RawAnnotations {
-    #[serde(default, deserialize_with = "lenient")]
     read_only_hint: Option<bool>,
-    #[serde(default, deserialize_with = "lenient")]
     destructive_hint: Option<bool>,
-    #[serde(default, deserialize_with = "lenient")]
     idempotent_hint: Option<bool>,
-    #[serde(default, deserialize_with = "lenient")]
     open_world_hint: Option<bool>,
 }
 
@@ -54,49 +61,61 @@ struct RawArgument {
     required: bool,
 }
 
-/// What a member has to be, where others would be refused.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Form {
-    Text,
-    Object,
-    Array,
-}
-
 /// Reads a tool; `Err` says why it is left out.
-pub(crate) fn tool(item: &RawJson, group: &str) -> Result<ToolDefinition, String> {
-    let name = named(item, "name")?;
-    let (definition, input_schema) = mended_tool(item);
-    let hints = item.member("annotations").and_then(|raw| raw.parse().ok());
-    let hints = hints.map_or_else(Annotations::default, |hints: RawAnnotations| Annotations {
-        read_only: hints.read_only_hint,
-        destructive: hints.destructive_hint,
-        idempotent: hints.idempotent_hint,
-        open_world: hints.open_world_hint,
-    });
-    let execution = item.member("execution");
+pub(crate) fn tool(item: &RawJson, group: &str) -> Result<Definition<ToolDefinition>, String> {
+    let (name, Repaired { value, repairs }) = read(Repairable::Tool, item, "name", "")?;
+    let hints = value.member("annotations");
+    let hints: RawAnnotations = hints.and_then(|raw| raw.parse().ok()).unwrap_or_default();
+    let execution = value.member("execution");
     let execution = execution.and_then(|raw| raw.parse::<Execution>().ok());
     let support = execution.and_then(|execution| execution.task_support);
-    Ok(ToolDefinition {
-        descriptor: ToolDescriptor {
-            name: name.clone(),
-            title: text(item, "title"),
-            description: text(item, "description"),
-            input_schema,
-            lean_schema: None,
-            output_schema: item.member("outputSchema").filter(is_object),
-            annotations: hints,
-            group: group.to_owned().into(),
-            cost: Cost::Quick,
-            long: match (lasts(item).as_deref(), support.as_deref()) {
-                (Some("must"), _) => LongWork::MustLater,
-                (Some(_), _) | (None, Some("optional" | "required")) => LongWork::Later,
-                (None, _) => LongWork::Never,
-            },
-            definition: Some(definition),
+    let descriptor = ToolDescriptor {
+        name: name.clone(),
+        title: text(&value, "title"),
+        description: text(&value, "description"),
+        input_schema: value
+            .member("inputSchema")
+            .unwrap_or_else(RawJson::empty_object),
+        lean_schema: None,
+        output_schema: value.member("outputSchema"),
+        annotations: Annotations {
+            read_only: hints.read_only_hint,
+            destructive: hints.destructive_hint,
+            idempotent: hints.idempotent_hint,
+            open_world: hints.open_world_hint,
         },
+        group: group.to_owned().into(),
+        cost: Cost::Quick,
+        long: match (lasts(item).as_deref(), support.as_deref()) {
+            (Some("must"), _) => LongWork::MustLater,
+            (Some(_), _) | (None, Some("optional" | "required")) => LongWork::Later,
+            (None, _) => LongWork::Never,
+        },
+        definition: Some(value),
+    };
+    let item = ToolDefinition {
         name,
+        descriptor,
         wants_task: support.as_deref() == Some("required"),
-    })
+    };
+    Ok(Definition { item, repairs })
+}
+
+/// Reads an item whose key is a text under `key`, and makes it one that clients accept. Relative
+/// URIs are put behind `base`.
+fn read(
+    kind: Repairable,
+    item: &RawJson,
+    key: &str,
+    base: &str,
+) -> Result<(String, Repaired), String> {
+    named(item, key)?;
+    let base = Some(base).filter(|base| !base.is_empty());
+    let repaired = repair(kind, item, Context { uri: None, base });
+    let repaired = repaired.ok_or_else(|| "it has no form that clients accept".to_owned())?;
+    // A URI may be another by now.
+    let name = named(&repaired.value, key)?;
+    Ok((name, repaired))
 }
 
 /// What another Orchestra says in the session era of how long calls of a tool may last.
@@ -106,9 +125,9 @@ fn lasts(item: &RawJson) -> Option<String> {
 }
 
 /// Reads a prompt; `Err` says why it is left out.
-pub(crate) fn prompt(item: &RawJson) -> Result<PromptDescriptor, String> {
-    let name = named(item, "name")?;
-    let arguments = item.member("arguments");
+pub(crate) fn prompt(item: &RawJson) -> Result<Definition<PromptDescriptor>, String> {
+    let (name, Repaired { value, repairs }) = read(Repairable::Prompt, item, "name", "")?;
+    let arguments = value.member("arguments");
     let arguments = arguments.and_then(|raw| raw.parse::<Vec<RawArgument>>().ok());
     let arguments = arguments
         .into_iter()
@@ -118,39 +137,72 @@ pub(crate) fn prompt(item: &RawJson) -> Result<PromptDescriptor, String> {
             description: argument.description,
             required: argument.required,
         });
-    Ok(PromptDescriptor {
-        title: text(item, "title"),
-        description: text(item, "description"),
+    let item = PromptDescriptor {
+        title: text(&value, "title"),
+        description: text(&value, "description"),
         arguments: arguments.collect(),
-        definition: Some(mended(item, &[("arguments", Form::Array)])),
+        definition: Some(value),
         name,
-    })
+    };
+    Ok(Definition { item, repairs })
 }
 
 /// Reads a resource; `Err` says why it is left out.
-pub(crate) fn resource(item: &RawJson) -> Result<ResourceDescriptor, String> {
-    let uri = named(item, "uri")?;
-    Ok(ResourceDescriptor {
-        name: text(item, "name").unwrap_or_else(|| uri.clone()),
-        title: text(item, "title"),
-        description: text(item, "description"),
-        mime_type: text(item, "mimeType"),
-        definition: Some(mended(item, &[("mimeType", Form::Text)])),
+pub(crate) fn resource(
+    item: &RawJson,
+    base: &str,
+) -> Result<Definition<ResourceDescriptor>, String> {
+    let (uri, Repaired { value, repairs }) = read(Repairable::Resource, item, "uri", base)?;
+    let item = ResourceDescriptor {
+        name: text(&value, "name").unwrap_or_else(|| uri.clone()),
+        title: text(&value, "title"),
+        description: text(&value, "description"),
+        mime_type: text(&value, "mimeType"),
+        definition: Some(value),
         uri,
-    })
+    };
+    Ok(Definition { item, repairs })
 }
 
 /// Reads a resource template; `Err` says why it is left out.
-pub(crate) fn template(item: &RawJson) -> Result<TemplateDescriptor, String> {
-    let uri_template = named(item, "uriTemplate")?;
-    Ok(TemplateDescriptor {
-        name: text(item, "name").unwrap_or_else(|| uri_template.clone()),
-        title: text(item, "title"),
-        description: text(item, "description"),
-        mime_type: text(item, "mimeType"),
-        definition: Some(mended(item, &[("mimeType", Form::Text)])),
+pub(crate) fn template(item: &RawJson) -> Result<Definition<TemplateDescriptor>, String> {
+    let (uri_template, Repaired { value, repairs }) =
+        read(Repairable::Template, item, "uriTemplate", "")?;
+    let item = TemplateDescriptor {
+        name: text(&value, "name").unwrap_or_else(|| uri_template.clone()),
+        title: text(&value, "title"),
+        description: text(&value, "description"),
+        mime_type: text(&value, "mimeType"),
+        definition: Some(value),
         uri_template,
-    })
+    };
+    Ok(Definition { item, repairs })
+}
+
+/// What was changed in definitions of one list for clients to accept them; for `orchestra mcp test`.
+#[must_use]
+pub fn repairs(kind: ListKind, items: &[RawJson]) -> Vec<String> {
+    let (kind, key) = match kind {
+        ListKind::Tools => (Repairable::Tool, "name"),
+        ListKind::Prompts => (Repairable::Prompt, "name"),
+        ListKind::Resources => (Repairable::Resource, "uri"),
+        ListKind::Templates => (Repairable::Template, "uriTemplate"),
+    };
+    let repairs = items
+        .iter()
+        .enumerate()
+        .flat_map(|(at, item)| match read(kind, item, key, "") {
+            Ok((name, Repaired { repairs, .. })) => lines(&name, &repairs),
+            Err(why) => vec![format!("item {at} was left out: {why}")],
+        });
+    repairs.collect()
+}
+
+/// The repairs of one definition, under its name.
+pub(crate) fn lines(name: &str, repairs: &[String]) -> Vec<String> {
+    let name = orchestra_wire::shown(name);
+    let lines = repairs.iter().map(|repair| format!("{name}: {repair}"));
+    lines.collect()
 }
 
 /// The first of each name; what has none stays, for others to complain of. Which of two definitions
@@ -183,31 +235,6 @@ fn text(item: &RawJson, key: &str) -> Option<String> {
     item.member(key)?.parse().ok()
 }
 
-fn is_object(raw: &RawJson) -> bool {
-    raw.as_bytes().starts_with(b"{")
-}
-
-/// The definition of a tool as clients take it, and its schema of arguments. Clients refuse a list
-/// in which one `inputSchema` is not of type `object`.
-fn mended_tool(item: &RawJson) -> (RawJson, RawJson) {
-    const FORMS: [(&str, Form); 3] = [
-        ("outputSchema", Form::Object),
-        ("annotations", Form::Object),
-        ("execution", Form::Object),
-    ];
-    let definition = mended(item, &FORMS);
-    let schema = item.member("inputSchema").filter(is_object);
-    let kind = schema.as_ref().and_then(|schema| schema.member("type"));
-    if let Some(schema) = schema.clone()
-        && kind.is_some_and(|kind| kind.as_str() == "\"object\"")
-    {
-        return (definition, schema);
-    }
-    let schema = rewritten(schema.as_ref(), "type", b"\"object\"");
-    let definition = rewritten(Some(&definition), "inputSchema", schema.as_bytes());
-    (definition, schema)
-}
-
 /// An object with another value of one member.
 pub(crate) fn rewritten(object: Option<&RawJson>, key: &str, value: &[u8]) -> RawJson {
     let mut rope = Rope::new();
@@ -236,55 +263,6 @@ pub(crate) fn raw_of(rope: Rope) -> Option<RawJson> {
     RawJson::checked(rope.into_vec().into()).ok()
 }
 
-/// A definition without members that have a form no client takes; the definition itself when there
-/// are none.
-fn mended(item: &RawJson, forms: &[(&str, Form)]) -> RawJson {
-    const COMMON: [(&str, Form); 4] = [
-        ("title", Form::Text),
-        ("description", Form::Text),
-        ("icons", Form::Array),
-        ("_meta", Form::Object),
-    ];
-    let fits = |key: &str, value: &RawJson| {
-        let form = COMMON.iter().chain(forms).find(|(name, _)| *name == key);
-        form.is_none_or(|(_, form)| form.is_that_of(value))
-    };
-    let Some(mut members) = item.members() else {
-        return item.clone();
-    };
-    if members.all(|member| fits(&member.key, &member.value)) {
-        return item.clone();
-    }
-    let mut rope = Rope::new();
-    let mut separator = b'{';
-    let members = item.members().into_iter().flatten();
-    for member in members.filter(|member| fits(&member.key, &member.value)) {
-        rope.push_byte(std::mem::replace(&mut separator, b','));
-        write::string(&mut rope, &member.key);
-        rope.push_byte(b':');
-        write::raw(&mut rope, &member.value);
-    }
-    rope.push(if separator == b'{' { b"{}" } else { b"}" });
-    raw(rope)
-}
-
-impl Form {
-    fn is_that_of(self, value: &RawJson) -> bool {
-        let first = match self {
-            Self::Text => b'"',
-            Self::Object => b'{',
-            Self::Array => b'[',
-        };
-        value.as_bytes().first() == Some(&first)
-    }
-}
-
-/// A flag that is none where it has another form.
-fn lenient<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<bool>, D::Error> {
-    let value = serde_json::Value::deserialize(deserializer)?;
-    Ok(value.as_bool())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -294,37 +272,55 @@ mod tests {
     }
 
     fn definition(text: &'static str) -> String {
-        let tool = tool(&json(text), "s").unwrap();
+        let tool = tool(&json(text), "s").unwrap().item;
         tool.descriptor.definition.unwrap().as_str().to_owned()
     }
 
     #[test]
-    fn a_good_definition_stays_as_it_came() {
-        let text = r#"{"name":"t","inputSchema":{"type":"object"},"x":1.0,"annotations":{"readOnlyHint":true,"idempotentHint":1}}"#;
-        let tool = tool(&json(text), "s").unwrap();
-        assert_eq!(tool.descriptor.definition.unwrap().as_str(), text);
-        assert_eq!(tool.descriptor.annotations.read_only, Some(true));
-        assert_eq!(tool.descriptor.annotations.idempotent, None);
+    fn a_valid_definition_stays_as_it_came() {
+        let text = r#"{"name":"t","inputSchema":{"type":"object"},"x":1.0,"annotations":{"readOnlyHint":true}}"#;
+        let Definition { item, repairs } = tool(&json(text), "s").unwrap();
+        assert_eq!(item.descriptor.definition.unwrap().as_str(), text);
+        assert_eq!(item.descriptor.annotations.read_only, Some(true));
+        assert_eq!(repairs, Vec::<String>::new());
     }
 
     #[test]
-    fn what_would_spoil_a_list_is_mended() {
+    fn a_member_that_clients_refuse_is_repaired_and_reported() {
         assert_eq!(
             definition(r#"{"name":"t","title":7,"icons":{},"description":"d"}"#),
-            r#"{"inputSchema":{"type":"object"},"name":"t","description":"d"}"#
+            r#"{"name":"t","description":"d","inputSchema":{"type":"object"}}"#
         );
         assert_eq!(
             definition(r#"{"name":"t","inputSchema":{"properties":{}},"outputSchema":true}"#),
-            r#"{"inputSchema":{"type":"object","properties":{}},"name":"t"}"#
+            r#"{"name":"t","inputSchema":{"type":"object","properties":{}}}"#
         );
+        let odd = r#"{"name":"t","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":"true","idempotentHint":1}}"#;
+        let Definition { item, repairs } = tool(&json(odd), "s").unwrap();
+        assert_eq!(item.descriptor.annotations, Annotations::default());
+        assert_eq!(repairs.len(), 2, "{repairs:?}");
+        let reported = super::repairs(ListKind::Tools, &[json(odd), json("{}")]);
         assert_eq!(
-            definition(r#"{"name":"t","inputSchema":[]}"#),
-            r#"{"inputSchema":{"type":"object"},"name":"t"}"#
+            reported,
+            [
+                "t: annotations.readOnlyHint is not true or false: dropped",
+                "t: annotations.idempotentHint is not true or false: dropped",
+                "item 1 was left out: it has no name"
+            ]
         );
     }
 
     #[test]
-    fn what_cannot_be_called_is_left_out() {
+    fn a_relative_uri_gets_the_prefix_of_its_server() {
+        let read = resource(&json(r#"{"uri":"notes","size":"1"}"#), "mcp+s:").unwrap();
+        assert_eq!(read.item.uri, "mcp+s:notes");
+        assert_eq!(read.item.name, "notes");
+        let read = resource(&json(r#"{"uri":"a:b","name":"n"}"#), "mcp+s:").unwrap();
+        assert_eq!((&*read.item.uri, read.repairs.len()), ("a:b", 0));
+    }
+
+    #[test]
+    fn a_definition_without_identity_is_left_out() {
         for (text, why) in [
             ("{}", "it has no name"),
             ("7", "it has no name"),
@@ -333,11 +329,18 @@ mod tests {
         ] {
             assert_eq!(tool(&json(text), "s").unwrap_err(), why);
         }
-        assert_eq!(resource(&json("{}")).unwrap_err(), "it has no uri");
+        assert_eq!(resource(&json("{}"), "").unwrap_err(), "it has no uri");
         assert_eq!(template(&json("{}")).unwrap_err(), "it has no uriTemplate");
         let prompt = prompt(&json(
-            r#"{"name":"p","arguments":[{"name":"a","required":true}]}"#,
+            r#"{"name":"p","arguments":[{"name":"a","required":"true"},{"name":"b","required":"yes"}]}"#,
         ));
-        assert!(prompt.unwrap().arguments[0].required);
+        let arguments = prompt.unwrap().item.arguments;
+        assert_eq!(
+            arguments
+                .iter()
+                .map(|argument| argument.required)
+                .collect::<Vec<_>>(),
+            [true, false]
+        );
     }
 }

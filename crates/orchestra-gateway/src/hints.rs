@@ -69,6 +69,8 @@ pub struct Hints {
     slow: String,
     /// What its sandbox closes that it needs.
     sandbox: Vec<String>,
+    /// How to write a command line that stands in the place of a program.
+    command: Option<String>,
 }
 
 impl Hints {
@@ -82,7 +84,7 @@ impl Hints {
         let Transport::Stdio(stdio) = &config.transport else {
             return Self {
                 slow: longer,
-                sandbox: Vec::new(),
+                ..Self::default()
             };
         };
         let mut slow = match runner(stdio) {
@@ -101,6 +103,7 @@ impl Hints {
         Self {
             slow,
             sandbox: sandbox(config, stdio, scope),
+            command: command_line(stdio),
         }
     }
 
@@ -144,9 +147,26 @@ impl Hints {
         match self.sandbox.is_empty() {
             // Time does not help against that.
             false => Some(self.sandbox.join("; ")),
+            true if self.command.is_some() => self.command.clone(),
             true => (is_slow && !self.slow.is_empty()).then(|| self.slow.clone()),
         }
     }
+}
+
+/// How to write a command whose name has blanks, which no program of that name has.
+fn command_line(stdio: &StdioConfig) -> Option<String> {
+    let written = stdio.command.written();
+    let mut words = written.split_ascii_whitespace();
+    let program = words.next()?;
+    let args: Vec<&str> = words.collect();
+    if args.is_empty() || Path::new(written).exists() {
+        return None;
+    }
+    let args = serde_json::to_string(&args).ok()?;
+    Some(format!(
+        "`command` is one program, and `{written}` is none; write \"command\": \"{program}\", \
+         \"args\": {args}"
+    ))
 }
 
 /// The program that fetches what it runs, where a server is started by one.

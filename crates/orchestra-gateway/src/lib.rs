@@ -33,6 +33,7 @@ mod server;
 mod spill;
 pub mod watch;
 
+pub use definitions::repairs;
 pub use gateway::{Connect, Gateway, GatewayOptions, Reach};
 pub use needs::{Needs, NeedsFile};
 pub use pins::{Change, PinFile, Seen};

@@ -34,6 +34,11 @@ const NOTICES: usize = 1_024;
 /// Calls of one server that run at once at most; its own limits say less.
 const AT_ONCE: usize = 4_096;
 
+/// Prefix of the URIs of a server where they are not unique or not absolute.
+pub(crate) fn resource_prefix(server: &str) -> String {
+    Prefix::of(server).as_str().to_owned()
+}
+
 /// A server behind the hub.
 pub(crate) struct Downstream {
     id: ProviderId,

@@ -12,7 +12,7 @@ mod results;
 mod standing;
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicBool},
     time::Duration,
 };
 
@@ -67,6 +67,8 @@ pub(crate) struct Server {
     unlisted: watch::Sender<Option<ClientError>>,
     /// What could not be listed the last time.
     failed_lists: Mutex<Vec<ListKind>>,
+    /// Whether a repair of a result was logged that is not a tool's.
+    is_repaired: AtomicBool,
     relisting: Relisting,
     /// How many calls run.
     running: watch::Sender<usize>,
@@ -121,7 +123,11 @@ impl Server {
         let last_era = known.as_ref().and_then(|known| known.lists.facts.era());
         let offered = match relay {
             Some(_) => Offered::of_relay(),
-            None => Offered::of(&config, &policy, known),
+            None => {
+                let offered = Offered::of(&config, &policy, known);
+                offered.log_repairs(config.name.as_str(), &Offered::default());
+                offered
+            }
         };
         let is_orchestrator = matches!(config.transport, Transport::Orchestrator(_));
         let client = ClientConfig {
@@ -139,6 +145,7 @@ impl Server {
             offered: watch::Sender::new(Arc::new(offered)),
             unlisted: watch::Sender::new(None),
             failed_lists: Mutex::default(),
+            is_repaired: AtomicBool::new(false),
             relisting: Relisting::default(),
             running: watch::Sender::new(0),
             pins,
@@ -232,6 +239,7 @@ impl Server {
             return false;
         }
         let after = Arc::new(Offered::of(&self.config, &self.policy, known));
+        after.log_repairs(self.name(), &before);
         if let Some(cache) = &self.cache {
             cache.clear();
         }

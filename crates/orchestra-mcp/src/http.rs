@@ -5,6 +5,7 @@
 //! | `POST /mcp` | one message: a stateless request (2026-07-28), or one of a session that `initialize` begins (2025-03-26 to 2025-11-25), or a batch of a session (2025-03-26); answered in JSON, or as events when there is more to say than the answer |
 //! | `GET /mcp` | the session's own stream of events, or the rest of one that broke off (`Last-Event-ID`), which whoever reads it reads no longer |
 //! | `DELETE /mcp` | ends the session |
+//! | `/mcp/` | the same as `/mcp` |
 //! | `GET /sse`, `POST /messages` | the same for clients of 2024-11-05 |
 //! | `POST /rpc` | one message, answered in JSON; 202 when nothing is to be answered |
 //! | `GET /.well-known/oauth-protected-resource`, and with the path of the resource behind it | where OAuth is asked for: who gives out tokens |
@@ -215,7 +216,9 @@ impl HttpFace {
             .delete(exchange::delete)
             .fallback(async move || not_allowed(eras));
         Router::new()
-            .route(MCP_PATH, mcp)
+            .route(MCP_PATH, mcp.clone())
+            // Programs that join a base and a path leave a slash at the end.
+            .route(&format!("{MCP_PATH}/"), mcp)
             .route(RPC_PATH, post(rpc).fallback(async || only("POST")))
             .with_state(Arc::clone(&self.app))
             .merge(self.pair_below(""))

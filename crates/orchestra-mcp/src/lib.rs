@@ -5,7 +5,7 @@
 //! for any pair of async byte streams, also in memory, [`http`] for HTTP, and [`post`] for one message
 //! at a time. [`Direct`] makes calls for faces that have a form of their own, and
 //! [`ServerLifecycle`] starts, watches and stops a server. [`files`] reads what a configuration names,
-//! and [`owners`] refuses what other users wrote.
+//! and [`owners`] refuses what other users wrote. [`repair`] makes of definitions and results what clients accept.
 //! [`StdioTransport`] is the small transport of older Orchestra documents: lines in, responses
 //! out, whatever routes them.
 
@@ -22,6 +22,7 @@ mod lifecycle;
 pub mod owners;
 pub mod post;
 mod relay;
+pub mod repair;
 mod report;
 mod results;
 mod seal;

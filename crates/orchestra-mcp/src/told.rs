@@ -72,58 +72,45 @@ struct KnownMeta {
 const MAX_CACHED_BYTES: usize = 4 * 1024;
 
 #[derive(Deserialize)]
-struct RawCapabilities<'a> {
-    elicitation: Option<RawElicitation>,
-    sampling: Option<RawSampling>,
-    roots: Option<IgnoredAny>,
-    extensions: Option<RawExtensions>,
-    #[serde(borrow)]
-    experimental: Option<&'a RawValue>,
-}
-
-#[derive(Deserialize)]
-struct RawExtensions {
-    #[serde(rename = "io.modelcontextprotocol/tasks")]
-    tasks: Option<IgnoredAny>,
-}
-
-#[derive(Deserialize)]
-struct RawSampling {
-    tools: Option<IgnoredAny>,
-}
-
-#[derive(Deserialize)]
-struct RawElicitation {
-    form: Option<IgnoredAny>,
-    url: Option<IgnoredAny>,
-}
-
-#[derive(Deserialize)]
 struct RawClientInfo {
     name: Option<String>,
 }
 
 impl ClientCapabilities {
+    /// Reads `capabilities`. A capability of another form than an object is offered unless it is
+    /// null or false: languages whose empty map is an empty array send `[]`. `None` for text and
+    /// numbers.
     pub(crate) fn parse(value: &RawValue) -> Option<Self> {
-        if !value.get().starts_with('{') {
+        let capabilities = RawJson::from_raw(value);
+        if !is_capability_form(&capabilities) {
             return None;
         }
-        let raw: RawCapabilities<'_> = serde_json::from_str(value.get()).ok()?;
-        let elicitation = raw.elicitation.as_ref();
-        let url = elicitation.is_some_and(|modes| modes.url.is_some());
+        let elicitation = offered(&capabilities, "elicitation");
+        let mode = |name| {
+            elicitation
+                .as_ref()
+                .is_some_and(|modes| offers(modes, name))
+        };
+        let url = mode("url");
+        let sampling = offered(&capabilities, "sampling");
         let features = ClientFeatures {
             // Without any mode named, forms are meant.
-            elicitation: elicitation.is_some_and(|modes| modes.form.is_some() || !url),
+            elicitation: elicitation.is_some() && (mode("form") || !url),
             elicitation_url: url,
-            sampling: raw.sampling.is_some(),
-            sampling_tools: raw.sampling.is_some_and(|modes| modes.tools.is_some()),
-            roots: raw.roots.is_some(),
+            sampling: sampling.is_some(),
+            sampling_tools: sampling.is_some_and(|modes| offers(&modes, "tools")),
+            roots: offers(&capabilities, "roots"),
         };
-        let extensions = raw.extensions.as_ref();
+        let extensions = capabilities.member("extensions");
+        let experimental = capabilities.member("experimental");
+        let experimental = experimental
+            .as_ref()
+            .and_then(|experimental| experimental.parse::<&RawValue>().ok());
         Some(Self {
             features,
-            tasks: extensions.is_some_and(|extensions| extensions.tasks.is_some()),
-            translates: raw.experimental.is_some_and(translation::is_among),
+            tasks: extensions
+                .is_some_and(|extensions| offers(&extensions, "io.modelcontextprotocol/tasks")),
+            translates: experimental.is_some_and(translation::is_among),
         })
     }
 
@@ -151,6 +138,26 @@ impl ClientCapabilities {
     pub(crate) const fn can(self, ask: Ask) -> bool {
         ask.is_in(self.features)
     }
+}
+
+/// Returns whether a value can stand for capabilities or for one of them.
+pub(crate) fn is_capability_form(value: &RawJson) -> bool {
+    matches!(
+        value.as_bytes().first(),
+        Some(b'{' | b'[' | b'n' | b't' | b'f')
+    )
+}
+
+/// A capability that is offered.
+pub(crate) fn offered(capabilities: &RawJson, name: &str) -> Option<RawJson> {
+    let value = capabilities.member(name)?;
+    let is_offered = is_capability_form(&value) && !matches!(value.as_str(), "null" | "false");
+    is_offered.then_some(value)
+}
+
+/// Returns whether a capability is offered.
+pub(crate) fn offers(capabilities: &RawJson, name: &str) -> bool {
+    offered(capabilities, name).is_some()
 }
 
 impl Ask {
@@ -348,6 +355,22 @@ pub(crate) fn level(value: &RawValue) -> Result<LogLevel, RpcError> {
     })
 }
 
+/// The level that a server means: other names of the same levels, in any case. An unknown one is
+/// `info`.
+pub(crate) fn level_of(name: &str) -> LogLevel {
+    let name = name.to_ascii_lowercase();
+    let name = match name.as_str() {
+        "warn" => "warning",
+        "err" => "error",
+        "fatal" | "crit" => "critical",
+        "trace" | "verbose" => "debug",
+        "emerg" | "panic" => "emergency",
+        name => name,
+    };
+    let known = LEVELS.iter().find(|(text, _)| *text == name);
+    known.map_or(LogLevel::Info, |(_, level)| *level)
+}
+
 pub(crate) fn level_name(level: LogLevel) -> &'static str {
     LEVELS
         .iter()
@@ -382,7 +405,37 @@ mod tests {
         assert!(!caps(r#"{"elicitation":{"url":{}}}"#).can(Ask::ElicitForm));
         assert!(caps(r#"{"elicitation":{"url":{},"form":{}}}"#).can(Ask::ElicitForm));
         assert!(!caps("{}").any());
-        assert!(ClientCapabilities::parse(raw("[]")).is_none());
+    }
+
+    /// PHP writes an empty object as an empty array.
+    #[test]
+    fn a_capability_of_another_form_is_offered_unless_it_is_null_or_false() {
+        let caps = |text: &str| ClientCapabilities::parse(raw(text)).unwrap();
+        for text in [
+            "[]",
+            "null",
+            "true",
+            r#"{"experimental":[]}"#,
+            r#"{"extensions":null}"#,
+        ] {
+            assert!(!caps(text).any(), "{text}");
+        }
+        for name in ["elicitation", "sampling", "roots"] {
+            for (value, expected) in [
+                ("[]", true),
+                ("true", true),
+                ("null", false),
+                ("false", false),
+            ] {
+                let text = format!("{{\"{name}\":{value}}}");
+                assert_eq!(caps(&text).any(), expected, "{text}");
+            }
+        }
+        assert!(caps(r#"{"elicitation":[]}"#).can(Ask::ElicitForm));
+        assert!(caps(r#"{"sampling":{"tools":[]}}"#).can(Ask::SamplingTools));
+        for text in ["1", "\"x\""] {
+            assert!(ClientCapabilities::parse(raw(text)).is_none(), "{text}");
+        }
     }
 
     #[test]

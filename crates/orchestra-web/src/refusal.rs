@@ -39,7 +39,7 @@ pub(crate) enum Reason {
     Slow,
     /// The body is too large.
     Large,
-    /// The body is no JSON by its header.
+    /// The body is no JSON by its headers, or compressed.
     NotJson,
     /// The caller asks for too much.
     Greedy,
@@ -131,7 +131,7 @@ impl Reason {
             Self::Refused => "The tool refuses it as things are; the text says why.",
             Self::Slow => "The body took too long to arrive.",
             Self::Large => "The body is too large.",
-            Self::NotJson => "The body is not application/json.",
+            Self::NotJson => "The body is not application/json, or it is compressed.",
             Self::Greedy => "The caller has asked too often; Retry-After says when to go on.",
             Self::Broke => {
                 "Whoever offers it broke, cannot be reached, or answers more than may be sent."
@@ -180,7 +180,7 @@ impl From<TooManyStreams> for Refusal {
 impl From<BodyError> for Refusal {
     fn from(error: BodyError) -> Self {
         let reason = match error {
-            BodyError::NotJson => Reason::NotJson,
+            BodyError::NotJson | BodyError::Compressed => Reason::NotJson,
             BodyError::TooLarge(_) => Reason::Large,
             BodyError::Busy => Reason::Busy,
             BodyError::TooSlow => Reason::Slow,

@@ -125,6 +125,7 @@ fn raw_params(text: &str) -> Option<&RawValue> {
 /// # Errors
 /// -32700 for what is not UTF-8, not JSON or nested too deep; -32600 for JSON that is no message.
 pub fn parse(line: &[u8]) -> Result<Inbound<'_>, Malformed> {
+    let line = without_mark(line);
     let text = std::str::from_utf8(line).map_err(|_| parse_error("parse error: not UTF-8"))?;
     if depth::exceeds(line, MAX_DEPTH) {
         return Err(parse_error("parse error: nested too deep"));
@@ -152,10 +153,17 @@ pub fn parse_item(item: &RawValue) -> Result<Message<'_>, Malformed> {
 /// # Errors
 /// -32700 for what is not UTF-8, not JSON or nested too deep.
 pub fn parse_value(text: &[u8]) -> Result<&RawValue, RpcError> {
+    let text = without_mark(text);
     if depth::exceeds(text, MAX_DEPTH) {
         return Err(parse_error("parse error: nested too deep").error);
     }
     serde_json::from_slice(text).map_err(|_| not_json().error)
+}
+
+/// A text without the byte-order mark that some programs write first.
+#[must_use]
+pub fn without_mark(text: &[u8]) -> &[u8] {
+    text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text)
 }
 
 fn parse_object(text: &str) -> Result<Message<'_>, Malformed> {
@@ -238,6 +246,11 @@ struct Parts<'a> {
 
 impl<'a> Parts<'a> {
     fn classify(self, text: &'a str) -> Result<Message<'a>, Malformed> {
+        let this = self.without_nulls();
+        this.classify_written(text)
+    }
+
+    fn classify_written(self, text: &'a str) -> Result<Message<'a>, Malformed> {
         if let Some(key) = self.duplicate {
             let id = self
                 .id
@@ -248,7 +261,7 @@ impl<'a> Parts<'a> {
         let id = match self.id.map(RequestId::from_raw) {
             None => None,
             Some(Ok(id)) => Some(id),
-            Some(Err(_)) if self.method.is_none() && self.is_null_id() => None,
+            Some(Err(_)) if self.is_null_id() && self.may_lack_id() => None,
             Some(Err(error)) => return Err(invalid(None, format!("invalid request: {error}"))),
         };
         if self.jsonrpc.map(RawValue::get) != Some("\"2.0\"") {
@@ -290,6 +303,30 @@ impl<'a> Parts<'a> {
 
     fn is_null_id(&self) -> bool {
         self.id.is_some_and(|id| id.get() == "null")
+    }
+
+    /// Returns whether it is a notification or a response: some programs write each member of the
+    /// envelope in each message.
+    fn may_lack_id(&self) -> bool {
+        let method = self.method.and_then(text_of);
+        method.is_none_or(|method| method.starts_with("notifications/"))
+    }
+
+    /// Leaves out members that are null because another kind of message has them.
+    fn without_nulls(mut self) -> Self {
+        let is_null = |value: &Option<&RawValue>| value.is_some_and(|value| value.get() == "null");
+        self.method = self.method.filter(|method| method.get() != "null");
+        if self.method.is_some() {
+            self.result = self.result.filter(|result| result.get() != "null");
+            self.error = self.error.filter(|error| error.get() != "null");
+        } else if self.result.is_some() && self.error.is_some() {
+            if is_null(&self.error) {
+                self.error = None;
+            } else if is_null(&self.result) {
+                self.result = None;
+            }
+        }
+        self
     }
 }
 

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::RawJson;
+use crate::{RawJson, text_of};
 
 /// The most characters of a peer's text that an error or a log shows.
 const SHOWN_CHARS: usize = 200;
@@ -75,27 +75,57 @@ impl RpcError {
         self
     }
 
-    /// Reads an error object of a peer; one that is malformed becomes an internal error.
+    /// Reads an error of a peer. What it lacks or has in another form is made up: an error that is
+    /// text is its message, and a code that is no integer is part of the message.
     #[must_use]
     pub fn from_raw(value: &RawValue) -> Self {
-        #[derive(Deserialize)]
+        #[derive(Default, Deserialize)]
         struct Parts<'a> {
-            code: i64,
-            message: String,
-            #[serde(borrow)]
+            #[serde(borrow, default)]
+            code: Option<&'a RawValue>,
+            #[serde(borrow, default)]
+            message: Option<&'a RawValue>,
+            #[serde(borrow, default)]
             data: Option<&'a RawValue>,
         }
-        match serde_json::from_str::<Parts<'_>>(value.get()) {
-            Ok(Parts {
-                code,
-                message,
-                data,
-            }) => Self {
-                code: ErrorCode(code),
-                message: message.into(),
-                data: data.map(RawJson::from_raw),
+        let parts = match text_of(value) {
+            Some(_) => Parts {
+                message: Some(value),
+                ..Parts::default()
             },
-            Err(_) => Self::new(ErrorCode::INTERNAL_ERROR, "the peer sent a malformed error"),
+            None => match serde_json::from_str(value.get()) {
+                Ok(parts) if value.get().starts_with('{') => parts,
+                _ => {
+                    let text = "the peer sent a malformed error";
+                    return Self::new(ErrorCode::INTERNAL_ERROR, text);
+                }
+            },
+        };
+        let written = parts.code.map(RawValue::get).unwrap_or_default();
+        let word = parts.code.and_then(text_of);
+        let number = word.as_deref().unwrap_or(written).trim();
+        let code = number.parse::<i64>().ok().or_else(|| {
+            let number: f64 = number.parse().ok()?;
+            let is_exact = number.fract() == 0.0 && number.abs() < 1e15;
+            is_exact.then_some(number as i64)
+        });
+        let message = parts
+            .message
+            .and_then(text_of)
+            .filter(|text| !text.is_empty());
+        let message = match (message, parts.message.map(RawValue::get)) {
+            (Some(message), _) => message.into_owned(),
+            (None, Some(other)) if other != "null" && other != "\"\"" => shown(other).into_owned(),
+            (None, _) => "the peer sent an error without a message".to_owned(),
+        };
+        let message = match (code, word) {
+            (None, Some(word)) if !word.is_empty() => format!("{}: {message}", shown(&word)),
+            _ => message,
+        };
+        Self {
+            code: code.map_or(ErrorCode::INTERNAL_ERROR, ErrorCode),
+            message: message.into(),
+            data: parts.data.map(RawJson::from_raw),
         }
     }
 
@@ -118,5 +148,41 @@ impl RpcError {
     #[must_use]
     pub fn invalid_request(message: impl Into<Cow<'static, str>>) -> Self {
         Self::new(ErrorCode::INVALID_REQUEST, message)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_of_a_peer_is_read_in_each_form() {
+        let read = |text: &str| {
+            let error = RpcError::from_raw(serde_json::from_str(text).unwrap());
+            (error.code.0, error.message.into_owned())
+        };
+        for (text, code, message) in [
+            (r#"{"code":-32000,"message":"m"}"#, -32000, "m"),
+            (r#"{"code":-32000.0,"message":"m","x":1}"#, -32000, "m"),
+            (r#"{"code":"-32001","message":"m"}"#, -32001, "m"),
+            (r#"{"code":"E_GONE","message":"m"}"#, -32603, "E_GONE: m"),
+            (r#"{"message":"m"}"#, -32603, "m"),
+            (r#"{"code":null,"message":{"a":1}}"#, -32603, "{\"a\":1}"),
+            (
+                r#"{"code":-1}"#,
+                -1,
+                "the peer sent an error without a message",
+            ),
+            (
+                r#"{"code":-1,"message":null}"#,
+                -1,
+                "the peer sent an error without a message",
+            ),
+            (r#""it broke""#, -32603, "it broke"),
+            ("[]", -32603, "the peer sent a malformed error"),
+            ("true", -32603, "the peer sent a malformed error"),
+        ] {
+            assert_eq!(read(text), (code, message.to_owned()), "{text}");
+        }
     }
 }

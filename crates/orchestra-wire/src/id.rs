@@ -8,7 +8,8 @@ use std::{
 
 use serde_json::value::RawValue;
 
-/// A JSON-RPC request id: a string or an integer of any size, echoed byte for byte.
+/// A JSON-RPC request id: a string or an integer of any size, echoed byte for byte. An integer that
+/// is written with a fraction or an exponent (`1.0`, `1e0`) is the same id as without.
 ///
 /// Two ids are equal when their JSON text is equal. Cloning is cheap.
 #[derive(Clone)]
@@ -24,6 +25,10 @@ enum Text {
 /// Fills the enum up to the size of three words.
 const SHORT_BYTES: usize = 22;
 
+/// Largest id that is read from a number with a fraction or an exponent: beyond, floats are not
+/// exact.
+const MAX_FLOAT_ID: f64 = 9_007_199_254_740_991.0;
+
 /// An id that is neither a string nor an integer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("id must be a string or an integer")]
@@ -33,16 +38,38 @@ impl RequestId {
     /// Takes an id from a JSON value.
     ///
     /// # Errors
-    /// [`InvalidId`] for `null`, booleans, arrays, objects and numbers that are written with a
-    /// fraction or an exponent.
+    /// [`InvalidId`] for `null`, booleans, arrays, objects and numbers that are no integers.
     pub fn from_raw(value: &RawValue) -> Result<Self, InvalidId> {
         let text = value.get();
         let digits = text.strip_prefix('-').unwrap_or(text);
         let integer = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
         if integer || text.starts_with('"') {
-            Ok(Self::of(text))
-        } else {
-            Err(InvalidId)
+            return Ok(Self::of(text));
+        }
+        // Programs whose only numbers are floats write integers like that.
+        match text.parse::<f64>() {
+            Ok(number) if number.fract() == 0.0 && number.abs() <= MAX_FLOAT_ID => {
+                Ok(Self::of(&(number as i64).to_string()))
+            }
+            _ => Err(InvalidId),
+        }
+    }
+
+    /// The id that a peer may have sent in the other form: `"1"` for `1`, and `1` for `"1"`.
+    #[must_use]
+    pub fn other_form(&self) -> Option<Self> {
+        let text = self.as_json();
+        let inner = text
+            .strip_prefix('"')
+            .and_then(|text| text.strip_suffix('"'));
+        match inner {
+            None => Some(Self::of(&format!("\"{text}\""))),
+            Some(inner) => {
+                let value: &RawValue = serde_json::from_str(inner.trim()).ok()?;
+                Self::from_raw(value)
+                    .ok()
+                    .filter(|id| !id.as_json().starts_with('"'))
+            }
         }
     }
 
@@ -127,8 +154,30 @@ mod tests {
         ] {
             assert_eq!(id(text).unwrap().as_json(), text);
         }
-        for text in ["null", "true", "1.5", "1.0", "1e3", "[]", "{}"] {
+        for text in ["null", "true", "1.5", "1e400", "1e17", "[]", "{}"] {
             assert_eq!(id(text), Err(InvalidId), "{text}");
+        }
+    }
+
+    /// Gson, Lua and Godot write the integers that they received as floats.
+    #[test]
+    fn an_integer_written_as_a_float_is_the_same_id() {
+        for (text, expected) in [("1.0", "1"), ("1e0", "1"), ("1e3", "1000"), ("-7.00", "-7")] {
+            assert_eq!(id(text).unwrap().as_json(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_other_form_of_an_id_is_text_for_a_number_and_a_number_for_text() {
+        for (text, expected) in [
+            ("1", Some("\"1\"")),
+            ("\"1\"", Some("1")),
+            ("\"1.0\"", Some("1")),
+            ("\"a\"", None),
+            ("\"\"", None),
+        ] {
+            let other = id(text).unwrap().other_form();
+            assert_eq!(other.as_ref().map(RequestId::as_json), expected, "{text}");
         }
     }
 

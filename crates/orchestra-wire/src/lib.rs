@@ -23,7 +23,7 @@ pub mod write;
 
 pub use envelope::{
     Inbound, Malformed, Message, NotificationRef, Reply, RequestRef, ResponseRef, parse,
-    parse_item, parse_value,
+    parse_item, parse_value, without_mark,
 };
 pub use error::{ErrorCode, RpcError, shown};
 pub use frame::{Frame, Line, LineDecoder, MAX_LINE_BYTES};

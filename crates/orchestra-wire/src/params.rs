@@ -40,8 +40,8 @@ macro_rules! fields {
                 self.others
             }
 
-            /// Finds the members of `value`; an absent or `null` value has none. `what` names the
-            /// value in errors.
+            /// Finds the members of `value`; an absent or `null` value and an empty array, which some
+            /// languages write for an empty object, have none. `what` names the value in errors.
             ///
             /// # Errors
             /// When the value is not an object, or a known member occurs twice.
@@ -49,7 +49,8 @@ macro_rules! fields {
                 value: Option<&'a RawValue>,
                 what: &'static str,
             ) -> Result<Self, FieldsError> {
-                let Some(value) = value.filter(|value| value.get() != "null") else {
+                let is_empty = |value: &&RawValue| matches!(value.get(), "null" | "[]");
+                let Some(value) = value.filter(|value| !is_empty(value)) else {
                     return Ok(Self::default());
                 };
                 if !value.get().starts_with('{') {
@@ -205,7 +206,7 @@ fields! {
 )]
 #[derive(Debug, Default, Clone, Copy)]
 pub enum Params<'a> {
-    /// There are none, or they are `null`.
+    /// There are none, or they are `null` or an empty array.
     #[default]
     Absent,
     /// An object.
@@ -251,6 +252,9 @@ impl<'de> Visitor<'de> for ParamsVisitor {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+        if seq.next_element::<IgnoredAny>()?.is_none() {
+            return Ok(Params::Absent);
+        }
         while seq.next_element::<IgnoredAny>()?.is_some() {}
         Ok(Params::Other)
     }
@@ -320,6 +324,7 @@ mod tests {
         };
         assert_eq!(fields(r#"{"name":1}"#), Ok(true));
         assert_eq!(fields("null"), Ok(false));
+        assert_eq!(fields("[]"), Ok(false));
         for text in ["[{}]", "1", "-1", "1.5", "\"x\"", "true"] {
             assert!(fields(text).is_err(), "{text}");
         }

@@ -117,6 +117,7 @@ fn tokens_of_file(path: &Path) -> anyhow::Result<Vec<Token>> {
 
 /// The lines of a file of tokens that hold one, with their places.
 fn written(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let lines = text.lines().map(str::trim).enumerate();
     lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
 }

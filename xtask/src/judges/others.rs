@@ -2,7 +2,8 @@
 //! by judges, so that nobody at either end is of ours.
 //!
 //! `judges/servers` pins the servers: four reference servers on Node.js over stdio, one of them
-//! over Streamable HTTP and over the old pair of routes as well, and one in Python.
+//! over Streamable HTTP and over the old pair of routes as well, and one in Python. Beside them is
+//! `odd.py`, whose tools, answers and greeting have an odd member each.
 
 use std::{
     fs,
@@ -28,9 +29,17 @@ use crate::{
 /// How long a server may take to listen.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-const JUDGES: [(&str, Judge); 2] = [
-    ("rmcp", Judge::Rmcp),
-    ("typescript-v2", Judge::TypeScript("v2.mjs")),
+/// Each official client, and the newest revision of each era that it speaks.
+const JUDGES: [(&str, Judge, &[&str]); 5] = [
+    ("rmcp", Judge::Rmcp, &NEWEST_OF_EACH_ERA),
+    ("typescript-v1", Judge::TypeScript("v1.mjs"), &["2025-11-25"]),
+    (
+        "typescript-v2",
+        Judge::TypeScript("v2.mjs"),
+        &NEWEST_OF_EACH_ERA,
+    ),
+    ("python-v1", Judge::PythonFirst, &["2025-11-25"]),
+    ("python-v2", Judge::PythonSecond, &NEWEST_OF_EACH_ERA),
 ];
 
 /// Through which command the servers are reached.
@@ -56,8 +65,8 @@ struct Listening {
 /// Runs the judges whose name holds `word`, or all.
 pub(super) fn all(word: Option<&str>, tally: &mut Tally) {
     for through in [Through::Stdio, Through::Up] {
-        for (judge_name, judge) in JUDGES {
-            for revision in NEWEST_OF_EACH_ERA {
+        for (judge_name, judge, revisions) in JUDGES {
+            for revision in revisions {
                 let over = match through {
                     Through::Stdio => "",
                     Through::Up => " over http",
@@ -96,6 +105,10 @@ fn hear(
             ("NODE", installed.node.display().to_string()),
             ("MODULES", installed.modules.display().to_string()),
             ("PYTHON", installed.python.display().to_string()),
+            (
+                "SERVERS",
+                run::root().join("judges/servers").display().to_string(),
+            ),
             ("HTTP", format!("http://{}", http.address)),
             ("SSE", format!("http://{}", sse.address)),
         ]

@@ -27,7 +27,7 @@ impl Lines {
         }
     }
 
-    /// The next line that is not empty, without its end; `None` behind the last one.
+    /// The next line that is not empty, without its end or a byte-order mark; `None` behind the last one.
     ///
     /// # Errors
     /// When the answer breaks off, is too long, or has a line that is.
@@ -35,11 +35,11 @@ impl Lines {
         loop {
             let end = self.left[self.looked..]
                 .iter()
-                .position(|byte| *byte == b'\n');
+                .position(|byte| matches!(byte, b'\n' | b'\r'));
             if let Some(end) = end.map(|end| end + self.looked) {
                 let line: Vec<u8> = self.left.drain(..=end).collect();
                 self.looked = 0;
-                let line = String::from_utf8_lossy(&line).trim().to_owned();
+                let line = text_of(&line);
                 if !line.is_empty() {
                     return Ok(Some(line));
                 }
@@ -47,9 +47,7 @@ impl Lines {
             }
             self.looked = self.left.len();
             if self.is_over {
-                let line = String::from_utf8_lossy(&std::mem::take(&mut self.left))
-                    .trim()
-                    .to_owned();
+                let line = text_of(&std::mem::take(&mut self.left));
                 self.looked = 0;
                 return Ok((!line.is_empty()).then_some(line));
             }
@@ -65,4 +63,10 @@ impl Lines {
             }
         }
     }
+}
+
+fn text_of(line: &[u8]) -> String {
+    let text = String::from_utf8_lossy(line);
+    text.trim_matches(|c: char| c == '\u{feff}' || c.is_whitespace())
+        .to_owned()
 }

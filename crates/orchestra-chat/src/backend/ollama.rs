@@ -14,7 +14,10 @@ use serde_json::{Value, json, value::RawValue};
 use tokio::sync::mpsc;
 
 use super::{
-    About, Backend, BoxFuture, Failure, MAX_ANSWER, MAX_CALLS, Manner, lines::Lines, trouble_of,
+    About, Backend, BoxFuture, Failure, MAX_ANSWER, MAX_CALLS, Manner,
+    lines::Lines,
+    parts::{count, id, lenient, several, words},
+    trouble_of,
 };
 use crate::{
     exact,
@@ -196,7 +199,9 @@ impl Inner {
                 }
                 Err(fault) => return Err(failed(self.trouble(fault), &reply)),
             };
-            let part: Part = match serde_json::from_str(&line) {
+            // What stands between puts some answers into events.
+            let line = line.strip_prefix("data:").unwrap_or(&line);
+            let part: Part = match serde_json::from_str(line) {
                 Ok(part) => part,
                 Err(error) => {
                     let what = format!("a line of its answer is no part of one: {error}");
@@ -204,13 +209,14 @@ impl Inner {
                 }
             };
             if let Some(error) = part.error {
+                let error = words(&error);
                 let trouble = match error.contains("does not support tools") {
                     true => Trouble::NoTools,
                     false => Trouble::Busy { what: error },
                 };
                 return Err(failed(trouble, &reply));
             }
-            let is_done = part.done;
+            let is_done = part.done == Some(true);
             take(part, &mut reply, &pieces).await;
             if is_done {
                 return Ok(reply);
@@ -235,11 +241,11 @@ async fn take(part: Part, reply: &mut Reply, pieces: &mpsc::Sender<Piece>) {
         reply.text.push_str(&content);
         let _ = pieces.send(Piece::Text(content)).await;
     }
-    for call in tool_calls.unwrap_or_default() {
+    for call in tool_calls {
         if reply.calls.len() < MAX_CALLS {
             reply.calls.push(SaidCall {
                 id: call.id,
-                name: call.function.name,
+                name: call.function.name.unwrap_or_default(),
                 arguments: call
                     .function
                     .arguments
@@ -247,11 +253,11 @@ async fn take(part: Part, reply: &mut Reply, pieces: &mpsc::Sender<Piece>) {
             });
         }
     }
-    if part.done {
+    if part.done == Some(true) {
         reply.is_cut = part.done_reason.as_deref() == Some("length");
         reply.usage = Usage {
-            input: part.prompt_eval_count.unwrap_or_default(),
-            output: part.eval_count.unwrap_or_default(),
+            input: part.prompt_eval_count,
+            output: part.eval_count,
         };
     }
 }
@@ -304,33 +310,43 @@ pub(super) fn shown(name: &str, tools: &[Arc<Tool>]) -> String {
 
 /// A line of a stream, or a whole answer.
 #[derive(Deserialize, Default)]
+#[serde(default)]
 struct Part {
+    #[serde(deserialize_with = "lenient")]
     message: Option<Said>,
-    #[serde(default)]
-    done: bool,
+    #[serde(deserialize_with = "lenient")]
+    done: Option<bool>,
+    #[serde(deserialize_with = "lenient")]
     done_reason: Option<String>,
-    prompt_eval_count: Option<u64>,
-    eval_count: Option<u64>,
-    error: Option<String>,
+    #[serde(deserialize_with = "count")]
+    prompt_eval_count: u64,
+    #[serde(deserialize_with = "count")]
+    eval_count: u64,
+    error: Option<Value>,
 }
 
 #[derive(Deserialize, Default)]
+#[serde(default)]
 struct Said {
+    #[serde(deserialize_with = "lenient")]
     content: Option<String>,
+    #[serde(deserialize_with = "lenient")]
     thinking: Option<String>,
-    tool_calls: Option<Vec<ToldCall>>,
+    #[serde(deserialize_with = "several")]
+    tool_calls: Vec<ToldCall>,
 }
 
 #[derive(Deserialize)]
 struct ToldCall {
+    #[serde(default, deserialize_with = "id")]
     id: Option<String>,
     function: Function,
 }
 
 #[derive(Deserialize)]
 struct Function {
-    #[serde(default)]
-    name: String,
+    #[serde(default, deserialize_with = "lenient")]
+    name: Option<String>,
     arguments: Option<Box<RawValue>>,
 }
 

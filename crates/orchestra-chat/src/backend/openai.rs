@@ -3,6 +3,8 @@
 //! A stream is made of server-sent events whose data is one object each, and ends with `[DONE]`. A call comes in
 //! pieces that are put together by their index; its arguments are a text.
 
+mod events;
+
 use std::{
     collections::BTreeMap,
     sync::{
@@ -12,8 +14,7 @@ use std::{
 };
 
 use orchestra_remote::{Endpoint, EndpointError, Fault};
-use serde::Deserialize;
-use serde_json::{Value, json, value::RawValue};
+use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use super::{
@@ -26,6 +27,8 @@ use crate::{
     request::{Piece, Reply, Request, SaidCall, Trouble, Usage},
     tool::Tool,
 };
+
+use events::{Events, Part, Taken, ToldCall};
 
 /// Values of `finish_reason` of an answer for which there was no more room.
 const CUT: [&str; 3] = ["length", "max_tokens", "model_length"];
@@ -159,6 +162,7 @@ impl Inner {
         let answer = answer.map_err(|fault| self.trouble(fault))?;
         let mut reading = Reading::default();
         let mut lines = Lines::new(answer);
+        let mut events = Events::default();
         loop {
             let line = match lines.next().await {
                 Ok(line) => line,
@@ -167,34 +171,17 @@ impl Inner {
                 Err(fault) => return Err(reading.failed(self.trouble(fault))),
             };
             let Some(line) = line else { break };
-            let data = match line.strip_prefix("data:") {
-                Some(data) => data.trim(),
-                // A server that does not stream answers with one object.
-                None if line.starts_with('{') => line.as_str(),
-                // A comment, or the name of an event.
-                None => continue,
-            };
-            if data == "[DONE]" {
-                reading.is_done = true;
-                break;
-            }
-            let part: Part = match serde_json::from_str(data) {
-                Ok(part) => part,
-                Err(error) => {
-                    let what = format!("a part of its answer cannot be read: {error}");
-                    return Err(reading.failed(Trouble::Odd { what }));
+            match events.take(&line) {
+                Taken::Nothing => {}
+                Taken::End => {
+                    reading.is_done = true;
+                    break;
                 }
-            };
-            if let Some(error) = part.error {
-                let what = match &error["message"] {
-                    Value::String(text) => text.clone(),
-                    _ => error.to_string(),
-                };
-                return Err(reading.failed(Trouble::Busy { what }));
+                Taken::Part(part) => reading.take(*part, &pieces).await,
+                Taken::Trouble(trouble) => return Err(reading.failed(trouble)),
             }
-            reading.take(part, &pieces).await;
         }
-        match reading.is_done {
+        match reading.is_done && !events.is_within() {
             true => Ok(reading.reply()),
             false => {
                 let what = "it ended before it was done".to_owned();
@@ -262,13 +249,15 @@ impl Reading {
     async fn take(&mut self, part: Part, pieces: &mpsc::Sender<Piece>) {
         if let Some(usage) = part.usage {
             self.reply.usage = Usage {
-                input: usage.prompt_tokens.unwrap_or_default(),
-                output: usage.completion_tokens.unwrap_or_default(),
+                input: usage.prompt_tokens,
+                output: usage.completion_tokens,
             };
         }
-        let Some(choice) = part.choices.unwrap_or_default().into_iter().next() else {
+        let Some(choice) = part.choices.into_iter().next() else {
             return;
         };
+        // An answer that does not stream is whole.
+        let is_whole = choice.message.is_some() && choice.delta.is_none();
         let said = choice.delta.or(choice.message).unwrap_or_default();
         let thinking = [said.reasoning_content, said.reasoning, said.thinking];
         let thinking = thinking.iter().flatten().filter_map(Value::as_str);
@@ -284,10 +273,24 @@ impl Reading {
             // Who listened may have gone.
             let _ = pieces.send(part).await;
         }
-        for call in said.tool_calls.unwrap_or_default() {
+        for call in said.tool_calls {
             self.take_call(call);
         }
-        if let Some(reason) = choice.finish_reason {
+        // Servers older than `tools` have one call, which is counted by nothing.
+        if let Some(function) = said.function_call {
+            self.take_call(ToldCall {
+                index: Some(0),
+                id: None,
+                function: Some(function),
+            });
+        }
+        // Some servers send an empty reason with each piece.
+        let reason = choice.finish_reason.filter(|reason| {
+            let reason = reason.trim();
+            !reason.is_empty() && !reason.eq_ignore_ascii_case("null")
+        });
+        self.is_done |= is_whole && part.is_whole;
+        if let Some(reason) = reason {
             self.reply.is_cut = CUT.contains(&reason.as_str());
             self.has_called = CALLED.contains(&reason.as_str());
             // Servers that send no `[DONE]` end with this.
@@ -337,7 +340,11 @@ impl Reading {
         begun.id = id.or(begun.id.take());
         // Some send the whole name with every piece.
         if let Some(name) = name.filter(|name| begun.name != *name) {
-            begun.name.push_str(&name);
+            match name.starts_with(&begun.name) {
+                // As far as it has come.
+                true => begun.name = name,
+                false => begun.name.push_str(&name),
+            }
         }
         begun.arguments.push_str(&more);
     }
@@ -423,49 +430,6 @@ fn images(answer: &Answer, tools: &[Arc<Tool>]) -> Value {
         json!({"type": "image_url", "image_url": {"url": url}})
     }));
     json!({"role": "user", "content": parts})
-}
-
-#[derive(Deserialize, Default)]
-struct Part {
-    choices: Option<Vec<Choice>>,
-    usage: Option<Used>,
-    error: Option<Value>,
-}
-
-#[derive(Deserialize)]
-struct Choice {
-    delta: Option<Said>,
-    message: Option<Said>,
-    finish_reason: Option<String>,
-}
-
-#[derive(Deserialize, Default)]
-struct Said {
-    #[serde(default)]
-    content: Value,
-    reasoning_content: Option<Value>,
-    reasoning: Option<Value>,
-    thinking: Option<Value>,
-    tool_calls: Option<Vec<ToldCall>>,
-}
-
-#[derive(Deserialize)]
-struct ToldCall {
-    index: Option<usize>,
-    id: Option<String>,
-    function: Option<Function>,
-}
-
-#[derive(Deserialize, Default)]
-struct Function {
-    name: Option<String>,
-    arguments: Option<Box<RawValue>>,
-}
-
-#[derive(Deserialize)]
-struct Used {
-    prompt_tokens: Option<u64>,
-    completion_tokens: Option<u64>,
 }
 
 impl Backend for OpenAi {

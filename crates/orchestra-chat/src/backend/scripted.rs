@@ -83,6 +83,7 @@ impl Script {
     /// # Errors
     /// When the text is none.
     pub fn parse(text: &str) -> Result<Self, ScriptError> {
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         Ok(serde_json::from_str(text)?)
     }
 }

@@ -10,6 +10,7 @@ use super::{
     Place,
     node::{Node, Path},
 };
+pub use yaml::merged;
 
 /// A notation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

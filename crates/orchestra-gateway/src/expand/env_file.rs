@@ -15,6 +15,7 @@ pub(super) fn read(path: &Path) -> Result<Vec<(String, String)>, ExpandError> {
         what,
     };
     let text = files::read_text(path, MAX_BYTES).map_err(|error| wrong(error.to_string()))?;
+    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
     let mut pairs: Vec<(String, String)> = Vec::new();
     for (number, line) in text.lines().enumerate() {
         let line = line.trim();

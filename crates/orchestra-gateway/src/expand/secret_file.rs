@@ -56,7 +56,7 @@ fn read(path: &Path) -> Result<String, String> {
     let bytes = files::read_secret(path, MAX_BYTES);
     let bytes = bytes.map_err(|error| format!("cannot be read: {error}"))?;
     let text = String::from_utf8(bytes).map_err(|_| "is no text".to_owned())?;
-    match text.trim() {
+    match text.trim_start_matches('\u{feff}').trim() {
         "" => Err("is empty".to_owned()),
         text => Ok(text.to_owned()),
     }

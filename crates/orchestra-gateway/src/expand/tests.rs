@@ -104,7 +104,8 @@ fn what_is_not_there_is_named_and_values_are_not() {
 fn a_process_is_made_of_its_file_and_its_texts() {
     let directory = tempfile::tempdir().unwrap();
     let mut config = config(directory.path());
-    let file = "# a comment\nA=1\nexport B=\"two \\\"x\\\"\\n\"\nC='$x' \nA = 3 # again\nD=\n";
+    let file =
+        "\u{feff}# a comment\r\nA=1\nexport B=\"two \\\"x\\\"\\n\"\nC='$x' \nA = 3 # again\nD=\n";
     std::fs::write(directory.path().join("vars"), file).unwrap();
     let Transport::Stdio(stdio) = &mut config.transport else {
         unreachable!()

@@ -74,7 +74,7 @@ impl Prefix {
             }
             let item = RawJson::from_raw(item);
             let uri: Option<String> = item.member("uri").and_then(|uri| uri.parse().ok());
-            match uri.and_then(|uri| RawJson::of(&self.before(&uri)).ok()) {
+            match uri.and_then(|uri| RawJson::of(&self.before(self.own(&uri))).ok()) {
                 Some(uri) => {
                     let item = definitions::rewritten(Some(&item), "uri", uri.as_bytes());
                     write::raw(&mut rope, &item);

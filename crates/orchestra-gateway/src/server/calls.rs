@@ -16,7 +16,7 @@ use super::{
     offered::{Offered, Tool},
     params::{params, text},
     relay,
-    results::{lasting, no_object, verbatim},
+    results::{lasting, not_understood, verbatim},
 };
 use crate::{
     cache::{Cache, Key},
@@ -434,17 +434,22 @@ impl Server {
         kind: ResultKind,
     ) -> Answer {
         let mut call = ServerCall::new(method, Some(params(own, cx.params.as_ref())), cx);
+        let uri = Some(name.clone()).filter(|_| kind == ResultKind::Resource);
         call.name = (!name.is_empty()).then_some(name);
         call.safe = true;
         let error = match self.reply(call).await {
-            Ok(Reply::Result(result)) if result.as_bytes().starts_with(b"{") => {
-                return Ok(Outcome::Verbatim {
-                    kind,
-                    result,
-                    is_error: false,
-                });
+            Ok(Reply::Result(result)) => {
+                match self.repaired(kind, &result, uri.as_deref(), &self.is_repaired) {
+                    Some(result) => {
+                        return Ok(Outcome::Verbatim {
+                            kind,
+                            result,
+                            is_error: false,
+                        });
+                    }
+                    None => not_understood(),
+                }
             }
-            Ok(Reply::Result(_)) => no_object(),
             Ok(Reply::InputRequired(input)) => return Ok(Outcome::InputRequired(input)),
             Err(error) => error,
         };

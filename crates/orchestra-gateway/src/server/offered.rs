@@ -11,10 +11,11 @@ use orchestra_wire::RawJson;
 
 use crate::{
     config::{ServerConfig, Transport},
-    definitions::{self, ToolDefinition},
+    definitions::{self, Definition, ToolDefinition},
     names,
     pins::{Facts, Known},
     policy::{Nature, Policy},
+    provider::resource_prefix,
     schema::Schema,
 };
 
@@ -35,6 +36,8 @@ pub(crate) struct Offered {
     pub(crate) hidden: Vec<String>,
     /// Their names as they were shown.
     hidden_names: HashSet<String>,
+    /// What was changed in definitions for clients to accept them.
+    pub(super) repairs: Vec<String>,
 }
 
 /// A tool as it is called.
@@ -56,6 +59,8 @@ pub(crate) struct Tool {
     pub(super) mirrored: MirroredParams,
     /// Whether it was told that its results are not as it says.
     pub(super) lies: AtomicBool,
+    /// Whether a repair of its results was logged.
+    pub(super) is_repaired: AtomicBool,
 }
 
 impl Tool {
@@ -72,6 +77,7 @@ impl Tool {
             lasts: false,
             mirrored: MirroredParams::default(),
             lies: AtomicBool::new(false),
+            is_repaired: AtomicBool::new(false),
         }
     }
 
@@ -108,17 +114,20 @@ impl Offered {
         let mut offered = Self::default();
         offered.add_tools(config, policy, &known, &mut catalog.tools);
         offered.add_prompts(config, &known, &mut catalog.prompts);
-        catalog.resources = all(
+        let base = resource_prefix(config.name.as_str());
+        catalog.resources = offered.all(
             config,
             "resource",
             &known.lists.resources,
-            definitions::resource,
+            |item| definitions::resource(item, &base),
+            |resource| &resource.name,
         );
-        catalog.templates = all(
+        catalog.templates = offered.all(
             config,
             "resource template",
             &known.lists.templates,
             definitions::template,
+            |template| &template.name,
         );
         offered.catalog = Arc::new(catalog);
         offered.known = Some(known);
@@ -133,10 +142,16 @@ impl Offered {
         shown: &mut Vec<ToolDescriptor>,
     ) {
         let read = |item: &RawJson| {
-            let tool = definitions::tool(item, config.name.as_str())?;
-            Ok((tool, item.clone()))
+            let Definition {
+                item: tool,
+                repairs,
+            } = definitions::tool(item, config.name.as_str())?;
+            let item = (tool, item.clone());
+            Ok(Definition { item, repairs })
         };
-        let tools: Vec<(ToolDefinition, RawJson)> = all(config, "tool", &known.lists.tools, read);
+        let listed = &known.lists.tools;
+        let tools: Vec<(ToolDefinition, RawJson)> =
+            self.all(config, "tool", listed, read, |(tool, _)| &tool.name);
         let tools: Vec<ToolDefinition> = tools
             .into_iter()
             .filter(|(tool, _)| policy.offers(&tool.name))
@@ -187,6 +202,7 @@ impl Offered {
                 is_safe: is_read_only || (config.trust && idempotent == Some(true)),
                 shown: name.clone(),
                 lies: AtomicBool::new(false),
+                is_repaired: AtomicBool::new(false),
                 is_read_only,
                 wants_task,
                 lasts,
@@ -205,7 +221,10 @@ impl Offered {
         known: &Known,
         shown: &mut Vec<PromptDescriptor>,
     ) {
-        let prompts = all(config, "prompt", &known.lists.prompts, definitions::prompt);
+        let listed = &known.lists.prompts;
+        let prompts = self.all(config, "prompt", listed, definitions::prompt, |prompt| {
+            &prompt.name
+        });
         let names = prompts.iter().map(|prompt| prompt.name.as_str());
         let names = names::shown(&config.name, config.prefix, names);
         for (mut prompt, name) in prompts.into_iter().zip(names) {
@@ -213,6 +232,47 @@ impl Offered {
             let theirs = std::mem::replace(&mut prompt.name, name.clone());
             self.prompts.insert(name, theirs);
             shown.push(prompt);
+        }
+    }
+
+    /// All items that can be understood; the rest is logged and left out. Repairs are recorded.
+    fn all<T>(
+        &mut self,
+        config: &ServerConfig,
+        kind: &str,
+        items: &[RawJson],
+        read: impl Fn(&RawJson) -> Result<Definition<T>, String>,
+        name: impl Fn(&T) -> &str,
+    ) -> Vec<T> {
+        let mut left_out = LeftOut::default();
+        let mut all = Vec::with_capacity(items.len());
+        for item in items {
+            match read(item) {
+                Ok(Definition { item, repairs }) => {
+                    let lines = definitions::lines(name(&item), &repairs);
+                    let lines = lines.into_iter().map(|line| format!("{kind} {line}"));
+                    self.repairs.extend(lines);
+                    all.push(item);
+                }
+                Err(why) => {
+                    let _: Option<()> = left_out.add(why);
+                }
+            }
+        }
+        left_out.tell(config, kind);
+        all
+    }
+
+    /// Logs repairs in one line, but for those that `before` had as well.
+    pub(super) fn log_repairs(&self, server: &str, before: &Self) {
+        let is_new = |repair: &&String| !before.repairs.contains(repair);
+        let new: Vec<&String> = self.repairs.iter().filter(is_new).collect();
+        if let Some(first) = new.first() {
+            let count = new.len();
+            tracing::warn!(
+                server, count, %first,
+                "repaired definitions that clients would refuse; see `orchestra mcp test`"
+            );
         }
     }
 
@@ -249,23 +309,6 @@ fn mirrored(config: &ServerConfig, tool: &ToolDescriptor) -> Result<MirroredPara
             Ok(MirroredParams::default())
         }
     }
-}
-
-/// All items that can be understood; the others are told and left out.
-fn all<T>(
-    config: &ServerConfig,
-    kind: &str,
-    items: &[RawJson],
-    read: impl Fn(&RawJson) -> Result<T, String>,
-) -> Vec<T> {
-    let mut left_out = LeftOut::default();
-    let items = items.iter().filter_map(|item| match read(item) {
-        Ok(item) => Some(item),
-        Err(why) => left_out.add(why),
-    });
-    let items = items.collect();
-    left_out.tell(config, kind);
-    items
 }
 
 /// Items that nobody is shown: told in one line, however many they are.

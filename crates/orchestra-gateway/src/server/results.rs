@@ -1,14 +1,25 @@
 //! What comes of a tool's call: waited for, looked at, and passed on.
 
-use std::{sync::atomic::Ordering, time::Duration};
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
 
 use orchestra_hub::{Later, Outcome, ResultKind};
-use orchestra_mcp::client::ClientError;
+use orchestra_mcp::{
+    client::ClientError,
+    repair::{Context, Repairable, Repaired, repair},
+};
 use orchestra_wire::RawJson;
+use serde_json::{Value, value::RawValue};
 use tokio::time::timeout;
 
 use super::{Server, calls::Answer, offered::Tool};
-use crate::cache::{Cache, Key};
+use crate::{
+    cache::{Cache, Key},
+    definitions,
+    provider::resource_prefix,
+};
 
 /// What is answered, or asked, within this is no long work.
 const SOON: Duration = Duration::from_millis(250);
@@ -21,13 +32,19 @@ impl Server {
         result: RawJson,
         keep: Option<(&Cache, Key, u64)>,
     ) -> Answer {
-        if !result.as_bytes().starts_with(b"{") {
-            return Err(self.failed("tools/call", no_object()));
-        }
+        let mut result = match self.repaired(ResultKind::Tool, &result, None, &tool.is_repaired) {
+            Some(result) => result,
+            None => return Err(self.failed("tools/call", not_understood())),
+        };
         let is_error = result
             .member("isError")
             .is_some_and(|flag| flag.as_str() == "true");
         if tool.output.is_there() && !is_error {
+            if result.member("structuredContent").is_none()
+                && let Some(whole) = with_structure(tool, &result)
+            {
+                result = whole;
+            }
             self.check_structure(tool, &result);
         }
         if let (Some((cache, key, age)), false) = (keep, is_error) {
@@ -46,6 +63,33 @@ impl Server {
         Ok(verbatim(result, is_error))
     }
 
+    /// A result that clients accept; `None` when it cannot be made one. The first repair that
+    /// `logged` knows nothing of is logged.
+    pub(super) fn repaired(
+        &self,
+        kind: ResultKind,
+        result: &RawJson,
+        uri: Option<&str>,
+        logged: &AtomicBool,
+    ) -> Option<RawJson> {
+        let form = match kind {
+            ResultKind::Tool => Repairable::ToolResult,
+            ResultKind::Prompt => Repairable::PromptResult,
+            ResultKind::Resource => Repairable::ResourceResult,
+            ResultKind::Completion => Repairable::Completion,
+        };
+        let base = (!self.is_relay()).then(|| resource_prefix(self.name()));
+        let base = base.as_deref();
+        let Repaired { value, repairs } = repair(form, result, Context { uri, base })?;
+        if let Some(first) = repairs.first()
+            && !logged.swap(true, Ordering::Relaxed)
+        {
+            let server = self.name();
+            tracing::warn!(server, ?kind, %first, "repaired a result that clients would refuse");
+        }
+        Some(value)
+    }
+
     /// Says once when results are not as the tool says.
     fn check_structure(&self, tool: &Tool, result: &RawJson) {
         if tool.lies.load(Ordering::Relaxed) {
@@ -61,6 +105,21 @@ impl Server {
             tracing::warn!(server = self.name(), tool = tool.theirs, %mistakes, "results are not as its outputSchema says");
         }
     }
+}
+
+/// A result with the structured content that its only text holds as JSON. Clients refuse the result of
+/// a tool with an `outputSchema` that has none.
+fn with_structure(tool: &Tool, result: &RawJson) -> Option<RawJson> {
+    let content = result.member("content")?;
+    let blocks: Vec<&RawValue> = content.parse().ok()?;
+    let [block] = blocks.as_slice() else {
+        return None;
+    };
+    let text: String = RawJson::from_raw(block).member("text")?.parse().ok()?;
+    let value: Value = serde_json::from_str(&text).ok()?;
+    let structured = RawJson::of(&value).ok().filter(|_| value.is_object())?;
+    let fits = tool.output.mistakes(&structured, &tool.shown).is_none();
+    fits.then(|| definitions::rewritten(Some(result), "structuredContent", structured.as_bytes()))
 }
 
 /// Waits for a call, and says that it lasts when it does.
@@ -83,8 +142,40 @@ pub(super) const fn verbatim(result: RawJson, is_error: bool) -> Outcome {
     }
 }
 
-pub(super) fn no_object() -> ClientError {
+pub(super) fn not_understood() -> ClientError {
     ClientError::InvalidMessage {
-        what: "the result is no object".to_owned(),
+        what: "the result has no form that clients accept".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema::Schema;
+
+    #[test]
+    fn structured_content_is_taken_from_a_lone_text_that_fits_the_schema() {
+        let json = |text: &str| RawJson::checked(text.to_owned().into()).unwrap();
+        let schema = r#"{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}"#;
+        let tool = Tool {
+            output: Schema::new(Some(json(schema))),
+            ..Tool::unlisted("t")
+        };
+        let of = |result: &str| {
+            let whole = with_structure(&tool, &json(result))?;
+            whole
+                .member("structuredContent")
+                .map(|found| found.as_str().to_owned())
+        };
+        let text = r#"{"content":[{"type":"text","text":"{\n \"n\": 1}"}]}"#;
+        assert_eq!(of(text).as_deref(), Some(r#"{"n":1}"#));
+        for other in [
+            r#"{"content":[{"type":"text","text":"{\"n\":\"x\"}"}]}"#,
+            r#"{"content":[{"type":"text","text":"n is 1"}]}"#,
+            r#"{"content":[{"type":"text","text":"1"}]}"#,
+            r#"{"content":[]}"#,
+        ] {
+            assert_eq!(of(other), None, "{other}");
+        }
     }
 }

@@ -96,12 +96,12 @@ fn most_memory() -> u64 {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn answers_with_wrong_ids() {
     beside("wrong ids", bad(&[]), async |rig| {
-        for tool in ["bad__wrong_id", "bad__string_id"] {
-            let told = rig.call(tool, json!({})).await;
-            told.failed("timeout", true, &["no answer within 3.0 s", "may have run"]);
-            rig.is_well("bad").await;
-        }
-        "2 calls given up after their time".to_owned()
+        let told = rig.call("bad__wrong_id", json!({})).await;
+        told.failed("timeout", true, &["no answer within 3.0 s", "may have run"]);
+        rig.is_well("bad").await;
+        // A number that comes back as text is the same id.
+        rig.call("bad__string_id", json!({})).await.ok();
+        "1 call given up after its time".to_owned()
     })
     .await;
 }

@@ -70,6 +70,30 @@ fn what_desktop_clients_write_is_read_with_comments() {
     assert_eq!(servers[6].tools.deny, ["c"]);
 }
 
+/// Claude Code, Cursor and others split such a line, or start it by a shell.
+#[test]
+fn a_command_that_is_a_line_of_words_is_split() {
+    for (command, program, args) in [
+        (
+            "npx -y server --flag",
+            "npx",
+            &["-y", "server", "--flag"][..],
+        ),
+        ("  uvx   server ", "uvx", &["server"]),
+        ("/opt/My App/server", "/opt/My App/server", &[]),
+        ("sh -c \"a b\"", "sh -c \"a b\"", &[]),
+        ("npx ${PACKAGE} x", "npx ${PACKAGE} x", &[]),
+        ("server", "server", &[]),
+    ] {
+        let text = serde_json::json!({"mcpServers": {"a": {"command": command, "args": ["last"]}}});
+        let servers = sound("mcp.json", &text.to_string());
+        let read = stdio(&servers[0]);
+        assert_eq!(read.command.written(), program, "{command}");
+        let written: Vec<&str> = read.args.iter().map(|arg| arg.written()).collect();
+        assert_eq!(written, [args, &["last"][..]].concat(), "{command}");
+    }
+}
+
 #[test]
 fn what_vs_code_writes_is_read_with_its_inputs() {
     let servers = sound(

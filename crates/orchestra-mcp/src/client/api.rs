@@ -4,12 +4,14 @@ use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use orchestra_hub::{Cx, InputRequired, ListKind, LogLevel};
 use orchestra_wire::{RawJson, Revision};
-use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::time::Instant;
 
 use super::{ClientError, TransportType};
-use crate::translation;
+use crate::{
+    told::{offered, offers},
+    translation,
+};
 
 /// A request for a server.
 #[derive(Debug, Clone)]
@@ -147,8 +149,7 @@ pub struct ServerCan {
 }
 
 /// Whether a server tells when a list changes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Lists {
     /// It does.
     pub list_changed: bool,
@@ -198,53 +199,37 @@ impl ServerCall {
 }
 
 impl ServerCan {
-    /// Reads `capabilities`. What has an unknown form is as if it were not there.
+    /// Reads `capabilities`. A capability of another form than an object is offered unless it is
+    /// null or false.
     pub(crate) fn of(capabilities: &RawJson) -> Self {
-        #[derive(Deserialize, Default)]
-        #[serde(default)]
-        struct Raw<'a> {
-            tools: Option<Lists>,
-            prompts: Option<Lists>,
-            resources: Option<Resources>,
-            completions: Option<serde::de::IgnoredAny>,
-            logging: Option<serde::de::IgnoredAny>,
-            extensions: Extensions,
-            #[serde(borrow)]
-            experimental: Option<&'a RawValue>,
-        }
-        #[derive(Deserialize, Default)]
-        #[serde(rename_all = "camelCase", default)]
-        struct Resources {
-            list_changed: bool,
-            subscribe: bool,
-        }
-        #[derive(Deserialize, Default)]
-        #[serde(default)]
-        struct Extensions {
-            #[serde(rename = "io.modelcontextprotocol/tasks")]
-            tasks: Option<serde::de::IgnoredAny>,
-            #[serde(rename = "io.modelcontextprotocol/skills")]
-            skills: Skills,
-        }
-        #[derive(Deserialize, Default)]
-        #[serde(rename_all = "camelCase", default)]
-        struct Skills {
-            directory_read: bool,
-        }
-        let raw: Raw<'_> = capabilities.parse().unwrap_or_default();
-        let resources = raw.resources;
+        let flag = |capability: &RawJson, name: &str| {
+            let flag = capability.member(name);
+            flag.is_some_and(|flag| matches!(flag.as_str(), "true" | "\"true\"" | "1"))
+        };
+        let lists = |name: &str| {
+            let capability = offered(capabilities, name)?;
+            Some(Lists {
+                list_changed: flag(&capability, "listChanged"),
+            })
+        };
+        let extensions = offered(capabilities, "extensions");
+        let extension = |name: &str| extensions.as_ref().and_then(|all| offered(all, name));
+        let skills = extension("io.modelcontextprotocol/skills");
+        let experimental = capabilities.member("experimental");
+        let experimental = experimental
+            .as_ref()
+            .and_then(|experimental| experimental.parse::<&RawValue>().ok());
         Self {
-            tools: raw.tools,
-            prompts: raw.prompts,
-            subscribe: resources.as_ref().is_some_and(|of| of.subscribe),
-            resources: resources.map(|of| Lists {
-                list_changed: of.list_changed,
-            }),
-            completions: raw.completions.is_some(),
-            logging: raw.logging.is_some(),
-            tasks: raw.extensions.tasks.is_some(),
-            skills: raw.extensions.skills.directory_read,
-            translation: raw.experimental.is_some_and(translation::is_among),
+            tools: lists("tools"),
+            prompts: lists("prompts"),
+            subscribe: offered(capabilities, "resources")
+                .is_some_and(|resources| flag(&resources, "subscribe")),
+            resources: lists("resources"),
+            completions: offers(capabilities, "completions"),
+            logging: offers(capabilities, "logging"),
+            tasks: extension("io.modelcontextprotocol/tasks").is_some(),
+            skills: skills.is_some_and(|skills| flag(&skills, "directoryRead")),
+            translation: experimental.is_some_and(translation::is_among),
         }
     }
 
@@ -254,6 +239,45 @@ impl ServerCan {
             ListKind::Tools => self.tools,
             ListKind::Prompts => self.prompts,
             ListKind::Resources | ListKind::Templates => self.resources,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn can(text: &str) -> ServerCan {
+        ServerCan::of(&RawJson::checked(text.to_owned().into()).unwrap())
+    }
+
+    #[test]
+    fn one_capability_of_another_form_leaves_the_rest_readable() {
+        for odd in [
+            "[]",
+            "true",
+            "{\"listChanged\":\"yes\"}",
+            "{\"listChanged\":null}",
+        ] {
+            let can = can(&format!(
+                "{{\"tools\":{odd},\"prompts\":{{\"listChanged\":true}}}}"
+            ));
+            assert_eq!(
+                can.tools,
+                Some(Lists {
+                    list_changed: false
+                }),
+                "{odd}"
+            );
+            assert_eq!(can.prompts, Some(Lists { list_changed: true }), "{odd}");
+        }
+        for odd in ["null", "false"] {
+            assert_eq!(can(&format!("{{\"tools\":{odd}}}")).tools, None, "{odd}");
+        }
+        for odd in ["[]", "null", "true", "{}"] {
+            assert_eq!(can(odd), ServerCan::default(), "{odd}");
+            let with = format!("{{\"extensions\":{odd},\"experimental\":{odd},\"logging\":{{}}}}");
+            assert!(can(&with).logging, "{odd}");
         }
     }
 }

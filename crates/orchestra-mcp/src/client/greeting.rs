@@ -151,28 +151,36 @@ fn understood(session: &Arc<Session>, result: &RawJson) -> Option<ServerFacts> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Discovered<'a> {
-        supported_versions: Vec<String>,
         #[serde(borrow)]
-        capabilities: &'a RawValue,
-        instructions: Option<String>,
-        #[serde(borrow, default, rename = "_meta")]
-        meta: Option<Meta<'a>>,
-    }
-    #[derive(Deserialize)]
-    struct Meta<'a> {
-        #[serde(borrow, rename = "io.modelcontextprotocol/serverInfo")]
-        info: Option<&'a RawValue>,
+        supported_versions: Vec<&'a RawValue>,
+        #[serde(borrow, default)]
+        capabilities: Option<&'a RawValue>,
+        #[serde(borrow, default)]
+        instructions: Option<&'a RawValue>,
     }
     let told: Discovered<'_> = result.parse().ok()?;
-    let revision = newest(&told.supported_versions, session.config.protocol)?;
-    let capabilities = RawJson::from_raw(told.capabilities);
+    let versions = told.supported_versions.into_iter().filter_map(text_of);
+    let versions: Vec<String> = versions.map(Into::into).collect();
+    let revision = newest(&versions, session.config.protocol)?;
+    let capabilities = object(told.capabilities).unwrap_or_else(RawJson::empty_object);
+    let meta = result.member("_meta");
+    let info = meta.and_then(|meta| meta.member("io.modelcontextprotocol/serverInfo"));
     Some(ServerFacts {
         revision,
         can: ServerCan::of(&capabilities),
         capabilities,
-        info: told.meta.and_then(|meta| meta.info).map(RawJson::from_raw),
-        instructions: told.instructions,
+        info: info.filter(is_object),
+        instructions: told.instructions.and_then(text_of).map(Into::into),
     })
+}
+
+fn is_object(value: &RawJson) -> bool {
+    value.as_bytes().starts_with(b"{")
+}
+
+/// A member that is an object.
+fn object(value: Option<&RawValue>) -> Option<RawJson> {
+    value.map(RawJson::from_raw).filter(is_object)
 }
 
 /// The newest stateless revision that both know.
@@ -233,18 +241,29 @@ fn initialized(result: &RawJson, choice: ProtocolChoice) -> Result<ServerFacts, 
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Initialized<'a> {
-        #[serde(borrow)]
-        protocol_version: &'a RawValue,
-        #[serde(borrow)]
+        #[serde(borrow, default)]
+        protocol_version: Option<&'a RawValue>,
+        #[serde(borrow, default)]
         capabilities: Option<&'a RawValue>,
-        #[serde(borrow)]
+        #[serde(borrow, default)]
         server_info: Option<&'a RawValue>,
-        instructions: Option<String>,
+        #[serde(borrow, default)]
+        instructions: Option<&'a RawValue>,
     }
-    let told: Initialized<'_> = result.parse().map_err(|error| ClientError::Handshake {
-        what: format!("the answer to initialize has no known form: {error}"),
-    })?;
-    let version = text_of(told.protocol_version).unwrap_or_default();
+    let told: Initialized<'_> = match is_object(result) {
+        true => result.parse().map_err(|error| ClientError::Handshake {
+            what: format!("the answer to initialize has no known form: {error}"),
+        })?,
+        false => {
+            let what = "the answer to initialize is no object".to_owned();
+            return Err(ClientError::Handshake { what });
+        }
+    };
+    // One that names no revision is taken for one of the first.
+    let version = match told.protocol_version {
+        None => Revision::ALL[0].as_str().into(),
+        Some(version) => text_of(version).unwrap_or_default(),
+    };
     let revision = Revision::parse(&version)
         .filter(|revision| revision.era() == Era::Session && choice.permits_revision(*revision));
     let revision = revision.ok_or_else(|| ClientError::Handshake {
@@ -253,14 +272,50 @@ fn initialized(result: &RawJson, choice: ProtocolChoice) -> Result<ServerFacts, 
             orchestra_wire::shown(&version)
         ),
     })?;
-    let capabilities = told
-        .capabilities
-        .map_or_else(RawJson::empty_object, RawJson::from_raw);
+    let capabilities = object(told.capabilities).unwrap_or_else(RawJson::empty_object);
     Ok(ServerFacts {
         revision,
         can: ServerCan::of(&capabilities),
         capabilities,
-        info: told.server_info.map(RawJson::from_raw),
-        instructions: told.instructions,
+        info: object(told.server_info),
+        instructions: told.instructions.and_then(text_of).map(Into::into),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn greeted(text: &str) -> Result<ServerFacts, ClientError> {
+        let result = RawJson::checked(text.to_owned().into()).unwrap();
+        initialized(&result, ProtocolChoice::Auto)
+    }
+
+    #[test]
+    fn one_odd_member_does_not_cost_the_greeting() {
+        for odd in ["null", "[]", "true", "1", "{}"] {
+            let text = format!(
+                r#"{{"protocolVersion":"2025-06-18","capabilities":{{"tools":{{}}}},"serverInfo":{odd},"instructions":{odd}}}"#
+            );
+            let facts = greeted(&text).unwrap();
+            assert!(
+                facts.can.tools.is_some() && facts.instructions.is_none(),
+                "{odd}"
+            );
+            let text = format!(r#"{{"protocolVersion":"2025-06-18","capabilities":{odd}}}"#);
+            assert_eq!(greeted(&text).unwrap().can, ServerCan::default(), "{odd}");
+        }
+        assert_eq!(greeted("{}").unwrap().revision, Revision::ALL[0]);
+        for odd in [
+            "null",
+            "[]",
+            r#"{"protocolVersion":"1"}"#,
+            r#"{"protocolVersion":7}"#,
+        ] {
+            assert!(
+                matches!(greeted(odd), Err(ClientError::Handshake { .. })),
+                "{odd}"
+            );
+        }
+    }
 }

@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     attribution::objection,
-    told::{Ask, level},
+    told::{Ask, level_of},
     translation::{self, About},
 };
 
@@ -120,7 +120,10 @@ fn notified(
         "notifications/cancelled" => {}
         // Tasks are asked for as often as their server says.
         "notifications/tasks" | "notifications/tasks/status" => {}
-        _ => session.events.other(method, params),
+        _ => {
+            let is_object = |params: &RawJson| params.as_bytes().starts_with(b"{");
+            session.events.other(method, params.filter(is_object));
+        }
     }
 }
 
@@ -130,39 +133,64 @@ fn progress(session: &Arc<Session>, params: Option<&RawJson>) {
     struct Progress<'a> {
         #[serde(borrow)]
         progress_token: &'a RawValue,
-        progress: f64,
-        total: Option<f64>,
-        message: Option<String>,
+        #[serde(borrow)]
+        progress: &'a RawValue,
+        #[serde(borrow, default)]
+        total: Option<&'a RawValue>,
+        #[serde(borrow, default)]
+        message: Option<&'a RawValue>,
     }
     let Some(report) = params.and_then(|params| params.parse::<Progress<'_>>().ok()) else {
         return;
     };
-    let Ok(number) = report.progress_token.get().parse::<u64>() else {
+    let Ok(token) = RequestId::from_raw(report.progress_token) else {
+        return;
+    };
+    let (Some(number), Some(progress)) = (number_of(&token), figure(report.progress)) else {
         return;
     };
     let open = session.calls().get(&number).cloned();
     if let Some(open) = open {
+        let message = report.message.and_then(text_of);
         open.hear()
-            .progress(report.progress, report.total, report.message.as_deref());
+            .progress(progress, report.total.and_then(figure), message.as_deref());
     }
+}
+
+/// The number of ours that an id or a token stands for, also where it came back as text.
+fn number_of(id: &RequestId) -> Option<u64> {
+    let number = |id: &RequestId| id.as_json().parse().ok();
+    number(id).or_else(|| number(&id.other_form()?))
+}
+
+/// A finite number, also one that is written as text.
+fn figure(value: &RawValue) -> Option<f64> {
+    let text = text_of(value);
+    let number: f64 = text.as_deref().unwrap_or(value.get()).trim().parse().ok()?;
+    number.is_finite().then_some(number)
 }
 
 fn log(session: &Arc<Session>, params: Option<&RawJson>, related: Option<&RequestId>) {
     #[derive(Deserialize)]
     struct Message<'a> {
-        #[serde(borrow)]
-        level: &'a RawValue,
-        logger: Option<String>,
-        #[serde(borrow)]
-        data: &'a RawValue,
+        #[serde(borrow, default)]
+        level: Option<&'a RawValue>,
+        #[serde(borrow, default)]
+        logger: Option<&'a RawValue>,
+        #[serde(borrow, default)]
+        data: Option<&'a RawValue>,
     }
     let Some(message) = params.and_then(|params| params.parse::<Message<'_>>().ok()) else {
         return;
     };
-    let Ok(level) = level(message.level) else {
-        return;
-    };
-    let data = RawJson::from_raw(message.data);
+    let level = message.level.and_then(text_of).unwrap_or_default();
+    let level = level_of(&level);
+    let logger = message
+        .logger
+        .and_then(text_of)
+        .map(std::borrow::Cow::into_owned);
+    let data = message.data.map(RawJson::from_raw);
+    let data = data.unwrap_or_else(|| RawJson::from_static("null"));
     // Of a call, where the connection tells, or where all calls are of one client.
     let sink = find(session, related)
         .or_else(|| newest_of_one(session, |_| true).ok().flatten())
@@ -171,14 +199,14 @@ fn log(session: &Arc<Session>, params: Option<&RawJson>, related: Option<&Reques
     match sink {
         // An orchestrator has named its servers.
         Some(sink) if session.config.names_callers => {
-            sink.log(level, message.logger.as_deref(), &data);
+            sink.log(level, logger.as_deref(), &data);
         }
         Some(sink) => {
             let server = &session.config.name;
-            let logger = message.logger.map(|logger| format!("{server}/{logger}"));
+            let logger = logger.map(|logger| format!("{server}/{logger}"));
             sink.log(level, Some(logger.as_deref().unwrap_or(server)), &data);
         }
-        None => session.events.log(level, message.logger, data),
+        None => session.events.log(level, logger, data),
     }
 }
 

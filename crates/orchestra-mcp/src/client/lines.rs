@@ -10,10 +10,7 @@ mod reader;
 
 use std::{
     pin::pin,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Context, Poll},
 };
 
@@ -85,7 +82,6 @@ struct Core {
     name: String,
     pipe: Pipe,
     open: Mutex<Open>,
-    batches: AtomicBool,
     counters: Arc<LinkCounters>,
     ended: watch::Sender<Option<ClientError>>,
 }
@@ -122,7 +118,6 @@ impl LinesLink {
                 requests: Pending::new(usize::MAX),
                 ended: None,
             }),
-            batches: AtomicBool::new(false),
             counters: Arc::default(),
             ended: watch::Sender::new(None),
         });
@@ -183,13 +178,13 @@ impl Core {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn takes_batches(&self) -> bool {
-        self.batches.load(Ordering::Relaxed)
-    }
-
     /// Gives an outcome to who waits for it; false when nobody does.
     fn answer(&self, id: &RequestId, outcome: Outcome) -> bool {
-        let waiting = self.open().requests.close(id);
+        let waiting = {
+            let mut open = self.open();
+            let exact = open.requests.close(id);
+            exact.or_else(|| open.requests.close(&id.other_form()?))
+        };
         waiting.is_some_and(|waiting| waiting.send(outcome).is_ok())
     }
 
@@ -340,9 +335,7 @@ impl Link for LinesLink {
         Box::pin(async move { core.send(message).await })
     }
 
-    fn agreed(&self, agreed: Agreed) -> BoxFuture<()> {
-        let batches = agreed.revision.batches();
-        self.0.core.batches.store(batches, Ordering::Relaxed);
+    fn agreed(&self, _: Agreed) -> BoxFuture<()> {
         Box::pin(std::future::ready(()))
     }
 

@@ -3,9 +3,8 @@
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use orchestra_hub::{Cx, ListKind};
-use orchestra_wire::RawJson;
-use serde::Deserialize;
-use serde_json::{json, value::RawValue};
+use orchestra_wire::{RawJson, Rope, write};
+use serde_json::value::RawValue;
 
 use super::{ClientError, ServerCall, session::Session, watching};
 
@@ -18,26 +17,42 @@ const ITEMS: usize = 20_000;
 /// Bytes that are taken.
 const BYTES: usize = 64 * 1024 * 1024;
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Page<'a> {
-    #[serde(borrow, default)]
-    tools: Vec<&'a RawValue>,
-    #[serde(borrow, default)]
-    prompts: Vec<&'a RawValue>,
-    #[serde(borrow, default)]
-    resources: Vec<&'a RawValue>,
-    #[serde(borrow, default)]
-    resource_templates: Vec<&'a RawValue>,
-    next_cursor: Option<String>,
-    #[serde(default)]
-    ttl_ms: Option<f64>,
+/// The items of a page and where the next one begins; members of an unknown form are as if they
+/// were not there. `None` when the page is no object.
+fn page(result: &RawJson, kind: ListKind) -> Option<(Vec<RawJson>, Option<RawJson>)> {
+    if result.as_str() == "null" {
+        return Some((Vec::new(), None));
+    }
+    result.members()?;
+    let items = match result.member(key(kind)) {
+        None => Vec::new(),
+        Some(items) if items.as_str() == "null" => Vec::new(),
+        Some(items) => match items.members() {
+            // Items by their names.
+            Some(members) => members.map(|member| member.value).collect(),
+            None => {
+                let all: Vec<&RawValue> = items.parse().ok()?;
+                all.into_iter().map(RawJson::from_raw).collect()
+            }
+        },
+    };
+    let is_cursor = |cursor: &RawJson| {
+        let is_number = cursor
+            .as_bytes()
+            .first()
+            .is_some_and(|first| first.is_ascii_digit() || *first == b'-');
+        is_number || (cursor.as_bytes().starts_with(b"\"") && cursor.as_str() != "\"\"")
+    };
+    Some((items, result.member("nextCursor").filter(is_cursor)))
 }
 
 /// Fetches a list, page by page. A server that does not offer it has none.
 ///
+/// The list ends at an empty cursor, at one that came before, and where there is too much. Numbers are
+/// cursors as well.
+///
 /// # Errors
-/// When a page cannot be had, goes round in circles, or there is too much.
+/// When a page cannot be had.
 pub(super) async fn fetch(
     session: &Arc<Session>,
     kind: ListKind,
@@ -48,10 +63,15 @@ pub(super) async fn fetch(
     }
     session.events.fetching(kind);
     let mut items = Vec::new();
-    let (mut cursor, mut seen, mut bytes) = (None::<String>, HashSet::new(), 0);
+    let (mut cursor, mut seen, mut bytes) = (None::<RawJson>, HashSet::new(), 0);
     for _ in 0..PAGES {
-        let params = cursor.as_ref().map(|cursor| json!({ "cursor": cursor }));
-        let params = params.and_then(|params| RawJson::of(&params).ok());
+        let params = cursor.as_ref().and_then(|cursor| {
+            let mut rope = Rope::new();
+            rope.push(b"{\"cursor\":");
+            write::raw(&mut rope, cursor);
+            rope.push_byte(b'}');
+            super::params::raw(rope)
+        });
         let call = ServerCall::new(method(kind), params, Cx::default());
         let result = match session.ask_within(&call, session.config.call_timeout).await {
             // Resources without templates are common, and so is not knowing the word.
@@ -62,47 +82,59 @@ pub(super) async fn fetch(
             }
             result => result?,
         };
-        let page: Page<'_> = result
-            .parse()
-            .map_err(|error| ClientError::InvalidMessage {
-                what: format!("the answer to {} has no known form: {error}", method(kind)),
-            })?;
+        let (listed, next) = page(&result, kind).ok_or_else(|| ClientError::InvalidMessage {
+            what: format!("the answer to {} has no known form", method(kind)),
+        })?;
         bytes += result.as_bytes().len();
-        let listed = match kind {
-            ListKind::Tools => page.tools,
-            ListKind::Prompts => page.prompts,
-            ListKind::Resources => page.resources,
-            ListKind::Templates => page.resource_templates,
-        };
-        items.extend(listed.into_iter().map(RawJson::from_raw));
+        items.extend(listed);
         if items.len() > ITEMS || bytes > BYTES {
-            return Err(too_much(kind));
+            break;
         }
-        cursor = page.next_cursor;
-        let Some(next) = &cursor else {
-            if let Some(ttl) = page.ttl_ms.filter(|ttl| ttl.is_finite() && *ttl >= 0.0) {
+        let next = next.filter(|next| {
+            let is_new = seen.insert(next.as_str().to_owned());
+            if !is_new {
+                let (server, method) = (&session.config.name, method(kind));
+                tracing::warn!(
+                    %server, method,
+                    "a cursor came twice: the list ends with the items up to there"
+                );
+                once_each(&mut items);
+            }
+            is_new
+        });
+        let Some(next) = next else {
+            let ttl = result
+                .member("ttlMs")
+                .and_then(|ttl| ttl.parse::<f64>().ok());
+            if let Some(ttl) = ttl.filter(|ttl| ttl.is_finite() && *ttl >= 0.0) {
                 watching::expire(session, kind, Duration::from_millis(ttl as u64));
             }
             return Ok(items);
         };
-        if !seen.insert(next.clone()) {
-            return Err(ClientError::InvalidMessage {
-                what: format!(
-                    "{} goes round in circles: a cursor came twice",
-                    method(kind)
-                ),
-            });
-        }
+        cursor = Some(next);
     }
-    Err(too_much(kind))
+    let (server, method) = (&session.config.name, method(kind));
+    tracing::warn!(
+        %server, method,
+        "too long: at most {PAGES} pages, {ITEMS} items and {BYTES} bytes of the list are read"
+    );
+    once_each(&mut items);
+    items.truncate(ITEMS);
+    Ok(items)
 }
 
-fn too_much(kind: ListKind) -> ClientError {
-    ClientError::InvalidMessage {
-        what: format!(
-            "{} has too much: at most {PAGES} pages, {ITEMS} items and {BYTES} bytes are taken",
-            method(kind)
-        ),
+/// A server that ignores cursors sends the same page each time.
+fn once_each(items: &mut Vec<RawJson>) {
+    let mut known = HashSet::new();
+    items.retain(|item| known.insert(item.to_bytes()));
+}
+
+const fn key(kind: ListKind) -> &'static str {
+    match kind {
+        ListKind::Tools => "tools",
+        ListKind::Prompts => "prompts",
+        ListKind::Resources => "resources",
+        ListKind::Templates => "resourceTemplates",
     }
 }
 
@@ -112,5 +144,42 @@ const fn method(kind: ListKind) -> &'static str {
         ListKind::Prompts => "prompts/list",
         ListKind::Resources => "resources/list",
         ListKind::Templates => "resources/templates/list",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_of_each_form_is_read() {
+        let read = |text: &str| {
+            let result = RawJson::checked(text.to_owned().into()).unwrap();
+            let (items, next) = page(&result, ListKind::Tools)?;
+            Some((items.len(), next.map(|next| next.as_str().to_owned())))
+        };
+        for (text, expected) in [
+            ("null", Some((0, None))),
+            ("{}", Some((0, None))),
+            (r#"{"tools":null,"nextCursor":null}"#, Some((0, None))),
+            (r#"{"tools":[1,{}],"nextCursor":""}"#, Some((2, None))),
+            (
+                r#"{"tools":{"a":{},"b":{}},"nextCursor":false}"#,
+                Some((2, None)),
+            ),
+            (
+                r#"{"tools":[],"nextCursor":2}"#,
+                Some((0, Some("2".to_owned()))),
+            ),
+            (
+                r#"{"tools":[],"nextCursor":"x"}"#,
+                Some((0, Some("\"x\"".to_owned()))),
+            ),
+            (r#"{"tools":[],"nextCursor":{}}"#, Some((0, None))),
+            (r#"{"tools":7}"#, None),
+            ("[]", None),
+        ] {
+            assert_eq!(read(text), expected, "{text}");
+        }
     }
 }

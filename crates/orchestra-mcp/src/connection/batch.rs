@@ -41,7 +41,7 @@ impl Batch {
 impl Connection {
     pub(super) fn on_batch(&mut self, items: &[&RawValue], now: Instant, out: &mut Rope) -> Step {
         if let Err(error) = self.has_batches() {
-            return refuse(error, out);
+            return refuse_each(items, &error, out);
         }
         if items.is_empty() {
             return refuse(
@@ -112,13 +112,16 @@ impl Connection {
         refuse(self.has_batches().err().unwrap_or_else(too_long), out)
     }
 
+    /// Before `initialize` it is not known yet whether the revision has batches, and their messages
+    /// are answered as they would be alone.
     fn has_batches(&self) -> Result<(), RpcError> {
         if !self
             .session
             .revision
-            .is_some_and(orchestra_wire::Revision::batches)
+            .is_none_or(orchestra_wire::Revision::batches)
         {
-            let text = "invalid request: batches are not part of this revision";
+            let text = "invalid request: batches are not part of this revision; send the messages \
+                 one by one";
             return Err(RpcError::invalid_request(text));
         }
         Ok(())
@@ -136,6 +139,24 @@ impl Connection {
         } else {
             self.batches.insert(number, batch);
         }
+    }
+}
+
+/// Refuses a batch: each of its requests is answered, so that nobody waits for one.
+fn refuse_each(items: &[&RawValue], error: &RpcError, out: &mut Rope) -> Step {
+    let requests = items.iter().filter_map(|item| match parse_item(item) {
+        Ok(Message::Request(request)) => Some(request.id),
+        _ => None,
+    });
+    let mut is_answered = false;
+    for id in requests {
+        is_answered = true;
+        write::error(out, Some(&id), error);
+        out.push_byte(b'\n');
+    }
+    match is_answered {
+        true => Step::Nothing,
+        false => refuse(error.clone(), out),
     }
 }
 

@@ -175,7 +175,10 @@ impl Connection {
 
     /// Takes the client's response to a request of ours; the job, when the call can go on.
     pub(super) fn on_answer(&mut self, response: &ResponseRef<'_>, out: &mut Rope) -> Option<Job> {
-        let question = response.id.as_ref().and_then(|id| self.questions.close(id));
+        let question = response.id.as_ref().and_then(|id| {
+            let exact = self.questions.close(id);
+            exact.or_else(|| self.questions.close(&id.other_form()?))
+        });
         let Some(question) = question else {
             tracing::debug!("ignored a response to no request of ours");
             return None;

@@ -45,7 +45,8 @@ pub(super) fn text(value: Option<&RawValue>, name: &str) -> Result<String, RpcEr
 }
 
 fn object<'a>(value: Option<&'a RawValue>, name: &str) -> Result<Option<&'a RawValue>, RpcError> {
-    match value.filter(|value| value.get() != "null") {
+    // Languages whose empty map is an empty array send one for an object without members.
+    match value.filter(|value| !matches!(value.get(), "null" | "[]")) {
         Some(value) if !value.get().starts_with('{') => Err(RpcError::invalid_params(format!(
             "parameter {name} must be an object"
         ))),

@@ -53,10 +53,17 @@ impl Accepts {
         };
         let mut any = false;
         for value in headers.get_all(header::ACCEPT) {
-            let text = value.to_str().unwrap_or_default();
-            for range in text.split(',') {
+            let text = value.to_str().unwrap_or_default().to_ascii_lowercase();
+            for range in text.split(',').filter(|range| !range.trim().is_empty()) {
                 any = true;
-                match range.split(';').next().unwrap_or_default().trim() {
+                let mut parts = range.split(';').map(str::trim);
+                let essence = parts.next().unwrap_or_default();
+                let quality = parts.find_map(|part| part.strip_prefix("q="));
+                let quality = quality.and_then(|quality| quality.trim().parse::<f32>().ok());
+                if quality == Some(0.0) {
+                    continue;
+                }
+                match essence {
                     "application/json" | "application/*" => accepts.json = true,
                     "text/event-stream" | "text/*" => accepts.stream = true,
                     // Who takes anything does not expect a stream.

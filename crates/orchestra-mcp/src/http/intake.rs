@@ -6,6 +6,7 @@ use axum::{
     body::{Body, Bytes, HttpBody as _, to_bytes},
     http::{HeaderMap, HeaderValue, StatusCode, header},
 };
+use orchestra_wire::without_mark;
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
     time::timeout,
@@ -39,6 +40,9 @@ pub enum BodyError {
     /// It is something else than JSON.
     #[error("the content type must be application/json")]
     NotJson,
+    /// It is compressed.
+    #[error("the body must not be compressed; send it without Content-Encoding")]
+    Compressed,
     /// It is larger than this, or broke off.
     #[error("the body must be whole and at most {0} bytes")]
     TooLarge(usize),
@@ -55,7 +59,7 @@ impl BodyError {
     #[must_use]
     pub const fn status(self) -> StatusCode {
         match self {
-            Self::NotJson => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            Self::NotJson | Self::Compressed => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Busy => StatusCode::SERVICE_UNAVAILABLE,
             Self::TooSlow => StatusCode::REQUEST_TIMEOUT,
@@ -74,8 +78,9 @@ impl Intake {
         }
     }
 
-    /// Reads a body of JSON, and has room for it until the permit is dropped;
-    /// a short one needs none.
+    /// Reads a body of JSON, without a byte-order mark, and has room for it until the permit is
+    /// dropped; a short one needs none. A compressed one is refused, so that no small body becomes a
+    /// large one.
     ///
     /// # Errors
     /// When it is not JSON by its headers, too large or too slow, or there is no room for it.
@@ -86,6 +91,14 @@ impl Intake {
     ) -> Result<(Bytes, Option<OwnedSemaphorePermit>), BodyError> {
         if !is_json(headers.get(header::CONTENT_TYPE)) {
             return Err(BodyError::NotJson);
+        }
+        let is_identity = |coding: &str| {
+            coding.trim().is_empty() || coding.trim().eq_ignore_ascii_case("identity")
+        };
+        let codings = headers.get_all(header::CONTENT_ENCODING).into_iter();
+        let mut codings = codings.map(|value| value.to_str().unwrap_or("?"));
+        if !codings.all(|value| value.split(',').all(is_identity)) {
+            return Err(BodyError::Compressed);
         }
         let most = self.most;
         // A body of a length that is not told may be of any.
@@ -104,7 +117,7 @@ impl Intake {
             Some(room.map_err(|_| BodyError::Busy)?)
         };
         match timeout(self.time, to_bytes(body, most)).await {
-            Ok(Ok(body)) => Ok((body, room)),
+            Ok(Ok(body)) => Ok((body.slice_ref(without_mark(&body)), room)),
             Ok(Err(_)) => Err(BodyError::TooLarge(most)),
             Err(_) => Err(BodyError::TooSlow),
         }

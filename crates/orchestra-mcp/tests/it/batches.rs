@@ -41,7 +41,20 @@ fn later_revisions_have_no_batches() {
     let mut server = Server::session("everything", "2025-06-18", "{}");
     let reply = server.call(r#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#);
     assert_eq!(reply["error"]["code"], -32600);
+    assert_eq!(reply["id"], 1);
+    let reply = server.call(r#"[{"jsonrpc":"2.0","method":"notifications/x"}]"#);
+    assert_eq!(reply["error"]["code"], -32600);
     assert_eq!(reply["id"], Value::Null);
+}
+
+#[test]
+fn a_batch_before_initialize_is_answered_item_by_item() {
+    let mut server = Server::start("everything");
+    let reply = server.call(
+        r#"[{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-03-26","capabilities":[],"clientInfo":{"name":"t","version":"1"}}},{"jsonrpc":"2.0","id":2.0,"method":"ping"}]"#,
+    );
+    assert_eq!(reply[0]["result"]["protocolVersion"], "2025-03-26");
+    assert_eq!(reply[1], json!({"jsonrpc": "2.0", "id": 2, "result": {}}));
 }
 
 #[test]

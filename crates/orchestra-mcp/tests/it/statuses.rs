@@ -130,6 +130,83 @@ async fn a_route_that_leaves_a_body_unread_says_that_the_connection_ends() {
     );
 }
 
+/// As HTTP has it (RFC 9110): media types in any case, with parameters and weights.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_path_with_a_slash_and_headers_of_any_form_are_understood() {
+    let site = Site::new(HttpOptions::default()).await;
+    let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-06-18", "capabilities": [],
+        "clientInfo": {"name": "t", "version": "1"},
+    }});
+    let (plain, marked) = (hello.to_string(), format!("\u{feff}{hello}\r\n"));
+    let json = "application/json";
+    for (target, kind, accept, body, status) in [
+        ("POST /mcp/", json, "", &plain, 200),
+        (
+            "POST /mcp",
+            "Application/JSON; Charset=UTF-8",
+            "",
+            &plain,
+            200,
+        ),
+        (
+            "POST /mcp",
+            json,
+            "Application/JSON, Text/Event-Stream",
+            &plain,
+            200,
+        ),
+        (
+            "POST /mcp",
+            json,
+            "application/json;q=0.5, */*;q=0.1",
+            &plain,
+            200,
+        ),
+        ("POST /mcp", json, "APPLICATION/*", &plain, 200),
+        (
+            "POST /mcp",
+            json,
+            "text/html, application/json;q=0",
+            &plain,
+            406,
+        ),
+        ("POST /mcp", json, "", &marked, 200),
+        ("POST /rpc", json, "", &marked, 200),
+    ] {
+        let mut headers = vec![("Content-Type", kind)];
+        if !accept.is_empty() {
+            headers.push(("Accept", accept));
+        }
+        let reply = site.send(target, &headers, body).await;
+        assert_eq!(reply.status, status, "{target} {kind} {accept}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_compressed_body_is_refused_with_how_to_send_it() {
+    let site = Site::new(HttpOptions::default()).await;
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"}).to_string();
+    for (coding, status) in [
+        ("gzip", 415),
+        ("deflate", 415),
+        ("br", 415),
+        ("identity, GZIP", 415),
+        ("Identity", 200),
+    ] {
+        let headers = [
+            ("Content-Type", "application/json"),
+            ("Content-Encoding", coding),
+        ];
+        let reply = site.send("POST /rpc", &headers, &body).await;
+        assert_eq!(reply.status, status, "{coding}");
+        if status == 415 {
+            let message = reply.json().await["error"]["message"].to_string();
+            assert!(message.contains("Content-Encoding"), "{message}");
+        }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_look_at_the_head_alone_takes_no_stream() {
     let site = Site::new(HttpOptions::default()).await;

@@ -252,7 +252,17 @@ pub(super) fn for_old_peers(result: &[u8]) -> Result<ToolResponse, Failure> {
         (None, None) if result.content.is_empty() => None,
         (None, None) => Some(json!({"content": result.content}).to_string()),
     };
-    let encoded = json.map(|json| structs::encode(json.as_bytes(), Numbers::Nearest));
+    // An integer that no double holds keeps its digits in a text.
+    let encoded = json.map(
+        |json| match structs::encode(json.as_bytes(), Numbers::Exact) {
+            Err(structs::StructError::Inexact { .. }) => {
+                let text = lone_text(&result).unwrap_or_else(|| json.clone());
+                let text = json!({ "text": text }).to_string();
+                structs::encode(text.as_bytes(), Numbers::Exact)
+            }
+            encoded => encoded,
+        },
+    );
     let too_large = |error: structs::StructError| match error {
         structs::StructError::TooLarge => Failure::new("result_too_large", error.to_string()),
         error => unreadable(&error),

@@ -212,10 +212,14 @@ impl Terms {
         let arguments = params.member("arguments");
         let arguments = arguments.filter(|arguments| arguments.as_str() != "null");
         let arguments = arguments.map(|arguments| {
-            let (json, numbers) = (arguments.as_bytes(), Numbers::default());
+            let json = arguments.as_bytes();
             let encoded = match self.is_ours() {
-                true => structs::encode_beside(json, params.as_bytes().len(), numbers),
-                false => structs::encode(json, numbers).map(Some),
+                // The JSON goes beside it, with each digit.
+                true => {
+                    let beside = params.as_bytes().len();
+                    structs::encode_beside(json, beside, Numbers::Nearest)
+                }
+                false => structs::encode(json, Numbers::Exact).map(Some),
             };
             encoded.map_err(|error| {
                 let cause = failure::chain(&error);

@@ -237,7 +237,16 @@ fn old_response(answer: &Answer) -> ToolResponse {
         },
         _ => json!({"text": text_of(answer)}).to_string(),
     };
-    match structs::encode(json.as_bytes(), Numbers::Nearest) {
+    let encoded = structs::encode(json.as_bytes(), Numbers::Exact);
+    // An integer that no double holds keeps its digits in a text.
+    let encoded = match encoded {
+        Err(StructError::Inexact { .. }) => {
+            let text = json!({ "text": json }).to_string();
+            structs::encode(text.as_bytes(), Numbers::Exact)
+        }
+        encoded => encoded,
+    };
+    match encoded {
         Ok(result) => ToolResponse {
             success: true,
             result: Some(result),

@@ -109,7 +109,7 @@ impl Orchestrator {
         let text = arguments.to_string();
         let (encoded, mcp_params) = match uplink.up(CONNECTION_TIME).await? {
             0 => {
-                let encoded = structs::encode(text.as_bytes(), Numbers::Nearest);
+                let encoded = structs::encode(text.as_bytes(), Numbers::Exact);
                 (encoded.map(Some), Bytes::new())
             }
             _ => {
@@ -192,8 +192,7 @@ impl Orchestrator {
         let unsendable =
             |error: &dyn std::fmt::Display| OrchestratorError::Unsendable(error.to_string());
         let json = serde_json::to_vec(&payload).map_err(|error| unsendable(&error))?;
-        let payload =
-            structs::encode(&json, Numbers::Nearest).map_err(|error| unsendable(&error))?;
+        let payload = structs::encode(&json, Numbers::Exact).map_err(|error| unsendable(&error))?;
         let request = Publish {
             topic: topic.to_owned(),
             event_type: kind.to_owned(),

@@ -272,7 +272,7 @@ impl Entry {
 /// Metadata as a `Struct`.
 pub(super) fn metadata_struct(metadata: &Map<String, Value>) -> Result<Bytes, StorageError> {
     let json = serde_json::to_vec(metadata).map_err(|error| unfit(&error))?;
-    structs::encode(&json, Numbers::Nearest).map_err(|error: StructError| unfit(&error))
+    structs::encode(&json, Numbers::Exact).map_err(|error: StructError| unfit(&error))
 }
 
 /// Metadata from a `Struct`.

@@ -14,6 +14,7 @@ pub(super) fn is_project(text: &str) -> bool {
 impl Fields {
     /// Parses a file of the earlier program; `None` for anything else, files of ours included.
     pub(super) fn parse(text: &str) -> Option<Self> {
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let first = text
             .lines()
             .map(str::trim)

@@ -69,7 +69,6 @@ fn what_is_not_json_is_a_parse_error_to_null() {
         "nul",
         "{\"jsonrpc\":\"2.0\"} x",
         "[1,",
-        "\u{feff}{}",
         "{\"a\":\"\u{1}\"}",
         "'a'",
     ] {
@@ -141,6 +140,48 @@ fn json_that_is_no_message_is_an_invalid_request() {
         br#"{"jsonrpc":"2.0","id":1,"method":"m","result":1}"#,
         neither,
     );
+}
+
+/// Newtonsoft.Json, Gson and others write members that are null, and integers as floats.
+#[test]
+fn members_that_are_null_belong_to_another_kind_of_message() {
+    check(
+        br#"{"jsonrpc":"2.0","id":7,"result":{},"error":null,"method":null,"params":null}"#,
+        "result of 7: {}",
+    );
+    check(
+        br#"{"jsonrpc":"2.0","id":7,"result":null,"error":{"code":1}}"#,
+        r#"error of 7: {"code":1}"#,
+    );
+    check(
+        br#"{"jsonrpc":"2.0","id":7,"result":null,"error":null}"#,
+        "result of 7: null",
+    );
+    check(
+        br#"{"jsonrpc":"2.0","id":7,"method":"m","result":null,"error":null}"#,
+        "request 7 m -",
+    );
+    check(
+        br#"{"jsonrpc":"2.0","id":null,"method":"notifications/x"}"#,
+        "notification notifications/x -",
+    );
+    check(
+        br#"{"jsonrpc":"2.0","id":7.0,"method":"m"}"#,
+        "request 7 m -",
+    );
+    check(
+        br#"{"jsonrpc":"2.0","id":1e0,"result":{}}"#,
+        "result of 1: {}",
+    );
+}
+
+#[test]
+fn a_byte_order_mark_before_a_message_is_skipped() {
+    check(
+        "\u{feff}{\"jsonrpc\":\"2.0\",\"method\":\"n\"}\r".as_bytes(),
+        "notification n -",
+    );
+    check("\u{feff}[1]".as_bytes(), "batch of 1");
 }
 
 #[test]

@@ -69,6 +69,8 @@ fn of_flag(args: &str) -> Result<Map<String, Value>, Failure> {
 }
 
 fn object(text: &str) -> Result<Map<String, Value>, Failure> {
+    // Some editors and shells put a byte-order mark first.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     match serde_json::from_str(text) {
         Ok(Value::Object(object)) => Ok(object),
         Ok(_) => Err(Failure::usage_text("the arguments must be a JSON object")),

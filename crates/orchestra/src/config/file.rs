@@ -214,6 +214,7 @@ pub(super) fn read(
 
 /// Understands the text of a configuration file.
 pub(super) fn parse(text: &str) -> Result<ConfigFile, ParseError> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let on_disk: OnDisk = toml::from_str(text)?;
     let format = on_disk.format.map(|found| match found.as_str() {
         "json" => Ok(TextFormat::Json),

@@ -281,7 +281,7 @@ fn faults_have_their_codes() {
             -32602,
         ),
         (
-            r#"{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"echo","arguments":[]}}"#,
+            r#"{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"echo","arguments":[1]}}"#,
             json!(3),
             -32602,
         ),

@@ -77,6 +77,8 @@ mod memory_model;
 #[expect(dead_code, reason = "the tests of the back ends have it say more")]
 mod models;
 mod oauth;
+#[cfg(target_os = "linux")]
+mod odd_members;
 mod others;
 mod overload;
 #[cfg(target_os = "linux")]

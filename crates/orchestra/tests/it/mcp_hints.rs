@@ -47,6 +47,19 @@ fn servers_get_the_way_to_the_network_and_nobody_its_password() {
 }
 
 #[test]
+fn a_command_line_that_is_no_program_is_reported_with_how_to_write_it() {
+    let workspace = Workspace::new();
+    servers(
+        &workspace,
+        &json!({"a": {"command": "/opt/none/server --flag x"}}),
+    );
+    let tested = behind_a_proxy(&workspace, &["test", "a"]);
+    assert_eq!(tested.code, Some(4), "{tested:?}");
+    let hint = r#"write "command": "/opt/none/server", "args": ["--flag","x"]"#;
+    assert!(tested.out.contains(hint), "{tested:?}");
+}
+
+#[test]
 fn a_start_that_takes_too_long_says_what_may_be_behind_it() {
     let workspace = Workspace::new();
     let program = |name: &str| {

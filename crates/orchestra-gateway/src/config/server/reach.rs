@@ -195,7 +195,10 @@ fn orchestrator(fields: &mut Fields<'_>, address: &Member) -> Option<Transport> 
 /// A program, or a program with its arguments.
 fn words(fields: &mut Fields<'_>, command: &Member) -> Option<Vec<Template>> {
     match &command.node.value {
-        Value::Text(text) => Some(vec![Template::new(text)]),
+        Value::Text(text) => Some(match split(text) {
+            Some(words) => words.map(Template::new).collect(),
+            None => vec![Template::new(text)],
+        }),
         Value::List(items) if items.iter().all(|item| item.text().is_some()) => {
             let texts = items.iter().filter_map(|item| item.text());
             Some(texts.map(Template::new).collect())
@@ -206,6 +209,17 @@ fn words(fields: &mut Fields<'_>, command: &Member) -> Option<Vec<Template>> {
             None
         }
     }
+}
+
+/// The words of a whole command line in the place of a program (`npx -y server`). A path may have
+/// blanks of its own, and a quotation needs a shell to read it: those are taken as they are.
+fn split(text: &str) -> Option<impl Iterator<Item = &str>> {
+    let mut words = text.split_ascii_whitespace();
+    let program = words.next()?;
+    let is_plain =
+        |word: &str| !word.contains(['"', '\'', '`', '\\', '$', '|', '&', ';', '<', '>']);
+    let is_line = words.next().is_some() && !program.contains('/') && is_plain(text);
+    is_line.then(|| text.split_ascii_whitespace())
 }
 
 fn http(fields: &mut Fields<'_>, address: &Member, flavour: Flavour) -> Option<Transport> {

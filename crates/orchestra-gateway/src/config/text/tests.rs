@@ -85,3 +85,20 @@ fn nesting_ends_before_the_stack_does() {
 fn a_mark_at_the_beginning_is_no_error() {
     assert!(Notation::Json.parse("\u{feff}{}").is_ok());
 }
+
+#[test]
+fn a_merge_key_takes_over_the_members_of_another_mapping() {
+    let text =
+        "a: &a {command: x, args: [y]}\nb: &b\n  <<: *a\n  command: z\nc: {<<: *b, cwd: d}\n";
+    let root = Notation::Yaml.parse(text).unwrap();
+    for (name, keys) in [
+        ("b", &["command", "args"][..]),
+        ("c", &["command", "args", "cwd"]),
+    ] {
+        let node = &root.member(name).unwrap().node;
+        assert!(keys.iter().all(|key| node.member(key).is_some()), "{name}");
+        assert!(node.member("<<").is_none(), "{name}");
+        assert_eq!(node.member("command").unwrap().node.text(), Some("z"));
+    }
+    assert!(Notation::Yaml.parse("a: {<<: 7}").is_err());
+}

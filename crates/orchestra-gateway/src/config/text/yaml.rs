@@ -16,11 +16,42 @@ use super::{
 use crate::config::Place;
 
 pub(super) fn parse(text: &str) -> Result<Node, TextError> {
-    let value: Yaml = serde_norway::from_str(text).map_err(|error| TextError {
+    let wrong = |error: Error| TextError {
         place: place(&error).unwrap_or(Place::START),
         message: error.to_string(),
-    })?;
-    Ok(node(value))
+    };
+    let value: Yaml = serde_norway::from_str(text).map_err(wrong)?;
+    Ok(node(merged(value).map_err(wrong)?))
+}
+
+/// Deepest chain of mappings that merge one another.
+const MAX_MERGES: usize = 16;
+
+/// Key by which a mapping takes over the members of another one (YAML 1.1, merge key).
+const MERGE: &str = "<<";
+
+/// Puts the members that mappings merge in the place of their merge keys.
+///
+/// # Errors
+/// When what is merged is no mapping.
+pub fn merged(mut value: Yaml) -> Result<Yaml, Error> {
+    // What is merged may merge others itself.
+    for _ in 0..MAX_MERGES {
+        if !merges(&value) {
+            break;
+        }
+        value.apply_merge()?;
+    }
+    Ok(value)
+}
+
+fn merges(value: &Yaml) -> bool {
+    match value {
+        Yaml::Mapping(map) => map.contains_key(MERGE) || map.values().any(merges),
+        Yaml::Sequence(list) => list.iter().any(merges),
+        Yaml::Tagged(tagged) => merges(&tagged.value),
+        _ => false,
+    }
 }
 
 /// The parser ends nesting at 128.

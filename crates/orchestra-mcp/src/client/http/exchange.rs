@@ -55,13 +55,7 @@ impl Core {
         match form(&sent.response) {
             Form::Events => self.streamed(sent.response, &outgoing.id).await,
             Form::Json => self.whole(sent.response, &outgoing.id).await,
-            Form::Other => {
-                let mut response = sent.response;
-                let body = refusal_body(&mut response).await;
-                let excerpt = failure::excerpt(&body, &[]);
-                let what = format!("HTTP status {status} without JSON or events: {excerpt}");
-                Err(ClientError::InvalidMessage { what })
-            }
+            Form::Other => self.untyped(sent.response, &outgoing.id).await,
         }
     }
 

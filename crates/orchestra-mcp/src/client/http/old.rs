@@ -184,10 +184,11 @@ async fn read(
             }
             match parse(&event.data) {
                 Ok(Inbound::One(Message::Response(response))) => {
-                    let waits = response
-                        .id
-                        .as_ref()
-                        .and_then(|id| waiting.lock().remove(id));
+                    let waits = response.id.as_ref().and_then(|id| {
+                        let mut waiting = waiting.lock();
+                        let exact = waiting.remove(id);
+                        exact.or_else(|| waiting.remove(&id.other_form()?))
+                    });
                     match waits {
                         Some(waits) => drop(waits.send(answer_of(&response, &event.data))),
                         None => core.count_dropped("a response that nobody waits for"),

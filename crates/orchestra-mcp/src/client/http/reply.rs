@@ -4,7 +4,7 @@ use bytes::{Bytes, BytesMut};
 use futures_util::FutureExt as _;
 use orchestra_wire::{
     Inbound, MAX_BATCH, Message, RawJson, Reply, RequestId, ResponseRef, RpcError, parse,
-    parse_item,
+    parse_item, without_mark,
 };
 use reqwest::{Response, header::CONTENT_TYPE};
 use tokio::time::timeout;
@@ -28,20 +28,70 @@ impl Core {
         id: &RequestId,
     ) -> Result<Answer, ClientError> {
         let body = self.body(response).await?;
+        self.answer_in_whole(&body, id)
+    }
+
+    fn answer_in_whole(&self, body: &Bytes, id: &RequestId) -> Result<Answer, ClientError> {
         if body.is_empty() {
             return Err(ClientError::InvalidMessage {
                 what: "an empty body instead of a response".into(),
             });
         }
-        match self.read(&body, id)? {
+        match self.read(body, id)? {
             Some(answer) => Ok(answer),
             None => Err(ClientError::InvalidMessage {
                 what: format!(
                     "no response to the request {id}: {}",
-                    failure::excerpt(&body, &[])
+                    failure::excerpt(body, &[])
                 ),
             }),
         }
+    }
+
+    /// An answer whose type says neither JSON nor events: it is looked at.
+    pub(super) async fn untyped(
+        &self,
+        mut response: Response,
+        id: &RequestId,
+    ) -> Result<Answer, ClientError> {
+        let mut first = BytesMut::new();
+        while without_mark(&first).trim_ascii_start().is_empty() {
+            let Some(chunk) = self.chunk(&mut response).await? else {
+                break;
+            };
+            if first.len() + chunk.len() > self.config.max_message_bytes {
+                return Err(self.too_large());
+            }
+            first.extend_from_slice(&chunk);
+        }
+        let status = response.status();
+        let start = without_mark(&first).trim_ascii_start();
+        let begins = |words: &[&[u8]]| words.iter().any(|word| start.starts_with(word));
+        if begins(&[b"data:", b"event:", b"id:", b"retry:", b":"]) {
+            return self.streamed_from(response, id, Some(first.freeze())).await;
+        }
+        if begins(&[b"{", b"["]) {
+            let body = self.body_behind(first, response).await?;
+            return self.answer_in_whole(&body, id);
+        }
+        let excerpt = failure::excerpt(&first, &[]);
+        let what = format!("HTTP status {status} without JSON or events: {excerpt}");
+        Err(ClientError::InvalidMessage { what })
+    }
+
+    /// A body whose first bytes were read already.
+    async fn body_behind(
+        &self,
+        mut body: BytesMut,
+        mut response: Response,
+    ) -> Result<Bytes, ClientError> {
+        while let Some(chunk) = self.chunk(&mut response).await? {
+            if body.len() + chunk.len() > self.config.max_message_bytes {
+                return Err(self.too_large());
+            }
+            body.extend_from_slice(&chunk);
+        }
+        Ok(body.freeze())
     }
 
     /// A body, within bounds and without being copied where it came in one piece.
@@ -60,15 +110,11 @@ impl Core {
             return Ok(first);
         };
         let mut body = BytesMut::from(first);
-        let mut next = Some(second);
-        while let Some(chunk) = next {
-            if body.len() + chunk.len() > cap {
-                return Err(self.too_large());
-            }
-            body.extend_from_slice(&chunk);
-            next = self.chunk(&mut response).await?;
+        if body.len() + second.len() > cap {
+            return Err(self.too_large());
         }
-        Ok(body.freeze())
+        body.extend_from_slice(&second);
+        self.body_behind(body, response).await
     }
 
     /// The next piece of a body.
@@ -112,7 +158,10 @@ impl Core {
         match message {
             // An error without an id can only be about what was sent.
             Message::Response(response)
-                if response.id.as_ref() == Some(id)
+                if response
+                    .id
+                    .as_ref()
+                    .is_some_and(|answered| answers(answered, id))
                     || (response.id.is_none() && matches!(response.reply, Reply::Error(_))) =>
             {
                 Some(answer_of(response, text))
@@ -140,6 +189,11 @@ impl Core {
     }
 }
 
+/// Returns whether a response with an id answers a request; some servers send numbers as text.
+pub(super) fn answers(answered: &RequestId, id: &RequestId) -> bool {
+    answered == id || answered.other_form().as_ref() == Some(id)
+}
+
 /// The outcome that a response carries.
 pub(super) fn answer_of(response: &ResponseRef<'_>, text: &Bytes) -> Answer {
     match response.reply {
@@ -162,11 +216,22 @@ pub(super) fn form(response: &Response) -> Form {
     let essence = kind.split(';').next().unwrap_or_default().trim();
     if essence.eq_ignore_ascii_case(EVENT_STREAM) {
         Form::Events
-    } else if essence.eq_ignore_ascii_case(JSON) {
+    } else if is_json(essence) {
         Form::Json
     } else {
         Form::Other
     }
+}
+
+/// Returns whether a media type is JSON, also by one of its other names.
+fn is_json(essence: &str) -> bool {
+    let essence = essence.to_ascii_lowercase();
+    essence == JSON
+        || essence.ends_with("+json")
+        || matches!(
+            essence.as_str(),
+            "text/json" | "application/json-rpc" | "application/jsonrequest"
+        )
 }
 
 /// The error that a body carries for a request, or for what nobody could read.
@@ -174,7 +239,7 @@ pub(super) fn error_of(body: &[u8], id: &RequestId) -> Option<RpcError> {
     match parse(body).ok()? {
         Inbound::One(Message::Response(response)) => match (response.id, response.reply) {
             (None, Reply::Error(error)) => Some(RpcError::from_raw(error)),
-            (Some(answered), Reply::Error(error)) if answered == *id => {
+            (Some(answered), Reply::Error(error)) if answers(&answered, id) => {
                 Some(RpcError::from_raw(error))
             }
             _ => None,

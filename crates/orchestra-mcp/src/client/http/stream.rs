@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use orchestra_wire::{Era, RequestId, Revision, parse};
 use reqwest::{
     Method, Response,
@@ -15,7 +16,7 @@ use super::{
     exchange::denies_session,
     failure,
     names::{EVENT_STREAM, LAST_EVENT, encoded},
-    reply::{Form, form},
+    reply::{Form, answers, form},
     send::refusal_body,
 };
 use crate::client::{Answer, ClientError};
@@ -40,13 +41,27 @@ impl Core {
     /// opened again behind the last event.
     pub(super) async fn streamed(
         &self,
+        response: Response,
+        id: &RequestId,
+    ) -> Result<Answer, ClientError> {
+        self.streamed_from(response, id, None).await
+    }
+
+    /// As [`streamed`](Self::streamed), where the first bytes were read already.
+    pub(super) async fn streamed_from(
+        &self,
         mut response: Response,
         id: &RequestId,
+        mut first: Option<Bytes>,
     ) -> Result<Answer, ClientError> {
         let mut events = Events::new(self.config.max_message_bytes);
         let mut resumes = 0;
         loop {
-            let broke = match self.chunk(&mut response).await {
+            let chunk = match first.take() {
+                Some(first) => Ok(Some(first)),
+                None => self.chunk(&mut response).await,
+            };
+            let broke = match chunk {
                 Ok(Some(bytes)) => {
                     events.feed(&bytes);
                     while let Some(event) = events.next().map_err(|TooLarge| self.too_large())? {
@@ -58,7 +73,16 @@ impl Core {
                     }
                     continue;
                 }
-                Ok(None) => failure::broken("the stream of the response ended before the answer"),
+                Ok(None) => {
+                    // The blank line behind the last event may be missing.
+                    events.feed(&Bytes::from_static(b"\n\n"));
+                    while let Ok(Some(event)) = events.next() {
+                        if let Some(answer) = self.answer_in(&event, id)? {
+                            return Ok(answer);
+                        }
+                    }
+                    failure::broken("the stream of the response ended before the answer")
+                }
                 Err(error) => error,
             };
             response = self.resumed(&mut events, broke, &mut resumes).await?;
@@ -72,7 +96,7 @@ impl Core {
             return Ok(None);
         }
         match parse(&event.data) {
-            Err(malformed) if malformed.id.as_ref() != Some(id) => {
+            Err(malformed) if !malformed.id.as_ref().is_some_and(|it| answers(it, id)) => {
                 self.count_dropped("an event that is no message");
                 Ok(None)
             }

@@ -78,7 +78,8 @@ impl Reader {
                 self.core.counters.count_message();
                 self.take_message(message, line);
             }
-            Ok(Inbound::Batch(items)) if self.core.takes_batches() => {
+            // Also of revisions that have none: each of its messages is understood.
+            Ok(Inbound::Batch(items)) => {
                 self.core.counters.count_message();
                 for item in items {
                     match parse_item(item) {
@@ -87,12 +88,7 @@ impl Reader {
                     }
                 }
             }
-            Ok(Inbound::Batch(_) | Inbound::BatchTooLong) => {
-                self.junk(
-                    line,
-                    "a batch, which its revision does not have or which is too long",
-                );
-            }
+            Ok(Inbound::BatchTooLong) => self.junk(line, "a batch that is too long"),
             Err(malformed) => self.take_malformed(&malformed, line),
         }
     }

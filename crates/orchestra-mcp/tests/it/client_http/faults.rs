@@ -202,6 +202,59 @@ async fn a_call_that_is_given_up_closes_its_stream() {
 }
 
 #[tokio::test]
+async fn an_answer_of_a_strange_form_is_understood() {
+    let server = Scripted::new(|seen| async move {
+        let id = seen.body["id"].clone();
+        let answer = json!({"jsonrpc": "2.0", "id": id, "result": 1}).to_string();
+        let plain = [("content-type", "text/plain")];
+        match seen.rpc() {
+            "plain" => with(200, &plain, &answer),
+            "untyped" => with(200, &[], &format!("\r\n{answer}\r\n")),
+            "marked" => with(
+                200,
+                &[("content-type", "Application/JSON")],
+                &format!("\u{feff}{answer}"),
+            ),
+            "other" => with(200, &[("content-type", "application/json-rpc")], &answer),
+            "events" => with(
+                200,
+                &plain,
+                &format!("event: message\r\ndata:{answer}\r\n\r\n"),
+            ),
+            // The blank line behind the last event is missing.
+            "cut" => with(
+                200,
+                &[("content-type", "text/event-stream")],
+                &format!("data: {answer}"),
+            ),
+            "text_id" => json_of(200, &json!({"jsonrpc": "2.0", "id": "1", "result": 1})),
+            "float_id" => with(
+                200,
+                &[("content-type", "application/json")],
+                r#"{"jsonrpc":"2.0","id":1.0,"result":1,"error":null}"#,
+            ),
+            _ => json_of(
+                200,
+                &json!({"jsonrpc": "2.0", "id": id, "error": "it broke"}),
+            ),
+        }
+    });
+    let server = server.await;
+    let there = connected(server.config("/mcp")).await;
+    for method in [
+        "plain", "untyped", "marked", "other", "events", "cut", "text_id", "float_id",
+    ] {
+        assert_eq!(
+            result(&*there.link, 1, method, &json!({})).await,
+            json!(1),
+            "{method}"
+        );
+    }
+    let error = ask(&*there.link, 1, "error", &json!({})).await.unwrap();
+    assert_eq!(error.unwrap_err().message, "it broke");
+}
+
+#[tokio::test]
 async fn what_is_no_response_is_said_to_be_none() {
     let server = Scripted::new(|seen| async move {
         let id = seen.body["id"].clone();

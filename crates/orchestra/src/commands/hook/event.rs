@@ -2,6 +2,7 @@
 
 use orchestra_board::Label;
 use orchestra_store::NewHookEvent;
+use orchestra_wire::without_mark;
 use serde_json::Value;
 
 /// What an event without a name is called.
@@ -15,7 +16,8 @@ const MAX_LABEL_CHARS: usize = 50;
 /// # Errors
 /// When it is not a JSON object.
 pub(super) fn understand(bytes: &[u8]) -> anyhow::Result<NewHookEvent> {
-    let value: Value = serde_json::from_slice(bytes)
+    // PowerShell puts a byte-order mark before what it pipes.
+    let value: Value = serde_json::from_slice(without_mark(bytes))
         .map_err(|error| anyhow::anyhow!("it is not valid JSON: {error}"))?;
     let Value::Object(members) = value else {
         anyhow::bail!("it is not a JSON object")
@@ -61,6 +63,13 @@ mod tests {
         ] {
             assert_eq!(event(&value).event_type.as_str(), "unknown", "{value}");
         }
+    }
+
+    #[test]
+    fn a_byte_order_mark_before_an_event_is_skipped() {
+        let text = "\u{feff}{\"hook_event_name\":\"Stop\"}\r\n";
+        let event = understand(text.as_bytes()).unwrap();
+        assert_eq!(event.event_type.as_str(), "Stop");
     }
 
     #[test]

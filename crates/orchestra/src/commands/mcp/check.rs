@@ -122,9 +122,19 @@ pub(super) async fn check(live: Arc<Live>) -> Result<Report, Trouble> {
     let healthy = live.client.health_check().await;
     healthy.map_err(|error| Trouble::of(&live.config.name, &error))?;
     let latency = begin.elapsed();
-    let count = async |kind| live::list(&live, kind).await.map(|listed| listed.len());
     let info = live.facts.info.as_ref();
     let tools = live::list(&live, ListKind::Tools).await?;
+    let prompts = live::list(&live, ListKind::Prompts).await?;
+    let resources = live::list(&live, ListKind::Resources).await?;
+    let mut warnings: Vec<String> = printed(&live).into_iter().collect();
+    for (kind, name, items) in [
+        (ListKind::Tools, "tool", &tools),
+        (ListKind::Prompts, "prompt", &prompts),
+        (ListKind::Resources, "resource", &resources),
+    ] {
+        let repairs = orchestra_gateway::repairs(kind, items).into_iter();
+        warnings.extend(repairs.map(|repair| format!("repaired for clients: {name} {repair}")));
+    }
     Ok(Report {
         server: live.config.name.to_string(),
         ok: true,
@@ -134,12 +144,12 @@ pub(super) async fn check(live: Arc<Live>) -> Result<Report, Trouble> {
         tools: Some(tools.len()),
         hidden: live::hidden(&live, &tools),
         disabled: false,
-        prompts: Some(count(ListKind::Prompts).await?),
-        resources: Some(count(ListKind::Resources).await?),
+        prompts: Some(prompts.len()),
+        resources: Some(resources.len()),
         start_ms: Some(live.started_in.as_millis()),
         sandbox: None,
         latency_ms: Some((latency.as_secs_f64() * 1e6).round() / 1e3),
-        warnings: printed(&live).into_iter().collect(),
+        warnings,
         hints: live.hints.clone(),
         error: None,
     })

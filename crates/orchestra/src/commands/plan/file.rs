@@ -10,6 +10,7 @@ use std::{
 };
 
 use clap::ValueEnum;
+use orchestra_gateway::config::merged;
 use orchestra_plan::{spec::PlanSpec, work::WorkSpec};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -171,6 +172,11 @@ fn understood(text: &str, language: Language) -> Result<PlanSpec, String> {
             let plan = serde_path_to_error::deserialize(&mut reader).map_err(in_field)?;
             reader.end().map_err(|error| error.to_string())?;
             Ok(plan)
+        }
+        Language::Yaml if text.contains("<<") => {
+            let value = serde_norway::from_str(text).map_err(|error| error.to_string())?;
+            let value = merged(value).map_err(|error| error.to_string())?;
+            serde_path_to_error::deserialize(value).map_err(in_field)
         }
         Language::Yaml => {
             let reader = serde_norway::Deserializer::from_str(text);

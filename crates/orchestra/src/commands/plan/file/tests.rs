@@ -257,3 +257,32 @@ fn what_is_no_plan_at_all_is_told_so_with_its_line() {
         assert!(error.contains(expected), "{text:?}: {error}");
     }
 }
+
+/// YAML 1.1, as Compose and GitLab files use it.
+#[test]
+fn a_merge_key_takes_over_the_members_of_another_job() {
+    let merged = "\
+jobs:
+  - &index
+    producerId: index
+    task: Build the index
+    work: make index
+  - <<: *index
+    producerId: query
+name: Search
+";
+    let plain = "\
+jobs:
+  - producerId: index
+    task: Build the index
+    work: make index
+  - producerId: query
+    task: Build the index
+    work: make index
+name: Search
+";
+    let expected = understood(plain, Language::Yaml).unwrap();
+    assert_eq!(understood(merged, Language::Yaml).unwrap(), expected);
+    let wrong = merged.replace("<<: *index", "<<: 7");
+    assert!(understood(&wrong, Language::Yaml).is_err());
+}

@@ -1,0 +1,293 @@
+//! Parts of an answer out of the lines in which they come: server-sent events of several forms, or one object.
+
+use serde::Deserialize;
+use serde_json::{Value, value::RawValue};
+
+use super::super::parts::{count, id, lenient, several, words};
+use crate::request::Trouble;
+
+/// Longest part that may come in several lines, in bytes.
+const MAX_PART: usize = super::super::MAX_LINE;
+
+/// Puts lines together to parts.
+#[derive(Debug, Default)]
+pub(super) struct Events {
+    /// Lines of a part that has not ended.
+    begun: String,
+    /// The next data is an error.
+    is_error: bool,
+}
+
+/// Result of taking a line.
+#[derive(Debug)]
+pub(super) enum Taken {
+    /// It says nothing, or more is to come.
+    Nothing,
+    Part(Box<Part>),
+    /// The end of the answer.
+    End,
+    Trouble(Trouble),
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Part {
+    #[serde(deserialize_with = "several")]
+    pub(super) choices: Vec<Choice>,
+    #[serde(deserialize_with = "lenient")]
+    pub(super) usage: Option<Used>,
+    error: Option<Value>,
+    object: Value,
+    message: Value,
+    detail: Value,
+    /// It came by itself, without the form of an event.
+    #[serde(skip)]
+    pub(super) is_whole: bool,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Choice {
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) delta: Option<Said>,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) message: Option<Said>,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) finish_reason: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Said {
+    pub(super) content: Value,
+    pub(super) reasoning_content: Option<Value>,
+    pub(super) reasoning: Option<Value>,
+    pub(super) thinking: Option<Value>,
+    #[serde(deserialize_with = "several")]
+    pub(super) tool_calls: Vec<ToldCall>,
+    #[serde(deserialize_with = "lenient")]
+    pub(super) function_call: Option<Function>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct ToldCall {
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) index: Option<usize>,
+    #[serde(default, deserialize_with = "id")]
+    pub(super) id: Option<String>,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) function: Option<Function>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Function {
+    #[serde(deserialize_with = "lenient")]
+    pub(super) name: Option<String>,
+    pub(super) arguments: Option<Box<RawValue>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Used {
+    #[serde(deserialize_with = "count")]
+    pub(super) prompt_tokens: u64,
+    #[serde(deserialize_with = "count")]
+    pub(super) completion_tokens: u64,
+}
+
+impl Events {
+    /// Whether a part has begun and not ended.
+    pub(super) fn is_within(&self) -> bool {
+        !self.begun.is_empty()
+    }
+
+    /// Takes a line that is not empty.
+    pub(super) fn take(&mut self, line: &str) -> Taken {
+        let data = line.strip_prefix("data:").map(str::trim);
+        if let (Some("[DONE]"), true) = (data, self.begun.is_empty()) {
+            return Taken::End;
+        }
+        let text = match data {
+            Some(data) => data,
+            // A server that does not stream answers with one object, over as many lines as it likes.
+            None if line.starts_with('{') || self.is_within() => line,
+            None => {
+                let kind = line.strip_prefix("event:").map(str::trim);
+                self.is_error = kind.map_or(self.is_error, |kind| kind == "error");
+                return Taken::Nothing;
+            }
+        };
+        if text.is_empty() {
+            return Taken::Nothing;
+        }
+        let is_first = self.begun.is_empty();
+        if !is_first {
+            self.begun.push('\n');
+            self.begun.push_str(text);
+        }
+        let whole = match is_first {
+            true => text,
+            false => self.begun.as_str(),
+        };
+        match serde_json::from_str::<Part>(whole) {
+            Ok(mut part) => {
+                let trouble = self.trouble(&part, whole);
+                part.is_whole = data.is_none();
+                self.begun.clear();
+                match trouble {
+                    Some(what) => Taken::Trouble(Trouble::Busy { what }),
+                    None => Taken::Part(Box::new(part)),
+                }
+            }
+            Err(error) if error.is_eof() && whole.len() < MAX_PART => {
+                if is_first {
+                    self.begun.push_str(text);
+                }
+                Taken::Nothing
+            }
+            Err(_) if self.is_error => Taken::Trouble(Trouble::Busy {
+                what: whole.to_owned(),
+            }),
+            Err(error) => Taken::Trouble(Trouble::Odd {
+                what: format!("a part of its answer cannot be read: {error}"),
+            }),
+        }
+    }
+
+    /// The words of an error that came instead of a part.
+    fn trouble(&self, part: &Part, whole: &str) -> Option<String> {
+        if let Some(error) = &part.error {
+            return Some(words(error));
+        }
+        let is_error = self.is_error
+            || part.object == "error"
+            || (part.choices.is_empty()
+                && part.usage.is_none()
+                && (part.message.is_string() || !part.detail.is_null()));
+        let value = || -> Value { serde_json::from_str(whole).unwrap_or_default() };
+        is_error.then(|| words(&value()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What comes of lines: for each part its text, calls and count of tokens.
+    fn taken(lines: &[&str]) -> Vec<String> {
+        let mut events = Events::default();
+        let mut all = Vec::new();
+        for line in lines {
+            match events.take(line) {
+                Taken::Nothing => {}
+                Taken::End => all.push("end".to_owned()),
+                Taken::Trouble(trouble) => all.push(trouble.to_string()),
+                Taken::Part(part) => {
+                    let used = part.usage.unwrap_or_default();
+                    let said = part.choices.into_iter().next();
+                    let said = said.and_then(|choice| choice.delta.or(choice.message));
+                    let said = said.unwrap_or_default();
+                    let calls = said.tool_calls.iter().map(|call| {
+                        let function = call.function.as_ref();
+                        let name = function.and_then(|function| function.name.clone());
+                        format!(" {:?} {:?} {name:?}", call.index, call.id)
+                    });
+                    let calls: String = calls.collect();
+                    all.push(format!(
+                        "{}{calls} {}/{}",
+                        said.content, used.prompt_tokens, used.completion_tokens
+                    ));
+                }
+            }
+        }
+        if events.is_within() {
+            all.push("cut".to_owned());
+        }
+        all
+    }
+
+    #[test]
+    fn events_of_each_form_are_read() {
+        let part = r#"{"choices":[{"delta":{"content":"a"}}]}"#;
+        let no_blank = format!("data:{part}");
+        for lines in [
+            vec![no_blank.as_str(), "data:[DONE]"],
+            vec![
+                ": comment",
+                "event: message",
+                "id: 1",
+                "retry: 5",
+                no_blank.as_str(),
+                "data: [DONE]",
+            ],
+            vec![
+                r#"data: {"choices":[{"delta":"#,
+                r#"data: {"content":"a"}}]}"#,
+                "data:  [DONE]",
+            ],
+        ] {
+            assert_eq!(taken(&lines), ["\"a\" 0/0", "end"], "{lines:?}");
+        }
+        let whole = [
+            "{",
+            r#""choices": [{"message":"#,
+            r#"{"content": "a"}}]"#,
+            "}",
+        ];
+        assert_eq!(taken(&whole), ["\"a\" 0/0"]);
+        assert_eq!(taken(&whole[..2]), ["cut"]);
+        assert_eq!(taken(&["data:", "data: "]), Vec::<String>::new());
+    }
+
+    #[test]
+    fn an_odd_member_does_not_cost_a_part() {
+        for (odd, input, output) in [
+            (r#"{"prompt_tokens":-1,"completion_tokens":2.0}"#, 0, 2),
+            (r#"{"prompt_tokens":"7","completion_tokens":null}"#, 7, 0),
+            (r#"{"prompt_tokens":1e300,"completion_tokens":[]}"#, 0, 0),
+            (r#"{"completion_tokens":3}"#, 0, 3),
+            ("null", 0, 0),
+            ("[]", 0, 0),
+            ("\"many\"", 0, 0),
+        ] {
+            let line =
+                format!(r#"data: {{"choices":[{{"delta":{{"content":"a"}}}}],"usage":{odd}}}"#);
+            assert_eq!(
+                taken(&[&line]),
+                [format!("\"a\" {input}/{output}")],
+                "{odd}"
+            );
+        }
+        for choice in [
+            r#"{"index":"x","delta":{"content":"a","role":7,"tool_calls":null},"finish_reason":3}"#,
+            r#"{"delta":{"content":"a","function_call":null,"tool_calls":[]},"logprobs":"x"}"#,
+            r#"{"delta":{"content":"a","function_call":"x","tool_calls":[7]}}"#,
+        ] {
+            let line = format!(r#"data: {{"choices":[{choice}],"error":null}}"#);
+            assert_eq!(taken(&[&line]), ["\"a\" 0/0"], "{choice}");
+        }
+        let call = r#"data: {"choices":[{"delta":{"tool_calls":{"index":"0","id":7,"function":{"name":"n"}}}}]}"#;
+        assert_eq!(taken(&[call]), [r#"null None Some("7") Some("n") 0/0"#]);
+    }
+
+    #[test]
+    fn an_error_is_read_in_each_form() {
+        for (line, what) in [
+            (r#"data: {"error":{"message":"m","code":"E"}}"#, "m"),
+            (r#"data: {"error":{"code":"E_BUSY"}}"#, "E_BUSY"),
+            (r#"data: {"error":{"code":429}}"#, "429"),
+            (r#"data: {"error":"m"}"#, "m"),
+            (r#"{"object":"error","message":"m","code":1}"#, "m"),
+            (r#"{"detail":"m"}"#, "m"),
+        ] {
+            let expected = format!("the server of the model refuses for now: {what}");
+            assert_eq!(taken(&[line]), [expected], "{line}");
+        }
+        let expected = "the server of the model refuses for now: m";
+        assert_eq!(
+            taken(&["event: error", r#"data: {"message":"m"}"#]),
+            [expected]
+        );
+        assert_eq!(taken(&["event: error", "data: m"]), [expected]);
+    }
+}

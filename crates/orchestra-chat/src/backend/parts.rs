@@ -1,0 +1,72 @@
+//! Members of answers of model servers, read for what is of interest: one of another form is as if it were not
+//! there, and never costs the answer.
+
+use serde::{Deserialize as _, Deserializer, de::DeserializeOwned};
+use serde_json::{Value, value::RawValue};
+
+/// Reads a member; `None` where it has another form.
+pub(super) fn lenient<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: DeserializeOwned,
+{
+    let raw = Box::<RawValue>::deserialize(deserializer)?;
+    Ok(serde_json::from_str(raw.get()).ok())
+}
+
+/// Reads a list, or the only element of one; elements of another form are left out.
+pub(super) fn several<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: DeserializeOwned,
+{
+    let raw = Box::<RawValue>::deserialize(deserializer)?;
+    let parts = match serde_json::from_str::<Vec<&RawValue>>(raw.get()) {
+        Ok(parts) => parts,
+        Err(_) => vec![&*raw],
+    };
+    let parts = parts
+        .into_iter()
+        .filter_map(|part| serde_json::from_str(part.get()).ok());
+    Ok(parts.collect())
+}
+
+/// Reads an id, which may be a number.
+pub(super) fn id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    Ok(match Value::deserialize(deserializer)? {
+        Value::String(text) => Some(text),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    })
+}
+
+/// Reads a count of tokens: a number that is not negative, also as a float or in a text. Any other is 0.
+pub(super) fn count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    /// Largest count that is believed.
+    const MOST: f64 = 1e12;
+    let number = match Value::deserialize(deserializer)? {
+        Value::Number(number) => number.as_f64(),
+        Value::String(text) => text.trim().parse().ok(),
+        _ => None,
+    };
+    let number = number.filter(|number: &f64| number.is_finite() && (0.0..=MOST).contains(number));
+    Ok(number.map_or(0, |number| number as u64))
+}
+
+/// The words of an error: a text, an object with a message, or whatever else was sent.
+pub(super) fn words(error: &Value) -> String {
+    let word = |key: &str| match &error[key] {
+        Value::String(text) if !text.is_empty() => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    };
+    match error {
+        Value::String(text) => text.clone(),
+        _ => word("message")
+            .or_else(|| word("detail"))
+            .or_else(|| word("error"))
+            .or_else(|| word("type"))
+            .or_else(|| word("code"))
+            .unwrap_or_else(|| error.to_string()),
+    }
+}

@@ -4,6 +4,8 @@
 //! `judges/servers` pins the servers: four reference servers on Node.js over stdio, one of them
 //! over Streamable HTTP and over the old pair of routes as well, and one in Python.
 
+mod both;
+
 use std::{
     fs,
     io::{BufRead as _, BufReader, Write as _},
@@ -42,6 +44,8 @@ enum Through {
 
 /// Where everything is.
 struct Installed {
+    /// Where the servers in JavaScript are installed.
+    home: PathBuf,
     node: PathBuf,
     modules: PathBuf,
     python: PathBuf,
@@ -69,6 +73,7 @@ pub(super) fn all(word: Option<&str>, tally: &mut Tally) {
             }
         }
     }
+    both::all(word, tally);
 }
 
 fn sit(judge: Judge, revision: &str, through: Through) -> Result<Result<Ended>, Absent> {
@@ -217,6 +222,7 @@ impl Installed {
             node: tools::node()?,
             modules: home.join("node_modules/@modelcontextprotocol"),
             python: tools::python_of("judges/servers")?,
+            home,
         })
     }
 

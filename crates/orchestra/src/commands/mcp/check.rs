@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use clap::Args;
-use orchestra_gateway::discovery::ServerState;
+use orchestra_gateway::{NameCollision, discovery::ServerState};
 use orchestra_hub::ListKind;
 use serde::Serialize;
 use serde_json::Value;
@@ -12,6 +12,7 @@ use tokio::time::Instant;
 use super::{
     Here,
     live::{self, Live, Trouble},
+    words,
 };
 use crate::{
     commands::progress::Turning,
@@ -52,6 +53,12 @@ pub(super) struct Report {
     info: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) tools: Option<usize>,
+    /// Names of its tools that are not hidden.
+    #[serde(skip)]
+    pub(super) names: Vec<String>,
+    /// Those of them that are not shown, for others have their names.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) collisions: Vec<NameCollision>,
     /// Those of them that wait to be approved, for they changed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) hidden: Vec<String>,
@@ -94,9 +101,25 @@ pub(super) fn run(here: &Here, arguments: &Arguments) -> Result<Exit, Failure> {
             ..checked.unwrap_or_else(Report::of_trouble)
         })
         .collect();
+    let mut reports = reports;
+    collide(here, &mut reports);
     let exit = exit(reports.iter());
     Format::of_flag(arguments.json).print(&reports, |reports| text(reports))?;
     Ok(exit)
+}
+
+/// Finds the tools that are not shown because others have their names: by what was listed now, else by
+/// what was listed last.
+pub(super) fn collide(here: &Here, reports: &mut [Report]) {
+    let listed = reports.iter().filter(|report| report.ok);
+    let listed = listed.map(|report| (report.server.clone(), report.names.clone()));
+    let found = words::collisions(&here.found, &listed.collect());
+    for report in reports {
+        let own = found.iter().filter(|one| one.server == report.server);
+        report.collisions = own.cloned().collect();
+        let words = report.collisions.iter().map(NameCollision::words);
+        report.warnings.extend(words);
+    }
 }
 
 /// How to exit after these: with several that fail, the worst is that not all are well.
@@ -119,14 +142,20 @@ pub(super) async fn check(live: Arc<Live>) -> Result<Report, Trouble> {
     let count = async |kind| live::list(&live, kind).await.map(|listed| listed.len());
     let info = live.facts.info.as_ref();
     let tools = live::list(&live, ListKind::Tools).await?;
+    let hidden = live::hidden(&live, &tools);
+    let names = tools
+        .iter()
+        .filter_map(|tool| tool.member("name")?.parse().ok());
     Ok(Report {
+        names: names.filter(|name| !hidden.contains(name)).collect(),
+        collisions: Vec::new(),
         server: live.config.name.to_string(),
         ok: true,
         transport: Some(live.config.transport.as_str()),
         protocol: Some(live.facts.revision.as_str()),
         info: info.and_then(|info| info.parse().ok()),
         tools: Some(tools.len()),
-        hidden: live::hidden(&live, &tools),
+        hidden,
         disabled: false,
         prompts: Some(count(ListKind::Prompts).await?),
         resources: Some(count(ListKind::Resources).await?),
@@ -160,6 +189,8 @@ impl Report {
             protocol: None,
             info: None,
             tools: None,
+            names: Vec::new(),
+            collisions: Vec::new(),
             hidden: Vec::new(),
             disabled: false,
             prompts: None,

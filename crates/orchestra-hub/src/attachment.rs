@@ -133,8 +133,8 @@ impl Attachment {
         self.session.get_or_init(|| SessionName::draw(self.number))
     }
 
-    /// Tells the providers what is known of its client: the era that it speaks, and what it can be
-    /// asked for.
+    /// Records the era of its client and what the client can be asked for, see
+    /// [`Hub::clients`](crate::Hub::clients).
     pub fn introduce(&self, era: Era, features: ClientFeatures) {
         let now = *self.hub.clients.borrow();
         if now.first.is_some() && (now.roots || !features.roots) {

@@ -126,7 +126,7 @@ async fn initialize_first(session: &Arc<Session>) -> Result<ServerFacts, ClientE
         }
     };
     match discover(session).await {
-        // The server speaks sessions alone, and says what is wrong.
+        // The server speaks sessions alone: its first error names the cause.
         Err(ClientError::Handshake { .. }) => Err(refused),
         discovered => discovered,
     }
@@ -226,7 +226,7 @@ async fn initialize(session: &Arc<Session>) -> Result<ServerFacts, ClientError> 
     rope.push(b"{\"protocolVersion\":\"");
     rope.push(offered.as_str().as_bytes());
     rope.push(b"\",\"capabilities\":");
-    let capabilities = params::capabilities(session.tell_features(), offered, false);
+    let capabilities = params::capabilities(session.offer_features(), offered, false);
     rope.push_byte(b'{');
     rope.push(translation::EXPERIMENTAL.as_bytes());
     rope.push(if capabilities == "{}" { b"" } else { b"," });

@@ -61,7 +61,7 @@ pub(super) struct Shared {
 
 impl Shared {
     /// Reports a start. One beside the first connection changes nothing of what is known.
-    fn tell_start(&self) {
+    fn report_start(&self) {
         if !self.is_beside {
             self.events.started();
         }
@@ -246,7 +246,7 @@ impl Member {
         // Whoever wanted it has it; a wish that is left over is no reason for the next start.
         let mut wish = pin!(self.wanted.notified());
         wish.as_mut().enable();
-        shared.tell_start();
+        shared.report_start();
         let watched = Aborted(tokio::spawn(Arc::clone(shared).watch(Arc::clone(&session))));
         if course.end_outage() {
             shared.breaker.reset();
@@ -267,7 +267,7 @@ impl Member {
             shared.breaker.reset();
             self.enter(Phase::Ready(Arc::clone(&session)));
             // It may be another one by now.
-            shared.tell_start();
+            shared.report_start();
         };
         drop(watched);
         if !shared.is_beside {

@@ -201,18 +201,18 @@ impl Session {
         self.config.protocol == ProtocolChoice::Auto && self.first == self.era()
     }
 
-    /// What the server is told that it may ask for.
+    /// Features that the server is offered.
     pub(super) fn features(&self) -> ClientFeatures {
         let (config, all) = (&self.config, self.config.features);
-        // Without clients in front, calls say themselves what their caller can be asked for.
+        // Without clients in front, each call has the features of its caller.
         let clients = config.clients();
         let has_roots = clients.is_none_or(|clients| clients.roots) || !config.roots.is_empty();
         let roots = all.roots && has_roots;
         ClientFeatures { roots, ..all }
     }
 
-    /// The same for a greeting that lasts as long as the connection.
-    pub(super) fn tell_features(&self) -> ClientFeatures {
+    /// The same for a greeting that holds for the whole connection.
+    pub(super) fn offer_features(&self) -> ClientFeatures {
         let features = self.features();
         self.has_offered_roots
             .store(features.roots, Ordering::Relaxed);

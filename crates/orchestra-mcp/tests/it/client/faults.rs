@@ -429,5 +429,6 @@ async fn server_that_wants_fewer_calls_is_not_left_alone_and_not_said_to_fail() 
         assert!(matches!(error, ClientError::Http(_)), "{error:?}");
     }
     let stats = client.stats();
-    assert_eq!((stats.failed, stats.error_rate), (0, 0.0));
+    assert_eq!(stats.failed, 0);
+    assert!(stats.error_rate < 0.01, "{}", stats.error_rate);
 }

@@ -316,6 +316,17 @@ async fn ask_unlisted(serving: &Serving, asked: &Asked, is_late: bool) -> Result
             refusal: exit_of(&code),
         });
     }
+    if is_late && outcome.is_err() {
+        let text = format!(
+            "{} was not called, and nothing ran: its server has not said what it offers.",
+            asked.name
+        );
+        let content = json!([{"type": "text", "text": text}]);
+        return Ok(Answer {
+            result: json!({"content": content, "isError": true}),
+            refusal: Exit::Problems,
+        });
+    }
     // What else it says is told in the words of the shell.
     Err(no_tool(serving, &asked.name))
 }

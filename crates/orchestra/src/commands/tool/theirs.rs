@@ -172,7 +172,7 @@ impl Theirs {
         let wait = waits.max().unwrap_or_default();
         let until = Instant::now() + wait;
         let mut guests = self.begin(serving, config)?;
-        let mut unknown = wait_soon(serving).await;
+        let mut unknown = wait_soon(serving, wait).await;
         if unknown.is_empty() {
             return Ok(guests);
         }
@@ -202,7 +202,7 @@ impl Theirs {
         config: &Config,
     ) -> Result<Guests, Failure> {
         let guests = self.begin(serving, config)?;
-        for name in wait_soon(serving).await {
+        for name in wait_soon(serving, SOON).await {
             output::complain(&format!(
                 "{name}: its tools are missing: it has not said within {} s what it offers; \
                  `orchestra mcp tools {name}` waits for it",
@@ -297,11 +297,10 @@ impl Guests {
 
 /// Waits until all that were added have said what they offer, but not for long: those that have not
 /// said it then.
-async fn wait_soon(serving: &Serving) -> Vec<String> {
+async fn wait_soon(serving: &Serving, most: Duration) -> Vec<String> {
     let attachment = serving.attach(Toolset::All);
-    if timeout(SOON, attachment.settled()).await.is_ok() {
-        return Vec::new();
-    }
+    // The hub itself does not wait for ever.
+    let _ = timeout(SOON.min(most), attachment.settled()).await;
     unready(serving)
 }
 

@@ -6,11 +6,11 @@ import sys
 
 
 def command_line():
-    """Reads REVISION SCRIPT SERVER ARGUMENT... or REVISION SCRIPT URL from the command line."""
+    """Reads REVISION SCRIPT SERVER ARGUMENT... or REVISION SCRIPT URL from the command line; the script."""
     revision, path, command, *arguments = sys.argv[1:]
     with open(path, encoding="utf-8") as file:
-        steps = json.load(file)["steps"]
-    return revision, steps, command, arguments
+        script = json.load(file)
+    return revision, script, command, arguments
 
 
 def url_of(revision, command):

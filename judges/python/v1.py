@@ -38,7 +38,7 @@ class Operations:
 
 
 async def main():
-    revision, steps, command, arguments = command_line()
+    revision, script, command, arguments = command_line()
     url = url_of(revision, command)
     if url is None:
         transport = stdio_client(StdioServerParameters(command=command, args=arguments))
@@ -51,7 +51,7 @@ async def main():
         negotiated = (await session.initialize()).protocolVersion
         assert negotiated == revision, f"negotiated {negotiated}, expected {revision}"
         await session.send_ping()
-        await play(steps, Operations(session))
+        await play(script["steps"], Operations(session))
 
 
 asyncio.run(main())

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from mcp import Client, StdioServerParameters
+from mcp import Client, StdioServerParameters, types
 
 from script import command_line, play, texts, url_of
 
@@ -34,13 +34,19 @@ class Operations:
 
 
 async def main():
-    revision, steps, command, arguments = command_line()
+    revision, script, command, arguments = command_line()
+    answers = script.get("answers")
+
+    async def answer(_context, _params):
+        return types.ElicitResult(action="accept", content=answers)
+
     server = url_of(revision, command) or StdioServerParameters(command=command, args=arguments)
     mode = "auto" if revision >= "2026-07-28" else "legacy"
-    async with Client(server, mode=mode) as client:
+    asked = answer if answers else None
+    async with Client(server, mode=mode, elicitation_callback=asked) as client:
         negotiated = client.protocol_version
         assert negotiated == revision, f"negotiated {negotiated}, expected {revision}"
-        await play(steps, Operations(client))
+        await play(script["steps"], Operations(client))
 
 
 asyncio.run(main())

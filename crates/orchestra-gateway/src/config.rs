@@ -159,6 +159,20 @@ pub const DEFAULT_JUNK_LINES: u32 = 20;
 pub const DEFAULT_MESSAGE_BYTES: usize = orchestra_mcp::client::MAX_MESSAGE_BYTES;
 
 impl ServerConfig {
+    /// What else the user can do about tools that changed since they were approved.
+    #[must_use]
+    pub fn follow_advice(&self) -> String {
+        let file = match self.origin.trust {
+            Trust::Trusted => self.origin.file.display().to_string(),
+            Trust::Ask => "your own mcp.json (`~/.config/orchestra/mcp.json`)".to_owned(),
+        };
+        format!(
+            "Where its descriptions change with every start, `\"pins\": \"follow\"` of {} in {file} takes \
+             them as they are",
+            self.name
+        )
+    }
+
     /// A server of which nothing is set but how it is reached.
     #[must_use]
     pub fn new(name: ServerName, origin: Origin, transport: Transport) -> Self {

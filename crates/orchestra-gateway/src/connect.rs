@@ -106,7 +106,10 @@ impl Connectors {
         let Reach {
             connector, roots, ..
         } = self.reach(config)?;
-        Ok(Client::new(connector, client_config(config, roots)))
+        let mut client = client_config(config, roots);
+        // Nobody else is there who has any.
+        client.features.roots &= !client.roots.is_empty();
+        Ok(Client::new(connector, client))
     }
 
     /// Signs a person in to a server, unless that asks for no sign-in. `show` is told where to go.
@@ -171,14 +174,11 @@ impl Connectors {
         }
     }
 
-    /// What a server is told as roots: its own, else the workspace.
+    /// The roots that are configured for a server.
     fn roots(&self, config: &ServerConfig) -> Result<Vec<Root>, ExpandError> {
         let mut paths = Vec::with_capacity(config.roots.len());
         for root in &config.roots {
             paths.push(self.scope.path(root, config)?);
-        }
-        if paths.is_empty() {
-            paths.push(self.scope.workspace().to_owned());
         }
         Ok(paths.iter().map(|path| root(path)).collect())
     }

@@ -81,7 +81,7 @@ pub(crate) fn tool(
         Ok(error) => Err(error),
         Err(error) => {
             let again = when(&error);
-            let may_have_run = error.sent() == Sent::Maybe;
+            let may_have_run = may_have_run(&error, safe);
             let mut text = said(server, &error, safe, again);
             if let Some(hint) = hint {
                 text.push_str("\nWhat may help the user: ");
@@ -90,6 +90,11 @@ pub(crate) fn tool(
             Ok(failure(text, error.code(), may_have_run, again))
         }
     }
+}
+
+/// Whether a call that failed may have changed something; one that is `safe` may run twice.
+pub(crate) fn may_have_run(error: &ClientError, safe: bool) -> bool {
+    !safe && error.sent() == Sent::Maybe
 }
 
 /// The same for what is no tool.
@@ -157,7 +162,7 @@ fn said(server: &str, error: &ClientError, safe: bool, again: Option<Duration>) 
     };
     let ran = match (error.sent(), safe) {
         (Sent::No, _) => "The call did not run.",
-        (Sent::Maybe, true) => "The call may have run; it changes nothing, so it can be repeated.",
+        (Sent::Maybe, true) => "The call can be repeated without harm.",
         (Sent::Maybe, false) => {
             "The call may have run: look at what it was to change before you repeat it."
         }
@@ -356,12 +361,12 @@ mod tests {
             (
                 ClientError::Closed,
                 "transport: connection closed\n\
-                 The call may have run; it changes nothing, so it can be repeated. Try again at once.",
+                 The call can be repeated without harm. Try again at once.",
             ),
             (
                 timeout,
                 "transport: invocation timeout: no answer within 2.0 s\n\
-                 The call may have run; it changes nothing, so it can be repeated. Try again in 1 s.",
+                 The call can be repeated without harm. Try again in 1 s.",
             ),
         ] {
             assert_eq!(text(error, true), format!("Server s: {expected}"));

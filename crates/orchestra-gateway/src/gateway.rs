@@ -4,6 +4,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     path::PathBuf,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    thread::available_parallelism,
     time::Duration,
 };
 
@@ -12,6 +13,7 @@ use orchestra_hub::{BoxFuture, Hub, ProviderId};
 use orchestra_mcp::client::{ClientError, Connected, Connector, Root, ServerCall, TransportType};
 use orchestra_wire::RawJson;
 use tokio::{
+    sync::Semaphore,
     task::JoinSet,
     time::{Instant, timeout_at},
 };
@@ -61,6 +63,8 @@ pub struct Gateway {
     hub: Hub,
     options: GatewayOptions,
     spill: Option<Spill>,
+    clients_wait: Duration,
+    starts: Arc<Semaphore>,
     state: Mutex<State>,
 }
 
@@ -102,8 +106,18 @@ impl Gateway {
             hub,
             options,
             spill,
+            clients_wait: Duration::ZERO,
+            starts: Arc::new(Semaphore::new(starts_at_once())),
             state: Mutex::default(),
         }
+    }
+
+    /// Has servers greeted when the first client has come, or after `wait`: it says in which era it
+    /// speaks, and whether it has roots.
+    #[must_use]
+    pub const fn with_clients_wait(mut self, wait: Duration) -> Self {
+        self.clients_wait = wait;
+        self
     }
 
     /// Makes these the servers: new ones are added and started, those that are gone or disabled end,
@@ -188,6 +202,9 @@ impl Gateway {
             spill: self.spill.clone(),
             once: self.options.once,
             relay: self.options.relay,
+            clients: self.hub.clients(),
+            clients_wait: self.clients_wait,
+            starts: Arc::clone(&self.starts),
         }))
     }
 
@@ -269,6 +286,12 @@ impl Gateway {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Number of processes that start at once: one more than there are processors, since a start also waits
+/// for files. With more of them none is ready before all nearly are.
+fn starts_at_once() -> usize {
+    available_parallelism().map_or(2, |processors| processors.get() + 1)
 }
 
 /// Servers by the order in which they started: plugins after those that they depend on, everything

@@ -13,6 +13,7 @@
 pub mod approval;
 mod cache;
 mod canonical;
+mod collisions;
 pub mod config;
 pub mod connect;
 mod definitions;
@@ -33,6 +34,7 @@ mod server;
 mod spill;
 pub mod watch;
 
+pub use collisions::NameCollision;
 pub use definitions::repairs;
 pub use gateway::{Connect, Gateway, GatewayOptions, Reach};
 pub use needs::{Needs, NeedsFile};

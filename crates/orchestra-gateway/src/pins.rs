@@ -89,6 +89,14 @@ impl PinFile {
         })
     }
 
+    /// The names of the tools that are offered as the server was last seen: those that changed since they
+    /// were approved are not. Reads a file.
+    #[must_use]
+    pub fn tools(&self) -> Vec<String> {
+        let known = self.load().ok().flatten();
+        known.map(|known| known.offered()).unwrap_or_default()
+    }
+
     /// Why it is not known any more what was approved, when that is so. Reads a file.
     #[must_use]
     pub fn damage(&self) -> Option<String> {

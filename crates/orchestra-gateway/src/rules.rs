@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use orchestra_hub::{Answers, ToolResult};
+use orchestra_mcp::client::{ClientError, ServerCall};
 use orchestra_wire::RawJson;
 
 pub use crate::explain::{DENIED, INVALID_ARGUMENTS};
@@ -139,6 +140,24 @@ pub fn shown(config: &ServerConfig, tools: &[&str], place: usize) -> String {
     let shown = names::shown(&config.name, config.prefix, tools.iter().copied());
     let own = || format!("{}__{}", config.name, tools.get(place).unwrap_or(&""));
     shown.into_iter().nth(place).flatten().unwrap_or_else(own)
+}
+
+/// The call of a tool as its server defines it: repeated and judged as one through a hub.
+///
+/// # Errors
+/// Why the tool cannot be called.
+pub fn call(
+    config: &ServerConfig,
+    definition: &RawJson,
+    arguments: &RawJson,
+) -> Result<ServerCall, String> {
+    server::call_of(config, definition, arguments)
+}
+
+/// Whether a call that failed may have changed something; one that is `safe` may run twice.
+#[must_use]
+pub fn may_have_run(error: &ClientError, safe: bool) -> bool {
+    explain::may_have_run(error, safe)
 }
 
 /// The rule that wants the user asked about a call, where that is why it was refused: whoever asks

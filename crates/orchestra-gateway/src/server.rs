@@ -16,14 +16,14 @@ use std::{
     time::Duration,
 };
 
-use orchestra_hub::{ClientFeatures, ListKind};
+use orchestra_hub::{ClientFeatures, Clients, ListKind};
 use orchestra_mcp::client::{
     Backoff as ClientBackoff, Circuit as ClientCircuit, Client, ClientConfig, ClientError,
     Connector, Growth, ProtocolChoice, Retry as ClientRetry, Root,
 };
 use orchestra_wire::Era;
 use tokio::{
-    sync::watch,
+    sync::{Semaphore, watch},
     task::spawn_blocking,
     time::{Instant, timeout, timeout_at},
 };
@@ -38,6 +38,7 @@ use crate::{
     spill::Spill,
 };
 pub(crate) use ask::agreed;
+pub(crate) use calls::call_of;
 pub(crate) use follow::{Follower, follow};
 pub(crate) use offered::Offered;
 use relay::Relay;
@@ -84,6 +85,10 @@ pub(crate) struct Parts {
     pub(crate) spill: Option<Spill>,
     pub(crate) once: bool,
     pub(crate) relay: bool,
+    pub(crate) clients: watch::Receiver<Clients>,
+    pub(crate) clients_wait: Duration,
+    /// Places for processes that start at once.
+    pub(crate) starts: Arc<Semaphore>,
 }
 
 /// Counts a call while it runs.
@@ -101,6 +106,9 @@ impl Server {
             spill,
             once,
             relay,
+            clients,
+            clients_wait,
+            starts,
         } = parts;
         let relay = relay.then(Relay::default);
         let pins = PinFile::new(&state, &config);
@@ -120,7 +128,6 @@ impl Server {
             );
             None
         });
-        let last_era = known.as_ref().and_then(|known| known.lists.facts.era());
         let offered = match relay {
             Some(_) => Offered::of_relay(),
             None => {
@@ -130,8 +137,13 @@ impl Server {
             }
         };
         let is_orchestrator = matches!(config.transport, Transport::Orchestrator(_));
+        let speaks_mcp = matches!(config.transport, Transport::Stdio(_) | Transport::Http(_));
         let client = ClientConfig {
-            last_era,
+            // A plugin has one connection, and an orchestrator is told with each call who makes it and
+            // what that caller can be asked for.
+            clients: (relay.is_none() && speaks_mcp).then_some(clients),
+            clients_wait,
+            starts: matches!(config.transport, Transport::Stdio(_)).then_some(starts),
             names_callers: is_orchestrator,
             patience: relay.as_ref().map(|_| relay::PATIENCE),
             // The orchestrator has checked its own requests.

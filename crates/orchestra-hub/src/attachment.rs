@@ -8,12 +8,12 @@ use std::{
     time::Instant,
 };
 
-use orchestra_wire::{RawJson, Revision, shown};
+use orchestra_wire::{Era, RawJson, Revision, shown};
 use tokio::sync::{Semaphore, mpsc};
 
 use crate::{
-    Call, Caller, ListKind, Listing, LogLevel, LongWork, Offers, Request, SessionName, Target,
-    Toolset,
+    Call, Caller, ClientFeatures, ListKind, Listing, LogLevel, LongWork, Offers, Request,
+    SessionName, Target, Toolset,
     attachments::{Listener, MAX_SUBSCRIPTIONS},
     hub::Inner,
     slot::Slot,
@@ -131,6 +131,21 @@ impl Attachment {
     #[must_use]
     pub fn session(&self) -> &SessionName {
         self.session.get_or_init(|| SessionName::draw(self.number))
+    }
+
+    /// Records the era of its client and what the client can be asked for, see
+    /// [`Hub::clients`](crate::Hub::clients).
+    pub fn introduce(&self, era: Era, features: ClientFeatures) {
+        let now = *self.hub.clients.borrow();
+        if now.first.is_some() && (now.roots || !features.roots) {
+            return;
+        }
+        self.hub.clients.send_if_modified(|clients| {
+            let before = *clients;
+            clients.first.get_or_insert(era);
+            clients.roots |= features.roots;
+            *clients != before
+        });
     }
 
     /// Its notices; `Some` once.

@@ -10,7 +10,12 @@ use std::{
     time::Duration,
 };
 
-use tokio::{runtime::Handle, sync::Semaphore, task::AbortHandle};
+use orchestra_wire::Era;
+use tokio::{
+    runtime::Handle,
+    sync::{Semaphore, watch},
+    task::AbortHandle,
+};
 
 use crate::{
     Attachment, Audit, Caller, Catalog, Collision, Metrics, MetricsReport, Permission, Provider,
@@ -76,6 +81,15 @@ pub enum RegisterError {
     NoRuntime(ProviderId),
 }
 
+/// The MCP clients that have come until now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Clients {
+    /// Era of the first; `None` before it has come.
+    pub first: Option<Era>,
+    /// Whether one of them offers roots.
+    pub roots: bool,
+}
+
 /// What a hub offers, or has offered at some time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Offers {
@@ -95,6 +109,7 @@ pub(crate) struct Inner {
     pub(crate) config: HubConfig,
     pub(crate) metrics: Metrics,
     pub(crate) attachments: Mutex<Attachments>,
+    pub(crate) clients: watch::Sender<Clients>,
     pub(crate) unused_peers: UnusedPeers,
     pub(crate) unread_files: UnreadFiles,
     generation: AtomicU64,
@@ -121,6 +136,7 @@ impl Hub {
             config,
             metrics: Metrics::default(),
             attachments: Mutex::default(),
+            clients: watch::Sender::default(),
             unused_peers: UnusedPeers::default(),
             unread_files: UnreadFiles::default(),
             generation: AtomicU64::new(0),
@@ -229,6 +245,21 @@ impl Hub {
     #[must_use]
     pub fn attach(&self, caller: Caller, toolset: Toolset) -> Attachment {
         Attachment::new(Arc::clone(&self.0), caller, toolset)
+    }
+
+    /// The names of providers that are left out because others have them.
+    #[must_use]
+    pub fn collisions(&self) -> Vec<Collision> {
+        let mut collisions: Vec<Collision> = self.0.registry().collisions.iter().cloned().collect();
+        let key = |of: &Collision| (of.newcomer.to_string(), of.kind, of.name.clone());
+        collisions.sort_by_key(key);
+        collisions
+    }
+
+    /// The clients that have come, now and after each change.
+    #[must_use]
+    pub fn clients(&self) -> watch::Receiver<Clients> {
+        self.0.clients.subscribe()
     }
 
     /// Who is registered, in the order of their registration, and whether they know what they

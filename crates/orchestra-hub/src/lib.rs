@@ -41,7 +41,7 @@ pub use catalog::{
     Annotations, Catalog, Cost, LongWork, PromptArgument, PromptDescriptor, ResourceDescriptor,
     TemplateDescriptor, ToolDescriptor,
 };
-pub use hub::{Hub, HubConfig, Offers, RegisterError};
+pub use hub::{Clients, Hub, HubConfig, Offers, RegisterError};
 pub use listing::{ListKind, Listing};
 pub use merged::Collision;
 pub use metrics::{CallEnd, Metrics, MetricsReport, ToolMetrics, ToolReport};

@@ -89,8 +89,13 @@ impl Inner {
     }
 
     /// Which programs may offer something of a kind and do not, because they are not as they should
-    /// be; `None` when there are none.
+    /// be; `None` when there are none, or one of them is still starting: the list changes then.
     fn missing(&self, kind: ListKind) -> Option<String> {
+        let is_late =
+            |peer: &PeerReport| !peer.is_known && peer.unlisted.is_empty() && peer.status.is_late();
+        if self.silent(is_late).is_some() {
+            return None;
+        }
         let named = self.silent(|peer| !peer.is_known || peer.unlisted.contains(&kind))?;
         let what = match kind {
             ListKind::Tools => "tools",

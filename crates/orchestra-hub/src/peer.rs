@@ -123,6 +123,15 @@ impl PeerStatus {
         }
     }
 
+    /// Whether it may soon be known what it offers, where that is not known yet.
+    #[must_use]
+    pub const fn is_late(self) -> bool {
+        matches!(
+            self,
+            Self::Idle | Self::Starting | Self::Ready | Self::Degraded
+        )
+    }
+
     /// All of them, in the order of a life.
     pub const ALL: [Self; 11] = [
         Self::Idle,

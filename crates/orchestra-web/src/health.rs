@@ -1,6 +1,6 @@
 //! Whether the program lives, and whether it can be asked. Nobody has to show who they are for that.
 
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
 use axum::{
     Json,
@@ -8,7 +8,7 @@ use axum::{
     http::StatusCode,
     response::{IntoResponse as _, Response},
 };
-use orchestra_hub::{Hub, PeerReport, ProviderId};
+use orchestra_hub::{Hub, PeerReport, PeerStatus, ProviderId};
 use orchestra_mcp::PartLook;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -28,7 +28,7 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Site>> {
 struct Health {
     /// `ok`.
     status: &'static str,
-    /// Providers that are registered.
+    /// Providers that can be called now: built-in ones, and plugins and upstream servers that run.
     plugins: usize,
     /// The version of the program.
     version: String,
@@ -73,6 +73,17 @@ fn failed(hub: &Hub) -> Vec<Failed> {
     hub.peers().into_iter().filter_map(failed).collect()
 }
 
+/// Number of providers that can be called now.
+fn alive(hub: &Hub) -> usize {
+    let peers: HashMap<ProviderId, PeerReport> = hub.peers().into_iter().collect();
+    let runs = |id: &ProviderId| {
+        let status = peers.get(id).map(|report| report.status);
+        status.is_none_or(|status| matches!(status, PeerStatus::Ready | PeerStatus::Degraded))
+    };
+    let providers = hub.providers().into_iter();
+    providers.filter(|(id, _)| runs(id)).count()
+}
+
 /// Whether the program can be asked.
 #[derive(Serialize, ToSchema)]
 struct Readiness {
@@ -112,7 +123,7 @@ async fn health(State(site): State<Arc<Site>>) -> Response {
     });
     let health = Health {
         status: "ok",
-        plugins: server.hub().providers().len(),
+        plugins: alive(server.hub()),
         version: server.version().to_owned(),
         uptime_s: site.began.elapsed().as_secs(),
         mcp_revisions: site.face.options().eras.revisions().collect(),

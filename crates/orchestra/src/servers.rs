@@ -3,13 +3,17 @@
 use std::{
     path::{Path, PathBuf},
     sync::Arc,
+    time::Duration,
 };
 
 use clap::Args;
 use orchestra_fs::{Directory, Lock};
 use orchestra_gateway::{
     approval::DecisionFile,
-    config::{File as ServerFile, FileKind, PluginsFile, Severity, Source, Trust},
+    config::{
+        DEFAULT_START_TIMEOUT, File as ServerFile, FileKind, PluginsFile, ServerConfig, Severity,
+        Source, Trust,
+    },
     discovery::Places,
     expand::Scope,
 };
@@ -22,6 +26,16 @@ use crate::{
     output,
     trace::TraceFlags,
 };
+
+/// How long a command waits for a server that it was given by name.
+pub(crate) const WAIT: Duration = Duration::from_secs(10);
+
+/// How long a command waits for a server: as it was told, or as the server's `start_timeout` says where
+/// that is set.
+pub(crate) fn wait_for(config: &ServerConfig, asked: Option<Duration>) -> Duration {
+    let configured = Some(config.start_timeout).filter(|time| *time != DEFAULT_START_TIMEOUT);
+    asked.or(configured).unwrap_or(WAIT)
+}
 
 /// Which servers of others are offered.
 #[derive(Debug, Clone, Default, Args)]

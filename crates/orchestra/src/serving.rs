@@ -247,11 +247,15 @@ impl Serving {
     }
 
     /// Finds and starts the upstream MCP servers, which run as long as this is served. `watch` shows their messages.
-    /// Must run inside the runtime; waits for none of them.
+    /// They are greeted when the first client has come, or after `clients_wait`. Must run inside the runtime; waits for none of them.
     ///
     /// # Errors
     /// When the decisions of the user about them cannot be read.
-    pub(crate) fn start_others(&mut self, watch: Option<TapWatch>) -> Result<(), Failure> {
+    pub(crate) fn start_others(
+        &mut self,
+        watch: Option<TapWatch>,
+        clients_wait: Duration,
+    ) -> Result<(), Failure> {
         // An invalid toolset is reported when it is needed.
         let toolset = Toolset::parse(&self.config.tools.value).unwrap_or_default();
         let orchestrator = self.orchestrator.clone();
@@ -262,6 +266,7 @@ impl Serving {
             orchestrator,
             watch,
             self.begun.subscribe(),
+            clients_wait,
         ) {
             Ok(others) => self.others = Some(others),
             // Flags that name servers make it an error; without them the board is served alone.

@@ -5,6 +5,8 @@
 //! over Streamable HTTP and over the old pair of routes as well, and one in Python. Beside them is
 //! `odd.py`, whose tools, answers and greeting have an odd member each.
 
+mod both;
+
 use std::{
     fs,
     io::{BufRead as _, BufReader, Write as _},
@@ -51,6 +53,8 @@ enum Through {
 
 /// Where everything is.
 struct Installed {
+    /// Where the servers in JavaScript are installed.
+    home: PathBuf,
     node: PathBuf,
     modules: PathBuf,
     python: PathBuf,
@@ -78,6 +82,7 @@ pub(super) fn all(word: Option<&str>, tally: &mut Tally) {
             }
         }
     }
+    both::all(word, tally);
 }
 
 fn sit(judge: Judge, revision: &str, through: Through) -> Result<Result<Ended>, Absent> {
@@ -230,6 +235,7 @@ impl Installed {
             node: tools::node()?,
             modules: home.join("node_modules/@modelcontextprotocol"),
             python: tools::python_of("judges/servers")?,
+            home,
         })
     }
 

@@ -7,7 +7,7 @@ use orchestra_wire::Revision;
 /// Which revision of MCP a server is spoken to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Protocol {
-    /// Whichever it knows, the newest first.
+    /// Whichever it knows; where it knows both eras, that of each client whose calls are passed on.
     #[default]
     Auto,
     /// The newest stateless one.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use orchestra_hub::ListKind;
 use orchestra_mcp::client::ServerFacts;
-use orchestra_wire::{Era, RawJson, Revision, Rope, write};
+use orchestra_wire::{RawJson, Rope, write};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -48,8 +48,6 @@ pub(crate) struct Facts {
     pub(crate) subscribe: bool,
     pub(crate) completions: bool,
     pub(crate) tasks: bool,
-    /// The revision of MCP that was agreed upon; empty when it is to be asked for anew.
-    pub(crate) revision: String,
 }
 
 impl Facts {
@@ -60,17 +58,11 @@ impl Facts {
         Self {
             instructions: said.instructions.clone(),
             info: info.unwrap_or_default(),
-            revision: said.revision.as_str().to_owned(),
             resources: said.can.resources.is_some(),
             subscribe: said.can.subscribe,
             completions: said.can.completions,
             tasks: said.can.tasks,
         }
-    }
-
-    /// The era in which the server is greeted first: that of the last time.
-    pub(crate) fn era(&self) -> Option<Era> {
-        Revision::parse(&self.revision).map(Revision::era)
     }
 }
 
@@ -158,6 +150,15 @@ impl Known {
         // All that it has are approved: what comes now is seen for the first time.
         self.is_lost &= names.is_empty() || !self.changes().is_empty();
         names
+    }
+
+    /// The names of the tools that are as they were approved.
+    pub(super) fn offered(&self) -> Vec<String> {
+        let named = |definition: &RawJson| {
+            let name = definitions::named(definition, "name").ok()?;
+            self.approves(&name, definition).then_some(name)
+        };
+        self.lists.tools.iter().filter_map(named).collect()
     }
 
     /// What differs from what was approved.

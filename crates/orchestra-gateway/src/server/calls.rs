@@ -20,8 +20,8 @@ use super::{
 };
 use crate::{
     cache::{Cache, Key},
-    config::Effect,
-    explain,
+    config::{Effect, ServerConfig},
+    definitions, explain,
     policy::{By, Decision},
 };
 
@@ -79,7 +79,7 @@ impl Server {
                     }
                 };
                 let Some(tool) = offered.tool(&name).cloned() else {
-                    return not_there(self.name(), &offered, name, &cx);
+                    return not_there(&self.config, &offered, name, &cx);
                 };
                 let remark = cx.remark.clone();
                 let decision = self.policy.decide(&tool.theirs, tool.nature(), &arguments);
@@ -330,11 +330,7 @@ impl Server {
             true => &own[..1],
             false => &own,
         };
-        let mut call = ServerCall::new("tools/call", Some(params(own, cx.params.as_ref())), cx);
-        call.name = Some(tool.theirs.clone());
-        call.headers = tool.mirrored.headers(Some(&arguments));
-        call.safe = tool.is_safe;
-        call.as_task = tool.wants_task;
+        let call = tool.call(params(own, cx.params.as_ref()), &arguments, cx);
         let later = call.cx.later.clone().filter(|_| tool.lasts);
         let calling = self.call_mirrored(tool, &arguments, call);
         let reply = match &later {
@@ -468,6 +464,24 @@ impl Server {
     }
 }
 
+/// The call of a tool as its server defines it, for a person who calls without a hub.
+///
+/// # Errors
+/// Why the tool cannot be called.
+pub(crate) fn call_of(
+    config: &ServerConfig,
+    definition: &RawJson,
+    arguments: &RawJson,
+) -> Result<ServerCall, String> {
+    let definition = definitions::tool(definition, config.name.as_str())?;
+    let tool = Tool::of(config, &definition, &definition.name, false)?;
+    let own = [
+        ("name", text(&tool.theirs)),
+        ("arguments", arguments.clone()),
+    ];
+    Ok(tool.call(params(&own, None), arguments, Cx::default()))
+}
+
 /// The objection to one of several questions.
 fn objection_to(requests: &RawJson, may_ask_for_secrets: bool) -> Option<Objection> {
     let requests = requests.members().into_iter().flatten();
@@ -484,13 +498,15 @@ fn objection_to(requests: &RawJson, may_ask_for_secrets: bool) -> Option<Objecti
 }
 
 /// What is told of a tool that is not shown.
-fn not_there(server: &str, offered: &Offered, name: String, cx: &Cx) -> Answer {
+fn not_there(config: &ServerConfig, offered: &Offered, name: String, cx: &Cx) -> Answer {
     if !offered.hides(&name) {
         return Err(unknown("tool", name));
     }
+    let server = &config.name;
     let text = format!(
         "{name} was not called, and nothing ran: it is not as it was approved. The user can look at \
-         what changed, and approve it, with `orchestra mcp approve {server}`."
+         what changed, and approve it, with `orchestra mcp approve {server}`. {}.",
+        config.follow_advice()
     );
     let code = "needs_approval";
     cx.remark.set(Some(CallEnd::Denied), code);

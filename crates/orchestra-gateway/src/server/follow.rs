@@ -188,7 +188,8 @@ fn take(server: &Arc<Server>, follower: &impl Follower, known: Known, failed: St
                     server = server.name(),
                     count = hidden.len(),
                     tools = hidden[..hidden.len().min(MAX_NAMED)].join(", "),
-                    "hidden, because {why}; see `orchestra mcp approve`"
+                    "hidden, because {why}; see `orchestra mcp approve`. {}",
+                    server.config.follow_advice()
                 );
             }
             follower.changed(server);
@@ -243,19 +244,7 @@ async fn fetch(server: Arc<Server>, stale: Stale) -> Looked {
         return Looked::Known(before.unwrap_or_default(), failed);
     }
     if let Some(facts) = server.client.server() {
-        let info = Facts::of(&facts).info;
-        // One that was replaced by another may speak more than it did.
-        let is_other = before
-            .as_ref()
-            .is_some_and(|before| before.lists.facts.info != info);
-        let revision = match is_other {
-            true => String::new(),
-            false => facts.revision.as_str().to_owned(),
-        };
-        lists.facts = Facts {
-            revision,
-            ..Facts::of(&facts)
-        };
+        lists.facts = Facts::of(&facts);
     }
     let learnt = learn(&server, lists, before).await;
     Looked::Known(learnt, failed)

@@ -5,8 +5,8 @@ use std::{
     sync::{Arc, atomic::AtomicBool},
 };
 
-use orchestra_hub::{Annotations, Catalog, LongWork, PromptDescriptor, ToolDescriptor};
-use orchestra_mcp::client::http::MirroredParams;
+use orchestra_hub::{Catalog, Cx, LongWork, PromptDescriptor, ToolDescriptor};
+use orchestra_mcp::client::{ServerCall, http::MirroredParams};
 use orchestra_wire::RawJson;
 
 use crate::{
@@ -79,6 +79,48 @@ impl Tool {
             lies: AtomicBool::new(false),
             is_repaired: AtomicBool::new(false),
         }
+    }
+
+    /// A tool as its server defines it.
+    ///
+    /// # Errors
+    /// Why it must not be offered.
+    pub(super) fn of(
+        config: &ServerConfig,
+        definition: &ToolDefinition,
+        shown: &str,
+        lasts: bool,
+    ) -> Result<Self, String> {
+        let ToolDefinition {
+            name,
+            descriptor,
+            wants_task,
+        } = definition;
+        let hints = descriptor.annotations;
+        let is_read_only = config.trust && hints.read_only == Some(true);
+        Ok(Self {
+            input: Schema::new(Some(descriptor.input_schema.clone())),
+            output: Schema::new(descriptor.output_schema.clone()),
+            is_safe: is_read_only || (config.trust && hints.idempotent == Some(true)),
+            shown: shown.to_owned(),
+            lies: AtomicBool::new(false),
+            is_repaired: AtomicBool::new(false),
+            is_read_only,
+            wants_task: *wants_task,
+            lasts,
+            mirrored: mirrored(config, descriptor)?,
+            theirs: name.clone(),
+        })
+    }
+
+    /// A call of it.
+    pub(super) fn call(&self, params: RawJson, arguments: &RawJson, cx: Cx) -> ServerCall {
+        let mut call = ServerCall::new("tools/call", Some(params), cx);
+        call.name = Some(self.theirs.clone());
+        call.headers = self.mirrored.headers(Some(arguments));
+        call.safe = self.is_safe;
+        call.as_task = self.wants_task;
+        call
     }
 
     /// What is known of it, for the rules.
@@ -169,46 +211,23 @@ impl Offered {
         let names = tools.iter().map(|tool| tool.name.as_str());
         let names = names::shown(&config.name, config.prefix, names);
         let mut left_out = LeftOut::default();
-        for (tool, name) in tools.into_iter().zip(names) {
+        for (definition, name) in tools.into_iter().zip(names) {
             let Some(name) = name else { continue };
-            let ToolDefinition {
-                name: theirs,
-                mut descriptor,
-                wants_task,
-            } = tool;
-            descriptor.name.clone_from(&name);
             let tasks = known.lists.facts.tasks;
-            let lasts = !tasks && descriptor.long != LongWork::Never;
-            if tasks {
-                descriptor.long = LongWork::Later;
-            }
-            let Annotations {
-                read_only,
-                idempotent,
-                ..
-            } = descriptor.annotations;
-            let is_read_only = config.trust && read_only == Some(true);
-            let mirrored = match mirrored(config, &descriptor) {
-                Ok(mirrored) => mirrored,
+            let lasts = !tasks && definition.descriptor.long != LongWork::Never;
+            let tool = match Tool::of(config, &definition, &name, lasts) {
+                Ok(tool) => tool,
                 // Such a tool must not be offered; others of its server are.
                 Err(error) => {
-                    left_out.add::<()>(format!("{theirs}: {error}"));
+                    left_out.add::<()>(format!("{}: {error}", definition.name));
                     continue;
                 }
             };
-            let tool = Tool {
-                input: Schema::new(Some(descriptor.input_schema.clone())),
-                output: Schema::new(descriptor.output_schema.clone()),
-                is_safe: is_read_only || (config.trust && idempotent == Some(true)),
-                shown: name.clone(),
-                lies: AtomicBool::new(false),
-                is_repaired: AtomicBool::new(false),
-                is_read_only,
-                wants_task,
-                lasts,
-                mirrored,
-                theirs,
-            };
+            let mut descriptor = definition.descriptor;
+            descriptor.name.clone_from(&name);
+            if tasks {
+                descriptor.long = LongWork::Later;
+            }
             self.tools.insert(name, Arc::new(tool));
             shown.push(descriptor);
         }

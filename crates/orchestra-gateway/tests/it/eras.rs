@@ -5,6 +5,7 @@ use std::{
     time::Duration,
 };
 
+use orchestra_gateway::config::Protocol;
 use orchestra_mcp::{Server, stream};
 use serde_json::{Value, json};
 use tokio::{
@@ -33,6 +34,10 @@ struct Client {
 
 impl Client {
     async fn of(bench: &Bench, revision: &str) -> Self {
+        Self::offering(bench, revision, json!({})).await
+    }
+
+    async fn offering(bench: &Bench, revision: &str, capabilities: Value) -> Self {
         let server = Server::builder(bench.hub.clone(), "test").build();
         let (stream, _served) = stream::in_memory(&server, "test");
         let (input, output) = tokio::io::split(stream);
@@ -46,10 +51,10 @@ impl Client {
         if revision == STATELESS {
             client.meta = Some(json!({
                 "io.modelcontextprotocol/protocolVersion": STATELESS,
-                "io.modelcontextprotocol/clientCapabilities": {},
+                "io.modelcontextprotocol/clientCapabilities": capabilities,
             }));
         } else {
-            let params = json!({"protocolVersion": revision, "capabilities": {}});
+            let params = json!({"protocolVersion": revision, "capabilities": capabilities});
             client.result("initialize", params).await;
             let begun = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
             client.send(&begun).await;
@@ -163,6 +168,183 @@ async fn bench(server: &Arc<Played>, era: &str) -> Bench {
 /// The value of a member of `_meta` in the last call that a server has heard.
 fn last_meta(server: &Played, key: &str) -> Value {
     server.heard("tools/call").last().unwrap()["_meta"][key].clone()
+}
+
+/// The revision in which a server has heard the last call; null in a session.
+fn revision_heard(server: &Played) -> Value {
+    last_meta(server, "io.modelcontextprotocol/protocolVersion")
+}
+
+fn played_both() -> Arc<Played> {
+    let server = Played::new(vec![tool("get")]);
+    server.speaks_both.store(true, Ordering::SeqCst);
+    server.say(|method, _| match method {
+        "tools/call" => said("got"),
+        _ => Ok(raw(&json!({}))),
+    });
+    server
+}
+
+#[tokio::test]
+async fn server_of_both_eras_is_called_in_the_era_of_each_caller() {
+    let server = played_both();
+    let bench = Bench::new(&[("s", &server)]);
+    bench.gateway.apply(vec![config("s")]);
+    bench.tools().await;
+    let mut session = Client::of(&bench, SESSION).await;
+    session.call("s__get").await;
+    assert_eq!(revision_heard(&server), Value::Null);
+    assert_eq!(
+        server.connects.load(Ordering::SeqCst),
+        1,
+        "a caller in the era of the first connection needs no other"
+    );
+    let mut stateless = Client::of(&bench, STATELESS).await;
+    for _ in 0..2 {
+        stateless.call("s__get").await;
+        assert_eq!(revision_heard(&server), STATELESS);
+        session.call("s__get").await;
+        assert_eq!(revision_heard(&server), Value::Null);
+    }
+    assert_eq!(server.connects.load(Ordering::SeqCst), 2, "one for each");
+    bench.gateway.close(PATIENCE).await;
+}
+
+#[tokio::test]
+async fn server_of_both_eras_is_called_alike_whatever_an_earlier_run_has_stored() {
+    let server = played_both();
+    let state = Arc::new(tempfile::tempdir().unwrap());
+    for order in [
+        [SESSION, STATELESS],
+        [STATELESS, SESSION],
+        [SESSION, SESSION],
+    ] {
+        let bench = Bench::in_state(Arc::clone(&state), &[("s", &server)]);
+        bench.gateway.apply(vec![config("s")]);
+        bench.tools().await;
+        for revision in order {
+            Client::of(&bench, revision).await.call("s__get").await;
+            let expected = match revision {
+                STATELESS => json!(STATELESS),
+                _ => Value::Null,
+            };
+            assert_eq!(revision_heard(&server), expected, "{order:?}");
+        }
+        bench.gateway.close(PATIENCE).await;
+    }
+}
+
+#[tokio::test]
+async fn server_of_one_era_is_called_in_that_by_callers_of_both() {
+    for (era, heard) in [(SESSION, Value::Null), (STATELESS, json!(STATELESS))] {
+        let server = Played::new(vec![tool("get")]);
+        server.say(|_, _| said("got"));
+        let bench = bench(&server, era).await;
+        let mut connects = Vec::new();
+        for revision in [SESSION, STATELESS, SESSION, STATELESS] {
+            Client::of(&bench, revision).await.call("s__get").await;
+            assert_eq!(revision_heard(&server), heard, "{era} {revision}");
+            connects.push(server.connects.load(Ordering::SeqCst));
+        }
+        assert_eq!(connects[1], connects[3], "{era}: it is tried once");
+        bench.gateway.close(PATIENCE).await;
+    }
+}
+
+#[tokio::test]
+async fn protocol_that_is_configured_is_spoken_with_callers_of_both_eras() {
+    for (protocol, heard) in [
+        (Protocol::Legacy, Value::Null),
+        (Protocol::Modern, json!(STATELESS)),
+    ] {
+        let server = played_both();
+        let bench = Bench::new(&[("s", &server)]);
+        let mut config = config("s");
+        config.protocol = protocol;
+        bench.gateway.apply(vec![config]);
+        bench.tools().await;
+        for revision in [SESSION, STATELESS] {
+            Client::of(&bench, revision).await.call("s__get").await;
+            assert_eq!(revision_heard(&server), heard, "{protocol:?} {revision}");
+        }
+        assert_eq!(server.connects.load(Ordering::SeqCst), 1, "{protocol:?}");
+        bench.gateway.close(PATIENCE).await;
+    }
+}
+
+#[tokio::test]
+async fn end_of_one_connection_leaves_the_one_of_the_other_era() {
+    let server = played_both();
+    let bench = Bench::new(&[("s", &server)]);
+    bench.gateway.apply(vec![config("s")]);
+    bench.tools().await;
+    let mut session = Client::of(&bench, SESSION).await;
+    let mut stateless = Client::of(&bench, STATELESS).await;
+    session.call("s__get").await;
+    stateless.call("s__get").await;
+    server.crash();
+    until(|| server.connects.load(Ordering::SeqCst) >= 3).await;
+    session.call("s__get").await;
+    assert_eq!(revision_heard(&server), Value::Null);
+    // A call may still meet the end of its connection.
+    let again = async {
+        while revision_heard(&server) != STATELESS {
+            stateless.call("s__get").await;
+        }
+    };
+    timeout(PATIENCE, again).await.expect("it comes back");
+    bench.gateway.close(PATIENCE).await;
+}
+
+#[tokio::test]
+async fn session_server_is_offered_roots_only_where_a_client_has_some() {
+    let offers_roots = |server: &Played| {
+        let greetings = server.greetings.lock().unwrap();
+        let offers = greetings.iter().map(|offered| offered["roots"].is_object());
+        offers.collect::<Vec<bool>>()
+    };
+    let server = Played::new(vec![tool("get")]);
+    server.say(|_, _| said("got"));
+    let first = bench(&server, SESSION).await;
+    let mut plain = Client::of(&first, SESSION).await;
+    plain.call("s__get").await;
+    assert_eq!(offers_roots(&server), [false]);
+    // A connection that is in use is not ended for another client.
+    let mut rooted = Client::offering(&first, SESSION, json!({"roots": {}})).await;
+    rooted.call("s__get").await;
+    assert_eq!(offers_roots(&server), [false]);
+    first.gateway.close(PATIENCE).await;
+
+    let second = bench(&server, SESSION).await;
+    let mut rooted = Client::offering(&second, SESSION, json!({"roots": {}})).await;
+    rooted.call("s__get").await;
+    rooted.call("s__get").await;
+    assert_eq!(offers_roots(&server), [false, false, true]);
+    second.gateway.close(PATIENCE).await;
+}
+
+#[tokio::test]
+async fn server_is_greeted_once_where_the_first_client_is_waited_for() {
+    let server = played_both();
+    for (revision, capabilities) in [(SESSION, json!({"roots": {}})), (STATELESS, json!({}))] {
+        let mut bench = Bench::new(&[("s", &server)]);
+        bench.gateway = bench.gateway.with_clients_wait(PATIENCE);
+        let before = server.connects.load(Ordering::SeqCst);
+        bench.gateway.apply(vec![config("s")]);
+        until(|| server.connects.load(Ordering::SeqCst) == before + 1).await;
+        let mut client = Client::offering(&bench, revision, capabilities.clone()).await;
+        client.result("tools/list", json!({})).await;
+        client.call("s__get").await;
+        assert_eq!(server.connects.load(Ordering::SeqCst), before + 1);
+        match revision {
+            SESSION => {
+                let greetings = server.greetings.lock().unwrap();
+                assert!(greetings.last().unwrap()["roots"].is_object());
+            }
+            _ => assert_eq!(revision_heard(&server), STATELESS),
+        }
+        bench.gateway.close(PATIENCE).await;
+    }
 }
 
 #[tokio::test]

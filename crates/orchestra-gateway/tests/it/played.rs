@@ -4,7 +4,7 @@ use std::{
     collections::HashMap,
     path::Path,
     sync::{
-        Arc, Mutex,
+        Arc, Mutex, OnceLock,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
@@ -47,6 +47,8 @@ pub(crate) struct Played {
     pub(crate) heard: Mutex<Vec<(String, Value)>>,
     /// It speaks the newest era alone, with tasks; else that of sessions.
     pub(crate) is_stateless: AtomicBool,
+    /// It speaks both eras: each connection the one of its first request.
+    pub(crate) speaks_both: AtomicBool,
     /// Nobody gets in.
     pub(crate) is_away: AtomicBool,
     /// Its prompts cannot be listed.
@@ -60,6 +62,8 @@ pub(crate) struct Played {
     pub(crate) connects: AtomicUsize,
     /// Lets the tool `wait` go on.
     pub(crate) gate: Notify,
+    /// Capabilities of the client in each greeting of a session.
+    pub(crate) greetings: Mutex<Vec<Value>>,
     /// Headers of the last call.
     pub(crate) headers: Mutex<Vec<(String, String)>>,
     /// How often the tools were listed.
@@ -72,6 +76,8 @@ struct Door(Arc<Played>);
 struct Line {
     server: Arc<Played>,
     ended: watch::Sender<bool>,
+    /// Whether its first request was one of the newest era.
+    began_stateless: OnceLock<bool>,
 }
 
 pub(crate) fn said(text: &str) -> Answer {
@@ -95,6 +101,7 @@ impl Played {
             })),
             heard: Mutex::default(),
             is_stateless: AtomicBool::new(false),
+            speaks_both: AtomicBool::new(false),
             is_away: AtomicBool::new(false),
             has_broken_prompts: AtomicBool::new(false),
             ignores_probes: AtomicBool::new(false),
@@ -102,6 +109,7 @@ impl Played {
             is_mute: AtomicBool::new(false),
             connects: AtomicUsize::new(0),
             gate: Notify::new(),
+            greetings: Mutex::default(),
             headers: Mutex::default(),
             lists: AtomicUsize::new(0),
             links: Mutex::default(),
@@ -144,12 +152,15 @@ impl Played {
         }
     }
 
-    async fn answer(&self, method: &str, params: Value) -> Answer {
+    async fn answer(&self, method: &str, params: Value, began_stateless: bool) -> Answer {
         let capabilities = json!({
             "tools": {"listChanged": true}, "resources": {"subscribe": true}, "prompts": {},
             "logging": {}, "completions": {},
         });
-        let is_stateless = self.is_stateless.load(Ordering::SeqCst);
+        let is_stateless = match self.speaks_both.load(Ordering::SeqCst) {
+            true => began_stateless,
+            false => self.is_stateless.load(Ordering::SeqCst),
+        };
         match method {
             "server/discover" if is_stateless => {
                 let mut capabilities = capabilities;
@@ -160,10 +171,14 @@ impl Played {
                 })))
             }
             "initialize" if is_stateless => Err(RpcError::method_not_found(method)),
-            "initialize" => Ok(raw(&json!({
-                "protocolVersion": "2025-11-25", "capabilities": capabilities,
-                "serverInfo": {"name": "played", "version": "1"}, "instructions": "Be kind.",
-            }))),
+            "initialize" => {
+                let capabilities_of_client = params["capabilities"].clone();
+                self.greetings.lock().unwrap().push(capabilities_of_client);
+                Ok(raw(&json!({
+                    "protocolVersion": "2025-11-25", "capabilities": capabilities,
+                    "serverInfo": {"name": "played", "version": "1"}, "instructions": "Be kind.",
+                })))
+            }
             "server/discover" => {
                 self.heard.lock().unwrap().push((method.to_owned(), params));
                 if self.ignores_probes.load(Ordering::SeqCst) {
@@ -223,7 +238,11 @@ impl Connector for Door {
             let (sender, incoming) = mpsc::channel(100);
             let ended = watch::Sender::new(false);
             server.links.lock().unwrap().push((sender, ended.clone()));
-            let link = Arc::new(Line { server, ended });
+            let link = Arc::new(Line {
+                server,
+                ended,
+                began_stateless: OnceLock::new(),
+            });
             Ok(Connected { link, incoming })
         })
     }
@@ -240,6 +259,8 @@ impl Link for Line {
     fn request(&self, request: Outgoing) -> BoxFuture<Result<Answer, ClientError>> {
         let server = Arc::clone(&self.server);
         let ended = self.ended();
+        let is_stateless = || request.method != "initialize";
+        let began_stateless = *self.began_stateless.get_or_init(is_stateless);
         Box::pin(async move {
             if let Some(departure) = &request.departure {
                 assert!(departure.leave(), "nobody has given it up");
@@ -248,7 +269,8 @@ impl Link for Line {
             if request.method == "tools/call" {
                 *server.headers.lock().unwrap() = request.headers;
             }
-            let answer = server.answer(&request.method, params.unwrap_or_default());
+            let params = params.unwrap_or_default();
+            let answer = server.answer(&request.method, params, began_stateless);
             tokio::select! {
                 answer = answer => Ok(answer),
                 error = ended => Err(error),

@@ -3,7 +3,7 @@
 use std::{sync::atomic::Ordering, time::Duration};
 
 use orchestra_gateway::config::Pins;
-use orchestra_hub::{Cx, HubNotice, ListKind, LogLevel, ProviderError, Target};
+use orchestra_hub::{Cx, HubNotice, ListKind, LogLevel, Outcome, ProviderError, Target};
 use orchestra_wire::Revision;
 use serde_json::json;
 use tokio::time::{Instant, interval, timeout};
@@ -276,4 +276,57 @@ async fn who_goes_away_and_comes_back_is_told_without_a_flood() {
         messages += usize::from(told.is_ok());
     }
     assert!(messages <= 13, "{messages}");
+}
+
+/// A list of the tools, as a client asks for it.
+fn list_of_tools() -> Target {
+    Target::List {
+        kind: ListKind::Tools,
+        revision: Revision::NEWEST,
+        start: 0,
+        limit: usize::MAX,
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn list_of_late_servers_alone_is_empty_and_changes() {
+    let late = Played::new(vec![tool("get")]);
+    late.is_held.send_replace(true);
+    let bench = Bench::new(&[("late", &late)]);
+    bench.gateway.apply(vec![config("late")]);
+    let attachment = bench.attach();
+    let mut notices = attachment.take_notices().unwrap();
+    let listed = bench.ask(list_of_tools(), Cx::default()).await.unwrap();
+    let Outcome::List { items, .. } = listed else {
+        panic!("{listed:?}")
+    };
+    assert!(items.is_empty(), "{items:?}");
+    late.is_held.send_replace(false);
+    tools_changed(&mut notices).await;
+    assert_eq!(bench.tools().await, ["late__get"]);
+}
+
+/// More of them would keep each other from the processors until none is ready.
+#[tokio::test(start_paused = true)]
+async fn servers_start_some_at_once_and_none_waits_for_one_that_hangs() {
+    const SERVERS: usize = 200;
+    let server = Played::new(vec![tool("get")]);
+    server.is_held.send_replace(true);
+    let names: Vec<String> = (0..SERVERS).map(|number| format!("s{number}")).collect();
+    let played: Vec<(&str, &std::sync::Arc<Played>)> =
+        names.iter().map(|name| (&**name, &server)).collect();
+    let bench = Bench::new(&played);
+    let configs = names.iter().map(|name| config(name)).collect();
+    bench.gateway.apply(configs);
+    let started = || server.connects.load(Ordering::SeqCst);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let at_once = started();
+    let processors = std::thread::available_parallelism().unwrap().get();
+    assert!((2..=processors + 1).contains(&at_once), "{at_once}");
+    // Those before do not come: others have their turn.
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    assert!(started() > at_once);
+    server.is_held.send_replace(false);
+    until(|| bench.hub.providers().iter().all(|(_, is_ready)| *is_ready)).await;
+    assert_eq!(started(), SERVERS);
 }

@@ -1,12 +1,10 @@
 //! A client: one server, called through whatever connections it has now.
 
 mod attempt;
+mod lane;
 
 use std::{
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::{Arc, Mutex, PoisonError, atomic::Ordering},
     time::Duration,
 };
 
@@ -24,13 +22,13 @@ use super::{
     ServerCall, ServerFacts, TransportMetadata, TransportType,
     breaker::Breaker,
     events::Events,
-    latency::Meter,
     lists,
-    member::{Member, Patience, Shared},
-    session::Session,
+    member::{Patience, Shared},
+    session::{Session, spawn},
     watching::Watching,
 };
-use attempt::{again, tell_status};
+use attempt::{Turn, again, tell_status};
+use lane::{Beside, Lane};
 
 /// How long a call may take whose caller sets no deadline.
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
@@ -41,11 +39,9 @@ const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 pub struct Client(Arc<Inner>);
 
 struct Inner {
-    shared: Arc<Shared>,
-    members: Vec<Arc<Member>>,
-    /// How many of them have been needed so far.
-    used: AtomicUsize,
-    tasks: Vec<AbortHandle>,
+    lane: Arc<Lane>,
+    beside: Beside,
+    telling: AbortHandle,
     receiver: Mutex<Option<mpsc::Receiver<ClientEvent>>>,
     status: watch::Sender<ClientStatus>,
     /// When an exchange succeeded last.
@@ -58,33 +54,24 @@ impl Client {
     #[must_use]
     pub fn new(connector: Arc<dyn Connector>, config: ClientConfig) -> Self {
         let (events, receiver) = Events::new();
-        let pool = config.pool.max(1);
-        let members: Vec<_> = (0..pool)
-            .map(|_| Arc::new(Member::new(config.outstanding, connector.transport())))
-            .collect();
         let circuit = config.circuit;
         let shared = Arc::new(Shared {
             connector,
             config: Arc::new(config),
             events,
             parking: Arc::default(),
-            meter: Meter::default(),
+            meter: Arc::default(),
             watching: Watching::new(),
-            breaker: Breaker::new(circuit),
+            breaker: Arc::new(Breaker::new(circuit)),
+            is_beside: false,
         });
-        let mut tasks: Vec<_> = members
-            .iter()
-            .map(|member| tokio::spawn(Arc::clone(member).keep(Arc::clone(&shared))))
-            .map(|task| task.abort_handle())
-            .collect();
+        let lane = Arc::new(Lane::new(Arc::clone(&shared)));
         let status = watch::Sender::new(ClientStatus::Idle);
-        let telling = tell_status(Arc::clone(&members[0]), Arc::clone(&shared), status.clone());
-        tasks.push(tokio::spawn(telling).abort_handle());
+        let telling = tell_status(Arc::clone(lane.first()), shared, status.clone());
         Self(Arc::new(Inner {
-            shared,
-            members,
-            used: AtomicUsize::new(1),
-            tasks,
+            lane,
+            beside: Beside::default(),
+            telling: tokio::spawn(telling).abort_handle(),
             receiver: Mutex::new(Some(receiver)),
             status,
             succeeded: Mutex::default(),
@@ -93,7 +80,7 @@ impl Client {
 
     /// Begins to start or reach the server, if that has not begun.
     pub fn start(&self) {
-        self.0.members[0].want();
+        self.0.lane.first().want();
     }
 
     /// Waits until the server can be called, and starts it for that, until a deadline or until a
@@ -102,7 +89,7 @@ impl Client {
     /// # Errors
     /// Why it cannot be called, as a call would be told.
     pub async fn reach(&self, deadline: Instant) -> Result<(), ClientError> {
-        let member = &self.0.members[0];
+        let member = self.0.lane.first();
         member.session(deadline, Patience::OneTry).await.map(drop)
     }
 
@@ -111,8 +98,8 @@ impl Client {
     /// answer.
     #[must_use]
     pub fn start_wait(&self) -> Duration {
-        let config = &self.0.shared.config;
-        let leeway = self.0.shared.connector.leeway();
+        let config = &self.0.lane.shared.config;
+        let leeway = self.0.lane.shared.connector.leeway();
         let start = config.start_timeout.saturating_add(leeway);
         let usual = config.call_timeout.max(start);
         config.patience.unwrap_or(usual)
@@ -127,12 +114,13 @@ impl Client {
     pub async fn call(&self, call: ServerCall) -> Result<Reply, ClientError> {
         let deadline = call.cx.deadline.map(Instant::from_std);
         let deadline = deadline.unwrap_or_else(|| Instant::now() + LONGEST);
-        let retry = &self.0.shared.config.retry;
+        let retry = &self.0.lane.shared.config.retry;
         // Who goes away takes the connection along, which is made anew before the next call.
-        let is_bound = self.0.shared.connector.transport() != TransportType::Http;
+        let is_bound = self.0.lane.shared.connector.transport() != TransportType::Http;
+        let mut turn = Turn::begin(&self.0.lane.shared.breaker, &call)?;
         let (mut attempt, mut waits) = (0, None);
         loop {
-            let error = match self.attempt(&call, deadline, &mut waits).await {
+            let error = match self.attempt(&call, deadline, &mut waits, &mut turn).await {
                 Ok(reply) => return Ok(reply),
                 Err(error) => error,
             };
@@ -157,7 +145,7 @@ impl Client {
             }
             tokio::select! {
                 () = sleep(pause) => {}
-                () = self.0.members[0].back() => {}
+                () = self.0.lane.first().back() => {}
             }
         }
     }
@@ -192,8 +180,13 @@ impl Client {
     /// # Errors
     /// When the server cannot be reached.
     pub async fn notify(&self, method: &str, params: Option<RawJson>) -> Result<(), ClientError> {
-        let until = Instant::now() + self.0.shared.config.call_timeout;
-        let session = self.0.members[0].session(until, Patience::Deadline).await?;
+        let until = Instant::now() + self.0.lane.shared.config.call_timeout;
+        let session = self
+            .0
+            .lane
+            .first()
+            .session(until, Patience::Deadline)
+            .await?;
         session.link.notify(method, params).await
     }
 
@@ -202,8 +195,13 @@ impl Client {
     /// # Errors
     /// When it cannot be had. A server that does not offer it has an empty one.
     pub async fn list(&self, kind: ListKind) -> Result<Vec<RawJson>, ClientError> {
-        let until = Instant::now() + self.0.shared.config.start_timeout;
-        let session = self.0.members[0].session(until, Patience::Deadline).await?;
+        let until = Instant::now() + self.0.lane.shared.config.start_timeout;
+        let session = self
+            .0
+            .lane
+            .first()
+            .session(until, Patience::Deadline)
+            .await?;
         lists::fetch(&session, kind).await
     }
 
@@ -225,14 +223,17 @@ impl Client {
     /// What the server has said of itself, once it was greeted.
     #[must_use]
     pub fn server(&self) -> Option<Arc<ServerFacts>> {
-        let session = self.0.members[0].ready()?;
+        let session = self.0.lane.first().ready()?;
         session.facts().cloned()
     }
 
     /// The process of the server, if it is one of ours and runs.
     #[must_use]
     pub fn process_ids(&self) -> Vec<u32> {
-        let ready = self.0.members.iter().filter_map(|member| member.ready());
+        let beside = self.0.beside.open();
+        let lanes = [Some(Arc::clone(&self.0.lane)), beside];
+        let members = lanes.iter().flatten().flat_map(|lane| &lane.members);
+        let ready = members.filter_map(|member| member.ready());
         ready
             .filter_map(|session| session.link.process_id())
             .collect()
@@ -240,17 +241,17 @@ impl Client {
 
     /// Has changes of a resource told, until [`unwatch`](Self::unwatch).
     pub fn watch(&self, uri: &str) {
-        self.0.shared.watching.watch(uri);
+        self.0.lane.shared.watching.watch(uri);
     }
 
     /// Ends [`watch`](Self::watch).
     pub fn unwatch(&self, uri: &str) {
-        self.0.shared.watching.unwatch(uri);
+        self.0.lane.shared.watching.unwatch(uri);
     }
 
     /// What of its log the server sends by itself, in the session era.
     pub fn set_log_level(&self, level: Option<LogLevel>) {
-        self.0.shared.watching.set_level(level);
+        self.0.lane.shared.watching.set_level(level);
     }
 
     /// Asks whether the server is well (seed 002, `HealthCheck`). Starts nothing that does not run,
@@ -264,7 +265,7 @@ impl Client {
     }
 
     fn ready(&self) -> Result<Arc<Session>, ClientError> {
-        self.0.members[0].ready().ok_or(ClientError::Unreachable {
+        self.0.lane.first().ready().ok_or(ClientError::Unreachable {
             what: "the server does not run now".to_owned(),
         })
     }
@@ -273,11 +274,15 @@ impl Client {
     /// to their end first, for as long as [`ClientConfig::drain`](super::ClientConfig::drain) says;
     /// those that come meanwhile wait for the next start.
     pub fn restart(&self) {
-        self.0.shared.breaker.reset();
-        let used = self.0.used.load(Ordering::Relaxed);
-        self.0.members[..used]
+        let lane = &self.0.lane;
+        lane.shared.breaker.reset();
+        let used = lane.used.load(Ordering::Relaxed);
+        lane.members[..used]
             .iter()
             .for_each(|member| member.restart());
+        if let Some(beside) = self.0.beside.take() {
+            spawn(async move { beside.close(None).await });
+        }
     }
 
     /// Ends what was started, in good order (seed 002, `Close`). Calls that run fail with
@@ -291,21 +296,23 @@ impl Client {
     pub async fn close_by(&self, deadline: Instant) {
         // What takes longer is dropped, which kills a process.
         let _ = timeout_at(deadline, self.end(Some(deadline))).await;
-        self.0.tasks.iter().for_each(AbortHandle::abort);
+        self.0.abort();
         self.0.status.send_replace(ClientStatus::Closed);
     }
 
     async fn end(&self, deadline: Option<Instant>) {
-        // All at once: each may take its grace.
-        join_all(self.0.members.iter().map(|member| member.close(deadline))).await;
-        self.0.tasks.iter().for_each(AbortHandle::abort);
+        let beside = self.0.beside.open();
+        let lanes = [Some(Arc::clone(&self.0.lane)), beside];
+        let lanes = lanes.iter().flatten();
+        join_all(lanes.map(|lane| lane.close(deadline))).await;
+        self.0.abort();
         self.0.status.send_replace(ClientStatus::Closed);
     }
 
     /// Diagnostics (seed 002, `Metadata`). Never waits.
     #[must_use]
     pub fn metadata(&self) -> TransportMetadata {
-        let transport = self.0.shared.connector.transport();
+        let transport = self.0.lane.shared.connector.transport();
         let facts = self.server();
         let lately = || {
             let succeeded = *self
@@ -313,13 +320,13 @@ impl Client {
                 .succeeded
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner);
-            let interval = self.0.shared.config.health_interval;
+            let interval = self.0.lane.shared.config.health_interval;
             succeeded.is_some_and(|at| at.elapsed() <= interval)
         };
         TransportMetadata {
             transport,
             protocol_version: facts.as_ref().map_or("", |facts| facts.revision.as_str()),
-            latency: self.0.shared.meter.mean(),
+            latency: self.0.lane.shared.meter.mean(),
             is_connected: match transport {
                 TransportType::Stdio | TransportType::Quic => facts.is_some(),
                 TransportType::Http => facts.is_some() && lately(),
@@ -330,7 +337,7 @@ impl Client {
     /// Counters and latencies.
     #[must_use]
     pub fn stats(&self) -> ClientStats {
-        self.0.shared.meter.stats()
+        self.0.lane.shared.meter.stats()
     }
 
     /// The era that is spoken, once that is known: worth remembering for the next start.
@@ -342,12 +349,21 @@ impl Client {
     /// Events that were dropped because nobody took them.
     #[must_use]
     pub fn dropped_events(&self) -> u64 {
-        self.0.shared.events.dropped()
+        self.0.lane.shared.events.dropped()
+    }
+}
+
+impl Inner {
+    fn abort(&self) {
+        self.telling.abort();
+        let beside = self.beside.open();
+        beside.iter().for_each(|lane| lane.abort());
+        self.lane.abort();
     }
 }
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        self.tasks.iter().for_each(AbortHandle::abort);
+        self.abort();
     }
 }

@@ -1,9 +1,10 @@
 //! How a client treats its server.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use orchestra_hub::ClientFeatures;
+use orchestra_hub::{ClientFeatures, Clients};
 use orchestra_wire::{Era, RawJson, Revision};
+use tokio::sync::{Semaphore, watch};
 
 /// How a client treats its server. The defaults are those for a server that nothing is known of.
 #[derive(Debug, Clone)]
@@ -18,13 +19,20 @@ pub struct ClientConfig {
     pub names_callers: bool,
     /// Which revisions are spoken.
     pub protocol: ProtocolChoice,
-    /// The era that the server spoke the last time, if it is known: it is tried first.
-    pub last_era: Option<Era>,
+    /// The clients whose calls are passed on, where there are any. A server that speaks both eras is
+    /// spoken to in the era of each caller ([`Cx::era`](orchestra_hub::Cx::era)) then, and is offered
+    /// roots where [`roots`](Self::roots) are configured or a client has some. Without them such a
+    /// server is spoken to in the newest revision.
+    pub clients: Option<watch::Receiver<Clients>>,
+    /// How long the first client is waited for before a server is greeted.
+    pub clients_wait: Duration,
     /// How long a call may be silent; reports of its progress begin it anew.
     pub call_timeout: Duration,
     /// How long a call waits for a server that cannot be called; when nothing is said, as long as a
     /// whole start may take, or as it would wait for an answer.
     pub patience: Option<Duration>,
+    /// Places for starts that go on at once, where servers share the processors of a machine.
+    pub starts: Option<Arc<Semaphore>>,
     /// How long a start may take, the handshake included.
     pub start_timeout: Duration,
     /// How long a server may be silent when it is asked which era it speaks.
@@ -162,9 +170,11 @@ impl Default for ClientConfig {
             },
             names_callers: false,
             protocol: ProtocolChoice::Auto,
-            last_era: None,
+            clients: None,
+            clients_wait: Duration::ZERO,
             call_timeout: Duration::from_secs(30),
             patience: None,
+            starts: None,
             start_timeout: Duration::from_secs(30),
             probe_timeout: Duration::from_secs(2),
             health_timeout: Duration::from_secs(10),
@@ -267,6 +277,21 @@ impl Backoff {
             Err(_) => 0.5,
         };
         self.pause(n, chance)
+    }
+}
+
+impl ClientConfig {
+    /// What is known of the clients; `None` where calls of no client are passed on.
+    pub(crate) fn clients(&self) -> Option<Clients> {
+        self.clients.as_ref().map(|clients| *clients.borrow())
+    }
+
+    /// The era in which a server of which nothing is known is greeted first.
+    pub(crate) fn first_era(&self) -> Era {
+        let clients = self.clients();
+        clients.map_or(Era::Stateless, |clients| {
+            clients.first.unwrap_or(Era::Session)
+        })
     }
 }
 

@@ -243,7 +243,8 @@ impl ClientError {
             | Self::Unreachable { .. }
             | Self::NotYet { .. }
             | Self::Handshake { .. } => true,
-            Self::Http(failure) => !matches!(failure.status, 400..=428 | 430..=499),
+            // That it is asked too often (429) is no fault of its own.
+            Self::Http(failure) => !matches!(failure.status, 400..=499),
             Self::Rpc(error) => error.code.0 == -32603,
             _ => false,
         }

@@ -26,23 +26,16 @@ enum Probed {
     Silent(Response),
 }
 
-/// Greets a server in the era that it speaks.
+/// Greets a server in the era that it speaks; where both are permitted, first in `first`.
 ///
 /// # Errors
 /// When it speaks none that is permitted, or the connection breaks.
-pub(super) async fn greet(
-    session: &Arc<Session>,
-    last_era: Option<Era>,
-) -> Result<ServerFacts, ClientError> {
+pub(super) async fn greet(session: &Arc<Session>, first: Era) -> Result<ServerFacts, ClientError> {
     let choice = session.config.protocol;
     let facts = match (choice.permits(Era::Stateless), choice.permits(Era::Session)) {
         (true, false) => discover(session).await?,
         (false, true) => initialize(session).await?,
-        _ if last_era == Some(Era::Session) => match initialize(session).await {
-            // It may have been replaced by another since.
-            Err(ClientError::Rpc(_) | ClientError::Handshake { .. }) => discover(session).await?,
-            greeted => greeted?,
-        },
+        _ if first == Era::Session => initialize_first(session).await?,
         _ => match probe(session).await? {
             Probed::Stateless(facts) => facts,
             Probed::Session => initialize(session).await?,
@@ -113,6 +106,32 @@ async fn initialize_beside(
     }
 }
 
+/// Greets in the session era, and in the stateless one where the server knows no sessions: it refuses
+/// the greeting, or does not answer it for so long that it may not know it.
+async fn initialize_first(session: &Arc<Session>) -> Result<ServerFacts, ClientError> {
+    let greeted = initialize(session);
+    tokio::pin!(greeted);
+    let refused = match timeout(session.config.probe_timeout, &mut greeted).await {
+        Ok(Err(error @ (ClientError::Handshake { .. } | ClientError::InvalidMessage { .. }))) => {
+            error
+        }
+        Ok(Err(ClientError::Http(failure))) if refuses(&failure) => ClientError::Http(failure),
+        Ok(greeted) => return greeted,
+        Err(_) => {
+            return tokio::select! {
+                biased;
+                facts = &mut greeted => facts,
+                Ok(facts) = discover(session) => Ok(facts),
+            };
+        }
+    };
+    match discover(session).await {
+        // The server speaks sessions alone: its first error names the cause.
+        Err(ClientError::Handshake { .. }) => Err(refused),
+        discovered => discovered,
+    }
+}
+
 async fn discover(session: &Arc<Session>) -> Result<ServerFacts, ClientError> {
     let revision = match session.config.protocol {
         ProtocolChoice::Only(revision) => revision,
@@ -139,7 +158,7 @@ fn ask_discover(session: &Arc<Session>, revision: Revision) -> Response {
         &mut rope,
         revision,
         &config.client_info,
-        config.features,
+        session.features(),
         true,
     );
     rope.push(b"}}");
@@ -215,7 +234,7 @@ async fn initialize(session: &Arc<Session>) -> Result<ServerFacts, ClientError> 
     rope.push(b"{\"protocolVersion\":\"");
     rope.push(offered.as_str().as_bytes());
     rope.push(b"\",\"capabilities\":");
-    let capabilities = params::capabilities(config.features, offered, false);
+    let capabilities = params::capabilities(session.offer_features(), offered, false);
     rope.push_byte(b'{');
     rope.push(translation::EXPERIMENTAL.as_bytes());
     rope.push(if capabilities == "{}" { b"" } else { b"," });

@@ -292,7 +292,7 @@ fn asked_of(
                 false => "too many questions wait already".to_owned(),
             }
         }
-        Err(_) if ask == Ask::Roots => {
+        Err(_) if ask == Ask::Roots && !session.config.roots.is_empty() => {
             return Some((id, Ok(Root::answer(&session.config.roots))));
         }
         Err(why) => why,

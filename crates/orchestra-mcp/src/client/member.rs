@@ -51,9 +51,21 @@ pub(super) struct Shared {
     pub(super) config: Arc<ClientConfig>,
     pub(super) events: Events,
     pub(super) parking: Arc<Parking>,
-    pub(super) meter: Meter,
+    pub(super) meter: Arc<Meter>,
     pub(super) watching: Watching,
-    pub(super) breaker: Breaker,
+    pub(super) breaker: Arc<Breaker>,
+    /// Whether these are the connections beside the first ones, in the other era: how the server is
+    /// does not depend on them, and one that cannot be opened is not tried again.
+    pub(super) is_beside: bool,
+}
+
+impl Shared {
+    /// Reports a start. One beside the first connection changes nothing of what is known.
+    fn report_start(&self) {
+        if !self.is_beside {
+            self.events.started();
+        }
+    }
 }
 
 /// One connection, as long as its client lives.
@@ -185,7 +197,7 @@ impl Member {
     pub(super) async fn keep(self: Arc<Self>, shared: Arc<Shared>) {
         let mut course = Course {
             failures: 0,
-            last_era: shared.config.last_era,
+            last_era: None,
             starts: 0,
             eager: false,
             away: None,
@@ -213,21 +225,28 @@ impl Member {
         self.enter(Phase::Starting);
         course.attempted = Instant::now();
         let started = start::start(shared, course.last_era).await;
-        let session = started.inspect_err(|_| shared.meter.start_failed())?;
+        let session = started.inspect_err(|_| {
+            if !shared.is_beside {
+                shared.meter.start_failed();
+            }
+        })?;
         if self.is_closing() {
             session.link.close().await;
             return Ok(());
         }
-        course.last_era = session.facts().map(|facts| facts.revision.era());
-        shared
-            .meter
-            .ready(Some(Instant::now().into_std()), course.starts > 0);
+        // One that may speak both is greeted as its clients need it then.
+        let is_settled = shared.config.clients.is_none() || !session.may_speak_both();
+        course.last_era = is_settled.then(|| session.era());
+        if !shared.is_beside {
+            let now = Instant::now().into_std();
+            shared.meter.ready(Some(now), course.starts > 0);
+        }
         course.starts += 1;
         self.enter(Phase::Ready(Arc::clone(&session)));
         // Whoever wanted it has it; a wish that is left over is no reason for the next start.
         let mut wish = pin!(self.wanted.notified());
         wish.as_mut().enable();
-        shared.events.started();
+        shared.report_start();
         let watched = Aborted(tokio::spawn(Arc::clone(shared).watch(Arc::clone(&session))));
         if course.end_outage() {
             shared.breaker.reset();
@@ -248,15 +267,22 @@ impl Member {
             shared.breaker.reset();
             self.enter(Phase::Ready(Arc::clone(&session)));
             // It may be another one by now.
-            shared.events.started();
+            shared.report_start();
         };
         drop(watched);
-        shared.meter.ready(None, false);
+        if !shared.is_beside {
+            shared.meter.ready(None, false);
+        }
         self.leave(shared, course, &session, left).await
     }
 
     /// After a start that did not help: waits longer each time, and after some is left alone.
     async fn wait(&self, shared: &Arc<Shared>, course: &mut Course, error: ClientError) {
+        if shared.is_beside {
+            self.enter(Phase::Refused(Arc::new(error)));
+            self.restart.notified().await;
+            return;
+        }
         course.failures += 1;
         course.eager = true;
         shared.meter.is_failing(&error);
@@ -337,6 +363,7 @@ impl Drop for Aborted {
 struct Course {
     /// Starts in a row that never became ready, or ended without having answered a call.
     failures: u32,
+    /// The era of the last connection, in which the server is greeted first.
     last_era: Option<Era>,
     starts: u32,
     /// Whether the next start waits for nobody.

@@ -10,18 +10,18 @@ use std::{
     future::Future,
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError,
-        atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering},
     },
     time::Duration,
 };
 
-use orchestra_hub::{Along, BoxFuture, ListKind};
+use orchestra_hub::{Along, BoxFuture, ClientFeatures, ListKind};
 use orchestra_wire::{Era, RawJson, RequestId};
 use tokio::{sync::Notify, time::Instant};
 
 use super::{
-    Answer, ClientConfig, ClientError, Connected, Link, Outgoing, ServerCall, ServerFacts,
-    TransportType,
+    Answer, ClientConfig, ClientError, Connected, Link, Outgoing, ProtocolChoice, ServerCall,
+    ServerFacts, TransportType,
     events::Events,
     greeting,
     incoming::{self, Mailbox},
@@ -47,6 +47,12 @@ pub(super) struct Session {
     claims: claim::Claims,
     presence: presence::Presence,
     pub(super) logged: Logged,
+    /// The era in which the server was greeted first, of those that it may speak.
+    first: Era,
+    /// Whether the greeting has offered roots.
+    has_offered_roots: AtomicBool,
+    /// [`UNUSED`], [`USED`] or [`OUTGROWN`].
+    use_state: AtomicU8,
     /// Fires when the connection is to be made anew.
     recycle: Notify,
     /// Whether a call brought anything.
@@ -59,6 +65,12 @@ pub(super) struct Session {
     busy: AtomicUsize,
     last_used: Mutex<Instant>,
 }
+
+/// No call of a caller was made on it.
+const UNUSED: u8 = 0;
+const USED: u8 = 1;
+/// It is left for another that is greeted otherwise.
+const OUTGROWN: u8 = 2;
 
 /// Why a session was left.
 #[derive(Debug, Clone)]
@@ -88,7 +100,7 @@ impl Session {
         config: &Arc<ClientConfig>,
         events: Events,
         parking: &Arc<Parking>,
-        last_era: Option<Era>,
+        first: Era,
     ) -> Result<Arc<Self>, ClientError> {
         let Connected { link, incoming } = connected;
         let mailbox = Arc::new(Mailbox::new(incoming));
@@ -105,6 +117,9 @@ impl Session {
             claims: claim::Claims::default(),
             presence: presence::Presence::new(),
             logged: Logged::default(),
+            first,
+            has_offered_roots: AtomicBool::new(false),
+            use_state: AtomicU8::new(UNUSED),
             recycle: Notify::new(),
             has_answered: AtomicBool::new(false),
             is_over: AtomicBool::new(false),
@@ -114,7 +129,7 @@ impl Session {
             last_used: Mutex::new(Instant::now()),
         });
         tokio::spawn(incoming::route(mailbox, Arc::downgrade(&session)));
-        let facts = greeting::greet(&session, last_era).await?;
+        let facts = greeting::greet(&session, first).await?;
         // Nobody else greets.
         let _ = session.facts.set(Arc::new(facts));
         Ok(session)
@@ -177,7 +192,67 @@ impl Session {
 
     /// Whether no call is to begin here any more.
     pub(super) fn is_over(&self) -> bool {
-        self.is_over.load(Ordering::Relaxed) || self.presence.is_away()
+        let is_outgrown = self.use_state.load(Ordering::Acquire) == OUTGROWN;
+        is_outgrown || self.is_over.load(Ordering::Relaxed) || self.presence.is_away()
+    }
+
+    /// Whether the server may speak the other era as well: it was not refused to it.
+    pub(super) fn may_speak_both(&self) -> bool {
+        self.config.protocol == ProtocolChoice::Auto && self.first == self.era()
+    }
+
+    /// Features that the server is offered.
+    pub(super) fn features(&self) -> ClientFeatures {
+        let (config, all) = (&self.config, self.config.features);
+        // Without clients in front, each call has the features of its caller.
+        let clients = config.clients();
+        let has_roots = clients.is_none_or(|clients| clients.roots) || !config.roots.is_empty();
+        let roots = all.roots && has_roots;
+        ClientFeatures { roots, ..all }
+    }
+
+    /// The same for a greeting that holds for the whole connection.
+    pub(super) fn offer_features(&self) -> ClientFeatures {
+        let features = self.features();
+        self.has_offered_roots
+            .store(features.roots, Ordering::Relaxed);
+        features
+    }
+
+    /// Whether a call of a caller may be made on the connection, which is in use from then on. False when
+    /// none was made before, and it was greeted otherwise than the clients need it that have come since:
+    /// then another one is made in its place.
+    pub(super) fn admits(&self, call: &ServerCall) -> bool {
+        let to = match self.fits(call) {
+            true => USED,
+            false => OUTGROWN,
+        };
+        let taken =
+            self.use_state
+                .compare_exchange(UNUSED, to, Ordering::AcqRel, Ordering::Acquire);
+        if taken.is_ok() && to == OUTGROWN {
+            self.recycle();
+        }
+        match taken {
+            Ok(_) => to == USED,
+            Err(now) => now == USED,
+        }
+    }
+
+    fn fits(&self, call: &ServerCall) -> bool {
+        if self.config.clients.is_none() {
+            return true;
+        }
+        let wanted = self.config.first_era();
+        let is_of_other_era = call.cx.era == Some(wanted)
+            && self.era() != wanted
+            && self.first != wanted
+            && self.may_speak_both();
+        let lacks_roots = self.era() == Era::Session
+            && call.cx.features.roots
+            && self.features().roots
+            && !self.has_offered_roots.load(Ordering::Relaxed);
+        !is_of_other_era && !lacks_roots
     }
 
     fn note_end(&self, error: &ClientError) {

@@ -100,6 +100,10 @@ impl Connection {
             params,
             now,
         };
+        if let Some(meta) = &parsed.meta.stateless {
+            let features = meta.capabilities.features;
+            self.attachment.introduce(Era::Stateless, features);
+        }
         self.answer(method, &mut parsed, line, out)
     }
 
@@ -240,6 +244,8 @@ impl Connection {
         self.session.revision = Some(revision);
         self.session.initialized = false;
         self.session.capabilities = capabilities.known_to(revision);
+        let features = self.session.capabilities.features;
+        self.attachment.introduce(Era::Session, features);
         self.session.client = parsed.fields.client_info.and_then(told::client_name);
         let text = self.instructions();
         let offers = self.attachment.offers();

@@ -21,6 +21,7 @@ use std::{
     ffi::OsString,
     io::{self, IsTerminal as _},
     path::PathBuf,
+    time::Duration,
 };
 
 use clap::{Args, Subcommand};
@@ -86,6 +87,9 @@ struct Talk {
     /// Tools of this configured server alone; may be given again
     #[arg(long, value_name = "NAME")]
     server: Vec<String>,
+    /// Seconds to wait for the servers of --server [default: their start_timeout where it is set, else 10]
+    #[arg(long, value_name = "SECONDS", requires = "server", value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    wait: Option<u64>,
     /// Tools of a server alone that this command starts
     #[arg(long, value_name = "COMMAND", conflicts_with_all = ["url", "server"])]
     stdio: Option<String>,
@@ -301,7 +305,11 @@ async fn held(
     let keep = files::Keep::of(config, &arguments, mode == Mode::Terminal)?;
     let source = model::Source::of(config, &arguments)?.going_on(keep.model());
     let manner = talk::Manner::of(config, &arguments, approval)?;
-    let room = room::Room::open(config, alone)?;
+    let named = room::Named {
+        servers: arguments.server.clone(),
+        wait: arguments.wait.map(Duration::from_secs),
+    };
+    let room = room::Room::open(config, alone, named)?;
     let ended = async {
         remember::check(&room, manner.remember.as_deref()).await?;
         match mode {

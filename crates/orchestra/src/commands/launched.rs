@@ -7,6 +7,7 @@
 use std::{
     net::{Ipv4Addr, SocketAddr},
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use clap::Args;
@@ -104,7 +105,7 @@ async fn serve(config: &Config) -> Result<Exit, Failure> {
             "{address} is taken, so it is the next free port: --listen-addr names another"
         ));
     }
-    let started = serving.start_others(None);
+    let started = serving.start_others(None, Duration::ZERO);
     if started.is_ok() {
         signals.first().await;
     }

@@ -2,7 +2,7 @@
 
 mod bridge;
 
-use std::{convert::Infallible, future};
+use std::{convert::Infallible, future, time::Duration};
 
 use clap::Args;
 use orchestra_mcp::{LifecycleTimes, ServerLifecycle, stdio};
@@ -17,6 +17,9 @@ use crate::{
     serving::{self, Face, Serving},
     stopping::Signals,
 };
+
+/// How long servers that were started wait for the client to greet.
+const FIRST_CLIENT: Duration = Duration::from_secs(1);
 
 /// Serve MCP over stdin and stdout
 ///
@@ -106,7 +109,7 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
     let runtime = stdio::runtime()?;
     let served = runtime.block_on(async {
         let mut serving = Serving::open_idle(&config, Options::default())?;
-        serving.start_others(None)?;
+        serving.start_others(None, FIRST_CLIENT)?;
         serving.start_engine(Face::Stdio);
         let signals = Signals::listen()?;
         let life = ServerLifecycle::stdio(&serving.server()?, LifecycleTimes::default());

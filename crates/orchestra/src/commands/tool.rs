@@ -185,7 +185,7 @@ async fn show(
     format: Format,
 ) -> Result<Exit, Failure> {
     let scratch = Scratch::open(config)?;
-    let guests = theirs.start(scratch.serving(), config).await?;
+    let guests = theirs.start(scratch.serving(), config, None).await?;
     let found = find(scratch.serving(), name);
     if found.is_none() {
         guests.complain(scratch.serving());

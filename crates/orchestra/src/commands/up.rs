@@ -3,7 +3,7 @@
 pub(super) mod endpoint;
 pub(super) mod listen;
 
-use std::{net::SocketAddr, path::Path};
+use std::{net::SocketAddr, path::Path, time::Duration};
 
 use clap::Args;
 use orchestra_mcp::{
@@ -142,7 +142,7 @@ async fn serve(config: &Config, place: &mut Place, format: Format) -> Result<Exi
     let quic = listen_for_plugins(config, &serving).await?;
     // Only when the place is ours: another program that runs here has them.
     let traffic = TapWatch::default();
-    serving.start_others(Some(traffic.clone()))?;
+    serving.start_others(Some(traffic.clone()), Duration::ZERO)?;
     serving.start_engine(Face::Http);
     // The servers are known now, so a wrong toolset is reported before the ready line.
     serving.toolset()?;

@@ -43,7 +43,8 @@ pub(super) struct Others {
 impl Others {
     /// Finds and starts the servers of a workspace and its user that a toolset reaches, and follows
     /// their files from the moment that `begun` turns true. Waits for none of them. `watch` is for those
-    /// who look at what is said to them. Must run inside the runtime.
+    /// who look at what is said to them. Servers are greeted when a client has come, or after
+    /// `clients_wait`. Must run inside the runtime.
     ///
     /// # Errors
     /// When what the user decided of them cannot be read.
@@ -54,6 +55,7 @@ impl Others {
         orchestrator: Orchestrator,
         watch: Option<TapWatch>,
         begun: watch::Receiver<bool>,
+        clients_wait: Duration,
     ) -> Result<Self, Failure> {
         let places = servers::places(config, &config.servers);
         let scope = servers::scope(&config.workspace);
@@ -75,7 +77,8 @@ impl Others {
         };
         let watching = Watching::start(places, scope, servers::decisions()?, begun)
             .map_err(|error| Failure::from(anyhow::Error::from(error)))?;
-        let gateway = Arc::new(Gateway::new(hub.clone(), options));
+        let gateway = Gateway::new(hub.clone(), options).with_clients_wait(clients_wait);
+        let gateway = Arc::new(gateway);
         orchestrator.ask_through(&gateway);
         let mut found = watching.found();
         let mut following = Following {
@@ -129,6 +132,7 @@ impl Others {
             name: server.name.to_string(),
             state: "starting",
             trust: server.trust,
+            wait: servers::wait_for(&server, None),
         };
         gateway.apply(vec![server]);
         Ok(Self {
@@ -164,6 +168,9 @@ pub(crate) struct Shown {
     /// Whether what it says of its own tools is believed.
     #[serde(skip)]
     pub(crate) trust: bool,
+    /// How long a command waits for it that was given its name.
+    #[serde(skip)]
+    pub(crate) wait: Duration,
 }
 
 impl Shown {
@@ -180,6 +187,9 @@ impl Shown {
             name: server.name.to_string(),
             state,
             trust: server.config().is_some_and(|config| config.trust),
+            wait: server
+                .config()
+                .map_or(servers::WAIT, |config| servers::wait_for(config, None)),
         })
     }
 

@@ -588,3 +588,63 @@ fn what_is_taken_back_or_was_never_there_is_said_and_no_error() {
     assert_eq!(out.code, Some(0), "{out:?}");
     assert!(out.out.contains("nobody was signed in"), "{out:?}");
 }
+
+/// A server that ends at a call while the file that it is told is not there, and makes that file before
+/// unless it is told `always`.
+const CRASHES: &str = r#"while IFS= read -r line; do
+  id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9][0-9]*\).*/\1/p')
+  case "$line" in
+    *'"method":"initialize"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"sh","version":"1"}}}\n' "$id" ;;
+    *'"method":"tools/list"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"tools":[{"name":"read","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}},{"name":"write","inputSchema":{"type":"object"}}]}}\n' "$id" ;;
+    *'"method":"tools/call"'*)
+      [ -e "$1" ] || { [ "$2" = always ] || touch "$1"; exit 1; }
+      printf '{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"done"}]}}\n' "$id" ;;
+    *'"id":'*) printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no"}}\n' "$id" ;;
+  esac
+done
+"#;
+
+#[test]
+fn call_of_a_tool_that_only_reads_is_repeated_after_a_crash_whichever_command_makes_it() {
+    for command in [&["mcp", "call", "shell"][..], &["tool", "call"]] {
+        let workspace = workspace(json!({"trust": true}));
+        workspace.write("server.sh", CRASHES);
+        let call = |tool: &str| {
+            let tool = match command[0] {
+                "tool" => format!("shell__{tool}"),
+                _ => tool.to_owned(),
+            };
+            workspace.run(command.iter().copied().chain([tool.as_str()]))
+        };
+        let read = call("read");
+        assert_eq!(read.code, Some(0), "{command:?}: {read:?}");
+        assert_eq!(read.out.trim(), "done", "{command:?}");
+        fs::remove_file(workspace.join("journal")).unwrap();
+        let write = call("write");
+        assert_eq!(write.code, Some(4), "{command:?}: {write:?}");
+        let told = format!("{}{}", write.out, write.err);
+        assert!(told.contains("may have run"), "{command:?}: {told}");
+    }
+}
+
+#[test]
+fn call_of_a_tool_that_only_reads_is_not_said_to_have_run() {
+    let path = |workspace: &Workspace, name: &str| workspace.join(name).display().to_string();
+    let workspace = workspace(json!({"trust": true, "retry": {"attempts": 1}}));
+    workspace.write("server.sh", CRASHES);
+    let file = workspace.home().join(".config/orchestra/mcp.json");
+    let mut servers: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
+    servers["mcpServers"]["shell"]["args"] = json!([
+        path(&workspace, "server.sh"),
+        path(&workspace, "journal"),
+        "always"
+    ]);
+    fs::write(&file, servers.to_string()).unwrap();
+    let said = call(&workspace, &["read"]);
+    assert_eq!(said.code, Some(4), "{said:?}");
+    assert!(!said.err.contains("may have run"), "{said:?}");
+    assert!(said.err.contains("can be repeated"), "{said:?}");
+    let said = workspace.run(["tool", "call", "shell__read"]);
+    let told = format!("{}{}", said.out, said.err);
+    assert!(!told.contains("may have run"), "{told}");
+}

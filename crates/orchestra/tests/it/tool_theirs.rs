@@ -228,3 +228,109 @@ fn printed_json_is_json_whatever_characters_it_holds() {
         assert_eq!(workspace.run(arguments).out, "a\u{fffd}b\n");
     }
 }
+
+#[test]
+fn commands_that_name_a_server_fail_when_it_does_not_say_what_it_offers() {
+    let workspace = Workspace::new();
+    let servers = json!({"mcpServers": {"never": {"command": "sleep", "args": ["600"]}}});
+    let file = workspace.home().join(".config/orchestra/mcp.json");
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    std::fs::write(file, servers.to_string()).unwrap();
+    for (words, code) in [
+        (&["tool", "call", "never__get", "--wait", "1"][..], 4),
+        (&["mcp", "call", "never", "get", "--wait", "1"], 4),
+        (
+            &[
+                "chat",
+                "--server",
+                "never",
+                "--wait",
+                "1",
+                "--query",
+                "x",
+                "--host",
+                "127.0.0.1:1",
+                "--model",
+                "tiny",
+            ],
+            1,
+        ),
+    ] {
+        let said = workspace.run(words);
+        assert_eq!(said.code, Some(code), "{words:?}: {said:?}");
+        let told = format!("{}{}", said.out, said.err);
+        assert!(told.contains("never"), "{words:?}: {told}");
+        assert!(told.contains("within 1"), "{words:?}: {told}");
+    }
+}
+
+#[test]
+fn tools_whose_names_others_have_are_reported_by_each_command_that_looks_at_servers() {
+    let workspace = workspace(json!({"prefix": false}));
+    let file = workspace.home().join(".config/orchestra/mcp.json");
+    let mut servers: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    servers["mcpServers"]["twin"] = servers["mcpServers"]["shell"].clone();
+    std::fs::write(&file, servers.to_string()).unwrap();
+    let listed = workspace.run(["tool", "list"]);
+    assert_eq!(listed.code, Some(0), "{listed:?}");
+    let hidden = "twin: its tool paint is not shown: shell has the name";
+    assert!(listed.err.contains(hidden), "{listed:?}");
+    let hidden = "its tool paint is not shown: the server shell has the name paint";
+    let tested = workspace.run(["mcp", "test"]);
+    assert!(tested.out.contains(hidden), "{tested:?}");
+    let listed = workspace.run(["mcp", "list"]);
+    assert!(listed.out.contains(hidden), "{listed:?}");
+    let listed = workspace.run(["mcp", "list", "--json"]);
+    let listed: Value = serde_json::from_str(&listed.out).unwrap();
+    let servers = listed["servers"].as_array().unwrap().iter();
+    let twin = servers
+        .clone()
+        .find(|server| server["name"] == "twin")
+        .unwrap();
+    let names = twin["collisions"].as_array().unwrap().iter();
+    let names: Vec<&Value> = names.map(|collision| &collision["tool"]).collect();
+    assert_eq!(names, ["add.up", "paint"], "{twin}");
+    let shell = servers
+        .clone()
+        .find(|server| server["name"] == "shell")
+        .unwrap();
+    assert!(shell.get("collisions").is_none(), "{shell}");
+}
+
+#[test]
+fn server_whose_descriptions_change_is_taken_as_it_is_where_the_user_wants_that() {
+    let workspace = workspace(json!({}));
+    let called = |code: i32| {
+        let said = workspace.run(["mcp", "call", "shell", "paint"]);
+        assert_eq!(said.code, Some(code), "{said:?}");
+        said
+    };
+    let listed = workspace.run(["tool", "list"]);
+    assert_eq!(listed.code, Some(0), "{listed:?}");
+    let script = |text: &str| crate::mcp_call::SERVER.replace(r#""name":"paint","#, text);
+    let anew = |count: u32| {
+        let description = format!(r#""name":"paint","description":"Start {count}.","#);
+        workspace.write("server.sh", &script(&description));
+    };
+    anew(1);
+    let refused = called(5);
+    let file = workspace.home().join(".config/orchestra/mcp.json");
+    for word in [r#""pins": "follow""#, &file.display().to_string()] {
+        assert!(refused.err.contains(word), "{word}: {refused:?}");
+    }
+    let shown = workspace.run(["mcp", "approve"]);
+    for word in [
+        r#""pins": "follow""#,
+        "orchestra mcp approve shell --follow",
+    ] {
+        assert!(shown.out.contains(word), "{word}: {shown:?}");
+    }
+    let followed = workspace.run(["mcp", "approve", "shell", "--follow"]);
+    assert_eq!(followed.code, Some(0), "{followed:?}");
+    let servers: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    assert_eq!(servers["mcpServers"]["shell"]["pins"], "follow");
+    for count in 2..4 {
+        anew(count);
+        called(0);
+    }
+}

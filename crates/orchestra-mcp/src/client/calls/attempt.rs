@@ -1,7 +1,7 @@
 //! One attempt of a call: its turn, its way to a connection, its count; and whether there is another.
 
 use std::{
-    sync::{Arc, PoisonError, atomic::Ordering},
+    sync::{Arc, PoisonError},
     time::Duration,
 };
 
@@ -11,7 +11,7 @@ use tokio::{
     time::{Instant, sleep, timeout_at},
 };
 
-use super::{Client, Inner};
+use super::{Client, Inner, lane::Chosen};
 use crate::client::{
     ClientError, ClientStatus, Reply, Sent, ServerCall, TransportType,
     breaker::{Breaker, Standing},
@@ -31,13 +31,14 @@ impl Client {
         call: &ServerCall,
         deadline: Instant,
         waits: &mut Option<Instant>,
+        turn: &mut Turn<'_>,
     ) -> Result<Reply, ClientError> {
-        let inner = &self.0;
+        let shared = &self.0.lane.shared;
         let state = call.cx.answers.as_ref().and_then(|a| a.state.as_deref());
         if let (Some(State::Parked(name)), Some(answers)) =
             (state.map(State::parse), &call.cx.answers)
         {
-            let Some(mut parked) = inner.shared.parking.take(name) else {
+            let Some(mut parked) = shared.parking.take(name) else {
                 return Err(ClientError::Rpc(orchestra_wire::RpcError::invalid_params(
                     "the call that asked is gone: its server was restarted, or the answer came too \
                      late; call again without inputResponses and requestState",
@@ -46,20 +47,24 @@ impl Client {
             parked.answer(answers);
             let (session, waiting) = (parked.session, parked.waiting);
             let went_on = session.go_on(call, waiting);
-            return self.metered(call, Instant::now(), &session, went_on).await;
+            return self
+                .metered(call, Instant::now(), &session, turn, went_on)
+                .await;
         }
-        inner.shared.breaker.admit(Instant::now())?;
-        let mut admitted = Admitted(Some(&inner.shared.breaker));
         let began = Instant::now();
-        let member = self.pick();
         let patience = match call.safe {
             true => Patience::Deadline,
             false => Patience::OneTry,
         };
         let until = *waits.get_or_insert_with(|| deadline.min(Instant::now() + self.start_wait()));
-        let session = member.session(until, patience).await?;
+        let chosen = self.choose(call, until, patience).await?;
         *waits = None;
-        let (member, session, _claim) = self.apart(call, member, session, deadline).await;
+        let (
+            Chosen {
+                member, session, ..
+            },
+            _claim,
+        ) = apart(call, chosen, deadline).await;
         let outstanding = || Arc::clone(&member.outstanding);
         let place = match outstanding().try_acquire_owned() {
             Ok(place) => place,
@@ -72,10 +77,9 @@ impl Client {
                 }
             },
         };
-        admitted.0 = None;
         let place = Arc::new(place);
         let calling = session.call(call, Some(Arc::clone(&place)));
-        let reply = self.metered(call, began, &session, calling).await;
+        let reply = self.metered(call, began, &session, turn, calling).await;
         drop(place);
         reply
     }
@@ -86,9 +90,10 @@ impl Client {
         call: &ServerCall,
         began: Instant,
         session: &Arc<Session>,
+        turn: &mut Turn<'_>,
         calling: impl Future<Output = Result<Reply, ClientError>>,
     ) -> Result<Reply, ClientError> {
-        let (meter, breaker) = (&self.0.shared.meter, &self.0.shared.breaker);
+        let meter = &self.0.lane.shared.meter;
         let bytes_out = call
             .params
             .as_ref()
@@ -100,20 +105,19 @@ impl Client {
             queued: began.elapsed(),
             how: Ended::Aside,
             bytes_in: 0,
-            is_settled: false,
         };
         meter.begin(bytes_out);
         let reply = calling.await;
         counted.took = Some(counted.sent.elapsed());
+        turn.outcome = Outcome::Aside;
         match &reply {
             Ok(reply) => {
-                breaker.success();
-                counted.is_settled = true;
+                turn.outcome = Outcome::Success;
                 counted.how = Ended::Answered;
                 if let Reply::Result(result) = reply {
                     counted.bytes_in = result.as_bytes().len();
                 }
-                if self.0.shared.connector.transport() == TransportType::Http {
+                if self.0.lane.shared.connector.transport() == TransportType::Http {
                     *self
                         .0
                         .succeeded
@@ -122,104 +126,91 @@ impl Client {
                 }
             }
             Err(ClientError::Rpc(_)) => {
-                breaker.success();
-                counted.is_settled = true;
+                turn.outcome = Outcome::Success;
                 counted.how = Ended::Refused;
             }
             Err(error) if error.is_server_fault() => {
                 counted.how = Ended::Failed;
                 meter.failed(error.explain());
                 if error.counts_for_circuit() && !session.is_excused(error).await {
-                    breaker.failure(error, Instant::now());
-                    counted.is_settled = true;
+                    turn.outcome = Outcome::Failure(error.clone());
                 }
             }
             Err(_) => {}
         }
         reply
     }
+}
 
-    /// The connection for a call whose server may ask something: another one than the first that
-    /// has room where nobody could tell on that one whom the server asks, as long as the pool has
-    /// one. Where there is but one connection, this costs nothing.
-    async fn apart<'a>(
-        &'a self,
-        call: &ServerCall,
-        mut member: &'a Arc<Member>,
-        mut session: Arc<Session>,
-        deadline: Instant,
-    ) -> (&'a Arc<Member>, Arc<Session>, Option<Claim>) {
-        let inner = &self.0;
-        if inner.members.len() == 1 || session.era() == Era::Stateless {
-            return (member, session, None);
-        }
-        // Others may take a connection while it is waited for.
-        for _ in &inner.members {
-            if let Some(claim) = session.claim(&call.cx) {
-                return (member, session, Some(claim));
-            }
-            let Some(other) = self.unshared(call) else {
-                break;
-            };
-            let Ok(found) = other.session(deadline, Patience::OneTry).await else {
-                break;
-            };
-            (member, session) = (other, found);
-        }
-        (member, session, None)
+/// The connection for a call whose server may ask something: another one than the first that has room
+/// where nobody could tell on that one whom the server asks, as long as the pool has one. Where there
+/// is but one connection, this costs nothing.
+async fn apart(
+    call: &ServerCall,
+    mut chosen: Chosen,
+    deadline: Instant,
+) -> (Chosen, Option<Claim>) {
+    let lane = Arc::clone(&chosen.lane);
+    if lane.members.len() == 1 || chosen.session.era() == Era::Stateless {
+        return (chosen, None);
     }
-
-    /// A connection on which a call would confuse nobody.
-    fn unshared(&self, call: &ServerCall) -> Option<&Arc<Member>> {
-        let inner = &self.0;
-        let used = inner.used.load(Ordering::Relaxed);
-        let fits = |member: &&Arc<Member>| {
-            let ready = member.ready();
-            member.outstanding.available_permits() > 0
-                && ready.is_none_or(|session| !session.would_confuse(&call.cx))
+    // Others may take a connection while it is waited for.
+    for _ in &lane.members {
+        if let Some(claim) = chosen.session.claim(&call.cx) {
+            return (chosen, Some(claim));
+        }
+        let Some(other) = lane.unshared(call) else {
+            break;
         };
-        let found = inner.members[..used].iter().find(fits);
-        if found.is_none() && used < inner.members.len() {
-            inner.used.fetch_max(used + 1, Ordering::Relaxed);
-            return Some(&inner.members[used]);
-        }
-        found
+        let Ok(session) = other.session(deadline, Patience::OneTry).await else {
+            break;
+        };
+        (chosen.member, chosen.session) = (Arc::clone(other), session);
     }
+    (chosen, None)
+}
 
-    /// The connection to use: the first that has room, and another one only when none has.
-    fn pick(&self) -> &Arc<Member> {
-        let inner = &self.0;
-        let used = inner.used.load(Ordering::Relaxed);
-        let free = |member: &&Arc<Member>| member.outstanding.available_permits() > 0;
-        if let Some(member) = inner.members[..used].iter().find(free) {
-            return member;
+/// The turn of a call, however often it is tried: at its end the breaker learns what its last attempt
+/// came to.
+pub(super) struct Turn<'b> {
+    breaker: &'b Breaker,
+    outcome: Outcome,
+}
+
+/// What an attempt says of how the server treats calls.
+enum Outcome {
+    /// Nothing: it was not sent, its caller went away, or it failed for another reason.
+    Aside,
+    Success,
+    Failure(ClientError),
+}
+
+impl<'b> Turn<'b> {
+    /// Takes the turn of a call. One that goes on with answers has had it before.
+    ///
+    /// # Errors
+    /// When the server is left alone now.
+    pub(super) fn begin(breaker: &'b Breaker, call: &ServerCall) -> Result<Self, ClientError> {
+        let state = call.cx.answers.as_ref().and_then(|a| a.state.as_deref());
+        if !matches!(state.map(State::parse), Some(State::Parked(_))) {
+            breaker.admit(Instant::now())?;
         }
-        if used < inner.members.len() {
-            inner.used.fetch_max(used + 1, Ordering::Relaxed);
-            return &inner.members[used];
-        }
-        let room = |member: &&Arc<Member>| member.outstanding.available_permits();
-        inner
-            .members
-            .iter()
-            .max_by_key(room)
-            .unwrap_or(&inner.members[0])
+        let outcome = Outcome::Aside;
+        Ok(Self { breaker, outcome })
     }
 }
 
-/// Gives back the turn of a call that was never sent.
-struct Admitted<'b>(Option<&'b Breaker>);
-
-impl Drop for Admitted<'_> {
+impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        if let Some(breaker) = self.0 {
-            breaker.aside();
+        match &self.outcome {
+            Outcome::Aside => self.breaker.aside(),
+            Outcome::Success => self.breaker.success(),
+            Outcome::Failure(error) => self.breaker.failure(error, Instant::now()),
         }
     }
 }
 
-/// Counts a call at its end, and when its caller does not wait for that; then it gives back the turn
-/// of a call that says nothing of how the server treats calls, or of which nobody has learned that.
+/// Counts an attempt at its end, and when its caller does not wait for that.
 struct Counted<'c> {
     inner: &'c Inner,
     sent: Instant,
@@ -228,18 +219,13 @@ struct Counted<'c> {
     queued: Duration,
     how: Ended,
     bytes_in: usize,
-    /// Whether the breaker knows what came of it.
-    is_settled: bool,
 }
 
 impl Drop for Counted<'_> {
     fn drop(&mut self) {
         let took = self.took.unwrap_or_else(|| self.sent.elapsed());
-        let meter = &self.inner.shared.meter;
+        let meter = &self.inner.lane.shared.meter;
         meter.end(self.how, took, self.queued, self.bytes_in);
-        if !self.is_settled {
-            self.inner.shared.breaker.aside();
-        }
     }
 }
 

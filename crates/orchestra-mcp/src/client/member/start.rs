@@ -1,15 +1,24 @@
 //! One start: the server is reached and greeted, or says why not.
 
 use std::{
+    convert::Infallible,
+    future::pending,
     sync::{Arc, OnceLock},
     time::Duration,
 };
 
+use orchestra_hub::Clients;
 use orchestra_wire::Era;
-use tokio::time::timeout;
+use tokio::{
+    sync::watch,
+    time::{sleep, timeout},
+};
 
 use super::Shared;
 use crate::client::{ClientError, session::Session};
+
+/// How long a start keeps its place among those that go on at once.
+const CROWDING: Duration = Duration::from_secs(3);
 
 /// Reaches a server and greets it.
 pub(super) async fn start(
@@ -17,6 +26,16 @@ pub(super) async fn start(
     last_era: Option<Era>,
 ) -> Result<Arc<Session>, ClientError> {
     let config = &shared.config;
+    let place = match &config.starts {
+        Some(starts) => Arc::clone(starts).acquire_owned().await.ok(),
+        None => None,
+    };
+    // A start that takes longer waits for something else than a processor.
+    let crowding = async {
+        sleep(CROWDING).await;
+        drop(place);
+        pending::<Infallible>().await
+    };
     let reached = OnceLock::new();
     let began = async {
         let connected = shared.connector.connect().await?;
@@ -25,13 +44,17 @@ pub(super) async fn start(
         if let Some(counters) = link.counters() {
             shared.meter.opened(counters);
         }
+        if let Some(clients) = config.clients.clone().filter(|_| !shared.is_beside) {
+            first_of(clients, config.clients_wait).await;
+        }
+        let first = last_era.unwrap_or_else(|| config.first_era());
         let opened = Session::open(
             connected,
             shared.connector.transport(),
             config,
             shared.events.clone(),
             &shared.parking,
-            last_era,
+            first,
         );
         // A process that ends while it is greeted says why.
         let session = tokio::select! {
@@ -56,6 +79,13 @@ pub(super) async fn start(
     };
     let after = config.start_timeout;
     let bound = after.saturating_add(shared.connector.leeway());
+    let began = async {
+        tokio::select! {
+            biased;
+            begun = began => begun,
+            never = crowding => match never {},
+        }
+    };
     timeout(bound, began).await.unwrap_or_else(|_| {
         let tail = reached.get().map(|link| link.stderr_tail());
         let said = tail.filter(|tail| !tail.trim().is_empty());
@@ -64,4 +94,11 @@ pub(super) async fn start(
             None => ClientError::Timeout { after },
         })
     })
+}
+
+/// Waits for the first client, but not for long: it says how the server is to be greeted.
+async fn first_of(mut clients: watch::Receiver<Clients>, within: Duration) {
+    let come = clients.wait_for(|clients| clients.first.is_some());
+    // Where none comes, nobody needs anything.
+    let _ = timeout(within, come).await;
 }

@@ -397,3 +397,38 @@ async fn calls_that_never_end_hold_a_restart_up_for_a_while_only() {
     assert_eq!(error.sent(), Sent::Maybe);
     assert_eq!(result(&client, tool("t")).await["start"], 2);
 }
+
+#[tokio::test(start_paused = true)]
+async fn circuit_counts_calls_however_often_each_was_tried() {
+    let played = Played::new(Greets::Session, TransportType::Http, |_| {
+        status_of(502, None)
+    });
+    let client = client_of(&played, config());
+    let (failures, attempts) = (config().circuit.failures, config().retry.attempts);
+    for call in 1..=failures {
+        let error = client.call(safe("t")).await.unwrap_err();
+        assert!(matches!(error, ClientError::Http(_)), "{call}: {error:?}");
+        let tried = usize::try_from(call * attempts).unwrap();
+        assert_eq!(played.count("tools/call"), tried);
+    }
+    let error = client.call(safe("t")).await.unwrap_err();
+    assert!(
+        matches!(error, ClientError::CircuitOpen { .. }),
+        "{error:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn server_that_wants_fewer_calls_is_not_left_alone_and_not_said_to_fail() {
+    let played = Played::new(Greets::Session, TransportType::Http, |_| {
+        status_of(429, Some(1))
+    });
+    let client = client_of(&played, config());
+    for _ in 0..20 {
+        let error = client.call(tool("t")).await.unwrap_err();
+        assert!(matches!(error, ClientError::Http(_)), "{error:?}");
+    }
+    let stats = client.stats();
+    assert_eq!(stats.failed, 0);
+    assert!(stats.error_rate < 0.01, "{}", stats.error_rate);
+}

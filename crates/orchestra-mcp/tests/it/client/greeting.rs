@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
-use orchestra_mcp::client::{ClientError, ProtocolChoice, TransportType};
+use orchestra_hub::Clients;
+use orchestra_mcp::client::{ClientConfig, ClientError, ProtocolChoice, ServerCall, TransportType};
+use orchestra_wire::Era;
 use serde_json::json;
+use tokio::sync::watch;
 
 use super::{
     client_of, config,
@@ -175,4 +178,66 @@ async fn a_server_may_be_held_to_an_era_or_a_revision() {
         let greetings = played.count("initialize") + played.count("server/discover");
         assert_eq!(greetings, 1, "{choice}");
     }
+}
+
+/// A server whose every connection speaks the era of its first request.
+fn of_both_eras() -> std::sync::Arc<Played> {
+    let eras = std::sync::Mutex::new(std::collections::HashMap::new());
+    Played::new(Greets::Not, TransportType::Stdio, move |asked| {
+        let is_session = asked.method == "initialize";
+        let is_session = *eras
+            .lock()
+            .unwrap()
+            .entry(asked.start)
+            .or_insert(is_session);
+        match (asked.method.as_str(), is_session) {
+            ("initialize", true) => initialized("2025-11-25"),
+            ("server/discover", false) => {
+                Said::result(json!({"supportedVersions": ["2026-07-28"], "capabilities": {}}))
+            }
+            ("initialize" | "server/discover", _) => Said::error(-32600, "the other era"),
+            _ => Said::result(json!({"resultType": "complete", "content": []})),
+        }
+    })
+}
+
+fn in_era(era: Era) -> ServerCall {
+    let mut call = tool("t");
+    call.cx.era = Some(era);
+    call
+}
+
+#[tokio::test(start_paused = true)]
+async fn connection_beside_the_first_ends_when_no_caller_of_its_era_is_left() {
+    let both = of_both_eras();
+    let following = ClientConfig {
+        clients: Some(watch::Sender::new(Clients::default()).subscribe()),
+        ..config()
+    };
+    let client = client_of(&both, following);
+    result(&client, in_era(Era::Session)).await;
+    assert_eq!(both.starts(), 1);
+    result(&client, in_era(Era::Stateless)).await;
+    result(&client, in_era(Era::Stateless)).await;
+    assert_eq!(both.starts(), 2);
+    // Calls of the other era do not need it.
+    for _ in 0..20 {
+        tokio::time::sleep(Duration::from_secs(30)).await;
+        result(&client, in_era(Era::Session)).await;
+    }
+    assert_eq!(both.starts(), 2);
+    result(&client, in_era(Era::Stateless)).await;
+    assert_eq!(both.starts(), 3, "it had ended");
+    client.close().await;
+}
+
+#[tokio::test]
+async fn client_without_callers_in_front_speaks_the_newest_era_over_one_connection() {
+    let both = of_both_eras();
+    let client = client_of(&both, config());
+    for era in [Era::Session, Era::Stateless] {
+        result(&client, in_era(era)).await;
+        assert_eq!(client.metadata().protocol_version, "2026-07-28");
+    }
+    assert_eq!(both.starts(), 1);
 }

@@ -12,7 +12,8 @@ use std::{
 use orchestra_chat::{BoxFuture, Consent, Due, HubTools, Outcome, Toolbox, Tools, tools_of};
 use orchestra_gateway::{config::ServerConfig, rules};
 use orchestra_hub::{
-    Attachment, Cx, HubNotice, PeerReport, PeerStatus, Request, Target, ToolDescriptor, Toolset,
+    Attachment, Cx, HubNotice, PeerReport, PeerStatus, ProviderId, Request, Target, ToolDescriptor,
+    Toolset,
 };
 use orchestra_store::Options;
 use orchestra_wire::RawJson;
@@ -22,19 +23,23 @@ use tokio::{task::JoinHandle, time::timeout};
 use crate::{
     config::Config,
     exit::Failure,
-    output,
+    output, servers,
     serving::{PATIENCE, Serving},
     stopping::{CALLS, WHOLE},
     trace::TraceFlags,
     workspace,
 };
 
-/// How long is waited for servers that have not said what they offer, before a model is asked without
-/// their tools.
-const SOON: Duration = Duration::from_secs(10);
-
 /// How often it is looked whether a server that is there alone has begun.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// The servers that the command line names: without their tools there is no conversation.
+#[derive(Debug, Default)]
+pub(super) struct Named {
+    pub(super) servers: Vec<String>,
+    /// How long it is waited for them, where that is given.
+    pub(super) wait: Option<Duration>,
+}
 
 /// The hub of a conversation.
 pub(super) struct Room {
@@ -42,6 +47,9 @@ pub(super) struct Room {
     attachment: Arc<Attachment>,
     toolset: Toolset,
     is_alone: bool,
+    named: Named,
+    /// How long it is waited for servers before a model is asked without their tools.
+    wait: Duration,
     /// Whether there is a board.
     has_board: bool,
     /// Servers whose tools are believed in what they say of themselves.
@@ -63,7 +71,11 @@ impl Room {
     ///
     /// # Errors
     /// When the board cannot be opened, or a server that is named cannot be started.
-    pub(super) fn open(config: &Config, alone: Option<ServerConfig>) -> Result<Self, Failure> {
+    pub(super) fn open(
+        config: &Config,
+        alone: Option<ServerConfig>,
+        named: Named,
+    ) -> Result<Self, Failure> {
         let is_alone = alone.is_some();
         let has_board = !is_alone && workspace::has_board(&config.workspace);
         let mut serving = match has_board {
@@ -72,7 +84,7 @@ impl Room {
         };
         match alone {
             Some(server) => serving.start_one(server)?,
-            None => serving.start_others(None)?,
+            None => serving.start_others(None, Duration::ZERO)?,
         }
         let toolset = match is_alone {
             true => Toolset::All,
@@ -82,6 +94,10 @@ impl Room {
                 toolset => toolset,
             },
         };
+        let waits = serving.others().iter();
+        let waits = waits.filter(|server| named.servers.contains(&server.name));
+        let usual = waits.map(|server| server.wait).max();
+        let wait = named.wait.or(usual).unwrap_or(servers::WAIT);
         let trusted = serving.others().iter().filter(|server| server.trust);
         let trusted = trusted.map(|server| server.name.clone()).collect();
         let attachment = Arc::new(serving.attach(toolset.clone()));
@@ -92,6 +108,8 @@ impl Room {
             attachment,
             toolset,
             is_alone,
+            wait,
+            named,
             has_board,
             trusted,
             off: Arc::default(),
@@ -108,19 +126,36 @@ impl Room {
         let is_first = match self.is_alone {
             // There is nothing else to talk to.
             true => PATIENCE,
-            false => SOON,
+            false => self.wait,
         };
         let is_late = timeout(is_first, self.begun()).await.is_err();
         let mut told = Vec::new();
         if is_late {
             let providers = self.serving.hub().providers().into_iter();
-            let late = providers.filter(|(_, is_ready)| !is_ready);
-            told.extend(
-                late.map(|(name, _)| format!("{name}: it has not said yet what it offers")),
-            );
+            let late = providers.filter(|(name, is_ready)| !is_ready || self.is_awaited(name));
+            let seconds = is_first.as_secs_f64();
+            told.extend(late.map(|(name, _)| {
+                format!(
+                    "{name}: it has not said within {seconds} s what it offers; `orchestra mcp logs \
+                     {name}` shows what it wrote, and `--wait` gives it more time"
+                )
+            }));
         }
         told.extend(self.failed());
         told
+    }
+
+    /// Whether a server is named on the command line and it is not known yet what it offers.
+    fn is_awaited(&self, name: &ProviderId) -> bool {
+        let is_unknown = |(peer, report): &(String, PeerReport)| {
+            *peer == name.as_str() && !report.is_known && report.status.is_late()
+        };
+        let is_named = self
+            .named
+            .servers
+            .iter()
+            .any(|named| named == name.as_str());
+        is_named && self.peers().iter().any(is_unknown)
     }
 
     /// Waits until every server has said what it offers; one that is there alone until it has begun, or failed:
@@ -129,12 +164,14 @@ impl Room {
     async fn begun(&self) {
         loop {
             self.attachment.settled().await;
-            let is_begun = |peer: &PeerReport| match peer.status {
+            let is_named = |name: &String| self.named.servers.contains(name);
+            let is_begun = |name: &String, peer: &PeerReport| match peer.status {
+                status if is_named(name) && !peer.is_known && status.is_late() => false,
                 PeerStatus::Idle => !self.is_alone,
                 PeerStatus::Starting => !self.is_alone && !self.trace.is_given(),
                 _ => true,
             };
-            if self.peers().iter().all(|(_, peer)| is_begun(peer)) {
+            if self.peers().iter().all(|(name, peer)| is_begun(name, peer)) {
                 return;
             }
             tokio::time::sleep(LOOK_EVERY).await;
@@ -144,10 +181,12 @@ impl Room {
     /// Waits as [`settled`](Self::settled) does, and says what is not there.
     ///
     /// # Errors
-    /// When the only server cannot be used: without it nothing is as it was meant.
+    /// When the only server, or one that was named, cannot be used: without it nothing is as it was
+    /// meant.
     pub(super) async fn ready(&self) -> Result<(), Failure> {
         let told = self.settled().await;
-        if self.is_alone && !told.is_empty() {
+        let is_needed = self.is_alone || !self.named.servers.is_empty();
+        if is_needed && !told.is_empty() {
             return Err(Failure::Failed(anyhow::Error::msg(told.join("\n"))));
         }
         told.iter().for_each(|line| output::complain(line));

@@ -3,19 +3,22 @@
 mod once;
 mod unused;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use clap::Args;
 use orchestra_gateway::{
-    config::{Effect, ServerName, Transport},
+    config::{Effect, ServerName},
     discovery::Server,
     rules::{self, Decision, Rules},
 };
-use orchestra_hub::{CallEnd, Cx, ListKind};
-use orchestra_mcp::client::{ServerCall, http::MirroredParams};
+use orchestra_hub::{CallEnd, ListKind};
+use orchestra_mcp::client::{ClientError, ServerCall};
 use orchestra_wire::RawJson;
 use serde_json::{Map, Value, json};
-use tokio::task::spawn_blocking;
+use tokio::{task::spawn_blocking, time::timeout};
 
 use super::{
     Here,
@@ -56,6 +59,10 @@ pub(super) struct Arguments {
     /// All arguments as one JSON object: the object, a file that holds it, or - for stdin
     #[arg(long, value_name = "JSON|FILE|-", conflicts_with_all = ["pairs", "words"])]
     args: Option<String>,
+    /// Seconds to wait for the server and its list of tools [default: its start_timeout where it is set,
+    /// else 10]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    wait: Option<u64>,
     /// Agree where a rule wants somebody asked
     #[arg(long, short)]
     yes: bool,
@@ -117,14 +124,23 @@ pub(super) fn run(here: &Here, config: &Config, arguments: Arguments) -> Result<
     let turns = !trace.is_given();
     let starting = turns.then(|| Turning::new("starting the server"));
     let starting = Arc::new(Mutex::new(starting));
-    let called = live::each_traced(trace, connectors, &[server], None, move |live| {
+    let asked_for = arguments.wait.map(Duration::from_secs);
+    let wait = server.config();
+    let wait = wait.map_or(servers::WAIT, |config| servers::wait_for(config, asked_for));
+    let called = live::each_traced(trace, connectors, &[server], Some(wait), move |live| {
         drop(
             starting
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
                 .take(),
         );
-        call(live, config_of_call.clone(), asked_of_it.clone(), turns)
+        call(
+            live,
+            config_of_call.clone(),
+            asked_of_it.clone(),
+            wait,
+            turns,
+        )
     })?;
     let ended = match called.into_iter().next() {
         Some(Ok(Ok(result))) => {
@@ -179,9 +195,19 @@ async fn call(
     live: Arc<Live>,
     config: Config,
     asked: Asked,
+    wait: Duration,
     turns: bool,
 ) -> Result<Result<RawJson, Ended>, Trouble> {
-    let listed = live::list(&live, ListKind::Tools).await?;
+    let left = wait.saturating_sub(live.started_in);
+    let listed = timeout(left, live::list(&live, ListKind::Tools)).await;
+    let listed = listed.unwrap_or_else(|_| {
+        let what = format!(
+            "it has not listed its tools within {} s; `--wait` gives it more time",
+            wait.as_secs_f64()
+        );
+        let error = ClientError::Unreachable { what };
+        Err(Trouble::of(&live.config.name, &error))
+    })?;
     let settled = match meant(&live, &listed, &asked) {
         Ok(meant) => match asked.given.fit(&meant.definition["inputSchema"]) {
             Ok(arguments) => settle(&live, &meant, arguments, asked.agrees).await,
@@ -262,7 +288,8 @@ fn meant(live: &Live, listed: &[RawJson], asked: &Asked) -> Result<Meant, Refuse
             rule: Some("needs_approval".to_owned()),
             failure: Failure::denied(format!(
                 "{server} has changed its tool `{name}` since it was approved; `orchestra mcp \
-                 approve {server}` shows the change and approves it"
+                 approve {server}` shows the change and approves it. {}",
+                live.config.follow_advice()
             )),
         });
     }
@@ -316,7 +343,9 @@ async fn settle(
         let text = format!("{name} was not called, and nothing ran: {}", refusal.why);
         denied(refusal.code, Failure::denied(text))
     })?;
-    let call = prepared(live, &meant.definition, arguments).map_err(broken)?;
+    let definition = raw(&meant.definition)?;
+    let call = rules::call(&live.config, &definition, &given);
+    let call = call.map_err(|why| broken(Failure::usage_text(why)))?;
     Ok(Settled {
         name: meant.shown.clone(),
         call,
@@ -335,24 +364,4 @@ async fn consent(
     let server = live.config.name.to_string();
     let (rule, tool, arguments) = (rule.to_owned(), tool.to_owned(), arguments.clone());
     spawn_blocking(move || consent::ask(&rule, &server, &tool, &arguments)).await?
-}
-
-/// The call as it is sent.
-fn prepared(
-    live: &Live,
-    tool: &Value,
-    arguments: Map<String, Value>,
-) -> Result<ServerCall, Failure> {
-    let name = tool["name"].as_str().unwrap_or_default();
-    let arguments = Value::Object(arguments);
-    let params = RawJson::of(&json!({"name": name, "arguments": arguments}))?;
-    let mut call = ServerCall::new("tools/call", Some(params), Cx::default());
-    call.name = Some(name.to_owned());
-    // What a server on the network wants repeated in headers.
-    if let Transport::Http(_) = live.config.transport {
-        let mirrored = MirroredParams::of(&RawJson::of(&tool["inputSchema"])?);
-        let mirrored = mirrored.map_err(Failure::usage)?;
-        call.headers = mirrored.headers(Some(&RawJson::of(&arguments)?));
-    }
-    Ok(call)
 }

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use clap::Args;
-use orchestra_gateway::discovery::ServerState;
+use orchestra_gateway::{NameCollision, discovery::ServerState};
 use orchestra_hub::ListKind;
 use serde::Serialize;
 use serde_json::Value;
@@ -53,6 +53,12 @@ pub(super) struct Report {
     info: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) tools: Option<usize>,
+    /// Names of its tools that are not hidden.
+    #[serde(skip)]
+    pub(super) names: Vec<String>,
+    /// Those of them that are not shown, for others have their names.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) collisions: Vec<NameCollision>,
     /// Those of them that wait to be approved, for they changed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) hidden: Vec<String>,
@@ -100,9 +106,25 @@ pub(super) fn run(here: &Here, arguments: &Arguments) -> Result<Exit, Failure> {
             ..checked.unwrap_or_else(Report::of_trouble)
         })
         .collect();
+    let mut reports = reports;
+    collide(here, &mut reports);
     let exit = exit(reports.iter());
     Format::of_flag(arguments.json).print(&reports, |reports| text(reports))?;
     Ok(exit)
+}
+
+/// Finds the tools that are not shown because others have their names: by what was listed now, else by
+/// what was listed last.
+pub(super) fn collide(here: &Here, reports: &mut [Report]) {
+    let listed = reports.iter().filter(|report| report.ok);
+    let listed = listed.map(|report| (report.server.clone(), report.names.clone()));
+    let found = words::collisions(&here.found, &listed.collect());
+    for report in reports {
+        let own = found.iter().filter(|one| one.server == report.server);
+        report.collisions = own.cloned().collect();
+        let words = report.collisions.iter().map(NameCollision::words);
+        report.warnings.extend(words);
+    }
 }
 
 /// How to exit after these: with several that fail, the worst is that not all are well.
@@ -135,14 +157,20 @@ pub(super) async fn check(live: Arc<Live>) -> Result<Report, Trouble> {
         let repairs = orchestra_gateway::repairs(kind, items).into_iter();
         warnings.extend(repairs.map(|repair| format!("repaired for clients: {name} {repair}")));
     }
+    let hidden = live::hidden(&live, &tools);
+    let names = tools
+        .iter()
+        .filter_map(|tool| tool.member("name")?.parse().ok());
     Ok(Report {
+        names: names.filter(|name| !hidden.contains(name)).collect(),
+        collisions: Vec::new(),
         server: live.config.name.to_string(),
         ok: true,
         transport: Some(live.config.transport.as_str()),
         protocol: Some(live.facts.revision.as_str()),
         info: info.and_then(|info| info.parse().ok()),
         tools: Some(tools.len()),
-        hidden: live::hidden(&live, &tools),
+        hidden,
         disabled: false,
         prompts: Some(prompts.len()),
         resources: Some(resources.len()),
@@ -177,6 +205,8 @@ impl Report {
             protocol: None,
             info: None,
             tools: None,
+            names: Vec::new(),
+            collisions: Vec::new(),
             hidden: Vec::new(),
             disabled: false,
             prompts: None,

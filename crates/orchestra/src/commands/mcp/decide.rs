@@ -8,11 +8,14 @@ use orchestra_gateway::{
     discovery::{Server, ServerState},
 };
 use serde::Serialize;
+use serde_json::json;
 
 use super::{
     Here,
     done::{self, Done},
+    edit::Target,
     pending::Pending,
+    words,
 };
 use crate::{
     config::Config,
@@ -42,6 +45,9 @@ pub(super) struct Approve {
     /// Approve the server without asking, if it is what --json showed with this fingerprint
     #[arg(long, value_name = "FINGERPRINT", conflicts_with_all = ["all", "revoke"], requires = "names")]
     fingerprint: Option<String>,
+    /// Set `"pins": "follow"` in the user's file, which takes changes of their tools without a question
+    #[arg(long, conflicts_with_all = ["all", "fingerprint", "revoke"], requires = "names")]
+    follow: bool,
     /// Take approvals back
     #[arg(long, conflicts_with_all = ["all", "yes"], requires = "names")]
     revoke: bool,
@@ -102,11 +108,17 @@ struct Decided<'a> {
     /// Names what was shown, for an approval.
     #[serde(skip_serializing_if = "Option::is_none")]
     fingerprint: Option<String>,
+    /// What else can be done about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<String>,
 }
 
 pub(super) fn approve(here: &Here, arguments: &Approve) -> Result<Exit, Failure> {
     if arguments.revoke {
         return revoke(here, arguments);
+    }
+    if arguments.follow {
+        return follow(here, arguments);
     }
     let shows_all = arguments.names.is_empty();
     let servers: Vec<&Server> = if shows_all {
@@ -124,6 +136,9 @@ pub(super) fn approve(here: &Here, arguments: &Approve) -> Result<Exit, Failure>
     for server in servers {
         let pending = Pending::of(server)?;
         let fingerprint = pending.as_ref().map(Pending::fingerprint);
+        let has_changed = |pending: &Pending<'_>| !pending.changes().is_empty();
+        let hint = pending.as_ref().filter(|pending| has_changed(pending));
+        let hint = hint.and_then(|_| words::follow(server));
         let (result, shows) = match (pending, &server.state) {
             (Some(pending), _) => {
                 let shows = pending.shown();
@@ -137,7 +152,9 @@ pub(super) fn approve(here: &Here, arguments: &Approve) -> Result<Exit, Failure>
                         )));
                     }
                     (false, Some(_)) => Some(true),
-                    (false, None) => Some(arguments.yes || asked(server, &shows, format)?),
+                    (false, None) => {
+                        Some(arguments.yes || asked(server, &shows, hint.as_deref(), format)?)
+                    }
                 };
                 match approves {
                     Some(true) if pending.approve(here, server)? => ("approved", shows),
@@ -160,6 +177,7 @@ pub(super) fn approve(here: &Here, arguments: &Approve) -> Result<Exit, Failure>
             result,
             shows,
             fingerprint,
+            hint,
         });
     }
     format.print(&decided, |decided| text(decided, arguments))?;
@@ -174,6 +192,9 @@ fn text(decided: &[Decided<'_>], arguments: &Approve) -> String {
         if shows || arguments.yes || arguments.fingerprint.is_some() {
             for line in &one.shows {
                 text.push_str(&format!("  {}\n", line_of(line)));
+            }
+            if let Some(hint) = &one.hint {
+                text.push_str(&format!("  hint: {hint}\n"));
             }
         }
     }
@@ -201,11 +222,19 @@ fn line_of(shown: &str) -> String {
 }
 
 /// Shows a server and asks at the terminal. Where there is none, only `--yes` approves.
-fn asked(server: &Server, shows: &[String], format: Format) -> Result<bool, Failure> {
+fn asked(
+    server: &Server,
+    shows: &[String],
+    hint: Option<&str>,
+    format: Format,
+) -> Result<bool, Failure> {
     let origin = output::in_a_line(&server.origin.to_string());
     let mut question = format!("{} from {origin}\n", server.name);
     for line in shows {
         question.push_str(&format!("  {}\n", line_of(line)));
+    }
+    if let Some(hint) = hint {
+        question.push_str(&format!("  hint: {hint}\n"));
     }
     if !io::stdin().is_terminal() || format == Format::Json {
         output::complain(&output::printable(question.trim_end()));
@@ -219,6 +248,33 @@ fn asked(server: &Server, shows: &[String], format: Format) -> Result<bool, Fail
     let mut answer = String::new();
     io::stdin().lock().read_line(&mut answer)?;
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}
+
+/// Has changes of the tools of servers taken without a question, by the user's own file.
+fn follow(here: &Here, arguments: &Approve) -> Result<Exit, Failure> {
+    let named = arguments.names.iter().map(|name| here.server(name));
+    let servers: Vec<&Server> = named.collect::<Result<_, _>>()?;
+    let mut done = Vec::with_capacity(servers.len());
+    for server in servers {
+        let (name, file) = (&server.shown_name, &server.origin.file);
+        if !words::can_follow(server) {
+            let advice = server.config().map(|config| config.follow_advice());
+            return Err(Failure::refused(format!(
+                "{} is not changed. {}",
+                file.display(),
+                advice.unwrap_or_default()
+            )));
+        }
+        Target::at(file, here)?.change(|servers| match servers.object(name)? {
+            Some(entry) => entry.set("pins", &json!("follow")),
+            None => Ok(()),
+        })?;
+        done.push(
+            Done::new(&server.name, "its tools are taken as they are").at(file.to_path_buf()),
+        );
+    }
+    done::print(&done, arguments.json)?;
+    Ok(Exit::Ok)
 }
 
 fn revoke(here: &Here, arguments: &Approve) -> Result<Exit, Failure> {

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, path::Path};
 
 use clap::Args;
 use orchestra_gateway::{
-    PinFile,
+    NameCollision, PinFile,
     config::Origin,
     discovery::{Found, Server, ServerState},
 };
@@ -79,6 +79,9 @@ pub(super) struct Row<'a> {
     /// Tools that wait to be approved, for they changed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     hidden: Vec<String>,
+    /// Tools that are not shown, for others have their names.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    collisions: Vec<NameCollision>,
     /// With the arguments, for people.
     #[serde(skip)]
     runs: Option<String>,
@@ -142,8 +145,20 @@ pub(super) fn run(here: &Here, config: &Config, arguments: &Arguments) -> Result
         now.clear();
     }
     rows.extend(now.iter().map(|(name, now)| Row::kept(name, now)));
-    if arguments.check {
-        checked(here, &mut rows)?;
+    let reports = match arguments.check {
+        true => checked(here, &mut rows)?,
+        false => BTreeMap::new(),
+    };
+    for collision in words::collisions(found, &reports) {
+        let row = rows.iter_mut().find(|row| row.name == collision.server);
+        if let Some(row) = row {
+            let words = collision.words();
+            row.reason = Some(match row.reason.take() {
+                Some(reason) => format!("{reason}; {words}"),
+                None => words,
+            });
+            row.collisions.push(collision);
+        }
     }
     let exit = check::exit(rows.iter().filter_map(|row| row.check.as_ref()));
     let listing = Listing {
@@ -160,7 +175,10 @@ pub(super) fn run(here: &Here, config: &Config, arguments: &Arguments) -> Result
 }
 
 /// Reaches each server that is used, all at once.
-fn checked(here: &Here, rows: &mut [Row<'_>]) -> Result<(), Failure> {
+///
+/// Returns the names of the tools that each lists.
+fn checked(here: &Here, rows: &mut [Row<'_>]) -> Result<BTreeMap<String, Vec<String>>, Failure> {
+    let mut listed = BTreeMap::new();
     let servers = live::chosen(here, &[])?;
     let reports = live::each(&live::connectors(here)?, &servers, None, check::check)?;
     for (server, report) in servers.iter().zip(reports) {
@@ -185,9 +203,12 @@ fn checked(here: &Here, rows: &mut [Row<'_>]) -> Result<(), Failure> {
             Some(trouble) => Some(trouble.message.clone()),
         };
         row.hidden.clone_from(&report.hidden);
+        if report.error.is_none() {
+            listed.insert(row.name.to_owned(), report.names.clone());
+        }
         row.check = Some(report);
     }
-    Ok(())
+    Ok(listed)
 }
 
 impl<'a> Row<'a> {
@@ -212,6 +233,7 @@ impl<'a> Row<'a> {
                 .or_else(|| words::trust(server)),
             trusted_by: server.trusted_by.as_deref(),
             hidden,
+            collisions: Vec::new(),
             transport: config.map(|config| config.transport.as_str()),
             target: config.map(|config| words::target(config)),
             runs: config.map(|config| words::runs(config)),
@@ -235,6 +257,7 @@ impl<'a> Row<'a> {
             reason: Some(KEPT.to_owned()),
             trusted_by: None,
             hidden: Vec::new(),
+            collisions: Vec::new(),
             transport: None,
             target: None,
             runs: None,

@@ -54,6 +54,9 @@ pub(in crate::commands) struct Trouble {
     /// Whether a call that it is about may have run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::commands) may_have_run: Option<bool>,
+    /// Whether a call that may have run can be repeated without harm.
+    #[serde(skip)]
+    pub(in crate::commands) is_repeatable: bool,
     #[serde(skip)]
     pub(in crate::commands) exit: Exit,
 }
@@ -77,6 +80,7 @@ impl Trouble {
             message,
             hint: None,
             may_have_run: None,
+            is_repeatable: false,
             exit: exit_of(error),
         }
     }
@@ -104,6 +108,7 @@ impl Trouble {
             text.push_str(hint);
         }
         text.push_str(match self.may_have_run {
+            Some(false) if self.is_repeatable => "\nThe call can be repeated without harm.",
             None => "",
             Some(false) => "\nThe call did not run.",
             Some(true) => {
@@ -177,6 +182,7 @@ pub(in crate::commands) fn startable(server: &Server) -> Result<Arc<ServerConfig
         message: message.unwrap_or_default(),
         hint: None,
         may_have_run: None,
+        is_repeatable: false,
         exit,
     })
 }
@@ -219,8 +225,6 @@ pub(in crate::commands) async fn open(
     let within = within.unwrap_or(config.start_timeout);
     let once = {
         let mut once = ServerConfig::clone(&config);
-        // Whoever waits at a terminal is told at once.
-        once.retry.attempts = 1;
         once.start_timeout = within;
         once.health.interval = None;
         once

@@ -1,19 +1,60 @@
 //! A server in words: what it runs or reaches, without secrets, and why it is not used.
 
+use std::collections::BTreeMap;
+
 use orchestra_gateway::{
-    config::{ServerConfig, Template, Transport},
-    discovery::{Server, ServerState},
+    NameCollision, PinFile,
+    config::{ServerConfig, Template, Transport, Trust},
+    discovery::{Found, Server, ServerState},
 };
 use orchestra_process::{Launcher, mounts_allowed};
 use orchestra_secret::Masker;
 
 use super::shown;
+use crate::servers;
 
 /// How much is shown of what a server runs.
 const TARGET_CHARS: usize = 60;
 
 /// Maximum length of a command line that a user is to judge.
 const LONG_CHARS: usize = 500;
+
+/// The tools of the servers that are used which are not shown, for others have their names: by what was
+/// `listed` now, else by what each has listed last.
+pub(super) fn collisions(
+    found: &Found,
+    listed: &BTreeMap<String, Vec<String>>,
+) -> Vec<NameCollision> {
+    let Ok(state) = servers::state_directory() else {
+        return Vec::new();
+    };
+    let servers = found.usable().map(|config| {
+        let now = listed.get(config.name.as_str()).cloned();
+        let tools = now.unwrap_or_else(|| PinFile::new(&state, config).tools());
+        (&**config, tools)
+    });
+    let is_built_in = |name: &str| orchestra_tools::only_reads(name).is_some();
+    NameCollision::among(servers, is_built_in)
+}
+
+/// What else can be done about tools that changed since they were approved.
+pub(super) fn follow(server: &Server) -> Option<String> {
+    let advice = server.config()?.follow_advice();
+    let name = &server.name;
+    Some(match can_follow(server) {
+        true => format!("{advice}; `orchestra mcp approve {name} --follow` writes that"),
+        false => advice,
+    })
+}
+
+/// Whether `pins` of a server can be written into its file: one of the user in JSON.
+pub(super) fn can_follow(server: &Server) -> bool {
+    let file = &server.origin.file;
+    let is_json = file
+        .extension()
+        .is_some_and(|extension| extension == "json");
+    server.origin.trust == Trust::Trusted && is_json
+}
 
 /// The program with its arguments, cut short, or the address.
 pub(in crate::commands) fn runs(config: &ServerConfig) -> String {

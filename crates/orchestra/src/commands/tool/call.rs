@@ -1,9 +1,11 @@
 //! `orchestra tool call`.
 
+use std::time::{Duration, Instant};
+
 use clap::Args;
 use orchestra_gateway::rules;
 use orchestra_hub::{
-    Answers, Cx, Outcome, ProviderError, Request, Target, ToolDescriptor, ToolResult, Toolset,
+    Cx, Outcome, ProviderError, Request, Target, ToolDescriptor, ToolResult, Toolset,
 };
 use orchestra_store::Options;
 use orchestra_wire::RawJson;
@@ -46,6 +48,9 @@ pub(super) struct Call {
     /// How the result of a tool of the board is written
     #[arg(long, value_enum)]
     pub(super) format: Option<TextFormat>,
+    /// Seconds to wait for the server of the tool [default: its start_timeout where it is set, else 10]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    wait: Option<u64>,
     /// Agree where a rule of a server wants somebody asked
     #[arg(long, short)]
     yes: bool,
@@ -61,6 +66,7 @@ struct Asked {
     name: String,
     given: Given,
     agrees: bool,
+    wait: Option<Duration>,
 }
 
 /// What came of a call.
@@ -70,6 +76,9 @@ struct Answer {
     /// How to exit when the tool refused.
     refusal: Exit,
 }
+
+/// How long a call waits for a server that was waited for in vain: it is recorded, and says why.
+const LAST_LOOK: Duration = Duration::from_millis(200);
 
 /// The one tool that makes a board where there is none.
 const MAKES_A_BOARD: &str = "create_project";
@@ -86,6 +95,7 @@ pub(super) async fn run(config: &Config, theirs: Theirs, call: Call) -> Result<E
         name: call.name.unwrap_or_default(),
         given: Given::read(call.words, call.args)?,
         agrees: call.yes,
+        wait: call.wait.map(Duration::from_secs),
     };
     if let Some(unused) = theirs.refusal() {
         unused.record(config, &asked.name, &asked.given).await?;
@@ -111,16 +121,16 @@ pub(super) async fn run(config: &Config, theirs: Theirs, call: Call) -> Result<E
 async fn of_server(config: &Config, theirs: Theirs, asked: &Asked) -> Result<Answer, Failure> {
     if !workspace::has_board(&config.workspace) {
         let scratch = Scratch::open(config)?;
-        let guests = theirs.start(scratch.serving(), config).await?;
-        let answer = ask(scratch.serving(), asked).await;
+        let guests = theirs.start(scratch.serving(), config, asked.wait).await?;
+        let answer = ask(scratch.serving(), asked, guests.is_late()).await;
         complain(&guests, scratch.serving(), asked);
         guests.close().await;
         scratch.close();
         return answer;
     }
     let serving = Serving::open_waiting(config, unwatched(), PATIENCE)?;
-    let guests = theirs.start(&serving, config).await?;
-    let answer = ask(&serving, asked).await;
+    let guests = theirs.start(&serving, config, asked.wait).await?;
+    let answer = ask(&serving, asked, guests.is_late()).await;
     complain(&guests, &serving, asked);
     guests.close().await;
     serving.leave_plans().await;
@@ -141,7 +151,7 @@ async fn of_board(config: &Config, asked: &Asked) -> Result<Answer, Failure> {
         let scratch = Scratch::open(config)?;
         let needs_none = needs_no_board(scratch.serving(), &asked.name);
         let tried = match needs_none {
-            true => ask(scratch.serving(), asked).await,
+            true => ask(scratch.serving(), asked, false).await,
             false => rehearse(config, scratch.serving(), asked).await,
         };
         scratch.serving().leave_plans().await;
@@ -158,7 +168,7 @@ async fn of_board(config: &Config, asked: &Asked) -> Result<Answer, Failure> {
         let _turning = Turning::new("waiting for the memory engine");
         serving.await_engine().await;
     }
-    let answer = ask(&serving, asked).await;
+    let answer = ask(&serving, asked, false).await;
     serving.leave_plans().await;
     serving.close();
     answer
@@ -182,12 +192,13 @@ async fn rehearse(config: &Config, scratch: &Serving, asked: &Asked) -> Result<A
     if asked.name != MAKES_A_BOARD {
         workspace::check_board(&config.workspace)?;
     }
-    ask(scratch, asked).await
+    ask(scratch, asked, false).await
 }
 
-async fn ask(serving: &Serving, asked: &Asked) -> Result<Answer, Failure> {
+/// Calls a tool. `is_late` says that its server was waited for long enough.
+async fn ask(serving: &Serving, asked: &Asked, is_late: bool) -> Result<Answer, Failure> {
     let Some((tool, toolset)) = find(serving, &asked.name) else {
-        return ask_unlisted(serving, asked).await;
+        return ask_unlisted(serving, asked, is_late).await;
     };
     let schema: Value = tool.input_schema.parse().unwrap_or_default();
     let arguments = asked.given.fit(&schema).map_err(Failure::usage)?;
@@ -198,13 +209,21 @@ async fn ask(serving: &Serving, asked: &Asked) -> Result<Answer, Failure> {
     };
     let is_theirs = tool.definition.is_some();
     let answers = (asked.agrees && is_theirs).then(rules::agreed);
-    let outcome = put(serving, toolset.clone(), &asked.name, &arguments, answers).await?;
+    let target = target(&asked.name, &arguments)?;
+    let cx = Cx {
+        answers,
+        ..Cx::default()
+    };
+    let outcome = put(serving, toolset.clone(), target.clone(), cx).await;
     if let Some(rule) = unasked(&outcome) {
         let (server, name) = (tool.group.to_string(), asked.name.clone());
         let given = arguments.clone();
         spawn_blocking(move || consent::ask(&rule, &server, &name, &given)).await??;
-        let answers = Some(rules::agreed());
-        let outcome = put(serving, toolset, &asked.name, &arguments, answers).await?;
+        let cx = Cx {
+            answers: Some(rules::agreed()),
+            ..Cx::default()
+        };
+        let outcome = put(serving, toolset, target, cx).await;
         return answer(outcome, &tool, refusal);
     }
     answer(outcome, &tool, refusal)
@@ -281,9 +300,14 @@ fn whole(result: &ToolResult) -> Result<Value, Failure> {
 
 /// A call of a tool that is not listed: the hub records it, as it does those of every face, and a
 /// server of others may say why it does not list it.
-async fn ask_unlisted(serving: &Serving, asked: &Asked) -> Result<Answer, Failure> {
+async fn ask_unlisted(serving: &Serving, asked: &Asked, is_late: bool) -> Result<Answer, Failure> {
     let arguments = asked.given.fit(&json!({})).unwrap_or_default();
-    let outcome = put(serving, Toolset::All, &asked.name, &arguments, None).await?;
+    let target = target(&asked.name, &arguments)?;
+    let cx = Cx {
+        deadline: is_late.then(|| Instant::now() + LAST_LOOK),
+        ..Cx::default()
+    };
+    let outcome = put(serving, Toolset::All, target, cx).await;
     if let Ok(Outcome::Tool(result)) = &outcome
         && let Some(code) = rules::failed(result)
     {
@@ -292,28 +316,40 @@ async fn ask_unlisted(serving: &Serving, asked: &Asked) -> Result<Answer, Failur
             refusal: exit_of(&code),
         });
     }
+    if is_late && outcome.is_err() {
+        let text = format!(
+            "{} was not called, and nothing ran: its server has not said what it offers.",
+            asked.name
+        );
+        let content = json!([{"type": "text", "text": text}]);
+        return Ok(Answer {
+            result: json!({"content": content, "isError": true}),
+            refusal: Exit::Problems,
+        });
+    }
     // What else it says is told in the words of the shell.
     Err(no_tool(serving, &asked.name))
+}
+
+fn target(name: &str, arguments: &Map<String, Value>) -> Result<Target, Failure> {
+    Ok(Target::Tool {
+        name: name.to_owned(),
+        arguments: RawJson::of(arguments)?,
+    })
 }
 
 /// Puts a call to the hub.
 async fn put(
     serving: &Serving,
     toolset: Toolset,
-    name: &str,
-    arguments: &Map<String, Value>,
-    answers: Option<Answers>,
-) -> Result<Result<Outcome, ProviderError>, Failure> {
-    let target = Target::Tool {
-        name: name.to_owned(),
-        arguments: RawJson::of(arguments)?,
-    };
+    target: Target,
+    cx: Cx,
+) -> Result<Outcome, ProviderError> {
     let attachment = serving.attach(toolset);
     let cx = Cx {
         caller: attachment.caller().clone(),
-        answers,
-        ..Cx::default()
+        ..cx
     };
     let _turning = Turning::new("waiting for the tool");
-    Ok(attachment.call(Request { target, cx }).await)
+    attachment.call(Request { target, cx }).await
 }

@@ -10,7 +10,7 @@ use orchestra_gateway::{
 };
 use orchestra_hub::{PeerStatus, Toolset};
 use orchestra_tools as tools;
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::{
     commands::{
@@ -28,6 +28,9 @@ const OURS: [&str; 2] = ["find_tools", "call_tool"];
 
 /// A person wonders who has to wait longer.
 const SOON: Duration = Duration::from_secs(2);
+
+/// How often it is looked whether servers have said what they offer.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// How long calls may go on when the command is over; there are none any more.
 const GRACE: Duration = Duration::from_secs(1);
@@ -49,6 +52,8 @@ pub(super) struct Theirs {
 /// Servers of others, for as long as one command runs.
 pub(super) struct Guests {
     gateway: Option<Gateway>,
+    /// Whether one was waited for in vain.
+    is_late: bool,
     unused: Vec<Unused>,
     /// Their names as they were written.
     shown: HashMap<String, String>,
@@ -152,15 +157,40 @@ impl Theirs {
         }
     }
 
-    /// Offers them beside what is served, and waits until they have said what they offer.
-    pub(super) async fn start(self, serving: &Serving, config: &Config) -> Result<Guests, Failure> {
-        let guests = self.begin(serving, config)?;
-        let unknown = wait_soon(serving).await;
-        if !unknown.is_empty() {
-            output::complain(&format!("waiting for {}", unknown.join(", ")));
-            let _turning = Turning::new("starting servers");
-            serving.attach(Toolset::All).settled().await;
+    /// Offers them beside what is served, and waits until they have said what they offer, or until the
+    /// time is over that is given or configured.
+    pub(super) async fn start(
+        self,
+        serving: &Serving,
+        config: &Config,
+        wait: Option<Duration>,
+    ) -> Result<Guests, Failure> {
+        let waits = self
+            .configs
+            .iter()
+            .map(|config| servers::wait_for(config, wait));
+        let wait = waits.max().unwrap_or_default();
+        let until = Instant::now() + wait;
+        let mut guests = self.begin(serving, config)?;
+        let mut unknown = wait_soon(serving, wait).await;
+        if unknown.is_empty() {
+            return Ok(guests);
         }
+        output::complain(&format!("waiting for {}", unknown.join(", ")));
+        let turning = Turning::new("starting servers");
+        while !unknown.is_empty() && Instant::now() < until {
+            sleep(LOOK_EVERY).await;
+            unknown = unready(serving);
+        }
+        drop(turning);
+        for name in &unknown {
+            output::complain(&format!(
+                "{name}: it has not said within {} s what it offers; `orchestra mcp logs {name}` shows \
+                 what it wrote, and `--wait` gives it more time",
+                wait.as_secs_f64()
+            ));
+        }
+        guests.is_late = !unknown.is_empty();
         Ok(guests)
     }
 
@@ -172,7 +202,7 @@ impl Theirs {
         config: &Config,
     ) -> Result<Guests, Failure> {
         let guests = self.begin(serving, config)?;
-        for name in wait_soon(serving).await {
+        for name in wait_soon(serving, SOON).await {
             output::complain(&format!(
                 "{name}: its tools are missing: it has not said within {} s what it offers; \
                  `orchestra mcp tools {name}` waits for it",
@@ -191,6 +221,7 @@ impl Theirs {
         if self.configs.is_empty() {
             return Ok(Guests {
                 gateway: None,
+                is_late: false,
                 unused: self.unused,
                 shown,
             });
@@ -215,6 +246,7 @@ impl Theirs {
         gateway.apply(self.configs);
         Ok(Guests {
             gateway: Some(gateway),
+            is_late: false,
             unused: self.unused,
             shown,
         })
@@ -222,10 +254,23 @@ impl Theirs {
 }
 
 impl Guests {
+    /// Whether one was waited for in vain.
+    pub(super) const fn is_late(&self) -> bool {
+        self.is_late
+    }
+
     /// Says on stderr which servers offer nothing, and why.
     pub(super) fn complain(&self, serving: &Serving) {
         for unused in &self.unused {
             output::complain(&output::printable(&unused.to_string()));
+        }
+        for collision in serving.hub().collisions() {
+            if collision.kind == "tool" {
+                let (server, tool) = (&collision.newcomer, &collision.name);
+                let owner = &collision.owner;
+                let text = format!("{server}: its tool {tool} is not shown: {owner} has the name");
+                output::complain(&output::printable(&text));
+            }
         }
         for (name, peer) in serving.hub().peers() {
             // When it would be tried again is no affair of a command that ends now.
@@ -252,11 +297,15 @@ impl Guests {
 
 /// Waits until all that were added have said what they offer, but not for long: those that have not
 /// said it then.
-async fn wait_soon(serving: &Serving) -> Vec<String> {
+async fn wait_soon(serving: &Serving, most: Duration) -> Vec<String> {
     let attachment = serving.attach(Toolset::All);
-    if timeout(SOON, attachment.settled()).await.is_ok() {
-        return Vec::new();
-    }
+    // The hub itself does not wait for ever.
+    let _ = timeout(SOON.min(most), attachment.settled()).await;
+    unready(serving)
+}
+
+/// Those that have not said what they offer.
+fn unready(serving: &Serving) -> Vec<String> {
     let unknown = serving.hub().providers().into_iter();
     let unknown = unknown.filter(|(_, is_ready)| !is_ready);
     unknown.map(|(id, _)| id.to_string()).collect()

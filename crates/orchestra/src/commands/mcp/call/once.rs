@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use orchestra_gateway::config::ServerName;
+use orchestra_gateway::{config::ServerName, rules};
 use orchestra_hub::{
     BoxFuture, CallEnd, Caller, Catalog, Cx, Hub, HubConfig, Outcome, Provider, ProviderError,
     ProviderId, Request, ResultKind, Target, Toolset,
@@ -127,8 +127,10 @@ impl Provider for Once {
             };
             let (came, answer) = match step {
                 Step::Make(live, call) => {
+                    let is_safe = call.safe;
                     let reply = live.client.call(*call).await;
-                    settle(&server, reply, &request.cx, rule.unwrap_or_default())
+                    let rule = rule.unwrap_or_default();
+                    settle(&server, reply, is_safe, &request.cx, rule)
                 }
                 Step::Leave(end, why) => match rule {
                     Some(rule) => {
@@ -161,6 +163,7 @@ fn unknown() -> ProviderError {
 fn settle(
     server: &ServerName,
     reply: Result<Reply, ClientError>,
+    is_safe: bool,
     cx: &Cx,
     rule: String,
 ) -> (Came, Result<Outcome, ProviderError>) {
@@ -193,7 +196,10 @@ fn settle(
             let trouble = match error {
                 // It was answered.
                 ClientError::Rpc(_) => trouble,
-                error => trouble.of_call(error.sent() == Sent::Maybe),
+                error => Trouble {
+                    is_repeatable: is_safe && error.sent() == Sent::Maybe,
+                    ..trouble.of_call(rules::may_have_run(&error, is_safe))
+                },
             };
             (Err(Ended::Trouble(trouble)), Err(left()))
         }

@@ -63,6 +63,7 @@ impl Unused {
             message: self.why,
             hint: None,
             may_have_run: None,
+            is_repeatable: false,
             exit: self.exit,
         }
     }

@@ -33,7 +33,7 @@ use crate::{Action, ActionError, Fault, IssueRecord, Made, Receipt};
 
 pub(crate) use events::notice_kind;
 pub(crate) use memory::{CHUNK_OVERHEAD, text_hash};
-pub(crate) use text::index_all_memory;
+pub(crate) use text::{index_all_issues, index_all_memory};
 
 /// Words known to be in the table of words already, so that they need not be offered again. It
 /// must be forgotten whenever a transaction is rolled back.

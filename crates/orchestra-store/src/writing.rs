@@ -146,7 +146,17 @@ impl<'a> Writing<'a> {
                 title,
                 content,
                 issue,
-            } => self.save_plan(agent, source, project, title, content, issue.as_ref()),
+                replace,
+            } => {
+                let plan = NewPlan {
+                    project,
+                    title,
+                    content,
+                    issue: issue.as_ref(),
+                    replace: *replace,
+                };
+                self.save_plan(agent, source, plan)
+            }
             Action::HookEvent(event) => self.hook_event(event),
             Action::WriteReadme { project, overwrite } => {
                 self.write_readme(agent, source, project, *overwrite)

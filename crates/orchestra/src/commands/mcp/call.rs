@@ -1,5 +1,6 @@
 //! `orchestra mcp call`.
 
+mod beside;
 mod once;
 mod unused;
 
@@ -110,14 +111,13 @@ pub(super) fn run(here: &Here, config: &Config, arguments: Arguments) -> Result<
         serving::runtime()?.block_on(recorded)?;
         return unused.trouble().say(arguments.tell.json);
     }
-    let connectors = live::connectors(here)?;
     let trace = &arguments.trace;
     let (config_of_call, asked_of_it) = (config.clone(), asked.clone());
     // What is recorded may go where it would turn.
     let turns = !trace.is_given();
     let starting = turns.then(|| Turning::new("starting the server"));
     let starting = Arc::new(Mutex::new(starting));
-    let called = live::each_traced(trace, connectors, &[server], None, move |live| {
+    let work = move |live| {
         drop(
             starting
                 .lock()
@@ -125,7 +125,13 @@ pub(super) fn run(here: &Here, config: &Config, arguments: Arguments) -> Result<
                 .take(),
         );
         call(live, config_of_call.clone(), asked_of_it.clone(), turns)
-    })?;
+    };
+    let called = match server.config() {
+        Some(plugin) if matches!(plugin.transport, Transport::Plugin(_)) => {
+            beside::call(here, config, trace, server, work)
+        }
+        _ => live::each_traced(trace, live::connectors(here)?, &[server], None, work),
+    }?;
     let ended = match called.into_iter().next() {
         Some(Ok(Ok(result))) => {
             let result = told::parsed(&result).unwrap_or(Value::Null);

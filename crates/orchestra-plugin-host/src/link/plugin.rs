@@ -168,6 +168,7 @@ async fn start(
             let terms = Terms {
                 peer: Peer::Plugin(spec.id.to_string()),
                 revision: registered.revision,
+                version: links.version(&spec.id),
                 offers: Offers::of(registered.revision, &registered.features),
                 caller: spec.caller.clone(),
                 session,

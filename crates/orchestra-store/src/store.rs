@@ -284,6 +284,13 @@ impl Store {
         self.0.end(timeout);
     }
 
+    /// The directories in `.projects/` that hold a project of the earlier program which
+    /// [`import`](Self::import) would take over; none where they cannot be read.
+    #[must_use]
+    pub fn not_imported(&self) -> Vec<String> {
+        crate::import::waiting(&self.0.shared).unwrap_or_default()
+    }
+
     /// Takes over the files of the earlier program that are in `.projects/`, after it has copied
     /// them beside it. Where there are none, nothing happens.
     ///

@@ -11,7 +11,7 @@ use std::{
 };
 
 use futures_util::future::join_all;
-use orchestra_hub::{Cx, ListKind, LogLevel};
+use orchestra_hub::{ListKind, LogLevel};
 use orchestra_wire::{Era, RawJson};
 use tokio::{
     sync::{mpsc, watch},

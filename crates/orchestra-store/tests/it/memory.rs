@@ -183,7 +183,7 @@ fn memory_of_a_project_that_is_not_there_is_refused() {
 #[test]
 fn plans_are_kept_by_title() {
     let board = Workspace::with_a_story();
-    let plan = |title: &str, content: &str, replace| Action::SavePlan {
+    let plan = |title: &str, content: &str, replace: bool| Action::SavePlan {
         project: slug(),
         title: crate::words::title(title),
         content: body(content),

@@ -299,7 +299,17 @@ impl Store {
     pub fn import(&self) -> Result<Imported, ImportError> {
         self.start();
         let shared = &self.0.shared;
-        crate::import::import(shared, shared.engine())
+        let mut unsaved = Vec::new();
+        for action in crate::import::remembered(shared)? {
+            if let Err(error) = self.submit_blocking(None, action) {
+                unsaved.push(format!(
+                    "a remembered text or session was not imported, and is in the copy alone: {error}"
+                ));
+            }
+        }
+        let mut imported = crate::import::import(shared, shared.engine())?;
+        imported.remarks.append(&mut unsaved);
+        Ok(imported)
     }
 
     /// Compares database and readable files.

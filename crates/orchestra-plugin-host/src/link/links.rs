@@ -65,7 +65,18 @@ impl Links {
         });
     }
 
-    /// The version that a plugin registered with: one of ours does before it is ready.
+    /// Waits until a plugin has registered its version, or nobody starts it. May be cancelled.
+    pub(super) async fn until_version(&self, plugin: &PluginId) {
+        let mut places = self.0.subscribe();
+        let is_known = |places: &HashMap<PluginId, Place>| {
+            let place = places.get(plugin);
+            place.is_none_or(|place| place.version.is_some())
+        };
+        // Its sender is held, so that waiting cannot fail.
+        let _ = places.wait_for(is_known).await;
+    }
+
+    /// The version that a plugin registered with.
     pub(super) fn version(&self, plugin: &PluginId) -> Option<String> {
         self.0.borrow().get(plugin)?.version.clone()
     }

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::text::composed;
+
 /// Text that is not an id of the kind that was asked for.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{shown}` is not {expected}")]
@@ -53,7 +55,7 @@ pub struct SessionId(String);
 pub struct PlanId(String);
 
 fn slug_text(text: &str, max: usize) -> String {
-    let latin = deunicode::deunicode(text).to_ascii_lowercase();
+    let latin = deunicode::deunicode(&composed(text)).to_ascii_lowercase();
     let mut slug = String::new();
     for word in latin
         .split(|c: char| !c.is_ascii_alphanumeric())
@@ -173,7 +175,7 @@ impl Key {
     /// The keys to try for a project's name, best first and without end: the initials of its words
     /// (`PRJ` when there are none), then the same with 2, 3, … behind.
     pub fn candidates(name: &str) -> impl Iterator<Item = Self> {
-        let latin = deunicode::deunicode(name);
+        let latin = deunicode::deunicode(&composed(name));
         let words = latin
             .split(|c: char| !c.is_ascii_alphanumeric())
             .filter(|word| !word.is_empty());
@@ -279,12 +281,12 @@ impl Ord for IssueId {
 }
 
 fn printable(text: &str, max: usize, expected: &'static str) -> Result<String, IdError> {
-    let trimmed = text.trim();
+    let trimmed = composed(text.trim());
     let legal = !trimmed.is_empty()
         && trimmed.chars().nth(max).is_none()
         && !trimmed.chars().any(char::is_control);
     legal
-        .then(|| trimmed.to_owned())
+        .then(|| trimmed.into_owned())
         .ok_or_else(|| IdError::new(text, expected))
 }
 
@@ -387,6 +389,8 @@ mod tests {
         check("alpha", Some("alpha"), "A");
         check("3D Viewer", Some("3d-viewer"), "3V");
         check("Überblick", Some("uberblick"), "U");
+        check("U\u{308}berblick", Some("uberblick"), "U");
+        check("\u{304b}\u{3099}", Some("ga"), "G");
         check("北京", Some("bei-jing"), "BJ");
         check("--- !", None, "PRJ");
         check(

@@ -36,7 +36,7 @@ pub use prd::{Answer, PrdSession, PrdStatus, QUESTIONS, Question, document as pr
 pub use project::{PrdOrigin, Project};
 pub use refusal::{DecideError, Refusal};
 pub use state::{Gate, State};
-pub use text::{Body, TextError, Title};
+pub use text::{Body, TextError, Title, composed};
 pub use time::{TimeError, Timestamp};
 pub use uid::{Uid, UidError};
 pub use usage::{Cost, UsageEntry, UsageError, UsageOf, UsageSession, UsageTotals};

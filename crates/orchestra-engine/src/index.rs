@@ -17,6 +17,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use orchestra_board::composed;
 use orchestra_store::Store;
 use tokio::sync::Notify;
 
@@ -188,7 +189,10 @@ impl Index {
         let Some(pair) = self.shared.active() else {
             return Ok(None);
         };
-        let numbers = self.shared.queries.vector(&*pair.embedder, text)?;
+        let numbers = self
+            .shared
+            .queries
+            .vector(&*pair.embedder, &composed(text))?;
         Ok(Some(QueryVector {
             model: pair.embedder.id().clone(),
             numbers,
@@ -199,7 +203,10 @@ impl Index {
     #[must_use]
     pub fn known_query(&self, text: &str) -> Option<QueryVector> {
         let pair = self.shared.active()?;
-        let numbers = self.shared.queries.known(&*pair.embedder, text)?;
+        let numbers = self
+            .shared
+            .queries
+            .known(&*pair.embedder, &composed(text))?;
         Some(QueryVector {
             model: pair.embedder.id().clone(),
             numbers,

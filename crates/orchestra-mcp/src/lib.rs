@@ -6,8 +6,6 @@
 //! at a time. [`Direct`] makes calls for faces that have a form of their own, and
 //! [`ServerLifecycle`] starts, watches and stops a server. [`files`] reads what a configuration names,
 //! and [`owners`] refuses what other users wrote. [`repair`] makes of definitions and results what clients accept.
-//! [`StdioTransport`] is the small transport of older Orchestra documents: lines in, responses
-//! out, whatever routes them.
 
 mod activity;
 mod attribution;
@@ -34,7 +32,6 @@ pub mod stream;
 mod tasks;
 mod told;
 mod translation;
-mod transport;
 mod wanted;
 
 pub use connection::{Connection, Job, Lifetime, Step, Ticket};
@@ -47,6 +44,3 @@ pub use relay::{Asking, Relay, RelayBudget, Relayed, Said};
 pub use report::Emit;
 pub use server::{Limits, Server, ServerBuilder};
 pub use tasks::{TaskLimits, TaskTurn, TaskWork};
-pub use transport::{
-    JsonRpcRequest, JsonRpcResponse, RequestRouter, StdioTransport, TransportError,
-};

@@ -41,6 +41,8 @@ pub struct Terms {
     /// The newest revision of the additions that it knows, 0 if it knows none. One that knows them
     /// is given the JSON beside what older ones take.
     pub revision: u32,
+    /// The version that it registered with, where that is known.
+    pub version: Option<String>,
     /// What it offers that has no message of its own, and is asked as JSON.
     pub offers: Offers,
     /// Who calls, as it is told.

@@ -45,7 +45,7 @@ pub enum Action {
     /// [`Store::reindex_memory`](crate::Store::reindex_memory) makes all of it. Where nobody waits for
     /// the answer the rest is made as well, a part at a time.
     ReindexMemory(Reindex),
-    /// Keep a plan; one of the same title is replaced.
+    /// Keep a plan.
     SavePlan {
         /// In which project.
         project: Slug,
@@ -53,8 +53,10 @@ pub enum Action {
         title: Title,
         /// Its text.
         content: Body,
-        /// The issue it is about.
+        /// The issue it is about; that of the plan that is replaced where none is named.
         issue: Option<IssueId>,
+        /// Whether a plan of the same title is replaced; otherwise it is refused.
+        replace: bool,
     },
     /// Keep a hook event, masked and cut to size.
     HookEvent(NewHookEvent),

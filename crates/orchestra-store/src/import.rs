@@ -14,13 +14,16 @@ use std::time::{Duration, Instant};
 use orchestra_board::Slug;
 
 use crate::files::ledger;
+use crate::files::owner::Owner;
 use crate::files::{Engine, Work};
 use crate::io::{EntryKind, FileIo};
 use crate::reader::Reader;
 use crate::shared::Shared;
 use crate::toon::project::Retired;
 use crate::toon::records::MAX_FILE_BYTES;
-use crate::{ActionError, FilesError, uid};
+use crate::{
+    Action, ActionError, FilesError, NewChunk, NewSession, NewSessionEvent, SessionEvent, uid,
+};
 use convert::{OldProject, OldWorkspace};
 
 /// How long another process may look at the files before the import gives up.
@@ -83,6 +86,53 @@ pub(crate) fn waiting(shared: &Shared) -> io::Result<Vec<String>> {
     Ok(waiting)
 }
 
+/// The texts and sessions that the earlier program remembered of projects which the board has, as they
+/// are saved: one that is there already changes nothing.
+///
+/// # Errors
+/// When the files cannot be read.
+pub(crate) fn remembered(shared: &Shared) -> Result<Vec<Action>, ImportError> {
+    let files = Tree {
+        io: Arc::clone(&shared.options.files),
+        root: shared.paths.projects.clone(),
+    };
+    let mut old =
+        OldWorkspace::read(&files, shared.options.clock.now()).map_err(ImportError::Read)?;
+    let there = shared.read(|reader| reader.slugs());
+    let there = there.map_err(|error| ImportError::Read(io::Error::other(error)))?;
+    old.leave_memories(&there);
+    let actions = old.memories.into_iter().flat_map(|memory| {
+        let chunks = memory.chunks.into_iter().map(|chunk| {
+            Action::SaveMemory(NewChunk {
+                summary: chunk.summary,
+                source: chunk.source,
+                source_id: chunk.source_id,
+                tags: chunk.tags,
+                created_at: Some(chunk.created_at),
+                ..NewChunk::of(chunk.project, chunk.content)
+            })
+        });
+        let sessions = memory.sessions.into_iter().map(|session| {
+            let event = |event: SessionEvent| NewSessionEvent {
+                kind: event.kind,
+                summary: event.summary,
+                at: Some(event.at),
+            };
+            Action::SaveSession(NewSession {
+                project: session.project,
+                id: session.id,
+                summary: session.summary,
+                events: session.events.into_iter().map(event).collect(),
+                started_at: Some(session.started_at),
+                ended_at: Some(session.ended_at),
+                from_hooks: false,
+            })
+        });
+        chunks.chain(sessions).collect::<Vec<_>>()
+    });
+    Ok(actions.collect())
+}
+
 /// Takes over what there is of the earlier program's.
 pub(crate) fn import(shared: &Shared, mut engine: Engine) -> Result<Imported, ImportError> {
     let start = Instant::now();
@@ -101,7 +151,9 @@ pub(crate) fn import(shared: &Shared, mut engine: Engine) -> Result<Imported, Im
     };
     let now = shared.options.clock.now();
     let mut old = OldWorkspace::read(&files, now).map_err(ImportError::Read)?;
-    old.leave_projects(&engine.read(|reader| reader.slugs())?);
+    let there = engine.read(|reader| reader.slugs())?;
+    old.leave_projects(&there);
+    old.leave_memories(&there);
     if old.is_empty() {
         return Ok(Imported {
             left: old.left,
@@ -126,6 +178,25 @@ pub(crate) fn import(shared: &Shared, mut engine: Engine) -> Result<Imported, Im
     imported.remarks.append(&mut old.remarks);
     imported.left.append(&mut old.left);
     let (usage, events, mut paths) = (old.usage, old.hook_events, old.files);
+    for memory in old.memories {
+        imported.remarks.push(format!(
+            "{}: {} remembered texts and {} sessions of orchestra-mcp were imported",
+            memory.slug,
+            memory.chunks.len(),
+            memory.sessions.len()
+        ));
+        let files = memory.files.clone();
+        let owner = Owner::Chunks(memory.slug, 1);
+        // A file that is not known to have been there is not taken for removed, but written.
+        engine.write(move |work| {
+            for path in &files {
+                ledger::forget(work.connection(), path)?;
+                ledger::approve(work.connection(), path)?;
+            }
+            Ok(ledger::make_due(work.connection(), &owner)?)
+        })?;
+        paths.extend(memory.files);
+    }
     for project in old.projects {
         let own: BTreeSet<String> = project.files.iter().cloned().collect();
         if take_over(&engine, project, &mut imported)? == Taken::Not {

@@ -284,6 +284,13 @@ impl Store {
         self.0.end(timeout);
     }
 
+    /// The directories in `.projects/` that hold a project of the earlier program which
+    /// [`import`](Self::import) would take over; none where they cannot be read.
+    #[must_use]
+    pub fn not_imported(&self) -> Vec<String> {
+        crate::import::waiting(&self.0.shared).unwrap_or_default()
+    }
+
     /// Takes over the files of the earlier program that are in `.projects/`, after it has copied
     /// them beside it. Where there are none, nothing happens.
     ///
@@ -292,7 +299,17 @@ impl Store {
     pub fn import(&self) -> Result<Imported, ImportError> {
         self.start();
         let shared = &self.0.shared;
-        crate::import::import(shared, shared.engine())
+        let mut unsaved = Vec::new();
+        for action in crate::import::remembered(shared)? {
+            if let Err(error) = self.submit_blocking(None, action) {
+                unsaved.push(format!(
+                    "a remembered text or session was not imported, and is in the copy alone: {error}"
+                ));
+            }
+        }
+        let mut imported = crate::import::import(shared, shared.engine())?;
+        imported.remarks.append(&mut unsaved);
+        Ok(imported)
     }
 
     /// Compares database and readable files.

@@ -1,14 +1,19 @@
 //! Words: how texts are cut for the full-text index, and queries likewise.
 //!
-//! Words are lower-case and without accents on Latin letters. An identifier in camel case is
-//! indexed whole and in its parts (snake case comes apart by itself); of scripts written without
-//! blanks every character is a word.
+//! Words are lower-case, composed (Unicode's form NFKC) and without accents on Latin letters. An
+//! identifier in camel case is indexed whole and in its parts (snake case comes apart by itself); of
+//! scripts written without blanks every character is a word.
+
+mod normal;
 
 use std::borrow::Cow;
 use std::cell::RefCell;
 
 use foldhash::HashMap;
 use rust_stemmers::{Algorithm, Stemmer};
+use unicode_normalization::char::is_combining_mark;
+
+use self::normal::Normal;
 
 /// The most pieces of a query that are looked for; what comes behind them is left out.
 pub(crate) const MAX_QUERY_WORDS: usize = 8;
@@ -117,11 +122,12 @@ enum Parts {
 }
 
 fn each_word(text: &str, parts: Parts, visit: &mut impl FnMut(usize, &str)) {
-    let text = &text[..text.floor_char_boundary(MAX_INDEXED_BYTES)];
-    for run in text
-        .split(|c: char| !is_part(c))
-        .filter(|run| !run.is_empty())
-    {
+    let normal = Normal::of(text, MAX_INDEXED_BYTES);
+    let visit = &mut |at, word: &str| visit(normal.original(at), word);
+    let text = normal.text();
+    for run in text.split(|c: char| !is_part(c)) {
+        // A mark without a letter before it belongs to no word.
+        let run = run.trim_start_matches(|c: char| !c.is_alphanumeric());
         // Scripts without blanks first: each character a word, what is between them words as well.
         let mut rest = run;
         let mut at = run.as_ptr().addr() - text.as_ptr().addr();
@@ -187,19 +193,30 @@ fn folded(word: &str) -> Cow<'_, str> {
         return Cow::Borrowed(word);
     }
     let mut text = String::with_capacity(word.len());
+    let mut is_latin = false;
     for c in word.chars() {
         match c {
             'a'..='z' | '0'..='9' => text.push(c),
             'A'..='Z' => text.push(c.to_ascii_lowercase()),
-            // Accented Latin letters; other scripts keep what they are.
-            '\u{C0}'..='\u{24F}' => match deunicode::deunicode_char(c) {
-                Some(plain) if plain.bytes().all(|b| b.is_ascii_alphanumeric()) => {
-                    text.push_str(&plain.to_ascii_lowercase());
+            // Accented Latin letters, and accents that no letter includes; other scripts keep what
+            // they are.
+            _ if is_latin && is_accent(c) => continue,
+            '\u{C0}'..='\u{24F}' | '\u{1E00}'..='\u{1EFF}' => {
+                is_latin = true;
+                match deunicode::deunicode_char(c) {
+                    Some(plain) if plain.bytes().all(|b| b.is_ascii_alphanumeric()) => {
+                        text.push_str(&plain.to_ascii_lowercase());
+                    }
+                    _ => text.extend(c.to_lowercase()),
                 }
-                _ => text.extend(c.to_lowercase()),
-            },
+                if text.len() >= MAX_WORD_BYTES {
+                    break;
+                }
+                continue;
+            }
             _ => text.extend(c.to_lowercase()),
         }
+        is_latin = c.is_ascii();
         if text.len() >= MAX_WORD_BYTES {
             break;
         }
@@ -207,13 +224,19 @@ fn folded(word: &str) -> Cow<'_, str> {
     Cow::Owned(text)
 }
 
-/// Whether a character can stand in a word. Marks that sit on letters are part of them.
+/// Whether a character is a mark of Latin letters, Greek ones and the like.
+const fn is_accent(c: char) -> bool {
+    matches!(c, '\u{300}'..='\u{36F}' | '\u{1AB0}'..='\u{1AFF}' | '\u{1DC0}'..='\u{1DFF}' | '\u{20D0}'..='\u{20FF}')
+}
+
+/// Whether a character can stand in a word. Marks that sit on letters are part of them; those that
+/// only choose how a character is drawn are not.
 fn is_part(c: char) -> bool {
     if c.is_ascii() {
         return c.is_ascii_alphanumeric();
     }
-    c.is_alphanumeric()
-        || matches!(c, '\u{300}'..='\u{36F}' | '\u{5B0}'..='\u{5C7}' | '\u{64B}'..='\u{65F}' | '\u{93A}'..='\u{94F}')
+    let is_variant = matches!(c, '\u{FE00}'..='\u{FE0F}' | '\u{E0100}'..='\u{E01EF}');
+    c.is_alphanumeric() || (is_combining_mark(c) && !is_variant)
 }
 
 /// Whether a character is of a script that is written without blanks.
@@ -224,7 +247,11 @@ const fn stands_alone(c: char) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{MAX_QUERY_WORDS, indexed, query};
+    use proptest::prelude::{any, prop_assert, prop_assert_eq, prop_oneof, proptest};
+    use proptest::strategy::{Just, Strategy};
+    use unicode_normalization::UnicodeNormalization as _;
+
+    use super::{MAX_INDEXED_BYTES, MAX_QUERY_WORDS, indexed, query, words_of};
 
     #[test]
     fn texts_are_cut_into_words() {
@@ -240,6 +267,76 @@ mod tests {
         check("", "");
         check("\0\"*(){}^:", "");
         check("🚀 launch", "launch");
+    }
+
+    #[test]
+    fn letters_and_their_marks_are_one_word_composed_or_not() {
+        let check = |text: &str, words: &str| {
+            let apart: String = text.nfd().collect();
+            assert_eq!(indexed(text), words, "{text}");
+            assert_eq!(indexed(&apart), words, "{text}, decomposed");
+        };
+        check("Résumé café", "resume cafe");
+        check("naïveCafé", "naivecafe naive cafe");
+        check("q\u{301}x", "qx");
+        check("Tiếng Việt", "tieng viet");
+        check("がぎぐ", "が ぎ ぐ");
+        check("かきく", "か き く");
+        check("한국어 문서", "한국어 문서");
+        check("йод ёлка", "йод ёлка");
+        check("Ελλάδα", "ελλάδα");
+        check("हिन्दी क़लम", "हिन्दी क\u{93c}लम");
+        check("বাংলা তথ্য", "ব\u{9be}ংল\u{9be} তথ্য");
+        check("أحمد كِتَاب", "أحمد كِتَاب");
+        check("שָׁלוֹם", "ש\u{5b8}\u{5c1}לו\u{5b9}ם");
+        check("a ≠ b", "a b");
+        check("ﬁle ｶﾞ Ｆｕｌｌ", "file ガ full");
+        check("❤\u{fe0f} 1\u{fe0f}\u{20e3}", "1");
+    }
+
+    fn texts() -> impl Strategy<Value = String> {
+        let piece = prop_oneof![
+            "[a-zA-Z0-9 _.-]{0,6}",
+            any::<char>().prop_map(String::from),
+            "[\u{c0}-\u{24f}\u{1e00}-\u{1eff}]{1,4}",
+            "[\u{300}-\u{36f}]{1,2}",
+            "[\u{370}-\u{52f}]{1,4}",
+            "[\u{5b0}-\u{6ff}]{1,4}",
+            "[\u{900}-\u{d7f}]{1,4}",
+            "[\u{e00}-\u{eff}\u{1100}-\u{11ff}]{1,4}",
+            "[\u{3040}-\u{318f}\u{ac00}-\u{ac7f}]{1,4}",
+            "[\u{f900}-\u{faff}\u{fb00}-\u{fdff}\u{ff00}-\u{ffef}]{1,3}",
+            Just("\u{e9}".to_owned()),
+        ];
+        proptest::collection::vec(piece, 0..12).prop_map(|pieces| pieces.concat())
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_has_the_same_words_composed_or_not(text in texts()) {
+            let (whole, apart): (String, String) = (text.nfc().collect(), text.nfd().collect());
+            prop_assert_eq!(indexed(&whole), indexed(&apart));
+            prop_assert_eq!(indexed(&whole), indexed(&text));
+            prop_assert_eq!(query(&whole), query(&apart));
+        }
+
+        #[test]
+        fn words_begin_at_characters_of_the_text_in_its_order(text in texts()) {
+            let mut last = 0;
+            words_of(&text, |at, _| {
+                assert!(text.is_char_boundary(at) && at <= text.len(), "{text:?} {at}");
+                last = last.max(at);
+            });
+            prop_assert!(last <= text.len());
+        }
+    }
+
+    #[test]
+    fn long_texts_end_at_the_same_word_composed_or_not() {
+        let whole = "\u{e9}t\u{e9} ".repeat(MAX_INDEXED_BYTES / 4);
+        let apart: String = whole.nfd().collect();
+        assert_eq!(indexed(&whole), indexed(&apart));
+        assert!(indexed(&whole).len() < MAX_INDEXED_BYTES);
     }
 
     #[test]

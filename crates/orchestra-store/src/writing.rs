@@ -31,9 +31,11 @@ use crate::io::FileIo;
 use crate::reader::Reader;
 use crate::{Action, ActionError, Fault, IssueRecord, Made, Receipt};
 
+use self::sides::NewPlan;
+
 pub(crate) use events::notice_kind;
 pub(crate) use memory::{CHUNK_OVERHEAD, text_hash};
-pub(crate) use text::index_all_memory;
+pub(crate) use text::{index_all_issues, index_all_memory};
 
 /// Words known to be in the table of words already, so that they need not be offered again. It
 /// must be forgotten whenever a transaction is rolled back.
@@ -146,7 +148,17 @@ impl<'a> Writing<'a> {
                 title,
                 content,
                 issue,
-            } => self.save_plan(agent, source, project, title, content, issue.as_ref()),
+                replace,
+            } => {
+                let plan = NewPlan {
+                    project,
+                    title,
+                    content,
+                    issue: issue.as_ref(),
+                    replace: *replace,
+                };
+                self.save_plan(agent, source, plan)
+            }
             Action::HookEvent(event) => self.hook_event(event),
             Action::WriteReadme { project, overwrite } => {
                 self.write_readme(agent, source, project, *overwrite)

@@ -14,6 +14,7 @@ mod front_matter;
 mod groups;
 mod joined;
 mod live;
+mod places;
 mod plan_service;
 mod prompts;
 mod resources;

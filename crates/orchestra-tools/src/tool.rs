@@ -13,6 +13,7 @@ use crate::{
     args,
     failure::Failure,
     joined::Joined,
+    places,
     plan_service::PlanService,
     schema::{HasSchema, Schemas},
     services::{NearQuery, Services},
@@ -227,7 +228,10 @@ impl Tool {
                     Ok(out) => {
                         let success = out.success();
                         let out = Joined(Success { success }, out);
-                        text::outcome_of(&out, services.text(), success)
+                        match places::with_relative(&out, services.workspace()) {
+                            Some(out) => text::outcome_of(&out, services.text(), success),
+                            None => text::outcome_of(&out, services.text(), success),
+                        }
                     }
                     Err(failure) => failure.into_coded("invalid-arguments", services.text()),
                 }

@@ -103,7 +103,7 @@ pub(crate) fn runtime() -> std::io::Result<Runtime> {
 pub(crate) fn tell(status: &ServerStatus) {
     match status {
         ServerStatus::Error(reason) => tracing::warn!(%reason, "the server is in trouble"),
-        status => tracing::debug!(status = status.as_str(), "the server is"),
+        status => tracing::info!(status = status.as_str(), "the server is"),
     }
 }
 

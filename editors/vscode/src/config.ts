@@ -10,10 +10,21 @@ function said<T>(section: string, key: string): T | undefined {
   return found?.workspaceFolderValue ?? found?.workspaceValue ?? found?.globalValue;
 }
 
+function chosenTransport(): unknown {
+  return said<unknown>("orchestra", "mcp.transport") ?? said<unknown>("copilotOrchestrator", "mcp.transport");
+}
+
 /** How the chat talks to the server: as our setting says, else as that of the earlier extension does. */
 export function transport(): Transport {
-  const chosen = said<string>("orchestra", "mcp.transport") ?? said<string>("copilotOrchestrator", "mcp.transport");
-  return chosen === "http" ? "http" : "stdio";
+  return chosenTransport() === "http" ? "http" : "stdio";
+}
+
+/** Why the chat is not served as the settings ask. */
+export function transportProblem(): string | undefined {
+  const chosen = chosenTransport() ?? "stdio";
+  if (chosen !== "stdio" && chosen !== "http") return `The setting orchestra.mcp.transport is ${JSON.stringify(chosen)}; it can be "stdio" or "http". The chat is served over stdio.`;
+  if (chosen === "http" && isMcpEnabled() && !isLiveEnabled()) return "The chat has no MCP server: orchestra.mcp.transport is http, and orchestra.live.enabled is off, so no server is started. Switch orchestra.live.enabled on, or set orchestra.mcp.transport to stdio.";
+  return undefined;
 }
 
 export function isMcpEnabled(): boolean {

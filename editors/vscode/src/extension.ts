@@ -3,7 +3,7 @@
 import { statSync } from "node:fs";
 import * as vscode from "vscode";
 import { find } from "./binary";
-import { chosenPath, isLiveEnabled, isMcpEnabled, plansStorage, touchesDefinition, transport } from "./config";
+import { chosenPath, isLiveEnabled, isMcpEnabled, plansStorage, touchesDefinition, transport, transportProblem } from "./config";
 import { Events, type Listener } from "./events";
 import * as lm from "./lm";
 import { NAME, oldEntries, withServer, without } from "./migration";
@@ -53,6 +53,8 @@ class Orchestra implements Face {
   private watched: { program: string; end: () => void } | undefined;
   /** The trouble with finding a program that was told last. */
   private trouble: string | undefined;
+  /** The problem of the transport's setting that was reported last. */
+  private transportProblem: string | undefined;
   /** The token that the program printed last, and whether it was refused. */
   private printed: { token: string; isRefused: boolean } | undefined;
   private connecting: Promise<void> | undefined;
@@ -100,6 +102,7 @@ class Orchestra implements Face {
     subscriptions.push(
       vscode.workspace.onDidChangeConfiguration((change) => {
         if (touchesDefinition(change)) this.redefine();
+        else if (change.affectsConfiguration("orchestra.live")) this.checkTransport();
         if (change.affectsConfiguration("orchestra.path") || change.affectsConfiguration("orchestra.live")) void this.reconnect();
       }),
       vscode.workspace.onDidChangeWorkspaceFolders(() => {
@@ -112,6 +115,7 @@ class Orchestra implements Face {
     if (lm.isThere()) {
       subscriptions.push(lm.register(() => this.definition(), this.changed.event));
       if (transport() === "http") this.log.info("The chat talks to the MCP server over HTTP, as the setting says; stdio needs no server that runs.");
+      this.checkTransport();
     }
     if (!this.folder) return;
     await this.tellOfOld();
@@ -137,7 +141,18 @@ class Orchestra implements Face {
 
   private redefine(): void {
     if (transport() === "http") this.log.info("The chat talks to the MCP server over HTTP, as the setting says.");
+    this.checkTransport();
     this.changed.fire();
+  }
+
+  /** Reports settings by which the chat is not served, or not as they ask; each once. */
+  private checkTransport(): void {
+    const problem = this.folder ? transportProblem() : undefined;
+    if (problem !== undefined && problem !== this.transportProblem) {
+      this.log.warn(problem);
+      void this.say(problem, ["Open the settings"]).then((choice) => choice && vscode.commands.executeCommand("workbench.action.openSettings", "orchestra.mcp.transport"));
+    }
+    this.transportProblem = problem;
   }
 
   /** Over HTTP the chat is told where the server is now, and with which token. */

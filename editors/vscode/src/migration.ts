@@ -5,19 +5,26 @@ import { applyEdits, modify, parse, type ParseError } from "jsonc-parser";
 /** Under which name our server is written. */
 export const NAME = "orchestra";
 const OLD_PORT = "39219";
+/** Where servers are listed: VS Code's key, and that of other clients, which the earlier documents show. */
+const LISTS = ["servers", "mcpServers"];
 
 /** The names of entries that lead to the HTTP server of the earlier extension. */
 export function oldEntries(text: string): string[] {
   const errors: ParseError[] = [];
   const file: unknown = parse(text, errors, { allowTrailingComma: true });
-  const servers = typeof file === "object" && file !== null ? (file as Record<string, unknown>)["servers"] : undefined;
-  if (errors.length > 0 || typeof servers !== "object" || servers === null) return [];
-  const isOld = ([name, entry]: [string, unknown]): boolean => {
-    const { type, url } = typeof entry === "object" && entry !== null ? (entry as Record<string, unknown>) : {};
-    if (type !== "http" || typeof url !== "string") return false;
-    return name === "copilot-orchestrator" || isOldAddress(url);
-  };
-  return Object.entries(servers).filter(isOld).map(([name]) => name);
+  if (errors.length > 0) return [];
+  return [...new Set(LISTS.flatMap((list) => Object.entries(members(members(file)[list])).filter(isOld).map(([name]) => name)))];
+}
+
+/** The members of an object; anything else has none. */
+function members(value: unknown): Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Record<string, unknown>) : {};
+}
+
+function isOld([name, entry]: [string, unknown]): boolean {
+  const { type, url } = members(entry);
+  if ((type ?? "http") !== "http" || typeof url !== "string") return false;
+  return name === "copilot-orchestrator" || isOldAddress(url);
 }
 
 function isOldAddress(url: string): boolean {
@@ -44,5 +51,7 @@ export function withServer(text: string, url: string): string {
 
 /** The file without these entries. */
 export function without(text: string, names: string[]): string {
-  return names.reduce((left, name) => applyEdits(left, modify(left, ["servers", name], undefined, FORM)), text);
+  const file: unknown = parse(text, [], { allowTrailingComma: true });
+  const paths = LISTS.flatMap((list) => names.filter((name) => name in members(members(file)[list])).map((name) => [list, name]));
+  return paths.reduce((left, path) => applyEdits(left, modify(left, path, undefined, FORM)), text);
 }

@@ -121,6 +121,18 @@ test("the setting of the earlier extension counts while ours is unset", async (t
   assert.equal((await offered(code)).length, 1);
 });
 
+test("HTTP without live updates and an unknown transport are reported once", async (t) => {
+  const code = await active(t, { folder: workspace(), settings: { ...quiet, "orchestra.mcp.transport": "http" } });
+  assert.match(code.said.warnings.join("\n"), /no MCP server.*orchestra\.live\.enabled/);
+  code.set("orchestra.plans.storage", "/elsewhere");
+  assert.equal(code.said.warnings.length, 1);
+  code.set("orchestra.mcp.transport", "pipe");
+  assert.match(code.said.warnings.at(-1), /"pipe".*"stdio" or "http"/);
+  assert.equal((await offered(code)).length, 1);
+  code.set("orchestra.mcp.transport", "stdio");
+  assert.equal(code.said.warnings.length, 2);
+});
+
 test("an entry of before is told of once, and taken out when asked", async (t) => {
   const folder = workspace({ ".vscode/mcp.json": '{"servers": {"mine": {"type": "http", "url": "http://localhost:39219/mcp"}, "b": {"command": "b"}}}' });
   const code = vscode({ folder, settings: { "orchestra.path": "/bin/true", ...quiet } });

@@ -149,6 +149,12 @@ test("entries of an earlier orchestrator are known by name and by port", () => {
   assert.deepEqual(migration.oldEntries(old), ["copilot-orchestrator", "mine"]);
 });
 
+test("an entry of an earlier orchestrator is known and taken out below mcpServers as well", () => {
+  const old = '{"mcpServers": {"copilot-orchestrator": {"type": "http", "url": "http://localhost:39219/mcp"}, "mine": {"url": "http://127.0.0.1:39219/mcp"}, "b": {"command": "b"}}}';
+  assert.deepEqual(migration.oldEntries(old), ["copilot-orchestrator", "mine"]);
+  assert.deepEqual(JSON.parse(migration.without(old, migration.oldEntries(old))), { mcpServers: { b: { command: "b" } } });
+});
+
 test("a file that cannot be understood has no entries of before", () => {
   for (const text of ["", "{", "[]", '{"servers": 1}', '{"servers": {"x": null}}', '{"servers": {"x": {"type": "http", "url": "nonsense"}}}']) assert.deepEqual(migration.oldEntries(text), []);
 });

@@ -17,6 +17,9 @@ The built-in tools, by the groups that `--tools` and `tools` of `orchestra.toml`
 over MCP, people by `orchestra tool call NAME argument=value`, scripts by
 [REST](rest.md#post-apimcptoolscall). `orchestra tool show NAME` says the same of one, and `--json` adds
 its schemas. Those of servers of others are beside them as `SERVER__TOOL`.
+
+The length of arguments is limited: 1 MiB for `content` of `write_prd`, 64 KiB for `content` of remembered texts,
+256 KiB for other texts, and 300 characters for a title. A longer one is refused with its limit.
 ";
 
 /// Writes the page.

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use orchestra_board::composed;
 use orchestra_store::{MemoryChanges, Remembered};
 
 use super::worker::Interrupted;
@@ -85,7 +86,7 @@ pub(super) fn compare(shared: &Shared, pair: &Pair) -> Result<Vec<i64>, Interrup
         let Some(last) = items.last() else { break };
         after = last.row;
         for item in &items {
-            if pair.vectors.hash(item.row) == Some(TextHash::of(&item.text)) {
+            if pair.vectors.hash(item.row) == Some(TextHash::of(&composed(&item.text))) {
                 old.remove(&item.row);
             } else {
                 new.push(item.row);
@@ -103,10 +104,13 @@ pub(super) fn compare(shared: &Shared, pair: &Pair) -> Result<Vec<i64>, Interrup
 fn take_up(shared: &Shared, pair: &Pair, items: &[Remembered]) -> Result<(), Interrupted> {
     let new: Vec<_> = items
         .iter()
-        .map(|item| (item, TextHash::of(&item.text)))
-        .filter(|(item, hash)| pair.vectors.hash(item.row) != Some(*hash))
+        .map(|item| {
+            let text = composed(&item.text);
+            (item.row, TextHash::of(&text), text)
+        })
+        .filter(|(row, hash, _)| pair.vectors.hash(*row) != Some(*hash))
         .collect();
-    let rows = new.iter().map(|(item, _)| item.row);
+    let rows = new.iter().map(|(row, ..)| *row);
     let old: Vec<i64> = rows
         .filter(|row| pair.vectors.hash(*row).is_some())
         .collect();
@@ -118,13 +122,13 @@ fn take_up(shared: &Shared, pair: &Pair, items: &[Remembered]) -> Result<(), Int
         if shared.is_called() {
             return Err(Interrupted::Asked);
         }
-        let texts: Vec<&str> = batch.iter().map(|(item, _)| item.text.as_str()).collect();
+        let texts: Vec<&str> = batch.iter().map(|(.., text)| text.as_ref()).collect();
         let vectors = embed(pair.embedder.as_ref(), &texts)?;
         let put: Vec<NewVector<'_>> = batch
             .iter()
             .zip(&vectors)
-            .map(|((item, hash), numbers)| NewVector {
-                row: item.row,
+            .map(|((row, hash, _), numbers)| NewVector {
+                row: *row,
                 hash: *hash,
                 numbers,
             })

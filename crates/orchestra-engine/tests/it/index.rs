@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use orchestra_board::{Body, Command, NewProject, SessionId, Slug, Title};
+use orchestra_board::{Body, Command, NewProject, SessionId, Slug, Title, composed};
 use orchestra_engine::index::{Index, Phase, Progress};
 use orchestra_engine::model::{EmbedError, Embedder, ModelId, ModelKind, Purpose};
 use orchestra_engine::vectors::Within;
@@ -25,6 +25,8 @@ struct Watched {
     texts: AtomicUsize,
     broken: AtomicBool,
     panics: AtomicBool,
+    /// Whether a text came whose letters and marks were apart.
+    apart: AtomicBool,
     /// Where there is one, each batch of texts waits for it.
     turns: Mutex<Option<Receiver<()>>>,
 }
@@ -41,6 +43,7 @@ impl Watched {
             texts: AtomicUsize::new(0),
             broken: AtomicBool::new(false),
             panics: AtomicBool::new(false),
+            apart: AtomicBool::new(false),
             turns: Mutex::default(),
         })
     }
@@ -65,6 +68,9 @@ impl Embedder for Watched {
 
     fn embed(&self, texts: &[&str], purpose: Purpose) -> Result<Vec<Vec<f32>>, EmbedError> {
         let of_texts = purpose == Purpose::Text;
+        if texts.iter().any(|text| composed(text) != *text) {
+            self.apart.store(true, Ordering::Relaxed);
+        }
         assert!(!of_texts || !self.panics.load(Ordering::Relaxed), "told to");
         if of_texts && self.broken.load(Ordering::Relaxed) {
             return Err(EmbedError::Unreachable {
@@ -204,6 +210,23 @@ fn what_is_saved_changed_and_forgotten_is_followed() {
     index.stop();
     assert_eq!(index.progress().phase, Phase::Stopped);
     assert_eq!(model.texts(), 2);
+}
+
+#[test]
+fn models_are_given_texts_and_queries_composed() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let store = shop(directory.path());
+    save(&store, "the lock of the cafe\u{301}");
+    let model = Watched::new();
+    let index = start(&store, directory.path(), &model);
+    wait(&index, ready(1));
+    assert!(nearest(&store, &index, "lock cafe\u{301}").is_some());
+    assert!(
+        index.known_query("lock caf\u{e9}").is_some(),
+        "the same query"
+    );
+    index.stop();
+    assert!(!model.apart.load(Ordering::Relaxed));
 }
 
 #[test]

@@ -241,7 +241,8 @@ fn cause(error: &ClientError) -> String {
     match error {
         ClientError::Unreachable { what }
         | ClientError::Busy { what }
-        | ClientError::TooLarge { what } => what.clone(),
+        | ClientError::TooLarge { what }
+        | ClientError::AnswerTooLarge { what } => what.clone(),
         ClientError::NotYet { last, .. }
         | ClientError::CircuitOpen {
             last: Some(last), ..

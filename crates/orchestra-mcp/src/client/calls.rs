@@ -9,7 +9,7 @@ use std::{
 };
 
 use futures_util::future::join_all;
-use orchestra_hub::{Cx, ListKind, LogLevel};
+use orchestra_hub::{ListKind, LogLevel};
 use orchestra_wire::{Era, RawJson};
 use tokio::{
     sync::{mpsc, watch},
@@ -147,31 +147,6 @@ impl Client {
                 () = sleep(pause) => {}
                 () = self.0.lane.first().back() => {}
             }
-        }
-    }
-
-    /// Calls a method and waits for its result (seed 002, `Invoke`).
-    ///
-    /// # Errors
-    /// As [`call`](Self::call); questions of the server cannot be answered and are an error.
-    pub async fn invoke(
-        &self,
-        method: &str,
-        params: Option<RawJson>,
-        deadline: Instant,
-    ) -> Result<RawJson, ClientError> {
-        let cx = Cx {
-            deadline: Some(deadline.into_std()),
-            ..Cx::default()
-        };
-        match self
-            .call(ServerCall::new(method.to_owned(), params, cx))
-            .await?
-        {
-            Reply::Result(result) => Ok(result),
-            Reply::InputRequired(_) => Err(ClientError::InvalidMessage {
-                what: "the server asks something, and nobody is there to answer".to_owned(),
-            }),
         }
     }
 

@@ -40,6 +40,12 @@ pub enum ClientError {
         /// What is wrong, with a short excerpt of the message.
         what: String,
     },
+    /// What the server answered is larger than the way from it takes.
+    #[error("the answer is too large: {what}")]
+    AnswerTooLarge {
+        /// Which bound it is over.
+        what: String,
+    },
     /// HTTP refused or broke.
     #[error("transport: HTTP request failed")]
     Http(Arc<HttpFailure>),
@@ -172,6 +178,7 @@ impl ClientError {
             Self::InvalidConfig { .. } => "invalid_config",
             Self::Busy { .. } => "busy",
             Self::TooLarge { .. } => "request_too_large",
+            Self::AnswerTooLarge { .. } => "answer_too_large",
             Self::Cancelled => "cancelled",
             Self::Rpc(_) => "rpc",
         }
@@ -240,6 +247,7 @@ impl ClientError {
             | Self::SlowStart { .. }
             | Self::Crashed(_)
             | Self::InvalidMessage { .. }
+            | Self::AnswerTooLarge { .. }
             | Self::Unreachable { .. }
             | Self::NotYet { .. }
             | Self::Handshake { .. } => true,

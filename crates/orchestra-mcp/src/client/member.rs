@@ -203,6 +203,7 @@ impl Member {
             away: None,
             attempted: Instant::now(),
             told: None,
+            was_ready: false,
         };
         while !self.is_closing() {
             if !std::mem::take(&mut course.eager) {
@@ -224,6 +225,7 @@ impl Member {
     async fn run(&self, shared: &Arc<Shared>, course: &mut Course) -> Result<(), ClientError> {
         self.enter(Phase::Starting);
         course.attempted = Instant::now();
+        course.was_ready = false;
         let started = start::start(shared, course.last_era).await;
         let session = started.inspect_err(|_| {
             if !shared.is_beside {
@@ -242,6 +244,7 @@ impl Member {
             shared.meter.ready(Some(now), course.starts > 0);
         }
         course.starts += 1;
+        course.was_ready = true;
         self.enter(Phase::Ready(Arc::clone(&session)));
         // Whoever wanted it has it; a wish that is left over is no reason for the next start.
         let mut wish = pin!(self.wanted.notified());
@@ -297,7 +300,11 @@ impl Member {
                 tracing::debug!(server = %shared.config.name, attempt = course.failures, reason = %error.explain(), "still away");
             }
             false => {
-                tracing::warn!(server = %shared.config.name, attempt = course.failures, reason = %error.explain(), "could not be started");
+                let what = match course.was_ready {
+                    true => "has ended unexpectedly",
+                    false => "could not be started",
+                };
+                tracing::warn!(server = %shared.config.name, attempt = course.failures, reason = %error.explain(), "{what}");
             }
         }
         let reason = Arc::new(error);
@@ -375,4 +382,6 @@ struct Course {
     attempted: Instant,
     /// Why the last start did not help.
     told: Option<String>,
+    /// Whether the server became ready after its last start.
+    was_ready: bool,
 }

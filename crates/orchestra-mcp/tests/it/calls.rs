@@ -256,3 +256,35 @@ async fn a_single_message_that_is_dropped_cancels_its_call() {
         }
     }
 }
+
+#[tokio::test]
+async fn a_single_message_is_answered_or_not() {
+    let post = Post::new(
+        &memory::server(Limits {
+            line_bytes: 500,
+            ..Limits::default()
+        }),
+        "test",
+    );
+    let pretty = b"{\n  \"jsonrpc\": \"2.0\",\n  \"id\": 1,\n  \"method\": \"ping\"\n}\n";
+    let answer = post.handle(pretty).await.unwrap();
+    assert_eq!(answer, br#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
+    assert_eq!(
+        post.handle(br#"{"jsonrpc":"2.0","method":"ping"}"#).await,
+        None
+    );
+    let subscribe = json!({"jsonrpc": "2.0", "id": 1, "method": "resources/subscribe"});
+    let reply = memory::post(&post, &subscribe).await.unwrap();
+    assert_eq!(reply["error"]["code"], -32601);
+    let call = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "yield", "arguments": {"a": [1]}}});
+    let reply = memory::post(&post, &call).await.unwrap();
+    assert_eq!(reply["result"]["content"][0]["text"], "{\"a\":[1]}");
+    assert!(
+        post.handle(b"nonsense")
+            .await
+            .unwrap()
+            .starts_with(b"{\"jsonrpc\":\"2.0\",\"id\":null")
+    );
+    let reply = post.handle(&[b'x'; 501]).await.unwrap();
+    assert!(String::from_utf8(reply).unwrap().contains("-32600"));
+}

@@ -34,8 +34,17 @@ fn client(config: ChildConfig) -> Client {
 async fn invoke(client: &Client, method: &str, params: Value) -> Result<Value, ClientError> {
     let deadline = Instant::now() + faulty::PATIENCE;
     let params = RawJson::of(&params).unwrap();
-    let result = client.invoke(method, Some(params), deadline).await?;
-    Ok(result.parse().unwrap())
+    let cx = Cx {
+        deadline: Some(deadline.into_std()),
+        ..Cx::default()
+    };
+    match client
+        .call(ServerCall::new(method.to_owned(), Some(params), cx))
+        .await?
+    {
+        Reply::Result(result) => Ok(result.parse().unwrap()),
+        Reply::InputRequired(_) => panic!("the server asks something"),
+    }
 }
 
 async fn call(client: &Client, tool: &str, arguments: Value) -> Result<Value, ClientError> {

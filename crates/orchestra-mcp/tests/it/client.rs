@@ -69,12 +69,9 @@ async fn a_method_is_invoked_and_the_metadata_says_so() {
     assert_eq!((before.protocol_version, before.is_connected), ("", false));
     assert_eq!(before.latency, Duration::ZERO);
     let params = raw(&json!({"repo": "owner/repo"}));
-    let until = Instant::now() + Duration::from_secs(60);
-    let result = client
-        .invoke("commits.list", Some(params), until)
-        .await
-        .unwrap();
-    assert_eq!(result.as_str(), r#"{"echo":{"repo":"owner/repo"}}"#);
+    let call = ServerCall::new("commits.list", Some(params), Cx::default());
+    let answer = result(&client, call).await;
+    assert_eq!(answer, json!({"echo": {"repo": "owner/repo"}}));
     let after = client.metadata();
     assert_eq!(after.transport, TransportType::Stdio);
     assert_eq!(after.transport.as_str(), "stdio");

@@ -29,7 +29,6 @@ mod statuses;
 mod tap;
 mod tasks;
 mod tls;
-mod transport;
 mod verbatim;
 
 #[test]

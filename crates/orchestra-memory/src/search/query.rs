@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 
-use orchestra_board::Timestamp;
+use orchestra_board::{Timestamp, composed};
 use orchestra_store::{WantedWord, forms_of, stem, words_of};
 
 use super::date::{self, Span};
@@ -116,7 +116,8 @@ impl Query {
         if self.literals.is_empty() {
             return Vec::new();
         }
-        let small = texts.map(|text| text[..text.floor_char_boundary(COUNTED)].to_lowercase());
+        let small =
+            texts.map(|text| composed(&text[..text.floor_char_boundary(COUNTED)]).to_lowercase());
         let is_there = |literal: &String| small.iter().any(|text| stands_in(text, literal));
         (0..self.literals.len())
             .filter(|&at| is_there(&self.literals[at]))
@@ -174,7 +175,7 @@ fn literals(text: &str) -> Vec<String> {
             .trim_matches(|c: char| !c.is_alphanumeric())
             .to_owned()
     };
-    let mut found: Vec<String> = text
+    let mut found: Vec<String> = composed(text)
         .split_whitespace()
         .map(trim)
         .filter(|piece| is_literal(piece))

@@ -4,7 +4,9 @@
 //! not, and where nothing of a text depends on their order, words do in any order. A text that differs
 //! in a number, a name or any other word says something else, however much the two have in common.
 
+use orchestra_board::composed;
 use orchestra_store::{stem, words_of};
+use unicode_normalization::UnicodeNormalization as _;
 
 /// The most bytes of a text whose words are compared; what is behind them is compared as it stands.
 const COMPARED: usize = 8 * 1024;
@@ -32,7 +34,7 @@ pub(super) struct Said {
     /// The stems of the words that tell something: as they stand where their order tells something,
     /// else each once and sorted.
     words: Vec<String>,
-    /// What is no word and no mark: signs and pictures.
+    /// What is no word and no mark: signs and pictures, and the accents of letters.
     signs: String,
     /// What is behind the part whose words are compared.
     rest: String,
@@ -40,6 +42,7 @@ pub(super) struct Said {
 
 impl Said {
     pub(super) fn of(text: &str) -> Self {
+        let text = composed(text);
         let (compared, rest) = text.split_at(text.floor_char_boundary(COMPARED));
         let mut words = Vec::new();
         let mut ordered = false;
@@ -64,7 +67,7 @@ impl Said {
 fn signs(text: &str) -> String {
     let mut signs = String::new();
     let mut before = ' ';
-    let mut letters = text.chars().peekable();
+    let mut letters = text.nfd().peekable();
     while let Some(c) = letters.next() {
         let is_minus = c == '-'
             && !before.is_alphanumeric()
@@ -99,6 +102,8 @@ mod tests {
             ("a delay < 5 is fine", "a delay > 5 is fine"),
             ("the offset is 5", "the offset is -5"),
             ("🦀", "🎉"),
+            ("con m\u{e1}", "con m\u{e0}"),
+            ("ガ", "カ"),
         ] {
             assert_ne!(Said::of(a), Said::of(b), "{a} / {b}");
         }
@@ -116,6 +121,9 @@ mod tests {
                 "ten minutes is the timeout of the cache",
             ),
             ("Release 1.4 was cut", "release 1.4 is cut"),
+            ("the cafe\u{301} is open", "the caf\u{e9} is open"),
+            ("\u{304b}\u{3099}", "\u{304c}"),
+            ("\u{1112}\u{1161}\u{11ab} a", "\u{d55c} a"),
         ] {
             assert_eq!(Said::of(a), Said::of(b), "{a} / {b}");
         }

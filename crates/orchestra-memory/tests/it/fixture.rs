@@ -117,6 +117,7 @@ impl Workspace {
             title: Title::parse(title).expect("a title"),
             content: body(content),
             issue: None,
+            replace: true,
         });
     }
 

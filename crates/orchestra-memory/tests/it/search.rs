@@ -3,6 +3,8 @@
 use orchestra_board::{Body, Command, NewProject, Slug, Title};
 use orchestra_memory::search::{Near, Search, search};
 use orchestra_store::{Action, ChunkId, MemoryFilter};
+use proptest::prelude::{ProptestConfig, prop_assert_eq, proptest};
+use unicode_normalization::UnicodeNormalization as _;
 
 use crate::fixture::{Workspace, at, chunk, ids, label, slug};
 
@@ -19,6 +21,81 @@ fn words_are_found_and_not_parts_of_them() {
         "begun, and not the middle of a word"
     );
     assert_eq!(memory.ids("abas"), [""; 0]);
+}
+
+/// Words in scripts whose letters can be written composed or not.
+const COMPOSED: &[&str] = &[
+    "r\u{e9}sum\u{e9}",
+    "\u{304c}\u{304e}\u{3050}",
+    "\u{d55c}\u{ad6d}\u{c5b4}",
+    "ti\u{1ebf}ng",
+    "\u{419}\u{43e}\u{434}",
+    "\u{39c}\u{3ac}\u{3b9}",
+    "\u{623}\u{62d}\u{645}\u{62f}",
+    "\u{929}\u{92e}\u{915}",
+    "\u{c5}ngstr\u{f6}m",
+];
+
+/// A text decomposed.
+fn apart(text: &str) -> String {
+    text.nfd().collect()
+}
+
+#[test]
+fn words_are_found_composed_or_not() {
+    let (whole, decomposed) = (Workspace::new(), Workspace::new());
+    for word in COMPOSED {
+        whole.remember_all(&[&format!("about {word} alone")]);
+        decomposed.remember_all(&[&apart(&format!("about {word} alone"))]);
+    }
+    for (at, word) in COMPOSED.iter().enumerate() {
+        let expected = [format!("mem-{}", at + 1)];
+        for query in [(*word).to_owned(), apart(word)] {
+            assert_eq!(whole.ids(&query), expected, "{word}");
+            assert_eq!(decomposed.ids(&query), expected, "{word}");
+        }
+    }
+    assert_eq!(decomposed.ids("resume"), ["mem-1"]);
+    assert_eq!(
+        decomposed.ids("\u{304b}\u{304d}\u{304f}"),
+        [""; 0],
+        "other letters"
+    );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(16))]
+
+    #[test]
+    fn queries_find_the_same_composed_or_not(
+        texts in proptest::collection::vec("[a-e\u{e0}-\u{ef}\u{1ea0}-\u{1eaf}\u{304b}-\u{3058}\u{ac00}-\u{ac20}\u{929}\u{915}\u{93c}]{1,4}( [a-e]{1,3})?", 1..6),
+        query in "[a-e\u{e0}-\u{ef}\u{1ea0}-\u{1eaf}\u{304b}-\u{3058}\u{ac00}-\u{ac20}]{1,3}",
+    ) {
+        let memory = Workspace::new();
+        for (at, text) in texts.iter().enumerate() {
+            let text = format!("{at} {text}");
+            memory.remember_all(&[&if at % 2 == 0 { apart(&text) } else { text }]);
+        }
+        for query in texts.iter().chain([&query]) {
+            let whole: String = query.nfc().collect();
+            prop_assert_eq!(memory.ids(&whole), memory.ids(&apart(query)));
+        }
+    }
+}
+
+#[test]
+fn a_text_is_remembered_once_composed_or_not() {
+    let memory = Workspace::new();
+    memory.remember_all(&["the cafe\u{301} is open", "the caf\u{e9} is open"]);
+    assert_eq!(memory.ids("caf\u{e9}"), ["mem-1"]);
+    let mut tagged = chunk("a note of its own");
+    tagged.tags = vec![label("cafe\u{301}")];
+    memory.remember(tagged);
+    let filter = MemoryFilter {
+        tags: vec![label("caf\u{e9}")],
+        ..MemoryFilter::default()
+    };
+    assert_eq!(ids(&memory.found_with("", &filter, &[])), ["mem-2"]);
 }
 
 #[test]

@@ -150,6 +150,7 @@ impl Inner {
         };
         let needs = PluginManifest {
             id: manifest.id.clone(),
+            version: manifest.version.clone(),
             needs_storage: manifest.needs_storage.clone(),
             needs_events: manifest.needs_events.clone(),
             needs_ai: manifest.needs_ai.clone(),

@@ -14,7 +14,7 @@ use orchestra_mcp::client::{ClientError, Incoming, LINK_QUEUE};
 use orchestra_plugin::{
     envelope::{Request, Response, ResponseKind},
     generated::McpMessage,
-    quic::{self, Answers, CallError, Caller, CallerOptions, Endpoint, Target},
+    quic::{self, Answers, CallError, Caller, CallerOptions, Endpoint, Target, WireError},
 };
 use orchestra_wire::RequestId;
 use tokio::{
@@ -329,6 +329,9 @@ impl Line {
                 .await
                 .unwrap_or(ClientError::Closed),
             CallError::Late => ClientError::Timeout { after: SEND_TIME },
+            CallError::Answer(WireError::TooLarge { .. }) => ClientError::AnswerTooLarge {
+                what: format!("{} {operation} failed: {cause}", self.who),
+            },
             CallError::NoAnswer | CallError::Answer(_) => self.invalid(operation, &cause),
         }
     }

@@ -28,7 +28,12 @@ struct Place {
     starting: usize,
     /// The line that is ready to serve.
     line: Option<Weak<Line>>,
+    /// The version that it registered with.
+    version: Option<String>,
 }
+
+/// The most characters of a version.
+const MAX_VERSION: usize = 64;
 
 impl Links {
     /// Nobody is connected yet.
@@ -45,6 +50,35 @@ impl Links {
         };
         line.tell_changes(&CHANGES);
         true
+    }
+
+    /// Notes the version that a plugin registers with, if it is connected or being started.
+    pub fn note_version(&self, plugin: &PluginId, version: &str) {
+        let version: String = version.chars().take(MAX_VERSION).collect();
+        self.0.send_if_modified(|places| {
+            let place = places.get_mut(plugin).filter(|_| !version.is_empty());
+            let Some(place) = place else { return false };
+            let version = Some(orchestra_wire::shown(&version).into_owned());
+            let is_new = place.version != version;
+            place.version = version;
+            is_new
+        });
+    }
+
+    /// Waits until a plugin has registered its version, or nobody starts it. May be cancelled.
+    pub(super) async fn until_version(&self, plugin: &PluginId) {
+        let mut places = self.0.subscribe();
+        let is_known = |places: &HashMap<PluginId, Place>| {
+            let place = places.get(plugin);
+            place.is_none_or(|place| place.version.is_some())
+        };
+        // Its sender is held, so that waiting cannot fail.
+        let _ = places.wait_for(is_known).await;
+    }
+
+    /// The version that a plugin registered with.
+    pub(super) fn version(&self, plugin: &PluginId) -> Option<String> {
+        self.0.borrow().get(plugin)?.version.clone()
     }
 
     /// The plugins that are connected now.
@@ -87,7 +121,9 @@ impl Links {
     /// Says that a plugin is being started, until what is given back is dropped.
     pub(super) fn starting(&self, plugin: &PluginId) -> Starting {
         self.0.send_modify(|places| {
-            places.entry(plugin.clone()).or_default().starting += 1;
+            let place = places.entry(plugin.clone()).or_default();
+            place.starting += 1;
+            place.version = None;
         });
         Starting {
             links: self.clone(),

@@ -134,6 +134,7 @@ async fn reach(spec: &Arc<OrchestratorSpec>, session: String) -> Result<Connecte
     let terms = Terms {
         peer: Peer::Orchestrator,
         revision: if is_ours { REVISION } else { 0 },
+        version: None,
         offers: Offers::default(),
         caller: CALLER.to_owned(),
         session,

@@ -27,6 +27,9 @@ const FEATURES: [&str; 3] = ["mcp_params", "mcp_result", "mcp_message"];
 /// one ended that did not get ready.
 pub const LEEWAY: Duration = Duration::from_secs(5);
 
+/// How long a plugin that is ready is waited for to register its version.
+const VERSION_TIME: Duration = Duration::from_millis(200);
+
 /// How a plugin is started, reached and bounded.
 #[derive(Debug, Clone)]
 pub struct PluginSpec {
@@ -165,9 +168,14 @@ async fn start(
     match timeout(spec.start_timeout, reach(spec, &identity, &process)).await {
         Ok(Ok((line, incoming, registered))) => {
             tracing::info!("plugin \"{}\" registered and booted", spec.id);
+            if spec.orchestrator.is_some() {
+                // It registers with us at the same time, and may never do so.
+                let _ = timeout(VERSION_TIME, links.until_version(&spec.id)).await;
+            }
             let terms = Terms {
                 peer: Peer::Plugin(spec.id.to_string()),
                 revision: registered.revision,
+                version: links.version(&spec.id),
                 offers: Offers::of(registered.revision, &registered.features),
                 caller: spec.caller.clone(),
                 session,

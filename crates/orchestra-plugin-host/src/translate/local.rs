@@ -34,7 +34,7 @@ impl Terms {
         let result = serde_json::json!({
             "protocolVersion": revision,
             "capabilities": capabilities,
-            "serverInfo": {"name": name, "version": "unknown"},
+            "serverInfo": {"name": name, "version": self.version.as_deref().unwrap_or("unknown")},
         });
         RawJson::of(&result).unwrap_or_else(|_| RawJson::empty_object())
     }

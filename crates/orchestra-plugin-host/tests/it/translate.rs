@@ -22,6 +22,7 @@ fn terms(revision: u32) -> Terms {
     Terms {
         peer: Peer::Orchestrator,
         revision,
+        version: None,
         offers: Offers::default(),
         caller: "transport.stdio".to_owned(),
         session: "s-1".to_owned(),

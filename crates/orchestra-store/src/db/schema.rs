@@ -6,12 +6,12 @@
 
 mod life;
 mod uids;
+mod words;
 
 use rusqlite::Connection;
 
 use crate::Fault;
 use crate::files::needs::TABLES;
-use crate::writing::index_all_memory;
 
 /// The newest schema this program knows; kept in the database's `user_version`.
 pub(crate) const SCHEMA: i64 = 5;
@@ -328,18 +328,22 @@ pub(crate) const NEXT_MEMORY_INDEX: &str = "memory_text_next";
 /// The one whose place was taken, until it is removed.
 pub(crate) const OLD_MEMORY_INDEX: &str = "memory_text_old";
 
+/// The tokenizer of the full-text indexes: it takes words as [`crate::words`] cuts them, and changes
+/// nothing of them.
+const WORDS: &str = "ascii";
+
 /// Makes a full-text index of what is remembered.
 pub(crate) fn create_memory_index(connection: &Connection, name: &str) -> rusqlite::Result<()> {
     connection.execute_batch(&format!(
         "CREATE VIRTUAL TABLE {name} USING fts5 (
             summary, content, tags, stems,
-            content = '', contentless_delete = 1, tokenize = 'unicode61 remove_diacritics 2'
+            content = '', contentless_delete = 1, tokenize = '{WORDS}'
         );"
     ))
 }
 
 /// Removes a full-text index, whatever has become of its tables.
-pub(crate) fn drop_memory_index(connection: &Connection, name: &str) -> rusqlite::Result<()> {
+pub(crate) fn drop_index(connection: &Connection, name: &str) -> rusqlite::Result<()> {
     let drop = format!("DROP TABLE IF EXISTS {name}");
     if connection.execute_batch(&drop).is_err() {
         // Without its settings it cannot be opened, and so not removed.
@@ -387,10 +391,6 @@ pub(crate) fn migrate(connection: &Connection) -> Result<Found, Fault> {
     }
     if found < 3 {
         life::begin(connection)?;
-        // Beside the words of what is remembered also their stems.
-        drop_memory_index(connection, MEMORY_INDEX)?;
-        create_memory_index(connection, MEMORY_INDEX)?;
-        index_all_memory(connection)?;
     }
     if found < 4 {
         connection.execute_batch(USAGE_SUMS)?;
@@ -398,6 +398,7 @@ pub(crate) fn migrate(connection: &Connection) -> Result<Found, Fault> {
     }
     if found < 5 {
         uids::begin(connection)?;
+        words::begin(connection)?;
     }
     connection.pragma_update(None, "user_version", SCHEMA)?;
     Ok(outcome)

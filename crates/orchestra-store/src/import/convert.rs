@@ -21,6 +21,7 @@ use records::{hook_events, usage};
 #[derive(Default)]
 pub(super) struct OldWorkspace {
     pub(super) projects: Vec<OldProject>,
+    pub(super) memories: Vec<OldMemory>,
     pub(super) usage: Option<UsageRecord>,
     pub(super) hook_events: Vec<HookEventRecord>,
     /// Old files that were understood, and so may go.
@@ -40,6 +41,14 @@ pub(super) struct OldProject {
     pub(super) chunks: Vec<Chunk>,
     pub(super) sessions: Vec<SessionRecord>,
     pub(super) plans: Vec<(PlanRecord, Body)>,
+    pub(super) files: Vec<String>,
+}
+
+/// What it remembered of a project whose other files are not its own.
+pub(super) struct OldMemory {
+    pub(super) slug: Slug,
+    pub(super) chunks: Vec<Chunk>,
+    pub(super) sessions: Vec<SessionRecord>,
     pub(super) files: Vec<String>,
 }
 
@@ -70,7 +79,11 @@ impl OldWorkspace {
             let Ok(slug) = Slug::parse(&name) else {
                 continue;
             };
+            let projects = old.projects.len();
             old.read_project(tree, &slug, now)?;
+            if old.projects.len() == projects {
+                old.read_memory(tree, &slug, now)?;
+            }
         }
         if let Some(fields) = old.parse(tree, "usage.toon", "sessions")? {
             old.usage = Some(usage(&fields));
@@ -89,7 +102,12 @@ impl OldWorkspace {
 
     /// Whether there is nothing that can be taken over.
     pub(super) fn is_empty(&self) -> bool {
-        self.projects.is_empty() && self.files.is_empty()
+        self.projects.is_empty() && self.memories.is_empty() && self.files.is_empty()
+    }
+
+    /// Leaves what was remembered of projects that the board does not have.
+    pub(super) fn leave_memories(&mut self, there: &[Slug]) {
+        self.memories.retain(|memory| there.contains(&memory.slug));
     }
 
     /// Leaves projects that the board has already, with all of their files.
@@ -121,7 +139,8 @@ impl OldWorkspace {
             .files
             .iter()
             .filter(|path| path.as_str() == "usage.toon" || path.starts_with('.'));
-        projects.chain(rest.cloned()).collect()
+        let memories = self.memories.iter().flat_map(|memory| &memory.files);
+        projects.chain(rest.chain(memories).cloned()).collect()
     }
 
     /// Parses an old file that has a certain field, and remembers that it may go.
@@ -150,6 +169,25 @@ impl OldWorkspace {
                 Ok(None)
             }
         }
+    }
+
+    /// Reads what was remembered of a project, apart from its other files. What is no file of the
+    /// earlier program is left to the board.
+    fn read_memory(&mut self, tree: &Tree, slug: &Slug, now: Timestamp) -> io::Result<()> {
+        let (before, left) = (self.files.len(), self.left.len());
+        let chunks = self.read_chunks(tree, slug, now)?;
+        let sessions = self.read_sessions(tree, slug, now)?;
+        let files = self.files.split_off(before);
+        self.left.truncate(left);
+        if !chunks.is_empty() || !sessions.is_empty() {
+            self.memories.push(OldMemory {
+                slug: slug.clone(),
+                chunks,
+                sessions,
+                files,
+            });
+        }
+        Ok(())
     }
 
     fn read_project(&mut self, tree: &Tree, slug: &Slug, now: Timestamp) -> io::Result<()> {

@@ -5,7 +5,7 @@ mod room;
 mod sessions;
 mod told;
 
-use orchestra_board::{AgentName, Body, Label, Slug, Source, Timestamp};
+use orchestra_board::{AgentName, Body, Label, Slug, Source, Timestamp, composed};
 use rusqlite::params;
 use sha2::{Digest, Sha256};
 
@@ -34,11 +34,11 @@ fn too_long(what: &str, body: &Body, limit: usize) -> Write<()> {
     Ok(())
 }
 
-/// The first half of a hash of a text, white space and case left out: texts that are alike in the
-/// rest are the same.
+/// The first half of a hash of a text, white space, case and composition left out: texts that are
+/// alike in the rest are the same.
 pub(crate) fn text_hash(text: &str) -> Vec<u8> {
     let mut hash = Sha256::new();
-    for word in text.split_whitespace() {
+    for word in composed(text).split_whitespace() {
         hash.update(word.to_lowercase());
         hash.update(b" ");
     }

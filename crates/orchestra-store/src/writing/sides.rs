@@ -19,16 +19,30 @@ const MAX_PLANS: u64 = 10_000;
 /// How many names are tried for a plan whose title is like that of another.
 const MAX_SAME_NAMES: u64 = 1_000;
 
+/// A plan that is to be saved.
+pub(super) struct NewPlan<'a> {
+    pub(super) project: &'a Slug,
+    pub(super) title: &'a Title,
+    pub(super) content: &'a Body,
+    pub(super) issue: Option<&'a IssueId>,
+    /// Whether a plan of the same title may be replaced.
+    pub(super) replace: bool,
+}
+
 impl Writing<'_> {
     pub(super) fn save_plan(
         &mut self,
         agent: Option<&AgentName>,
         source: Source,
-        project: &Slug,
-        title: &Title,
-        content: &Body,
-        issue: Option<&IssueId>,
+        plan: NewPlan<'_>,
     ) -> Write<Receipt> {
+        let NewPlan {
+            project,
+            title,
+            content,
+            issue,
+            replace,
+        } = plan;
         let row = self.reader().project_id(project)?;
         let issue = match issue {
             None => None,
@@ -49,6 +63,12 @@ impl Writing<'_> {
             }
         };
         let (id, before) = self.plan_name(row, project, title)?;
+        if before.is_some() && !replace {
+            return Err(ActionError::Invalid(format!(
+                "project `{project}` already has a plan with this title, `{id}.md`. Pass replace: true to replace it, or choose another title."
+            )));
+        }
+        let issue = issue.or_else(|| before.as_ref()?.issue.clone());
         let now = self.now();
         let plan = PlanRecord {
             project: project.clone(),

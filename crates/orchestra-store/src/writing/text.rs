@@ -77,14 +77,34 @@ pub(crate) fn index_all_memory(connection: &Connection) -> rusqlite::Result<()> 
     }
 }
 
+/// Indexes all issues, in an index that is empty.
+pub(crate) fn index_all_issues(connection: &Connection) -> rusqlite::Result<()> {
+    let mut issues = connection.prepare("SELECT id, title, description FROM issue ORDER BY id")?;
+    let mut rows = issues.query([])?;
+    while let Some(row) = rows.next()? {
+        let [title, description]: [String; 2] = [row.get(1)?, row.get(2)?];
+        insert_issue(
+            connection,
+            row.get(0)?,
+            [&words::indexed(&title), &words::indexed(&description)],
+        )?;
+    }
+    Ok(())
+}
+
+fn insert_issue(connection: &Connection, row: i64, texts: [&str; 2]) -> rusqlite::Result<()> {
+    let [title, description] = texts;
+    connection
+        .prepare_cached("INSERT INTO issue_text (rowid, title, description) VALUES (?1, ?2, ?3)")?
+        .execute((row, title, description))?;
+    Ok(())
+}
+
 impl Writing<'_> {
     pub(super) fn index_issue(&mut self, row: i64, issue: &Issue) -> Write<()> {
         let title = words::indexed(issue.title.as_str());
         let description = words::indexed(issue.description.as_str());
-        self.execute(
-            "INSERT INTO issue_text (rowid, title, description) VALUES (?1, ?2, ?3)",
-            (row, &title, &description),
-        )?;
+        insert_issue(self.connection, row, [&title, &description])?;
         self.learn(&[&title, &description])
     }
 

@@ -110,6 +110,7 @@ fn full() -> Board {
         title: title("A plan: now"),
         content: body("---\n1. do\n2. rest"),
         issue: Some(id("MA-3")),
+        replace: false,
     });
     board.act(Action::HookEvent(NewHookEvent {
         event_type: label("PostToolUse"),
@@ -575,6 +576,7 @@ fn links_are_not_followed() {
         title: title("P"),
         content: body("x"),
         issue: None,
+        replace: false,
     });
     // Neither is written through, and the rest goes on.
     board.rename("MA-4", "Goes on");

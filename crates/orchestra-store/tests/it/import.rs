@@ -4,10 +4,10 @@ use std::fs;
 use std::path::Path;
 
 use orchestra_board::{Priority, State};
-use orchestra_store::{Action, Fix, Store};
+use orchestra_store::{Action, Fix, PageRequest, Store};
 
 use crate::board::{Board, PATIENCE, still};
-use crate::words::{body, create_project, slug};
+use crate::words::{body, chunk, create_project, slug};
 
 fn put(root: &Path, path: &str, text: &str) {
     let full = root.join(".projects").join(path);
@@ -190,4 +190,48 @@ fn neither_side_takes_the_place_of_the_other() {
     assert!(again.left[0].starts_with("my-app: a project of this name is on the board already"));
     let text = fs::read_to_string(directory.path().join(".projects").join(old)).expect("reads");
     assert!(text.contains("title: \"true\"") && !text.contains("schema:"));
+}
+
+#[test]
+fn what_the_earlier_program_remembers_of_a_project_on_the_board_is_imported() {
+    let board = Board::with_tasks(still());
+    board.act(Action::SaveMemory(chunk("ours")));
+    board.settle();
+    // The earlier program takes our file for an empty one, and writes over it.
+    let theirs = "chunks:\n    - id: mem-1\n      project: my-app\n      source: task\n      summary: s\n      content: theirs\n      tags: [a]\n      created_at: 2026-02-14T13:55:45Z\n";
+    let file = "my-app/.memory/chunks.toon";
+    fs::write(board.path(file), theirs).expect("writes");
+    fs::create_dir_all(board.path("my-app/.memory/sessions")).expect("makes");
+    fs::write(
+        board.path("my-app/.memory/sessions/old.toon"),
+        "session_id: old\nproject: my-app\nsummary: went well\nevents: []\nstarted_at: 2026-02-14T13:55:45Z\n",
+    )
+    .expect("writes");
+    for expected in [true, false] {
+        let imported = board.store.import().expect("imports");
+        assert_eq!(imported.backup.is_some(), expected, "{imported:?}");
+        assert_eq!(imported.left, [""; 0]);
+        let chunks = board
+            .store
+            .read(|reader| reader.chunks(&slug(), &PageRequest::default()));
+        let mut texts: Vec<String> = chunks
+            .expect("readable")
+            .items
+            .iter()
+            .map(|chunk| chunk.content.to_string())
+            .collect();
+        texts.sort();
+        assert_eq!(texts, ["ours", "theirs"]);
+        let sessions = board
+            .store
+            .read(|reader| reader.sessions(&slug(), &PageRequest::default()));
+        assert_eq!(sessions.expect("readable").total, 1);
+    }
+    board.settle();
+    let text = board.file(file);
+    assert!(
+        text.starts_with("schema:") && text.contains("ours") && text.contains("theirs"),
+        "{text}"
+    );
+    assert_eq!(board.problems(), "");
 }

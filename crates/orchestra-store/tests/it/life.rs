@@ -2,8 +2,8 @@
 
 use orchestra_board::{Body, Command, SessionId, Timestamp, UsageEntry};
 use orchestra_store::{
-    Action, Chunk, ChunkFilter, ChunkId, ChunkPatch, Life, Made, NewChunk, Options, PageRequest,
-    Store,
+    Action, Chunk, ChunkFilter, ChunkId, ChunkPatch, IssueFilter, Life, Made, MemoryFilter,
+    NewChunk, Options, PageRequest, Recall, Store,
 };
 use rusqlite::Connection;
 
@@ -546,6 +546,69 @@ fn a_board_of_schema_3_counts_what_requests_were_for_from_now_on() {
     let again = Action::Board(Command::RecordUsage(used_for("MA-2", 5)));
     store.submit_blocking(None, again).expect("counted");
     assert_eq!(used(&store), (12, 5));
+}
+
+/// What makes of a board of the newest schema one of schema 4, with a text and marks decomposed.
+const DECOMPOSED: &str = "
+    DROP TABLE memory_text; DROP TABLE issue_text; DELETE FROM word;
+    CREATE VIRTUAL TABLE issue_text USING fts5 (title, description,
+        content = '', contentless_delete = 1, tokenize = 'unicode61 remove_diacritics 2');
+    CREATE VIRTUAL TABLE memory_text USING fts5 (summary, content, tags, stems,
+        content = '', contentless_delete = 1, tokenize = 'unicode61 remove_diacritics 2');
+    UPDATE chunk SET hash = randomblob(16), content = replace(content, 'é', 'e\u{301}'),
+        tags = replace(tags, 'é', 'e\u{301}');
+    UPDATE issue SET title = replace(title, 'é', 'e\u{301}'), labels = replace(labels, 'é', 'e\u{301}');
+    UPDATE mark SET text = replace(text, 'é', 'e\u{301}');
+    PRAGMA user_version = 4";
+
+#[test]
+fn decomposed_texts_of_a_board_of_schema_4_are_found_composed_afterwards() {
+    let board = Workspace::with_a_story();
+    let mut text = chunk("the café is open");
+    text.tags = vec![label("café")];
+    keep(&board, text.clone());
+    let mut issue = crate::words::new_issue(orchestra_board::Kind::Task, Some("MA-2"), "café menu");
+    issue.labels = vec![label("café")];
+    board.run(Command::CreateIssue {
+        project: slug(),
+        issue,
+    });
+    board.store.close(std::time::Duration::from_secs(1));
+    let raw = Connection::open(board.path().join(".projects/.store/board.db")).expect("opens");
+    raw.execute_batch(DECOMPOSED).expect("goes back");
+    drop(raw);
+    let store = crate::fixture::open(board.path());
+    match store
+        .submit_blocking(None, Action::SaveMemory(text))
+        .expect("kept")
+        .made
+    {
+        Made::Chunk { merged, .. } => assert!(merged, "it is the same text"),
+        other => panic!("{other:?}"),
+    }
+    let tagged = MemoryFilter {
+        tags: vec![label("café")],
+        ..MemoryFilter::default()
+    };
+    let recall = Recall {
+        words: &[],
+        filter: &tagged,
+        sessions: false,
+        most: 10,
+    };
+    let found = store.read(|reader| reader.newest_remembered(&slug(), &recall));
+    assert_eq!(found.expect("readable").len(), 1);
+    let labelled = IssueFilter {
+        label: Some(label("café")),
+        ..IssueFilter::default()
+    };
+    let found = store.read(|reader| reader.issues(&slug(), &labelled, &PageRequest::default()));
+    assert_eq!(found.expect("readable").total, 1);
+    for query in ["café", "cafe\u{301}", "caf"] {
+        let found =
+            store.read(|reader| reader.search(&slug(), query, &[], &PageRequest::default()));
+        assert_eq!(found.expect("readable").total, 1, "{query}");
+    }
 }
 
 #[test]

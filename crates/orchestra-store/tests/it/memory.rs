@@ -183,22 +183,38 @@ fn memory_of_a_project_that_is_not_there_is_refused() {
 #[test]
 fn plans_are_kept_by_title() {
     let board = Workspace::with_a_story();
-    let save = |title: &str, content: &str| {
-        let action = Action::SavePlan {
-            project: slug(),
-            title: crate::words::title(title),
-            content: body(content),
-            issue: Some(target("MA-1").id),
-        };
-        match board.act(action).made {
-            Made::Plan(plan) => plan.id.to_string(),
-            other => panic!("{other:?}"),
-        }
+    let plan = |title: &str, content: &str, replace: bool| Action::SavePlan {
+        project: slug(),
+        title: crate::words::title(title),
+        content: body(content),
+        issue: (!replace).then(|| target("MA-1").id),
+        replace,
     };
-    assert_eq!(save("A plan", "one"), "a-plan");
-    assert_eq!(save("A plan", "two"), "a-plan");
-    assert_eq!(save("a plan!", "three"), "a-plan-2");
-    assert_eq!(save("!!!", "four"), "plan-1");
+    let saved = |action| match board.act(action).made {
+        Made::Plan(plan) => plan.id.to_string(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(saved(plan("A plan", "one", false)), "a-plan");
+    let again = board.try_act(plan("A plan", "lost", false));
+    let refused = again.expect_err("it is there").to_string();
+    assert!(
+        refused.contains("`a-plan.md`") && refused.contains("replace: true"),
+        "{refused}"
+    );
+    assert_eq!(saved(plan("A plan", "two", true)), "a-plan");
+    assert_eq!(saved(plan("a plan!", "three", false)), "a-plan-2");
+    assert_eq!(saved(plan("!!!", "four", true)), "plan-1");
+    let replaced = board.read(|reader| {
+        reader.plan(
+            &slug(),
+            &orchestra_board::PlanId::parse("a-plan").expect("an id"),
+        )
+    });
+    assert_eq!(
+        replaced.expect("there").0.issue,
+        Some(target("MA-1").id),
+        "it stays about its issue"
+    );
     let plan = |id: &str| {
         let id = orchestra_board::PlanId::parse(id).expect("an id");
         board

@@ -45,6 +45,36 @@ fn words_are_found_however_they_are_written() {
 }
 
 #[test]
+fn words_are_found_composed_or_not() {
+    let board = workspace(&[
+        ("re\u{301}sume\u{301} sheet", ""),                      // MA-3
+        ("caf\u{e9} menu", "\u{304c}\u{304e}"),                  // MA-4
+        ("\u{304b}\u{3099} kana", "\u{1112}\u{1161}\u{11ab}글"), // MA-5
+        ("हिन्दी", "Tie\u{302}\u{301}ng Vie\u{323}\u{302}t"),     // MA-6
+        ("हनद", ""),                                             // MA-7
+    ]);
+    let check =
+        |query: &str, expected: &[&str]| assert_eq!(board.search(query), expected, "{query}");
+    check("r\u{e9}sum\u{e9}", &["MA-3"]);
+    check("resume", &["MA-3"]);
+    check("re\u{301}su", &["MA-3"]);
+    check("cafe\u{301}", &["MA-4"]);
+    check("\u{304b}\u{3099}", &["MA-5", "MA-4"]);
+    check("\u{304b}", &[]);
+    check("\u{d55c}글", &["MA-5"]);
+    check("हिन्दी", &["MA-6"]);
+    check("ti\u{1ebf}ng vi\u{1ec7}t", &["MA-6"]);
+    check("tieng viet", &["MA-6"]);
+    assert_eq!(
+        board
+            .issue("MA-3")
+            .map(|issue| issue.issue.title.to_string())
+            .as_deref(),
+        Some("r\u{e9}sum\u{e9} sheet")
+    );
+}
+
+#[test]
 fn titles_weigh_more_and_the_last_word_is_completed() {
     let board = workspace(&[
         ("cache the answers", "about a parser"),

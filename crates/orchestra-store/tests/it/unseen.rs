@@ -310,6 +310,7 @@ fn a_document_that_two_sides_made_is_a_conflict() {
         title: title("A plan"),
         content: body(content),
         issue: None,
+        replace: false,
     };
     let other = Board::with_tasks(still());
     other.act(plan("theirs"));

@@ -18,7 +18,7 @@ pub(super) fn tools() -> Vec<Tool> {
             "save_plan",
             "Save plan",
             Effect::Remove,
-            "Keep a plan (markdown); one with the same title is replaced.",
+            "Keep a plan (markdown); `replace` overwrites one with the same title.",
             save,
         ),
         Tool::new(
@@ -46,6 +46,7 @@ struct SavePlan {
     title: Arg<Title>,
     content: Arg<Body>,
     issue_id: Option<Arg<IssueId>>,
+    replace: Option<bool>,
 }
 
 #[derive(Serialize)]
@@ -61,6 +62,7 @@ fn save(_: &Services, args: SavePlan) -> Result<Step<Saved>, Failure> {
         title: args.title.0,
         content: args.content.0,
         issue: args.issue_id.map(|id| id.0),
+        replace: args.replace.unwrap_or_default(),
     };
     Ok(Step::submit(None, action, |_, receipt| {
         match receipt.made {

@@ -531,7 +531,7 @@ pub(super) const ALL: &[Schemas] = &[
     },
     Schemas {
         tool: "save_plan",
-        input: r##"{"type":"object","additionalProperties":false,"properties":{"project":{"type":"string"},"title":{"type":"string"},"content":{"type":"string"},"issue_id":{"type":"string"}},"required":["project","title","content"]}"##,
+        input: r##"{"type":"object","additionalProperties":false,"properties":{"project":{"type":"string"},"title":{"type":"string"},"content":{"type":"string"},"issue_id":{"type":"string"},"replace":{"type":"boolean"}},"required":["project","title","content"]}"##,
         lean: None,
         output: r##"{"type":"object","properties":{"file":{"type":"string"},"path":{"type":"string"}},"required":["file","path"]}"##,
     },

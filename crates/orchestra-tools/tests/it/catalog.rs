@@ -520,7 +520,7 @@ async fn the_arguments_of_document_001_are_required_or_allowed_as_it_says() {
             vec!["cost", "provider", "model", "project", "issue_id"],
         ),
         ("get_usage", vec!["project", "issue_id"]),
-        ("save_plan", vec!["issue_id"]),
+        ("save_plan", vec!["issue_id", "replace"]),
         (
             "receive_hook_event",
             vec!["session_id", "tool_name", "agent_type", "data"],

@@ -230,7 +230,7 @@ async fn w16_no_error_tells_where_the_workspace_is() {
     let saved = bench
         .ok(
             "save_plan",
-            json!({"project": "my-app", "title": "P", "content": "C"}),
+            json!({"project": "my-app", "title": "P", "content": "C", "replace": true}),
         )
         .await;
     assert_eq!(

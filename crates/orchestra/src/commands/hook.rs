@@ -6,6 +6,7 @@ use std::{
     fs,
     io::{self, Read as _},
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use clap::Args;
@@ -21,6 +22,10 @@ use crate::{
 
 /// The largest event that is read. What is kept of it is far smaller.
 const MAX_EVENT_BYTES: u64 = 10 * 1024 * 1024;
+
+/// How long the client waits for the readable copy at most: longer than it takes another hook that keeps
+/// the files to end and this one to take its place.
+const READABLE_WITHIN: Duration = Duration::from_millis(400);
 
 /// Length at which the database's log is moved into the database: reading a log that nobody has
 /// open costs about a millisecond a megabyte.
@@ -61,12 +66,9 @@ fn store(common: &Common) -> anyhow::Result<()> {
     if !workspace::has_board(&workspace) {
         return Ok(());
     }
-    // The readable copy is left to whichever program serves the board, so that this one ends in
-    // milliseconds.
     let options = || Options {
         watch: false,
         sweep: false,
-        flush: false,
         ..Options::default()
     };
     // The end of a session makes a summary, for which others may have to go.
@@ -76,6 +78,10 @@ fn store(common: &Common) -> anyhow::Result<()> {
     });
     let store = Store::open(&workspace, options)?;
     store.submit_blocking(None, Action::HookEvent(event))?;
+    if let Err(error) = store.settle(READABLE_WITHIN) {
+        // The event is stored; the next program that opens the board writes the readable copy.
+        tracing::debug!("the readable files are not up to date: {error}");
+    }
     // The event is durable. Closing the database as well would move its log into it, which costs
     // several more waits for the disk; that is done once for many events, or by another program.
     if log_bytes(&workspace) < LONG_LOG_BYTES {

@@ -102,13 +102,19 @@ impl<'a> Report<'a> {
 
 fn text(report: &Report<'_>) -> String {
     let mut text = match report.backup {
-        Some(backup) => format!(
-            "took over {} of {}: {}\nthe old files are in {}\n",
-            counted(report.issues, "issue"),
-            counted(report.projects.len(), "project"),
-            report.projects.join(", "),
-            backup.display()
-        ),
+        Some(backup) => {
+            let mut text = format!("the old files are in {}\n", backup.display());
+            if !report.projects.is_empty() || report.remarks.is_empty() {
+                let taken = format!(
+                    "took over {} of {}: {}\n",
+                    counted(report.issues, "issue"),
+                    counted(report.projects.len(), "project"),
+                    report.projects.join(", "),
+                );
+                text.insert_str(0, &taken);
+            }
+            text
+        }
         None if report.left.is_empty() => "there are no files of orchestra-mcp here\n".to_owned(),
         None => "took over nothing\n".to_owned(),
     };

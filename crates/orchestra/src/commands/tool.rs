@@ -2,7 +2,7 @@
 
 mod call;
 mod describe;
-mod theirs;
+pub(in crate::commands) mod theirs;
 
 use std::borrow::Cow;
 

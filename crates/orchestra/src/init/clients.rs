@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use axum::http::Uri;
 use orchestra_gateway::{
     config::{File, FileKind, Source},
     discovery::{Identity, identify, is_harmless_variable},
@@ -20,6 +21,10 @@ const ENTRY: &str = "orchestra";
 
 /// The entry of the earlier program.
 const EARLIER_ENTRY: &str = "orchestra-mcp";
+
+/// The name and the port of the earlier orchestrator of VS Code, which was reached over HTTP.
+const EARLIER_HTTP_ENTRY: &str = "copilot-orchestrator";
+const EARLIER_HTTP_PORT: u16 = 39219;
 
 /// An MCP client with a configuration file in the workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -139,6 +144,24 @@ impl Client {
         workspace: &Path,
     ) -> Result<Edit, Refusal> {
         let document = Document::parse(text)?;
+        let has_earlier_http = remove_earlier_http(&document.top(), self.servers_key())?;
+        let edit = self.put(&document, text, manifest, workspace)?;
+        if !has_earlier_http {
+            return Ok(edit);
+        }
+        let why = "the HTTP entry of an earlier orchestrator was removed";
+        Ok(Edit::because(Action::Updated, why)
+            .with_backup()
+            .with_text(document.text()?))
+    }
+
+    fn put(
+        self,
+        document: &Document,
+        text: Option<&str>,
+        manifest: &mut Manifest,
+        workspace: &Path,
+    ) -> Result<Edit, Refusal> {
         let servers = document.top().object_or_new(self.servers_key())?;
         let (present, earlier) = (servers.object(ENTRY)?, servers.object(EARLIER_ENTRY)?);
         // What the user set as the server's environment stays, whatever else becomes of the entry.
@@ -211,6 +234,45 @@ impl Client {
         }
         Ok(Edit::done(Action::Updated).with_text(document.text()?))
     }
+}
+
+/// Removes the HTTP entries of the earlier orchestrator, wherever its documents had servers listed; a
+/// list that is no object has none. Returns whether there were any.
+fn remove_earlier_http(top: &Object, own_key: &str) -> Result<bool, Refusal> {
+    let mut found = false;
+    for key in ["servers", "mcpServers"] {
+        if !top.value(key)?.is_some_and(|list| list.is_object()) {
+            continue;
+        }
+        let Some(list) = top.object(key)? else {
+            continue;
+        };
+        for name in list.names() {
+            if list
+                .value(&name)?
+                .is_some_and(|entry| is_earlier_http(&name, &entry))
+            {
+                list.remove(&name)?;
+                found = true;
+            }
+        }
+        if found && key != own_key && list.is_empty() {
+            top.remove(key)?;
+        }
+    }
+    Ok(found)
+}
+
+fn is_earlier_http(name: &str, entry: &Value) -> bool {
+    let is_http = entry.get("type").is_none_or(|kind| kind == "http");
+    let Some(url) = entry["url"].as_str().filter(|_| is_http) else {
+        return false;
+    };
+    let is_local = |host: &str| ["localhost", "127.0.0.1", "[::1]"].contains(&host);
+    let is_its_address = url.parse::<Uri>().is_ok_and(|url| {
+        url.port_u16() == Some(EARLIER_HTTP_PORT) && url.host().is_some_and(is_local)
+    });
+    name == EARLIER_HTTP_ENTRY || is_its_address
 }
 
 /// The outcome of an entry that took the place of the earlier program's.

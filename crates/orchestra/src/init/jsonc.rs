@@ -180,6 +180,14 @@ impl Object {
         Ok(())
     }
 
+    /// The keys, in their order.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let properties = self.object.properties().into_iter();
+        properties
+            .filter_map(|property| property.decoded_name())
+            .collect()
+    }
+
     /// Whether nothing is in it.
     pub(crate) fn is_empty(&self) -> bool {
         self.object.properties().is_empty()

@@ -171,6 +171,34 @@ fn bytes_that_are_no_text_are_left_alone() {
 }
 
 #[test]
+fn http_entries_of_an_earlier_orchestrator_are_removed_with_a_backup() {
+    let workspace = tempfile::tempdir().unwrap();
+    let text = "{\n  \"mcpServers\": {\n    \"copilot-orchestrator\": {\n      \"type\": \"http\",\n      \
+                \"url\": \"http://localhost:39219/mcp\"\n    }\n  }\n}\n";
+    put(&workspace, ".vscode/mcp.json", text);
+    put(
+        &workspace,
+        ".cursor/mcp.json",
+        r#"{"mcpServers": {"mine": {"url": "http://127.0.0.1:39219/mcp"}, "other": {"url": "http://127.0.0.1:80/mcp"}}}"#,
+    );
+    let steps = install(&workspace);
+    assert_eq!(action(&steps, ".vscode/mcp.json"), Action::Updated);
+    assert_eq!(get(&workspace, ".vscode/mcp.json.bak"), text);
+    let read = |path| serde_json::from_str::<Value>(&get(&workspace, path)).unwrap();
+    let file = read(".vscode/mcp.json");
+    assert!(file.get("mcpServers").is_none(), "{file}");
+    assert_eq!(file["servers"].as_object().unwrap().len(), 1, "{file}");
+    assert_eq!(file["servers"]["orchestra"]["type"], "stdio", "{file}");
+    let servers = &read(".cursor/mcp.json")["mcpServers"];
+    assert!(
+        servers.get("mine").is_none() && servers["other"].is_object(),
+        "{servers}"
+    );
+    let again = install(&workspace);
+    assert_eq!(action(&again, ".vscode/mcp.json"), Action::Unchanged);
+}
+
+#[test]
 fn the_earlier_entry_is_replaced_in_its_place_with_a_backup() {
     let workspace = tempfile::tempdir().unwrap();
     let text = "{\n  // servers\n  \"mcpServers\": {\n    \"orchestra-mcp\": {\"command\": \"orchestra-mcp\", \

@@ -1,6 +1,7 @@
 //! The certificates of plugins: handed out at each start, and anew while they run.
 
 use std::{
+    fs, io,
     path::{Path, PathBuf},
     sync::Arc,
     time::{Duration, SystemTime},
@@ -44,10 +45,38 @@ fn hand_out(certs: &Path, id: &PluginId) -> Result<PathBuf, CertError> {
         ours.identity(name, now)?;
     }
     let theirs = CertDir::open(ours.of_plugin(id))?;
+    forget_authority(theirs.path());
     if ours.hand_out(&names, &theirs)? {
         tracing::debug!(plugin = %id, "certificates were handed out");
     }
     Ok(theirs.path().to_owned())
+}
+
+/// The key of an authority, which no plugin is given.
+const CA_KEY: &str = "ca.key";
+
+/// Whether a plugin made an authority of its own where it was given certificates alone. It was written
+/// for an orchestrator of the past.
+pub(super) fn made_authority(certs: &Path, id: &PluginId) -> bool {
+    let theirs = CertDir::open(certs).map(|ours| ours.of_plugin(id));
+    theirs.is_ok_and(|theirs| fs::symlink_metadata(theirs.join(CA_KEY)).is_ok())
+}
+
+/// Removes the authority that a plugin made, so that it is given ours again.
+fn forget_authority(theirs: &Path) {
+    if fs::symlink_metadata(theirs.join(CA_KEY)).is_err() {
+        return;
+    }
+    for file in [CA_KEY, "ca.crt"] {
+        // direct: what a plugin wrote into its own directory; nothing of ours is kept there.
+        match fs::remove_file(theirs.join(file)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                let place = theirs.display();
+                tracing::warn!(%place, file, %error, "the authority of a plugin is not removed");
+            }
+            _ => {}
+        }
+    }
 }
 
 /// Hands out certificates anew to the plugins that run, as they are renewed or somebody changes the
@@ -101,6 +130,26 @@ mod tests {
     use tokio::time::{sleep, timeout};
 
     use super::*;
+
+    #[test]
+    fn plugin_that_made_an_authority_is_given_ours_again() {
+        let home = TempDir::new().unwrap();
+        let id: PluginId = "tools.demo".parse().unwrap();
+        let certs = home.path().join("certs");
+        let (_, theirs) = certificates(&certs, &id, false).unwrap();
+        let theirs = theirs.unwrap();
+        assert!(!made_authority(&certs, &id));
+        let other = CertDir::open(home.path().join("other")).unwrap();
+        other.ensure_ca(SystemTime::now()).unwrap();
+        for file in ["ca.crt", "ca.key"] {
+            fs::copy(other.path().join(file), theirs.join(file)).unwrap();
+        }
+        assert!(made_authority(&certs, &id));
+        certificates(&certs, &id, false).unwrap();
+        assert!(!made_authority(&certs, &id));
+        let read = |directory: &Path| fs::read(directory.join("ca.crt")).unwrap();
+        assert_eq!(read(&theirs), read(&certs));
+    }
 
     #[tokio::test]
     async fn a_plugin_that_runs_is_given_what_a_rotation_made() {

@@ -52,6 +52,7 @@ impl Host for Admission {
             events: manifest.needs_events.clone(),
         };
         let approved = self.plugins.approved(plugin, &needs)?;
+        self.links.note_version(plugin, &manifest.version);
         // It may offer something else than before.
         self.links.changed(plugin);
         Ok(permissions.and(&approved))

@@ -99,7 +99,7 @@ async fn start(
     };
     let certs = from.certs.clone().map_err(invalid)?;
     let is_legacy = plugin.is_legacy;
-    let named = id.clone();
+    let (named, given) = (id.clone(), certs.clone());
     let made = tokio::task::spawn_blocking(move || certificates(&certs, &named, is_legacy));
     let made = made.await.map_err(anyhow::Error::from);
     // Whatever is wrong with them is put right where they are, so it is tried again.
@@ -109,12 +109,44 @@ async fn start(
     let made = made.and_then(|made| Ok(made?)).map_err(unmade)?;
     (spec.certs, spec.plugin_certs) = made;
     let connector = PluginConnector::new(spec);
-    match here {
+    let connected = match here {
         Some(here) => {
             here.keep_handed_out();
             connector.with_links(here.0.links.clone()).connect().await
         }
         None => connector.connect().await,
+    };
+    if is_legacy {
+        return connected;
+    }
+    let named = id.clone();
+    let looked = tokio::task::spawn_blocking(move || handing::made_authority(&given, &named)).await;
+    hinted(&id, connected, looked.unwrap_or_default())
+}
+
+/// What plugins for orchestrators of the past need.
+const LEGACY: &str = "it seems to be written for an orchestrator whose plugins sign their certificates \
+    themselves; `certs = \"legacy\"` in its configuration lets it";
+
+/// The outcome of a start, with what to do where a plugin makes an authority of its own, or misses the
+/// key of ours.
+fn hinted(
+    id: &PluginId,
+    connected: Result<Connected, ClientError>,
+    made_authority: bool,
+) -> Result<Connected, ClientError> {
+    match connected {
+        Ok(connected) => {
+            if made_authority {
+                tracing::warn!("plugin \"{id}\" cannot call back: {LEGACY}");
+            }
+            Ok(connected)
+        }
+        Err(error) if made_authority || error.explain().contains("ca.key") => {
+            let why = error.explain();
+            Err(invalid(format!("plugin \"{id}\": {LEGACY}. {why}")))
+        }
+        Err(error) => Err(error),
     }
 }
 

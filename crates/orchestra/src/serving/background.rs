@@ -4,6 +4,7 @@
 use std::{future, time::Duration};
 
 use orchestra_mcp::ServerLifecycle;
+use orchestra_store::Store;
 use tokio::time::{sleep, timeout};
 
 use super::Serving;
@@ -22,6 +23,7 @@ impl Serving {
         self.hub.start_audit();
         if let Some(store) = &self.store {
             store.start();
+            report_earlier(store);
         }
     }
 
@@ -42,5 +44,19 @@ impl Serving {
                 future::pending::<()>().await;
             }
         }
+    }
+}
+
+/// Reports projects of the earlier program, which are served once they are imported.
+fn report_earlier(store: &Store) {
+    let waiting = store.not_imported();
+    if let Some(first) = waiting.first() {
+        let more = match waiting.len() {
+            1 => String::new(),
+            count => format!(" and {} more", count - 1),
+        };
+        tracing::warn!(
+            "the project {first}{more} of orchestra-mcp is not served: `orchestra import` imports it, with a backup"
+        );
     }
 }

@@ -102,6 +102,18 @@ fn contents_and_secrets_are_not_kept() {
 }
 
 #[test]
+fn an_event_is_in_the_readable_file_when_the_hook_has_ended() {
+    let workspace = Workspace::board();
+    for session in ["first-session", "second-session"] {
+        let event = json!({"hook_event_name": "Stop", "session_id": session});
+        let said = workspace.run_with_input(["hook"], &event.to_string());
+        assert_eq!((said.code, said.err.as_str()), (Some(0), ""));
+        let file = workspace.read(".projects/.events/hook-events.toon");
+        assert!(file.contains(session), "{file}");
+    }
+}
+
+#[test]
 fn an_event_without_a_name_is_stored_as_unknown() {
     let workspace = Workspace::board();
     assert_eq!(

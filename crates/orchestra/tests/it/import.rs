@@ -37,6 +37,21 @@ fn without_a_board_nothing_happens() {
 }
 
 #[test]
+fn old_files_that_are_not_imported_are_reported_once_with_the_command() {
+    let workspace = left_behind();
+    let said = workspace.run(["tool", "call", "list_projects"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert_eq!(
+        said.err.matches("`orchestra import`").count(),
+        1,
+        "{said:?}"
+    );
+    assert_eq!(workspace.run(["import"]).code, Some(0));
+    let said = workspace.run(["tool", "call", "list_projects"]);
+    assert_eq!(said.err.matches("orchestra import").count(), 0, "{said:?}");
+}
+
+#[test]
 fn old_files_are_taken_over_once_with_a_copy() {
     let workspace = left_behind();
     let old = workspace.read(EPIC);

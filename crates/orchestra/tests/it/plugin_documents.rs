@@ -161,3 +161,26 @@ fn clients_do_not_come_at_documents_of_plugins() {
     let answer = session.request("orchestra/internal/documents", &params);
     assert_eq!(answer["error"]["code"], -32601, "{answer}");
 }
+
+#[test]
+fn plugin_that_stores_through_another_works_from_single_commands() {
+    let workspace = Workspace::board();
+    let [sample, keeper] = ["sample", "keeper"].map(|name| example(name).display().to_string());
+    workspace.write(
+        "orchestra.toml",
+        &format!(
+            "[plugins.\"tools.sample\"]\nbinary = {sample:?}\ndepends_on = [\"storage.memory\"]\n\
+             [plugins.\"storage.memory\"]\nbinary = {keeper:?}\nprovides_storage = [\"markdown\"]\n"
+        ),
+    );
+    approve(&workspace, "storage.memory");
+    approve(&workspace, "tools.sample");
+    let document = ["store", "path=notes/a.md", "content=one", "version=0"];
+    for command in [&["tool", "call"][..], &["mcp", "call", "tools.sample"]] {
+        let said = workspace.run([command, &document].concat());
+        assert_eq!(said.code, Some(0), "{said:?}");
+        assert!(said.out.contains("\"version\":1"), "{said:?}");
+    }
+    // Each command has plugins of its own, and the plugin keeps nothing when it ends.
+    assert!(!workspace.join(".projects/notes").exists());
+}

@@ -121,6 +121,11 @@ fn a_plugin_serves_stores_and_hears() {
     let certs = certs.join(".orchestra/certs").display().to_string();
     assert_eq!(up.ready["certs_dir"], certs);
     assert_eq!(up.text("echo", &json!({"text": "hi"})), "hi");
+    until(|| {
+        let listed = workspace.run(["plugin", "list", "--json"]);
+        let listed: Value = serde_json::from_str(&listed.out).unwrap();
+        (listed["plugins"][0]["version"] == env!("CARGO_PKG_VERSION")).then_some(())
+    });
     let sum = up.call("add", &json!({"a": 9_007_199_254_740_993_i64, "b": 1}));
     assert_eq!(
         sum["structuredContent"],

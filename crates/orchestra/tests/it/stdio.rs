@@ -261,7 +261,7 @@ fn initialize_is_answered_without_further_threads_and_processes() {
 #[test]
 fn its_life_is_told_in_the_log() {
     let workspace = Workspace::git();
-    let mut command = workspace.command(["stdio", "--log", "orchestra=debug"]);
+    let mut command = workspace.command(["stdio", "--log", "orchestra=info"]);
     let mut process = command.stdin(Stdio::piped()).spawn().unwrap();
     let mut stdin = process.stdin.take();
     let (line, lines) = mpsc::channel();

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use rusqlite::OptionalExtension;
 
 use crate::db::schema::{
-    MEMORY_INDEX, NEXT_MEMORY_INDEX, OLD_MEMORY_INDEX, create_memory_index, drop_memory_index,
+    MEMORY_INDEX, NEXT_MEMORY_INDEX, OLD_MEMORY_INDEX, create_memory_index, drop_index,
 };
 use crate::writing::text::texts_after;
 use crate::writing::{Write, Writing};
@@ -98,10 +98,10 @@ impl Writing<'_> {
 
     /// Begins an index that has nothing in it, and removes the one that is there if it is damaged.
     fn begin(&mut self, damaged: bool) -> Write<()> {
-        drop_memory_index(self.connection, NEXT_MEMORY_INDEX)?;
-        drop_memory_index(self.connection, OLD_MEMORY_INDEX)?;
+        drop_index(self.connection, NEXT_MEMORY_INDEX)?;
+        drop_index(self.connection, OLD_MEMORY_INDEX)?;
         if damaged {
-            drop_memory_index(self.connection, MEMORY_INDEX)?;
+            drop_index(self.connection, MEMORY_INDEX)?;
         }
         create_memory_index(self.connection, NEXT_MEMORY_INDEX)?;
         self.connection.execute_batch(
@@ -166,7 +166,7 @@ impl Writing<'_> {
             if !is_aside {
                 self.connection.execute_batch("ROLLBACK TO old_index")?;
                 // It is damaged, then.
-                drop_memory_index(self.connection, MEMORY_INDEX)?;
+                drop_index(self.connection, MEMORY_INDEX)?;
             }
             self.connection.execute_batch("RELEASE old_index")?;
         }
@@ -192,7 +192,7 @@ impl Writing<'_> {
         let pages = format!("{OLD_MEMORY_INDEX}_data");
         let sql = format!("DELETE FROM {pages} WHERE id IN (SELECT id FROM {pages} LIMIT ?1)");
         if self.execute(&sql, [PAGES])? < PAGES {
-            drop_memory_index(self.connection, OLD_MEMORY_INDEX)?;
+            drop_index(self.connection, OLD_MEMORY_INDEX)?;
         }
         Ok(true)
     }

@@ -15,6 +15,9 @@ const MAX_CHARS: usize = 16_000;
 /// The longest summary of one.
 const SUMMARY_CHARS: usize = 120;
 
+/// The longest name that the usage tools take.
+const NAME_CHARS: usize = 50;
+
 /// Counts a turn in the usage tools, where there is a board and something was used.
 pub(super) async fn usage(conversation: &Conversation<'_>, ending: &Ending) {
     let used = ending.usage;
@@ -27,7 +30,7 @@ pub(super) async fn usage(conversation: &Conversation<'_>, ending: &Ending) {
     }
     let mut arguments = json!({
         "input_tokens": used.input, "output_tokens": used.output,
-        "provider": model.backend.name(), "model": model.backend.model(),
+        "provider": named(model.backend.name()), "model": named(model.backend.model()),
     });
     if let Some(cost) = ending.cost {
         arguments["cost"] = json!(cost);
@@ -48,6 +51,18 @@ pub(super) async fn usage(conversation: &Conversation<'_>, ending: &Ending) {
             "the usage of this turn is not counted: {why}"
         )));
     }
+}
+
+/// A name as the usage tools take it: of a longer one the beginning and the end, which tell versions
+/// apart.
+fn named(name: &str) -> String {
+    let letters: Vec<char> = name.chars().filter(|c| !c.is_control()).collect();
+    if letters.len() <= NAME_CHARS {
+        return letters.into_iter().collect();
+    }
+    let half = NAME_CHARS / 2;
+    let (beginning, end) = (&letters[..half - 1], &letters[letters.len() - half..]);
+    beginning.iter().chain(&['…']).chain(end).collect()
 }
 
 /// Looks whether there is the project whose memory each turn is to become.
@@ -100,4 +115,29 @@ pub(super) async fn turn(
         "summary": cut(summary.trim(), SUMMARY_CHARS), "source": "chat", "tags": ["chat"],
     });
     conversation.room.call("save_memory", &arguments).await
+}
+
+#[cfg(test)]
+mod tests {
+    use orchestra_board::Label;
+
+    use super::named;
+
+    #[test]
+    fn names_of_any_length_are_taken_by_the_usage_tools() {
+        assert_eq!(named("gpt-5"), "gpt-5");
+        let long = |end: &str| {
+            named(&format!(
+                "hf.co/somebody/a-model-with-a-very-long-name-GGUF:{}-{end}",
+                "x".repeat(500)
+            ))
+        };
+        assert!(Label::parse(&long("Q4_K_M")).is_ok(), "{}", long("Q4_K_M"));
+        assert_ne!(long("Q4_K_M"), long("Q8_0"));
+        for length in 1..120 {
+            let name = "é".repeat(length);
+            assert!(Label::parse(&named(&name)).is_ok(), "{length}");
+        }
+        assert_eq!(named("a\nb"), "ab");
+    }
 }

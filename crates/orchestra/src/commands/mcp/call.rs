@@ -1,5 +1,6 @@
 //! `orchestra mcp call`.
 
+mod beside;
 mod once;
 mod unused;
 
@@ -117,7 +118,6 @@ pub(super) fn run(here: &Here, config: &Config, arguments: Arguments) -> Result<
         serving::runtime()?.block_on(recorded)?;
         return unused.trouble().say(arguments.tell.json);
     }
-    let connectors = live::connectors(here)?;
     let trace = &arguments.trace;
     let (config_of_call, asked_of_it) = (config.clone(), asked.clone());
     // What is recorded may go where it would turn.
@@ -127,7 +127,7 @@ pub(super) fn run(here: &Here, config: &Config, arguments: Arguments) -> Result<
     let asked_for = arguments.wait.map(Duration::from_secs);
     let wait = server.config();
     let wait = wait.map_or(servers::WAIT, |config| servers::wait_for(config, asked_for));
-    let called = live::each_traced(trace, connectors, &[server], Some(wait), move |live| {
+    let work = move |live| {
         drop(
             starting
                 .lock()
@@ -141,7 +141,13 @@ pub(super) fn run(here: &Here, config: &Config, arguments: Arguments) -> Result<
             wait,
             turns,
         )
-    })?;
+    };
+    let called = match server.config() {
+        Some(plugin) if matches!(plugin.transport, Transport::Plugin(_)) => {
+            beside::call(here, config, trace, server, wait, work)
+        }
+        _ => live::each_traced(trace, live::connectors(here)?, &[server], Some(wait), work),
+    }?;
     let ended = match called.into_iter().next() {
         Some(Ok(Ok(result))) => {
             let result = told::parsed(&result).unwrap_or(Value::Null);

@@ -355,37 +355,49 @@ where
     W: Fn(Arc<Live>) -> F + Clone + Send + 'static,
     F: Future<Output = Result<T, Trouble>> + Send + 'static,
 {
-    let runtime = serving::runtime()?;
-    runtime.block_on(async {
-        let mut tasks = JoinSet::new();
-        let mut results: Vec<Option<Result<T, Trouble>>> = Vec::new();
-        for (place, server) in servers.iter().enumerate() {
-            results.push(None);
-            let config = match startable(server) {
-                Ok(config) => config,
-                Err(trouble) => {
-                    results[place] = Some(Err(trouble));
-                    continue;
+    serving::runtime()?.block_on(at_once(connectors, servers, within, work))
+}
+
+/// As [`each`], inside a runtime.
+pub(in crate::commands) async fn at_once<T, W, F>(
+    connectors: &Connectors,
+    servers: &[&Server],
+    within: Option<Duration>,
+    work: W,
+) -> Result<Vec<Result<T, Trouble>>, Failure>
+where
+    T: Send + 'static,
+    W: Fn(Arc<Live>) -> F + Clone + Send + 'static,
+    F: Future<Output = Result<T, Trouble>> + Send + 'static,
+{
+    let mut tasks = JoinSet::new();
+    let mut results: Vec<Option<Result<T, Trouble>>> = Vec::new();
+    for (place, server) in servers.iter().enumerate() {
+        results.push(None);
+        let config = match startable(server) {
+            Ok(config) => config,
+            Err(trouble) => {
+                results[place] = Some(Err(trouble));
+                continue;
+            }
+        };
+        let (connectors, work) = (connectors.clone(), work.clone());
+        tasks.spawn(async move {
+            let worked = match open(&connectors, config, within).await {
+                Ok(live) => {
+                    let live = Arc::new(live);
+                    let worked = work(Arc::clone(&live)).await;
+                    close(&live.client).await;
+                    worked
                 }
+                Err(trouble) => Err(trouble),
             };
-            let (connectors, work) = (connectors.clone(), work.clone());
-            tasks.spawn(async move {
-                let worked = match open(&connectors, config, within).await {
-                    Ok(live) => {
-                        let live = Arc::new(live);
-                        let worked = work(Arc::clone(&live)).await;
-                        close(&live.client).await;
-                        worked
-                    }
-                    Err(trouble) => Err(trouble),
-                };
-                (place, worked)
-            });
-        }
-        while let Some(done) = tasks.join_next().await {
-            let (place, worked) = done?;
-            results[place] = Some(worked);
-        }
-        Ok(results.into_iter().flatten().collect())
-    })
+            (place, worked)
+        });
+    }
+    while let Some(done) = tasks.join_next().await {
+        let (place, worked) = done?;
+        results[place] = Some(worked);
+    }
+    Ok(results.into_iter().flatten().collect())
 }

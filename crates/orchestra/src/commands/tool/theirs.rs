@@ -1,10 +1,14 @@
 //! The tools of the configured servers beside those of the board, for one command.
 
-use std::{collections::HashMap, time::Duration};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use orchestra_gateway::{
     Gateway, GatewayOptions,
-    config::ServerConfig,
+    config::{PluginConfig, ServerConfig, Transport},
     connect::Connectors,
     discovery::{Found, Server, ServerState},
 };
@@ -40,7 +44,7 @@ const ENDING: Duration = Duration::from_secs(15);
 
 /// Which servers of others a command has to do with. Nothing is started yet.
 #[derive(Debug, Default)]
-pub(super) struct Theirs {
+pub(in crate::commands) struct Theirs {
     found: Option<Found>,
     configs: Vec<ServerConfig>,
     /// Those that are not used.
@@ -50,8 +54,8 @@ pub(super) struct Theirs {
 }
 
 /// Servers of others, for as long as one command runs.
-pub(super) struct Guests {
-    gateway: Option<Gateway>,
+pub(in crate::commands) struct Guests {
+    gateway: Option<Arc<Gateway>>,
     /// Whether one was waited for in vain.
     is_late: bool,
     unused: Vec<Unused>,
@@ -131,8 +135,26 @@ impl Theirs {
                 }
             }
         }
+        let beside = plugins_beside(&found, &theirs.configs);
+        theirs.configs.extend(beside);
         theirs.found = Some(found);
         Ok(theirs)
+    }
+
+    /// The plugins that a plugin may need which is reached otherwise.
+    ///
+    /// # Errors
+    /// When nobody knows which there are.
+    pub(in crate::commands) fn beside(
+        config: &Config,
+        plugin: &ServerConfig,
+    ) -> Result<Self, Failure> {
+        let found = look(config)?;
+        Ok(Self {
+            configs: plugins_beside(&found, std::slice::from_ref(plugin)),
+            found: Some(found),
+            ..Self::default()
+        })
     }
 
     fn leave_out(&mut self, server: &Server) {
@@ -213,11 +235,19 @@ impl Theirs {
     }
 
     /// Offers them beside what is served.
-    fn begin(mut self, serving: &Serving, config: &Config) -> Result<Guests, Failure> {
+    pub(in crate::commands) fn begin(
+        mut self,
+        serving: &Serving,
+        config: &Config,
+    ) -> Result<Guests, Failure> {
         self.unused.append(&mut self.perhaps);
         let shown = self.configs.iter();
         let shown = shown.map(|config| (config.name.to_string(), config.shown_name.clone()));
         let shown = shown.collect();
+        let orchestrator = serving.orchestrator();
+        if let Some(found) = &self.found {
+            orchestrator.take(found, |_| true);
+        }
         if self.configs.is_empty() {
             return Ok(Guests {
                 gateway: None,
@@ -227,10 +257,6 @@ impl Theirs {
             });
         }
         let workspace = &config.workspace;
-        let orchestrator = serving.orchestrator();
-        if let Some(found) = &self.found {
-            orchestrator.take(found, |_| true);
-        }
         let connectors = Connectors::new(servers::scope(workspace))
             .with_quic(orchestrator.quic())
             .with_logs(&servers::log_directory(workspace)?)
@@ -242,7 +268,8 @@ impl Theirs {
             once: true,
             relay: false,
         };
-        let gateway = Gateway::new(serving.hub().clone(), options);
+        let gateway = Arc::new(Gateway::new(serving.hub().clone(), options));
+        orchestrator.ask_through(&gateway);
         gateway.apply(self.configs);
         Ok(Guests {
             gateway: Some(gateway),
@@ -288,10 +315,55 @@ impl Guests {
     }
 
     /// Ends them.
-    pub(super) async fn close(self) {
+    pub(in crate::commands) async fn close(self) {
         if let Some(gateway) = self.gateway {
             gateway.close(ENDING).await;
         }
+    }
+}
+
+/// The plugins that chosen ones may ask through the hub, for documents or tools: those that they depend
+/// on are started, the others wait for a call. None where no plugin is chosen.
+fn plugins_beside(found: &Found, chosen: &[ServerConfig]) -> Vec<ServerConfig> {
+    let plugins: Vec<(&ServerConfig, &PluginConfig)> = found
+        .usable()
+        .filter_map(|config| Some((config.as_ref(), plugin(config)?)))
+        .collect();
+    let mut waiting: Vec<&str> = Vec::new();
+    let mut is_chosen = false;
+    for plugin in chosen.iter().filter_map(plugin) {
+        is_chosen = true;
+        waiting.extend(plugin.depends_on.iter().map(|id| id.as_str()));
+    }
+    if !is_chosen {
+        return Vec::new();
+    }
+    let mut needed = HashSet::new();
+    while let Some(id) = waiting.pop() {
+        if needed.insert(id) {
+            let found = plugins
+                .iter()
+                .filter(|(_, plugin)| plugin.id.as_str() == id);
+            waiting.extend(
+                found.flat_map(|(_, plugin)| plugin.depends_on.iter().map(|id| id.as_str())),
+            );
+        }
+    }
+    let others = plugins
+        .iter()
+        .filter(|(config, _)| chosen.iter().all(|chosen| chosen.name != config.name));
+    let beside = others.map(|(config, plugin)| {
+        let mut config = ServerConfig::clone(config);
+        config.lazy |= !needed.contains(plugin.id.as_str());
+        config
+    });
+    beside.collect()
+}
+
+fn plugin(config: &ServerConfig) -> Option<&PluginConfig> {
+    match &config.transport {
+        Transport::Plugin(plugin) => Some(plugin),
+        _ => None,
     }
 }
 

@@ -8,10 +8,7 @@
 use std::{
     ffi::{OsStr, OsString},
     io::{self, Read},
-    os::{
-        fd::AsFd,
-        unix::{net::UnixStream, process::CommandExt},
-    },
+    os::unix::{net::UnixStream, process::CommandExt},
     process::{Command, ExitCode, Stdio},
     sync::mpsc,
     thread,
@@ -90,7 +87,7 @@ fn run() -> ExitCode {
 /// Starts the child; the stage makes a group and a session of it.
 fn start(control: &UnixStream) -> Result<(Pid, Limits), Failure> {
     let broken = |error: io::Error| Failure::new(Step::Guard, &error);
-    let (bytes, stdio) = message::receive(control).map_err(broken)?;
+    let (bytes, descriptors) = message::receive(control).map_err(broken)?;
     let order: Order =
         serde_json::from_slice(&bytes).map_err(|error| broken(io::Error::other(error)))?;
     if order.limits.processes.is_some() && !tree::is_visible() {
@@ -100,7 +97,7 @@ fn start(control: &UnixStream) -> Result<(Pid, Limits), Failure> {
     #[cfg(target_os = "linux")]
     rustix::process::set_child_subreaper(Some(getpid())).map_err(|error| broken(error.into()))?;
     if !order.is_staged {
-        return Ok((start_unstaged(&order, stdio)?, order.limits));
+        return Ok((start_unstaged(&order, descriptors)?, order.limits));
     }
     let (socket, theirs) = UnixStream::pair().map_err(broken)?;
     // direct: the stage sees to it that it ends with us.
@@ -115,23 +112,17 @@ fn start(control: &UnixStream) -> Result<(Pid, Limits), Failure> {
         .map_err(broken)?;
     let child = Pid::from_raw(stage.id().cast_signed())
         .ok_or_else(|| broken(io::Error::other("the stage has no id")))?;
-    let [input, output, error] = &stdio;
-    message::send(
-        &socket,
-        &bytes,
-        [input.as_fd(), output.as_fd(), error.as_fd()],
-    )
-    .map_err(broken)?;
-    drop((stdio, bytes));
+    descriptors.send(&socket, &bytes).map_err(broken)?;
+    drop((descriptors, bytes));
     await_begin(&socket, control)?;
     Ok((child, order.limits))
 }
 
 /// Starts the command as it is, in a group of its own and a session of ours.
-fn start_unstaged(order: &Order, stdio: message::Stdio) -> Result<Pid, Failure> {
+fn start_unstaged(order: &Order, descriptors: message::Descriptors) -> Result<Pid, Failure> {
     let broken = |error: io::Error| Failure::new(Step::Guard, &error);
     rustix::process::setsid().map_err(|error| broken(error.into()))?;
-    let [input, output, error] = stdio;
+    let [input, output, error] = descriptors.stdio;
     // direct: we watch it.
     let mut command = Command::new(&order.program);
     command

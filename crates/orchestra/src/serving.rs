@@ -3,6 +3,7 @@
 
 mod background;
 mod engine;
+mod job;
 mod others;
 mod plans;
 mod resources;

@@ -47,6 +47,8 @@ mod hostile_repository;
 mod import;
 mod init;
 #[cfg(target_os = "linux")]
+mod job_board;
+#[cfg(target_os = "linux")]
 mod killed;
 #[cfg(target_os = "linux")]
 #[path = "../../../orchestra-plugin/tests/it/language_rig.rs"]

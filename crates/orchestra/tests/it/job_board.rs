@@ -35,6 +35,14 @@ fn merged(workspace: &Workspace, file: &str) -> String {
     git(workspace, &["show", &format!("bounds:{file}")])
 }
 
+/// The task and all that happened to it.
+fn history(workspace: &Workspace) -> String {
+    let task = workspace.call("get_task", &json!({"project": "my-app", "task_id": "MA-3"}));
+    let history = json!({"project": "my-app", "issue_id": "MA-3"});
+    let history = workspace.call("get_history", &history);
+    format!("{task} {history}")
+}
+
 /// Lines of the audit, but for those of the test itself.
 fn audited(workspace: &Workspace) -> Vec<Value> {
     let text = fs::read_to_string(workspace.run_directory().join("audit.jsonl")).unwrap();
@@ -60,8 +68,7 @@ fn sandboxed_job_comments_on_claims_and_starts_a_task_and_is_recorded() {
     let ran = run_confined(&workspace, line);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(merged(&workspace, "found.txt").contains("MA-3"));
-    let task = json!({"project": "my-app", "task_id": "MA-3"});
-    let task = workspace.call("get_task", &task).to_string();
+    let task = history(&workspace);
     for part in ["from the job", "robot", "in-progress"] {
         assert!(task.contains(part), "{part}: {task}");
     }
@@ -220,8 +227,7 @@ fn connections_of_a_sandboxed_job_are_bounded_and_end_with_it() {
                 if eval \"orchestra tool list $ORCHESTRA_SOCKET>&-\" 2> said.txt; then exit 11; fi\necho done > done.txt";
     let ran = run_confined(&workspace, line);
     assert_eq!(ran.code, Some(0), "{ran:?}");
-    let task = json!({"project": "my-app", "task_id": "MA-3"});
-    let task = workspace.call("get_task", &task).to_string();
+    let task = history(&workspace);
     for number in 1..=6 {
         let text = format!("comment-{number}");
         assert!(task.contains(&text), "{text}: {task}");

@@ -34,6 +34,8 @@ mod engine;
 mod engine_faults;
 #[cfg(target_os = "linux")]
 mod every_command;
+#[cfg(target_os = "linux")]
+mod everyone;
 mod faces;
 mod foreign;
 mod growth;

@@ -36,7 +36,7 @@ pub(crate) fn connection(common: &Common) -> Result<Option<UnixStream>, Failure>
     else {
         return Ok(None);
     };
-    let number = value.to_str().and_then(|text| text.parse().ok());
+    let number = value.to_str().and_then(|text| text.parse::<i32>().ok());
     let number = number.filter(|number| *number > 2).ok_or_else(|| {
         Failure::usage_text(format!(
             "{} is not the number of a descriptor; the runner of plans sets it for jobs in a sandbox",
@@ -68,6 +68,7 @@ pub(crate) fn relay(stream: UnixStream) -> Result<Exit, Failure> {
         let _ = sender.shutdown(Shutdown::Write);
     })?;
     match io::copy(&mut &stream, &mut output) {
+        Err(error) if error.kind() == io::ErrorKind::ConnectionReset => Err(ended()),
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
         _ => Ok(Exit::Ok),
     }
@@ -137,25 +138,27 @@ impl Session {
         let mut line = message.to_string();
         line.push('\n');
         let sent = self.reader.get_mut().write_all(line.as_bytes());
-        sent.map_err(|error| match error.kind() {
-            io::ErrorKind::BrokenPipe => ended(),
-            _ => error.into(),
-        })
+        sent.map_err(|error| broken(error, "the board cannot be asked"))
     }
 
     fn next(&mut self) -> Result<Value, Failure> {
         let mut line = Vec::new();
         let most = MAX_LINE_BYTES as u64;
-        self.reader
-            .by_ref()
-            .take(most)
-            .read_until(b'\n', &mut line)
-            .context("the answer of the board cannot be read")?;
+        let read = self.reader.by_ref().take(most).read_until(b'\n', &mut line);
+        read.map_err(|error| broken(error, "the answer of the board cannot be read"))?;
         if line.is_empty() {
             return Err(ended());
         }
         let parsed = serde_json::from_slice(&line);
         Ok(parsed.context("the board answered something that is not JSON")?)
+    }
+}
+
+/// Failure of a connection, in words where its other end is gone.
+fn broken(error: io::Error, attempt: &'static str) -> Failure {
+    match error.kind() {
+        io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => ended(),
+        _ => anyhow::Error::new(error).context(attempt).into(),
     }
 }
 

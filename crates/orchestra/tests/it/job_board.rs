@@ -62,7 +62,7 @@ fn sandboxed_job_comments_on_claims_and_starts_a_task_and_is_recorded() {
                 orchestra tool call claim_task project=my-app task_id=MA-3 agent=robot\n\
                 orchestra tool call set_current_task project=my-app task_id=MA-3 agent=robot\n\
                 orchestra tool call search project=my-app query=hello > found.txt\n\
-                orchestra tool call save_memory project=my-app content='Greetings are short'\n\
+                orchestra tool call save_memory project=my-app summary=Greetings content='Greetings are short'\n\
                 if orchestra tool call get_task project=my-app task_id=MA-99; then exit 11; fi\n\
                 echo done > done.txt";
     let ran = run_confined(&workspace, line);

@@ -56,6 +56,11 @@ pub(super) fn attempts(stage: &Stage) {
         let last = calls.last().unwrap();
         assert_eq!(last["is_error"], true, "{attempt}: {answered}");
         assert!(last["ms"].is_null(), "{attempt}: it was made: {answered}");
+        let told = model.chats().last().unwrap().body["messages"].to_string();
+        assert!(
+            told.contains("nobody is here to agree"),
+            "{attempt}: {told}"
+        );
         stage.is_untouched(&format!("a model: {attempt}"));
     }
 }

@@ -156,9 +156,9 @@ impl Stage {
             work.join(".git/hooks/pre-commit"),
             work.join(".claude"),
             work.join(".projects/planted.md"),
-            self.workspace.plans().join("planted"),
+            self.plans().join("planted"),
             self.runner.clone(),
-            self.workspace.run_directory().join("endpoint.json"),
+            self.run_directory().join("endpoint.json"),
             self.canary(),
         ];
         self.before = files
@@ -215,8 +215,8 @@ impl Stage {
             ("CONFIG", path(self.config())),
             ("SECRET", path(self.home().join("secret"))),
             ("CANARY", path(self.canary())),
-            ("PLANS", path(self.workspace.plans())),
-            ("RUN", path(self.workspace.run_directory())),
+            ("PLANS", path(self.plans())),
+            ("RUN", path(self.run_directory())),
             ("RUNNER", path(self.runner.clone())),
             ("WORK", path(self.workspace.path())),
             ("SOCKET", self.told["socket"].as_str().unwrap().to_owned()),
@@ -324,6 +324,16 @@ impl Stage {
 
     fn config(&self) -> PathBuf {
         self.home().join(".config/orchestra")
+    }
+
+    /// Directory of the plans, as `up` reports it.
+    fn plans(&self) -> PathBuf {
+        self.up.ready["plans"].as_str().unwrap().into()
+    }
+
+    /// The run directory, which lies beside it.
+    fn run_directory(&self) -> PathBuf {
+        self.plans().with_file_name("run")
     }
 
     pub(super) fn end(self) {

@@ -39,7 +39,7 @@ impl Connections {
         Ok((Self(UnixStream::from_std(ours)?), theirs.into()))
     }
 
-    /// Waits for the next connection; `None` when no process has the other end any more.
+    /// Waits for the next connection; `None` when the other end is closed.
     ///
     /// # Errors
     /// When the child sends something other than one stream socket, or the system fails.
@@ -94,10 +94,10 @@ fn receive(socket: &UnixStream) -> io::Result<Option<OwnedFd>> {
     }
 }
 
-/// Connects to whoever started this process, over the inherited descriptor with this number.
+/// Connects to the program that started this process, over the inherited descriptor with this number.
 ///
 /// # Errors
-/// When this process has no such descriptor, nobody has the other end any more, or the system is not Linux.
+/// When this process has no such descriptor, the other end is closed, or the system is not Linux.
 pub fn connect(descriptor: i32) -> io::Result<StdStream> {
     let inherited = inherited(descriptor)?;
     let (ours, theirs) = StdStream::pair()?;
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nobody_connects_when_the_other_end_is_gone() {
+    async fn connection_is_refused_when_the_other_end_is_gone() {
         let (connections, theirs) = Connections::new().unwrap();
         let descriptor = theirs.as_raw_fd();
         drop(connections);

@@ -65,7 +65,7 @@ impl Serving {
             begun: watch::Sender::new(false),
         };
         serving.begin();
-        // What somebody edited a moment ago is seen by the tools.
+        // Edits of readable files count from the first call.
         serving.catch_up();
         Ok(serving)
     }

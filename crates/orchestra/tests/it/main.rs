@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[cfg(target_os = "linux")]
+mod actors;
 mod annotations;
 mod audit;
 mod beyond;
@@ -34,8 +36,6 @@ mod engine;
 mod engine_faults;
 #[cfg(target_os = "linux")]
 mod every_command;
-#[cfg(target_os = "linux")]
-mod everyone;
 mod faces;
 mod foreign;
 mod growth;

@@ -1,4 +1,4 @@
-//! Everyone tries everything of docs/security.md against one running `up`: another user of the machine, a job in the
+//! Attempts on everything that docs/security.md lists, against one running `up`: another user of the machine, a job in the
 //! sandbox, an upstream server in the sandbox, a plugin with a certificate of its own, a page of another origin and a
 //! model.
 //!
@@ -221,22 +221,22 @@ fn each_actor_has_attempts_and_no_attempt_is_without_one() {
 }
 
 #[test]
-fn everyone_is_refused_everything_by_up_of_this_user() {
+fn every_actor_is_refused_by_up_of_this_user() {
     let stage = Stage::start(None);
     page::attempts(&stage);
     plugin::attempts(&stage);
     model::attempts(&stage);
     program::attempts_of_a_job(&stage);
     program::attempts_of_a_server(&stage);
-    if local_users::is_root("everyone_is_refused_everything_by_up_of_this_user") {
+    if local_users::is_root("every_actor_is_refused_by_up_of_this_user") {
         user::attempts(&stage, DAEMON);
     }
     stage.end();
 }
 
 #[test]
-fn everyone_is_refused_everything_by_up_of_an_ordinary_user() {
-    if !local_users::is_root("everyone_is_refused_everything_by_up_of_an_ordinary_user") {
+fn every_actor_is_refused_by_up_of_an_ordinary_user() {
+    if !local_users::is_root("every_actor_is_refused_by_up_of_an_ordinary_user") {
         return;
     }
     let stage = Stage::start(Some(BIN));

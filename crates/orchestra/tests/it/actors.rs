@@ -134,7 +134,7 @@ const ATTEMPTS: &[Attempt] = &[
     Attempt(&[User, Server], "board of a job, by a descriptor", Line("ORCHESTRA_SOCKET=3 orchestra tool list")),
     // Commands of the program.
     Attempt(PROGRAMS, "`plan resume`", Line("orchestra --workspace \"$WORK\" plan resume waiting")),
-    Attempt(PROGRAMS, "`plan trust`", Line("orchestra --workspace \"$WORK\" plan trust --yes")),
+    Attempt(&[User], "`plan trust`", Line("orchestra --workspace \"$WORK\" plan trust --yes")),
     Attempt(PROGRAMS, "`mcp approve`", Line("orchestra --workspace \"$WORK\" mcp approve waits --yes")),
     Attempt(PROGRAMS, "`tool call`", Line("orchestra --workspace \"$WORK\" tool call create_project name=Planted")),
     Attempt(PROGRAMS, "`token`", Line("HOME=$OWNER_HOME orchestra token")),

@@ -160,7 +160,10 @@ impl Connection {
             metas: MetaCache::default(),
             eras: server.0.eras,
             owner: Identity::Anyone,
-            asker: Asker::default(),
+            asker: Asker {
+                name: server.0.client.clone(),
+                ..Asker::default()
+            },
             task_watch: (lifetime == Lifetime::Stream).then(Arc::default),
             session,
             lifetime,

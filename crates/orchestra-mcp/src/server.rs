@@ -30,6 +30,8 @@ pub(crate) struct ServerInner {
     pub(crate) hub: Hub,
     pub(crate) toolset: Toolset,
     pub(crate) instructions: Option<String>,
+    /// What its client is called, whatever it calls itself.
+    pub(crate) client: Option<Arc<str>>,
     pub(crate) limits: Limits,
     pub(crate) eras: Eras,
     pub(crate) activity: Activity,
@@ -94,6 +96,7 @@ pub struct ServerBuilder {
     title: Option<String>,
     version: String,
     instructions: Option<String>,
+    client: Option<Arc<str>>,
     toolset: Toolset,
     limits: Limits,
     eras: Eras,
@@ -110,6 +113,7 @@ impl Server {
             title: None,
             version: env!("CARGO_PKG_VERSION").to_owned(),
             instructions: None,
+            client: None,
             toolset: Toolset::All,
             limits: Limits::default(),
             eras: Eras::Both,
@@ -173,6 +177,13 @@ impl ServerBuilder {
         self
     }
 
+    /// Names the client of every connection, whatever it calls itself; by default it is believed.
+    #[must_use]
+    pub fn client(mut self, name: &str) -> Self {
+        self.client = Some(name.into());
+        self
+    }
+
     /// Chooses the tools that callers see; by default all.
     #[must_use]
     pub fn toolset(mut self, toolset: Toolset) -> Self {
@@ -212,6 +223,7 @@ impl ServerBuilder {
             hub: self.hub,
             toolset: self.toolset,
             instructions: self.instructions,
+            client: self.client,
             limits: self.limits,
             eras: self.eras,
             sealer: LazyLock::new(Sealer::new),

@@ -5,12 +5,12 @@ use std::{
     ffi::{OsStr, OsString},
     io,
     os::{
-        fd::{AsFd, OwnedFd},
+        fd::{AsFd, BorrowedFd, OwnedFd},
         unix::net::UnixStream,
     },
     path::{Path, PathBuf},
     process::Stdio,
-    sync::{Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
@@ -48,6 +48,7 @@ pub struct Command {
     sandbox: Sandbox,
     launcher: Option<Launcher>,
     is_staged: bool,
+    inherited: Option<(OsString, Arc<OwnedFd>)>,
 }
 
 /// A guard that was started, with our ends of its socket and of the child's pipes.
@@ -74,6 +75,7 @@ impl Command {
             sandbox: Sandbox::default(),
             launcher: None,
             is_staged: true,
+            inherited: None,
         }
     }
 
@@ -148,6 +150,14 @@ impl Command {
         self
     }
 
+    /// Descriptor that it inherits besides the standard ones. The environment variable `variable` has its number.
+    /// It stays open here as well until this command and its clones are dropped.
+    #[must_use]
+    pub fn inherit(mut self, variable: impl Into<OsString>, descriptor: OwnedFd) -> Self {
+        self.inherited = Some((variable.into(), Arc::new(descriptor)));
+        self
+    }
+
     /// Starts it, within a tokio runtime; resolves when the program runs. Dropping the future
     /// kills what has been started.
     ///
@@ -203,11 +213,19 @@ impl Command {
             launcher: launcher.program.clone().into(),
             launcher_arguments: launcher.arguments.clone(),
             is_staged: self.is_staged || self.needs_stage(),
+            inherited: self
+                .inherited
+                .as_ref()
+                .map(|(variable, _)| variable.clone()),
         };
+        let inherited = self
+            .inherited
+            .as_ref()
+            .map(|(_, descriptor)| descriptor.as_fd());
         let leads_group = order.is_staged;
         let order =
             serde_json::to_vec(&order).map_err(|error| no_guard(&launcher.program, &error))?;
-        start_guard(&launcher, &self.title(), &order, leads_group)
+        start_guard(&launcher, &self.title(), &order, inherited, leads_group)
             .map_err(|error| no_guard(&launcher.program, &error))
     }
 
@@ -217,7 +235,7 @@ impl Command {
             processes: self.limits.processes,
             ..Limits::default()
         };
-        self.limits != guards_alone || self.sandbox != Sandbox::None
+        self.limits != guards_alone || self.sandbox != Sandbox::None || self.inherited.is_some()
     }
 
     /// What the guard is called where processes are listed.
@@ -299,6 +317,7 @@ fn start_guard(
     launcher: &Launcher,
     title: &str,
     order: &[u8],
+    inherited: Option<BorrowedFd<'_>>,
     leads_group: bool,
 ) -> io::Result<Begun> {
     let starting = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
@@ -328,7 +347,8 @@ fn start_guard(
         their_output.as_fd(),
         their_error.as_fd(),
     ];
-    message::send(&control, order, stdio).map_err(|error| match error.kind() {
+    let descriptors: Vec<BorrowedFd<'_>> = stdio.into_iter().chain(inherited).collect();
+    message::send(&control, order, &descriptors).map_err(|error| match error.kind() {
         io::ErrorKind::BrokenPipe => io::Error::other(NO_ANSWER),
         _ => error,
     })?;

@@ -8,10 +8,7 @@
 use std::{
     ffi::{OsStr, OsString},
     io::{self, Read},
-    os::{
-        fd::AsFd,
-        unix::{net::UnixStream, process::CommandExt},
-    },
+    os::unix::{net::UnixStream, process::CommandExt},
     process::{Command, ExitCode, Stdio},
     sync::mpsc,
     thread,
@@ -95,7 +92,7 @@ fn run() -> ExitCode {
 /// Starts the child, and returns why its sandbox has no mounts.
 fn start(control: &UnixStream) -> Result<(Pid, Limits, Option<String>), Failure> {
     let broken = |error: io::Error| Failure::new(Step::Guard, &error);
-    let (bytes, stdio) = message::receive(control).map_err(broken)?;
+    let (bytes, descriptors) = message::receive(control).map_err(broken)?;
     let mut order: Order =
         serde_json::from_slice(&bytes).map_err(|error| broken(io::Error::other(error)))?;
     if order.limits.processes.is_some() && !tree::is_visible() {
@@ -105,17 +102,17 @@ fn start(control: &UnixStream) -> Result<(Pid, Limits, Option<String>), Failure>
     #[cfg(target_os = "linux")]
     rustix::process::set_child_subreaper(Some(getpid())).map_err(|error| broken(error.into()))?;
     if !order.is_staged {
-        return Ok((start_unstaged(&order, stdio)?, order.limits, None));
+        return Ok((start_unstaged(&order, descriptors)?, order.limits, None));
     }
     match (
-        start_stage(&order, &bytes, &stdio, control),
+        start_stage(&order, &bytes, &descriptors, control),
         &mut order.confinement,
     ) {
         // A stage that has failed to make them may be in a namespace of its own.
         (Err(failure), Some(confinement)) if failure.step == Step::Mounts => {
             confinement.mounts = false;
             let bytes = serde_json::to_vec(&order).map_err(|error| broken(error.into()))?;
-            let child = start_stage(&order, &bytes, &stdio, control)?;
+            let child = start_stage(&order, &bytes, &descriptors, control)?;
             Ok((child, order.limits, Some(failure.what)))
         }
         (started, _) => Ok((started?, order.limits, None)),
@@ -126,7 +123,7 @@ fn start(control: &UnixStream) -> Result<(Pid, Limits, Option<String>), Failure>
 fn start_stage(
     order: &Order,
     bytes: &[u8],
-    stdio: &message::Stdio,
+    descriptors: &message::Descriptors,
     control: &UnixStream,
 ) -> Result<Pid, Failure> {
     let broken = |error: io::Error| Failure::new(Step::Guard, &error);
@@ -143,13 +140,7 @@ fn start_stage(
         .map_err(broken)?;
     let child = Pid::from_raw(stage.id().cast_signed())
         .ok_or_else(|| broken(io::Error::other("the stage has no id")))?;
-    let [input, output, error] = stdio;
-    message::send(
-        &socket,
-        bytes,
-        [input.as_fd(), output.as_fd(), error.as_fd()],
-    )
-    .map_err(broken)?;
+    descriptors.send(&socket, bytes).map_err(broken)?;
     await_begin(&socket, control).inspect_err(|failure| {
         if failure.step == Step::Mounts {
             // It ends after that report.
@@ -160,10 +151,10 @@ fn start_stage(
 }
 
 /// Starts the command as it is, in a group of its own and a session of ours.
-fn start_unstaged(order: &Order, stdio: message::Stdio) -> Result<Pid, Failure> {
+fn start_unstaged(order: &Order, descriptors: message::Descriptors) -> Result<Pid, Failure> {
     let broken = |error: io::Error| Failure::new(Step::Guard, &error);
     rustix::process::setsid().map_err(|error| broken(error.into()))?;
-    let [input, output, error] = stdio;
+    let [input, output, error] = descriptors.stdio;
     // direct: we watch it.
     let mut command = Command::new(&order.program);
     command

@@ -8,6 +8,8 @@
 //! do without may leave it out.
 //! Programs that use this crate call [`child_main`] when their first argument is `__child`.
 //!
+//! [`Connections`] reach us from children whose sandbox lets them create no socket but pairs.
+//!
 //! [`PeerUsers`] is independent of these: it names the user at the other end of a local connection.
 //!
 //! What crosses between the three is in `message`, what runs in the guard in `guard`, what runs in
@@ -22,6 +24,7 @@ mod environment;
 mod error;
 mod exit;
 mod guard;
+mod handover;
 mod launcher;
 mod limits;
 mod memory;
@@ -41,6 +44,7 @@ pub use environment::{Environment, PROXIES};
 pub use error::SpawnError;
 pub use exit::{Certainty, Exit, LimitHit};
 pub use guard::child_main;
+pub use handover::{Connections, connect};
 pub use launcher::{CHILD_COMMAND, Launcher};
 pub use limits::{Limit, Limits};
 pub use memory::memory_there;

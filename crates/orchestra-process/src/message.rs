@@ -1,4 +1,4 @@
-//! What crosses between us, the guard and the stage: one order with three descriptors in one
+//! What crosses between us, the guard and the stage: one order with its descriptors in one
 //! direction, reports in the other.
 //!
 //! All of it travels over the socket that guard and stage find as their standard input. An order
@@ -48,6 +48,8 @@ pub(crate) struct Order {
     pub(crate) launcher_arguments: Vec<OsString>,
     /// Whether there is a stage at all.
     pub(crate) is_staged: bool,
+    /// Environment variable that names the descriptor which the child inherits besides its standard ones.
+    pub(crate) inherited: Option<OsString>,
 }
 
 /// What a confined child may reach besides the system's programs.
@@ -60,8 +62,26 @@ pub(crate) struct Confinement {
     pub(crate) mounts: bool,
 }
 
-/// The descriptors of the child: standard input, output and error.
-pub(crate) type Stdio = [OwnedFd; 3];
+/// The descriptors of the child.
+#[derive(Debug)]
+pub(crate) struct Descriptors {
+    /// Standard input, output and error.
+    pub(crate) stdio: [OwnedFd; 3],
+    /// Descriptor that it inherits besides.
+    pub(crate) inherited: Option<OwnedFd>,
+}
+
+/// Number of descriptors of a child at most.
+const MAX_DESCRIPTORS: usize = 4;
+
+impl Descriptors {
+    /// Sends an order with these descriptors. Blocks until the other side has received it.
+    pub(crate) fn send(&self, socket: &UnixStream, order: &[u8]) -> io::Result<()> {
+        let all = self.stdio.iter().chain(&self.inherited);
+        let all: Vec<BorrowedFd<'_>> = all.map(AsFd::as_fd).collect();
+        send(socket, order, &all)
+    }
+}
 
 /// What the guard says.
 #[derive(Debug, Serialize, Deserialize)]
@@ -141,16 +161,16 @@ impl Report {
 pub(crate) fn send(
     mut socket: &UnixStream,
     order: &[u8],
-    stdio: [BorrowedFd<'_>; 3],
+    descriptors: &[BorrowedFd<'_>],
 ) -> io::Result<()> {
     let length = u32::try_from(order.len())
         .ok()
         .filter(|length| *length as usize <= MAX_ORDER_BYTES)
         .ok_or_else(|| io::Error::other("arguments and environment are too long"))?;
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
     let mut control = SendAncillaryBuffer::new(&mut space);
-    let fits = control.push(SendAncillaryMessage::ScmRights(&stdio));
-    debug_assert!(fits, "there is space for three descriptors");
+    let fits = control.push(SendAncillaryMessage::ScmRights(descriptors));
+    debug_assert!(fits, "there is space for the descriptors");
     let head = length.to_be_bytes();
     let sent = sendmsg(
         socket,
@@ -163,8 +183,8 @@ pub(crate) fn send(
 }
 
 /// Takes an order and its descriptors from the other side.
-pub(crate) fn receive(mut socket: impl Read + AsFd) -> io::Result<(Vec<u8>, Stdio)> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+pub(crate) fn receive(mut socket: impl Read + AsFd) -> io::Result<(Vec<u8>, Descriptors)> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let mut head = [0; 4];
     let flags = recv_flags();
@@ -193,14 +213,16 @@ pub(crate) fn receive(mut socket: impl Read + AsFd) -> io::Result<(Vec<u8>, Stdi
     }
     let mut order = vec![0; length];
     socket.read_exact(&mut order)?;
-    let stdio = descriptors
-        .try_into()
-        .map_err(|_| io::Error::other("the order came without its descriptors"))?;
-    Ok((order, stdio))
+    let mut descriptors = descriptors.into_iter();
+    let missing = || io::Error::other("the order came without its descriptors");
+    let mut next = || descriptors.next().ok_or_else(missing);
+    let stdio = [next()?, next()?, next()?];
+    let inherited = descriptors.next();
+    Ok((order, Descriptors { stdio, inherited }))
 }
 
 /// Where the system can, descriptors arrive closed to other programs.
-fn recv_flags() -> RecvFlags {
+pub(crate) fn recv_flags() -> RecvFlags {
     #[cfg(target_os = "linux")]
     let flags = RecvFlags::CMSG_CLOEXEC;
     #[cfg(not(target_os = "linux"))]
@@ -219,16 +241,18 @@ mod tests {
         // More than the socket holds.
         let order = vec![b'x'; 2 * 1024 * 1024];
         let reader = std::thread::spawn(move || receive(&theirs).unwrap());
-        send(&ours, &order, [write.as_fd(), write.as_fd(), write.as_fd()]).unwrap();
+        send(&ours, &order, &[write.as_fd(); 4]).unwrap();
         drop(write);
-        let (received, stdio) = reader.join().unwrap();
+        let (received, descriptors) = reader.join().unwrap();
         assert_eq!(received, order);
-        for descriptor in &stdio {
+        let Descriptors { stdio, inherited } = descriptors;
+        assert!(inherited.is_some());
+        for descriptor in stdio.iter().chain(&inherited) {
             let flags = rustix::io::fcntl_getfd(descriptor).unwrap();
             assert!(flags.contains(rustix::io::FdFlags::CLOEXEC));
         }
         let [first, second, third] = stdio;
-        drop((second, third));
+        drop((second, third, inherited));
         std::fs::File::from(first).write_all(b"through").unwrap();
         let mut text = String::new();
         read.read_to_string(&mut text).unwrap();

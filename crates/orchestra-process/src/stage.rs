@@ -4,30 +4,33 @@ use std::{
     ffi::{OsStr, OsString},
     io,
     os::{
-        fd::OwnedFd,
+        fd::{AsRawFd, OwnedFd},
         unix::{net::UnixStream, process::CommandExt},
     },
     process::{Command, ExitCode},
 };
 
-use rustix::process::{Resource, Rlimit, getppid, getrlimit, setrlimit};
+use rustix::{
+    io::FdFlags,
+    process::{Resource, Rlimit, getppid, getrlimit, setrlimit},
+};
 
 use crate::{
     Limit, Limits,
-    message::{self, Failure, Order, Stdio, Step},
+    message::{self, Descriptors, Failure, Order, Step},
 };
 
 /// Runs the stage; returns only when the command could not be begun. The first argument is the id
 /// of the guard.
 pub(crate) fn run(guard: Option<&OsStr>) -> ExitCode {
-    // Everything but the three descriptors of the child is closed when the command begins; by that
-    // the guard sees that it has.
+    // Everything but the descriptors of the child is closed when the command begins; by that the
+    // guard sees that it has.
     let Ok(socket) = rustix::io::fcntl_dupfd_cloexec(io::stdin(), 3) else {
         return ExitCode::FAILURE;
     };
     let socket = UnixStream::from(socket);
     let failure = match message::receive(&socket) {
-        Ok((order, stdio)) => become_command(guard, &order, stdio),
+        Ok((order, descriptors)) => become_command(guard, &order, descriptors),
         Err(error) => Failure::new(Step::Guard, &error),
     };
     // When nobody listens, the guard is gone, and we are next.
@@ -37,7 +40,7 @@ pub(crate) fn run(guard: Option<&OsStr>) -> ExitCode {
     ExitCode::FAILURE
 }
 
-fn become_command(guard: Option<&OsStr>, order: &[u8], stdio: Stdio) -> Failure {
+fn become_command(guard: Option<&OsStr>, order: &[u8], descriptors: Descriptors) -> Failure {
     if let Err(error) = die_with(guard).and_then(|()| leave_session()) {
         return Failure::new(Step::Guard, &error);
     }
@@ -45,6 +48,7 @@ fn become_command(guard: Option<&OsStr>, order: &[u8], stdio: Stdio) -> Failure 
         Ok(order) => order,
         Err(error) => return Failure::new(Step::Guard, &io::Error::other(error)),
     };
+    let Descriptors { stdio, inherited } = descriptors;
     if let Err(error) = take(stdio) {
         return Failure::new(Step::Guard, &error);
     }
@@ -61,6 +65,12 @@ fn become_command(guard: Option<&OsStr>, order: &[u8], stdio: Stdio) -> Failure 
         .envs(order.environment.iter().map(|(name, value)| (name, value)));
     if let Some(directory) = &order.directory {
         command.current_dir(directory);
+    }
+    if let (Some(variable), Some(descriptor)) = (&order.inherited, &inherited) {
+        if let Err(error) = rustix::io::fcntl_setfd(descriptor, FdFlags::empty()) {
+            return Failure::new(Step::Guard, &error.into());
+        }
+        command.env(variable, descriptor.as_raw_fd().to_string());
     }
     if let Some(confinement) = &order.confinement
         && let Err((step, what)) = confine(&order, confinement)

@@ -15,7 +15,8 @@ use std::{
 
 use orchestra_process::{CHILD_COMMAND, Sandbox, child_main};
 use orchestra_runner::supervise::{
-    JOB_COMMAND, JobLimits, LogBounds, Order, Program, RunId, Shell, Supervised, job_main,
+    JOB_COMMAND, JobLimits, LogBounds, Order, Program, RunId, SOCKET_VARIABLE, Shell, Supervised,
+    job_main,
 };
 
 fn main() -> ExitCode {
@@ -32,6 +33,12 @@ fn main() -> ExitCode {
         "flood" => flood(rest[0].parse().unwrap()),
         "memory" => memory(rest[0].parse().unwrap()),
         "fork" => fork(&rest[0]),
+        "board" => board(&rest),
+        "hold" => {
+            let descriptor = std::env::var(SOCKET_VARIABLE).unwrap().parse().unwrap();
+            let _connection = orchestra_process::connect(descriptor).unwrap();
+            wait();
+        }
         "wait" => wait(),
         "alone" => {
             rustix::process::setsid().unwrap();
@@ -71,6 +78,21 @@ fn flood(mebibytes: u64) {
             return;
         }
         bytes += piece.len() as u64;
+    }
+}
+
+/// Sends each word to the board over a connection of its own, and prints the answers. All connections are open at once.
+fn board(words: &[String]) {
+    let descriptor = std::env::var(SOCKET_VARIABLE).unwrap().parse().unwrap();
+    let connections: Vec<_> = words
+        .iter()
+        .map(|_| orchestra_process::connect(descriptor).unwrap())
+        .collect();
+    for (word, mut connection) in words.iter().zip(connections) {
+        writeln!(connection, "{word}").unwrap();
+        let mut answer = String::new();
+        BufReader::new(connection).read_line(&mut answer).unwrap();
+        print!("{answer}");
     }
 }
 
@@ -128,6 +150,7 @@ fn order(attempt: &Path, job: &str, program: Program) -> Order {
         environment,
         limits: JobLimits::default(),
         sandbox: Sandbox::None,
+        board: None,
         input: None,
         secrets: Vec::new(),
         slot: None,

@@ -18,6 +18,7 @@
 //! guard does, by the supervisor. What is left when all of ours are killed at once carries the name of the run in its environment
 //! ([`RUN_VARIABLE`]), and ends before anybody hears that the run is lost.
 
+mod board;
 mod drive;
 mod ending;
 mod environment;
@@ -29,6 +30,7 @@ mod output;
 mod record;
 mod start;
 
+pub use board::{BoardServer, SOCKET_VARIABLE};
 pub use ending::{Ending, How};
 pub(crate) use environment::named_in;
 pub use environment::{Variables, environment};

@@ -55,6 +55,8 @@ pub struct Options {
     pub engines: Option<Engines>,
     /// Whoever runs the plans; without, the group `plans` is not offered.
     pub plans: Option<Arc<dyn PlanService>>,
+    /// Whether a job in a sandbox is served: it has some of the tools, and neither prompts nor resources.
+    pub is_for_job: bool,
 }
 
 impl Default for Options {
@@ -66,6 +68,7 @@ impl Default for Options {
             begun: None,
             engines: None,
             plans: None,
+            is_for_job: false,
         }
     }
 }
@@ -91,6 +94,8 @@ struct Inner {
     look: Semaphore,
     watched_skills: Mutex<HashSet<String>>,
     notices: OnceLock<mpsc::Sender<Notice>>,
+    /// Whether only tools are served.
+    is_for_job: bool,
     /// There while any resource is watched, so that the store tells of every change.
     close_watch: Mutex<Option<CloseWatch>>,
 }
@@ -99,9 +104,9 @@ impl Builtin {
     /// The provider over `store`.
     #[must_use]
     pub fn new(store: Store, options: Options) -> Self {
+        let is_for_job = options.is_for_job;
         let changes = store.changes();
         let skills = Skills::new(store.workspace(), &options.bundle.skills());
-        let found = skills.descriptors();
         let instructions = match options.plans {
             Some(_) => format!("{INSTRUCTIONS} {OF_PLANS}"),
             None => INSTRUCTIONS.to_owned(),
@@ -113,18 +118,23 @@ impl Builtin {
             options.engines,
             options.plans,
         ));
-        let mut resources = resources::listed(&services).unwrap_or_default();
-        resources.extend(skills::resources(&found));
-        let tools = groups::offered(&services);
-        let catalog = Catalog {
-            reads_unlisted: false,
-            tools: tools.iter().map(|tool| tool.descriptor.clone()).collect(),
-            prompts: prompts::descriptors(),
-            resources,
-            templates: resources::templates(),
-            skills: Some(found),
-            instructions: Some(instructions),
+        let tools = match is_for_job {
+            true => groups::for_a_job(),
+            false => groups::offered(&services),
         };
+        let mut catalog = Catalog {
+            tools: tools.iter().map(|tool| tool.descriptor.clone()).collect(),
+            instructions: Some(instructions),
+            ..Catalog::default()
+        };
+        if !is_for_job {
+            let found = skills.descriptors();
+            catalog.prompts = prompts::descriptors();
+            catalog.resources = resources::listed(&services).unwrap_or_default();
+            catalog.resources.extend(skills::resources(&found));
+            catalog.templates = resources::templates();
+            catalog.skills = Some(found);
+        }
         let tools = tools
             .into_iter()
             .map(|tool| (tool.descriptor.name.clone(), tool))
@@ -138,13 +148,14 @@ impl Builtin {
             look: Semaphore::new(1),
             watched_skills: Mutex::default(),
             notices: OnceLock::new(),
+            is_for_job,
             close_watch: Mutex::default(),
         };
         let id = ProviderId::parse("builtin").expect("a legal provider id");
         Self {
             id,
             inner: Arc::new(inner),
-            watch: options.watch,
+            watch: options.watch && !is_for_job,
             begun: options.begun,
             changes: Mutex::new(Some(changes)),
             followers: Mutex::default(),
@@ -167,6 +178,9 @@ impl Provider for Builtin {
     }
 
     fn refresh_skills(&self) -> Option<BoxFuture<()>> {
+        if self.inner.is_for_job {
+            return None;
+        }
         let inner = Arc::clone(&self.inner);
         Some(Box::pin(async move { inner.look_at_skills().await }))
     }
@@ -177,6 +191,9 @@ impl Provider for Builtin {
 
     /// Follows the store from here on; needs a tokio runtime, without which nothing is announced.
     fn notices(&self) -> Option<mpsc::Receiver<Notice>> {
+        if self.inner.is_for_job {
+            return None;
+        }
         let runtime = tokio::runtime::Handle::try_current().ok()?;
         let changes = self
             .changes
@@ -203,6 +220,9 @@ impl Provider for Builtin {
     }
 
     fn can_watch(&self, uri: &str) -> bool {
+        if self.inner.is_for_job {
+            return false;
+        }
         if Skills::has_form_of(uri) {
             return self.inner.skills.is_there(uri);
         }
@@ -245,6 +265,9 @@ impl Inner {
                 Some(tool) => Ok(tool.serve(Arc::clone(&self.services), arguments, cx).await),
                 None => Err(unknown("tool", &name)),
             },
+            _ if self.is_for_job => Err(ProviderError::Denied(
+                "a job in a sandbox has tools of the board and nothing else".to_owned(),
+            )),
             Target::Prompt { name, arguments } => {
                 prompts::get(&self.services, &name, &arguments).map(Outcome::Prompt)
             }

@@ -29,25 +29,47 @@ use crate::services::{Services, Sort, find};
 use crate::tool::{Step, Tool};
 use crate::wire::{Address, Brief, IssueFull, List};
 
-/// A group's name and its tools.
-type Group = (&'static str, fn() -> Vec<Tool>);
+/// A group of tools.
+struct Group {
+    name: &'static str,
+    tools: fn() -> Vec<Tool>,
+    /// Whether its tools are about the work on the board alone, so that a job in a sandbox may have them. None of
+    /// them starts or spends anything, writes a file that a program reads, or tells of more than the board and memory.
+    is_for_jobs: bool,
+}
+
+const fn for_jobs(name: &'static str, tools: fn() -> Vec<Tool>) -> Group {
+    Group {
+        name,
+        tools,
+        is_for_jobs: true,
+    }
+}
+
+const fn for_clients(name: &'static str, tools: fn() -> Vec<Tool>) -> Group {
+    Group {
+        name,
+        tools,
+        is_for_jobs: false,
+    }
+}
 
 /// The groups, in a fixed order.
 const GROUPS: [Group; 14] = [
-    ("project", project::tools),
-    ("epic", epic::tools),
-    ("story", story::tools),
-    ("task", task::tools),
-    ("workflow", workflow::tools),
-    ("lifecycle", lifecycle::tools),
-    ("prd", prd::tools),
-    ("bugfix", bugfix::tools),
-    ("memory", memory::tools),
-    ("usage", usage::tools),
-    ("artifacts", artifacts::tools),
-    ("claude", claude::tools),
-    ("readme", readme::tools),
-    (PLANS, plans::tools),
+    for_jobs("project", project::tools),
+    for_jobs("epic", epic::tools),
+    for_jobs("story", story::tools),
+    for_jobs("task", task::tools),
+    for_jobs("workflow", workflow::tools),
+    for_jobs("lifecycle", lifecycle::tools),
+    for_clients("prd", prd::tools),
+    for_jobs("bugfix", bugfix::tools),
+    for_jobs("memory", memory::tools),
+    for_clients("usage", usage::tools),
+    for_clients("artifacts", artifacts::tools),
+    for_clients("claude", claude::tools),
+    for_clients("readme", readme::tools),
+    for_clients(PLANS, plans::tools),
 ];
 
 /// The group that needs somebody who runs plans.
@@ -55,14 +77,15 @@ const PLANS: &str = "plans";
 
 /// Every tool, in a fixed order.
 pub(crate) fn all() -> Vec<Tool> {
-    let mut all = Vec::new();
-    for (group, tools) in GROUPS {
-        for mut tool in tools() {
-            tool.descriptor.group = group.into();
-            all.push(tool);
-        }
-    }
-    all
+    GROUPS.iter().flat_map(of_group).collect()
+}
+
+fn of_group(group: &Group) -> impl Iterator<Item = Tool> + use<> {
+    let name = group.name;
+    (group.tools)().into_iter().map(move |mut tool| {
+        tool.descriptor.group = name.into();
+        tool
+    })
 }
 
 /// The tools that these services can serve, in the same order.
@@ -74,9 +97,18 @@ pub(crate) fn offered(services: &Services) -> Vec<Tool> {
     tools
 }
 
+/// The tools of a job in a sandbox, in the same order: those of its groups, but for tools that remove or replace
+/// something for good. Tools that can start a process are announced as such.
+pub(crate) fn for_a_job() -> Vec<Tool> {
+    let groups = GROUPS.iter().filter(|group| group.is_for_jobs);
+    let mut tools: Vec<Tool> = groups.flat_map(of_group).collect();
+    tools.retain(|tool| tool.descriptor.annotations.destructive != Some(true));
+    tools
+}
+
 /// The names of the groups of tools.
 pub fn group_names() -> impl Iterator<Item = &'static str> {
-    GROUPS.into_iter().map(|(name, _)| name)
+    GROUPS.iter().map(|group| group.name)
 }
 
 /// Whether the tool of a name leaves the board as it is; `None` when there is no such tool.

@@ -82,6 +82,8 @@ pub(crate) enum Command {
     Orchestrator(commands::launched::Arguments),
     #[command(hide = true, name = commands::runner::NAME)]
     Runner(commands::runner::Arguments),
+    #[command(hide = true, name = commands::board::NAME)]
+    Board(commands::board::Arguments),
     Engine(commands::engine::Arguments),
     Hook(commands::hook::Arguments),
     Doctor(commands::doctor::Arguments),
@@ -133,10 +135,10 @@ pub(crate) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Invocat
     let words: Vec<OsString> = words.into_iter().collect();
     let name = words.first().map(Path::new).and_then(Path::file_stem);
     // It is started by this program, whatever that is called.
-    let is_runner = words
+    let is_own = words
         .get(1)
-        .is_some_and(|word| word == commands::runner::NAME);
-    let name = name.filter(|_| !is_runner);
+        .is_some_and(|word| word == commands::runner::NAME || word == commands::board::NAME);
+    let name = name.filter(|_| !is_own);
     if name == Some(OsStr::new(EARLIER_NAME)) {
         return EarlierCli::try_parse_from(words).map(EarlierCli::into_invocation);
     }

@@ -2,6 +2,7 @@
 
 mod arguments;
 pub(crate) mod audit;
+pub(crate) mod board;
 pub(crate) mod certs;
 pub(crate) mod chat;
 pub(crate) mod completions;
@@ -12,6 +13,7 @@ pub(crate) mod engine;
 pub(crate) mod hook;
 pub(crate) mod import;
 pub(crate) mod init;
+pub(crate) mod job;
 pub(crate) mod launched;
 pub(crate) mod man;
 pub(crate) mod mcp;
@@ -45,6 +47,7 @@ pub(crate) fn run(invocation: Invocation) -> Result<Exit, Failure> {
         Command::Init(arguments) => init::run(&common, arguments),
         Command::Plan(arguments) => plan::run(&common, *arguments),
         Command::Runner(arguments) => runner::run(&common, arguments),
+        Command::Board(arguments) => board::run(&common, arguments),
         Command::Mcp(arguments) => mcp::run(&common, *arguments),
         Command::Chat(arguments) => chat::run(&common, *arguments),
         Command::Memory(arguments) => memory::run(&common, arguments),

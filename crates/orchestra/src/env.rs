@@ -2,6 +2,8 @@
 
 use std::{ffi::OsString, fmt, path::PathBuf};
 
+use orchestra_runner::supervise::SOCKET_VARIABLE;
+
 /// An environment variable the program reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Variable {
@@ -13,6 +15,8 @@ pub(crate) enum Variable {
     Workspace,
     /// Where plans are kept.
     Storage,
+    /// The descriptor over which a job in a sandbox reaches the board.
+    Socket,
     /// The workspace of a hook event, set by the client that runs the hook.
     ClaudeProjectDir,
     /// Where the user's `orchestra/orchestra.toml` is.
@@ -61,11 +65,12 @@ pub(crate) enum Variable {
 
 impl Variable {
     /// All of them.
-    pub(crate) const ALL: [Self; 26] = [
+    pub(crate) const ALL: [Self; 27] = [
         Self::Log,
         Self::Token,
         Self::Workspace,
         Self::Storage,
+        Self::Socket,
         Self::ClaudeProjectDir,
         Self::ConfigHome,
         Self::Home,
@@ -97,6 +102,7 @@ impl Variable {
             Self::Token => "ORCHESTRA_TOKEN",
             Self::Workspace => "ORCHESTRATOR_WORKSPACE",
             Self::Storage => "ORCHESTRATOR_STORAGE",
+            Self::Socket => SOCKET_VARIABLE,
             Self::ClaudeProjectDir => "CLAUDE_PROJECT_DIR",
             Self::ConfigHome => "XDG_CONFIG_HOME",
             Self::Home => "HOME",
@@ -131,6 +137,7 @@ impl Variable {
             Self::Storage => {
                 "where plans are kept, from the workspace on, else in its git directory"
             }
+            Self::Socket => "in a job that is in a sandbox, the descriptor to reach the board by",
             Self::ClaudeProjectDir => "the workspace of `orchestra hook`",
             Self::ConfigHome => "directory of the user's orchestra/orchestra.toml",
             Self::Home => "where .config is, without XDG_CONFIG_HOME",

@@ -3,6 +3,7 @@
 
 mod background;
 mod engine;
+mod job;
 mod others;
 mod plans;
 mod resources;
@@ -199,6 +200,7 @@ impl Serving {
             plans: plans
                 .clone()
                 .map(|plans| Arc::new(plans) as Arc<dyn PlanService>),
+            is_for_job: false,
         };
         if !config.servers.only_servers {
             let builtin = Builtin::new(store.clone(), options);

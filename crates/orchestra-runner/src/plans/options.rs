@@ -19,7 +19,7 @@ use crate::{
     cause::chain,
     git::{DESTROYED_BELOW_PERCENT, GitSettings},
     journal, logs,
-    supervise::{JobLimits, LogBounds},
+    supervise::{BoardServer, JobLimits, LogBounds},
 };
 
 /// What a background runner waits for before it ends: that nobody has needed it for so long.
@@ -75,6 +75,8 @@ pub struct Options {
     /// What shell lines and programs without a shell may reach besides what each may in a sandbox: its
     /// worktree, a directory of its own, and what the repository has, to read. Agents are in none.
     pub sandbox: Sandbox,
+    /// What serves the board to jobs in a sandbox; its arguments lack the name of the job. They reach no board unless set.
+    pub board: Option<BoardServer>,
     /// How much of what a run prints is kept.
     pub logs: LogBounds,
     /// How long logs are kept, and how much room they may take.
@@ -172,6 +174,7 @@ impl Options {
             git: GitSettings::default(),
             job: JobLimits::default(),
             sandbox: Sandbox::None,
+            board: None,
             logs: LogBounds::default(),
             kept: logs::Policy::default(),
             collected_every: COLLECTED_EVERY,

@@ -10,11 +10,12 @@ use std::{
 };
 
 use orchestra_fs::Access;
-use orchestra_process::{Command, Environment, Process, adopt_orphans, leave_session};
+use orchestra_process::{Command, Connections, Environment, Process, adopt_orphans, leave_session};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::{
-    Ending, How,
+    Ending, How, SOCKET_VARIABLE,
+    board::Board,
     drive::Drive,
     order::{MAX_ORDER_BYTES, WireOrder},
     output::Logs,
@@ -161,7 +162,7 @@ async fn supervise(mut order: WireOrder, told: Told, file: &mut File, lock: &Fil
     let began = now();
     let mut logs = Logs::new(&order);
     // direct: it is started by its guard.
-    let command = Command::new(order.program.clone())
+    let mut command = Command::new(order.program.clone())
         .name(order.id.stem())
         .args(std::mem::take(&mut order.arguments))
         .directory(order.directory.clone())
@@ -170,6 +171,16 @@ async fn supervise(mut order: WireOrder, told: Told, file: &mut File, lock: &Fil
         .limits(order.system.clone())
         .sandbox(order.sandbox())
         .without_stage();
+    let mut board = None;
+    if let Some(server) = order.board.take() {
+        match Connections::new() {
+            Ok((connections, theirs)) => {
+                command = command.inherit(SOCKET_VARIABLE, theirs);
+                board = Some((server, connections));
+            }
+            Err(error) => complain(&format!("the job does not reach the board: {error}")),
+        }
+    }
     let child = match command.spawn().await {
         Ok(child) => child,
         Err(error) => {
@@ -191,8 +202,13 @@ async fn supervise(mut order: WireOrder, told: Told, file: &mut File, lock: &Fil
         complain(&error);
     }
     reply(&Reply::Begun);
+    // With it goes our copy of the descriptor that the job has inherited.
     drop(command);
+    let board = board.map(|(server, connections)| Board::start(server, connections));
     let ending = Drive::new(order, child, logs, told, lock).run().await;
+    if let Some(board) = board {
+        board.finish().await;
+    }
     Ending { began, ..ending }
 }
 

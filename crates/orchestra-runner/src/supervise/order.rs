@@ -12,7 +12,7 @@ use std::{
 use orchestra_process::{Launcher, Limits, Sandbox, memory_there};
 use serde::{Deserialize, Serialize};
 
-use super::{RunId, identity::RUN_VARIABLE};
+use super::{BoardServer, RunId, identity::RUN_VARIABLE};
 use crate::logs::Bounds;
 
 /// Longest order.
@@ -139,6 +139,8 @@ pub struct Order {
     pub limits: JobLimits,
     /// What it may reach.
     pub sandbox: Sandbox,
+    /// What serves the board to it, if anything does.
+    pub board: Option<BoardServer>,
     /// What it reads from standard input, which ends then.
     pub input: Option<String>,
     /// What is to be on no log.
@@ -222,6 +224,8 @@ pub(crate) struct WireOrder {
     pub(crate) system: Limits,
     pub(crate) grace: Duration,
     pub(crate) sandbox: Option<WireSandbox>,
+    #[serde(default)]
+    pub(crate) board: Option<BoardServer>,
     pub(crate) input: Option<String>,
     pub(crate) secrets: Vec<String>,
     /// Head and tail of bytes, then of lines.
@@ -276,6 +280,7 @@ impl WireOrder {
             system: limits.system,
             grace: limits.grace,
             sandbox,
+            board: order.board.clone(),
             input: order.input.clone(),
             secrets: order.secrets.clone(),
             logs: [raw.head, raw.tail, lines.head, lines.tail],

@@ -10,6 +10,7 @@ use orchestra_store::Options;
 
 use crate::{
     cli::{self, Common},
+    commands::job,
     config::{Config, EngineFlags, Overrides, QuicFlags, TextFormat},
     exit::{Exit, Failure},
     logging,
@@ -92,6 +93,10 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
             )));
         }
         return bridge::run(common, &address, quic);
+    }
+    // What a job has is decided where it is served.
+    if let Some(stream) = job::connection(common)? {
+        return job::relay(stream);
     }
     servers.check()?;
     let config = Config::settle(

@@ -2,6 +2,7 @@
 
 mod call;
 mod describe;
+mod job;
 pub(in crate::commands) mod theirs;
 
 use std::borrow::Cow;
@@ -14,6 +15,7 @@ use serde_json::Value;
 
 use crate::{
     cli::{self, Common},
+    commands,
     config::{Config, Overrides},
     exit::{Exit, Failure},
     logging,
@@ -28,7 +30,7 @@ use theirs::Theirs;
 ///
 /// Those of the board, and those of the configured MCP servers as SERVER__TOOL. Runs in this process;
 /// no server of Orchestra is needed. A server of others is started where one of its tools is meant,
-/// or listed and not known yet.
+/// or listed and not known yet. In a job of a plan that is in a sandbox, those that the job has.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     #[command(flatten)]
@@ -107,6 +109,9 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
         output::lines(&cli::help(&["tool", "call"]))?;
         return Ok(Exit::Ok);
     }
+    if let Some(stream) = commands::job::connection(common)? {
+        return job::run(stream, command);
+    }
     let config = Config::settle(common, overrides)?;
     let theirs = match &command {
         Command::List { .. } => Theirs::all(&config)?,
@@ -157,7 +162,12 @@ async fn list(config: &Config, theirs: Theirs, format: Format) -> Result<Exit, F
     }
     guests.close().await;
     scratch.close();
-    format.print(&listed?, |listing| {
+    print_listing(&listed?, format)?;
+    Ok(Exit::Ok)
+}
+
+fn print_listing(listing: &Listing, format: Format) -> Result<(), Failure> {
+    format.print(listing, |listing| {
         let rows = listing.items.iter();
         let width = rows.map(|row| row.name.len()).max().unwrap_or(0);
         let lines = listing.items.iter().map(|row| {
@@ -167,8 +177,7 @@ async fn list(config: &Config, theirs: Theirs, format: Format) -> Result<Exit, F
             format!("{:<width$}  {line}\n", row.name)
         });
         output::printable(&lines.collect::<String>()).into_owned()
-    })?;
-    Ok(Exit::Ok)
+    })
 }
 
 fn listing(serving: &Serving) -> Result<Listing, Failure> {
@@ -194,12 +203,16 @@ async fn show(
     guests.close().await;
     scratch.close();
     let (tool, _) = found?;
-    format.print(&Row::of(tool)?, |row| {
+    print_row(&Row::of(tool)?, format)?;
+    Ok(Exit::Ok)
+}
+
+fn print_row(row: &Row, format: Format) -> Result<(), Failure> {
+    format.print(row, |row| {
         let description = row.description.as_deref().unwrap_or_default();
         let text = describe::text(&row.name, description, &row.input_schema);
         output::printable(&text).into_owned()
-    })?;
-    Ok(Exit::Ok)
+    })
 }
 
 /// The tool of a name, and the toolset that it is called in: those that find and call others are

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::support::{Session, Workspace};
 
 /// The tools that can start a process: they accept commands or plans, or let those start.
-const STARTS: &str = "create_copilot_plan scaffold_copilot_plan finalize_copilot_plan clone_copilot_plan \
+pub(crate) const STARTS: &str = "create_copilot_plan scaffold_copilot_plan finalize_copilot_plan clone_copilot_plan \
     add_copilot_plan_job add_copilot_plan_jobs update_copilot_plan update_copilot_plan_job \
     bulk_update_copilot_plan_jobs reshape_copilot_plan resume_copilot_plan retry_copilot_plan retry_copilot_job \
     run_copilot_integration_test";

@@ -1,7 +1,8 @@
 //! Every command of the program, run in a workspace that may be hostile.
 //!
 //! The table below is complete: a test compares it with the commands that `--help` lists. Of those that it does not
-//! list, `orchestrator` runs the plugins of the list that it is started for, and `__runner` is started by the program.
+//! list, `orchestrator` runs the plugins of the list that it is started for, and `__runner` and `__board` are started by
+//! the program.
 
 use std::{
     collections::BTreeSet,

@@ -20,7 +20,7 @@ use crate::{
 
 /// Two users that every Linux system has, and neither of which is the tester.
 pub(crate) const DAEMON: u32 = 1;
-const BIN: u32 = 2;
+pub(crate) const BIN: u32 = 2;
 
 /// User whom Linux also reports in place of every user that a namespace does not map.
 const NOBODY: u32 = 65_534;
@@ -71,7 +71,7 @@ fn script(user: u32, text: &str) -> Command {
 
 /// Sends a request from a process of a user to `host` and reads the answer; in `bash`, since the
 /// socket must be one that this user has opened.
-fn send(user: u32, (host, port): (&str, u16), request: &str) -> Answer {
+pub(crate) fn send(user: u32, (host, port): (&str, u16), request: &str) -> Answer {
     let quoted = request.replace('\'', "'\\''");
     let text = format!("exec 3<>/dev/tcp/{host}/{port}; printf '%s' '{quoted}' >&3; cat <&3");
     let said = said(script(user, &text), "");

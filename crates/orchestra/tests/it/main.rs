@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[cfg(target_os = "linux")]
+mod actors;
 mod annotations;
 mod audit;
 mod beyond;
@@ -46,6 +48,8 @@ mod hostile_links;
 mod hostile_repository;
 mod import;
 mod init;
+#[cfg(target_os = "linux")]
+mod job_board;
 #[cfg(target_os = "linux")]
 mod killed;
 #[cfg(target_os = "linux")]

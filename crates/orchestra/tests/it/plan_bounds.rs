@@ -134,7 +134,7 @@ fn a_job_in_the_sandbox_reaches_its_worktree_and_neither_the_checkout_nor_the_ne
 
 /// Runs a plan with one job, which is in the sandbox.
 #[cfg(target_os = "linux")]
-fn run_confined(workspace: &Workspace, line: &str) -> Said {
+pub(crate) fn run_confined(workspace: &Workspace, line: &str) -> Said {
     workspace.write("orchestra.toml", "[plans]\nsandbox = \"workspace\"\n");
     let text = format!(
         "name: bounds\ntargetBranch: bounds\njobs:\n{}",
@@ -146,7 +146,7 @@ fn run_confined(workspace: &Workspace, line: &str) -> Said {
 
 /// The user commits everything.
 #[cfg(target_os = "linux")]
-fn save(workspace: &Workspace) {
+pub(crate) fn save(workspace: &Workspace) {
     git(workspace, &["add", "--all"]);
     let who = ["-c", "user.name=U", "-c", "user.email=u@example.org"];
     git(workspace, &[&who[..], &["commit", "-qm", "begin"]].concat());

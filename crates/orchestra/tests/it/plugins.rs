@@ -56,7 +56,7 @@ pub(crate) fn approve(workspace: &Workspace, plugin: &str) {
 /// `orchestra up`, and what it says when it is ready.
 pub(crate) struct Up {
     pub(crate) process: Running,
-    ready: Value,
+    pub(crate) ready: Value,
     pub(crate) address: String,
 }
 

@@ -113,6 +113,7 @@ fn plain(
         environment: values,
         limits: options.job.clone(),
         sandbox: Sandbox::None,
+        board: None,
         input: None,
         logs: options.logs,
         launcher: options.supervisor.clone(),

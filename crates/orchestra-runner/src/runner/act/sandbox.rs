@@ -27,7 +27,8 @@ const NESTED: [&str; 2] = ["worktrees", "modules"];
 const HOMES: [&str; 2] = ["HOME", "TMPDIR"];
 
 /// Puts a run into the sandbox, where there is one: it reads and writes its worktree and a directory of its
-/// own, and reads the repository and what is linked from the user's checkout.
+/// own, and reads the repository and what is linked from the user's checkout. It reaches the board over a descriptor
+/// that it inherits; no socket that has a name is open to it.
 pub(super) async fn confine(
     cx: &Cx<'_>,
     spec: &WorkSpec,
@@ -71,6 +72,17 @@ pub(super) async fn confine(
     let linked = settings.additional_symlink_dirs.iter();
     let linked = linked.map(|path| repository.toplevel().join(path.as_str()));
     read_only.extend(linked.filter(|path| path.is_dir()));
+    if let Some(server) = &cx.host.options.board {
+        let mut server = server.clone();
+        let job = &cx.assignment.job.producer_id;
+        let name = format!("{}/{job}", cx.assignment.plan);
+        server.arguments.push(name.into());
+        let environment = cx.host.options.environment.iter();
+        let environment = environment.map(|(name, value)| (name.clone(), value.clone()));
+        server.environment.extend(environment);
+        read_only.push(server.program.clone());
+        order.board = Some(server);
+    }
     order.sandbox = Sandbox::Workspace {
         paths,
         read_only,

@@ -91,6 +91,7 @@ impl Rig {
                 ..JobLimits::default()
             },
             sandbox: Sandbox::None,
+            board: None,
             input: None,
             secrets: Vec::new(),
             slot: None,

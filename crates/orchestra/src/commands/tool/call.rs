@@ -41,10 +41,10 @@ pub(super) struct Call {
     /// Its arguments: text for what the tool takes as text, else JSON; a list also as a,b,c. Or all
     /// of them as one JSON object
     #[arg(value_name = "KEY=VALUE")]
-    words: Vec<String>,
+    pub(super) words: Vec<String>,
     /// Its arguments as one JSON object: the object, a file that holds it, or - for stdin
     #[arg(long, value_name = "JSON|FILE|-", conflicts_with = "words")]
-    args: Option<String>,
+    pub(super) args: Option<String>,
     /// How the result of a tool of the board is written
     #[arg(long, value_enum)]
     pub(super) format: Option<TextFormat>,

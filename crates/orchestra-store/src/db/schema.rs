@@ -17,6 +17,9 @@ pub(crate) const SCHEMA: i64 = 4;
 /// The oldest schema whose boards can be read as they stand, where nothing can be written.
 pub(crate) const READABLE: i64 = 1;
 
+/// Schema of a database that was copied to where all checkouts share it: every program refuses it.
+pub(crate) const MOVED: i64 = 1_000_000;
+
 /// Marks the file as ours, so that another program's database is not taken for a board.
 const APPLICATION_ID: i64 = 0x4f52_4331;
 

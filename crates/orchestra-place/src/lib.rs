@@ -9,6 +9,7 @@
 
 mod error;
 mod id;
+mod index;
 mod key;
 mod known;
 mod place;
@@ -18,6 +19,7 @@ mod shared;
 
 pub use error::PlaceError;
 pub use id::DatabaseId;
+pub use index::{is_tracked, repository};
 pub use known::{Databases, KnownDatabases, ListError, Listing};
 pub use place::{Choice, IN_GIT, Place};
 pub use repository::Checkout;

@@ -121,6 +121,9 @@ fn look(
     if !is_whole {
         return Ok(());
     }
+    if let Some(fault @ (Fault::Untrusted(_) | Fault::Sandboxed(_))) = &shared.read_only {
+        report.findings.push(fault.to_string());
+    }
     for name in crate::import::waiting(shared).unwrap_or_default() {
         report.findings.push(format!(
             "{name}: is a project of orchestra-mcp; `orchestra import` takes it over"

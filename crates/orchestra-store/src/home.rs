@@ -127,10 +127,7 @@ impl SharedHome {
     pub(crate) fn settle(&self, connection: &Connection) -> Result<(), Fault> {
         match self.listing(connection)? {
             Listing::Here => Ok(()),
-            Listing::Moved => match id_of(connection)? {
-                Some(id) => self.record(id),
-                None => Err(Fault::Untrusted(self.directory())),
-            },
+            Listing::Moved => self.keep(connection),
             Listing::Copy => self.renew(connection),
             Listing::Foreign | Listing::Unlisted => Err(Fault::Untrusted(self.directory())),
         }
@@ -157,7 +154,7 @@ impl SharedHome {
         let id = DatabaseId::random()
             .map_err(|error| Fault::io("create a random id", std::io::Error::other(error)))?;
         connection.execute_batch(
-            "CREATE TABLE IF NOT EXISTS home (id BLOB NOT NULL, superseded INTEGER NOT NULL DEFAULT 0); \
+            "CREATE TABLE IF NOT EXISTS home (id BLOB NOT NULL); \
              DELETE FROM home",
         )?;
         connection.execute("INSERT INTO home (id) VALUES (?1)", [&id.as_bytes()[..]])?;
@@ -173,6 +170,14 @@ impl SharedHome {
             raise(connection, &slug)?;
         }
         self.record(id)
+    }
+
+    /// Lists a copy of the open database with the directory that is there now. It is the same board.
+    pub(crate) fn keep(&self, connection: &Connection) -> Result<(), Fault> {
+        match id_of(connection)? {
+            Some(id) => self.record(id),
+            None => Err(Fault::Untrusted(self.directory())),
+        }
     }
 
     fn record(&self, id: DatabaseId) -> Result<(), Fault> {
@@ -249,16 +254,6 @@ fn id_of(connection: &Connection) -> Result<Option<DatabaseId>, Fault> {
     let mut statement = connection.prepare("SELECT id FROM home")?;
     let bytes: Option<Vec<u8>> = statement.query_row([], |row| row.get(0)).optional()?;
     Ok(bytes.and_then(|bytes| DatabaseId::from_bytes(&bytes)))
-}
-
-/// Returns whether the content of a database was copied to the database that is in its place now.
-pub(crate) fn is_superseded(connection: &Connection) -> Result<bool, Fault> {
-    if !has_table(connection)? {
-        return Ok(false);
-    }
-    let mut statement = connection.prepare("SELECT superseded FROM home")?;
-    let found: Option<bool> = statement.query_row([], |row| row.get(0)).optional()?;
-    Ok(found.unwrap_or_default())
 }
 
 fn has_table(connection: &Connection) -> Result<bool, Fault> {

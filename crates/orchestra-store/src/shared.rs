@@ -248,6 +248,25 @@ impl Shared {
                 == file
     }
 
+    /// Puts a copy of a database that is still open in its place, where its directory was removed. The caller holds the
+    /// writers' locks of both.
+    pub(crate) fn rescue(&self, former: &Connection) -> Result<(), Fault> {
+        let paths = &self.paths;
+        let Home::Shared(home) = &paths.home else {
+            return Ok(());
+        };
+        if db::is_there(&paths.database)? {
+            return Ok(());
+        }
+        clear(paths)?;
+        copy(former, paths)?;
+        let built = db::open_builder(&paths.rebuilt)?;
+        home.keep(&built)?;
+        built.pragma_update(None, "journal_mode", "WAL")?;
+        drop(built);
+        db::publish(&paths.rebuilt, &paths.database)
+    }
+
     /// Opens the database that is there now, or rebuilds it. The caller holds the writers' lock.
     pub(crate) fn reopen(&self) -> Result<Connection, Fault> {
         let connection = prepare(&self.paths, &self.options)?;

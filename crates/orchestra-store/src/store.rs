@@ -182,6 +182,12 @@ impl Store {
         }
     }
 
+    /// Why nothing can be written, if that was clear when it was opened.
+    #[must_use]
+    pub fn read_only(&self) -> Option<&Fault> {
+        self.0.shared.read_only.as_ref()
+    }
+
     /// The directory of the database.
     #[must_use]
     pub fn directory(&self) -> &Path {

@@ -81,6 +81,8 @@ impl Writer {
     /// database is the one that is there now.
     fn locked(&mut self) -> Result<(), Fault> {
         let paths = &self.shared.paths;
+        // Held until the end, so that no process writes into a directory that was removed while it is copied.
+        let mut removed = Vec::new();
         loop {
             let lock = match self.lock.take() {
                 Some(lock) => lock,
@@ -95,9 +97,14 @@ impl Writer {
                 self.lock = Some(lock);
                 break;
             }
+            removed.push(lock);
         }
         if self.connection.is_none() || !self.shared.is_current() {
-            self.connection = None;
+            if let Some(former) = self.connection.take()
+                && let Err(error) = self.shared.rescue(&former)
+            {
+                tracing::error!(%error, "a board whose directory was removed cannot be copied");
+            }
             self.words.forget();
             self.reserved.clear();
             let reopened = self.shared.reopen();

@@ -85,6 +85,7 @@ pub(crate) enum Command {
     Engine(commands::engine::Arguments),
     Hook(commands::hook::Arguments),
     Doctor(commands::doctor::Arguments),
+    Board(commands::board::Arguments),
     Audit(commands::audit::Arguments),
     Import(commands::import::Arguments),
     Config(commands::config::Arguments),

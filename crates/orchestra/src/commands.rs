@@ -2,6 +2,7 @@
 
 mod arguments;
 pub(crate) mod audit;
+pub(crate) mod board;
 pub(crate) mod certs;
 pub(crate) mod chat;
 pub(crate) mod completions;
@@ -57,6 +58,7 @@ pub(crate) fn run(invocation: Invocation) -> Result<Exit, Failure> {
         Command::Engine(arguments) => engine::run(&common, arguments),
         Command::Hook(arguments) => hook::run(&common, arguments),
         Command::Doctor(arguments) => doctor::run(&common, arguments),
+        Command::Board(arguments) => board::run(&common, arguments),
         Command::Audit(arguments) => audit::run(&common, arguments),
         Command::Import(arguments) => import::run(&common, arguments),
         Command::Config(arguments) => config::run(&common, arguments),

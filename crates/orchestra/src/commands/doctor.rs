@@ -12,13 +12,14 @@ use orchestra_store::{Fault, Fix, OpenError, Options, Report, Store};
 use serde::Serialize;
 
 use crate::{
+    board,
     cli::Common,
     commands::progress::Turning,
     config::{Config, Overrides},
     exit::{Exit, Failure},
     logging,
     output::{self, Format},
-    workspace::{self, PROJECTS},
+    workspace,
 };
 use plans::Found;
 
@@ -119,17 +120,18 @@ fn examine(store: &Store, fix: Fix) -> Result<Report, Failure> {
     Ok(store.doctor(fix)?)
 }
 
-fn options() -> Options {
-    Options {
+fn options(workspace: &Path) -> Result<Options, Failure> {
+    let options = Options {
         watch: false,
         ..Options::default()
-    }
+    };
+    board::options(workspace, options)
 }
 
 /// Opens the board. A database that cannot be opened at all is made anew when mending is asked
 /// for; what became of it is told.
 fn open(workspace: &Path, fix: Fix) -> Result<(Store, Option<String>), Failure> {
-    match Store::open(workspace, options()) {
+    match Store::open(workspace, options(workspace)?) {
         Err(OpenError::Fault {
             source: Fault::Corrupt,
             ..
@@ -141,13 +143,13 @@ fn open(workspace: &Path, fix: Fix) -> Result<(Store, Option<String>), Failure> 
 /// Sets a damaged database aside, and opens the board over one that is made again from the
 /// readable files; what became of the damaged one is told.
 fn open_anew(workspace: &Path) -> Result<(Store, String), Failure> {
-    let store = workspace.join(PROJECTS).join(".store");
+    let store = board::database_directory(workspace)?;
     let place = aside::set_aside(workspace, &store, "damaged-store")?;
     let told = format!(
         "the database was damaged: it was made again from the readable files, and kept as {}",
         place.display()
     );
-    Ok((Store::open(workspace, options())?, told))
+    Ok((Store::open(workspace, options(workspace)?)?, told))
 }
 
 fn text(answer: &Answer) -> String {

@@ -77,6 +77,7 @@ mod memory_model;
 #[expect(dead_code, reason = "the tests of the back ends have it say more")]
 mod models;
 mod oauth;
+mod one_board;
 mod others;
 mod overload;
 #[cfg(target_os = "linux")]

@@ -264,6 +264,9 @@ fn mend(
     missing: Vec<String>,
     report: &mut Report,
 ) -> Result<(), DoctorError> {
+    if !shared.options.home.removes() {
+        engine.tell_git()?;
+    }
     // A file that is not known to have been there is not taken for removed, but written.
     engine.note(move |connection| {
         missing

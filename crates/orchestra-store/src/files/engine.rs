@@ -258,6 +258,9 @@ impl Engine {
         path: &str,
         touched: &mut BTreeSet<String>,
     ) -> Result<(), FilesError> {
+        if path.is_empty() {
+            return self.make_root();
+        }
         if self.is_safe(path)? {
             return Ok(());
         }

@@ -438,12 +438,10 @@ impl Worker {
             self.sweep_later = work.sweep;
             return Ok(Some(AGAIN));
         };
-        // A mirror may be removed at any time.
-        if self.flushes && (!self.told_git || self.git.is_none()) {
+        if self.flushes && !self.told_git {
             self.engine.tell_git()?;
             self.told_git = true;
         }
-        self.watch_again();
         let mut flush = work.flush;
         if !work.reported.is_empty() {
             let changed = self.engine.really_changed(work.reported.clone())?;
@@ -468,6 +466,10 @@ impl Worker {
             Haste::None
         };
         while self.flushes && flush {
+            // A mirror that was removed comes back with what is written into it.
+            if self.git.is_none() && self.engine.is_due()? {
+                self.engine.tell_git()?;
+            }
             match self.engine.flush(haste)? {
                 Left::More => {}
                 Left::Theirs(paths) => {
@@ -488,6 +490,7 @@ impl Worker {
                 Left::Nothing => break,
             }
         }
+        self.watch_again();
         if self.later.is_empty() && flush {
             let mut told = self.shared.lock();
             told.answered = told.answered.max(work.asked);
@@ -508,7 +511,7 @@ impl Worker {
             return;
         };
         let now = FileId::of(root);
-        if now != self.watched {
+        if now.is_some() && now != self.watched {
             self.watcher = Some(watch::Watcher::start(root, &self.shared));
             self.watched = now;
         }

@@ -42,6 +42,11 @@ pub enum Fault {
         "the board in {} was not created by your programs: it can be read, and no claim in it counts; accept it by `orchestra board trust`, or remove that directory", .0.display()
     )]
     Untrusted(PathBuf),
+    /// The directory of the board was removed, and the program that still has it open does not put it back.
+    #[error(
+        "the board in {} was removed, and a program that still has it open has not put it back yet: try again, or end the programs that use it", .0.display()
+    )]
+    Removed(PathBuf),
     /// The list of known databases cannot be used.
     #[error("it is not known whether your programs created the board")]
     Unlisted(#[source] Arc<orchestra_place::ListError>),

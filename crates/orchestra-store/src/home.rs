@@ -6,9 +6,13 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
 
+use orchestra_fs::{Access, Directory, Lock};
 use orchestra_place::{DatabaseId, KnownDatabases, ListError, Listing, Place, PlaceError};
 use rusqlite::{Connection, OptionalExtension as _};
+use sha2::{Digest as _, Sha256};
 
 use crate::db::{self, Paths};
 use crate::files::{Owner, ledger};
@@ -17,6 +21,11 @@ use crate::{Fault, Options};
 
 /// Directory of the board in a place.
 const BOARD: &str = "board";
+/// Directory of the state directory with the locks of boards that are open.
+const ALIVE: &str = "boards";
+/// Maximum time that a program with an open board needs to put a removed database back, and the interval of looks.
+const RESCUE_PATIENCE: Duration = Duration::from_secs(5);
+const RESCUE_LOOK: Duration = Duration::from_millis(20);
 /// Numbers of a project that are listed as given beyond those that are: the list is written once for so many.
 const AHEAD: u64 = 256;
 
@@ -79,6 +88,42 @@ impl SharedHome {
                 std::io::Error::other(error.to_string()),
             )),
         }
+    }
+
+    /// Lock that each program with the board open shares, outside of what commands in the repository remove.
+    fn alive(&self) -> PathBuf {
+        let digest = Sha256::digest(self.directory().as_os_str().as_encoded_bytes());
+        let number = digest
+            .iter()
+            .take(8)
+            .fold(0_u64, |all, byte| all << 8 | u64::from(*byte));
+        self.state.join(ALIVE).join(format!("{number:016x}.lock"))
+    }
+
+    /// Tells other programs that this one has the board open, until the lock is dropped.
+    pub(crate) fn share(&self) -> Option<Lock> {
+        let share = || {
+            Directory::private(&self.state)?.make_below(ALIVE.as_ref(), Access::Private)?;
+            Lock::share(&self.alive())
+        };
+        share()
+            .inspect_err(
+                |error| tracing::warn!(%error, "other programs do not see that the board is open"),
+            )
+            .ok()
+    }
+
+    /// Waits for the database of a board whose directory was removed while another program has it open: that program
+    /// puts it back. Takes no lock.
+    pub(crate) fn wait_for_database(&self, paths: &Paths) -> Result<(), Fault> {
+        let start = Instant::now();
+        while !db::is_there(&paths.database)? && orchestra_fs::is_shared(&self.alive())? {
+            if start.elapsed() > RESCUE_PATIENCE {
+                return Err(Fault::Removed(self.directory()));
+            }
+            thread::sleep(RESCUE_LOOK);
+        }
+        Ok(())
     }
 
     /// Directory without which the board is another one.

@@ -8,6 +8,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use orchestra_board::{AgentName, Source, Timestamp};
+use orchestra_fs::Lock;
 use tokio::sync::broadcast;
 
 use crate::db::{self, Paths};
@@ -78,6 +79,8 @@ struct Handle {
     threads: Mutex<Vec<JoinHandle<()>>>,
     /// The readable files; none where nothing can be written.
     files: Option<Files>,
+    /// Tells other programs that a board of all checkouts is open here.
+    _alive: Option<Lock>,
 }
 
 /// State of the threads before they run.
@@ -139,6 +142,7 @@ impl Store {
                     idle: Mutex::default(),
                     threads: Mutex::default(),
                     files: None,
+                    _alive: None,
                 })))
             }
             Err(fault) => Err(paths.failed(fault)),
@@ -152,6 +156,9 @@ impl Store {
         // The thread of the writer opens its own connection, so that a reader needs only one.
         let mut connection = None;
         if !shared.is_ready()? || !shared.is_admitted()? {
+            if let Home::Shared(home) = &options.home {
+                home.wait_for_database(paths)?;
+            }
             lock = db::lock_within(lock, LOCK_PATIENCE)?;
             connection = Some(shared.reopen()?);
             lock.unlock()
@@ -161,8 +168,13 @@ impl Store {
         let (begin, file) = shared.latest().unwrap_or_default();
         let writer = Writer::new(Arc::clone(&shared), lock, connection);
         let files = Files::new(paths, options, shared.engine(), Arc::clone(&shared.reports));
+        let alive = match &options.home {
+            Home::Shared(home) => home.share(),
+            Home::Checkout => None,
+        };
         Ok(Self(Arc::new(Handle {
             shared,
+            _alive: alive,
             started: Once::new(),
             idle: Mutex::new(Some(Idle {
                 writer,

@@ -50,6 +50,7 @@ fn of_fault(fault: &Fault) -> Status {
         | Fault::Untrusted(_)
         | Fault::Unlisted(_)
         | Fault::FormerInUse(_)
+        | Fault::Removed(_)
         | Fault::Misplaced(_)
         | Fault::Newer { .. } => Code::FailedPrecondition,
         Fault::Locked

@@ -141,7 +141,7 @@ fn board_of_a_folder_is_found_in_the_same_folder_of_a_worktree() {
     );
     fs::create_dir_all(&here).unwrap();
     fs::create_dir_all(&there).unwrap();
-    let init = repository.run(&here, &["init", ".", "--client", "claude-code"]);
+    let init = repository.run(&here, &["init", ".", "--client", "claude"]);
     assert_eq!(init.code, Some(0), "{init:?}");
     repository.call(&here, "create_project", &json!({"name": "Web"}));
     let listed = repository.call(&there, "list_projects", &json!({}));
@@ -194,7 +194,7 @@ fn git_commands_on_the_files_of_a_board_remove_nothing() {
     repository.fill();
     let main = repository.main();
     let mut session = Session::start(repository.command(&repository.linked(), &["stdio"]));
-    let init = repository.run(&main, &["init", "--client", "claude-code"]);
+    let init = repository.run(&main, &["init", "--client", "claude"]);
     assert_eq!(init.code, Some(0), "{init:?}");
     let exclude = fs::read_to_string(main.join(".git/info/exclude")).unwrap();
     assert!(

@@ -126,8 +126,9 @@ impl SharedHome {
         Ok(())
     }
 
-    /// Directory without which the board is another one.
-    fn anchor(&self) -> &Path {
+    /// Directory without which the board is another one: the git directory, or the workspace.
+    #[must_use]
+    pub fn anchor(&self) -> &Path {
         let main = self.place.main().filter(|_| !self.place.is_in_repository());
         main.unwrap_or_else(|| self.place.base())
     }

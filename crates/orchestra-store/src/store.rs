@@ -210,9 +210,9 @@ impl Store {
     #[must_use]
     pub fn root(&self) -> &Path {
         let paths = &self.0.shared.paths;
-        match paths.home {
+        match &paths.home {
             Home::Checkout => &paths.projects,
-            Home::Shared(_) => &paths.store,
+            Home::Shared(home) => home.anchor(),
         }
     }
 

@@ -112,7 +112,7 @@ pub(crate) fn is_shared(workspace: &Path) -> bool {
 pub(crate) fn root(workspace: &Path) -> Result<PathBuf, Failure> {
     Ok(match home(workspace)? {
         Home::Checkout => workspace.join(PROJECTS),
-        Home::Shared(home) => home.directory(),
+        Home::Shared(home) => home.anchor().to_owned(),
     })
 }
 

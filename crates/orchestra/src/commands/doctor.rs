@@ -8,7 +8,7 @@ mod surroundings;
 use std::{path::Path, time::Duration};
 
 use clap::Args;
-use orchestra_store::{Fault, Fix, OpenError, Options, Report, Store};
+use orchestra_store::{Fault, Fix, Home, OpenError, Options, Report, Store};
 use serde::Serialize;
 
 use crate::{
@@ -19,7 +19,7 @@ use crate::{
     exit::{Exit, Failure},
     logging,
     output::{self, Format},
-    workspace,
+    workspace::{self, PROJECTS},
 };
 use plans::Found;
 
@@ -70,6 +70,9 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
     };
     found.add(plans::examine(&config, arguments.fix)?);
     found.add(surroundings::examine(&config, arguments.fix)?);
+    if let Some(finding) = tracked_mirror(&config.workspace)? {
+        found.still(finding);
+    }
     aside::examine_old_run_directory(&config.workspace, arguments.fix, &mut found);
     drop(turning);
     let answer = Answer {
@@ -83,6 +86,22 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
     } else {
         Exit::Problems
     })
+}
+
+/// Reports files of a shared board that git tracks: its commands change them, and each change is taken for an edit.
+fn tracked_mirror(workspace: &Path) -> Result<Option<String>, Failure> {
+    let Home::Shared(home) = board::home(workspace)? else {
+        return Ok(None);
+    };
+    let mirror = home.mirror().map(|main| main.join(PROJECTS));
+    let tracked = mirror.filter(|mirror| orchestra_place::is_tracked(mirror));
+    Ok(tracked.map(|mirror| {
+        let mirror = mirror.display();
+        format!(
+            "{mirror}: git tracks the files of a board that all worktrees share; run `git rm -r --cached --quiet \
+             {mirror}`, and commit that"
+        )
+    }))
 }
 
 /// Examines the board, and mends it if asked.

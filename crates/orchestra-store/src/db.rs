@@ -438,10 +438,7 @@ fn checked_reader(connection: Connection, immutable: bool) -> Result<Connection,
         connection.pragma_update(None, "query_only", true)?;
     }
     match found.cmp(&schema::SCHEMA) {
-        std::cmp::Ordering::Greater => Err(Fault::Newer {
-            found,
-            known: schema::SCHEMA,
-        }),
+        std::cmp::Ordering::Greater => Err(schema::newer(found)),
         // It could not be brought up to date, where nothing can be written.
         std::cmp::Ordering::Less if found < schema::READABLE => Err(Fault::Corrupt),
         std::cmp::Ordering::Less | std::cmp::Ordering::Equal => Ok(connection),

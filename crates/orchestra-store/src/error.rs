@@ -80,6 +80,11 @@ pub enum Fault {
         /// The newest schema this program knows.
         known: i64,
     },
+    /// The database was copied to where all checkouts share it.
+    #[error(
+        "the board of this checkout was moved to where all worktrees share it: set `board = \"repository\"` in orchestra.toml"
+    )]
+    Moved,
     /// Too much waits to be written.
     #[error("too many changes are waiting to be written; try again in a moment")]
     Overloaded,

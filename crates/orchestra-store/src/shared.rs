@@ -383,10 +383,15 @@ impl Board for Shared {
 fn prepare(paths: &Paths, options: &Options) -> Result<Connection, Fault> {
     paths.make_directories()?;
     match (&paths.home, db::is_there(&paths.database)?) {
-        (Home::Shared(home), false) => match paths.former() {
-            Some(former) => adopt(paths, &former, home)?,
-            None => build(paths, options)?,
-        },
+        (Home::Shared(home), false) => {
+            let is_adopted = match paths.former() {
+                Some(former) => adopt(paths, &former, home)?,
+                None => false,
+            };
+            if !is_adopted {
+                build(paths, options)?;
+            }
+        }
         (Home::Checkout, false) => build(paths, options)?,
         (Home::Shared(home), true) => home.check(paths)?,
         (Home::Checkout, true) => {}
@@ -412,9 +417,9 @@ pub(crate) fn open_newest(paths: &Paths) -> Result<Connection, Fault> {
     Ok(connection)
 }
 
-/// Copies the database that earlier programs had in the mirror, and leaves it as one that those refuse. The caller holds
-/// the lock of the new place.
-fn adopt(paths: &Paths, former: &Path, home: &SharedHome) -> Result<(), Fault> {
+/// Copies the database that earlier programs had in the mirror, and leaves it as one that those refuse. Returns whether
+/// it did: not where that was done before. The caller holds the lock of the new place.
+fn adopt(paths: &Paths, former: &Path, home: &SharedHome) -> Result<bool, Fault> {
     clear(paths)?;
     let mut locks = Vec::new();
     // A program that uses it holds one of them, or takes one for its next change.
@@ -426,12 +431,12 @@ fn adopt(paths: &Paths, former: &Path, home: &SharedHome) -> Result<(), Fault> {
     }
     let source = db::open_writer(&former.join(db::DATABASE))?;
     let version: i64 = source.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    if version == schema::MOVED {
+        // The place that it was moved to is gone, and the readable files are newer.
+        return Ok(false);
+    }
     if version > schema::SCHEMA {
-        // It was moved before, and the place that it was moved to is gone.
-        return Err(Fault::Newer {
-            found: version,
-            known: schema::SCHEMA,
-        });
+        return Err(schema::newer(version));
     }
     copy(&source, paths)?;
     let built = db::open_builder(&paths.rebuilt)?;
@@ -443,7 +448,7 @@ fn adopt(paths: &Paths, former: &Path, home: &SharedHome) -> Result<(), Fault> {
     drop(built);
     db::publish(&paths.rebuilt, &paths.database)?;
     source.pragma_update(None, "user_version", schema::MOVED)?;
-    Ok(())
+    Ok(true)
 }
 
 /// Writes what a connection sees into the file of a new database.

@@ -269,5 +269,10 @@ fn board_that_was_in_the_checkout_is_moved_whole_and_once() {
     assert!(has(&store, "MA-4"));
     let error = former().unwrap_err();
     let source = std::error::Error::source(&error).unwrap().to_string();
-    assert!(source.contains("update the program"), "{source}");
+    assert!(source.contains("board = \"repository\""), "{source}");
+    store.settle(SETTLE).unwrap();
+    drop(store);
+    // Its files are newer than what it left behind.
+    remove(&checkouts.home().directory());
+    assert!(has(&checkouts.open("main"), "MA-4"));
 }

@@ -14,9 +14,7 @@ use std::{
 };
 
 use orchestra_board::{Refusal, Slug};
-use orchestra_memory::engine::{
-    Meaning, MeaningError, NearHit, OPENING, Standing, vectors_directory,
-};
+use orchestra_memory::engine::{Meaning, MeaningError, NearHit, OPENING, Standing};
 use orchestra_remote::with_causes;
 use orchestra_store::{ReadError, Store};
 
@@ -315,7 +313,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 
 /// Where vectors are kept: beside the board.
 fn directory(store: &Store) -> PathBuf {
-    vectors_directory(store.workspace())
+    store.directory().to_owned()
 }
 
 fn number(count: usize) -> u64 {

@@ -43,4 +43,4 @@ pub use place::{Look, Place, PlaceError};
 pub use program::{ENGINE, NoEngine, find, programs};
 pub use run::{EngineError, Life, Options, Outcome, run};
 pub use talk::Tell;
-pub use vector_files::{remove_other_vectors, remove_vectors, vectors_directory, vectors_path};
+pub use vector_files::{remove_other_vectors, remove_vectors, vectors_path};

@@ -8,13 +8,19 @@
 //! content of it they trust.
 
 mod error;
+mod id;
+mod index;
 mod key;
+mod known;
 mod place;
 mod repository;
 mod run;
 mod shared;
 
 pub use error::PlaceError;
+pub use id::DatabaseId;
+pub use index::{is_tracked, repository};
+pub use known::{Databases, KnownDatabases, ListError, Listing};
 pub use place::{Choice, IN_GIT, Place};
 pub use repository::Checkout;
 pub use run::RunDirectory;

@@ -38,6 +38,7 @@ pub enum Choice {
 pub struct Place {
     shared: Root,
     own: Root,
+    main: Option<PathBuf>,
 }
 
 /// A directory that may not exist yet, below one that does.
@@ -62,33 +63,62 @@ impl Place {
     ) -> Result<Self, PlaceError> {
         let repository = match choice {
             Choice::Repository => Repository::find(workspace)?,
-            Choice::State => None,
+            // Nothing is stored in the git directory, so that other users may write it.
+            Choice::State => Repository::locate(workspace).ok().flatten(),
         };
-        let in_state = || Root::in_state(workspace, state);
         let Some(repository) = repository else {
-            let shared = in_state()?;
-            let own = shared.clone();
-            return Ok(Self { shared, own });
+            let own = Root::in_state(workspace, state)?;
+            return Ok(Self {
+                shared: own.clone(),
+                own,
+                main: Some(workspace.to_owned()),
+            });
         };
         let below_top = workspace.strip_prefix(&repository.top);
-        let key = key(below_top.unwrap_or(Path::new("")));
-        match repository.common {
-            Some(common) => Ok(Self {
-                shared: Root::in_git(common, &key),
-                own: Root::in_git(repository.own, &key),
-            }),
-            None => {
-                let shared = in_state()?;
-                let own = shared.clone();
-                Ok(Self { shared, own })
+        let below_top = below_top.unwrap_or(Path::new(""));
+        let main = repository.main().map(|top| join(&top, below_top));
+        let key = key(below_top);
+        let common = match (repository.common, choice) {
+            (Some(common), Choice::Repository) => common,
+            (common, _) => {
+                // The main checkout names the workspace for all worktrees, and the git directory where there is none.
+                let in_common = common.map(|common| common.join(&key));
+                let name = main.clone().or(in_common);
+                let shared = Root::in_state(name.as_deref().unwrap_or(workspace), state)?;
+                let own = Root::in_state(workspace, state)?;
+                return Ok(Self { shared, own, main });
             }
-        }
+        };
+        Ok(Self {
+            shared: Root::in_git(common, &key),
+            own: Root::in_git(repository.own, &key),
+            main,
+        })
+    }
+
+    /// Directory of the workspace in the main checkout, or the workspace itself outside of repositories; `None` where
+    /// the repository is bare or its main checkout is not known. It may not exist.
+    #[must_use]
+    pub fn main(&self) -> Option<&Path> {
+        self.main.as_deref()
     }
 
     /// Directory of what all worktrees of the repository share. It may not exist yet.
     #[must_use]
     pub fn shared(&self) -> &Path {
         &self.shared.path
+    }
+
+    /// Trusted directory that [`Place::shared`] is inside: the common git directory, or the state directory.
+    #[must_use]
+    pub fn base(&self) -> &Path {
+        &self.shared.base
+    }
+
+    /// Returns whether [`Place::shared`] is inside a git directory.
+    #[must_use]
+    pub const fn is_in_repository(&self) -> bool {
+        self.shared.is_repository
     }
 
     /// Directory of what belongs to this checkout alone. It may not exist yet. Outside of linked worktrees it is the
@@ -123,6 +153,14 @@ impl Place {
         self.shared.make(name)
     }
 
+    /// Opens a directory below [`Place::shared`]; `None` where it does not exist. Changes nothing.
+    ///
+    /// # Errors
+    /// When it is reached through a symbolic link, belongs to another user, or cannot be opened.
+    pub fn open_shared(&self, name: &str) -> Result<Option<Directory>, PlaceError> {
+        self.shared.open(name)
+    }
+
     /// Opens a directory below [`Place::own`]; `None` where it does not exist. Changes nothing.
     ///
     /// # Errors
@@ -137,6 +175,14 @@ impl Place {
     /// When it cannot be created, is reached through a symbolic link, or belongs to another user.
     pub fn make_own(&self, name: &str) -> Result<Directory, PlaceError> {
         self.own.make(name)
+    }
+}
+
+/// Joins paths, without a slash at the end where there is nothing to join.
+fn join(top: &Path, below: &Path) -> PathBuf {
+    match below.as_os_str().is_empty() {
+        true => top.to_owned(),
+        false => top.join(below),
     }
 }
 

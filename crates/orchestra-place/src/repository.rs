@@ -10,7 +10,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::{error::PlaceError, shared::is_shared};
+use crate::{
+    error::PlaceError,
+    shared::{is_bare, is_shared},
+};
 
 /// Largest size of a `.git` or `commondir` file.
 const MAX_LINK_BYTES: u64 = 64 * 1024;
@@ -47,6 +50,23 @@ impl Repository {
     /// When a `.git` file does not name a git directory, when other users own or may write that directory or its
     /// configuration, and when it cannot be read.
     pub(crate) fn find(directory: &Path) -> Result<Option<Self>, PlaceError> {
+        let found = Self::locate(directory)?;
+        if let Some(found) = &found {
+            for path in [Some(&found.own), found.common.as_ref()]
+                .into_iter()
+                .flatten()
+            {
+                check(path)?;
+            }
+        }
+        Ok(found)
+    }
+
+    /// Finds the repository of a directory as [`Repository::find`], whoever may write its git directory.
+    ///
+    /// # Errors
+    /// When a `.git` file does not name a git directory, and when it cannot be read.
+    pub(crate) fn locate(directory: &Path) -> Result<Option<Self>, PlaceError> {
         let device = metadata(directory)?.map(|found| found.dev());
         for top in directory.ancestors() {
             if metadata(top)?.map(|found| found.dev()) != device {
@@ -56,9 +76,6 @@ impl Repository {
                 continue;
             };
             let common = lasting(common_directory(&own)?)?;
-            for path in [Some(&own), common.as_ref()].into_iter().flatten() {
-                check(path)?;
-            }
             return Ok(Some(Self {
                 top: top.to_owned(),
                 own,
@@ -66,6 +83,21 @@ impl Repository {
             }));
         }
         Ok(None)
+    }
+}
+
+impl Repository {
+    /// Returns the top of the main checkout; `None` where the repository is bare, or its git directory does not tell.
+    pub(crate) fn main(&self) -> Option<PathBuf> {
+        let common = self.common.as_ref()?;
+        if self.own == *common {
+            return Some(self.top.clone());
+        }
+        let is_usual = common.file_name() == Some(OsStr::new(".git"));
+        let config = read(&common.join("config"), MAX_CONFIG_BYTES);
+        let is_bare = config.is_ok_and(|text| text.is_some_and(|text| is_bare(&text)));
+        let top = common.parent()?;
+        (is_usual && !is_bare).then(|| top.to_owned())
     }
 }
 

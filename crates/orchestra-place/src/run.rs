@@ -9,12 +9,13 @@ use crate::{error::PlaceError, place::Place};
 /// Its name below [`Place::own`].
 const RUN: &str = "run";
 
-/// Directory of the programs that run in a checkout: where they listen, which locks they hold, and which calls they
+/// Directory of the programs that run in a checkout, or on a board that checkouts share: where they listen, which locks they hold, and which calls they
 /// have answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunDirectory {
     place: Place,
     path: PathBuf,
+    is_shared: bool,
 }
 
 impl RunDirectory {
@@ -22,7 +23,22 @@ impl RunDirectory {
     #[must_use]
     pub fn new(place: Place) -> Self {
         let path = place.own().join(RUN);
-        Self { place, path }
+        Self {
+            place,
+            path,
+            is_shared: false,
+        }
+    }
+
+    /// The run directory of a board that all checkouts share.
+    #[must_use]
+    pub fn shared(place: Place) -> Self {
+        let path = place.shared().join(RUN);
+        Self {
+            place,
+            path,
+            is_shared: true,
+        }
     }
 
     /// Path of the directory, which may not exist yet.
@@ -36,7 +52,10 @@ impl RunDirectory {
     /// # Errors
     /// When it is reached through a symbolic link or cannot be opened.
     pub fn open(&self) -> Result<Option<Directory>, PlaceError> {
-        self.place.open_own(RUN)
+        match self.is_shared {
+            true => self.place.open_shared(RUN),
+            false => self.place.open_own(RUN),
+        }
     }
 
     /// Opens it, and creates it for its owner alone where it does not exist.
@@ -44,7 +63,10 @@ impl RunDirectory {
     /// # Errors
     /// Those of [`Place::make_own`].
     pub fn make(&self) -> Result<Directory, PlaceError> {
-        self.place.make_own(RUN)
+        match self.is_shared {
+            true => self.place.make_shared(RUN),
+            false => self.place.make_own(RUN),
+        }
     }
 
     /// Checks that no other user could have put a file into the open run directory. Programs that it names are believed

@@ -1,11 +1,26 @@
-//! `core.sharedRepository` in the configuration file of a repository. Nothing else of the file is looked at.
+//! `core.sharedRepository` and `core.bare` in the configuration file of a repository. Nothing else of the file is
+//! looked at.
 //!
 //! Included files are not read: git itself writes the key into this file (`git init --shared`).
 
 /// Returns whether the text of a configuration file lets other users write the repository.
 pub(crate) fn is_shared(config: &[u8]) -> bool {
+    core_key(config, "sharedrepository", lets_others_write)
+}
+
+/// Returns whether the text of a configuration file is that of a bare repository.
+pub(crate) fn is_bare(config: &[u8]) -> bool {
+    core_key(config, "bare", |value| {
+        let value = value.split(['#', ';']).next().unwrap_or_default();
+        let value = value.trim().trim_matches('"').to_ascii_lowercase();
+        matches!(value.as_str(), "true" | "yes" | "on" | "1")
+    })
+}
+
+/// Returns whether the last value of a key in the section `core` is one that counts. A key without a value does.
+fn core_key(config: &[u8], key: &str, counts: impl Fn(&str) -> bool) -> bool {
     let text = String::from_utf8_lossy(config);
-    let (mut is_core, mut is_shared) = (false, false);
+    let (mut is_core, mut found) = (false, false);
     for line in text.lines() {
         let mut line = line.trim();
         if let Some((section, rest)) = line.strip_prefix('[').and_then(|rest| rest.split_once(']'))
@@ -18,11 +33,11 @@ pub(crate) fn is_shared(config: &[u8]) -> bool {
             // A key without a value is true.
             None => (line.split(['#', ';']).next().unwrap_or_default(), None),
         };
-        if is_core && name.trim().eq_ignore_ascii_case("sharedrepository") {
-            is_shared = value.is_none_or(lets_others_write);
+        if is_core && name.trim().eq_ignore_ascii_case(key) {
+            found = value.is_none_or(&counts);
         }
     }
-    is_shared
+    found
 }
 
 /// A value that is not understood counts as shared.
@@ -38,7 +53,7 @@ fn lets_others_write(value: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::is_shared;
+    use super::{is_bare, is_shared};
 
     #[test]
     fn shared_repository_is_recognised_in_any_spelling() {
@@ -55,6 +70,12 @@ mod tests {
         ] {
             assert!(is_shared(text.as_bytes()), "{text}");
         }
+    }
+
+    #[test]
+    fn bare_repository_is_recognised() {
+        assert!(is_bare(b"[core]\n\tbare = true\n") && is_bare(b"[core]\nbare\n"));
+        assert!(!is_bare(b"[core]\n\tbare = false\n") && !is_bare(b"[other]\nbare = true\n"));
     }
 
     #[test]

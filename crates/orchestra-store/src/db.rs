@@ -12,7 +12,7 @@ use orchestra_fs::{Access, Directory};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
-use crate::{Fault, FileIo, OpenError};
+use crate::{Fault, FileIo, Home, OpenError};
 
 /// How long a connection waits for another program that locked the database by itself.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -32,6 +32,8 @@ const LOG_LIMIT_BYTES: i64 = 32 * 1024 * 1024;
 /// The directory of the board, and in it that of the database.
 const PROJECTS: &str = ".projects";
 const STORE: &str = ".store";
+/// The database in its directory.
+pub(crate) const DATABASE: &str = "board.db";
 
 /// Where the parts of a board are.
 #[derive(Debug, Clone)]
@@ -40,8 +42,10 @@ pub(crate) struct Paths {
     pub(crate) workspace: PathBuf,
     /// `.projects/`
     pub(crate) projects: PathBuf,
-    /// `.projects/.store/`
+    /// Directory of the database: `.projects/.store/`, or the one that all checkouts share.
     pub(crate) store: PathBuf,
+    /// What decided where they are.
+    pub(crate) home: Home,
     /// The database.
     pub(crate) database: PathBuf,
     /// The database while it is being rebuilt.
@@ -59,12 +63,24 @@ pub(crate) struct Paths {
 }
 
 impl Paths {
-    pub(crate) fn of(workspace: &Path) -> Self {
-        let projects = workspace.join(PROJECTS);
-        let store = projects.join(STORE);
+    pub(crate) fn of(workspace: &Path, home: &Home) -> Self {
+        let (projects, store) = match home {
+            Home::Checkout => {
+                let projects = workspace.join(PROJECTS);
+                let store = projects.join(STORE);
+                (projects, store)
+            }
+            Home::Shared(home) => {
+                let store = home.directory();
+                // Without a mirror there are no files, wherever they would be.
+                let beside = home.mirror().unwrap_or(&store);
+                (beside.join(PROJECTS), store)
+            }
+        };
         Self {
             workspace: workspace.to_path_buf(),
-            database: store.join("board.db"),
+            home: home.clone(),
+            database: store.join(DATABASE),
             rebuilt: store.join("board.db.new"),
             log: store.join("board.db-wal"),
             shared_memory: store.join("board.db-shm"),
@@ -81,7 +97,8 @@ impl Paths {
         if !self.workspace.is_dir() {
             return Err(OpenError::NotADirectory(self.workspace.clone()));
         }
-        for directory in [&self.projects, &self.store] {
+        let store = Some(&self.store).filter(|_| self.home.removes());
+        for directory in [Some(&self.projects), store].into_iter().flatten() {
             if fs::symlink_metadata(directory).is_ok_and(|found| found.is_symlink()) {
                 return Err(OpenError::SymbolicLink(directory.clone()));
             }
@@ -92,10 +109,20 @@ impl Paths {
     /// Makes the store's directories.
     pub(crate) fn make_directories(&self) -> Result<(), Fault> {
         // The database holds what hooks report and agents remember: it is for its owner alone.
-        Directory::open(&self.workspace)?
-            .make_below(PROJECTS.as_ref(), Access::Shared)?
-            .make_below(STORE.as_ref(), Access::Private)?;
-        Ok(())
+        let Home::Shared(home) = &self.home else {
+            Directory::open(&self.workspace)?
+                .make_below(PROJECTS.as_ref(), Access::Shared)?
+                .make_below(STORE.as_ref(), Access::Private)?;
+            return Ok(());
+        };
+        home.make()
+    }
+
+    /// Directory of the database in the mirror, from before all checkouts shared it.
+    pub(crate) fn former(&self) -> Option<PathBuf> {
+        let is_mirror = matches!(&self.home, Home::Shared(home) if home.mirror().is_some());
+        let former = self.projects.join(STORE);
+        (is_mirror && former.join(DATABASE).is_file()).then_some(former)
     }
 
     pub(crate) fn failed(&self, source: Fault) -> OpenError {
@@ -190,6 +217,16 @@ pub(crate) fn open_ready_reader(path: &Path) -> Result<Option<Connection>, Fault
     if schema_of(&connection)? != schema::SCHEMA {
         return Ok(None);
     }
+    connection.pragma_update(None, "query_only", true)?;
+    Ok(Some(connection))
+}
+
+/// A reading connection to a database of any schema; `None` where there is none.
+pub(crate) fn open_any_reader(path: &Path) -> Result<Option<Connection>, Fault> {
+    if !is_there(path)? {
+        return Ok(None);
+    }
+    let connection = configured_reader(path, reader_flags())?;
     connection.pragma_update(None, "query_only", true)?;
     Ok(Some(connection))
 }
@@ -401,10 +438,7 @@ fn checked_reader(connection: Connection, immutable: bool) -> Result<Connection,
         connection.pragma_update(None, "query_only", true)?;
     }
     match found.cmp(&schema::SCHEMA) {
-        std::cmp::Ordering::Greater => Err(Fault::Newer {
-            found,
-            known: schema::SCHEMA,
-        }),
+        std::cmp::Ordering::Greater => Err(schema::newer(found)),
         // It could not be brought up to date, where nothing can be written.
         std::cmp::Ordering::Less if found < schema::READABLE => Err(Fault::Corrupt),
         std::cmp::Ordering::Less | std::cmp::Ordering::Equal => Ok(connection),

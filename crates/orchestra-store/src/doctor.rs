@@ -121,6 +121,9 @@ fn look(
     if !is_whole {
         return Ok(());
     }
+    if let Some(fault @ (Fault::Untrusted(_) | Fault::Sandboxed(_))) = &shared.read_only {
+        report.findings.push(fault.to_string());
+    }
     for name in crate::import::waiting(shared).unwrap_or_default() {
         report.findings.push(format!(
             "{name}: is a project of orchestra-mcp; `orchestra import` takes it over"
@@ -261,6 +264,9 @@ fn mend(
     missing: Vec<String>,
     report: &mut Report,
 ) -> Result<(), DoctorError> {
+    if !shared.options.home.removes() {
+        engine.tell_git()?;
+    }
     // A file that is not known to have been there is not taken for removed, but written.
     engine.note(move |connection| {
         missing

@@ -32,6 +32,29 @@ pub enum Fault {
         "the workspace cannot be written: check the permissions of `.projects` and whether its file system is read-only"
     )]
     ReadOnly,
+    /// The directory of a board that all checkouts share cannot be written, as in the sandbox of an agent.
+    #[error(
+        "the board in {} can be read but not written from here, as in the sandbox of an agent: change it by the MCP tools of the server `orchestra`, which runs outside, or let the sandbox write that directory (`sandbox.filesystem.allowWrite` of Claude Code, `writable_roots` of Codex, or `place = \"state\"` in your own orchestra.toml and that directory)", .0.display()
+    )]
+    Sandboxed(PathBuf),
+    /// The database was not created by programs of this user.
+    #[error(
+        "the board in {} was not created by your programs: it can be read, and no claim in it counts; accept it by `orchestra board trust`, or remove that directory", .0.display()
+    )]
+    Untrusted(PathBuf),
+    /// The directory of the board was removed, and the program that still has it open does not put it back.
+    #[error(
+        "the board in {} was removed, and a program that still has it open has not put it back yet: try again, or end the programs that use it", .0.display()
+    )]
+    Removed(PathBuf),
+    /// The list of known databases cannot be used.
+    #[error("it is not known whether your programs created the board")]
+    Unlisted(#[source] Arc<orchestra_place::ListError>),
+    /// A program of an earlier place holds the database that is to be moved.
+    #[error(
+        "the board is to be moved out of {}, and another program still uses it there: end that program and try again", .0.display()
+    )]
+    FormerInUse(PathBuf),
     /// Another program keeps the database.
     #[error(
         "another program keeps the board locked; close it (a database browser, perhaps) and try again"
@@ -57,6 +80,11 @@ pub enum Fault {
         /// The newest schema this program knows.
         known: i64,
     },
+    /// The database was copied to where all checkouts share it.
+    #[error(
+        "the board of this checkout was moved to where all worktrees share it: set `board = \"repository\"` in orchestra.toml"
+    )]
+    Moved,
     /// Too much waits to be written.
     #[error("too many changes are waiting to be written; try again in a moment")]
     Overloaded,

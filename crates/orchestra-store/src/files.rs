@@ -57,6 +57,23 @@ pub enum FilesError {
     Timeout,
 }
 
+impl FilesError {
+    /// Returns whether another process may be allowed what this one is not.
+    pub(crate) fn is_of_permission(&self) -> bool {
+        use std::io::ErrorKind as Kind;
+        match self {
+            Self::Fault(fault) => matches!(fault, Fault::ReadOnly),
+            Self::Io(error) => {
+                matches!(
+                    error.kind(),
+                    Kind::PermissionDenied | Kind::ReadOnlyFilesystem
+                )
+            }
+            _ => false,
+        }
+    }
+}
+
 impl From<FilesError> for Fault {
     fn from(error: FilesError) -> Self {
         match error {

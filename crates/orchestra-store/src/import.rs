@@ -160,7 +160,7 @@ pub(crate) fn import(shared: &Shared, mut engine: Engine) -> Result<Imported, Im
             ..Imported::default()
         });
     }
-    let backup = shared.paths.workspace.join(format!(
+    let backup = shared.paths.projects.with_file_name(format!(
         ".projects-backup-{}",
         now.to_string().replace(':', "-")
     ));

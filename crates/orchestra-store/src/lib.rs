@@ -12,6 +12,7 @@ mod doctor;
 mod document;
 mod error;
 mod files;
+mod home;
 mod import;
 mod io;
 mod notice;
@@ -46,6 +47,7 @@ pub use document::{
 };
 pub use error::{ActionError, Fault, OpenError, ReadError};
 pub use files::FilesError;
+pub use home::{Home, SharedHome};
 pub use import::{ImportError, Imported};
 pub use io::{Entry, EntryKind, FileIo, RealFs, Stat};
 pub use notice::{ChangeNotice, What};
@@ -60,6 +62,6 @@ pub use record::{
     SessionEvent, SessionRecord, UsageDay, UsageOfRecord, UsageRecord, UsageRequest,
     UsageSessionRecord, UsageSums, Waiting,
 };
-pub use store::{CloseWatch, Options, Store};
+pub use store::{CloseWatch, Options, Store, accept};
 pub use toon::{FileError, FileFault};
 pub use words::{stem, words_of};

@@ -11,7 +11,7 @@ use crate::db::{FileId, LogSync};
 use crate::queue::Job;
 use crate::shared::{Pulse, Shared};
 use crate::writing::notice_kind;
-use crate::{ChangeNotice, Fault, What, db};
+use crate::{ChangeNotice, Fault, Home, What, db};
 
 /// How often other processes' commits are looked for by whoever writes the files that follow.
 const KEEPING: Duration = Duration::from_millis(25);
@@ -75,7 +75,11 @@ pub(crate) fn run(shared: &Arc<Shared>, begin: Option<Place>, mut file: Option<F
         if is_due {
             looked = timed_out.then(Instant::now);
             // Without `.projects` somebody removed the board, and means it.
-            let removable = shared.read_only.is_none() && shared.paths.projects.is_dir();
+            let is_left = match &shared.paths.home {
+                Home::Checkout => shared.paths.projects.is_dir(),
+                Home::Shared(home) => home.is_there(),
+            };
+            let removable = shared.read_only.is_none() && is_left;
             if timed_out && removable && !shared.is_current() {
                 shared.queue.push(Job::Reopen);
                 continue;

@@ -8,10 +8,11 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use orchestra_board::{AgentName, Source};
+use orchestra_place::Listing;
 use rusqlite::Connection;
 use tokio::sync::{broadcast, oneshot};
 
-use crate::db::schema::{Found, migrate};
+use crate::db::schema::{self, Found, migrate};
 use crate::db::{self, FileId, Paths};
 use crate::error::index_damage_was_found;
 use crate::files::needs::{self, Board, Work};
@@ -20,7 +21,10 @@ use crate::pulse::{self, Place};
 use crate::queue::{Job, Queue};
 use crate::reader::Reader;
 use crate::writing::{KnownWords, Limits, Writing};
-use crate::{Action, ActionError, ChangeNotice, Fault, Options, ReadError, Receipt, Submission};
+use crate::{
+    Action, ActionError, ChangeNotice, Fault, Home, Options, ReadError, Receipt, SharedHome,
+    Submission,
+};
 
 /// The most connections for reading that are kept while nobody reads.
 const IDLE_READERS: usize = 4;
@@ -196,6 +200,17 @@ impl Shared {
         Ok(true)
     }
 
+    /// Returns whether the database was created by programs of this user, or needs no proof of that.
+    pub(crate) fn is_admitted(&self) -> Result<bool, Fault> {
+        let Home::Shared(home) = &self.options.home else {
+            return Ok(true);
+        };
+        let (connection, file) = self.take_reader()?;
+        let listing = home.listing(&connection)?;
+        self.return_reader(connection, file);
+        Ok(listing == Listing::Here)
+    }
+
     /// Returns the newest event, if it can be read, and the identity of its database file.
     pub(crate) fn latest(&self) -> Result<(Option<Place>, Option<FileId>), Fault> {
         let (connection, file) = self.take_reader()?;
@@ -233,6 +248,25 @@ impl Shared {
                 == file
     }
 
+    /// Puts a copy of a database that is still open in its place, where its directory was removed. The caller holds the
+    /// writers' locks of both.
+    pub(crate) fn rescue(&self, former: &Connection) -> Result<(), Fault> {
+        let paths = &self.paths;
+        let Home::Shared(home) = &paths.home else {
+            return Ok(());
+        };
+        if db::is_there(&paths.database)? {
+            return Ok(());
+        }
+        clear(paths)?;
+        copy(former, paths)?;
+        let built = db::open_builder(&paths.rebuilt)?;
+        home.keep(&built)?;
+        built.pragma_update(None, "journal_mode", "WAL")?;
+        drop(built);
+        db::publish(&paths.rebuilt, &paths.database)
+    }
+
     /// Opens the database that is there now, or rebuilds it. The caller holds the writers' lock.
     pub(crate) fn reopen(&self) -> Result<Connection, Fault> {
         let connection = prepare(&self.paths, &self.options)?;
@@ -267,6 +301,7 @@ impl Shared {
             Arc::clone(&self.options.files),
             board,
             Arc::clone(&self.options.clock),
+            self.options.home.removes(),
         )
     }
 
@@ -347,9 +382,29 @@ impl Board for Shared {
 /// its place from the readable files, and put there when it is whole. The caller holds the lock.
 fn prepare(paths: &Paths, options: &Options) -> Result<Connection, Fault> {
     paths.make_directories()?;
-    if !db::is_there(&paths.database)? {
-        build(paths, options)?;
+    match (&paths.home, db::is_there(&paths.database)?) {
+        (Home::Shared(home), false) => {
+            let is_adopted = match paths.former() {
+                Some(former) => adopt(paths, &former, home)?,
+                None => false,
+            };
+            if !is_adopted {
+                build(paths, options)?;
+            }
+        }
+        (Home::Checkout, false) => build(paths, options)?,
+        (Home::Shared(home), true) => home.check(paths)?,
+        (Home::Checkout, true) => {}
     }
+    let connection = open_newest(paths)?;
+    if let Home::Shared(home) = &paths.home {
+        home.settle(&connection)?;
+    }
+    Ok(connection)
+}
+
+/// Opens a database for writing, and brings it to the newest schema. The caller holds the lock.
+pub(crate) fn open_newest(paths: &Paths) -> Result<Connection, Fault> {
     let connection = db::open_writer(&paths.database)?;
     connection.execute_batch("BEGIN IMMEDIATE")?;
     match migrate(&connection) {
@@ -362,18 +417,75 @@ fn prepare(paths: &Paths, options: &Options) -> Result<Connection, Fault> {
     Ok(connection)
 }
 
-fn build(paths: &Paths, options: &Options) -> Result<(), Fault> {
-    let gone = |path: &Path| match fs::remove_file(path) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(Fault::io(
-            "remove an old database in .projects/.store",
-            error,
-        )),
-        _ => Ok(()),
-    };
-    // What is left of a database that is gone must not be taken for the log of the new one.
-    for path in [&paths.rebuilt, &paths.log, &paths.shared_memory] {
-        gone(path)?;
+/// Copies the database that earlier programs had in the mirror, and leaves it as one that those refuse. Returns whether
+/// it did: not where that was done before. The caller holds the lock of the new place.
+fn adopt(paths: &Paths, former: &Path, home: &SharedHome) -> Result<bool, Fault> {
+    clear(paths)?;
+    let mut locks = Vec::new();
+    // A program that uses it holds one of them, or takes one for its next change.
+    for name in ["keeper.lock", "writer.lock", "files.lock"] {
+        let lock = db::lock_file(&former.join(name))?;
+        lock.try_lock()
+            .map_err(|_| Fault::FormerInUse(former.to_owned()))?;
+        locks.push(lock);
     }
+    let source = db::open_writer(&former.join(db::DATABASE))?;
+    let version: i64 = source.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    if version == schema::MOVED {
+        // The place that it was moved to is gone, and the readable files are newer.
+        return Ok(false);
+    }
+    if version > schema::SCHEMA {
+        return Err(schema::newer(version));
+    }
+    copy(&source, paths)?;
+    let built = db::open_builder(&paths.rebuilt)?;
+    built.execute_batch("BEGIN IMMEDIATE")?;
+    migrate(&built)?;
+    home.identify(&built)?;
+    built.execute_batch("COMMIT")?;
+    built.pragma_update(None, "journal_mode", "WAL")?;
+    drop(built);
+    db::publish(&paths.rebuilt, &paths.database)?;
+    source.pragma_update(None, "user_version", schema::MOVED)?;
+    Ok(true)
+}
+
+/// Writes what a connection sees into the file of a new database.
+fn copy(source: &Connection, paths: &Paths) -> Result<(), Fault> {
+    // Created here, so that it is for its owner alone from the start.
+    drop(orchestra_fs::open_or_create(
+        &paths.rebuilt,
+        orchestra_fs::Access::Private,
+    )?);
+    let target = paths.rebuilt.to_str().ok_or_else(|| {
+        Fault::io(
+            "copy the database",
+            std::io::Error::other("its path is not UTF-8"),
+        )
+    })?;
+    source.execute("VACUUM INTO ?1", [target])?;
+    Ok(())
+}
+
+/// Removes what is left of a database that is gone: it must not be taken for the log of the new one.
+fn clear(paths: &Paths) -> Result<(), Fault> {
+    for path in [&paths.rebuilt, &paths.log, &paths.shared_memory] {
+        match fs::remove_file(path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(Fault::io(
+                    "remove an old database beside the new one",
+                    error,
+                ));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn build(paths: &Paths, options: &Options) -> Result<(), Fault> {
+    clear(paths)?;
     let connection = db::open_builder(&paths.rebuilt)?;
     connection.execute_batch("BEGIN IMMEDIATE")?;
     if migrate(&connection)? == Found::New {
@@ -395,6 +507,9 @@ fn build(paths: &Paths, options: &Options) -> Result<(), Fault> {
                 }
             }
         })?;
+    }
+    if let Home::Shared(home) = &paths.home {
+        home.identify(&connection)?;
     }
     connection.execute_batch("COMMIT")?;
     // The database is still private, so this does not wait for the disk. After publication it would.

@@ -2,12 +2,13 @@
 
 mod documents;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use orchestra_board::{AgentName, Source, Timestamp};
+use orchestra_fs::Lock;
 use tokio::sync::broadcast;
 
 use crate::db::{self, Paths};
@@ -16,9 +17,9 @@ use crate::queue::LOCK_PATIENCE;
 use crate::shared::{Shared, Step};
 use crate::writer::Writer;
 use crate::{
-    Action, ActionError, ChangeNotice, Clock, DoctorError, Fault, FileIo, FilesError, Fix,
+    Action, ActionError, ChangeNotice, Clock, DoctorError, Fault, FileIo, FilesError, Fix, Home,
     ImportError, Imported, Made, OpenError, ReadError, Reader, RealFs, Receipt, Reindex, Reindexed,
-    Report, Submission, SystemClock, pulse,
+    Report, Submission, SystemClock, pulse, shared,
 };
 
 /// How a store is opened.
@@ -38,6 +39,8 @@ pub struct Options {
     pub max_chunks: u64,
     /// The most bytes of the remembered texts of one project, and of its sessions.
     pub max_memory_bytes: u64,
+    /// Where the database is, and what the readable files are.
+    pub home: Home,
 }
 
 impl Default for Options {
@@ -50,6 +53,7 @@ impl Default for Options {
             flush: true,
             max_chunks: 100_000,
             max_memory_bytes: 256 * 1024 * 1024,
+            home: Home::Checkout,
         }
     }
 }
@@ -75,6 +79,8 @@ struct Handle {
     threads: Mutex<Vec<JoinHandle<()>>>,
     /// The readable files; none where nothing can be written.
     files: Option<Files>,
+    /// Tells other programs that a board of all checkouts is open here.
+    _alive: Option<Lock>,
 }
 
 /// State of the threads before they run.
@@ -110,11 +116,16 @@ impl Store {
         let workspace = workspace
             .canonicalize()
             .map_err(|_| OpenError::NotADirectory(workspace.to_path_buf()))?;
-        let paths = Paths::of(&workspace);
+        let options = options.home.clone().adapt(options);
+        let paths = Paths::of(&workspace, &options.home);
         paths.check()?;
         match Self::open_for_writing(&paths, &options) {
             Ok(store) => Ok(store),
-            Err(fault @ Fault::ReadOnly) if paths.database.exists() => {
+            Err(fault @ (Fault::ReadOnly | Fault::Untrusted(_))) if paths.database.exists() => {
+                let fault = match (&options.home, fault) {
+                    (Home::Shared(home), Fault::ReadOnly) => Fault::Sandboxed(home.directory()),
+                    (_, fault) => fault,
+                };
                 let shared = Shared::new(paths.clone(), options, Some(fault));
                 // Whether it can be read is said now and not by the first question.
                 shared
@@ -131,6 +142,7 @@ impl Store {
                     idle: Mutex::default(),
                     threads: Mutex::default(),
                     files: None,
+                    _alive: None,
                 })))
             }
             Err(fault) => Err(paths.failed(fault)),
@@ -143,7 +155,10 @@ impl Store {
         let shared = Arc::new(Shared::new(paths.clone(), options.clone(), None));
         // The thread of the writer opens its own connection, so that a reader needs only one.
         let mut connection = None;
-        if !shared.is_ready()? {
+        if !shared.is_ready()? || !shared.is_admitted()? {
+            if let Home::Shared(home) = &options.home {
+                home.wait_for_database(paths)?;
+            }
             lock = db::lock_within(lock, LOCK_PATIENCE)?;
             connection = Some(shared.reopen()?);
             lock.unlock()
@@ -153,8 +168,13 @@ impl Store {
         let (begin, file) = shared.latest().unwrap_or_default();
         let writer = Writer::new(Arc::clone(&shared), lock, connection);
         let files = Files::new(paths, options, shared.engine(), Arc::clone(&shared.reports));
+        let alive = match &options.home {
+            Home::Shared(home) => home.share(),
+            Home::Checkout => None,
+        };
         Ok(Self(Arc::new(Handle {
             shared,
+            _alive: alive,
             started: Once::new(),
             idle: Mutex::new(Some(Idle {
                 writer,
@@ -174,7 +194,29 @@ impl Store {
         }
     }
 
-    /// The directory that holds `.projects/`.
+    /// Why nothing can be written, if that was clear when it was opened.
+    #[must_use]
+    pub fn read_only(&self) -> Option<&Fault> {
+        self.0.shared.read_only.as_ref()
+    }
+
+    /// The directory of the database.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        &self.0.shared.paths.store
+    }
+
+    /// The directory without which there is no board any more.
+    #[must_use]
+    pub fn root(&self) -> &Path {
+        let paths = &self.0.shared.paths;
+        match &paths.home {
+            Home::Checkout => &paths.projects,
+            Home::Shared(home) => home.anchor(),
+        }
+    }
+
+    /// The directory that it was opened for.
     #[must_use]
     pub fn workspace(&self) -> &Path {
         &self.0.shared.paths.workspace
@@ -321,6 +363,34 @@ impl Store {
         let shared = &self.0.shared;
         crate::doctor::examine(shared, shared.engine(), fix)
     }
+}
+
+/// Accepts a board that programs of another user, or none of this one, created: it gets a new id, which is listed, and
+/// its claims are dropped. Returns its directory; `None` where there is nothing to accept.
+///
+/// # Errors
+/// When the database or the list cannot be read or written.
+pub fn accept(workspace: &Path, options: &Options) -> Result<Option<PathBuf>, OpenError> {
+    let Home::Shared(home) = &options.home else {
+        return Ok(None);
+    };
+    let paths = Paths::of(workspace, &options.home);
+    let accept = || {
+        if !db::is_there(&paths.database)? {
+            return Ok(None);
+        }
+        paths.make_directories()?;
+        let file = db::lock_file(&paths.writer_lock)?;
+        let _lock = db::lock_within(file, LOCK_PATIENCE)?;
+        match home.check(&paths) {
+            Err(Fault::Untrusted(_)) => {}
+            other => return other.map(|()| None),
+        }
+        let connection = shared::open_newest(&paths)?;
+        home.renew(&connection)?;
+        Ok(Some(home.directory()))
+    };
+    accept().map_err(|fault| paths.failed(fault))
 }
 
 /// While there is one of these, [`Store::changes`] tells of every change.

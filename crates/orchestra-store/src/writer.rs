@@ -7,6 +7,7 @@
 
 mod done;
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -22,7 +23,7 @@ use crate::queue::Job;
 use crate::reader::Reader;
 use crate::shared::Shared;
 use crate::writing::KnownWords;
-use crate::{Action, ActionError, Fault, Made, Receipt, Reindex, db};
+use crate::{Action, ActionError, Fault, Home, Made, Receipt, Reindex, db};
 use done::{Again, Done};
 
 /// The most actions of one transaction.
@@ -40,6 +41,8 @@ pub(crate) struct Writer {
     connection: Option<Connection>,
     words: KnownWords,
     log: LogSync,
+    /// Numbers of each project that the list of known databases has as given.
+    reserved: BTreeMap<String, [u64; 3]>,
 }
 
 impl Writer {
@@ -51,6 +54,7 @@ impl Writer {
             connection,
             words: KnownWords::default(),
             log,
+            reserved: BTreeMap::new(),
         }
     }
 
@@ -77,6 +81,8 @@ impl Writer {
     /// database is the one that is there now.
     fn locked(&mut self) -> Result<(), Fault> {
         let paths = &self.shared.paths;
+        // Held until the end, so that no process writes into a directory that was removed while it is copied.
+        let mut removed = Vec::new();
         loop {
             let lock = match self.lock.take() {
                 Some(lock) => lock,
@@ -91,10 +97,16 @@ impl Writer {
                 self.lock = Some(lock);
                 break;
             }
+            removed.push(lock);
         }
         if self.connection.is_none() || !self.shared.is_current() {
-            self.connection = None;
+            if let Some(former) = self.connection.take()
+                && let Err(error) = self.shared.rescue(&former)
+            {
+                tracing::error!(%error, "a board whose directory was removed cannot be copied");
+            }
             self.words.forget();
+            self.reserved.clear();
             let reopened = self.shared.reopen();
             if reopened.is_err() {
                 self.unlock();
@@ -177,6 +189,7 @@ impl Writer {
                 return (done, Err(fault));
             }
         }
+        self.reserve(connection);
         let committed = connection
             .prepare_cached("COMMIT")
             .and_then(|mut commit| commit.execute([]));
@@ -186,6 +199,16 @@ impl Writer {
                 self.roll_back(connection);
                 (done, Err(error.into()))
             }
+        }
+    }
+
+    /// Lists ids as given before they are, so that no database that is built after this one is lost gives them again.
+    fn reserve(&mut self, connection: &Connection) {
+        let Home::Shared(home) = &self.shared.options.home else {
+            return;
+        };
+        if let Err(error) = home.reserve(connection, &mut self.reserved) {
+            tracing::warn!(%error, "the highest ids of the board cannot be listed");
         }
     }
 

@@ -82,11 +82,12 @@ pub(crate) enum Command {
     Orchestrator(commands::launched::Arguments),
     #[command(hide = true, name = commands::runner::NAME)]
     Runner(commands::runner::Arguments),
-    #[command(hide = true, name = commands::board::NAME)]
-    Board(commands::board::Arguments),
+    #[command(hide = true, name = commands::job_board::NAME)]
+    JobBoard(commands::job_board::Arguments),
     Engine(commands::engine::Arguments),
     Hook(commands::hook::Arguments),
     Doctor(commands::doctor::Arguments),
+    Board(commands::board::Arguments),
     Audit(commands::audit::Arguments),
     Import(commands::import::Arguments),
     Config(commands::config::Arguments),
@@ -137,7 +138,7 @@ pub(crate) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Invocat
     // It is started by this program, whatever that is called.
     let is_own = words
         .get(1)
-        .is_some_and(|word| word == commands::runner::NAME || word == commands::board::NAME);
+        .is_some_and(|word| word == commands::runner::NAME || word == commands::job_board::NAME);
     let name = name.filter(|_| !is_own);
     if name == Some(OsStr::new(EARLIER_NAME)) {
         return EarlierCli::try_parse_from(words).map(EarlierCli::into_invocation);

@@ -14,6 +14,7 @@ pub(crate) mod hook;
 pub(crate) mod import;
 pub(crate) mod init;
 pub(crate) mod job;
+pub(crate) mod job_board;
 pub(crate) mod launched;
 pub(crate) mod man;
 pub(crate) mod mcp;
@@ -47,7 +48,7 @@ pub(crate) fn run(invocation: Invocation) -> Result<Exit, Failure> {
         Command::Init(arguments) => init::run(&common, arguments),
         Command::Plan(arguments) => plan::run(&common, *arguments),
         Command::Runner(arguments) => runner::run(&common, arguments),
-        Command::Board(arguments) => board::run(&common, arguments),
+        Command::JobBoard(arguments) => job_board::run(&common, arguments),
         Command::Mcp(arguments) => mcp::run(&common, *arguments),
         Command::Chat(arguments) => chat::run(&common, *arguments),
         Command::Memory(arguments) => memory::run(&common, arguments),
@@ -60,6 +61,7 @@ pub(crate) fn run(invocation: Invocation) -> Result<Exit, Failure> {
         Command::Engine(arguments) => engine::run(&common, arguments),
         Command::Hook(arguments) => hook::run(&common, arguments),
         Command::Doctor(arguments) => doctor::run(&common, arguments),
+        Command::Board(arguments) => board::run(&common, arguments),
         Command::Audit(arguments) => audit::run(&common, arguments),
         Command::Import(arguments) => import::run(&common, arguments),
         Command::Config(arguments) => config::run(&common, arguments),

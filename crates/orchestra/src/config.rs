@@ -29,7 +29,13 @@ use orchestra_place::Choice;
 use orchestra_wire::MAX_LINE_BYTES;
 
 use crate::{
-    cli::Common, env::Variable, exit::Failure, files::Root, logging, output, servers::ServerFlags,
+    board::{self, BoardMode},
+    cli::Common,
+    env::Variable,
+    exit::Failure,
+    files::Root,
+    logging, output,
+    servers::ServerFlags,
     workspace,
 };
 use file::ConfigFile;
@@ -137,6 +143,8 @@ pub(crate) struct Config {
     pub(crate) trusted_directories: Setting<Vec<PathBuf>>,
     /// Directory of the private state of the workspace.
     pub(crate) place: Setting<Choice>,
+    /// Where the board of the workspace is.
+    pub(crate) board: Setting<BoardMode>,
     /// Which tools a client sees.
     pub(crate) tools: Setting<String>,
     /// How results are written as text.
@@ -273,6 +281,7 @@ impl Config {
                 Vec::new,
             ),
             place: settle(None, &files, |file| file.place, Choice::default),
+            board: board::setting(&workspace, board_in(&files)),
             line_bytes: settle(None, &files, |file| file.line_bytes, || MAX_LINE_BYTES),
             workspace_origin: match (&common.workspace, Variable::Workspace.read()) {
                 (Some(_), _) => Origin::Flag,
@@ -397,6 +406,21 @@ pub(crate) fn place() -> Result<Choice, Failure> {
     let user = read_user_file()?;
     let place = user.and_then(|(_, file)| file.place);
     Ok(place.unwrap_or_default())
+}
+
+/// Returns `board` of the configuration of a workspace, if a file sets it.
+///
+/// # Errors
+/// When a file is wrong or cannot be read.
+pub(crate) fn board(workspace: &Path) -> Result<Option<Setting<BoardMode>>, Failure> {
+    Ok(board_in(&read_files(workspace)?))
+}
+
+fn board_in(files: &[(PathBuf, ConfigFile)]) -> Option<Setting<BoardMode>> {
+    files.iter().find_map(|(path, file)| {
+        let (value, origin) = (file.board?, Origin::File(path.clone()));
+        Some(Setting { value, origin })
+    })
 }
 
 /// Users whose files are used in a workspace; `None` where one of the files lists it as safe.

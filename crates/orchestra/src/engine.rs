@@ -17,6 +17,7 @@ use orchestra_memory::{
 use orchestra_store::Options;
 
 use crate::{
+    board,
     cli::Common,
     commands::engine::{Arguments, MODEL_CHECK, MODEL_INSTALL},
     config::{Config, Overrides, engine_port, wrong_engine_port},
@@ -152,13 +153,14 @@ fn serve(
     let run = workspace::run_directory(&config.workspace)?;
     let run_path = run.path().to_owned();
     let file = engine::Place::new(run.clone()).endpoint_path();
+    let store = config.memory.apply(Options::default());
     let options = engine::Options {
-        workspace: config.workspace.clone(),
+        workspace: board::seat(&config.workspace),
         run,
         address: arguments.addr.unwrap_or_else(usual),
         asks_token: !arguments.no_token,
         life,
-        store: config.memory.apply(Options::default()),
+        store: board::options(&config.workspace, store)?,
         meaning: Some(parts.meaning(wishes(&config, arguments.model))),
     };
     let runtime = serving::runtime()?;

@@ -4,6 +4,7 @@
 
 mod clients;
 mod hooks;
+pub(crate) mod ignore;
 pub(crate) mod jsonc;
 mod manifest;
 mod steps;
@@ -19,7 +20,7 @@ use orchestra_fs::{Access, Lock};
 use crate::{
     bundle::{self, Kind, Resource},
     files::{FileError, Root},
-    workspace::{PROJECTS, run_directory},
+    workspace::{has_board, run_directory},
 };
 use manifest::{Manifest, ManifestError};
 use steps::Edit;
@@ -452,7 +453,7 @@ fn is_bundled_place(path: &Path) -> bool {
 
 /// Takes the lock of a workspace; `None` where there is no place for it yet.
 fn lock(workspace: &Path) -> Result<Option<Lock>, InitError> {
-    if !workspace.join(PROJECTS).is_dir() {
+    if !has_board(workspace) {
         return Ok(None);
     }
     let run = run_directory(workspace).and_then(|run| Ok(run.make()?));

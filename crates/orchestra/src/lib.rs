@@ -5,6 +5,7 @@
 //! codes: [`engine`] is what that one uses.
 
 mod access;
+mod board;
 mod bundle;
 mod cli;
 mod commands;

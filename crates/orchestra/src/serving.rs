@@ -27,6 +27,7 @@ use tokio::{
 };
 
 use crate::{
+    board,
     config::{Config, Setting, TextFormat},
     exit::Failure,
     orchestrator::Orchestrator,
@@ -169,6 +170,11 @@ impl Serving {
             check_narrow(&config.workspace).map_err(Failure::usage)?;
         }
         let options = config.memory.apply(options);
+        // A scratch board is nobody's.
+        let options = match keeps {
+            true => board::options(&config.workspace, options)?,
+            false => options,
+        };
         let watches = options.watch;
         let begun = watch::Sender::new(false);
         let store = Store::open_idle(&config.workspace, options)?;
@@ -298,6 +304,12 @@ impl Serving {
     /// The upstream MCP servers, as they were found at the start.
     pub(crate) fn others(&self) -> &[Shown] {
         self.others.as_ref().map_or(&[], |others| &others.states)
+    }
+
+    /// Why the board cannot be written, if that was clear when it was opened.
+    pub(crate) fn read_only(&self) -> Option<String> {
+        let fault = self.store.as_ref()?.read_only()?;
+        Some(fault.to_string())
     }
 
     /// The hub.

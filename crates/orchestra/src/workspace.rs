@@ -7,8 +7,9 @@ use std::{
 
 use orchestra_mcp::owners::{ForeignError, Owners};
 use orchestra_place::{Place, RunDirectory};
+use orchestra_store::Home;
 
-use crate::{config, env::Variable, exit::Failure, servers};
+use crate::{board, config, env::Variable, exit::Failure, servers};
 
 /// The directory that makes a directory a workspace.
 pub(crate) const PROJECTS: &str = ".projects";
@@ -88,7 +89,12 @@ pub(crate) fn find(chosen: Option<&Path>) -> Result<PathBuf, WorkspaceError> {
     };
     let here = std::env::current_dir().map_err(unreadable)?;
     let found = nearest(&here, home().as_deref()).unwrap_or(&here);
-    check_owner(found.to_owned())
+    // In a linked worktree nothing marks a workspace below the top of the repository.
+    let shared = match found.join(PROJECTS).is_dir() {
+        true => None,
+        false => board::nearest_shared(&here, found),
+    };
+    check_owner(shared.unwrap_or(found).to_owned())
 }
 
 /// The users whose files and directories are used: the current one, and for root the user of `sudo`, as git has it.
@@ -114,7 +120,7 @@ pub(crate) fn check_narrow(workspace: &Path) -> Result<(), WorkspaceError> {
 
 /// Returns whether a workspace has a board. Commands that only look ask first, since opening creates one.
 pub(crate) fn has_board(workspace: &Path) -> bool {
-    workspace.join(PROJECTS).is_dir()
+    workspace.join(PROJECTS).is_dir() || board::is_shared(workspace)
 }
 
 /// Refuses a workspace without a board, for commands that only look. `orchestra init` is named as the next step only
@@ -165,8 +171,13 @@ pub(crate) fn place(workspace: &Path) -> Result<Place, Failure> {
 /// # Errors
 /// When the workspace has no place for private state.
 pub(crate) fn run_directory(workspace: &Path) -> anyhow::Result<RunDirectory> {
-    let place = place(workspace).map_err(|failure| anyhow::Error::msg(failure.text()))?;
-    Ok(RunDirectory::new(place))
+    let text = |failure: Failure| anyhow::Error::msg(failure.text());
+    let is_shared = matches!(board::home(workspace).map_err(text)?, Home::Shared(_));
+    let place = place(workspace).map_err(text)?;
+    Ok(match is_shared {
+        true => RunDirectory::shared(place),
+        false => RunDirectory::new(place),
+    })
 }
 
 /// Refuses a workspace that is not the user's alone, and one whose board is not.

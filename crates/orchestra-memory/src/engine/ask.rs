@@ -10,7 +10,7 @@ use super::{
     generated::StatsResponse,
     meaning::Standing,
     place::{Look, Place, PlaceError},
-    vector_files::{remove_other_vectors, vectors_directory},
+    vector_files::remove_other_vectors,
 };
 
 /// How the model of the engine is that serves a workspace; `None` where none answers. It is found in the run
@@ -27,14 +27,14 @@ pub async fn rebuild(workspace: &Path, run: &RunDirectory) -> Option<bool> {
     connection.rebuild().await.ok()
 }
 
-/// Removes the vectors of a workspace where no engine runs: the next one makes them anew. Whether none
+/// Removes the vectors in the directory of a board where no engine runs: the next one makes them anew. Whether none
 /// runs.
 #[must_use]
-pub fn forget_vectors(workspace: &Path, run: &RunDirectory) -> bool {
+pub fn forget_vectors(directory: &Path, run: &RunDirectory) -> bool {
     if !matches!(Place::new(run.clone()).look(), Ok(Look::Free)) {
         return false;
     }
-    remove_other_vectors(&vectors_directory(workspace), None);
+    remove_other_vectors(directory, None);
     true
 }
 

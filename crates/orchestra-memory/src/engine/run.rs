@@ -25,9 +25,6 @@ use super::{
     service::Memory,
 };
 
-/// The directory of the board.
-const PROJECTS: &str = ".projects";
-
 /// The largest message that is read: a session with all the events that it may have, each as long as
 /// it may be.
 const MESSAGE_BYTES: usize = 8 * 1024 * 1024;
@@ -155,7 +152,8 @@ pub async fn run(
     } = options;
     let opening = spawn_blocking(move || {
         let store = Store::open(&workspace, store_options)?;
-        Ok::<_, EngineError>((store, Directory::open(&workspace.join(PROJECTS))?))
+        let root = Directory::open(store.root())?;
+        Ok::<_, EngineError>((store, root))
     });
     let (store, board) = opening.await.unwrap_or_else(|panic| {
         std::panic::resume_unwind(panic.into_panic());

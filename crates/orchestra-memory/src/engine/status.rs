@@ -45,7 +45,15 @@ fn of_refusal(refusal: &Refusal) -> Status {
 fn of_fault(fault: &Fault) -> Status {
     let code = match fault {
         Fault::DiskFull => Code::ResourceExhausted,
-        Fault::ReadOnly | Fault::Misplaced(_) | Fault::Newer { .. } => Code::FailedPrecondition,
+        Fault::ReadOnly
+        | Fault::Sandboxed(_)
+        | Fault::Untrusted(_)
+        | Fault::Unlisted(_)
+        | Fault::FormerInUse(_)
+        | Fault::Removed(_)
+        | Fault::Moved
+        | Fault::Misplaced(_)
+        | Fault::Newer { .. } => Code::FailedPrecondition,
         Fault::Locked
         | Fault::Overloaded
         | Fault::Closed

@@ -11,12 +11,6 @@ use crate::model::ModelId;
 const PREFIX: &str = "vectors-";
 const SUFFIX: &str = ".db";
 
-/// Directory of the vectors of a workspace: that of its board.
-#[must_use]
-pub fn vectors_directory(workspace: &Path) -> PathBuf {
-    workspace.join(".projects").join(".store")
-}
-
 /// Path of the vectors of a model.
 #[must_use]
 pub fn vectors_path(directory: &Path, model: &ModelId) -> PathBuf {

@@ -255,3 +255,58 @@ fn removed_worktree_takes_its_own_place_and_leaves_the_shared_one() {
     let exists = |path: &Path| path.exists();
     assert!(!exists(place.own()) && exists(&place.shared().join("plans")));
 }
+
+#[test]
+fn tracked_directory_is_found_in_each_form_of_index() {
+    let root = Root::new();
+    let main = root.repository("main");
+    fs::create_dir_all(main.join("apps/web/.projects/a")).unwrap();
+    fs::write(main.join("apps/web/.projects/a/prd.md"), "").unwrap();
+    fs::write(main.join("apps/web/.prettierrc"), "").unwrap();
+    let is_tracked = |path: &str| orchestra_place::is_tracked(&main.join(path));
+    assert!(!is_tracked("apps/web/.projects"));
+    git(&main, &["add", "--all"]);
+    for arguments in [
+        &["update-index", "--index-version", "2"][..],
+        &["update-index", "--index-version", "3"],
+        &["update-index", "--index-version", "4"],
+        &["update-index", "--split-index"],
+    ] {
+        git(&main, arguments);
+        assert!(is_tracked("apps/web/.projects"), "{arguments:?}");
+        assert!(!is_tracked(".projects"), "{arguments:?}");
+        assert!(!is_tracked("apps/web/.project"), "{arguments:?}");
+    }
+    fs::write(main.join(".git/index"), "DIRC").unwrap();
+    fs::remove_dir_all(main.join("apps/web/.projects")).unwrap();
+    assert!(!orchestra_place::is_tracked(&root.path.join(".projects")));
+}
+
+#[test]
+fn main_checkout_is_named_from_linked_worktrees() {
+    let root = Root::new();
+    let main = root.repository("main");
+    let linked = root.path.join("linked");
+    git(&main, &["worktree", "add", "--quiet", "../linked"]);
+    for below in ["", "apps/web"] {
+        let (here, there) = (main.join(below), linked.join(below));
+        let here = here.canonicalize().unwrap();
+        for workspace in [&here, &there] {
+            let place = root.find(workspace).unwrap();
+            assert_eq!(place.main(), Some(&*here));
+            let workspace = workspace.canonicalize().unwrap();
+            let state = Place::find(&workspace, Some(&root.state()), Choice::State).unwrap();
+            assert_eq!(state.main(), Some(&*here));
+            let of_main = Place::find(&here, Some(&root.state()), Choice::State).unwrap();
+            assert_eq!(state.shared(), of_main.shared());
+        }
+    }
+    let bare = root.path.join("bare");
+    git(
+        &root.path,
+        &["clone", "--quiet", "--bare", "main", "bare/.git"],
+    );
+    git(&bare, &["worktree", "add", "--quiet", "../of-bare"]);
+    let place = root.find(&root.path.join("of-bare")).unwrap();
+    assert_eq!(place.main(), None);
+}

@@ -6,33 +6,14 @@
 //! nothing in it starts.
 
 use std::{
-    ffi::OsString,
     io,
-    os::unix::{
-        ffi::{OsStrExt as _, OsStringExt as _},
-        fs::MetadataExt as _,
-    },
     path::{Path, PathBuf},
-    time::SystemTime,
 };
 
-use orchestra_fs::{Access, Directory, Lock};
-use serde::{Deserialize, Serialize};
+use orchestra_place::{Databases, KnownDatabases, ListError, Listing};
 
 use super::PlansError;
 use crate::journal::{DatabaseId, Identity, Reader};
-
-/// The list and its lock, in the state directory.
-const FILE: &str = "plans.json";
-const LOCK: &str = "plans.lock";
-/// Version of the list.
-const VERSION: u32 = 1;
-/// Largest size of the list.
-const MAX_BYTES: u64 = 8 * 1024 * 1024;
-/// Most databases that are listed; the oldest are dropped.
-const MAX_ENTRIES: usize = 4_096;
-/// Prefix of a path that is not UTF-8, whose bytes follow in hexadecimal digits. Other paths begin with a slash.
-const BYTES: &str = "bytes:";
 
 /// The databases of plans that may run.
 #[derive(Debug, Clone, Default)]
@@ -49,52 +30,6 @@ pub enum Trust {
     },
     /// Every database: for programs whose storage no other user can write.
     Any,
-}
-
-#[derive(Debug, Default, Serialize, Deserialize)]
-struct List {
-    version: u32,
-    databases: Vec<Entry>,
-    /// Digests of accepted files of the earlier system. Unlike the id of a database, anyone can compute one.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    files: Vec<String>,
-}
-
-#[derive(Debug, Clone, Serialize, Deserialize)]
-struct Entry {
-    id: DatabaseId,
-    #[serde(flatten)]
-    place: Place,
-    /// The directory of the workspace; earlier programs did not list it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    workspace: Option<Place>,
-}
-
-/// The directory of a database.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Place {
-    path: String,
-    device: u64,
-    inode: u64,
-    /// When the directory was created, in nanoseconds, where the file system records it: the number of an inode that was
-    /// removed is used again.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    born: Option<u64>,
-}
-
-/// Entry of a database in the list.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Listing {
-    /// With its directory.
-    Here,
-    /// With this directory, which has another path now or is on a device with another number.
-    Moved,
-    /// With another directory: a copy, an archive that was extracted, or a backup that was restored.
-    Copy,
-    /// For another workspace, which had the path of this one.
-    Foreign,
-    /// None.
-    Unlisted,
 }
 
 impl Trust {
@@ -142,12 +77,10 @@ impl Trust {
         match self {
             Self::Any => Ok(()),
             Self::Nothing => Err(nowhere()),
-            Self::Listed { state, .. } => {
-                match read(state)?.files.iter().any(|known| known == digest) {
-                    true => Ok(()),
-                    false => Err(untrusted(root)),
-                }
-            }
+            Self::Listed { state, .. } => match read(state)?.has_files(digest) {
+                true => Ok(()),
+                false => Err(untrusted(root)),
+            },
         }
     }
 
@@ -157,10 +90,8 @@ impl Trust {
     /// As [`Trust::record`].
     pub(crate) fn record_files(&self, digest: String) -> Result<(), PlansError> {
         self.change(|list| {
-            list.files.retain(|known| *known != digest);
-            list.files.push(digest);
-            let surplus = list.files.len().saturating_sub(MAX_ENTRIES);
-            list.files.drain(..surplus);
+            list.record_files(digest);
+            Ok(())
         })
     }
 
@@ -237,42 +168,22 @@ impl Trust {
     /// When there is no state directory, or the list cannot be read or written.
     pub(crate) fn record(&self, id: DatabaseId, storage: &Path) -> Result<(), PlansError> {
         let Self::Listed { workspace, .. } = self else {
-            return self.change(|_| ());
+            return self.change(|_| Ok(()));
         };
-        let place_of = |path: &Path| Place::of(path).map_err(|error| unlistable(path, &error));
-        let place = place_of(storage)?;
-        let workspace = Some(place_of(workspace)?);
-        self.change(|list| {
-            let is_other = |entry: &Entry| entry.id != id && entry.place != place;
-            list.databases.retain(is_other);
-            list.databases.push(Entry {
-                id,
-                place,
-                workspace,
-            });
-            let surplus = list.databases.len().saturating_sub(MAX_ENTRIES);
-            list.databases.drain(..surplus);
-        })
+        self.change(|list| list.record(id, storage, workspace))
     }
 
     /// Changes the list under its lock.
-    fn change(&self, change: impl FnOnce(&mut List)) -> Result<(), PlansError> {
+    fn change(
+        &self,
+        change: impl FnOnce(&mut Databases) -> Result<(), ListError>,
+    ) -> Result<(), PlansError> {
         let state = match self {
             Self::Any => return Ok(()),
             Self::Nothing => return Err(nowhere()),
             Self::Listed { state, .. } => state,
         };
-        let failed = |error: orchestra_fs::Error| unlistable(state, &io::Error::from(error));
-        Directory::private(state).map_err(failed)?;
-        // Held until it is dropped.
-        let _lock = Lock::wait(&state.join(LOCK)).map_err(failed)?;
-        let mut list = read(state)?;
-        list.version = VERSION;
-        change(&mut list);
-        let mut text = serde_json::to_vec_pretty(&list)
-            .map_err(|error| PlansError::Internal(error.to_string()))?;
-        text.push(b'\n');
-        orchestra_fs::write(&state.join(FILE), &text, Access::Private).map_err(failed)
+        KnownDatabases::new(state).change(change).map_err(unusable)
     }
 
     /// Returns whether a database is listed with the directory of this storage root, under any id.
@@ -280,15 +191,7 @@ impl Trust {
         let Self::Listed { state, .. } = self else {
             return matches!(self, Self::Any);
         };
-        let (Ok(list), Ok(place)) = (read(state), Place::of(storage)) else {
-            return false;
-        };
-        let is_here = |entry: &Entry| {
-            entry.place.path == place.path
-                && entry.place.device == place.device
-                && entry.place.is_same_directory(&place)
-        };
-        list.databases.iter().any(is_here)
+        read(state).is_ok_and(|list| list.has_place(storage))
     }
 }
 
@@ -305,56 +208,8 @@ pub(crate) fn is_expected(expected: Option<DatabaseId>, found: Identity) -> bool
     expected.is_none_or(|id| found == Identity::Id(id))
 }
 
-impl Place {
-    fn of(storage: &Path) -> io::Result<Self> {
-        let path = storage.canonicalize()?;
-        let found = std::fs::metadata(&path)?;
-        Ok(Self {
-            device: found.dev(),
-            inode: found.ino(),
-            born: found.created().ok().and_then(nanoseconds),
-            path: text_of(path),
-        })
-    }
-
-    /// Returns whether both are one directory, but for its path and the number of its device, which may change when the
-    /// machine starts.
-    fn is_same_directory(&self, other: &Self) -> bool {
-        let is_same_birth = match (self.born, other.born) {
-            (Some(own), Some(other)) => own == other,
-            _ => true,
-        };
-        self.inode == other.inode && is_same_birth
-    }
-}
-
-fn nanoseconds(at: SystemTime) -> Option<u64> {
-    let since = at.duration_since(SystemTime::UNIX_EPOCH).ok()?;
-    u64::try_from(since.as_nanos()).ok()
-}
-
-fn text_of(path: PathBuf) -> String {
-    path.into_os_string().into_string().unwrap_or_else(|path| {
-        let bytes = path.as_bytes().iter();
-        let digits: String = bytes.map(|byte| format!("{byte:02x}")).collect();
-        format!("{BYTES}{digits}")
-    })
-}
-
-fn path_of(text: &str) -> PathBuf {
-    let Some(digits) = text.strip_prefix(BYTES) else {
-        return PathBuf::from(text);
-    };
-    let byte = |pair: &[u8]| {
-        let pair = std::str::from_utf8(pair).ok()?;
-        u8::from_str_radix(pair, 16).ok()
-    };
-    let bytes: Vec<u8> = digits.as_bytes().chunks(2).filter_map(byte).collect();
-    PathBuf::from(OsString::from_vec(bytes))
-}
-
 fn listing(
-    list: &List,
+    list: &Databases,
     identity: Identity,
     storage: &Path,
     workspace: &Path,
@@ -362,24 +217,9 @@ fn listing(
     let Identity::Id(id) = identity else {
         return Ok(Listing::Unlisted);
     };
-    let Some(entry) = list.databases.iter().find(|entry| entry.id == id) else {
-        return Ok(Listing::Unlisted);
-    };
-    let place_of = |path: &Path| Place::of(path).map_err(|error| unlistable(path, &error));
-    let here = place_of(storage)?;
-    let is_moved =
-        || entry.place.path == here.path || is_gone(&path_of(&entry.place.path), identity);
-    // The id travels with each copy and archive of the database, so that it proves nothing in another directory.
-    if !entry.place.is_same_directory(&here) || !is_moved() {
-        return Ok(Listing::Copy);
-    }
-    let home = place_of(workspace)?;
-    match &entry.workspace {
-        // The place of a database follows from the path of the workspace alone.
-        Some(listed) if !listed.is_same_directory(&home) => Ok(Listing::Foreign),
-        Some(listed) if entry.place == here && *listed == home => Ok(Listing::Here),
-        _ => Ok(Listing::Moved),
-    }
+    let is_gone = |storage: &Path| is_gone(storage, identity);
+    let found = list.listing(id, storage, workspace, is_gone);
+    found.map_err(unusable)
 }
 
 /// Returns whether a directory has the database no more. One that cannot be looked at may still have it.
@@ -395,25 +235,22 @@ fn is_gone(storage: &Path, identity: Identity) -> bool {
     }
 }
 
-fn read(state: &Path) -> Result<List, PlansError> {
-    let path = state.join(FILE);
-    let damaged = |what: &str| {
-        refused(format!(
+fn read(state: &Path) -> Result<Databases, PlansError> {
+    KnownDatabases::new(state).read().map_err(unusable)
+}
+
+fn unusable(error: ListError) -> PlansError {
+    refused(match error {
+        ListError::Damaged { path, what } => format!(
             "the list of your databases of plans, {}, cannot be used ({what}), so that no plan runs: move it away, and \
-         accept the plans of a workspace by `orchestra plan trust`",
+             accept the plans of a workspace by `orchestra plan trust`",
             path.display()
-        ))
-    };
-    let text = orchestra_fs::read_own(&path, MAX_BYTES)
-        .map_err(|error| damaged(&io::Error::from(error).to_string()))?;
-    let Some(text) = text else {
-        return Ok(List::default());
-    };
-    let list: List = serde_json::from_slice(&text).map_err(|error| damaged(&error.to_string()))?;
-    match list.version {
-        VERSION => Ok(list),
-        other => Err(damaged(&format!("it has version {other}, not {VERSION}"))),
-    }
+        ),
+        ListError::Unlistable { path, source } => format!(
+            "the plans cannot be listed as yours, so that none of them runs: {}: {source}",
+            path.display()
+        ),
+    })
 }
 
 fn untrusted(storage: &Path) -> PlansError {
@@ -440,13 +277,6 @@ fn nowhere() -> PlansError {
          XDG_STATE_HOME"
             .to_owned(),
     )
-}
-
-fn unlistable(path: &Path, error: &io::Error) -> PlansError {
-    refused(format!(
-        "the plans cannot be listed as yours, so that none of them runs: {}: {error}",
-        path.display()
-    ))
 }
 
 fn refused(message: String) -> PlansError {

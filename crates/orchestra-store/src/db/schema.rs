@@ -18,6 +18,20 @@ pub(crate) const SCHEMA: i64 = 5;
 /// The oldest schema whose boards can be read as they stand, where nothing can be written.
 pub(crate) const READABLE: i64 = 1;
 
+/// Schema of a database that was copied to where all checkouts share it: every program refuses it.
+pub(crate) const MOVED: i64 = 1_000_000;
+
+/// Refusal of a database with a newer schema.
+pub(crate) const fn newer(found: i64) -> Fault {
+    match found {
+        MOVED => Fault::Moved,
+        found => Fault::Newer {
+            found,
+            known: SCHEMA,
+        },
+    }
+}
+
 /// Marks the file as ours, so that another program's database is not taken for a board.
 const APPLICATION_ID: i64 = 0x4f52_4331;
 
@@ -368,10 +382,7 @@ pub(crate) fn migrate(connection: &Connection) -> Result<Found, Fault> {
         return Ok(Found::Ready);
     }
     if found > SCHEMA {
-        return Err(Fault::Newer {
-            found,
-            known: SCHEMA,
-        });
+        return Err(newer(found));
     }
     let tables: i64 =
         connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;

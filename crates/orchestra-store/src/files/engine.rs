@@ -23,6 +23,9 @@ const MANY: usize = 24;
 /// removing and writing them.
 pub(super) const GONE: Duration = Duration::from_millis(60);
 
+/// What git is told of a mirror: nothing in it is its concern.
+const MIRROR_GIT_FILES: [(&str, &str); 1] = [(".gitignore", "*\n")];
+
 /// What git is told, unless somebody told it something else.
 const GIT_FILES: [(&str, &str); 2] = [
     (".gitignore", ".store/\n.run/\n.events/\n*.orchestra-tmp\n"),
@@ -37,6 +40,8 @@ pub(crate) struct Engine {
     pub(super) io: Arc<dyn FileIo>,
     pub(super) board: Arc<dyn Board>,
     pub(super) clock: Arc<dyn Clock>,
+    /// Whether a file that is removed removes what it is about. Otherwise it is written again.
+    pub(super) removes: bool,
     /// Files that were there and are not, since when.
     pub(super) absent: HashMap<String, Instant>,
     /// Whether the last taking in waits for what has only just vanished.
@@ -54,6 +59,7 @@ impl Engine {
         io: Arc<dyn FileIo>,
         board: Arc<dyn Board>,
         clock: Arc<dyn Clock>,
+        removes: bool,
     ) -> Self {
         Self {
             root,
@@ -61,6 +67,7 @@ impl Engine {
             io,
             board,
             clock,
+            removes,
             absent: HashMap::new(),
             waiting: false,
             safe: HashSet::new(),
@@ -71,7 +78,12 @@ impl Engine {
     /// Makes the files that tell git what to leave out, and how to merge histories.
     pub(crate) fn tell_git(&mut self) -> Result<(), FilesError> {
         let mut touched = BTreeSet::new();
-        for (path, text) in GIT_FILES {
+        let files: &[(&str, &str)] = match self.removes {
+            true => &GIT_FILES,
+            false => &MIRROR_GIT_FILES,
+        };
+        self.make_root()?;
+        for (path, text) in files {
             let full = under(&self.root, path);
             if self.io.stat(&full)?.is_none() {
                 let temp = under(&self.root, &format!("{path}{TEMP}"));
@@ -82,6 +94,14 @@ impl Engine {
             }
         }
         self.sync(touched.into_iter().collect(), FileIo::sync_dir)
+    }
+
+    /// Creates the directory of a mirror that was removed.
+    fn make_root(&mut self) -> Result<(), FilesError> {
+        if !self.removes && self.io.stat(&self.root)?.is_none() {
+            self.io.create_dir(&self.root)?;
+        }
+        Ok(())
     }
 
     /// Writes a file under its temporary name.
@@ -238,6 +258,9 @@ impl Engine {
         path: &str,
         touched: &mut BTreeSet<String>,
     ) -> Result<(), FilesError> {
+        if path.is_empty() {
+            return self.make_root();
+        }
         if self.is_safe(path)? {
             return Ok(());
         }

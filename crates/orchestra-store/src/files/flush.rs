@@ -224,7 +224,7 @@ impl Engine {
         };
         let Some(stat) = found else {
             let removed_by_us = next == Some(Next::Removed);
-            if seen.is_none() || removed_by_us || wanted.is_none() {
+            if seen.is_none() || removed_by_us || wanted.is_none() || !self.removes {
                 return Ok(Standing::Ours(None));
             }
             return Ok(if self.is_gone(path) {

@@ -67,6 +67,9 @@ impl Engine {
         units.append(&mut self.around(&units)?);
         units.append(&mut self.changed_with(&units)?);
         units.append(&mut self.refused_with(&units)?);
+        if !self.removes {
+            self.pass_over_absent(&mut units)?;
+        }
         let mut course = self.read(|reader| Course::begin(reader, units.values()))?;
         self.waiting = self.is_vanishing(&units)?;
         if self.waiting {
@@ -127,6 +130,43 @@ impl Engine {
             }
         }
         Ok(())
+    }
+
+    /// Leaves out what has no file any more, where that removes nothing. A problem of such a file goes with it, and the
+    /// file is written again.
+    fn pass_over_absent(&mut self, units: &mut BTreeMap<String, Unit>) -> Result<(), FilesError> {
+        let mut absent = Vec::new();
+        for path in units.keys() {
+            if self.stat(path).is_ok_and(|stat| stat.is_none()) {
+                absent.push(path.clone());
+            }
+        }
+        let absent: Vec<Unit> = absent
+            .iter()
+            .filter_map(|path| units.remove(path))
+            .collect();
+        let troubled = self.read(|reader| {
+            let mut troubled = Vec::new();
+            for unit in absent {
+                if ledger::problem(reader.connection(), &unit.first_path())?.is_some() {
+                    troubled.push(unit);
+                }
+            }
+            Ok(troubled)
+        })?;
+        if troubled.is_empty() {
+            return Ok(());
+        }
+        self.note(move |connection| {
+            for unit in troubled {
+                for path in unit.paths() {
+                    ledger::forget(connection, &path)?;
+                    ledger::approve(connection, &path)?;
+                }
+                ledger::make_due(connection, &unit.owner())?;
+            }
+            Ok(())
+        })
     }
 
     /// Looks once more at the epics and stories whose state was refused: it may be what has followed

@@ -15,7 +15,7 @@ use super::FilesError;
 use super::engine::Engine;
 use super::flush::{Haste, Left};
 use super::git::Git;
-use crate::db::{self, Paths};
+use crate::db::{self, FileId, Paths};
 use crate::{Options, watch};
 
 /// How long changes of the database are gathered before they are written: a file is then there
@@ -201,12 +201,16 @@ impl Files {
             keeper_lock: paths.keeper_lock.clone(),
             keeping: None,
             sweeps: options.sweep,
-            git: Git::around(&paths.workspace, Arc::clone(&options.files)),
+            git: options
+                .home
+                .removes()
+                .then(|| Git::around(&paths.workspace, Arc::clone(&options.files))),
             later: BTreeSet::new(),
             sweep_later: false,
             flushes: options.flush,
             watches: options.watch.then(|| paths.projects.clone()),
             watcher: None,
+            watched: None,
             told_git: false,
             failed: false,
             heard: 0,
@@ -306,7 +310,8 @@ struct Worker {
     keeping: Option<File>,
     /// Whether what changed while nobody watched is looked for.
     sweeps: bool,
-    git: Git,
+    /// The repository whose commands change the files; `None` for a mirror, which git ignores.
+    git: Option<Git>,
     /// Files that vanished a moment ago.
     later: BTreeSet<String>,
     /// Whether everything is to be looked through once that is possible.
@@ -315,6 +320,8 @@ struct Worker {
     /// What is to be watched, if anything.
     watches: Option<PathBuf>,
     watcher: Option<watch::Watcher>,
+    /// The directory that the watcher was started on.
+    watched: Option<FileId>,
     told_git: bool,
     /// Whether the last turn failed.
     failed: bool,
@@ -336,6 +343,9 @@ impl Worker {
                 }
                 Err((error, work)) => {
                     tracing::warn!("the readable files cannot be brought up to date: {error}");
+                    if error.is_of_permission() {
+                        self.resign();
+                    }
                     self.put_back(error, work);
                     self.failed = true;
                     Some(RETRY)
@@ -408,7 +418,7 @@ impl Worker {
                 .filter(|path| !path.contains('/'))
                 .for_each(|name| watcher.add(name));
         }
-        if (work.sweep || !work.reported.is_empty()) && self.git.is_at_work() {
+        if (work.sweep || !work.reported.is_empty()) && self.is_git_at_work() {
             self.later = std::mem::take(&mut work.reported);
             self.sweep_later = work.sweep;
             return Ok(Some(AGAIN));
@@ -456,10 +466,14 @@ impl Worker {
             Haste::None
         };
         while self.flushes && flush {
+            // A mirror that was removed comes back with what is written into it.
+            if self.git.is_none() && self.engine.is_due()? {
+                self.engine.tell_git()?;
+            }
             match self.engine.flush(haste)? {
                 Left::More => {}
                 Left::Theirs(paths) => {
-                    if self.git.is_at_work() {
+                    if self.is_git_at_work() {
                         // What it has half done is not looked at, as when it is reported.
                         self.later.extend(paths);
                         return Ok(Some(AGAIN));
@@ -476,6 +490,7 @@ impl Worker {
                 Left::Nothing => break,
             }
         }
+        self.watch_again();
         if self.later.is_empty() && flush {
             let mut told = self.shared.lock();
             told.answered = told.answered.max(work.asked);
@@ -484,6 +499,28 @@ impl Worker {
             self.shared.done.notify_all();
         }
         Ok(pause)
+    }
+
+    fn is_git_at_work(&mut self) -> bool {
+        self.git.as_mut().is_some_and(Git::is_at_work)
+    }
+
+    /// Watches the directory of a mirror that was removed and created again.
+    fn watch_again(&mut self) {
+        let (None, Some(root), true) = (&self.git, &self.watches, self.watcher.is_some()) else {
+            return;
+        };
+        let now = FileId::of(root);
+        if now.is_some() && now != self.watched {
+            self.watcher = Some(watch::Watcher::start(root, &self.shared));
+            self.watched = now;
+        }
+    }
+
+    /// Gives up keeping the files, so that a process that can write them does.
+    fn resign(&mut self) {
+        (self.keeping, self.watcher) = (None, None);
+        self.shared.lock().role = Role::Follower;
     }
 
     /// Whether this process is the keeper, after it has tried to be.
@@ -508,6 +545,7 @@ impl Worker {
         // Before anything is looked at, so that nothing is missed in between.
         let watches = self.watches.as_ref();
         self.watcher = watches.map(|root| watch::Watcher::start(root, &self.shared));
+        self.watched = watches.and_then(|root| FileId::of(root));
         let mut told = self.shared.lock();
         let succeeds = told.role == Role::Follower;
         told.role = Role::Keeper;

@@ -67,7 +67,12 @@ impl Writing<'_> {
     fn apply_in_project(&mut self, touched: &mut Touched, slug: &Slug, event: &Event) -> Write<()> {
         if let Change::ProjectCreated(project) = &event.change {
             let id = self.insert_project(project)?;
-            touched.hold(slug, id, (**project).clone());
+            // Its counters may have been raised.
+            let (_, project) = self
+                .reader()
+                .find_project(slug)?
+                .ok_or_else(|| unknown("project of an event"))?;
+            touched.hold(slug, id, project);
             self.log(event, None)?;
             return self.dirty(&Owner::Project(slug.clone()));
         }

@@ -33,7 +33,9 @@ impl Writing<'_> {
                 project.updated_at.map(Timestamp::unix_seconds),
             ],
         )?;
-        Ok(self.connection.last_insert_rowid())
+        let id = self.connection.last_insert_rowid();
+        crate::home::raise(self.connection, project.slug.as_str())?;
+        Ok(id)
     }
 
     /// Writes what changes of a project while it is worked on.

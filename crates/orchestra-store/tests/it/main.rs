@@ -34,6 +34,7 @@ mod reindex;
 mod remembered;
 mod scale;
 mod search;
+mod shared_home;
 mod told;
 mod unseen;
 mod words;

@@ -1,65 +1,72 @@
-//! `orchestra __board`: serves the board to one connection of a job in a sandbox.
-//!
-//! The supervisor of the job starts it; people do not. It runs outside the sandbox, so it takes nothing from the job
-//! but MCP messages: the workspace and the name of the job are on its command line.
+//! `orchestra board`: acceptance of a board that the user's programs did not create.
 
-use std::path::Path;
-
-use clap::Args;
-use orchestra_mcp::stdio;
-use orchestra_runner::supervise::BoardServer;
+use clap::{Args, Subcommand};
+use serde::Serialize;
 
 use crate::{
+    board,
     cli::Common,
     config::{Config, Overrides},
     exit::{Exit, Failure},
     logging,
-    serving::Serving,
+    output::{self, Format},
 };
 
-/// By which name it is called.
-pub(crate) const NAME: &str = "__board";
-
-/// Serve the board to a job in a sandbox, over stdin and stdout
+/// Manage the board that all worktrees share
+///
+/// Examples:
+///   orchestra board trust
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Plan and job that calls are recorded under
-    #[arg(long, value_name = "PLAN/JOB")]
-    job: String,
+    #[command(subcommand)]
+    command: Command,
 }
 
-/// The program and the command line by which it is started, but for the name of the job.
-pub(crate) fn server(program: &Path, workspace: &Path) -> BoardServer {
-    BoardServer {
-        program: program.to_owned(),
-        arguments: vec![
-            NAME.into(),
-            "--workspace".into(),
-            workspace.into(),
-            "--job".into(),
-        ],
-        environment: Vec::new(),
-    }
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Accept a board that your programs did not create, without its claims
+    ///
+    /// A board in a git directory may come from an archive. Until it is accepted it can be read, not changed.
+    ///
+    /// Examples:
+    ///   orchestra board trust
+    Trust {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
 }
 
-/// Serves until the connection ends.
+#[derive(Serialize)]
+struct Answer {
+    trusted: bool,
+    /// Directory of a board that was not trusted before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    accepted: Option<String>,
+}
+
+/// Accepts the board of the workspace.
 ///
 /// # Errors
-/// When the workspace has no board, or it cannot be opened.
+/// When the board cannot be read or written.
 pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure> {
+    let Command::Trust { json } = arguments.command;
     let config = Config::settle(common, Overrides::default())?;
-    logging::start(&config.log.value)?;
-    let runtime = stdio::runtime()?;
-    let served = runtime.block_on(async {
-        let serving = Serving::open_for_job(&config)?;
-        let server = serving.server_of_job(&arguments.job);
-        let served = stdio::serve(&server).await;
-        drop(server);
-        serving.close();
-        served.map_err(anyhow::Error::from)?;
-        Ok::<_, Failure>(())
-    });
-    // The thread that reads stdin may still be blocked there; it ends with the process.
-    runtime.shutdown_background();
-    served.map(|()| Exit::Ok)
+    logging::start(logging::of_a_report(&config.log))?;
+    let options = board::options(&config.workspace, config.memory.apply(Default::default()))?;
+    let accepted = orchestra_store::accept(&config.workspace, &options)?;
+    let answer = Answer {
+        trusted: true,
+        accepted: accepted.map(|directory| directory.display().to_string()),
+    };
+    Format::of_flag(json).print(&answer, |answer| {
+        let text = match &answer.accepted {
+            Some(directory) => {
+                format!("the board in {directory} is accepted, without its claims\n")
+            }
+            None => "the board needs no acceptance\n".to_owned(),
+        };
+        output::printable(&text).into_owned()
+    })?;
+    Ok(Exit::Ok)
 }

@@ -8,10 +8,11 @@ mod surroundings;
 use std::{path::Path, time::Duration};
 
 use clap::Args;
-use orchestra_store::{Fault, Fix, OpenError, Options, Report, Store};
+use orchestra_store::{Fault, Fix, Home, OpenError, Options, Report, Store};
 use serde::Serialize;
 
 use crate::{
+    board,
     cli::Common,
     commands::progress::Turning,
     config::{Config, Overrides},
@@ -69,6 +70,9 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
     };
     found.add(plans::examine(&config, arguments.fix)?);
     found.add(surroundings::examine(&config, arguments.fix)?);
+    if let Some(finding) = tracked_mirror(&config.workspace)? {
+        found.still(finding);
+    }
     aside::examine_old_run_directory(&config.workspace, arguments.fix, &mut found);
     drop(turning);
     let answer = Answer {
@@ -82,6 +86,22 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
     } else {
         Exit::Problems
     })
+}
+
+/// Reports files of a shared board that git tracks: its commands change them, and each change is taken for an edit.
+fn tracked_mirror(workspace: &Path) -> Result<Option<String>, Failure> {
+    let Home::Shared(home) = board::home(workspace)? else {
+        return Ok(None);
+    };
+    let mirror = home.mirror().map(|main| main.join(PROJECTS));
+    let tracked = mirror.filter(|mirror| orchestra_place::is_tracked(mirror));
+    Ok(tracked.map(|mirror| {
+        let mirror = mirror.display();
+        format!(
+            "{mirror}: git tracks the files of a board that all worktrees share; run `git rm -r --cached --quiet \
+             {mirror}`, and commit that"
+        )
+    }))
 }
 
 /// Examines the board, and mends it if asked.
@@ -119,17 +139,18 @@ fn examine(store: &Store, fix: Fix) -> Result<Report, Failure> {
     Ok(store.doctor(fix)?)
 }
 
-fn options() -> Options {
-    Options {
+fn options(workspace: &Path) -> Result<Options, Failure> {
+    let options = Options {
         watch: false,
         ..Options::default()
-    }
+    };
+    board::options(workspace, options)
 }
 
 /// Opens the board. A database that cannot be opened at all is made anew when mending is asked
 /// for; what became of it is told.
 fn open(workspace: &Path, fix: Fix) -> Result<(Store, Option<String>), Failure> {
-    match Store::open(workspace, options()) {
+    match Store::open(workspace, options(workspace)?) {
         Err(OpenError::Fault {
             source: Fault::Corrupt,
             ..
@@ -141,13 +162,13 @@ fn open(workspace: &Path, fix: Fix) -> Result<(Store, Option<String>), Failure> 
 /// Sets a damaged database aside, and opens the board over one that is made again from the
 /// readable files; what became of the damaged one is told.
 fn open_anew(workspace: &Path) -> Result<(Store, String), Failure> {
-    let store = workspace.join(PROJECTS).join(".store");
+    let store = board::database_directory(workspace)?;
     let place = aside::set_aside(workspace, &store, "damaged-store")?;
     let told = format!(
         "the database was damaged: it was made again from the readable files, and kept as {}",
         place.display()
     );
-    Ok((Store::open(workspace, options())?, told))
+    Ok((Store::open(workspace, options(workspace)?)?, told))
 }
 
 fn text(answer: &Answer) -> String {

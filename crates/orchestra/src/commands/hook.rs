@@ -5,7 +5,7 @@ mod event;
 use std::{
     fs,
     io::{self, Read as _},
-    path::{Path, PathBuf},
+    path::PathBuf,
     time::Duration,
 };
 
@@ -13,6 +13,7 @@ use clap::Args;
 use orchestra_store::{Action, Options, Store};
 
 use crate::{
+    board,
     cli::Common,
     config::Config,
     env::Variable,
@@ -76,6 +77,8 @@ fn store(common: &Common) -> anyhow::Result<()> {
         output::complain(&format!("orchestra hook: {}", failure.text()));
         Config::hardly_limit_memory(options())
     });
+    let options = board::options(&workspace, options)
+        .map_err(|failure| anyhow::Error::msg(failure.text()))?;
     let store = Store::open(&workspace, options)?;
     store.submit_blocking(None, Action::HookEvent(event))?;
     if let Err(error) = store.settle(READABLE_WITHIN) {
@@ -84,17 +87,14 @@ fn store(common: &Common) -> anyhow::Result<()> {
     }
     // The event is durable. Closing the database as well would move its log into it, which costs
     // several more waits for the disk; that is done once for many events, or by another program.
-    if log_bytes(&workspace) < LONG_LOG_BYTES {
+    if log_bytes(&store) < LONG_LOG_BYTES {
         std::mem::forget(store);
     }
     Ok(())
 }
 
 /// How long the database's log is. SQLite names it so.
-fn log_bytes(workspace: &Path) -> u64 {
-    let log = workspace
-        .join(workspace::PROJECTS)
-        .join(".store")
-        .join("board.db-wal");
+fn log_bytes(store: &Store) -> u64 {
+    let log = store.directory().join("board.db-wal");
     fs::metadata(log).map_or(0, |metadata| metadata.len())
 }

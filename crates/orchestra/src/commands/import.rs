@@ -10,6 +10,7 @@ use orchestra_store::{Imported, Options, Store};
 use serde::Serialize;
 
 use crate::{
+    board,
     cli::Common,
     commands::progress::Turning,
     config::{Config, Overrides},
@@ -68,6 +69,7 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
         sweep: false,
         ..Options::default()
     };
+    let options = board::options(&config.workspace, options)?;
     let turning = Turning::new("taking over old files");
     let store = Store::open(&config.workspace, options)?;
     let imported = store.import()?;

@@ -3,15 +3,16 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use orchestra_store::{Options, Store};
+use orchestra_store::{Home, Options, Store};
 use serde::Serialize;
 
 use crate::{
+    board,
     cli::Common,
     config::{Config, Overrides},
     env::Variable,
     exit::{Exit, Failure},
-    init::{Action, Client, Effect, InitError, Installer, Step},
+    init::{Action, Client, Effect, InitError, Installer, Step, ignore},
     logging,
     output::{self, Format},
     workspace,
@@ -32,6 +33,9 @@ pub(crate) struct Arguments {
     /// Take out what was installed, except what was edited; the board stays
     #[arg(long)]
     uninstall: bool,
+    /// Write the rule by which git ignores a shared board into .gitignore, and not only for this machine
+    #[arg(long)]
+    shared: bool,
     /// For which clients, separated by commas
     #[arg(long, value_enum, value_delimiter = ',', value_name = "CLIENT")]
     client: Vec<Client>,
@@ -82,6 +86,7 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
     let mut steps = Vec::new();
     if !arguments.uninstall {
         steps.push(make_board(&config.workspace, effect)?);
+        steps.extend(ignore_mirror(&config, arguments.shared, effect)?);
     }
     let installer = Installer::open(config.root(), effect).map_err(failure)?;
     let done = if arguments.uninstall {
@@ -122,14 +127,14 @@ pub(in crate::commands) fn is_on_path(program: &str) -> bool {
 
 /// Opens the board once, which makes `.projects/`. It makes no project: that is `create_project`.
 fn make_board(workspace: &Path, effect: Effect) -> Result<Step, Failure> {
-    let existed = workspace.join(workspace::PROJECTS).is_dir();
+    let existed = workspace::has_board(workspace);
     if effect == Effect::Apply {
         let options = Options {
             watch: false,
             sweep: false,
             ..Options::default()
         };
-        drop(Store::open(workspace, options)?);
+        drop(Store::open(workspace, board::options(workspace, options)?)?);
     }
     let action = if existed {
         Action::Unchanged
@@ -141,6 +146,21 @@ fn make_board(workspace: &Path, effect: Effect) -> Result<Step, Failure> {
         action,
         reason: None,
     })
+}
+
+/// Has git ignore the files of a board that all checkouts share.
+fn ignore_mirror(
+    config: &Config,
+    is_shared: bool,
+    effect: Effect,
+) -> Result<Option<Step>, Failure> {
+    if !matches!(board::home(&config.workspace)?, Home::Shared(_)) {
+        return Ok(None);
+    }
+    match is_shared {
+        true => Ok(Some(ignore::gitignore(&config.root(), effect)?)),
+        false => ignore::exclude(&config.workspace, effect).map_err(failure),
+    }
 }
 
 fn failure(error: InitError) -> Failure {

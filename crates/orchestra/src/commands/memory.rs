@@ -17,6 +17,7 @@ use orchestra_store::{ChunkId, Options, Store};
 use serde_json::{Value, json};
 
 use crate::{
+    board,
     cli::Common,
     config::{Config, Overrides},
     exit::{Exit, Failure},
@@ -310,6 +311,7 @@ fn open(config: &Config) -> Result<Store, Failure> {
         watch: false,
         ..config.memory.apply(Options::default())
     };
+    let options = board::options(&config.workspace, options)?;
     let store = Store::open(&config.workspace, options)?;
     if let Err(error) = store.settle(desk::CATCHING_UP) {
         tracing::warn!(%error, "edits of the readable files may not be seen yet");

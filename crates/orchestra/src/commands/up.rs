@@ -17,7 +17,7 @@ use serde::Serialize;
 use tokio::{net::TcpListener, sync::watch};
 
 use crate::{
-    access,
+    access, board,
     cli::{self, Common},
     commands::progress::Turning,
     config::{
@@ -32,7 +32,6 @@ use crate::{
     servers::{self, ServerFlags},
     serving::{self, Face, Serving, Shown},
     stopping::Signals,
-    workspace::PROJECTS,
 };
 use endpoint::{Endpoint, Place, Tokens};
 
@@ -249,7 +248,7 @@ fn warn(config: &Config, address: SocketAddr) {
 
 /// Failure after the board was removed or replaced.
 fn lost(workspace: &Path) -> Failure {
-    let there = workspace.join(PROJECTS);
+    let there = board::root(workspace).unwrap_or_else(|_| workspace.to_owned());
     let text = format!(
         "{} was removed or replaced while it was served, or another program serves it now; start again \
          to serve what is there",

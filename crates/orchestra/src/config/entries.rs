@@ -93,6 +93,14 @@ impl Config {
                 origin: self.place.origin.clone(),
             },
             Entry {
+                key: "board",
+                value: quoted(self.board.value.name()),
+                meaning: "where the board is: repository (one for all worktrees of a repository, inside `place`; \
+                          .projects is its readable mirror in the main checkout, which git ignores) or checkout (in \
+                          .projects of each checkout, to be committed); where nothing is set, as the workspace has it",
+                origin: self.board.origin.clone(),
+            },
+            Entry {
                 key: "limits.call_timeout_seconds",
                 value: seconds.to_string(),
                 meaning: "how long one tool call may take, 1 to 86400 seconds",

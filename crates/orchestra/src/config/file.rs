@@ -23,7 +23,7 @@ use super::{
     plans::{PlansFile, PlansOnDisk},
     quic::QuicFile,
 };
-use crate::http;
+use crate::{board::BoardMode, http};
 
 /// The longest file; the same as for its servers.
 const MAX_BYTES: u64 = 4 * 1024 * 1024;
@@ -66,6 +66,8 @@ pub(super) struct ConfigFile {
     pub(super) trusted_directories: Vec<PathBuf>,
     /// Directory of the private state of a workspace.
     pub(super) place: Option<Choice>,
+    /// Where the board of a workspace is.
+    pub(super) board: Option<BoardMode>,
 }
 
 impl ConfigFile {
@@ -132,6 +134,7 @@ struct OnDisk {
     #[serde(default)]
     trusted_directories: Vec<PathBuf>,
     place: Option<String>,
+    board: Option<String>,
     engine: Option<String>,
     log: Option<String>,
     #[serde(default)]
@@ -250,6 +253,9 @@ pub(super) fn parse(text: &str) -> Result<ConfigFile, ParseError> {
         "state" => Ok(Choice::State),
         _ => Err(wrong("place", "repository or state", found)),
     });
+    let board = on_disk.board.map(|found| {
+        BoardMode::named(&found).ok_or_else(|| wrong("board", "repository or checkout", found))
+    });
     let limits = on_disk.limits;
     let seconds = within(
         "limits.call_timeout_seconds",
@@ -281,6 +287,7 @@ pub(super) fn parse(text: &str) -> Result<ConfigFile, ParseError> {
         safe_directories: safe_directories(on_disk.safe_directories)?,
         trusted_directories: trusted_directories(on_disk.trusted_directories)?,
         place: place.transpose()?,
+        board: board.transpose()?,
     })
 }
 
@@ -423,6 +430,10 @@ mod tests {
             ("format = \"yaml\"", "format: json or toon, not `yaml`"),
             ("engine = \"on\"", "engine: auto, always or off, not `on`"),
             ("place = \"here\"", "place: repository or state, not `here`"),
+            (
+                "board = \"here\"",
+                "board: repository or checkout, not `here`",
+            ),
             (
                 "http = \"here\"",
                 "http: an address such as 127.0.0.1:7420 or localhost:7420, or a port, not `here`",

@@ -14,6 +14,7 @@ use tokio::{
 
 use super::{Face, Serving};
 use crate::{
+    board,
     config::{Config, EngineUse, wrong_engine_port},
     env::Variable,
     output,
@@ -38,9 +39,10 @@ impl Serving {
         let (Some(engines), Some(store)) = (&self.engines, &self.store) else {
             return;
         };
+        let workspace = board::seat(store.workspace());
         let run = engines.run_directory();
         let model = &self.config.memory.model;
-        if !model.is_wanted() && !has_model(store.workspace(), run).await {
+        if !model.is_wanted() && !has_model(&workspace, run).await {
             if let Wish::Refused(why) = model.wish() {
                 engines.tell_trouble(why);
             }
@@ -50,7 +52,7 @@ impl Serving {
         let ready = async {
             engines.answers(ONCE).await;
             loop {
-                match engine::standing(store.workspace(), run).await {
+                match engine::standing(&workspace, run).await {
                     Some(standing) if finds_most(&standing) => {
                         engines.tell_trouble(&standing.trouble.unwrap_or_default());
                         break;
@@ -89,7 +91,7 @@ impl Serving {
         let is_wanted = self.config.engine.value == EngineUse::Always || model.is_wanted();
         // Other programs are served even without a model, if an engine is installed.
         let serves_others = face == Face::Http;
-        let (engines, workspace) = (engines.clone(), self.config.workspace.clone());
+        let (engines, workspace) = (engines.clone(), board::seat(&self.config.workspace));
         let begun = self.begun();
         self.waiting = Some(tokio::spawn(async move {
             begun.await;
@@ -121,10 +123,11 @@ pub(super) fn of(config: &Config, workspace: &Path) -> Option<Engines> {
     if config.engine.value == EngineUse::Off {
         return None;
     }
-    let run = run_directory(workspace)
+    let workspace = board::seat(workspace);
+    let run = run_directory(&workspace)
         .map_err(|error| tracing::warn!("no memory engine is used: {error:#}"));
     Some(Engines::new(Settings {
-        workspace: workspace.to_owned(),
+        workspace,
         run: run.ok()?,
         client: "orchestra",
         starts: true,

@@ -20,7 +20,7 @@ use tokio::time::Instant;
 
 use super::{LEAVING, Serving};
 use crate::{
-    commands::{board, runner},
+    commands::{job_board, runner},
     config::{self, Config},
     env::Variable,
     output, servers,
@@ -50,7 +50,7 @@ pub(crate) fn options(config: &Config, workspace: &Path, name: &str) -> Options 
         Err(_) => Trust::Nothing,
     };
     let mut options = config.plans.apply(options);
-    options.board = Some(board::server(&own, workspace));
+    options.board = Some(job_board::server(&own, workspace));
     options.background = Some(Background {
         program: own,
         arguments: runner::arguments(workspace, &config.plans.storage.value),

@@ -105,6 +105,7 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
     attempt("init", &["--dry-run"], Ends, IMPOSTOR),
     attempt("init", &[], Ends, IMPOSTOR),
     attempt("doctor", &[], Ends, UNTRUSTED),
+    attempt("board trust", &[], Ends, ""),
     attempt("stdio", &[], Speaks, ""),
     attempt("stdio", &["--tools", "search"], Speaks, ""),
     attempt(

@@ -83,6 +83,7 @@ mod models;
 mod oauth;
 #[cfg(target_os = "linux")]
 mod odd_members;
+mod one_board;
 mod others;
 mod overload;
 #[cfg(target_os = "linux")]

@@ -40,6 +40,8 @@ pub(super) struct Candidate {
     pub(super) below: bool,
     /// Whether the board has the issue at another place, and its file stands there.
     pub(super) elsewhere: bool,
+    /// Whether a file that is not there says something.
+    pub(super) removes: bool,
 }
 
 impl Candidate {
@@ -72,8 +74,12 @@ impl Candidate {
         for found in &self.files {
             let entry = ledger::at(work.connection(), &found.path)?;
             let ours = match &found.content {
-                None => entry
-                    .is_none_or(|entry| entry.seen.is_none() || entry.next == Some(Next::Removed)),
+                None => {
+                    !self.removes
+                        || entry.is_none_or(|entry| {
+                            entry.seen.is_none() || entry.next == Some(Next::Removed)
+                        })
+                }
                 Some(content) => {
                     let hash = content_hash(&content.bytes);
                     entry.is_some_and(|entry| {
@@ -135,6 +141,7 @@ impl Engine {
             conflict: false,
             below: false,
             elsewhere: false,
+            removes: self.removes,
         };
         for path in unit.paths() {
             let stat = match self.stat(&path) {
@@ -164,7 +171,7 @@ impl Engine {
                 let known = self.read(|reader| ledger::at(reader.connection(), &path))?;
                 let seen = known.and_then(|entry| entry.seen);
                 let waits = match &content {
-                    None => seen.is_some(),
+                    None => seen.is_some() && self.removes,
                     Some(_) => is_emptied(&path, 0, seen.as_ref()),
                 };
                 if waits && !self.is_gone(&path) {

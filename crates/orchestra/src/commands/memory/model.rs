@@ -10,6 +10,7 @@ use orchestra_memory::{
 use serde_json::{Value, json};
 
 use crate::{
+    board,
     commands::{
         engine::{self, MODEL_CHECK, MODEL_INSTALL},
         table,
@@ -253,7 +254,7 @@ fn show(config: &Config, format: Format) -> Result<Exit, Failure> {
 pub(super) fn standing(config: &Config) -> Result<Value, Failure> {
     let run = run_directory(&config.workspace)?;
     let model = &config.memory.model;
-    let engine = serving::runtime()?.block_on(ask_standing(&config.workspace, &run));
+    let engine = serving::runtime()?.block_on(ask_standing(&board::seat(&config.workspace), &run));
     let trouble = match model.wish() {
         Wish::Refused(why) | Wish::Unknown(why) => Some(why.clone()),
         Wish::Nothing | Wish::Model(_) => None,

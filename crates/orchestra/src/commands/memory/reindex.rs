@@ -6,6 +6,7 @@ use serde_json::json;
 
 use super::{named, open};
 use crate::{
+    board,
     commands::progress,
     config::Config,
     exit::{Exit, Failure},
@@ -48,13 +49,14 @@ pub(super) fn run(config: &Config, project: Option<&str>, format: Format) -> Res
 /// Has the vectors made anew: by the engine that runs (`now`), or the next one (`later`), where there are
 /// any.
 fn rebuild(config: &Config) -> Result<&'static str, Failure> {
-    let workspace = &config.workspace;
-    let run = run_directory(workspace)?;
-    let asked = serving::runtime()?.block_on(engine::rebuild(workspace, &run));
+    let workspace = board::seat(&config.workspace);
+    let run = run_directory(&workspace)?;
+    let asked = serving::runtime()?.block_on(engine::rebuild(&workspace, &run));
+    let vectors = board::database_directory(&workspace)?;
     Ok(match asked {
         Some(true) => "now",
         Some(false) => "none",
-        None if engine::forget_vectors(workspace, &run) && config.memory.model.is_wanted() => {
+        None if engine::forget_vectors(&vectors, &run) && config.memory.model.is_wanted() => {
             "later"
         }
         None => "none",

@@ -168,7 +168,13 @@ async fn of_board(config: &Config, asked: &Asked) -> Result<Answer, Failure> {
         let _turning = Turning::new("waiting for the memory engine");
         serving.await_engine().await;
     }
-    let answer = ask(&serving, asked, false).await;
+    let mut answer = ask(&serving, asked, false).await;
+    if let (Ok(answer), Some(why)) = (&mut answer, serving.read_only()) {
+        let text = answer.result["content"][0]["text"].as_str();
+        if text.is_some_and(|text| text.contains(&why)) {
+            answer.refusal = Exit::Denied;
+        }
+    }
     serving.leave_plans().await;
     serving.close();
     answer

@@ -11,10 +11,7 @@ use orchestra_fs::{Access, Directory, Lock};
 use orchestra_place::RunDirectory;
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    http::MCP_PATH,
-    workspace::{self, PROJECTS},
-};
+use crate::{board, http::MCP_PATH, workspace};
 
 /// Names of the files in the run directory.
 const ENDPOINT: &str = "endpoint.json";
@@ -84,10 +81,10 @@ struct BoardId {
 }
 
 impl BoardId {
-    /// The board of a workspace, if there is one.
-    fn of(workspace: &Path) -> Option<Self> {
+    /// The board with a directory, if there is one.
+    fn of(root: &Path) -> Option<Self> {
         use std::os::unix::fs::MetadataExt as _;
-        let found = fs::metadata(workspace.join(PROJECTS)).ok()?;
+        let found = fs::metadata(root).ok()?;
         Some(Self {
             device: found.dev(),
             inode: found.ino(),
@@ -150,7 +147,8 @@ impl Endpoint {
 /// The lock and the endpoint file in the run directory of a workspace.
 #[derive(Debug)]
 pub(in crate::commands) struct Place {
-    workspace: PathBuf,
+    /// Directory of the board.
+    root: PathBuf,
     run: RunDirectory,
     lock: Option<Lock>,
     /// The directory of the board that the place was taken in.
@@ -175,12 +173,14 @@ impl Place {
     /// # Errors
     /// When the workspace has no place for private state.
     pub(in crate::commands) fn find(workspace: &Path) -> anyhow::Result<Self> {
-        Ok(Self::new(workspace, workspace::run_directory(workspace)?))
+        let root = board::root(workspace);
+        let root = root.map_err(|failure| anyhow::Error::msg(failure.text()))?;
+        Ok(Self::new(root, workspace::run_directory(workspace)?))
     }
 
-    fn new(workspace: &Path, run: RunDirectory) -> Self {
+    const fn new(root: PathBuf, run: RunDirectory) -> Self {
         Self {
-            workspace: workspace.to_owned(),
+            root,
             run,
             lock: None,
             board: None,
@@ -227,7 +227,7 @@ impl Place {
 
     /// Whether an endpoint is that of a board that was removed or replaced since.
     fn is_of_another_board(&self, endpoint: &Endpoint) -> bool {
-        endpoint.board.is_some() && endpoint.board != BoardId::of(&self.workspace)
+        endpoint.board.is_some() && endpoint.board != BoardId::of(&self.root)
     }
 
     /// Reads the endpoint file if a process holds the lock. A directory that other users can open is refused: the file
@@ -256,7 +256,7 @@ impl Place {
             None => return Ok(false),
         }
         if self.board.is_none() {
-            self.board = Some(Directory::open(&self.workspace.join(PROJECTS))?);
+            self.board = Some(Directory::open(&self.root)?);
         }
         // Left behind by a process that was killed.
         if run.open_file(ENDPOINT)?.is_some() {
@@ -271,7 +271,7 @@ impl Place {
     /// When the file cannot be written.
     pub(super) fn publish(&mut self, endpoint: &Endpoint) -> anyhow::Result<()> {
         let endpoint = Endpoint {
-            board: BoardId::of(&self.workspace),
+            board: BoardId::of(&self.root),
             ..endpoint.clone()
         };
         let text = serde_json::to_vec(&endpoint)?;
@@ -359,6 +359,7 @@ fn is_gone(path: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use crate::workspace::PROJECTS;
     use orchestra_place::Choice;
 
     use super::*;
@@ -373,7 +374,8 @@ mod tests {
         let state = workspace.join("state");
         fs::create_dir_all(workspace.join(PROJECTS)).unwrap();
         let place = orchestra_place::Place::find(workspace, Some(&state), Choice::State);
-        Place::new(workspace, RunDirectory::new(place.unwrap()))
+        let root = workspace.join(PROJECTS);
+        Place::new(root, RunDirectory::new(place.unwrap()))
     }
 
     #[test]

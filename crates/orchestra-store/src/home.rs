@@ -1,0 +1,357 @@
+//! Where the database of a board is, and whether this user's programs created it.
+//!
+//! A database outside of the working tree can still be planted: an archive may contain a git directory. So each has a
+//! random id, and the list of known databases in the user's state directory has the ids that count.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use orchestra_fs::{Access, Directory, Lock};
+use orchestra_place::{DatabaseId, KnownDatabases, ListError, Listing, Place, PlaceError};
+use rusqlite::{Connection, OptionalExtension as _};
+use sha2::{Digest as _, Sha256};
+
+use crate::db::{self, Paths};
+use crate::files::{Owner, ledger};
+use crate::reader::Reader;
+use crate::{Fault, Options};
+
+/// Directory of the board in a place.
+const BOARD: &str = "board";
+/// Directory of the state directory with the locks of boards that are open.
+const ALIVE: &str = "boards";
+/// Maximum time that a program with an open board needs to put a removed database back, and the interval of looks.
+const RESCUE_PATIENCE: Duration = Duration::from_secs(5);
+const RESCUE_LOOK: Duration = Duration::from_millis(20);
+/// Numbers of a project that are listed as given beyond those that are: the list is written once for so many.
+const AHEAD: u64 = 256;
+
+/// Where the database of a board is, and what the readable files are.
+#[derive(Debug, Clone, Default)]
+pub enum Home {
+    /// In `.projects/.store/` of the workspace. A readable file that is removed removes its issue.
+    #[default]
+    Checkout,
+    /// Outside of the working tree, for all checkouts. The readable files are a mirror in the main checkout, and one
+    /// that is missing removes nothing.
+    Shared(SharedHome),
+}
+
+/// The directory of a board that all checkouts share.
+#[derive(Debug, Clone)]
+pub struct SharedHome {
+    place: Place,
+    /// The user's state directory, with the list of known databases.
+    state: PathBuf,
+}
+
+impl SharedHome {
+    /// The directory in a place, with the list in a state directory.
+    #[must_use]
+    pub const fn new(place: Place, state: PathBuf) -> Self {
+        Self { place, state }
+    }
+
+    /// Path of the directory, which may not exist.
+    #[must_use]
+    pub fn directory(&self) -> PathBuf {
+        self.place.shared().join(BOARD)
+    }
+
+    /// Returns whether there is a board.
+    #[must_use]
+    pub fn has_board(&self) -> bool {
+        self.directory().join(db::DATABASE).is_file()
+    }
+
+    /// Directory with the mirror of the board; `None` where the repository has no main checkout.
+    #[must_use]
+    pub fn mirror(&self) -> Option<&Path> {
+        self.place.main().filter(|main| main.is_dir())
+    }
+
+    /// Returns whether the board may still be there: its repository or workspace is.
+    pub(crate) fn is_there(&self) -> bool {
+        self.anchor().is_dir()
+    }
+
+    /// Creates the directory for its owner alone.
+    pub(crate) fn make(&self) -> Result<(), Fault> {
+        match self.place.make_shared(BOARD) {
+            Ok(_) => Ok(()),
+            Err(PlaceError::Unusable { source, .. }) => Err(source.into()),
+            Err(error) => Err(Fault::io(
+                "create the directory of the board",
+                std::io::Error::other(error.to_string()),
+            )),
+        }
+    }
+
+    /// Lock that each program with the board open shares, outside of what commands in the repository remove.
+    fn alive(&self) -> PathBuf {
+        let digest = Sha256::digest(self.directory().as_os_str().as_encoded_bytes());
+        let number = digest
+            .iter()
+            .take(8)
+            .fold(0_u64, |all, byte| all << 8 | u64::from(*byte));
+        self.state.join(ALIVE).join(format!("{number:016x}.lock"))
+    }
+
+    /// Tells other programs that this one has the board open, until the lock is dropped.
+    pub(crate) fn share(&self) -> Option<Lock> {
+        let share = || {
+            Directory::private(&self.state)?.make_below(ALIVE.as_ref(), Access::Private)?;
+            Lock::share(&self.alive())
+        };
+        share()
+            .inspect_err(
+                |error| tracing::warn!(%error, "other programs do not see that the board is open"),
+            )
+            .ok()
+    }
+
+    /// Waits for the database of a board whose directory was removed while another program has it open: that program
+    /// puts it back. Takes no lock.
+    pub(crate) fn wait_for_database(&self, paths: &Paths) -> Result<(), Fault> {
+        let start = Instant::now();
+        while !db::is_there(&paths.database)? && orchestra_fs::is_shared(&self.alive())? {
+            if start.elapsed() > RESCUE_PATIENCE {
+                return Err(Fault::Removed(self.directory()));
+            }
+            thread::sleep(RESCUE_LOOK);
+        }
+        Ok(())
+    }
+
+    /// Directory without which the board is another one: the git directory, or the workspace.
+    #[must_use]
+    pub fn anchor(&self) -> &Path {
+        let main = self.place.main().filter(|_| !self.place.is_in_repository());
+        main.unwrap_or_else(|| self.place.base())
+    }
+
+    fn list(&self) -> KnownDatabases {
+        KnownDatabases::new(&self.state)
+    }
+
+    /// Returns how the list has the database of a connection.
+    pub(crate) fn listing(&self, connection: &Connection) -> Result<Listing, Fault> {
+        let Some(id) = id_of(connection)? else {
+            return Ok(Listing::Unlisted);
+        };
+        let is_gone = |directory: &Path| {
+            let path = directory.join(db::DATABASE);
+            let found = path.is_file().then(|| db::open_ready_reader(&path));
+            // A database that cannot be looked at may still be the one.
+            match found {
+                None => true,
+                Some(Ok(Some(other))) => id_of(&other).is_ok_and(|other| other != Some(id)),
+                Some(_) => false,
+            }
+        };
+        let list = self.list().read().map_err(listless)?;
+        let found = list.listing(id, &self.directory(), self.anchor(), is_gone);
+        found.map_err(listless)
+    }
+
+    /// Refuses a database that this user's programs did not create. Changes nothing.
+    pub(crate) fn check(&self, paths: &Paths) -> Result<(), Fault> {
+        let Some(connection) = db::open_any_reader(&paths.database)? else {
+            return Ok(());
+        };
+        match self.listing(&connection)? {
+            Listing::Here | Listing::Moved | Listing::Copy => Ok(()),
+            Listing::Foreign | Listing::Unlisted => Err(Fault::Untrusted(self.directory())),
+        }
+    }
+
+    /// Lists a database that passed [`SharedHome::check`] where it is now. A copy gets an id of its own and loses its
+    /// claims. The caller holds the writers' lock.
+    pub(crate) fn settle(&self, connection: &Connection) -> Result<(), Fault> {
+        match self.listing(connection)? {
+            Listing::Here => Ok(()),
+            Listing::Moved => self.keep(connection),
+            Listing::Copy => self.renew(connection),
+            Listing::Foreign | Listing::Unlisted => Err(Fault::Untrusted(self.directory())),
+        }
+    }
+
+    /// Gives a database a new id, which is listed, and drops its claims. The caller holds the writers' lock.
+    pub(crate) fn renew(&self, connection: &Connection) -> Result<(), Fault> {
+        connection.execute_batch("BEGIN IMMEDIATE")?;
+        let renewed = self
+            .identify(connection)
+            .and_then(|()| drop_claims(connection));
+        match renewed {
+            Ok(()) => Ok(connection.execute_batch("COMMIT")?),
+            Err(fault) => {
+                connection.execute_batch("ROLLBACK")?;
+                Err(fault)
+            }
+        }
+    }
+
+    /// Gives a database a new id, which is listed before it is committed, and counters above all ids that were given
+    /// in this directory.
+    pub(crate) fn identify(&self, connection: &Connection) -> Result<(), Fault> {
+        let id = DatabaseId::random()
+            .map_err(|error| Fault::io("create a random id", std::io::Error::other(error)))?;
+        connection.execute_batch(
+            "CREATE TABLE IF NOT EXISTS home (id BLOB NOT NULL); \
+             DELETE FROM home",
+        )?;
+        connection.execute("INSERT INTO home (id) VALUES (?1)", [&id.as_bytes()[..]])?;
+        let list = self.list().read().map_err(listless)?;
+        let given = list.next_at(&self.directory()).map_err(listless)?;
+        for (slug, least) in given {
+            for (name, least) in LEAST.iter().zip(least) {
+                connection.execute(
+                    "INSERT OR REPLACE INTO counter (name, value) VALUES (?1 || ?2, ?3)",
+                    (name, &slug, least),
+                )?;
+            }
+            raise(connection, &slug)?;
+        }
+        self.record(id)
+    }
+
+    /// Lists a copy of the open database with the directory that is there now. It is the same board.
+    pub(crate) fn keep(&self, connection: &Connection) -> Result<(), Fault> {
+        match id_of(connection)? {
+            Some(id) => self.record(id),
+            None => Err(Fault::Untrusted(self.directory())),
+        }
+    }
+
+    fn record(&self, id: DatabaseId) -> Result<(), Fault> {
+        let (directory, anchor) = (self.directory(), self.anchor());
+        let recorded = self
+            .list()
+            .change(|list| list.record(id, &directory, anchor));
+        recorded.map_err(listless)
+    }
+
+    /// Lists the ids that the projects of a database give next as given, before they are.
+    pub(crate) fn reserve(
+        &self,
+        connection: &Connection,
+        reserved: &mut BTreeMap<String, [u64; 3]>,
+    ) -> Result<(), Fault> {
+        let mut statement = connection
+            .prepare_cached("SELECT slug, next_issue, next_bug, next_request FROM project")?;
+        let mut rows = statement.query([])?;
+        let mut needed = BTreeMap::new();
+        while let Some(row) = rows.next()? {
+            let (slug, next) = (row.get(0)?, [row.get(1)?, row.get(2)?, row.get(3)?]);
+            if !reserved.get(&slug).is_some_and(|held| covers(held, &next)) {
+                needed.insert(slug, next);
+            }
+        }
+        let (false, Some(id)) = (needed.is_empty(), id_of(connection)?) else {
+            return Ok(());
+        };
+        let list = self.list().read().map_err(listless)?;
+        let mut listed = list.next_at(&self.directory()).map_err(listless)?;
+        needed.retain(|slug, next| !listed.get(slug).is_some_and(|held| covers(held, next)));
+        if !needed.is_empty() {
+            for next in needed.values_mut().flatten() {
+                *next = next.saturating_add(AHEAD);
+            }
+            let raised = self.list().change(|list| {
+                list.raise_next(id, &needed);
+                Ok(())
+            });
+            raised.map_err(listless)?;
+            listed.append(&mut needed);
+        }
+        *reserved = listed;
+        Ok(())
+    }
+}
+
+/// Names of the counters with the least numbers of a project, before its slug.
+const LEAST: [&str; 3] = ["least/issue/", "least/bug/", "least/request/"];
+
+/// Raises the counters of a project above all ids that were given before the database was created.
+pub(crate) fn raise(connection: &Connection, slug: &str) -> Result<(), Fault> {
+    let mut statement = connection.prepare_cached(
+        "UPDATE project SET \
+         next_issue = max(next_issue, coalesce((SELECT value FROM counter WHERE name = 'least/issue/' || ?1), 0)), \
+         next_bug = max(next_bug, coalesce((SELECT value FROM counter WHERE name = 'least/bug/' || ?1), 0)), \
+         next_request = max(next_request, coalesce((SELECT value FROM counter WHERE name = 'least/request/' || ?1), 0)) \
+         WHERE slug = ?1",
+    )?;
+    statement.execute([slug])?;
+    Ok(())
+}
+
+fn covers(held: &[u64; 3], next: &[u64; 3]) -> bool {
+    held.iter().zip(next).all(|(held, next)| next <= held)
+}
+
+/// Returns the id of a database; `None` for one without.
+fn id_of(connection: &Connection) -> Result<Option<DatabaseId>, Fault> {
+    if !has_table(connection)? {
+        return Ok(None);
+    }
+    let mut statement = connection.prepare("SELECT id FROM home")?;
+    let bytes: Option<Vec<u8>> = statement.query_row([], |row| row.get(0)).optional()?;
+    Ok(bytes.and_then(|bytes| DatabaseId::from_bytes(&bytes)))
+}
+
+fn has_table(connection: &Connection) -> Result<bool, Fault> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'home')";
+    Ok(connection.query_row(sql, [], |row| row.get(0))?)
+}
+
+fn drop_claims(connection: &Connection) -> Result<(), Fault> {
+    let reader = Reader::new(connection);
+    let mut statement = connection.prepare(
+        "SELECT p.slug, i.prefix || '-' || i.number FROM issue i JOIN project p ON p.id = i.project \
+         WHERE i.claim_agent IS NOT NULL",
+    )?;
+    let mut rows = statement.query([])?;
+    let mut owners = Vec::new();
+    while let Some(row) = rows.next()? {
+        let key = format!(
+            "issue/{}/{}",
+            row.get::<_, String>(0)?,
+            row.get::<_, String>(1)?
+        );
+        owners.extend(Owner::parse(&key));
+    }
+    drop(reader);
+    connection.execute(
+        "UPDATE issue SET claim_agent = NULL, claim_until = NULL",
+        [],
+    )?;
+    for owner in owners {
+        ledger::make_due(connection, &owner).map_err(|error| match error {
+            crate::ReadError::Fault(fault) => fault,
+            crate::ReadError::Refused(_) | crate::ReadError::Cursor(_) => Fault::Corrupt,
+        })?;
+    }
+    Ok(())
+}
+
+fn listless(error: ListError) -> Fault {
+    Fault::Unlisted(Arc::new(error))
+}
+
+impl Home {
+    /// Adapts options: without a mirror no files are watched or written.
+    pub(crate) fn adapt(&self, mut options: Options) -> Options {
+        if matches!(self, Self::Shared(home) if home.mirror().is_none()) {
+            (options.watch, options.sweep, options.flush) = (false, false, false);
+        }
+        options
+    }
+
+    /// Returns whether a readable file that is removed removes what it is about.
+    pub(crate) const fn removes(&self) -> bool {
+        matches!(self, Self::Checkout)
+    }
+}

@@ -1,0 +1,278 @@
+//! A board outside of the working tree, which several checkouts share.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use orchestra_board::{Command, Kind};
+use orchestra_place::{Choice, Place};
+use orchestra_store::{Action, Fault, Fix, Home, Options, SharedHome, Store, accept};
+
+use crate::fixture::{clock, options};
+use crate::words::{create, create_project, id, slug};
+
+const SETTLE: Duration = Duration::from_secs(30);
+
+/// Two directories, of which the first is the main checkout, and a state directory.
+struct Checkouts {
+    directory: tempfile::TempDir,
+}
+
+impl Checkouts {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        for name in ["main", "linked", "state"] {
+            fs::create_dir(directory.path().join(name)).unwrap();
+        }
+        Self { directory }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().canonicalize().unwrap().join(name)
+    }
+
+    fn home(&self) -> SharedHome {
+        let state = self.path("state");
+        let place = Place::find(&self.path("main"), Some(&state), Choice::State).unwrap();
+        SharedHome::new(place, state)
+    }
+
+    fn options(&self) -> Options {
+        Options {
+            home: Home::Shared(self.home()),
+            flush: true,
+            sweep: true,
+            ..options(&clock())
+        }
+    }
+
+    fn open(&self, name: &str) -> Store {
+        Store::open(&self.path(name), self.options()).unwrap()
+    }
+
+    fn files(&self) -> PathBuf {
+        self.path("main/.projects")
+    }
+}
+
+fn run(store: &Store, command: Command) {
+    store.submit_blocking(None, Action::Board(command)).unwrap();
+}
+
+/// Creates project `my-app` with epic MA-1, story MA-2 and task MA-3.
+fn fill(store: &Store) {
+    run(store, create_project("My App"));
+    run(store, create(Kind::Epic, None, "Epic"));
+    run(store, create(Kind::Story, Some("MA-1"), "Story"));
+    run(store, create(Kind::Task, Some("MA-2"), "Task"));
+}
+
+fn has(store: &Store, issue: &str) -> bool {
+    let found = store.read(|reader| reader.issue(&slug(), &id(issue)));
+    found.unwrap().is_some()
+}
+
+/// Removes a directory in which programs may create files meanwhile.
+fn remove(directory: &Path) {
+    let is_left = |error: std::io::Error| error.kind() != std::io::ErrorKind::NotFound;
+    while fs::remove_dir_all(directory).is_err_and(is_left) {}
+}
+
+fn tree(directory: &Path) -> Vec<String> {
+    let (mut found, mut left) = (Vec::new(), vec![directory.to_owned()]);
+    while let Some(next) = left.pop() {
+        for entry in fs::read_dir(next).unwrap().map(Result::unwrap) {
+            match entry.file_type().unwrap().is_dir() {
+                true => left.push(entry.path()),
+                false => found.push(
+                    entry
+                        .path()
+                        .strip_prefix(directory)
+                        .unwrap()
+                        .display()
+                        .to_string(),
+                ),
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn change_of_one_checkout_is_seen_in_the_other_and_ids_differ() {
+    let checkouts = Checkouts::new();
+    let (main, linked) = (checkouts.open("main"), checkouts.open("linked"));
+    fill(&main);
+    assert!(has(&linked, "MA-3"));
+    run(&linked, create(Kind::Task, Some("MA-2"), "Of linked"));
+    run(&main, create(Kind::Task, Some("MA-2"), "Of main"));
+    assert!(has(&main, "MA-4") && has(&linked, "MA-5"));
+    linked.settle(SETTLE).unwrap();
+    assert!(
+        checkouts
+            .files()
+            .join("my-app/epics/MA-1/epic.toon")
+            .is_file()
+    );
+    assert!(!checkouts.path("linked/.projects").exists());
+    let directory = checkouts.home().directory();
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&directory), 0o700);
+    assert_eq!(mode(&directory.join("board.db")), 0o600);
+}
+
+#[test]
+fn readable_files_that_vanish_remove_nothing_and_are_written_again() {
+    let checkouts = Checkouts::new();
+    let store = checkouts.open("main");
+    fill(&store);
+    store.settle(SETTLE).unwrap();
+    let before = tree(&checkouts.files());
+    let task = "my-app/epics/MA-1/stories/MA-2/tasks/MA-3.toon";
+    for removed in ["", "my-app/epics", task] {
+        let path = checkouts.files().join(removed);
+        match path.is_dir() {
+            true => fs::remove_dir_all(&path).unwrap(),
+            false => fs::remove_file(&path).unwrap(),
+        }
+        // A program that starts looks through all files.
+        let other = checkouts.open("linked");
+        other.settle(SETTLE).unwrap();
+        assert!(has(&other, "MA-3"), "{removed}");
+        let report = other.doctor(Fix::Nothing).unwrap();
+        let is_told = |finding: &String| finding.starts_with(task) && finding.contains("missing");
+        assert!(report.findings.iter().any(is_told), "{removed}: {report:?}");
+        other.doctor(Fix::Mend).unwrap();
+        assert_eq!(tree(&checkouts.files()), before, "{removed}");
+        assert!(other.doctor(Fix::Nothing).unwrap().findings.is_empty());
+    }
+    fs::remove_dir_all(checkouts.files()).unwrap();
+    run(&store, create(Kind::Task, Some("MA-2"), "Next"));
+    store.settle(SETTLE).unwrap();
+    assert!(
+        checkouts
+            .files()
+            .join(task)
+            .with_file_name("MA-4.toon")
+            .is_file()
+    );
+    assert!(has(&store, "MA-3"));
+}
+
+#[test]
+fn description_that_vanishes_is_kept_while_other_edits_are_applied() {
+    let checkouts = Checkouts::new();
+    let store = checkouts.open("main");
+    fill(&store);
+    store.settle(SETTLE).unwrap();
+    let path = checkouts.files().join("my-app/epics/MA-1/epic.toon");
+    let text = fs::read_to_string(&path).unwrap();
+    let issue = || {
+        store
+            .read(|reader| reader.issue(&slug(), &id("MA-1")))
+            .unwrap()
+            .unwrap()
+    };
+    let before = issue();
+    drop(fs::remove_file(path.with_file_name("MA-1.md")));
+    fs::write(&path, text.replace("Epic", "Renamed")).unwrap();
+    let other = checkouts.open("linked");
+    other.settle(SETTLE).unwrap();
+    let after = issue();
+    assert_eq!(after.issue.title.as_str(), "Renamed");
+    assert_eq!(after.issue.description, before.issue.description);
+}
+
+#[test]
+fn database_that_is_lost_gives_no_id_twice() {
+    let checkouts = Checkouts::new();
+    let store = checkouts.open("main");
+    fill(&store);
+    run(&store, create_project("Other"));
+    drop(store);
+    remove(&checkouts.home().directory());
+    fs::remove_dir_all(checkouts.files()).unwrap();
+    let store = checkouts.open("main");
+    run(&store, create_project("My App"));
+    run(&store, create(Kind::Epic, None, "Epic"));
+    assert!(!has(&store, "MA-1") && !has(&store, "MA-3"));
+}
+
+#[test]
+fn directory_that_is_removed_while_programs_live_loses_nothing() {
+    let checkouts = Checkouts::new();
+    let (main, linked) = (checkouts.open("main"), checkouts.open("linked"));
+    fill(&main);
+    run(&linked, create(Kind::Task, Some("MA-2"), "Of linked"));
+    for number in 5..8 {
+        remove(&checkouts.home().directory());
+        drop(fs::remove_dir_all(checkouts.files()));
+        run(&linked, create(Kind::Task, Some("MA-2"), "Later"));
+        run(&main, create(Kind::Task, Some("MA-2"), "Latest"));
+        remove(&checkouts.home().directory());
+        // A program that starts builds no database while others have theirs.
+        assert!(has(&checkouts.open("main"), "MA-3"), "{number}");
+        assert!(has(&linked, "MA-3") && has(&main, "MA-4"), "{number}");
+    }
+    assert!(has(&main, "MA-10") && !has(&main, "MA-11"));
+}
+
+#[test]
+fn board_that_was_planted_is_read_and_not_changed_until_it_is_accepted() {
+    let (origin, checkouts) = (Checkouts::new(), Checkouts::new());
+    let store = origin.open("main");
+    fill(&store);
+    store.close(SETTLE);
+    drop(store);
+    let (from, to) = (origin.home().directory(), checkouts.home().directory());
+    fs::create_dir_all(&to).unwrap();
+    for name in ["board.db", "board.db-wal"] {
+        if from.join(name).exists() {
+            fs::copy(from.join(name), to.join(name)).unwrap();
+        }
+    }
+    let planted = checkouts.open("main");
+    assert!(has(&planted, "MA-3"));
+    let refused = planted.submit_blocking(None, Action::Board(create(Kind::Epic, None, "No")));
+    assert!(matches!(planted.read_only(), Some(Fault::Untrusted(path)) if *path == to));
+    assert!(
+        refused
+            .unwrap_err()
+            .to_string()
+            .contains("orchestra board trust")
+    );
+    drop(planted);
+    let accepted = accept(&checkouts.path("main"), &checkouts.options()).unwrap();
+    assert_eq!(accepted, Some(to));
+    let store = checkouts.open("main");
+    run(&store, create(Kind::Epic, None, "Yes"));
+    assert!(has(&store, "MA-4"));
+    assert_eq!(
+        accept(&checkouts.path("main"), &checkouts.options()).unwrap(),
+        None
+    );
+}
+
+#[test]
+fn board_that_was_in_the_checkout_is_moved_whole_and_once() {
+    let checkouts = Checkouts::new();
+    let main = checkouts.path("main");
+    let former = || Store::open(&main, options(&clock()));
+    let store = former().unwrap();
+    fill(&store);
+    drop(store);
+    let store = checkouts.open("linked");
+    assert!(has(&store, "MA-3"));
+    run(&store, create(Kind::Task, Some("MA-2"), "Next"));
+    assert!(has(&store, "MA-4"));
+    let error = former().unwrap_err();
+    let source = std::error::Error::source(&error).unwrap().to_string();
+    assert!(source.contains("board = \"repository\""), "{source}");
+    store.settle(SETTLE).unwrap();
+    drop(store);
+    // Its files are newer than what it left behind.
+    remove(&checkouts.home().directory());
+    assert!(has(&checkouts.open("main"), "MA-4"));
+}

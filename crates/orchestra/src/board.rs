@@ -1,0 +1,156 @@
+//! Where the board of a workspace is: in its checkout, or outside of the working tree for all checkouts.
+
+use std::path::{Path, PathBuf};
+
+use orchestra_place::Place;
+use orchestra_store::{Home, Options, SharedHome};
+
+use crate::{
+    config::{self, Setting},
+    exit::Failure,
+    servers,
+    workspace::{self, PROJECTS},
+};
+
+/// Database of a board in a checkout.
+const IN_CHECKOUT: &str = ".store/board.db";
+
+/// The mode of a workspace that has no board yet and whose configuration names none.
+const DEFAULT: BoardMode = BoardMode::Checkout;
+
+/// `board` of the configuration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum BoardMode {
+    /// One board for all checkouts of the repository; `.projects/` is its mirror in the main one.
+    Repository,
+    /// A board of the checkout; `.projects/` is tracked by git.
+    Checkout,
+}
+
+impl BoardMode {
+    /// The mode of a name.
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        match name {
+            "repository" => Some(Self::Repository),
+            "checkout" => Some(Self::Checkout),
+            _ => None,
+        }
+    }
+
+    /// Its name.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Repository => "repository",
+            Self::Checkout => "checkout",
+        }
+    }
+}
+
+/// Finds where the board of a workspace is. Creates nothing.
+///
+/// # Errors
+/// When the configuration cannot be used, or the board has no place.
+pub(crate) fn home(workspace: &Path) -> Result<Home, Failure> {
+    let configured = config::board(workspace)?.map(|setting| setting.value);
+    if configured == Some(BoardMode::Checkout) {
+        return Ok(Home::Checkout);
+    }
+    let shared = shared(workspace);
+    match mode(configured, workspace, shared.as_ref().ok()) {
+        BoardMode::Checkout => Ok(Home::Checkout),
+        BoardMode::Repository => Ok(Home::Shared(shared?)),
+    }
+}
+
+/// Decides the mode of a workspace: what is configured, else that of the board that exists. Without one it is
+/// [`BoardMode::Checkout`] where git tracks `.projects/`, and otherwise the default.
+fn mode(configured: Option<BoardMode>, workspace: &Path, shared: Option<&SharedHome>) -> BoardMode {
+    if let Some(configured) = configured {
+        return configured;
+    }
+    let projects = workspace.join(PROJECTS);
+    if shared.is_some_and(SharedHome::has_board) {
+        return BoardMode::Repository;
+    }
+    let in_checkout =
+        || projects.join(IN_CHECKOUT).is_file() || orchestra_place::is_tracked(&projects);
+    match DEFAULT {
+        BoardMode::Repository if !in_checkout() => BoardMode::Repository,
+        BoardMode::Repository | BoardMode::Checkout => BoardMode::Checkout,
+    }
+}
+
+/// The mode of a workspace as the configuration shows it.
+pub(crate) fn setting(
+    workspace: &Path,
+    configured: Option<Setting<BoardMode>>,
+) -> Setting<BoardMode> {
+    configured.unwrap_or_else(|| Setting {
+        value: mode(None, workspace, shared(workspace).ok().as_ref()),
+        origin: config::Origin::Default,
+    })
+}
+
+/// Options with the place of the board of a workspace.
+///
+/// # Errors
+/// As [`home`].
+pub(crate) fn options(workspace: &Path, options: Options) -> Result<Options, Failure> {
+    let home = home(workspace)?;
+    Ok(Options { home, ..options })
+}
+
+/// Returns whether all checkouts share a board that the workspace has.
+pub(crate) fn is_shared(workspace: &Path) -> bool {
+    matches!(home(workspace), Ok(Home::Shared(home)) if home.has_board())
+}
+
+/// Directory without which a workspace has no board any more.
+///
+/// # Errors
+/// As [`home`].
+pub(crate) fn root(workspace: &Path) -> Result<PathBuf, Failure> {
+    Ok(match home(workspace)? {
+        Home::Checkout => workspace.join(PROJECTS),
+        Home::Shared(home) => home.anchor().to_owned(),
+    })
+}
+
+/// Directory of the database of a workspace.
+///
+/// # Errors
+/// As [`home`].
+pub(crate) fn database_directory(workspace: &Path) -> Result<PathBuf, Failure> {
+    Ok(match home(workspace)? {
+        Home::Checkout => workspace.join(PROJECTS).join(".store"),
+        Home::Shared(home) => home.directory(),
+    })
+}
+
+/// Workspace whose programs serve the board: that of the main checkout where all checkouts share it.
+pub(crate) fn seat(workspace: &Path) -> PathBuf {
+    match home(workspace) {
+        Ok(Home::Shared(home)) => home.mirror().unwrap_or(workspace).to_owned(),
+        _ => workspace.to_owned(),
+    }
+}
+
+fn shared(workspace: &Path) -> Result<SharedHome, Failure> {
+    let place = workspace::place(workspace)?;
+    shared_in(place)
+}
+
+fn shared_in(place: Place) -> Result<SharedHome, Failure> {
+    Ok(SharedHome::new(place, servers::state_directory()?))
+}
+
+/// The nearest directory upwards from `here` and below `top`, the top of a repository, of which all checkouts share a
+/// board.
+pub(crate) fn nearest_shared<'a>(here: &'a Path, top: &Path) -> Option<&'a Path> {
+    let below = here.ancestors().take_while(|directory| *directory != top);
+    let mut below = below.filter(|directory| {
+        let place = workspace::place(directory);
+        place.and_then(shared_in).is_ok_and(|home| home.has_board())
+    });
+    below.next()
+}

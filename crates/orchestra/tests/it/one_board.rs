@@ -1,0 +1,283 @@
+//! One board for all worktrees of a repository: `board = "repository"`.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use serde_json::{Value, json};
+
+use crate::support::{Running, Said, Session, Workspace, said};
+
+/// A repository with a linked worktree, whose user wants one board.
+struct Repository {
+    workspace: Workspace,
+}
+
+impl Repository {
+    fn new(config: &str) -> Self {
+        let workspace = Workspace::git();
+        let directory = workspace.home().join(".config/orchestra");
+        fs::create_dir_all(&directory).unwrap();
+        fs::write(directory.join("orchestra.toml"), config).unwrap();
+        workspace.write("code.txt", "one\n");
+        let repository = Self { workspace };
+        let main = repository.main();
+        git(&main, &["add", "--all"]);
+        git(&main, &["commit", "--quiet", "--message", "One"]);
+        fs::write(main.join("code.txt"), "two\n").unwrap();
+        git(&main, &["commit", "--quiet", "--all", "--message", "Two"]);
+        git(&main, &["worktree", "add", "--quiet", "../linked"]);
+        repository
+    }
+
+    fn main(&self) -> PathBuf {
+        self.workspace.path()
+    }
+
+    fn linked(&self) -> PathBuf {
+        self.main().with_file_name("linked")
+    }
+
+    fn command(&self, directory: &Path, words: &[&str]) -> Command {
+        let mut command = self.workspace.command(words);
+        command
+            .current_dir(directory)
+            .env_remove("ORCHESTRATOR_WORKSPACE");
+        command
+    }
+
+    fn run(&self, directory: &Path, words: &[&str]) -> Said {
+        said(self.command(directory, words), "")
+    }
+
+    fn call(&self, directory: &Path, tool: &str, arguments: &Value) -> Value {
+        let said = self.run(
+            directory,
+            &["tool", "call", tool, "--args", &arguments.to_string()],
+        );
+        assert_eq!(said.code, Some(0), "{tool} {arguments}: {said:?}");
+        serde_json::from_str(&said.out).unwrap_or(Value::String(said.out))
+    }
+
+    /// Creates epic MA-1, story MA-2 and task MA-3.
+    fn fill(&self) {
+        let main = self.main();
+        self.call(&main, "create_project", &json!({"name": "My App"}));
+        self.call(
+            &main,
+            "create_epic",
+            &json!({"project": "my-app", "title": "E"}),
+        );
+        let story =
+            json!({"project": "my-app", "epic_id": "MA-1", "title": "S", "user_story": "U"});
+        self.call(&main, "create_story", &story);
+        self.task(&main, "T");
+    }
+
+    fn task(&self, directory: &Path, title: &str) {
+        let task = json!({"project": "my-app", "story_id": "MA-2", "title": title, "type": "task"});
+        self.call(directory, "create_task", &task);
+    }
+
+    fn has(&self, directory: &Path, task: &str) -> bool {
+        let arguments = json!({"project": "my-app", "task_id": task}).to_string();
+        let said = self.run(
+            directory,
+            &["tool", "call", "get_task", "--args", &arguments],
+        );
+        said.code == Some(0)
+    }
+
+    fn board(&self) -> PathBuf {
+        self.main().join(".git/.orchestra/_/board")
+    }
+}
+
+const ONE_BOARD: &str = "board = \"repository\"\n";
+
+fn git(directory: &Path, words: &[&str]) -> String {
+    let output = Command::new("git")
+        .args(["-c", "user.name=Test", "-c", "user.email=test@example.org"])
+        .args(words)
+        .current_dir(directory)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "git {words:?}: {output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn project_of_the_main_checkout_is_listed_in_a_linked_worktree() {
+    let repository = Repository::new(ONE_BOARD);
+    repository.fill();
+    let below = repository.linked().join("below");
+    fs::create_dir(&below).unwrap();
+    for directory in [repository.linked(), below] {
+        let listed = repository.call(&directory, "list_projects", &json!({}));
+        assert!(listed.to_string().contains("my-app"), "{listed}");
+        assert!(repository.has(&directory, "MA-3"));
+    }
+    assert!(repository.board().join("board.db").is_file());
+    assert!(!repository.linked().join(".projects").exists());
+    assert!(!repository.main().join(".projects/.store").exists());
+    assert_eq!(git(&repository.main(), &["status", "--porcelain"]), "");
+    assert_eq!(
+        git(
+            &repository.linked(),
+            &["status", "--porcelain", "--", "code.txt"]
+        ),
+        ""
+    );
+}
+
+#[test]
+fn board_of_a_folder_is_found_in_the_same_folder_of_a_worktree() {
+    let repository = Repository::new(ONE_BOARD);
+    let (here, there) = (
+        repository.main().join("apps/web"),
+        repository.linked().join("apps/web/src"),
+    );
+    fs::create_dir_all(&here).unwrap();
+    fs::create_dir_all(&there).unwrap();
+    let init = repository.run(&here, &["init", ".", "--client", "claude"]);
+    assert_eq!(init.code, Some(0), "{init:?}");
+    repository.call(&here, "create_project", &json!({"name": "Web"}));
+    let listed = repository.call(&there, "list_projects", &json!({}));
+    assert!(listed.to_string().contains("\"web\""), "{listed}");
+}
+
+#[test]
+fn claim_in_one_worktree_is_refused_in_the_other() {
+    let repository = Repository::new(ONE_BOARD);
+    repository.fill();
+    let ready = json!({"project": "my-app", "task_id": "MA-3", "status": "todo"});
+    repository.call(&repository.main(), "update_task", &ready);
+    let claim = |agent: &str| json!({"project": "my-app", "task_id": "MA-3", "agent": agent});
+    let mut session = Session::start(repository.command(&repository.linked(), &["stdio"]));
+    session.ok("claim_task", &claim("one"));
+    let arguments = claim("two").to_string();
+    let words = ["tool", "call", "claim_task", "--args", &arguments];
+    let refused = repository.run(&repository.main(), &words);
+    assert_eq!(refused.code, Some(3), "{refused:?}");
+    assert!(refused.err.contains("one"), "{refused:?}");
+}
+
+#[test]
+fn no_id_is_given_twice_by_sessions_in_two_worktrees() {
+    let repository = Repository::new(ONE_BOARD);
+    repository.fill();
+    let places = [repository.main(), repository.linked()];
+    let create = |directory: &Path| {
+        for _ in 0..5 {
+            repository.task(directory, "T");
+        }
+    };
+    std::thread::scope(|scope| {
+        for directory in &places {
+            scope.spawn(|| create(directory));
+        }
+    });
+    for number in 3..=13 {
+        assert!(
+            repository.has(&repository.linked(), &format!("MA-{number}")),
+            "{number}"
+        );
+    }
+    assert!(!repository.has(&repository.main(), "MA-14"));
+}
+
+#[test]
+fn git_commands_on_the_files_of_a_board_remove_nothing() {
+    let repository = Repository::new(ONE_BOARD);
+    repository.fill();
+    let main = repository.main();
+    let mut session = Session::start(repository.command(&repository.linked(), &["stdio"]));
+    let init = repository.run(&main, &["init", "--client", "claude"]);
+    assert_eq!(init.code, Some(0), "{init:?}");
+    let exclude = fs::read_to_string(main.join(".git/info/exclude")).unwrap();
+    assert!(
+        exclude.lines().any(|line| line == "/.projects/"),
+        "{exclude}"
+    );
+    git(&main, &["add", "--all"]);
+    git(&main, &["commit", "--quiet", "--message", "Set up"]);
+    let mut number = 3;
+    for words in [
+        &["stash", "--include-untracked"][..],
+        &["stash", "--all"],
+        &["clean", "-fdx", "--quiet"],
+        &["clean", "-ffdx", "--quiet"],
+        &["checkout", "--quiet", "HEAD~1"],
+        &["checkout", "--quiet", "-"],
+        &["reset", "--quiet", "--hard", "HEAD~1"],
+        &["rebase", "--quiet", "HEAD~1"],
+    ] {
+        git(&main, words);
+        assert!(
+            repository.has(&main, &format!("MA-{number}")),
+            "git {words:?}"
+        );
+        repository.task(&main, "T");
+        number += 1;
+        let asked = json!({"project": "my-app", "task_id": format!("MA-{number}")});
+        session.ok("get_task", &asked);
+        let status = git(&main, &["status", "--porcelain"]);
+        assert_eq!(status, "", "git {words:?}");
+    }
+    fs::remove_dir_all(main.join(".projects")).unwrap();
+    repository.task(&main, "T");
+    for number in 3..=number + 1 {
+        assert!(repository.has(&main, &format!("MA-{number}")), "{number}");
+    }
+    repository.run(&main, &["doctor", "--fix"]);
+    assert!(main.join(".projects/my-app/epics/MA-1/epic.toon").is_file());
+}
+
+#[test]
+fn worktrees_share_a_board_in_the_state_directory() {
+    let repository = Repository::new("board = \"repository\"\nplace = \"state\"\n");
+    repository.fill();
+    assert!(repository.has(&repository.linked(), "MA-3"));
+    repository.task(&repository.linked(), "T");
+    assert!(repository.has(&repository.main(), "MA-4"));
+    assert!(!repository.main().join(".git/.orchestra").exists());
+}
+
+#[test]
+fn board_of_an_archive_is_read_and_not_changed_until_it_is_accepted() {
+    let (origin, repository) = (Repository::new(ONE_BOARD), Repository::new(ONE_BOARD));
+    origin.fill();
+    let copied = Command::new("cp")
+        .args([
+            "-r".as_ref(),
+            origin.main().join(".git/.orchestra").as_os_str(),
+        ])
+        .arg(repository.main().join(".git/"))
+        .status()
+        .unwrap();
+    assert!(copied.success());
+    assert!(repository.has(&repository.linked(), "MA-3"));
+    let claim = json!({"project": "my-app", "task_id": "MA-3", "agent": "one"}).to_string();
+    let words = ["tool", "call", "claim_task", "--args", &claim];
+    let refused = repository.run(&repository.main(), &words);
+    assert_eq!(refused.code, Some(5), "{refused:?}");
+    assert!(refused.err.contains("orchestra board trust"), "{refused:?}");
+    let trusted = repository.run(&repository.linked(), &["board", "trust"]);
+    assert_eq!(trusted.code, Some(0), "{trusted:?}");
+    repository.task(&repository.main(), "T");
+}
+
+#[test]
+fn second_up_in_another_worktree_says_where_the_first_is() {
+    let repository = Repository::new(ONE_BOARD);
+    repository.fill();
+    let words = ["up", "--http", "127.0.0.1:0", "--json"];
+    let first = Running::start(repository.command(&repository.main(), &words));
+    let ready = first.json();
+    let second = repository.run(&repository.linked(), &["up", "--json"]);
+    assert_eq!(second.code, Some(0), "{second:?}");
+    let told: Value = serde_json::from_str(second.out.lines().next().unwrap()).unwrap();
+    assert_eq!(told["http"], ready["http"], "{told}");
+}

@@ -34,7 +34,11 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Each official client, and the newest revision of each era that it speaks.
 const JUDGES: [(&str, Judge, &[&str]); 5] = [
     ("rmcp", Judge::Rmcp, &NEWEST_OF_EACH_ERA),
-    ("typescript-v1", Judge::TypeScript("v1.mjs"), &["2025-11-25"]),
+    (
+        "typescript-v1",
+        Judge::TypeScript("v1.mjs"),
+        &["2025-11-25"],
+    ),
     (
         "typescript-v2",
         Judge::TypeScript("v2.mjs"),

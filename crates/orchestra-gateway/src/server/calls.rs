@@ -473,7 +473,7 @@ pub(crate) fn call_of(
     definition: &RawJson,
     arguments: &RawJson,
 ) -> Result<ServerCall, String> {
-    let definition = definitions::tool(definition, config.name.as_str())?;
+    let definition = definitions::tool(definition, config.name.as_str())?.item;
     let tool = Tool::of(config, &definition, &definition.name, false)?;
     let own = [
         ("name", text(&tool.theirs)),

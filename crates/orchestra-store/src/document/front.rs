@@ -41,7 +41,9 @@ pub(crate) fn write(body: &DocumentBody) -> Vec<u8> {
 pub(crate) fn read(file: &[u8]) -> Result<DocumentBody, FrontError> {
     // Some editors put a byte-order mark before the front matter.
     let marked = file.strip_prefix(b"\xef\xbb\xbf");
-    let file = marked.filter(|rest| is_mark(first_line(rest))).unwrap_or(file);
+    let file = marked
+        .filter(|rest| is_mark(first_line(rest)))
+        .unwrap_or(file);
     if !is_mark(first_line(file)) {
         return Ok(DocumentBody {
             content: file.to_vec(),

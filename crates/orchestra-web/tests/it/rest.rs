@@ -123,7 +123,11 @@ async fn w13_arguments_are_checked_as_over_mcp() {
     for (target, method, params) in [
         (CALL, "tools/call", json!({})),
         (CALL, "tools/call", json!({"name": 1})),
-        (CALL, "tools/call", json!({"name": "echo", "arguments": [1]})),
+        (
+            CALL,
+            "tools/call",
+            json!({"name": "echo", "arguments": [1]}),
+        ),
         (CALL, "tools/call", json!({"name": "refuse"})),
         (READ, "resources/read", json!({})),
         (READ, "resources/read", json!({"uri": {}})),

@@ -10,6 +10,7 @@ use tokio::sync::watch;
 
 use super::{Serving, audit};
 use crate::{
+    board,
     config::{Config, TextFormat},
     exit::Failure,
     orchestrator::Orchestrator,
@@ -35,6 +36,7 @@ impl Serving {
             watch: false,
             ..Options::default()
         });
+        let options = board::options(&config.workspace, options)?;
         let store = Store::open_idle(&config.workspace, options)?;
         let hub = Hub::new(HubConfig {
             deadline: config.call_timeout.value,

@@ -11,7 +11,7 @@ use std::{
 
 use clap::Args;
 use orchestra_gateway::{
-    config::{Effect, ServerName},
+    config::{Effect, ServerName, Transport},
     discovery::Server,
     rules::{self, Decision, Rules},
 };

@@ -40,7 +40,16 @@ where
     let done = serving::runtime()?.block_on(async {
         if !workspace::has_board(&config.workspace) {
             let scratch = Scratch::open(config)?;
-            let done = served(scratch.serving(), here, config, tap.as_ref(), server, wait, work).await;
+            let done = served(
+                scratch.serving(),
+                here,
+                config,
+                tap.as_ref(),
+                server,
+                wait,
+                work,
+            )
+            .await;
             scratch.close();
             return done;
         }

@@ -520,6 +520,6 @@ mod tests {
         let data: serde_json::Value = error.unwrap_err().data.unwrap().parse().unwrap();
         let without = ["2026-07-28", "2025-06-18", "2025-03-26", "2024-11-05"];
         assert_eq!(data["supported"], serde_json::json!(without));
-        assert_eq!(code("[]"), -32602);
+        assert_eq!(code("1"), -32602);
     }
 }

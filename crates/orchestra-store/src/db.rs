@@ -243,8 +243,20 @@ pub(crate) fn is_there(path: &Path) -> Result<bool, Fault> {
         .map_err(|error| Fault::io("look for the database in .projects/.store", error))
 }
 
+/// Creates a database file for its owner alone, unless it exists. SQLite gives the files beside it the same permissions.
+fn make_private(path: &Path) -> Result<(), Fault> {
+    if is_there(path)? {
+        return Ok(());
+    }
+    match orchestra_fs::create_new(path, Access::Private) {
+        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => Err(error.into()),
+        _ => Ok(()),
+    }
+}
+
 /// The writer's connection.
 pub(crate) fn open_writer(path: &Path) -> Result<Connection, Fault> {
+    make_private(path)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_CREATE
         | OpenFlags::SQLITE_OPEN_NO_MUTEX
@@ -266,6 +278,7 @@ pub(crate) fn open_writer(path: &Path) -> Result<Connection, Fault> {
 /// A connection that builds a database nobody else knows of yet, so without a log and without
 /// waiting for the disk; [`publish`] makes it durable.
 pub(crate) fn open_builder(path: &Path) -> Result<Connection, Fault> {
+    make_private(path)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_CREATE
         | OpenFlags::SQLITE_OPEN_NO_MUTEX

@@ -16,7 +16,6 @@ use sha2::{Digest as _, Sha256};
 
 use crate::db::{self, Paths};
 use crate::files::{Owner, ledger};
-use crate::reader::Reader;
 use crate::{Fault, Options};
 
 /// Directory of the board in a place.
@@ -308,7 +307,6 @@ fn has_table(connection: &Connection) -> Result<bool, Fault> {
 }
 
 fn drop_claims(connection: &Connection) -> Result<(), Fault> {
-    let reader = Reader::new(connection);
     let mut statement = connection.prepare(
         "SELECT p.slug, i.prefix || '-' || i.number FROM issue i JOIN project p ON p.id = i.project \
          WHERE i.claim_agent IS NOT NULL",
@@ -323,7 +321,6 @@ fn drop_claims(connection: &Connection) -> Result<(), Fault> {
         );
         owners.extend(Owner::parse(&key));
     }
-    drop(reader);
     connection.execute(
         "UPDATE issue SET claim_agent = NULL, claim_until = NULL",
         [],

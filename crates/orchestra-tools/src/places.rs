@@ -25,9 +25,13 @@ pub(crate) fn with_relative(answer: &impl Serialize, workspace: &Path) -> Option
 /// Returns whether a path was added.
 fn add(value: &mut Value, workspace: &Path) -> bool {
     match value {
-        Value::Array(items) => items
-            .iter_mut()
-            .fold(false, |added, item| add(item, workspace) || added),
+        Value::Array(items) => {
+            let mut added = false;
+            for item in items {
+                added |= add(item, workspace);
+            }
+            added
+        }
         Value::Object(members) => {
             let mut added = false;
             let mut completed = Map::new();

@@ -339,7 +339,9 @@ mod tests {
                 .name
                 .is_none()
         );
-        for text in ["[]", "1", "\"x\""] {
+        // Languages whose empty map is an empty array send one for an object without members.
+        assert!(Fields::find(Some(raw("[]")), "params").is_ok());
+        for text in ["[1]", "1", "\"x\""] {
             let error = Fields::find(Some(raw(text)), "params").unwrap_err();
             assert_eq!(error.to_string(), "params must be an object");
         }

@@ -51,11 +51,19 @@ impl BoardMode {
 /// # Errors
 /// When the configuration cannot be used, or the board has no place.
 pub(crate) fn home(workspace: &Path) -> Result<Home, Failure> {
-    let configured = config::board(workspace)?.map(|setting| setting.value);
-    if configured == Some(BoardMode::Checkout) {
+    let configured = config::board(workspace).map(|found| found.map(|setting| setting.value));
+    if let Ok(Some(BoardMode::Checkout)) = configured {
         return Ok(Home::Checkout);
     }
     let shared = shared(workspace);
+    let configured = match configured {
+        // A board that exists is where it is, whatever is wrong with the configuration.
+        Err(failure) => match existing(workspace, shared.as_ref().ok()) {
+            Some(mode) => Some(mode),
+            None => return Err(failure),
+        },
+        Ok(configured) => configured,
+    };
     match mode(configured, workspace, shared.as_ref().ok()) {
         BoardMode::Checkout => Ok(Home::Checkout),
         BoardMode::Repository => Ok(Home::Shared(shared?)),
@@ -68,16 +76,21 @@ fn mode(configured: Option<BoardMode>, workspace: &Path, shared: Option<&SharedH
     if let Some(configured) = configured {
         return configured;
     }
-    let projects = workspace.join(PROJECTS);
+    let is_tracked = || orchestra_place::is_tracked(&workspace.join(PROJECTS));
+    match (existing(workspace, shared), DEFAULT) {
+        (Some(existing), _) => existing,
+        (None, BoardMode::Repository) if !is_tracked() => BoardMode::Repository,
+        (None, _) => BoardMode::Checkout,
+    }
+}
+
+/// The mode of the board that a workspace has.
+fn existing(workspace: &Path, shared: Option<&SharedHome>) -> Option<BoardMode> {
     if shared.is_some_and(SharedHome::has_board) {
-        return BoardMode::Repository;
+        return Some(BoardMode::Repository);
     }
-    let in_checkout =
-        || projects.join(IN_CHECKOUT).is_file() || orchestra_place::is_tracked(&projects);
-    match DEFAULT {
-        BoardMode::Repository if !in_checkout() => BoardMode::Repository,
-        BoardMode::Repository | BoardMode::Checkout => BoardMode::Checkout,
-    }
+    let is_here = workspace.join(PROJECTS).join(IN_CHECKOUT).is_file();
+    is_here.then_some(BoardMode::Checkout)
 }
 
 /// The mode of a workspace as the configuration shows it.

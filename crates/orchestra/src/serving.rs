@@ -306,10 +306,10 @@ impl Serving {
         self.others.as_ref().map_or(&[], |others| &others.states)
     }
 
-    /// Why the board cannot be written, if that was clear when it was opened.
-    pub(crate) fn read_only(&self) -> Option<String> {
-        let fault = self.store.as_ref()?.read_only()?;
-        Some(fault.to_string())
+    /// Returns whether it was clear when the board was opened that it cannot be written.
+    pub(crate) fn is_read_only(&self) -> bool {
+        let fault = self.store.as_ref().and_then(Store::read_only);
+        fault.is_some()
     }
 
     /// The hub.

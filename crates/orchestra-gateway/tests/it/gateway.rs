@@ -33,7 +33,10 @@ async fn what_nobody_knows_passes_unchanged() {
     else {
         panic!("as it came")
     };
-    assert_eq!((got, is_error), (raw(&result), true));
+    // Clients refuse a whole result with a block of an unknown type.
+    let mut shown = result.clone();
+    shown["content"] = json!([{"type": "text", "text": "{\"type\":\"new\"}"}]);
+    assert_eq!((got, is_error), (raw(&shown), true));
     let expected = json!({"name": "get", "arguments": {}, "extra": [1], "_meta": {"vendor/id": 7}});
     assert_eq!(server.heard("tools/call"), [expected]);
     // Methods go to the only server there is.

@@ -278,6 +278,12 @@ fn initialized(result: &RawJson, choice: ProtocolChoice) -> Result<ServerFacts, 
             return Err(ClientError::Handshake { what });
         }
     };
+    if told.protocol_version.is_none() && told.capabilities.is_none() && told.server_info.is_none()
+    {
+        let what =
+            "the answer to initialize has no revision, capabilities or serverInfo".to_owned();
+        return Err(ClientError::Handshake { what });
+    }
     // One that names no revision is taken for one of the first.
     let version = match told.protocol_version {
         None => Revision::ALL[0].as_str().into(),
@@ -324,8 +330,11 @@ mod tests {
             let text = format!(r#"{{"protocolVersion":"2025-06-18","capabilities":{odd}}}"#);
             assert_eq!(greeted(&text).unwrap().can, ServerCan::default(), "{odd}");
         }
-        assert_eq!(greeted("{}").unwrap().revision, Revision::ALL[0]);
+        for greeting in [r#"{"capabilities":{}}"#, r#"{"serverInfo":{}}"#] {
+            assert_eq!(greeted(greeting).unwrap().revision, Revision::ALL[0]);
+        }
         for odd in [
+            "{}",
             "null",
             "[]",
             r#"{"protocolVersion":"1"}"#,

@@ -189,6 +189,13 @@ fn receive(app: &App, head: &Parts, body: &Bytes, accepts: Accepts) -> Taken {
             };
             match kind {
                 Kind::Request(id) => open(session, std::slice::from_ref(id), &received),
+                Kind::Batch
+                    if session
+                        .revision()
+                        .is_some_and(|revision| !revision.batches()) =>
+                {
+                    rpc_error(None, &RpcError::invalid_request(NO_BATCHES)).into()
+                }
                 Kind::Batch => match asked_by(&session, &received.inbound) {
                     ids if ids.is_empty() => take_batch(&session, &received).into(),
                     ids => open(session, &ids, &received),
@@ -211,6 +218,10 @@ fn checked_for(eras: Eras, version: &str, checked: Result<(), RpcError>) -> Resu
 
 const LONE_BATCH: &str = "invalid request: a batch needs a session of revision 2025-03-26, which \
                           initialize begins; send each message for itself";
+
+/// One answer for a whole batch, because a request over HTTP has one.
+const NO_BATCHES: &str = "invalid request: batches are not part of this revision; send the messages \
+                          one by one";
 
 /// The requests in a batch of a session whose revision has batches.
 fn asked_by(session: &HttpSession, inbound: &Result<Inbound<'_>, Malformed>) -> Vec<RequestId> {

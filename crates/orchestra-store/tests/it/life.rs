@@ -550,6 +550,7 @@ fn a_board_of_schema_3_counts_what_requests_were_for_from_now_on() {
 
 /// What makes of a board of the newest schema one of schema 4, with a text and marks decomposed.
 const DECOMPOSED: &str = "
+    DROP INDEX issue_by_uid; ALTER TABLE issue DROP COLUMN uid; DROP TABLE tombstone;
     DROP TABLE memory_text; DROP TABLE issue_text; DELETE FROM word;
     CREATE VIRTUAL TABLE issue_text USING fts5 (title, description,
         content = '', contentless_delete = 1, tokenize = 'unicode61 remove_diacritics 2');

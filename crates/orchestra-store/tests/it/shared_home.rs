@@ -21,20 +21,24 @@ struct Checkouts {
 
 impl Checkouts {
     fn new() -> Self {
-        let directory = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir().expect("set up");
         for name in ["main", "linked", "state"] {
-            fs::create_dir(directory.path().join(name)).unwrap();
+            fs::create_dir(directory.path().join(name)).expect("set up");
         }
         Self { directory }
     }
 
     fn path(&self, name: &str) -> PathBuf {
-        self.directory.path().canonicalize().unwrap().join(name)
+        self.directory
+            .path()
+            .canonicalize()
+            .expect("set up")
+            .join(name)
     }
 
     fn home(&self) -> SharedHome {
         let state = self.path("state");
-        let place = Place::find(&self.path("main"), Some(&state), Choice::State).unwrap();
+        let place = Place::find(&self.path("main"), Some(&state), Choice::State).expect("set up");
         SharedHome::new(place, state)
     }
 
@@ -48,7 +52,7 @@ impl Checkouts {
     }
 
     fn open(&self, name: &str) -> Store {
-        Store::open(&self.path(name), self.options()).unwrap()
+        Store::open(&self.path(name), self.options()).expect("set up")
     }
 
     fn files(&self) -> PathBuf {
@@ -57,7 +61,9 @@ impl Checkouts {
 }
 
 fn run(store: &Store, command: Command) {
-    store.submit_blocking(None, Action::Board(command)).unwrap();
+    store
+        .submit_blocking(None, Action::Board(command))
+        .expect("set up");
 }
 
 /// Creates project `my-app` with epic MA-1, story MA-2 and task MA-3.
@@ -70,7 +76,7 @@ fn fill(store: &Store) {
 
 fn has(store: &Store, issue: &str) -> bool {
     let found = store.read(|reader| reader.issue(&slug(), &id(issue)));
-    found.unwrap().is_some()
+    found.expect("set up").is_some()
 }
 
 /// Removes a directory in which programs may create files meanwhile.
@@ -82,8 +88,8 @@ fn remove(directory: &Path) {
 fn tree(directory: &Path) -> Vec<String> {
     let (mut found, mut left) = (Vec::new(), vec![directory.to_owned()]);
     while let Some(next) = left.pop() {
-        for entry in fs::read_dir(next).unwrap().map(Result::unwrap) {
-            match entry.file_type().unwrap().is_dir() {
+        for entry in fs::read_dir(next).expect("set up").map(Result::unwrap) {
+            match entry.file_type().expect("set up").is_dir() {
                 true => left.push(entry.path()),
                 false => found.push(
                     entry

@@ -127,7 +127,7 @@ fn an_edit_of_a_file_that_is_going_is_kept() {
             let report = board.mend();
             board.settle();
             let issue = board.issue("MA-4");
-            let is_told = report.findings.iter().any(|line| line.contains("MA-4.md"));
+            let is_told = report.findings.iter().any(|line| line.contains("/MA-4."));
             assert!(
                 is_told || issue.is_some_and(|it| it.description.as_str().contains("by hand")),
                 "{name}, moment {moment}: {report:?}"

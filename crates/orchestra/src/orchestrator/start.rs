@@ -142,9 +142,16 @@ fn hinted(
             }
             Ok(connected)
         }
-        Err(error) if made_authority || error.explain().contains("ca.key") => {
+        Err(error) if made_authority => {
             let why = error.explain();
             Err(invalid(format!("plugin \"{id}\": {LEGACY}. {why}")))
+        }
+        // The key may be missing for another reason.
+        Err(error) if error.explain().contains("ca.key") => {
+            let why = error.explain();
+            Err(ClientError::Unreachable {
+                what: format!("plugin \"{id}\": {LEGACY}. {why}"),
+            })
         }
         Err(error) => Err(error),
     }

@@ -43,6 +43,7 @@ fn the_help_tells_commands_exit_codes_and_environment() {
       engine       Start `orchestra-engine`, which serves the memory of the workspace over gRPC
       hook         Store one hook event that a client sends to stdin as JSON
       doctor       Look for what is wrong with the board and the plans, and mend it
+      board        Manage the board that all worktrees share
       audit        Check the records of calls
       import       Take over the YAML files that orchestra-mcp left in .projects
       config       Show the configuration
@@ -73,6 +74,7 @@ fn the_help_tells_commands_exit_codes_and_environment() {
       ORCHESTRA_TOKEN        the token that callers of `orchestra up` must show; see --token-file
       ORCHESTRATOR_WORKSPACE the workspace, where --workspace does not name it
       ORCHESTRATOR_STORAGE   where plans are kept, from the workspace on, else in its git directory
+      ORCHESTRA_SOCKET       in a job that is in a sandbox, the descriptor to reach the board by
       CLAUDE_PROJECT_DIR     the workspace of `orchestra hook`
       XDG_CONFIG_HOME        directory of the user's orchestra/orchestra.toml
       HOME                   where .config is, without XDG_CONFIG_HOME
@@ -254,6 +256,10 @@ fn the_configuration_is_shown_with_its_origin() {
     # directory of plans and other private state of a workspace: repository (inside its git directory, or your state directory where there is none) or state (your state directory always); only for your own file to set
     # from: default
     # place = "repository"
+
+    # where the board is: repository (one for all worktrees of a repository, inside `place`; .projects is its readable mirror in the main checkout, which git ignores) or checkout (in .projects of each checkout, to be committed); where nothing is set, as the workspace has it
+    # from: default
+    # board = "checkout"
 
     [limits]
     # how long one tool call may take, 1 to 86400 seconds

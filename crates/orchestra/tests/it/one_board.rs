@@ -226,7 +226,12 @@ fn git_commands_on_the_files_of_a_board_remove_nothing() {
         let status = git(&main, &["status", "--porcelain"]);
         assert_eq!(status, "", "git {words:?}");
     }
-    fs::remove_dir_all(main.join(".projects")).unwrap();
+    // The session may write files meanwhile.
+    fs::rename(
+        main.join(".projects"),
+        repository.main().with_extension("away"),
+    )
+    .unwrap();
     repository.task(&main, "T");
     for number in 3..=number + 1 {
         assert!(repository.has(&main, &format!("MA-{number}")), "{number}");

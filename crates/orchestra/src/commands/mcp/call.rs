@@ -16,7 +16,10 @@ use orchestra_gateway::{
     rules::{self, Decision, Rules},
 };
 use orchestra_hub::{CallEnd, ListKind};
-use orchestra_mcp::client::{ClientError, ServerCall};
+use orchestra_mcp::{
+    client::{ClientError, ServerCall},
+    repair::{Context, Repairable, repair},
+};
 use orchestra_wire::RawJson;
 use serde_json::{Map, Value, json};
 use tokio::{task::spawn_blocking, time::timeout};
@@ -150,6 +153,8 @@ pub(super) fn run(here: &Here, config: &Config, arguments: Arguments) -> Result<
     }?;
     let ended = match called.into_iter().next() {
         Some(Ok(Ok(result))) => {
+            let repaired = repair(Repairable::ToolResult, &result, Context::default());
+            let result = repaired.map_or(result, |repaired| repaired.value);
             let result = told::parsed(&result).unwrap_or(Value::Null);
             return told::print(&arguments.tool, &result, &arguments.tell, Exit::Refused);
         }

@@ -92,7 +92,6 @@ fn state(root: &Path) -> Vec<String> {
 }
 
 #[tokio::test]
-#[expect(clippy::print_stderr, reason = "a skipped test is reported")]
 async fn protected_paths_change_in_no_way_where_mounts_are_allowed() {
     if let Err(reason) = mounts_allowed(&Launcher::new(path(), [CHILD_COMMAND])) {
         eprintln!("SKIPPED: this system allows no mounts: {reason}");
@@ -151,7 +150,6 @@ async fn deeper_entry_that_is_named_writable_is_no_read_only_mount() {
 
 /// The same tests, by a user without privileges.
 #[test]
-#[expect(clippy::print_stderr, reason = "a skipped test is reported")]
 fn user_without_privileges_has_the_same_mounts() {
     if !geteuid().is_root() {
         eprintln!("SKIPPED: the other tests of this file ran as such a user");

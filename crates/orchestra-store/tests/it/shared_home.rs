@@ -95,7 +95,7 @@ fn tree(directory: &Path) -> Vec<String> {
                     entry
                         .path()
                         .strip_prefix(directory)
-                        .unwrap()
+                        .expect("set up")
                         .display()
                         .to_string(),
                 ),

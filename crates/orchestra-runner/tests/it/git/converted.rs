@@ -299,7 +299,7 @@ async fn checkout_of_the_user_with_a_converted_file_follows_unless_the_plan_chan
     let worktree = prepare(&repository, 1, &head).await;
     write(worktree.path(), "x.md", "x\n");
     let done = commit(&worktree, &head).await.commit;
-    let (intent, _) = ready(&repository, "main", &[done.clone()]).await;
+    let (intent, _) = ready(&repository, "main", std::slice::from_ref(&done)).await;
     assert_eq!(repository.apply(&intent).await.unwrap(), Applied::Done);
     assert_eq!(world.rev("HEAD"), done);
     assert!(world.root.join("x.md").exists());

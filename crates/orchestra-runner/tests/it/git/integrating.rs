@@ -247,7 +247,7 @@ async fn snapshot_branch_has_another_prefix_beside_a_branch_that_is_in_its_way()
         }
         assert_eq!(
             repository.snapshot_branches().await.unwrap(),
-            [name.clone()]
+            std::slice::from_ref(&name)
         );
         let found = repository.prefixes_in_the_way(Some("orchestra/")).await;
         let found = found.unwrap();

@@ -84,7 +84,7 @@ async fn sparse_checkout_of_the_target_follows_and_stays_sparse() {
         }
         fs::remove_file(worktree.path().join("src/a.txt")).unwrap();
         let done = commit(&worktree, &head).await.commit;
-        let (intent, _) = ready(&repository, "main", &[done.clone()]).await;
+        let (intent, _) = ready(&repository, "main", std::slice::from_ref(&done)).await;
         assert_eq!(repository.apply(&intent).await.unwrap(), Applied::Done);
         assert_eq!(world.rev("HEAD"), done);
         assert_eq!(world.git(&["status", "--porcelain"]), "", "{kind:?}");

@@ -476,13 +476,13 @@ fn a_remembered_text_costs_the_same_among_many() {
 
 /// What takes a board of schema 4 back to schema 3.
 pub(crate) const USAGE_SUMS: &str = "
-    DROP INDEX issue_by_uid; ALTER TABLE issue DROP COLUMN uid;
+    DROP TRIGGER issue_without_uid; DROP INDEX issue_by_uid; ALTER TABLE issue DROP COLUMN uid;
     DROP TABLE tombstone;
     DROP TABLE usage_of; DROP TABLE usage_day";
 
 /// What takes a board of the newest schema back to that of an earlier program.
 pub(crate) const EARLIER: &str = "
-    DROP INDEX issue_by_uid; ALTER TABLE issue DROP COLUMN uid;
+    DROP TRIGGER issue_without_uid; DROP INDEX issue_by_uid; ALTER TABLE issue DROP COLUMN uid;
     DROP TABLE tombstone;
     DROP TABLE usage_of; DROP TABLE usage_day;
     DROP TRIGGER chunk_added; DROP TRIGGER chunk_resized; DROP TRIGGER chunk_removed;
@@ -554,7 +554,7 @@ fn a_board_of_schema_3_counts_what_requests_were_for_from_now_on() {
 
 /// What makes of a board of the newest schema one of schema 4, with a text and marks decomposed.
 const DECOMPOSED: &str = "
-    DROP INDEX issue_by_uid; ALTER TABLE issue DROP COLUMN uid;
+    DROP TRIGGER issue_without_uid; DROP INDEX issue_by_uid; ALTER TABLE issue DROP COLUMN uid;
     DROP TABLE tombstone;
     DROP TABLE memory_text; DROP TABLE issue_text; DELETE FROM word;
     CREATE VIRTUAL TABLE issue_text USING fts5 (title, description,

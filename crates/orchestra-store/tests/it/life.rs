@@ -553,7 +553,7 @@ fn a_board_of_schema_3_counts_what_requests_were_for_from_now_on() {
 }
 
 /// What makes of a board of the newest schema one of schema 4, with a text and marks decomposed.
-const DECOMPOSED: &str = "
+pub(crate) const DECOMPOSED: &str = "
     DROP TRIGGER issue_without_uid; DROP INDEX issue_by_uid; ALTER TABLE issue DROP COLUMN uid;
     DROP TABLE tombstone;
     DROP TABLE memory_text; DROP TABLE issue_text; DELETE FROM word;

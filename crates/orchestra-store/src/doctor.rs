@@ -8,6 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::files::ledger::{self, Next};
+use crate::files::render::is_unwritten;
 use crate::files::{Engine, Owner};
 use crate::reader::Reader;
 use crate::rows::Read;
@@ -139,7 +140,7 @@ fn look(
     if fix == Fix::Mend {
         mend(shared, &mut engine, missing, report)?;
     }
-    let questionable = shared.read(|reader| ledger::problems(reader.connection()))?;
+    let questionable = shared.read(questionable)?;
     report.findings.extend(told_once(questionable));
     drop(lock);
     Ok(())
@@ -215,6 +216,22 @@ fn missing(shared: &Shared, engine: &mut Engine) -> Result<Vec<String>, DoctorEr
             }
         }
     }
+}
+
+/// The files with a problem, each with its field and message.
+fn questionable(reader: &Reader<'_>) -> Read<Vec<(String, String, String)>> {
+    let mut problems = ledger::problems(reader.connection())?;
+    for (path, field, message) in &mut problems {
+        // The text of the board of a conflict is in a file of its own.
+        let is_conflict =
+            [ledger::CONFLICT_FIELD, ledger::NEW_CONFLICT_FIELD].contains(&field.as_str());
+        if !is_conflict && is_unwritten(reader, path)? {
+            message.push_str(
+                "; the board has another text for this file and writes it when the file is moved away",
+            );
+        }
+    }
+    Ok(problems)
 }
 
 /// What is wrong with files. Those that only wait for another one of the same issue are named with

@@ -3,7 +3,8 @@
 use orchestra_board::{Issue, IssueId, Kind, Slug, State};
 
 use super::Owner;
-use super::fields::{Fields, of_chunks, of_issue};
+use super::fields::{Fields, content_hash, of_chunks, of_issue};
+use super::ledger;
 use super::place::{Part, Place};
 use crate::document::front;
 use crate::reader::Reader;
@@ -62,6 +63,21 @@ pub(crate) fn issue(
     Ok(reader
         .issue(project, id)?
         .filter(|record| record.issue.id == *id))
+}
+
+/// Returns whether the board has another text for a file than it wrote there last. A text that an issue or a project
+/// shares with other files does not count.
+pub(crate) fn is_unwritten(reader: &Reader<'_>, path: &str) -> Read<bool> {
+    let owner = match Place::parse(path) {
+        None | Some(Place::Issue(..) | Place::Project(_)) => return Ok(false),
+        Some(place) => Owner::of(&place),
+    };
+    let rendered = render(reader, &owner)?;
+    let Some(file) = rendered.iter().find(|file| file.place.path() == path) else {
+        return Ok(false);
+    };
+    let seen = ledger::at(reader.connection(), path)?.and_then(|entry| entry.seen);
+    Ok(seen.is_none_or(|seen| seen.hash != content_hash(&file.text)))
 }
 
 /// All files of an owner; none when it is not there any more.

@@ -31,16 +31,18 @@ impl Listing {
         }
     }
 
+    /// The table is named with its schema: a view has no index, and one hides the table of a board that is read as if
+    /// it were of the newest schema.
     const fn sql(self) -> (&'static str, i64) {
         match self {
             Self::Project(project) => (
-                "SELECT prefix, number, id FROM issue INDEXED BY issue_by_kind WHERE project = ?1 AND kind = ?2 \
-                 AND state = ?3 AND (prefix, number) > (?4, ?5) ORDER BY prefix, number LIMIT ?6",
+                "SELECT prefix, number, id FROM main.issue INDEXED BY issue_by_kind WHERE project = ?1 \
+                 AND kind = ?2 AND state = ?3 AND (prefix, number) > (?4, ?5) ORDER BY prefix, number LIMIT ?6",
                 project,
             ),
             Self::Parent(issue) => (
-                "SELECT prefix, number, id FROM issue INDEXED BY issue_by_parent WHERE parent = ?1 AND kind = ?2 \
-                 AND state = ?3 AND (prefix, number) > (?4, ?5) ORDER BY prefix, number LIMIT ?6",
+                "SELECT prefix, number, id FROM main.issue INDEXED BY issue_by_parent WHERE parent = ?1 \
+                 AND kind = ?2 AND state = ?3 AND (prefix, number) > (?4, ?5) ORDER BY prefix, number LIMIT ?6",
                 issue,
             ),
         }

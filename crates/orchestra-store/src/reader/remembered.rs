@@ -173,10 +173,11 @@ impl Reader<'_> {
     /// # Errors
     /// When the database cannot be read.
     pub fn remembered_rows(&self) -> Read<Vec<i64>> {
-        // Read from the small indexes and not from among the texts.
+        // Read from the small indexes and not from among the texts. Views, which hide the tables of an older schema,
+        // have no indexes.
         let mut statement = self.connection.prepare_cached(
-            "SELECT id FROM chunk INDEXED BY chunk_by_number \
-             UNION ALL SELECT id FROM session INDEXED BY session_by_end",
+            "SELECT id FROM main.chunk INDEXED BY chunk_by_number \
+             UNION ALL SELECT id FROM main.session INDEXED BY session_by_end",
         )?;
         let rows = statement.query_map([], |row| row.get(0))?;
         let mut rows: Vec<i64> = rows.collect::<Result<_, _>>()?;

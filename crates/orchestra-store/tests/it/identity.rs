@@ -350,6 +350,23 @@ fn clones_of_an_earlier_board_come_to_the_same_uids() {
 }
 
 #[test]
+fn issue_written_by_a_program_of_an_earlier_version_gets_a_uid() {
+    let board = Board::with_tasks(still());
+    let raw = rusqlite::Connection::open(board.path(".store/board.db")).expect("opens");
+    // As every program has it.
+    raw.pragma_update(None, "trusted_schema", false)
+        .expect("is set");
+    raw.execute_batch(
+        "INSERT INTO issue (id, project, prefix, number, kind, parent, state, own, created_at, title, description)
+         SELECT id + 1000 + n, project, prefix, number + 50 + n, kind, parent, state, own, created_at, title,
+             description FROM issue, (SELECT 0 AS n UNION SELECT 1) WHERE number = 3",
+    )
+    .expect("writes");
+    let uids = ["MA-3", "MA-53", "MA-54"].map(|issue| uid_of(&board, issue));
+    assert_eq!(BTreeSet::from(uids).len(), 3);
+}
+
+#[test]
 fn line_ends_and_byte_order_marks_of_other_programs_are_read() {
     let board = Board::with_tasks(still());
     board.describe("MA-3", "one\ntwo");

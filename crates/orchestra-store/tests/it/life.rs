@@ -9,7 +9,9 @@ use rusqlite::Connection;
 
 use crate::fixture::{Workspace, clock, options};
 use crate::memory::{save as save_session, session};
-use crate::words::{body, chunk, create_project, effort, hook, id, label, slug, used_for};
+use crate::words::{
+    body, chunk, create, create_project, effort, hook, id, ids_of, label, slug, used_for,
+};
 
 const DAY: i64 = 86_400;
 
@@ -474,12 +476,14 @@ fn a_remembered_text_costs_the_same_among_many() {
 
 /// What takes a board of schema 4 back to schema 3.
 pub(crate) const USAGE_SUMS: &str = "
-    DROP INDEX issue_by_uid; ALTER TABLE issue DROP COLUMN uid; DROP TABLE tombstone;
+    DROP TRIGGER issue_without_uid; DROP INDEX issue_by_uid; ALTER TABLE issue DROP COLUMN uid;
+    DROP TABLE tombstone;
     DROP TABLE usage_of; DROP TABLE usage_day";
 
 /// What takes a board of the newest schema back to that of an earlier program.
 pub(crate) const EARLIER: &str = "
-    DROP INDEX issue_by_uid; ALTER TABLE issue DROP COLUMN uid; DROP TABLE tombstone;
+    DROP TRIGGER issue_without_uid; DROP INDEX issue_by_uid; ALTER TABLE issue DROP COLUMN uid;
+    DROP TABLE tombstone;
     DROP TABLE usage_of; DROP TABLE usage_day;
     DROP TRIGGER chunk_added; DROP TRIGGER chunk_resized; DROP TRIGGER chunk_removed;
     DROP TRIGGER session_added; DROP TRIGGER session_resized; DROP TRIGGER session_removed;
@@ -549,8 +553,9 @@ fn a_board_of_schema_3_counts_what_requests_were_for_from_now_on() {
 }
 
 /// What makes of a board of the newest schema one of schema 4, with a text and marks decomposed.
-const DECOMPOSED: &str = "
-    DROP INDEX issue_by_uid; ALTER TABLE issue DROP COLUMN uid; DROP TABLE tombstone;
+pub(crate) const DECOMPOSED: &str = "
+    DROP TRIGGER issue_without_uid; DROP INDEX issue_by_uid; ALTER TABLE issue DROP COLUMN uid;
+    DROP TABLE tombstone;
     DROP TABLE memory_text; DROP TABLE issue_text; DELETE FROM word;
     CREATE VIRTUAL TABLE issue_text USING fts5 (title, description,
         content = '', contentless_delete = 1, tokenize = 'unicode61 remove_diacritics 2');
@@ -667,7 +672,42 @@ fn w40_a_board_of_an_earlier_schema_can_be_read_where_nothing_can_be_written() {
     assert_eq!(chunks.expect("readable").total, 1);
     let sessions = store.read(|reader| reader.sessions(&slug(), &PageRequest::default()));
     assert_eq!(sessions.expect("readable").items.len(), 1);
+    let rows = store.read(|reader| reader.remembered_rows());
+    assert_eq!(rows.expect("readable").len(), 2);
     assert_eq!(used(&store), (7, 0));
     drop(store);
     mount.remount("rw");
+}
+
+#[test]
+fn read_only_board_of_schema_4_lists_issues_by_project_and_by_parent() {
+    let Some(mount) = crate::faults::Mount::tmpfs(16) else {
+        return;
+    };
+    let store = crate::fixture::open(mount.0.path());
+    for command in [
+        create_project("My App"),
+        create(orchestra_board::Kind::Epic, None, "Epic"),
+        create(orchestra_board::Kind::Story, Some("MA-1"), "Story"),
+    ] {
+        store
+            .submit_blocking(None, Action::Board(command))
+            .expect("done");
+    }
+    store.close(std::time::Duration::from_secs(1));
+    drop(store);
+    let raw = Connection::open(mount.0.path().join(".projects/.store/board.db")).expect("opens");
+    raw.execute_batch(DECOMPOSED).expect("goes back");
+    raw.pragma_update(None, "wal_checkpoint", "TRUNCATE")
+        .expect("moved");
+    drop(raw);
+    mount.remount("ro");
+    let store = crate::fixture::open(mount.0.path());
+    let first = PageRequest::default();
+    let all = store.read(|reader| reader.issues(&slug(), &IssueFilter::default(), &first));
+    let below = store.read(|reader| reader.children(&slug(), &id("MA-1"), &first));
+    drop(store);
+    mount.remount("rw");
+    assert_eq!(ids_of(&all.expect("readable")), ["MA-1", "MA-2"]);
+    assert_eq!(ids_of(&below.expect("readable")), ["MA-2"]);
 }

@@ -3,12 +3,12 @@
 
 use std::fs;
 
-use orchestra_board::{SessionId, Timestamp};
+use orchestra_board::{Body, SessionId, Timestamp};
 use orchestra_store::{
     Action, Chunk, ChunkId, ChunkPatch, NewChunk, Options, SessionRecord, Store,
 };
 
-use crate::board::{Board, PATIENCE};
+use crate::board::{Board, PATIENCE, still};
 use crate::git::git;
 use crate::memory::session;
 use crate::words::{body, chunk, slug};
@@ -172,6 +172,39 @@ fn texts_that_only_look_alike_may_stand_in_files() {
     board.wait("a problem", |board| {
         board.problems().contains("says the same")
     });
+}
+
+#[test]
+fn texts_in_two_unicode_forms_survive_the_schema_that_takes_them_for_the_same() {
+    const FORMS: [&str; 2] = ["the caf\u{e9} is open", "the cafe\u{301} is open"];
+    let check = |board: &Board| {
+        let texts = [1, 2].map(|number| remembered(board, number).expect("is remembered").content);
+        assert_eq!(texts.each_ref().map(Body::as_str), FORMS);
+        assert_eq!(board.problems(), "");
+    };
+    let board = Board::with_tasks(still());
+    for text in ["first text", "second text"] {
+        board.remember(text);
+    }
+    board.settle();
+    let board = board.reopened(still(), |projects| {
+        let file = projects.join(CHUNKS);
+        let text = fs::read_to_string(&file).expect("reads");
+        let text = text.replace("first text", FORMS[0]);
+        fs::write(&file, text.replace("second text", FORMS[1])).expect("writes");
+        let raw = rusqlite::Connection::open(projects.join(".store/board.db")).expect("opens");
+        raw.execute_batch(crate::life::DECOMPOSED)
+            .expect("goes back");
+        for (number, content) in (1..).zip(FORMS) {
+            let sql = "UPDATE chunk SET content = ?2, hash = randomblob(16) WHERE number = ?1";
+            raw.execute(sql, (number, content)).expect("writes");
+        }
+    });
+    check(&board);
+    board.remember(FORMS[1]);
+    board.settle();
+    check(&board);
+    check(&board.rebuilt(|_| {}));
 }
 
 #[test]

@@ -354,6 +354,33 @@ fn a_document_that_two_sides_made_is_a_conflict() {
     assert_eq!(board.file(path), same);
 }
 
+#[test]
+fn saved_plan_that_is_not_written_over_an_unreadable_file_is_reported() {
+    let board = Board::with_tasks(still());
+    let path = "my-app/.plans/a-plan.md";
+    fs::create_dir(board.path("my-app/.plans")).expect("makes");
+    fs::write(board.path(path), "# By hand\n").expect("writes");
+    board.act(Action::SavePlan {
+        project: slug(),
+        title: title("A plan"),
+        content: body("by the board"),
+        issue: None,
+        replace: true,
+    });
+    board.settle();
+    assert_eq!(board.file(path), "# By hand\n");
+    let problems = board.problems();
+    assert!(
+        problems.contains("must begin with `---`") && problems.contains("another text"),
+        "{problems}"
+    );
+    fs::remove_file(board.path(path)).expect("removes");
+    board.mend();
+    board.settle();
+    assert!(board.file(path).contains("by the board"));
+    assert_eq!(board.problems(), "");
+}
+
 /// What git has half done is not taken in either when it is a change of ours that comes upon it.
 #[test]
 fn a_checkout_in_the_middle_is_waited_for_before_writing() {

@@ -19,8 +19,14 @@ CREATE TABLE tombstone (
 ) WITHOUT ROWID;
 ";
 
-/// Made when every issue has its uid.
-const INDEX: &str = "CREATE UNIQUE INDEX issue_by_uid ON issue (uid)";
+/// Created when every issue has its uid. A program of an earlier version that had the database open
+/// before continues to write, and its issues get their uids from the trigger.
+const UNIQUE: &str = "
+CREATE UNIQUE INDEX issue_by_uid ON issue (uid);
+CREATE TRIGGER issue_without_uid AFTER INSERT ON issue WHEN new.uid IS NULL BEGIN
+    UPDATE issue SET uid = randomblob(16) WHERE id = new.id;
+END;
+";
 
 /// Lets a board of an older schema be read as if it were of schema 5, where nothing can be written.
 pub(super) const AS_READ: &str = "
@@ -71,6 +77,6 @@ pub(super) fn begin(connection: &Connection) -> Result<(), Fault> {
             put_line.execute((seq, with_uid(without_uid(&line).into_owned(), uid)))?;
         }
     }
-    connection.execute_batch(INDEX)?;
+    connection.execute_batch(UNIQUE)?;
     Ok(())
 }

@@ -179,23 +179,42 @@ pub(crate) fn template(item: &RawJson) -> Result<Definition<TemplateDescriptor>,
     Ok(Definition { item, repairs })
 }
 
-/// What was changed in definitions of one list for clients to accept them; for `orchestra mcp test`.
+/// Definitions of one list, as clients are offered them; for commands that show lists.
+#[derive(Debug, Default)]
+pub struct Reviewed<'i> {
+    /// The definitions that are not left out, as their server sent them.
+    pub items: Vec<&'i RawJson>,
+    /// One line for each definition that is left out, and for each repair.
+    pub notes: Vec<String>,
+}
+
+/// Reviews the definitions of one list.
 #[must_use]
-pub fn repairs(kind: ListKind, items: &[RawJson]) -> Vec<String> {
-    let (kind, key) = match kind {
+pub fn review(kind: ListKind, items: &[RawJson]) -> Reviewed<'_> {
+    let (form, key) = match kind {
         ListKind::Tools => (Repairable::Tool, "name"),
         ListKind::Prompts => (Repairable::Prompt, "name"),
         ListKind::Resources => (Repairable::Resource, "uri"),
         ListKind::Templates => (Repairable::Template, "uriTemplate"),
     };
-    let repairs = items
-        .iter()
-        .enumerate()
-        .flat_map(|(at, item)| match read(kind, item, key, "") {
-            Ok((name, Repaired { repairs, .. })) => lines(&name, &repairs),
-            Err(why) => vec![format!("item {at} was left out: {why}")],
-        });
-    repairs.collect()
+    let mut seen = HashSet::new();
+    let mut reviewed = Reviewed::default();
+    for (item, number) in items.iter().zip(1..) {
+        let left_out = |why: &str| format!("number {number} of the list was left out: {why}");
+        let notes = match read(form, item, key, "") {
+            Ok((name, _)) if key == "name" && !seen.insert(name.clone()) => {
+                let name = orchestra_wire::shown(&name);
+                vec![left_out(&format!("an earlier one has the name {name}"))]
+            }
+            Ok((name, Repaired { repairs, .. })) => {
+                reviewed.items.push(item);
+                lines(&name, &repairs)
+            }
+            Err(why) => vec![left_out(&why)],
+        };
+        reviewed.notes.extend(notes);
+    }
+    reviewed
 }
 
 /// The repairs of one definition, under its name.
@@ -299,13 +318,16 @@ mod tests {
         let Definition { item, repairs } = tool(&json(odd), "s").unwrap();
         assert_eq!(item.descriptor.annotations, Annotations::default());
         assert_eq!(repairs.len(), 2, "{repairs:?}");
-        let reported = super::repairs(ListKind::Tools, &[json(odd), json("{}")]);
+        let items = [json(odd), json("{}"), json(r#"{"name":"t"}"#)];
+        let reviewed = review(ListKind::Tools, &items);
+        assert_eq!(reviewed.items, [&items[0]]);
         assert_eq!(
-            reported,
+            reviewed.notes,
             [
                 "t: annotations.readOnlyHint is not true or false: dropped",
                 "t: annotations.idempotentHint is not true or false: dropped",
-                "item 1 was left out: it has no name"
+                "number 2 of the list was left out: it has no name",
+                "number 3 of the list was left out: an earlier one has the name t"
             ]
         );
     }

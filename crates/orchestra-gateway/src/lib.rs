@@ -35,7 +35,7 @@ mod spill;
 pub mod watch;
 
 pub use collisions::NameCollision;
-pub use definitions::repairs;
+pub use definitions::{Reviewed, review};
 pub use gateway::{Connect, Gateway, GatewayOptions, Reach};
 pub use needs::{Needs, NeedsFile};
 pub use pins::{Change, PinFile, Seen};

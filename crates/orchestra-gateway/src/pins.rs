@@ -17,7 +17,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::{
     config::{Pins as Mode, ServerConfig, Transport},
-    files,
+    definitions, files,
     names::hex,
 };
 use known::OnDisk;
@@ -136,11 +136,12 @@ impl PinFile {
             Ok(Some(known)) => known,
             Err(_) => Known::lost(),
         };
+        let tools = definitions::once_each(tools.to_vec());
         let before = known.changes();
-        known.lists.tools = tools.to_vec();
+        known.lists.tools.clone_from(&tools);
         let changes = known.changes();
         if changes.iter().any(|change| !before.contains(change)) {
-            let kept = self.change(|known| known.lists.tools = tools.to_vec());
+            let kept = self.change(|known| known.lists.tools = tools);
             if let Err(error) = kept {
                 tracing::warn!(path = %self.path.display(), %error, "what a server changed cannot be kept");
             }

@@ -142,6 +142,21 @@ pub fn shown(config: &ServerConfig, tools: &[&str], place: usize) -> String {
     shown.into_iter().nth(place).flatten().unwrap_or_else(own)
 }
 
+/// The tools that are shown by another name than their own, or their own behind `server__`, each with
+/// that name.
+#[must_use]
+pub fn renamed<'t>(config: &ServerConfig, tools: &[&'t str]) -> Vec<(&'t str, String)> {
+    let shown = names::shown(&config.name, config.prefix, tools.iter().copied());
+    let all = tools.iter().zip(shown);
+    all.filter_map(|(&tool, shown)| {
+        let shown = shown?;
+        let own = shown.strip_prefix(config.name.as_str());
+        let own = own.and_then(|own| own.strip_prefix("__"));
+        (shown != tool && own != Some(tool)).then_some((tool, shown))
+    })
+    .collect()
+}
+
 /// The call of a tool as its server defines it: repeated and judged as one through a hub.
 ///
 /// # Errors

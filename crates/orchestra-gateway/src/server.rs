@@ -244,6 +244,13 @@ impl Server {
         failed.unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// As [`offer`](Self::offer), on a thread for blocking work: the definitions of a server may be large.
+    async fn offer_apart(self: &Arc<Self>, known: Known) -> bool {
+        let server = Arc::clone(self);
+        let offered = spawn_blocking(move || server.offer(Some(known))).await;
+        offered.unwrap_or_default()
+    }
+
     /// Offers what is known now; whether that differs from before.
     fn offer(&self, known: Option<Known>) -> bool {
         let before = self.offered();

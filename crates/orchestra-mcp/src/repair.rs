@@ -12,7 +12,7 @@ mod shapes;
 #[cfg(test)]
 mod tests;
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::HashSet};
 
 use orchestra_wire::{RawJson, Rope, write};
 use reqwest::Url;
@@ -97,19 +97,19 @@ struct Notes<'c> {
     repairs: Vec<String>,
     unreported: usize,
     /// References of the schema at hand that lead nowhere.
-    dangling: Vec<String>,
+    dangling: HashSet<String>,
     /// Whether clients compile it.
     is_compiled: bool,
 }
 
 impl<'c> Notes<'c> {
-    const fn new(context: Context<'c>) -> Self {
+    fn new(context: Context<'c>) -> Self {
         Self {
             context,
             path: Vec::new(),
             repairs: Vec::new(),
             unreported: 0,
-            dangling: Vec::new(),
+            dangling: HashSet::new(),
             is_compiled: false,
         }
     }
@@ -237,7 +237,7 @@ fn object(groups: &[&[shapes::Member]], value: &RawJson, notes: &mut Notes<'_>) 
         },
     };
     let mut object = Object::default();
-    let mut seen: Vec<&str> = Vec::new();
+    let (mut seen, mut replaced) = (HashSet::new(), HashSet::new());
     for member in value.members().into_iter().flatten() {
         let Some(shape) = known().find(|known| known.name == member.key) else {
             object.put(member.key, &member.value, Fixed::Same);
@@ -247,7 +247,10 @@ fn object(groups: &[&[shapes::Member]], value: &RawJson, notes: &mut Notes<'_>) 
             match fix(&shape.shape, &member.value, notes) {
                 Fixed::Gone => {
                     let fate = match shape.need {
-                        Need::Default(_) => "replaced",
+                        Need::Default(_) => {
+                            replaced.insert(shape.name);
+                            "replaced"
+                        }
                         Need::Required | Need::Optional => "dropped",
                     };
                     notes.add(&format!("is not {}: {fate}", shape.shape.expected()));
@@ -257,16 +260,18 @@ fn object(groups: &[&[shapes::Member]], value: &RawJson, notes: &mut Notes<'_>) 
             }
         });
         if !matches!(fixed, Fixed::Gone) {
-            seen.push(shape.name);
+            seen.insert(shape.name);
         }
         changed |= object.put(member.key, &member.value, fixed);
     }
-    for member in known().filter(|member| !seen.contains(&member.name)) {
+    for member in known().filter(|member| !seen.contains(member.name)) {
         match member.need {
             Need::Optional => {}
             Need::Required => return Fixed::Gone,
             Need::Default(default) => {
-                notes.within(member.name, |notes| notes.add("was missing: added"));
+                if !replaced.contains(member.name) {
+                    notes.within(member.name, |notes| notes.add("was missing: added"));
+                }
                 object.put(member.name, &RawJson::from_static(default), Fixed::Same);
                 changed = true;
             }
@@ -436,7 +441,6 @@ fn is_time(text: &str) -> bool {
 }
 
 /// Returns whether a URI is absolute, as the Python SDK checks it.
-#[must_use]
-pub fn is_absolute(uri: &str) -> bool {
+fn is_absolute(uri: &str) -> bool {
     Url::parse(uri).is_ok()
 }

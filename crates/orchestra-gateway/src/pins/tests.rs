@@ -150,3 +150,14 @@ fn a_change_that_is_noticed_beside_is_kept_to_be_approved() {
     std::fs::write(file.path(), "{").unwrap();
     assert_eq!(file.notice(&[json(NEW)], Mode::Ask).len(), 1);
 }
+
+#[test]
+fn a_name_that_is_listed_twice_is_no_change() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = file(directory.path());
+    file.learn(tools(&[OLD]), Mode::Ask, None);
+    assert_eq!(file.notice(&[json(OLD), json(NEW)], Mode::Ask), []);
+    assert_eq!(file.changes(), []);
+    let changes = file.notice(&[json(NEW), json(OLD)], Mode::Ask);
+    assert_eq!((changes.len(), &changes[0].after), (1, &json(NEW)));
+}

@@ -435,7 +435,7 @@ impl Server {
         call.safe = true;
         let error = match self.reply(call).await {
             Ok(Reply::Result(result)) => {
-                match self.repaired(kind, &result, uri.as_deref(), &self.is_repaired) {
+                match self.repaired(kind, result, uri, &self.is_repaired).await {
                     Some(result) => {
                         return Ok(Outcome::Verbatim {
                             kind,

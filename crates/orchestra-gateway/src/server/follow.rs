@@ -100,7 +100,7 @@ pub(crate) async fn follow(server: Arc<Server>, follower: impl Follower) {
                 not_before = Instant::now() + pause;
                 stale.join(failed);
                 let goes_on = match looked {
-                    Looked::Known(known, _) => take(&server, &follower, known, failed),
+                    Looked::Known(known, _) => take(&server, &follower, known, failed).await,
                     Looked::Others(kinds) => {
                         follower.changed(&server);
                         kinds.into_iter().for_each(|kind| follower.told(Notice::ListChanged(kind)));
@@ -170,11 +170,11 @@ async fn wait(fetching: &mut Option<Fetching>) -> Looked {
 
 /// Takes in what was fetched. When nothing could be, what was known before stays. False when nobody
 /// follows any more.
-fn take(server: &Arc<Server>, follower: &impl Follower, known: Known, failed: Stale) -> bool {
+async fn take(server: &Arc<Server>, follower: &impl Follower, known: Known, failed: Stale) -> bool {
     let is_nothing = failed == Stale::ALL;
     *server.failed_lists() = failed.kinds().collect();
     if !is_nothing {
-        let differs = server.offer(Some(known));
+        let differs = server.offer_apart(known).await;
         if differs {
             let offered = server.offered();
             let hidden = &offered.hidden;
@@ -297,7 +297,7 @@ async fn look_at_approvals(server: &Arc<Server>, follower: &impl Follower) {
     if let Some(ours) = &offered.known {
         known.lists = ours.lists.clone();
     }
-    if server.offer(Some(known)) {
+    if server.offer_apart(known).await {
         follower.changed(server);
     }
 }

@@ -284,7 +284,8 @@ impl Offered {
 
     /// Logs repairs in one line, but for those that `before` had as well.
     pub(super) fn log_repairs(&self, server: &str, before: &Self) {
-        let is_new = |repair: &&String| !before.repairs.contains(repair);
+        let before: HashSet<&String> = before.repairs.iter().collect();
+        let is_new = |repair: &&String| !before.contains(repair);
         let new: Vec<&String> = self.repairs.iter().filter(is_new).collect();
         if let Some(first) = new.first() {
             let count = new.len();

@@ -12,7 +12,7 @@ use orchestra_mcp::{
 };
 use orchestra_wire::RawJson;
 use serde_json::{Value, value::RawValue};
-use tokio::time::timeout;
+use tokio::{task::spawn_blocking, time::timeout};
 
 use super::{Server, calls::Answer, offered::Tool};
 use crate::{
@@ -24,6 +24,9 @@ use crate::{
 /// What is answered, or asked, within this is no long work.
 const SOON: Duration = Duration::from_millis(250);
 
+/// A larger result is repaired on a thread for blocking work, in bytes.
+const LARGE: usize = 64 * 1024;
+
 impl Server {
     /// A tool's result as it is passed on.
     pub(super) async fn tool_answer(
@@ -32,7 +35,8 @@ impl Server {
         result: RawJson,
         keep: Option<(&Cache, Key, u64)>,
     ) -> Answer {
-        let mut result = match self.repaired(ResultKind::Tool, &result, None, &tool.is_repaired) {
+        let repaired = self.repaired(ResultKind::Tool, result, None, &tool.is_repaired);
+        let mut result = match repaired.await {
             Some(result) => result,
             None => return Err(self.failed("tools/call", not_understood())),
         };
@@ -65,11 +69,11 @@ impl Server {
 
     /// A result that clients accept; `None` when it cannot be made one. The first repair that
     /// `logged` knows nothing of is logged.
-    pub(super) fn repaired(
+    pub(super) async fn repaired(
         &self,
         kind: ResultKind,
-        result: &RawJson,
-        uri: Option<&str>,
+        result: RawJson,
+        uri: Option<String>,
         logged: &AtomicBool,
     ) -> Option<RawJson> {
         let form = match kind {
@@ -79,8 +83,15 @@ impl Server {
             ResultKind::Completion => Repairable::Completion,
         };
         let base = (!self.is_relay()).then(|| resource_prefix(self.name()));
-        let base = base.as_deref();
-        let Repaired { value, repairs } = repair(form, result, Context { uri, base })?;
+        let is_large = result.as_bytes().len() > LARGE;
+        let repair = move || {
+            let (uri, base) = (uri.as_deref(), base.as_deref());
+            repair(form, &result, Context { uri, base })
+        };
+        let Repaired { value, repairs } = match is_large {
+            true => spawn_blocking(repair).await.ok()??,
+            false => repair()?,
+        };
         if let Some(first) = repairs.first()
             && !logged.swap(true, Ordering::Relaxed)
         {

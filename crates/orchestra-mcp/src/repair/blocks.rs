@@ -13,6 +13,10 @@ use super::{
 /// Maximum number of values that a completion may have.
 const MAX_VALUES: usize = 100;
 
+/// Maximum number of elements of one array that are repaired. More are dropped, for a repaired element
+/// can be many times as long as the one that was sent.
+const MAX_REPAIRED: usize = 10_000;
+
 /// Longest JSON that is shown in place of a block that no client knows, in bytes.
 const MAX_SHOWN: usize = 64 * 1024;
 
@@ -93,19 +97,27 @@ fn each(
         notes.add("was no array: made one");
     }
     let mut fitting = Vec::with_capacity(items.len());
+    let (mut repaired, mut dropped) = (0, 0);
     for (at, item) in items.into_iter().enumerate() {
         let before = fitting.len();
         for (item, fixed) in notes.within(at.to_string(), |notes| fit(item, notes)) {
             match fixed {
                 Fixed::Same => fitting.push(item),
+                Fixed::Other(_) if repaired == MAX_REPAIRED => dropped += 1,
                 Fixed::Other(other) => {
                     changed = true;
+                    repaired += 1;
                     fitting.push(other);
                 }
                 Fixed::Gone => changed = true,
             }
         }
         changed |= fitting.len() != before + 1;
+    }
+    if dropped > 0 {
+        notes.add(&format!(
+            "had {dropped} more elements to repair than {MAX_REPAIRED}: dropped"
+        ));
     }
     match changed {
         true => Fixed::Other(array(&fitting)),
@@ -384,13 +396,19 @@ pub(super) fn messages(value: &RawJson, notes: &mut Notes<'_>) -> Fixed {
         }
         notes.add("has a role or content that clients do not accept: rewritten");
         let several = several.unwrap_or_else(|| vec![content]);
+        // Other members stay with a message that remains one: copies of them would multiply.
+        let rest = match several.len() {
+            1 => without_member(&without_member(&item, "content"), "role"),
+            _ => RawJson::empty_object(),
+        };
+        let role = role(&item);
         let blocks = several.into_iter().filter_map(|content| {
             let content = match block(&content, notes) {
                 Fixed::Same => content,
                 Fixed::Other(other) => other,
                 Fixed::Gone => return None,
             };
-            let message = with_member(&item, "role", &role(&item));
+            let message = with_member(&rest, "role", &role);
             let message = with_member(&message, "content", &content);
             Some((message.clone(), Fixed::Other(message)))
         });
@@ -452,20 +470,19 @@ fn in_words(value: &RawJson) -> Cow<'_, str> {
 }
 
 /// An object with another value of one member.
-fn with_member(object: &RawJson, key: &str, value: &RawJson) -> RawJson {
-    let mut written = Object::default();
-    let members = object.members().into_iter().flatten();
-    for member in members.filter(|member| member.key != key) {
-        written.put(member.key, &member.value, Fixed::Same);
-    }
-    written.with(key, value).finish()
+fn with_member<'o>(object: &'o RawJson, key: &'o str, value: &RawJson) -> RawJson {
+    without(object, key).with(key, value).finish()
 }
 
 fn without_member(object: &RawJson, key: &str) -> RawJson {
+    without(object, key).finish()
+}
+
+fn without<'o>(object: &'o RawJson, key: &str) -> Object<'o> {
     let mut written = Object::default();
     let members = object.members().into_iter().flatten();
     for member in members.filter(|member| member.key != key) {
         written.put(member.key, &member.value, Fixed::Same);
     }
-    written.finish()
+    written
 }

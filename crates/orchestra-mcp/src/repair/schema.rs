@@ -1,6 +1,8 @@
 //! JSON Schemas of tools. Clients check the root of each schema, and compile the one of results:
 //! one keyword of the wrong form, or a reference that leads nowhere, and the tool cannot be used.
 
+use std::collections::HashSet;
+
 use orchestra_wire::RawJson;
 use serde_json::Value;
 
@@ -215,9 +217,9 @@ fn required(value: &RawJson, notes: &mut Notes<'_>) -> Fixed {
     let Some(all) = items(value) else {
         return Fixed::Gone;
     };
-    let mut names: Vec<RawJson> = Vec::new();
+    let (mut seen, mut names) = (HashSet::new(), Vec::new());
     for name in &all {
-        if text(name).is_some() && !names.contains(name) {
+        if text(name).is_some_and(|text| seen.insert(text)) {
             names.push(name.clone());
         }
     }
@@ -295,23 +297,23 @@ fn by_pattern(value: &RawJson, notes: &mut Notes<'_>) -> Fixed {
 /// A reference that leads somewhere.
 fn reference(value: &RawJson, notes: &mut Notes<'_>) -> Fixed {
     match text(value) {
-        Some(target) if notes.dangling.iter().all(|one| *one != *target) => Fixed::Same,
+        Some(target) if !notes.dangling.contains(&*target) => Fixed::Same,
         _ => Fixed::Gone,
     }
 }
 
 /// References that lead nowhere within a schema. Those to other documents count where the schema
 /// is compiled: nothing is fetched for it.
-fn dangling(value: &RawJson, is_compiled: bool) -> Vec<String> {
+fn dangling(value: &RawJson, is_compiled: bool) -> HashSet<String> {
     if memchr::memmem::find(value.as_bytes(), b"Ref\"").is_none()
         && memchr::memmem::find(value.as_bytes(), b"$ref").is_none()
     {
-        return Vec::new();
+        return HashSet::new();
     }
     let Ok(root) = value.parse::<Value>() else {
-        return Vec::new();
+        return HashSet::new();
     };
-    let (mut references, mut names) = (Vec::new(), Vec::new());
+    let (mut references, mut names) = (HashSet::new(), HashSet::new());
     walk(&root, &mut references, &mut names);
     references.retain(|reference| {
         let resolves = match reference.strip_prefix('#') {
@@ -321,8 +323,8 @@ fn dangling(value: &RawJson, is_compiled: bool) -> Vec<String> {
                 let target = root.pointer(&decoded);
                 target.is_some_and(|target| target.is_object() || target.is_boolean())
             }
-            Some(anchor) => names.iter().any(|name| name == anchor),
-            None => !is_compiled || names.iter().any(|name| name == reference),
+            Some(anchor) => names.contains(anchor),
+            None => !is_compiled || names.contains(reference),
         };
         !resolves
     });
@@ -330,17 +332,17 @@ fn dangling(value: &RawJson, is_compiled: bool) -> Vec<String> {
 }
 
 /// Collects references, and names by which schemas can be referred to.
-fn walk(value: &Value, references: &mut Vec<String>, names: &mut Vec<String>) {
+fn walk(value: &Value, references: &mut HashSet<String>, names: &mut HashSet<String>) {
     match value {
         Value::Array(all) => all.iter().for_each(|one| walk(one, references, names)),
         Value::Object(members) => {
             for (key, value) in members {
                 match (key.as_str(), value) {
                     ("$ref" | "$dynamicRef" | "$recursiveRef", Value::String(target)) => {
-                        references.push(target.clone());
+                        references.insert(target.clone());
                     }
                     ("$id" | "id" | "$anchor" | "$dynamicAnchor", Value::String(name)) => {
-                        names.push(name.trim_start_matches('#').to_owned());
+                        names.insert(name.trim_start_matches('#').to_owned());
                     }
                     (key, _) if DATA.contains(&key) => {}
                     _ => walk(value, references, names),

@@ -537,3 +537,61 @@ proptest! {
         }
     }
 }
+
+/// Comparing each element with each other one would take minutes.
+#[test]
+fn a_schema_of_many_names_and_references_is_repaired() {
+    const MANY: usize = 100_000;
+    let names: Vec<String> = (0..MANY).map(|at| format!("n{at}")).collect();
+    let twice: Vec<&String> = names.iter().chain(&names).collect();
+    let schemas = |keyword: &str| -> Vec<Value> {
+        let schema = |name| json!({ keyword: format!("#{name}") });
+        names.iter().map(schema).collect()
+    };
+    let references: Vec<Value> = names
+        .iter()
+        .map(|name| json!({"$ref": format!("#no{name}")}))
+        .chain(schemas("$ref"))
+        .collect();
+    let schema = json!({
+        "type": "object", "required": twice,
+        "anyOf": references, "allOf": schemas("$anchor"),
+    });
+    let tool = json!({"name": "t", "inputSchema": schema});
+    let (tool, _) = repaired(Repairable::Tool, &tool).unwrap();
+    let schema = &tool["inputSchema"];
+    assert_eq!(schema["required"], json!(names));
+    assert_eq!(schema["anyOf"][0], json!({}));
+    assert_eq!(schema["anyOf"][MANY], json!({"$ref": "#n0"}));
+    let any_of = schema["anyOf"].as_array().unwrap();
+    let resolved = any_of.iter().filter(|schema| schema.get("$ref").is_some());
+    assert_eq!(resolved.count(), MANY);
+}
+
+#[test]
+fn a_message_of_many_contents_is_not_copied_into_each() {
+    let contents: Vec<Value> = (0..20_000).map(|at| json!(format!("text {at}"))).collect();
+    let message = json!({"role": "model", "content": contents, "_meta": {"a": "x".repeat(1_000)}});
+    let messages = json!({"messages": [message]});
+    let (value, _) = repaired(Repairable::PromptResult, &messages).unwrap();
+    let messages = value["messages"].as_array().unwrap();
+    assert_eq!(messages.len(), 10_000);
+    assert_eq!(
+        messages[9_999],
+        json!({"role": "assistant", "content": {"type": "text", "text": "text 9999"}})
+    );
+    let one = json!({"messages": [{"role": "user", "content": ["a"], "_meta": {"x": 1}}]});
+    let (value, _) = repaired(Repairable::PromptResult, &one).unwrap();
+    assert_eq!(value["messages"][0]["_meta"], json!({"x": 1}));
+}
+
+#[test]
+fn a_member_that_is_replaced_is_not_reported_as_missing() {
+    let tool = json!({"name": "t", "inputSchema": 7});
+    let (value, repairs) = repaired(Repairable::Tool, &tool).unwrap();
+    assert_eq!(value["inputSchema"], json!({"type": "object"}));
+    assert_eq!(
+        repairs,
+        ["inputSchema is not of a form that clients accept: replaced"]
+    );
+}

@@ -184,7 +184,37 @@ fn a_test_of_a_server_reports_each_repair() {
         "repaired for clients: tool properties_array: inputSchema.properties",
         "was left out: it has no name",
         "repaired for clients: prompt required_text: arguments.0.required is not true or false: dropped",
+        &format!("; {} tools, ", defined().len()),
     ] {
         assert!(tested.out.contains(repair), "{repair}: {tested:?}");
+    }
+}
+
+#[test]
+fn a_tool_that_is_listed_twice_is_reported_and_called_as_the_first() {
+    let Some(workspace) = workspace() else {
+        return;
+    };
+    let long = "long".repeat(50);
+    let more = format!(
+        r#"NAMELESS = [{{"name": "result", "description": "another"}}, {{"name": "{long}"}}, "#
+    );
+    workspace.write("odd.py", &SERVER.replace("NAMELESS = [", &more));
+    drop(session(&workspace));
+    let listed = workspace.run(["mcp", "tools", "odd"]);
+    assert_eq!(listed.code, Some(0), "{listed:?}");
+    assert!(listed.err.contains("odd: 4 left out"), "{listed:?}");
+    assert!(!listed.err.contains("hidden"), "{listed:?}");
+    let rows: Vec<&str> = listed.out.lines().skip(1).collect();
+    assert_eq!(rows.len(), defined().len() + 1, "{listed:?}");
+    assert!(rows.iter().all(|row| row.chars().count() < 180), "{rows:?}");
+    let called = workspace.run(["mcp", "call", "odd", "result", "case=text"]);
+    assert_eq!(called.code, Some(0), "{called:?}");
+    let tested = workspace.run(["mcp", "test", "odd"]);
+    for warning in [
+        "an earlier one has the name result",
+        "longlong is shown as odd__long",
+    ] {
+        assert!(tested.out.contains(warning), "{warning}: {tested:?}");
     }
 }

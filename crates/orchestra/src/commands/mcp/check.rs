@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use clap::Args;
-use orchestra_gateway::{NameCollision, discovery::ServerState};
+use orchestra_gateway::{NameCollision, Reviewed, discovery::ServerState, review, rules};
 use orchestra_hub::ListKind;
 use serde::Serialize;
 use serde_json::Value;
@@ -149,18 +149,26 @@ pub(super) async fn check(live: Arc<Live>) -> Result<Report, Trouble> {
     let prompts = live::list(&live, ListKind::Prompts).await?;
     let resources = live::list(&live, ListKind::Resources).await?;
     let mut warnings: Vec<String> = printed(&live).into_iter().collect();
-    for (kind, name, items) in [
-        (ListKind::Tools, "tool", &tools),
-        (ListKind::Prompts, "prompt", &prompts),
-        (ListKind::Resources, "resource", &resources),
-    ] {
-        let repairs = orchestra_gateway::repairs(kind, items).into_iter();
-        warnings.extend(repairs.map(|repair| format!("repaired for clients: {name} {repair}")));
+    let mut reviewed = |kind, name: &str, items| {
+        let Reviewed { items, notes } = review(kind, items);
+        let notes = notes.into_iter();
+        warnings.extend(notes.map(|note| format!("repaired for clients: {name} {note}")));
+        items
+    };
+    let offered = reviewed(ListKind::Tools, "tool", &tools);
+    let prompts = reviewed(ListKind::Prompts, "prompt", &prompts).len();
+    let resources = reviewed(ListKind::Resources, "resource", &resources).len();
+    let names: Vec<String> = offered
+        .iter()
+        .filter_map(|tool| tool.member("name")?.parse().ok())
+        .collect();
+    let texts: Vec<&str> = names.iter().map(String::as_str).collect();
+    for (tool, name) in rules::renamed(&live.config, &texts) {
+        let tool = orchestra_wire::shown(tool);
+        warnings.push(format!("its tool {tool} is shown as {name}"));
     }
     let hidden = live::hidden(&live, &tools);
-    let names = tools
-        .iter()
-        .filter_map(|tool| tool.member("name")?.parse().ok());
+    let names = names.into_iter();
     Ok(Report {
         names: names.filter(|name| !hidden.contains(name)).collect(),
         collisions: Vec::new(),
@@ -169,11 +177,11 @@ pub(super) async fn check(live: Arc<Live>) -> Result<Report, Trouble> {
         transport: Some(live.config.transport.as_str()),
         protocol: Some(live.facts.revision.as_str()),
         info: info.and_then(|info| info.parse().ok()),
-        tools: Some(tools.len()),
+        tools: Some(offered.len()),
         hidden,
         disabled: false,
-        prompts: Some(prompts.len()),
-        resources: Some(resources.len()),
+        prompts: Some(prompts),
+        resources: Some(resources),
         start_ms: Some(live.started_in.as_millis()),
         sandbox: None,
         latency_ms: Some((latency.as_secs_f64() * 1e6).round() / 1e3),

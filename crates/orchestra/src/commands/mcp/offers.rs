@@ -1,8 +1,12 @@
 //! `orchestra mcp tools`, `resources` and `prompts`: what servers offer.
 
 use clap::Args;
-use orchestra_gateway::discovery::{Server, ServerState};
+use orchestra_gateway::{
+    discovery::{Server, ServerState},
+    review,
+};
 use orchestra_hub::ListKind;
+use orchestra_wire::RawJson;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -26,7 +30,7 @@ pub(super) struct Arguments {
     /// The same
     #[arg(long, value_name = "NAME")]
     server: Vec<String>,
-    /// Do not cut descriptions short
+    /// Do not cut names and descriptions short
     #[arg(long, short)]
     verbose: bool,
     /// Print JSON, everything as the servers tell it
@@ -44,12 +48,15 @@ struct Listing {
 struct Offered {
     server: String,
     items: Vec<Value>,
+    /// Those of them that are not left out.
+    #[serde(skip)]
+    shown: Vec<Value>,
     /// Tools that are hidden from callers, for they changed since they were approved.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     hidden: Vec<String>,
 }
 
-/// How much of a description is shown.
+/// How much of a name or description is shown.
 const SHORT_CHARS: usize = 80;
 
 pub(super) fn run(here: &Here, kind: ListKind, arguments: Arguments) -> Result<Exit, Failure> {
@@ -62,17 +69,21 @@ pub(super) fn run(here: &Here, kind: ListKind, arguments: Arguments) -> Result<E
         None,
         move |live| async move {
             let mut items = live::list(&live, kind).await?;
+            let mut shown = shown(kind, &items);
             let hidden = match kind {
                 ListKind::Tools => live::hidden(&live, &items),
                 _ => Vec::new(),
             };
             if kind == ListKind::Resources {
-                items.extend(live::list(&live, ListKind::Templates).await?);
+                let templates = live::list(&live, ListKind::Templates).await?;
+                shown.extend(self::shown(ListKind::Templates, &templates));
+                items.extend(templates);
             }
             let items = items.iter().filter_map(|item| item.parse().ok());
             Ok(Offered {
                 server: live.config.name.to_string(),
                 items: items.collect(),
+                shown,
                 hidden,
             })
         },
@@ -101,6 +112,12 @@ pub(super) fn run(here: &Here, kind: ListKind, arguments: Arguments) -> Result<E
     }
 }
 
+/// The items that callers are offered.
+fn shown(kind: ListKind, items: &[RawJson]) -> Vec<Value> {
+    let items = review(kind, items).items.into_iter();
+    items.filter_map(|item| item.parse().ok()).collect()
+}
+
 /// Says on stderr what of this no caller gets.
 fn notes(servers: &[&Server], listing: &Listing) {
     let is_off = |server: &&&Server| matches!(server.state, ServerState::Disabled { .. });
@@ -116,33 +133,42 @@ fn notes(servers: &[&Server], listing: &Listing) {
         if let Some(hidden) = live::told_hidden(server, &offered.hidden) {
             output::complain(&format!("{server}: {hidden}"));
         }
+        let left_out = offered.items.len() - offered.shown.len();
+        if left_out > 0 {
+            output::complain(&format!(
+                "{server}: {left_out} left out: `orchestra mcp test {server}` says why"
+            ));
+        }
     }
 }
 
 fn text(listing: &Listing, verbose: bool) -> String {
     let mut rows = Vec::new();
     for offered in &listing.servers {
-        for item in &offered.items {
+        for item in &offered.shown {
             let word = |key: &str| item[key].as_str().unwrap_or_default().to_owned();
             let id = ["uri", "uriTemplate", "name"].map(word);
             let id = id.into_iter().find(|id| !id.is_empty());
+            let id = cut(id.unwrap_or_default(), verbose);
             let mut description = word("description");
             if offered.hidden.contains(&word("name")) {
                 description.insert_str(0, "(hidden) ");
             }
-            if !verbose && description.chars().count() > SHORT_CHARS {
-                description = description.chars().take(SHORT_CHARS - 1).collect();
-                description.push('…');
-            }
-            rows.push(vec![
-                offered.server.clone(),
-                id.unwrap_or_default(),
-                description,
-            ]);
+            let description = cut(description, verbose);
+            rows.push(vec![offered.server.clone(), id, description]);
         }
     }
     match rows.is_empty() {
         true => String::new(),
         false => table::lines(&["SERVER", "NAME", "DESCRIPTION"], &rows),
     }
+}
+
+/// A text, cut short unless everything is wanted.
+fn cut(text: String, verbose: bool) -> String {
+    if verbose || text.chars().count() <= SHORT_CHARS {
+        return text;
+    }
+    let start = text.chars().take(SHORT_CHARS - 1);
+    start.chain(['…']).collect()
 }

@@ -51,6 +51,9 @@ pub(crate) fn options(config: &Config, workspace: &Path, name: &str) -> Options 
     };
     let mut options = config.plans.apply(options);
     options.board = Some(job_board::server(&own, workspace));
+    // Its worktree may have a copy of the board, which is not the one that others see.
+    let named = (Variable::Workspace.name().into(), workspace.into());
+    options.unconfined.extend([named]);
     options.background = Some(Background {
         program: own,
         arguments: runner::arguments(workspace, &config.plans.storage.value),

@@ -86,6 +86,25 @@ fn sandboxed_job_comments_on_claims_and_starts_a_task_and_is_recorded() {
 }
 
 #[test]
+fn sandboxed_job_saves_and_finds_memories_and_is_told_which_commands_are_not_for_it() {
+    let workspace = workspace();
+    let line = "set -e\norchestra memory save 'Greetings are short' --summary Greetings\n\
+                orchestra memory search greetings > found.txt\n\
+                for words in 'memory forget mem-1' 'memory stats' 'plan list' doctor top; do\n\
+                if orchestra $words 2>> said.txt; then exit 11; fi\ndone";
+    let ran = run_confined(&workspace, line);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let changed = git(&workspace, &["diff", "--name-only", "HEAD", "bounds"]);
+    assert_eq!(changed, "found.txt\nsaid.txt\n");
+    assert!(merged(&workspace, "found.txt").contains("Greetings"));
+    let words = merged(&workspace, "said.txt");
+    assert_eq!(words.matches("a job in a sandbox").count(), 5, "{words}");
+    let memory = json!({"project": "my-app", "memory_id": "mem-1"});
+    let memory = workspace.call("get_memory", &memory).to_string();
+    assert!(memory.contains("Greetings are short"), "{memory}");
+}
+
+#[test]
 fn jobs_without_a_sandbox_use_the_board_of_the_workspace_and_not_its_copy() {
     let workspace = workspace();
     assert!(!git(&workspace, &["ls-files", ".projects"]).is_empty());

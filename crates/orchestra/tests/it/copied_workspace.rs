@@ -497,9 +497,13 @@ fn read_only_git_directory_with_the_board_refuses_changes_and_names_the_ways_out
     let configuration = workspace.home().join(".config/orchestra/orchestra.toml");
     fs::create_dir_all(configuration.parent().unwrap()).unwrap();
     fs::write(configuration, "board = \"repository\"\n").unwrap();
-    let shop = ["tool", "call", "create_project", "name=Shop"];
-    let created = workspace.run(shop);
-    assert_eq!(created.code, Some(0), "{created:?}");
+    for words in [
+        &["init"][..],
+        &["tool", "call", "create_project", "name=Shop"],
+    ] {
+        let created = workspace.run(words);
+        assert_eq!(created.code, Some(0), "{created:?}");
+    }
     let (top, git) = (workspace.path(), workspace.join(".git"));
     let run = |words: &[&str]| read_only(&workspace, &top, &git, words);
     let Some(epic) = run(&["tool", "call", "create_epic", "project=shop", "title=One"]) else {

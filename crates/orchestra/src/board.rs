@@ -140,6 +140,11 @@ pub(crate) fn database_directory(workspace: &Path) -> Result<PathBuf, Failure> {
     })
 }
 
+/// Returns whether the system lets this process write in a directory of a board.
+pub(crate) fn is_writable(directory: &Path) -> bool {
+    rustix::fs::access(directory, rustix::fs::Access::WRITE_OK).is_ok()
+}
+
 /// Workspace whose programs serve the board: that of the main checkout where all checkouts share it.
 pub(crate) fn seat(workspace: &Path) -> PathBuf {
     match home(workspace) {

@@ -42,6 +42,7 @@ use crate::{
 /// When it cannot do what it was asked.
 pub(crate) fn run(invocation: Invocation) -> Result<Exit, Failure> {
     let Invocation { common, command } = invocation;
+    job::check(&common, &command)?;
     match command {
         Command::Up(arguments) => up::run(&common, *arguments),
         Command::Stdio(arguments) => stdio::run(&common, arguments),

@@ -50,7 +50,9 @@ pub(crate) enum InitError {
     #[error(transparent)]
     Place(anyhow::Error),
     /// Its lock cannot be taken.
-    #[error(transparent)]
+    #[error(
+        "this workspace cannot be locked; run `orchestra init` outside of a sandbox that protects its git directory"
+    )]
     Lock(#[from] orchestra_fs::Error),
     /// Another process is setting up the same workspace.
     #[error("another process is changing this workspace; try again in a moment")]

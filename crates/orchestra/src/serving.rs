@@ -9,7 +9,7 @@ mod plans;
 mod resources;
 mod scratch;
 
-use std::{num::NonZeroUsize, path::Path, sync::Arc, thread, time::Duration};
+use std::{io, num::NonZeroUsize, path::Path, sync::Arc, thread, time::Duration};
 
 use anyhow::Context as _;
 use orchestra_gateway::config::ServerConfig;
@@ -306,10 +306,19 @@ impl Serving {
         self.others.as_ref().map_or(&[], |others| &others.states)
     }
 
-    /// Returns whether it was clear when the board was opened that it cannot be written.
+    /// Returns whether the board cannot be written, whatever is asked for.
     pub(crate) fn is_read_only(&self) -> bool {
-        let fault = self.store.as_ref().and_then(Store::read_only);
-        fault.is_some()
+        let store = self.store.as_ref();
+        store.is_some_and(|store| {
+            store.read_only().is_some() || !board::is_writable(store.directory())
+        })
+    }
+
+    /// Warns where it was clear when the board was opened that it cannot be written.
+    pub(crate) fn warn_of_read_only(&self) {
+        if let Some(fault) = self.store.as_ref().and_then(Store::read_only) {
+            output::complain(&fault.to_string());
+        }
     }
 
     /// The hub.
@@ -448,7 +457,15 @@ pub(crate) fn audit(config: &Config) -> Option<Audit> {
         let opened = Audit::open(config.audit.of(path.clone()));
         opened.with_context(|| format!("open {}", path.display()))
     };
-    open()
-        .map_err(|error: anyhow::Error| tracing::warn!("calls are not audited: {error:#}"))
-        .ok()
+    let told = |error: anyhow::Error| {
+        let mut kinds = error
+            .chain()
+            .filter_map(|cause| cause.downcast_ref::<io::Error>());
+        // Changes are refused there, and say why.
+        match kinds.any(|cause| cause.kind() == io::ErrorKind::ReadOnlyFilesystem) {
+            true => tracing::info!("calls are not audited: {error:#}"),
+            false => tracing::warn!("calls are not audited: {error:#}"),
+        }
+    };
+    open().map_err(told).ok()
 }

@@ -57,13 +57,18 @@ pub struct Head {
     pub commit: Option<Commit>,
 }
 
+/// Directory of a board's files. Jobs use the board of the workspace, so they miss none of these.
+const BOARD: &str = ".projects";
+
 /// How many paths of a working tree differ from the commit that it is at.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Uncommitted {
     /// Those that git knows: a working tree with some does not follow its branch.
     pub changed: usize,
-    /// Those that it does not.
+    /// Those that it does not, without files of a board.
     pub unknown: usize,
+    /// Files of a board among those that git knows.
+    pub board: usize,
 }
 
 /// An operation of git that was begun in a working tree and not ended.
@@ -304,10 +309,14 @@ impl Repository {
         };
         let entries = status.entries.iter();
         let mut found = Uncommitted::default();
-        for (_, differs) in entries.filter(|(path, _)| !is_ours(path)) {
+        for (path, differs) in entries.filter(|(path, _)| !is_ours(path)) {
+            let is_of_board = path.iter().any(|name| name == BOARD);
             match differs {
-                Differs::Untracked | Differs::Nested => found.unknown += 1,
-                _ => found.changed += 1,
+                Differs::Untracked | Differs::Nested => found.unknown += usize::from(!is_of_board),
+                _ => {
+                    found.changed += 1;
+                    found.board += usize::from(is_of_board);
+                }
             }
         }
         Ok(found)

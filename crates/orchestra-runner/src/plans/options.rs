@@ -77,6 +77,8 @@ pub struct Options {
     pub sandbox: Sandbox,
     /// What serves the board to jobs in a sandbox; its arguments lack the name of the job. They reach no board unless set.
     pub board: Option<BoardServer>,
+    /// Variables that shell lines and programs outside a sandbox have, unless the plan sets them.
+    pub unconfined: BTreeMap<OsString, OsString>,
     /// How much of what a run prints is kept.
     pub logs: LogBounds,
     /// How long logs are kept, and how much room they may take.
@@ -175,6 +177,7 @@ impl Options {
             job: JobLimits::default(),
             sandbox: Sandbox::None,
             board: None,
+            unconfined: BTreeMap::new(),
             logs: LogBounds::default(),
             kept: logs::Policy::default(),
             collected_every: COLLECTED_EVERY,

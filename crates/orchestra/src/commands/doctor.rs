@@ -109,14 +109,14 @@ fn of_board(workspace: &Path, mends: bool) -> Result<Found, Failure> {
     let fix = if mends { Fix::Mend } else { Fix::Nothing };
     let (mut store, aside) = open(workspace, fix)?;
     let mut mended: Vec<String> = aside.into_iter().collect();
-    let mut report = examine(&store, fix)?;
+    let mut report = examine(workspace, &store, fix)?;
     if report.damaged && fix == Fix::Mend {
         store.close(CLOSING);
         drop(store);
         let told;
         (store, told) = open_anew(workspace)?;
         mended.push(told);
-        report = examine(&store, fix)?;
+        report = examine(workspace, &store, fix)?;
     }
     let (findings, remaining) = if mends {
         mended.extend(report.findings);
@@ -132,11 +132,17 @@ fn of_board(workspace: &Path, mends: bool) -> Result<Found, Failure> {
 }
 
 /// Examines a board, after it has taken in what was edited: an edit is no difference.
-fn examine(store: &Store, fix: Fix) -> Result<Report, Failure> {
+fn examine(workspace: &Path, store: &Store, fix: Fix) -> Result<Report, Failure> {
     if let Err(error) = store.settle(CATCHING_UP) {
         tracing::warn!(%error, "edits of the readable files may not be seen yet");
     }
-    Ok(store.doctor(fix)?)
+    store.doctor(fix).map_err(|error| {
+        let directory = store.directory();
+        match board::is_shared(workspace) && !board::is_writable(directory) {
+            true => Fault::Sandboxed(directory.to_owned()).into(),
+            false => error.into(),
+        }
+    })
 }
 
 fn options(workspace: &Path) -> Result<Options, Failure> {
@@ -155,6 +161,12 @@ fn open(workspace: &Path, fix: Fix) -> Result<(Store, Option<String>), Failure> 
             source: Fault::Corrupt,
             ..
         }) if fix == Fix::Mend => open_anew(workspace).map(|(store, told)| (store, Some(told))),
+        Err(OpenError::Fault {
+            source: Fault::ReadOnly,
+            ..
+        }) if board::is_shared(workspace) => {
+            Err(Fault::Sandboxed(board::database_directory(workspace)?).into())
+        }
         opened => Ok((opened?, None)),
     }
 }

@@ -1,7 +1,7 @@
 //! The board as processes of a job in a sandbox reach it: over a descriptor that the job has inherited.
 //!
-//! The sandbox lets them open no socket, so `orchestra stdio` and `orchestra tool` use this descriptor, which
-//! [`Variable::Socket`] names. What can be called there is decided outside the sandbox.
+//! The sandbox lets them open no socket, so `orchestra stdio`, `orchestra tool` and `orchestra memory` use this descriptor,
+//! which [`Variable::Socket`] names. What can be called there is decided outside the sandbox.
 
 use std::{
     fs::File,
@@ -17,13 +17,37 @@ use orchestra_wire::MAX_LINE_BYTES;
 use serde_json::{Value, json};
 
 use crate::{
-    cli::Common,
+    cli::{Command, Common},
     env::Variable,
     exit::{Exit, Failure},
 };
 
 /// Revision of MCP that is spoken here.
 const REVISION: &str = "2025-11-25";
+
+/// Refuses commands that need files which a job in a sandbox cannot read.
+///
+/// # Errors
+/// When the command is one of them, this process belongs to such a job, and no workspace is named.
+pub(crate) fn check(common: &Common, command: &Command) -> Result<(), Failure> {
+    let name = match command {
+        Command::Audit(_) => "audit",
+        Command::Board(_) => "board",
+        Command::Doctor(_) => "doctor",
+        Command::Mcp(_) => "mcp",
+        Command::Plan(_) => "plan",
+        Command::Top(_) => "top",
+        Command::Up(_) => "up",
+        _ => return Ok(()),
+    };
+    if common.workspace.is_some() || Variable::Socket.read().is_none() {
+        return Ok(());
+    }
+    Err(Failure::denied(format!(
+        "`orchestra {name}` is not for a job in a sandbox, which has `orchestra tool`, `orchestra memory` and \
+         `orchestra stdio`; --workspace names another workspace that the job may use"
+    )))
+}
 
 /// Connects to the board of this job; `None` outside of such a job, and when a workspace is named.
 ///

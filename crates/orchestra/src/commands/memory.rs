@@ -9,7 +9,7 @@ mod reindex;
 mod save;
 mod shown;
 
-use std::path::PathBuf;
+use std::{os::unix::net::UnixStream, path::PathBuf};
 
 use clap::{Args, Subcommand};
 use orchestra_board::Slug;
@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 use crate::{
     board,
     cli::Common,
+    commands::job,
     config::{Config, Overrides},
     exit::{Exit, Failure},
     logging,
@@ -140,6 +141,9 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
         json,
     } = arguments;
     let format = Format::of_flag(json);
+    if let Some(stream) = job::connection(common)? {
+        return in_job(stream, project.as_deref(), command, format);
+    }
     let config = Config::settle(common, Overrides::default())?;
     logging::start(logging::of_a_report(&config.log))?;
     if let Command::Model(asked) = command {
@@ -177,6 +181,27 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
             })
         }
     }
+}
+
+/// Asks the board of a job in a sandbox, which has the tools that remove nothing.
+fn in_job(
+    stream: UnixStream,
+    project: Option<&str>,
+    command: Command,
+    format: Format,
+) -> Result<Exit, Failure> {
+    let is_served = matches!(
+        command,
+        Command::Search { .. } | Command::Save(_) | Command::List { .. } | Command::Show { .. }
+    );
+    if !is_served {
+        return Err(Failure::denied(
+            "a job in a sandbox has `orchestra memory search`, `save`, `list` and `show`, and no other command of \
+             `orchestra memory`",
+        ));
+    }
+    let desk = Desk::of_job(stream)?;
+    serving::runtime()?.block_on(ask(&desk, project, command, format))
 }
 
 /// What tools do.

@@ -153,7 +153,8 @@ async fn serve(config: &Config, place: &mut Place, format: Format) -> Result<Exi
     };
     let address = listener.local_addr()?;
     warn(config, address);
-    let mut endpoint = endpoint(config, address);
+    serving.warn_of_read_only();
+    let mut endpoint = endpoint(config, address).with_workspace(&config.workspace);
     if serving.plans_part().is_some() {
         endpoint = endpoint.with_plans(&config.plans.storage.value);
     }
@@ -341,6 +342,16 @@ fn base(config: &Config, address: SocketAddr) -> String {
 /// Reports where another process serves the workspace, and which flags and settings are not used there.
 fn announce_running(config: &Config, running: &Endpoint, format: Format) -> Result<Exit, Failure> {
     announce(config, running, None, format)?;
+    if let Some(serves) = &running.serves
+        && *serves != config.workspace
+    {
+        output::complain(&format!(
+            "process {} serves {}; plans and servers of {} are not in it",
+            running.pid,
+            serves.display(),
+            config.workspace.display()
+        ));
+    }
     for name in unused(config, running) {
         output::complain(&format!(
             "process {} serves this workspace at {} already, so {name} was not used; stop the \
@@ -391,12 +402,15 @@ fn announce(
 ) -> Result<(), Failure> {
     let asks_own_token = endpoint.asks_token && !config.access.asks_who_calls();
     let own_token = asks_own_token.then(|| access::first_token(&config.access));
+    let mut endpoint = endpoint.clone();
+    // Printed as the workspace.
+    let serves = endpoint.serves.take();
     let ready = Ready {
         event: "ready",
-        workspace: &config.workspace,
+        workspace: serves.as_deref().unwrap_or(&config.workspace),
         own_token: own_token.flatten(),
         already_running: servers.is_none(),
-        endpoint,
+        endpoint: &endpoint,
         servers,
     };
     format.print(&ready, text)

@@ -13,7 +13,10 @@ use orchestra_mcp::{PartLook, ServerLifecycle, ServerPart, ServerStatus};
 use orchestra_plan::work::ProfileName;
 use orchestra_runner::{
     agents::{Agents, Agreements, Prober},
-    plans::{Background, Closed, Doubt, DoubtedPlace, Machine, Options, Plans, Standing, Trust},
+    plans::{
+        Background, Closed, Doubt, DoubtedPlace, Machine, Options, Plans, PlansError, Standing,
+        Trust,
+    },
 };
 use orchestra_tools::Live;
 use tokio::time::Instant;
@@ -51,6 +54,9 @@ pub(crate) fn options(config: &Config, workspace: &Path, name: &str) -> Options 
     };
     let mut options = config.plans.apply(options);
     options.board = Some(job_board::server(&own, workspace));
+    // Its worktree may have a copy of the board, which is not the one that others see.
+    let named = (Variable::Workspace.name().into(), workspace.into());
+    options.unconfined.extend([named]);
     options.background = Some(Background {
         program: own,
         arguments: runner::arguments(workspace, &config.plans.storage.value),
@@ -196,6 +202,8 @@ pub(crate) async fn leave(plans: &Plans, deadline: Instant) {
             );
         }
         Ok(_) => {}
+        // None of them is left to go on.
+        Err(error @ PlansError::Gone { .. }) => output::complain(&error.to_string()),
         Err(error) => output::complain(&format!(
             "the plans were not handed over, and go on when a program of the workspace starts: {error}"
         )),

@@ -490,3 +490,33 @@ fn read_only_git_directory_gets_no_plans_unless_the_user_chooses_the_state_direc
     let listed = run(&["plan", "list"]).unwrap();
     assert!(listed.out.contains("waits"), "{listed:?}");
 }
+
+#[test]
+fn read_only_git_directory_with_the_board_refuses_changes_and_names_the_ways_out() {
+    let workspace = Workspace::git();
+    let configuration = workspace.home().join(".config/orchestra/orchestra.toml");
+    fs::create_dir_all(configuration.parent().unwrap()).unwrap();
+    fs::write(configuration, "board = \"repository\"\n").unwrap();
+    for words in [
+        &["init"][..],
+        &["tool", "call", "create_project", "name=Shop"],
+    ] {
+        let created = workspace.run(words);
+        assert_eq!(created.code, Some(0), "{created:?}");
+    }
+    let (top, git) = (workspace.path(), workspace.join(".git"));
+    let run = |words: &[&str]| read_only(&workspace, &top, &git, words);
+    let Some(epic) = run(&["tool", "call", "create_epic", "project=shop", "title=One"]) else {
+        return;
+    };
+    let memory = run(&["memory", "save", "Greetings are short"]).unwrap();
+    for refused in [epic, memory] {
+        assert_eq!(refused.code, Some(5), "{refused:?}");
+        assert!(!refused.err.contains("not audited"), "{refused:?}");
+    }
+    let doctor = run(&["doctor"]).unwrap();
+    let text = format!("{}{}", doctor.out, doctor.err);
+    assert!(text.contains("sandbox.filesystem.allowWrite"), "{doctor:?}");
+    let init = run(&["init"]).unwrap();
+    assert!(init.err.contains("outside of a sandbox"), "{init:?}");
+}

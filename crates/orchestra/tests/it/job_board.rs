@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::{
     annotations,
     plan_bounds::{run_confined, save},
-    plans::git,
+    plans::{git, plan},
     support::{Workspace, said},
 };
 
@@ -82,6 +82,56 @@ fn sandboxed_job_comments_on_claims_and_starts_a_task_and_is_recorded() {
     for call in &calls {
         let client = call["client"].as_str().unwrap();
         assert!(client.ends_with("/inside"), "{call}");
+    }
+}
+
+#[test]
+fn sandboxed_job_saves_and_finds_memories_and_is_told_which_commands_are_not_for_it() {
+    let workspace = workspace();
+    let line = "set -e\norchestra memory save 'Greetings are short' --summary Greetings\n\
+                orchestra memory search greetings > found.txt\n\
+                for words in 'memory forget mem-1' 'memory stats' 'plan list' doctor top; do\n\
+                if orchestra $words 2>> said.txt; then exit 11; fi\ndone";
+    let ran = run_confined(&workspace, line);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let changed = git(&workspace, &["diff", "--name-only", "HEAD", "bounds"]);
+    assert_eq!(changed, "found.txt\nsaid.txt\n");
+    assert!(merged(&workspace, "found.txt").contains("Greetings"));
+    let words = merged(&workspace, "said.txt");
+    assert_eq!(words.matches("a job in a sandbox").count(), 5, "{words}");
+    let memory = json!({"project": "my-app", "memory_id": "mem-1"});
+    let memory = workspace.call("get_memory", &memory).to_string();
+    assert!(memory.contains("Greetings are short"), "{memory}");
+}
+
+#[test]
+fn jobs_without_a_sandbox_use_the_board_of_the_workspace_and_not_its_copy() {
+    let workspace = workspace();
+    assert!(!git(&workspace, &["ls-files", ".projects"]).is_empty());
+    let jobs = ["one", "two"].map(|name| {
+        format!(
+            "- producerId: {name}\n  task: Claim\n  autoHeal: false\n  work: |\n    set -e\n    \
+             orchestra tool call add_comment project=my-app issue_id=MA-3 text='from {name}'\n    \
+             if orchestra tool call claim_task project=my-app task_id=MA-3 agent={name}\n    \
+             then echo {name} > claimed-{name}.txt; else echo {name} > lost-{name}.txt; fi\n"
+        )
+    });
+    let text = format!(
+        "name: bounds\ntargetBranch: bounds\nmaxParallel: 2\njobs:\n{}",
+        jobs.concat()
+    );
+    workspace.write("bounds.yaml", &text);
+    let ran = plan(&workspace, &["run", "bounds.yaml"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let changed = git(&workspace, &["diff", "--name-only", "HEAD", "bounds"]);
+    let ways = [
+        "claimed-one.txt\nlost-two.txt\n",
+        "claimed-two.txt\nlost-one.txt\n",
+    ];
+    assert!(ways.contains(&&*changed), "{changed}");
+    let task = history(&workspace);
+    for part in ["from one", "from two"] {
+        assert!(task.contains(part), "{part}: {task}");
     }
 }
 

@@ -8,7 +8,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::support::{Running, Said, Session, Workspace, said};
+use crate::support::{Running, Said, Session, Workspace, said, until_ready};
 
 /// A repository with a linked worktree, whose user wants one board.
 struct Repository {
@@ -269,6 +269,9 @@ fn board_of_an_archive_is_read_and_not_changed_until_it_is_accepted() {
     let refused = repository.run(&repository.main(), &words);
     assert_eq!(refused.code, Some(5), "{refused:?}");
     assert!(refused.err.contains("orchestra board trust"), "{refused:?}");
+    let words = ["up", "--http", "127.0.0.1:0", "--quic", "off", "--json"];
+    let (_, up) = until_ready(repository.command(&repository.main(), &words));
+    assert!(up.contains("orchestra board trust"), "{up}");
     let trusted = repository.run(&repository.linked(), &["board", "trust"]);
     assert_eq!(trusted.code, Some(0), "{trusted:?}");
     repository.task(&repository.main(), "T");
@@ -285,4 +288,9 @@ fn second_up_in_another_worktree_says_where_the_first_is() {
     assert_eq!(second.code, Some(0), "{second:?}");
     let told: Value = serde_json::from_str(second.out.lines().next().unwrap()).unwrap();
     assert_eq!(told["http"], ready["http"], "{told}");
+    let main = repository.main().canonicalize().unwrap();
+    assert_eq!(told["workspace"], json!(main), "{told}");
+    let words = format!("serves {}; plans and servers of ", main.display());
+    assert!(second.err.contains(&words), "{second:?}");
+    assert!(second.err.contains("linked are not in it"), "{second:?}");
 }

@@ -28,7 +28,7 @@ const HOMES: [&str; 2] = ["HOME", "TMPDIR"];
 
 /// Puts a run into the sandbox, where there is one: it reads and writes its worktree and a directory of its
 /// own, and reads the repository and what is linked from the user's checkout. It reaches the board over a descriptor
-/// that it inherits; no socket that has a name is open to it.
+/// that it inherits; no socket that has a name is open to it. Without a sandbox it has variables of its own.
 pub(super) async fn confine(
     cx: &Cx<'_>,
     spec: &WorkSpec,
@@ -40,6 +40,10 @@ pub(super) async fn confine(
         protected,
     } = &cx.host.options.sandbox
     else {
+        for (name, value) in &cx.host.options.unconfined {
+            let entry = order.environment.entry(name.clone());
+            entry.or_insert_with(|| value.clone());
+        }
         return Ok(());
     };
     let (mut paths, mut read_only) = (paths.clone(), read_only.clone());

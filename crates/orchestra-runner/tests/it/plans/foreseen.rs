@@ -126,6 +126,9 @@ async fn where_a_plan_starts_and_ends_is_settled_when_it_is_made() {
     assert_eq!(base(held("On none")).await, (branch(head.trim()), vec![]));
     std::fs::write(rig.root.join("README"), "mine\n").unwrap();
     std::fs::write(rig.root.join("new.txt"), "mine\n").unwrap();
+    // Files of a board are no part of what jobs miss.
+    std::fs::create_dir(rig.root.join(".projects")).unwrap();
+    std::fs::write(rig.root.join(".projects/project.toon"), "slug: shop\n").unwrap();
     let (_, warned) = base(held("Dirty")).await;
     let not_part = "2 uncommitted changes are not part of it: jobs see what is committed";
     assert_eq!(warned, [not_part]);

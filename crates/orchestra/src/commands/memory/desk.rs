@@ -1,6 +1,6 @@
 //! Where tools are asked, and what shows how far long work is.
 
-use std::time::Duration;
+use std::{cell::RefCell, os::unix::net::UnixStream, time::Duration};
 
 use orchestra_hub::{Content, Cx, Outcome, Request, Target, Toolset};
 use orchestra_store::{Options, ReadError};
@@ -8,6 +8,7 @@ use orchestra_wire::RawJson;
 use serde_json::{Value, json};
 
 use crate::{
+    commands::job::{Refusal, Session},
     config::Config,
     exit::{Exit, Failure},
     serving::Serving,
@@ -19,7 +20,12 @@ pub(super) const CATCHING_UP: Duration = Duration::from_secs(30);
 pub(super) const NO_PROJECT: &str =
     "there is no project yet; `orchestra tool call create_project name=NAME` makes one";
 /// The tools of the board, open for some calls.
-pub(super) struct Desk(Serving);
+pub(super) enum Desk {
+    /// In this process.
+    Own(Box<Serving>),
+    /// Outside the sandbox of the job that this process belongs to.
+    OfJob(RefCell<Session>),
+}
 
 impl Desk {
     /// Opens the board. Must run inside the runtime.
@@ -31,16 +37,25 @@ impl Desk {
         let serving = Serving::open(config, options)?;
         // What somebody edited a moment ago is seen by the tools.
         serving.catch_up();
-        Ok(Self(serving))
+        Ok(Self::Own(Box::new(serving)))
+    }
+
+    /// Connects to the board of a job.
+    pub(super) fn of_job(stream: UnixStream) -> Result<Self, Failure> {
+        Ok(Self::OfJob(RefCell::new(Session::begin(stream)?)))
     }
 
     /// Has what is searched found by its meaning as well, where a model is configured.
     pub(super) async fn await_engine(&self) {
-        self.0.await_engine().await;
+        if let Self::Own(serving) = self {
+            serving.await_engine().await;
+        }
     }
 
     pub(super) fn close(self) {
-        self.0.close();
+        if let Self::Own(serving) = self {
+            serving.close();
+        }
     }
 
     /// The project that is meant: the one named, else the only one.
@@ -80,11 +95,39 @@ impl Desk {
     }
 
     async fn call(&self, tool: &str, arguments: &Value) -> Result<Value, Failure> {
+        match self {
+            Self::Own(serving) => Self::call_own(serving, tool, arguments).await,
+            Self::OfJob(session) => Self::call_of_job(session, tool, arguments),
+        }
+    }
+
+    fn call_of_job(
+        session: &RefCell<Session>,
+        tool: &str,
+        arguments: &Value,
+    ) -> Result<Value, Failure> {
+        let params = json!({"name": tool, "arguments": arguments});
+        let answer = session.borrow_mut().request("tools/call", &params)?;
+        let mut result = match answer {
+            Ok(result) => result,
+            Err(Refusal(text)) => return Err(Failure::refused(crate::output::printable(&text))),
+        };
+        if result["isError"] != true && result["structuredContent"].is_object() {
+            return Ok(result["structuredContent"].take());
+        }
+        let blocks = result["content"].as_array().into_iter().flatten();
+        let texts = blocks.filter_map(|block| block["text"].as_str());
+        let text = texts.collect::<Vec<_>>().join("\n");
+        let text = crate::output::printable(&text);
+        Err(Failure::refused(as_commands(&text)))
+    }
+
+    async fn call_own(serving: &Serving, tool: &str, arguments: &Value) -> Result<Value, Failure> {
         let target = Target::Tool {
             name: tool.to_owned(),
             arguments: RawJson::of(arguments)?,
         };
-        let attachment = self.0.attach(Toolset::All);
+        let attachment = serving.attach(Toolset::All);
         let cx = Cx {
             caller: attachment.caller().clone(),
             ..Cx::default()
@@ -100,8 +143,12 @@ impl Desk {
                     Content::Raw(_) => None,
                 });
                 let text = texts.collect::<Vec<_>>().join("\n");
-                let text = crate::output::printable(&text);
-                Err(Failure::refused(as_commands(&text)))
+                let text = as_commands(&crate::output::printable(&text));
+                let is_change = orchestra_tools::only_reads(tool) == Some(false);
+                Err(match is_change && serving.is_read_only() {
+                    true => Failure::denied(text),
+                    false => Failure::refused(text),
+                })
             }
         }
     }

@@ -68,6 +68,9 @@ pub(in crate::commands) struct Endpoint {
     /// Directory of the plans, which also names the process that runs them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) plans: Option<PathBuf>,
+    /// Workspace whose plans and servers are served. Other worktrees may share its board.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) serves: Option<PathBuf>,
     /// The board that is served.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     board: Option<BoardId>,
@@ -106,6 +109,7 @@ impl Endpoint {
             quic: None,
             certs_dir: None,
             plans: None,
+            serves: None,
             board: None,
             http: base.to_owned(),
         }
@@ -129,6 +133,14 @@ impl Endpoint {
     pub(super) fn with_plans(self, storage: &Path) -> Self {
         Self {
             plans: Some(storage.to_owned()),
+            ..self
+        }
+    }
+
+    /// The same, which serves the plans and servers of `workspace`.
+    pub(super) fn with_workspace(self, workspace: &Path) -> Self {
+        Self {
+            serves: Some(workspace.to_owned()),
             ..self
         }
     }

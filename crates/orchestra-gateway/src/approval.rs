@@ -49,6 +49,8 @@ struct InWorkspace {
     approvals: BTreeMap<String, Approval>,
     enabled: BTreeMap<String, bool>,
     restarts: BTreeMap<String, u64>,
+    /// By server whose changed tools are taken: the [identity] of the workspace's directory.
+    follows: BTreeMap<String, Option<String>>,
     agents: BTreeMap<String, String>,
     /// The [identity] of the directory for which the agents were agreed to.
     directory: Option<String>,
@@ -109,6 +111,8 @@ struct WorkspaceOnDisk {
     enabled: BTreeMap<String, bool>,
     #[serde(default)]
     restarts: BTreeMap<String, u64>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    follows: BTreeMap<String, Option<String>>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     agents: BTreeMap<String, String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -184,12 +188,31 @@ impl Decisions {
         };
         let of = self.of_mut(workspace);
         of.approved.remove(name.as_str());
+        of.follows.remove(name.as_str());
         of.approvals.insert(name.to_string(), approval);
+    }
+
+    /// Returns whether changed tools of a server are taken without a question, in the directory that the
+    /// workspace is now.
+    #[must_use]
+    pub fn follows(&self, workspace: &Path, name: &ServerName) -> bool {
+        let of = self.of(workspace);
+        let directory = of.and_then(|of| of.follows.get(name.as_str()));
+        directory.is_some_and(|directory| *directory == identity(workspace))
+    }
+
+    /// Takes changed tools of a server without a question, until the server is approved again or its
+    /// approval is taken back.
+    pub fn follow(&mut self, workspace: &Path, name: &ServerName) {
+        let directory = identity(workspace);
+        let of = self.of_mut(workspace);
+        of.follows.insert(name.to_string(), directory);
     }
 
     /// Takes an approval back; whether there was one.
     pub fn revoke(&mut self, workspace: &Path, name: &ServerName) -> bool {
         let of = self.of_mut(workspace);
+        of.follows.remove(name.as_str());
         let older = of.approved.remove(name.as_str()).is_some();
         of.approvals.remove(name.as_str()).is_some() || older
     }
@@ -322,6 +345,7 @@ impl DecisionFile {
                 approvals: of.approvals,
                 enabled: of.enabled,
                 restarts: of.restarts,
+                follows: of.follows,
                 agents: of.agents,
                 directory: of.directory,
             };
@@ -353,6 +377,7 @@ impl DecisionFile {
                 approvals: of.approvals.clone(),
                 enabled: of.enabled.clone(),
                 restarts: of.restarts.clone(),
+                follows: of.follows.clone(),
                 agents: of.agents.clone(),
                 directory: of.directory.clone(),
             };

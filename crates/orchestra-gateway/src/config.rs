@@ -162,15 +162,15 @@ impl ServerConfig {
     /// What else the user can do about tools that changed since they were approved.
     #[must_use]
     pub fn follow_advice(&self) -> String {
-        let file = match self.origin.trust {
-            Trust::Trusted => self.origin.file.display().to_string(),
-            Trust::Ask => "your own mcp.json (`~/.config/orchestra/mcp.json`)".to_owned(),
+        let name = &self.name;
+        let what = match self.origin.trust {
+            Trust::Trusted => {
+                let file = self.origin.file.display();
+                format!("`\"pins\": \"follow\"` of {name} in {file}")
+            }
+            Trust::Ask => format!("`orchestra mcp approve {name} --follow`"),
         };
-        format!(
-            "Where its descriptions change with every start, `\"pins\": \"follow\"` of {} in {file} takes \
-             them as they are",
-            self.name
-        )
+        format!("Where its descriptions change with every start, {what} takes them as they are")
     }
 
     /// A server of which nothing is set but how it is reached.

@@ -6,6 +6,7 @@ use std::{
     ffi::OsStr,
     fs,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use orchestra_mcp::client::ClientError;
@@ -67,6 +68,10 @@ const MAX_BYTES: u64 = 64 * 1024;
 pub struct Hints {
     /// Why it may be slow.
     slow: String,
+    /// How to give it more time.
+    longer: String,
+    /// Variables that it may lack, in words.
+    withheld: String,
     /// What its sandbox closes that it needs.
     sandbox: Vec<String>,
     /// How to write a command line that stands in the place of a program.
@@ -83,28 +88,38 @@ impl Hints {
         );
         let Transport::Stdio(stdio) = &config.transport else {
             return Self {
-                slow: longer,
+                longer,
                 ..Self::default()
             };
         };
-        let mut slow = match runner(stdio) {
-            Some(runner) => format!(
-                "`{runner}` fetches what it runs, which takes longer the first time: {longer}"
-            ),
-            None => format!("a first start may install something, and takes longer then: {longer}"),
+        let slow = match runner(stdio) {
+            Some(runner) => {
+                format!("`{runner}` fetches what it runs, which takes longer the first time: ")
+            }
+            None => "a first start may install something, and takes longer then: ".to_owned(),
         };
         let withheld = withheld(stdio, scope);
-        if !withheld.is_empty() {
-            slow.push_str(&format!(
+        let withheld = match withheld.is_empty() {
+            true => String::new(),
+            false => format!(
                 "; it does not inherit {}, set here: name in `env` what it needs of them",
                 withheld.join(", ")
-            ));
-        }
+            ),
+        };
         Self {
             slow,
+            longer,
+            withheld,
             sandbox: sandbox(config, stdio, scope),
             command: command_line(stdio),
         }
+    }
+
+    /// The same for a start whose time comes from a flag of the command line.
+    #[must_use]
+    pub fn within(self, flag: &str, time: Duration) -> Self {
+        let longer = format!("`{flag}` gives it more time (now {} s)", time.as_secs_f64());
+        Self { longer, ..self }
     }
 
     /// What its sandbox closes that it needs, and what to do.
@@ -148,7 +163,8 @@ impl Hints {
             // Time does not help against that.
             false => Some(self.sandbox.join("; ")),
             true if self.command.is_some() => self.command.clone(),
-            true => (is_slow && !self.slow.is_empty()).then(|| self.slow.clone()),
+            true => (is_slow && !self.longer.is_empty())
+                .then(|| [&*self.slow, &self.longer, &self.withheld].concat()),
         }
     }
 }

@@ -332,7 +332,13 @@ impl Serving {
     /// # Errors
     /// When the configuration names none, or a server that there is not.
     pub(crate) fn toolset(&self) -> Result<Toolset, Failure> {
+        self.toolset_of(None)
+    }
+
+    /// As [`toolset`](Self::toolset), where another flag than that of the setting may have chosen it.
+    pub(crate) fn toolset_of(&self, flag: Option<&str>) -> Result<Toolset, Failure> {
         let Setting { value, origin } = &self.config.tools;
+        let name = flag.unwrap_or_else(|| origin.name_of("tools"));
         let checked = || {
             let toolset = Toolset::parse(value)?;
             toolset.check_groups(tools::group_names())?;
@@ -343,7 +349,7 @@ impl Serving {
             Ok::<_, ToolsetError>(toolset)
         };
         checked()
-            .with_context(|| format!("{} ({origin})", origin.name_of("tools")))
+            .with_context(|| format!("{name} ({origin})"))
             .map_err(Failure::usage)
     }
 

@@ -104,8 +104,7 @@ fn hear(
     let directory = run::target().join(format!("judges/{}", std::process::id()));
     renew(&directory)?;
     let directory = directory.canonicalize().context("the judge's workspace")?;
-    let home = directory.join("home");
-    fs::create_dir(&home).context("creating a home directory")?;
+    fs::create_dir(directory.join("home")).context("creating a home directory")?;
     let http = Listening::start(installed, "streamableHttp")?;
     let sse = Listening::start(installed, "sse")?;
     let fill = |text: String| {
@@ -136,17 +135,35 @@ fn hear(
     let servers = write("judges/servers/mcp.json", "servers.json")?;
     let script = write("judges/scripts/others.json", "script.json")?;
     client.arg(revision).arg(&script);
+    let (mut ended, took) = run_through(client, through, &directory, &servers, &script)?;
+    if ended.success {
+        let seconds = took.as_secs_f32();
+        ended.out = format!("{} in {seconds:.1} s", ended.out.trim());
+        super::remove(&directory)?;
+    }
+    Ok(ended)
+}
+
+/// Runs a client against the gateway, which offers the servers of a file alone; and how long the client
+/// took. The gateway's home is in the directory of its workspace.
+fn run_through(
+    mut client: Command,
+    through: Through,
+    directory: &Path,
+    servers: &Path,
+    script: &Path,
+) -> Result<(Ended, Duration)> {
     let program = debug("orchestra")?;
     let arguments = |command: &mut Command| {
         command
             .arg("--workspace")
-            .arg(&directory)
+            .arg(directory)
             .arg("--only-servers");
-        command.arg("--mcp-config").arg(&servers);
+        command.arg("--mcp-config").arg(servers);
         // Its state is removed with the workspace, which no home may be.
-        command.env("HOME", &home);
+        command.env("HOME", directory.join("home"));
     };
-    get_to_know(&program, &script, &arguments)?;
+    get_to_know(&program, script, &arguments)?;
     let served = match through {
         Through::Stdio => {
             client.arg(program).arg("stdio");
@@ -164,14 +181,9 @@ fn hear(
         }
     };
     let started = Instant::now();
-    let mut ended = run::run_within(&mut client, LIMIT)?;
+    let ended = run::run_within(&mut client, LIMIT)?;
     drop(served);
-    if ended.success {
-        let seconds = started.elapsed().as_secs_f32();
-        ended.out = format!("{} in {seconds:.1} s", ended.out.trim());
-        super::remove(&directory)?;
-    }
-    Ok(ended)
+    Ok((ended, started.elapsed()))
 }
 
 /// Runs the gateway until it lists what the script looks for: from then on it knows what the servers

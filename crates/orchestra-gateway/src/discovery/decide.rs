@@ -15,8 +15,8 @@ use super::{
 use crate::{
     approval::{Covered, Decisions, Fingerprint, Standing},
     config::{
-        Contents, Diagnostic, Effect, File, Place, PluginsFile, ServerConfig, Severity, Source,
-        Trust, Written,
+        Contents, Diagnostic, Effect, File, Pins, Place, PluginsFile, ServerConfig, Severity,
+        Source, Trust, Written,
     },
     expand::Scope,
 };
@@ -208,6 +208,9 @@ impl Places {
                         files = named(&config);
                         let is_approved = asks && trusted_by.is_none();
                         config.covered = is_approved.then(|| Arc::clone(&covered));
+                        if asks && decisions.follows(workspace, &name) {
+                            config.pins = Pins::Follow;
+                        }
                         ServerState::Usable(Arc::from(config))
                     }
                     Err(error) => {

@@ -10,7 +10,7 @@ use std::{
 
 use futures_util::future::join_all;
 use orchestra_hub::{ListKind, LogLevel};
-use orchestra_wire::{Era, RawJson};
+use orchestra_wire::RawJson;
 use tokio::{
     sync::{mpsc, watch},
     task::AbortHandle,
@@ -101,6 +101,7 @@ impl Client {
         let config = &self.0.lane.shared.config;
         let leeway = self.0.lane.shared.connector.leeway();
         let start = config.start_timeout.saturating_add(leeway);
+        let start = start.saturating_add(config.clients_wait);
         let usual = config.call_timeout.max(start);
         config.patience.unwrap_or(usual)
     }
@@ -313,12 +314,6 @@ impl Client {
     #[must_use]
     pub fn stats(&self) -> ClientStats {
         self.0.lane.shared.meter.stats()
-    }
-
-    /// The era that is spoken, once that is known: worth remembering for the next start.
-    #[must_use]
-    pub fn era(&self) -> Option<Era> {
-        self.server().map(|facts| facts.revision.era())
     }
 
     /// Events that were dropped because nobody took them.

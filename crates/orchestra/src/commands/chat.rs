@@ -233,10 +233,8 @@ fn talk(common: &Common, arguments: Talk) -> Result<Exit, Failure> {
         _ => Approval::Deny,
     };
     let config = configured(common, &arguments, alone.is_some(), mode)?;
-    logging::start(match mode {
-        Mode::Terminal => logging::of_a_report(&config.log),
-        Mode::Asked | Mode::Batch => &config.log.value,
-    })?;
+    // What is wrong with servers is said here.
+    logging::start(logging::of_a_report(&config.log))?;
     config.chat.overreach().for_each(output::complain);
     let bound = |server| script::bounded(server, &arguments, &config.chat);
     let alone = alone.map(bound).transpose()?;

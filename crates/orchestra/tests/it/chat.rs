@@ -438,7 +438,10 @@ fn what_goes_wrong_with_the_command_line_says_what_to_do() {
         (vec!["--context", "5"], "2048 tokens or more"),
         (vec!["--max-cost", "5"], "needs prices"),
         (vec!["--env", "X"], "--env is for a server"),
-        (vec!["--server", "nowhere"], "unknown server nowhere"),
+        (
+            vec!["--server", "nowhere"],
+            "--server (command line): unknown server nowhere",
+        ),
         (vec!["--resume"], "no conversation of this workspace"),
         (
             vec!["--remember", "shop", "-q", "a", "--model", "m"],

@@ -398,6 +398,7 @@ fn a_server_that_does_not_start_is_told_of_and_left_out() {
     let said = workspace.run_with_input(chat(&model, &["--mcp-config", "servers.json"]), "Hello?");
     assert_eq!(said.code, Some(0), "{said:?}");
     assert!(said.err.contains("gone"), "{said:?}");
+    assert!(!said.err.contains("WARN"), "{said:?}");
     let tools = model.chats()[0].body["tools"].clone();
     assert!(!tools.to_string().contains("gone__"), "{tools}");
 }

@@ -189,6 +189,35 @@ fn approval_without_a_terminal_is_refused_after_the_server_is_shown() {
     }
 }
 
+#[test]
+fn changed_tools_of_a_workspace_server_are_taken_after_approve_with_follow() {
+    // The description changes with each line of the journal.
+    let changing = r#""name":"paint","description":"Line '"$(wc -l < "$1")"'.","#;
+    let workspace = with_script(&json!({}));
+    workspace.write("server.sh", &SERVER.replace(r#""name":"paint","#, changing));
+    let follow = || workspace.run(["mcp", "approve", "theirs", "--follow"]);
+    let refused = follow();
+    assert_eq!(refused.code, Some(5), "{refused:?}");
+    approve(&workspace);
+    let listed = workspace.run(["tool", "list"]);
+    assert_eq!(listed.code, Some(0), "{listed:?}");
+    let call = || workspace.run(["mcp", "call", "theirs", "paint"]);
+    let refused = call();
+    assert_eq!(refused.code, Some(5), "{refused:?}");
+    let hint = "`orchestra mcp approve theirs --follow`";
+    assert!(refused.err.contains(hint), "{refused:?}");
+    let followed = follow();
+    assert_eq!(followed.code, Some(0), "{followed:?}");
+    for _ in 0..2 {
+        let called = call();
+        assert_eq!(called.code, Some(0), "{called:?}");
+    }
+    // Another definition of the server is another decision.
+    workspace.write("package.json", "{\"a\": 1}");
+    approve(&workspace);
+    assert_eq!(call().code, Some(5));
+}
+
 /// Number of calls that the server wrote down.
 fn calls(workspace: &Workspace) -> usize {
     let journal = fs::read_to_string(workspace.join("../journal")).unwrap_or_default();

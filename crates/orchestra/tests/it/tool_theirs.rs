@@ -161,6 +161,23 @@ fn a_list_waits_for_no_server_that_never_says_what_it_offers() {
     assert!(listed.err.contains(missing), "{listed:?}");
 }
 
+#[test]
+fn call_of_a_listed_tool_waits_for_no_other_server() {
+    let workspace = workspace(json!({"prefix": false}));
+    let file = workspace.home().join(".config/orchestra/mcp.json");
+    let mut servers: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    servers["mcpServers"]["never"] = json!({"command": "sleep", "args": ["600"], "prefix": false});
+    std::fs::write(&file, servers.to_string()).unwrap();
+    for words in [
+        &["call", "add.up", "a=2", "--wait", "3"][..],
+        &["show", "add.up"],
+    ] {
+        let said = workspace.run(["tool"].iter().chain(words));
+        assert_eq!(said.code, Some(0), "{words:?}: {said:?}");
+        assert!(!said.err.contains("never"), "{words:?}: {said:?}");
+    }
+}
+
 /// Answers each call with the file `answer` beside its script.
 const ANSWERS: &str = r#"while IFS= read -r line; do
   id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9][0-9]*\).*/\1/p')
@@ -261,7 +278,14 @@ fn commands_that_name_a_server_fail_when_it_does_not_say_what_it_offers() {
         let told = format!("{}{}", said.out, said.err);
         assert!(told.contains("never"), "{words:?}: {told}");
         assert!(told.contains("within 1"), "{words:?}: {told}");
+        assert!(!told.contains("start_timeout"), "{words:?}: {told}");
     }
+    let called = workspace.run(["mcp", "call", "never", "get", "--wait", "1"]);
+    let hint = "`--wait` gives it more time (now 1 s)";
+    assert!(called.err.contains(hint), "{called:?}");
+    let tested = workspace.run(["mcp", "test", "never", "--timeout", "1"]);
+    let hint = "`--timeout` gives it more time (now 1 s)";
+    assert!(tested.out.contains(hint), "{tested:?}");
 }
 
 #[test]

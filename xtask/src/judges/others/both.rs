@@ -1,16 +1,15 @@
 //! Servers of the official SDKs that speak both eras, directly and behind the gateway: clients of either
 //! era get the same answers, to questions within a call as well.
 
-use std::{fs, path::PathBuf, process::Command};
+use std::{fs, process::Command};
 
 use anyhow::{Context as _, Result};
 use serde_json::json;
 
-use super::{Installed, Through, get_to_know};
+use super::{Installed, Through, run_through};
 use crate::{
-    judges::{Absent, Judge, LIMIT, NEWEST_OF_EACH_ERA, client, debug, renew, report},
+    judges::{Absent, Judge, LIMIT, NEWEST_OF_EACH_ERA, client, renew, report},
     run::{self, Ended},
-    served::{Served, Told},
     test::Tally,
 };
 
@@ -84,42 +83,14 @@ fn hear(
     let directory = run::target().join(format!("judges/{}", std::process::id()));
     renew(&directory)?;
     let directory = directory.canonicalize().context("the judge's workspace")?;
-    let home = directory.join("home");
-    fs::create_dir(&home).context("creating a home directory")?;
+    fs::create_dir(directory.join("home")).context("creating a home directory")?;
     let servers = directory.join("servers.json");
     let args: Vec<_> = server.get_args().map(|arg| arg.to_string_lossy()).collect();
     let program = server.get_program().to_string_lossy();
     let entry = json!({"command": program, "args": args, "prefix": false});
     let text = json!({"mcpServers": {name: entry}}).to_string();
     fs::write(&servers, text).context("writing the servers")?;
-    let arguments = |command: &mut Command| {
-        command.arg("--workspace").arg(&directory);
-        command
-            .arg("--only-servers")
-            .arg("--mcp-config")
-            .arg(&servers);
-        command.env("HOME", &home);
-    };
-    let program: PathBuf = debug("orchestra")?;
-    get_to_know(&program, &script, &arguments)?;
-    let served = match through {
-        Through::Stdio => {
-            client.arg(program).arg("stdio");
-            arguments(&mut client);
-            None
-        }
-        Through::Up => {
-            let mut up = Command::new(program);
-            up.args(["up", "--json", "--http", "127.0.0.1:0"]);
-            arguments(&mut up);
-            let served = Served::start(&mut up, Told::Stdout)?;
-            let site = served.url().strip_suffix("/mcp");
-            client.arg(site.context("MCP is at another path")?);
-            Some(served)
-        }
-    };
-    let ended = run::run_within(&mut client, LIMIT)?;
-    drop(served);
+    let (ended, _) = run_through(client, through, &directory, &servers, &script)?;
     if ended.success {
         crate::judges::remove(&directory)?;
     }

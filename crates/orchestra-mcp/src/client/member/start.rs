@@ -36,6 +36,11 @@ pub(super) async fn start(
         drop(place);
         pending::<Infallible>().await
     };
+    let clients = config.clients.clone().filter(|_| !shared.is_beside);
+    // The wait for the first client is not the server's.
+    let clients_wait = clients
+        .as_ref()
+        .map_or(Duration::ZERO, |_| config.clients_wait);
     let reached = OnceLock::new();
     let began = async {
         let connected = shared.connector.connect().await?;
@@ -44,7 +49,7 @@ pub(super) async fn start(
         if let Some(counters) = link.counters() {
             shared.meter.opened(counters);
         }
-        if let Some(clients) = config.clients.clone().filter(|_| !shared.is_beside) {
+        if let Some(clients) = clients {
             first_of(clients, config.clients_wait).await;
         }
         let first = last_era.unwrap_or_else(|| config.first_era());
@@ -78,7 +83,9 @@ pub(super) async fn start(
         }
     };
     let after = config.start_timeout;
-    let bound = after.saturating_add(shared.connector.leeway());
+    let bound = after
+        .saturating_add(shared.connector.leeway())
+        .saturating_add(clients_wait);
     let began = async {
         tokio::select! {
             biased;

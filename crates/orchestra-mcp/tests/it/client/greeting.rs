@@ -231,6 +231,22 @@ async fn connection_beside_the_first_ends_when_no_caller_of_its_era_is_left() {
     client.close().await;
 }
 
+#[tokio::test(start_paused = true)]
+async fn wait_for_the_first_client_does_not_count_as_start_of_the_server() {
+    let both = of_both_eras();
+    let clients = watch::Sender::new(Clients::default());
+    let following = ClientConfig {
+        clients: Some(clients.subscribe()),
+        clients_wait: Duration::from_secs(2),
+        start_timeout: Duration::from_secs(1),
+        ..config()
+    };
+    let client = client_of(&both, following);
+    result(&client, tool("t")).await;
+    assert_eq!(both.starts(), 1);
+    client.close().await;
+}
+
 #[tokio::test]
 async fn client_without_callers_in_front_speaks_the_newest_era_over_one_connection() {
     let both = of_both_eras();

@@ -86,10 +86,11 @@ impl Room {
             Some(server) => serving.start_one(server)?,
             None => serving.start_others(None, Duration::ZERO)?,
         }
+        let flag = (!named.servers.is_empty()).then_some("--server");
         let toolset = match is_alone {
             true => Toolset::All,
             // What it would find is found by the question here, and agreed to by its own name.
-            false => match serving.toolset()? {
+            false => match serving.toolset_of(flag)? {
                 Toolset::Search => Toolset::All,
                 toolset => toolset,
             },

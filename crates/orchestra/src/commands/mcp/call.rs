@@ -26,7 +26,7 @@ use tokio::{task::spawn_blocking, time::timeout};
 
 use super::{
     Here,
-    live::{self, Live, Trouble},
+    live::{self, Live, Trouble, Within},
 };
 use crate::{
     commands::{
@@ -130,6 +130,10 @@ pub(super) fn run(here: &Here, config: &Config, arguments: Arguments) -> Result<
     let asked_for = arguments.wait.map(Duration::from_secs);
     let wait = server.config();
     let wait = wait.map_or(servers::WAIT, |config| servers::wait_for(config, asked_for));
+    let within = Within {
+        time: wait,
+        flag: "--wait",
+    };
     let work = move |live| {
         drop(
             starting
@@ -147,9 +151,12 @@ pub(super) fn run(here: &Here, config: &Config, arguments: Arguments) -> Result<
     };
     let called = match server.config() {
         Some(plugin) if matches!(plugin.transport, Transport::Plugin(_)) => {
-            beside::call(here, config, trace, server, wait, work)
+            beside::call(here, config, trace, server, within, work)
         }
-        _ => live::each_traced(trace, live::connectors(here)?, &[server], Some(wait), work),
+        _ => {
+            let connectors = live::connectors(here)?;
+            live::each(Some(trace), connectors, &[server], Some(within), work)
+        }
     }?;
     let ended = match called.into_iter().next() {
         Some(Ok(Ok(result))) => {

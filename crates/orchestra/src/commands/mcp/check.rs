@@ -89,12 +89,16 @@ pub(super) struct Report {
 
 pub(super) fn run(here: &Here, arguments: &Arguments) -> Result<Exit, Failure> {
     let servers = live::chosen(here, &arguments.names)?;
-    let within = arguments.timeout.map(Duration::from_secs);
+    let within = arguments.timeout.map(|seconds| live::Within {
+        time: Duration::from_secs(seconds),
+        flag: "--timeout",
+    });
     let connectors = live::connectors(here)?;
     // What is recorded may go where it would turn.
     let turning =
         (!arguments.trace.is_given()).then(|| Turning::new("asking servers how they are"));
-    let checked = live::each_traced(&arguments.trace, connectors, &servers, within, check)?;
+    let trace = Some(&arguments.trace);
+    let checked = live::each(trace, connectors, &servers, within, check)?;
     drop(turning);
     let sandbox = words::sandbox(servers.iter().copied());
     let reports: Vec<Report> = checked

@@ -4,7 +4,7 @@ use std::io::{self, BufRead as _, IsTerminal as _};
 
 use clap::Args;
 use orchestra_gateway::{
-    config::ServerName,
+    config::{ServerName, Trust},
     discovery::{Server, ServerState},
 };
 use serde::Serialize;
@@ -45,7 +45,8 @@ pub(super) struct Approve {
     /// Approve the server without asking, if it is what --json showed with this fingerprint
     #[arg(long, value_name = "FINGERPRINT", conflicts_with_all = ["all", "revoke"], requires = "names")]
     fingerprint: Option<String>,
-    /// Set `"pins": "follow"` in the user's file, which takes changes of their tools without a question
+    /// Take changes of their tools without a question: set `"pins": "follow"` in the user's file, or store
+    /// that with the approval of a server of the workspace
     #[arg(long, conflicts_with_all = ["all", "fingerprint", "revoke"], requires = "names")]
     follow: bool,
     /// Take approvals back
@@ -250,13 +251,27 @@ fn asked(
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
-/// Has changes of the tools of servers taken without a question, by the user's own file.
+/// Takes changes of the tools of servers without a question: by the user's own file, or by a decision
+/// where the file belongs to the workspace.
 fn follow(here: &Here, arguments: &Approve) -> Result<Exit, Failure> {
+    const TAKEN: &str = "changes of its tools are taken without a question";
     let named = arguments.names.iter().map(|name| here.server(name));
     let servers: Vec<&Server> = named.collect::<Result<_, _>>()?;
     let mut done = Vec::with_capacity(servers.len());
     for server in servers {
         let (name, file) = (&server.shown_name, &server.origin.file);
+        if server.origin.trust == Trust::Ask {
+            if !matches!(server.state, ServerState::Usable(_)) {
+                return Err(Failure::denied(format!(
+                    "{name} is not used, and nothing is changed: {}",
+                    words::reason(server).unwrap_or_default()
+                )));
+            }
+            let workspace = &here.places.workspace;
+            here.decide(|decisions| decisions.follow(workspace, &server.name))?;
+            done.push(Done::new(&server.name, TAKEN));
+            continue;
+        }
         if !words::can_follow(server) {
             let advice = server.config().map(|config| config.follow_advice());
             return Err(Failure::refused(format!(
@@ -269,9 +284,8 @@ fn follow(here: &Here, arguments: &Approve) -> Result<Exit, Failure> {
             Some(entry) => entry.set("pins", &json!("follow")),
             None => Ok(()),
         })?;
-        done.push(
-            Done::new(&server.name, "its tools are taken as they are").at(file.to_path_buf()),
-        );
+        let written = Done::new(&server.name, "`\"pins\": \"follow\"` is written");
+        done.push(written.at(file.to_path_buf()).noting(TAKEN));
     }
     done::print(&done, arguments.json)?;
     Ok(Exit::Ok)

@@ -180,7 +180,7 @@ pub(super) fn run(here: &Here, config: &Config, arguments: &Arguments) -> Result
 fn checked(here: &Here, rows: &mut [Row<'_>]) -> Result<BTreeMap<String, Vec<String>>, Failure> {
     let mut listed = BTreeMap::new();
     let servers = live::chosen(here, &[])?;
-    let reports = live::each(&live::connectors(here)?, &servers, None, check::check)?;
+    let reports = live::each(None, live::connectors(here)?, &servers, None, check::check)?;
     for (server, report) in servers.iter().zip(reports) {
         let row = rows.iter_mut().find(|row| row.name == server.name.as_str());
         let Some(row) = row else { continue };

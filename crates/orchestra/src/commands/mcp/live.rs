@@ -31,6 +31,14 @@ const CLOSING: Duration = Duration::from_secs(5);
 /// How much later than a client its start is given up.
 const SLACK: Duration = Duration::from_secs(1);
 
+/// Time that a command gives a start.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::commands) struct Within {
+    pub(in crate::commands) time: Duration,
+    /// The flag that sets it.
+    pub(in crate::commands) flag: &'static str,
+}
+
 /// A server that answers.
 pub(in crate::commands) struct Live {
     pub(in crate::commands) config: Arc<ServerConfig>,
@@ -214,15 +222,19 @@ pub(in crate::commands) fn connectors(here: &Here) -> Result<Connectors, Failure
 pub(in crate::commands) async fn open(
     connectors: &Connectors,
     config: Arc<ServerConfig>,
-    within: Option<Duration>,
+    within: Option<Within>,
 ) -> Result<Live, Trouble> {
     let begin = Instant::now();
     let hints = connectors.hints(&config);
+    let hints = match within.filter(|within| within.time != config.start_timeout) {
+        Some(within) => hints.within(within.flag, within.time),
+        None => hints,
+    };
     let trouble = |error: &ClientError| Trouble {
         hint: hints.about_start(error),
         ..Trouble::of_server(&config, error)
     };
-    let within = within.unwrap_or(config.start_timeout);
+    let within = within.map_or(config.start_timeout, |within| within.time);
     let once = {
         let mut once = ServerConfig::clone(&config);
         once.start_timeout = within;
@@ -300,28 +312,6 @@ pub(in crate::commands) async fn list(
     listed.map_err(|error| Trouble::of(&live.config.name, &error))
 }
 
-/// The same as [`each`], recorded where that is wanted.
-pub(in crate::commands) fn each_traced<T, W, F>(
-    trace: &TraceFlags,
-    connectors: Connectors,
-    servers: &[&Server],
-    within: Option<Duration>,
-    work: W,
-) -> Result<Vec<Result<T, Trouble>>, Failure>
-where
-    T: Send + 'static,
-    W: Fn(Arc<Live>) -> F + Clone + Send + 'static,
-    F: Future<Output = Result<T, Trouble>> + Send + 'static,
-{
-    let Some(tap) = trace.open(None)? else {
-        return each(&connectors, servers, within, work);
-    };
-    let connectors = connectors.with_tap(tap.clone());
-    let done = each(&connectors, servers, within, work);
-    trace::finish(&tap);
-    done
-}
-
 /// The tools that are hidden because they changed since they were approved, out of what was listed
 /// now.
 pub(in crate::commands) fn hidden(live: &Live, tools: &[RawJson]) -> Vec<String> {
@@ -343,11 +333,12 @@ pub(in crate::commands) fn told_hidden(name: &str, hidden: &[String]) -> Option<
 }
 
 /// Does something with servers, all at once, and ends them. Results come in the order of the
-/// servers.
+/// servers. Traffic is recorded where `trace` wants that.
 pub(in crate::commands) fn each<T, W, F>(
-    connectors: &Connectors,
+    trace: Option<&TraceFlags>,
+    connectors: Connectors,
     servers: &[&Server],
-    within: Option<Duration>,
+    within: Option<Within>,
     work: W,
 ) -> Result<Vec<Result<T, Trouble>>, Failure>
 where
@@ -355,14 +346,15 @@ where
     W: Fn(Arc<Live>) -> F + Clone + Send + 'static,
     F: Future<Output = Result<T, Trouble>> + Send + 'static,
 {
-    serving::runtime()?.block_on(at_once(connectors, servers, within, work))
+    serving::runtime()?.block_on(at_once(trace, connectors, servers, within, work))
 }
 
 /// As [`each`], inside a runtime.
 pub(in crate::commands) async fn at_once<T, W, F>(
-    connectors: &Connectors,
+    trace: Option<&TraceFlags>,
+    connectors: Connectors,
     servers: &[&Server],
-    within: Option<Duration>,
+    within: Option<Within>,
     work: W,
 ) -> Result<Vec<Result<T, Trouble>>, Failure>
 where
@@ -370,6 +362,14 @@ where
     W: Fn(Arc<Live>) -> F + Clone + Send + 'static,
     F: Future<Output = Result<T, Trouble>> + Send + 'static,
 {
+    let tap = match trace {
+        Some(trace) => trace.open(None)?,
+        None => None,
+    };
+    let connectors = match &tap {
+        Some(tap) => connectors.with_tap(tap.clone()),
+        None => connectors,
+    };
     let mut tasks = JoinSet::new();
     let mut results: Vec<Option<Result<T, Trouble>>> = Vec::new();
     for (place, server) in servers.iter().enumerate() {
@@ -395,9 +395,18 @@ where
             (place, worked)
         });
     }
+    let mut failed = None;
     while let Some(done) = tasks.join_next().await {
-        let (place, worked) = done?;
-        results[place] = Some(worked);
+        match done {
+            Ok((place, worked)) => results[place] = Some(worked),
+            Err(error) => failed = Some(error),
+        }
+    }
+    if let Some(tap) = &tap {
+        trace::finish(tap);
+    }
+    if let Some(error) = failed {
+        return Err(error.into());
     }
     Ok(results.into_iter().flatten().collect())
 }

@@ -64,7 +64,8 @@ pub(super) fn run(here: &Here, kind: ListKind, arguments: Arguments) -> Result<E
     names.extend(arguments.server);
     let servers = live::chosen(here, &names)?;
     let listed = live::each(
-        &live::connectors(here)?,
+        None,
+        live::connectors(here)?,
         &servers,
         None,
         move |live| async move {

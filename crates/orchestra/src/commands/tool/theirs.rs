@@ -16,6 +16,7 @@ use orchestra_hub::{PeerStatus, Toolset};
 use orchestra_tools as tools;
 use tokio::time::{Instant, sleep, timeout};
 
+use super::find;
 use crate::{
     commands::{
         mcp::{self, Unused},
@@ -47,6 +48,10 @@ const ENDING: Duration = Duration::from_secs(15);
 pub(in crate::commands) struct Theirs {
     found: Option<Found>,
     configs: Vec<ServerConfig>,
+    /// The tool that a command is about.
+    tool: String,
+    /// Number of servers at the start of `configs` that the tool may belong to.
+    owners: usize,
     /// Those that are not used.
     unused: Vec<Unused>,
     /// Those that are not used, and whose tools may have any name.
@@ -56,7 +61,7 @@ pub(in crate::commands) struct Theirs {
 /// Servers of others, for as long as one command runs.
 pub(in crate::commands) struct Guests {
     gateway: Option<Arc<Gateway>>,
-    /// Whether one was waited for in vain.
+    /// Whether a server that the tool may belong to was waited for in vain.
     is_late: bool,
     unused: Vec<Unused>,
     /// Their names as they were written.
@@ -135,6 +140,8 @@ impl Theirs {
                 }
             }
         }
+        tool.clone_into(&mut theirs.tool);
+        theirs.owners = theirs.configs.len();
         let beside = plugins_beside(&found, &theirs.configs);
         theirs.configs.extend(beside);
         theirs.found = Some(found);
@@ -179,32 +186,40 @@ impl Theirs {
         }
     }
 
-    /// Offers them beside what is served, and waits until they have said what they offer, or until the
-    /// time is over that is given or configured.
+    /// Offers them beside what is served, and waits until the tool is listed, until each server that it
+    /// may belong to has listed its tools, or until the time is over that is given or configured.
     pub(super) async fn start(
         self,
         serving: &Serving,
         config: &Config,
         wait: Option<Duration>,
     ) -> Result<Guests, Failure> {
-        let waits = self
-            .configs
-            .iter()
-            .map(|config| servers::wait_for(config, wait));
+        let tool = self.tool.clone();
+        let owners = self.configs.iter().take(self.owners);
+        let waits = owners.clone().map(|config| servers::wait_for(config, wait));
         let wait = waits.max().unwrap_or_default();
+        let owners: HashSet<String> = owners.map(|config| config.name.to_string()).collect();
+        let unknown = || match find(serving, &tool) {
+            Some(_) => Vec::new(),
+            None => {
+                let mut unknown = unready(serving);
+                unknown.retain(|name| owners.contains(name));
+                unknown
+            }
+        };
         let until = Instant::now() + wait;
         let mut guests = self.begin(serving, config)?;
-        let mut unknown = wait_soon(serving, wait).await;
-        if unknown.is_empty() {
+        wait_soon(serving, wait, || unknown().is_empty()).await;
+        if unknown().is_empty() {
             return Ok(guests);
         }
-        output::complain(&format!("waiting for {}", unknown.join(", ")));
+        output::complain(&format!("waiting for {}", unknown().join(", ")));
         let turning = Turning::new("starting servers");
-        while !unknown.is_empty() && Instant::now() < until {
+        while !unknown().is_empty() && Instant::now() < until {
             sleep(LOOK_EVERY).await;
-            unknown = unready(serving);
         }
         drop(turning);
+        let unknown = unknown();
         for name in &unknown {
             output::complain(&format!(
                 "{name}: it has not said within {} s what it offers; `orchestra mcp logs {name}` shows \
@@ -224,7 +239,8 @@ impl Theirs {
         config: &Config,
     ) -> Result<Guests, Failure> {
         let guests = self.begin(serving, config)?;
-        for name in wait_soon(serving, SOON).await {
+        wait_soon(serving, SOON, || false).await;
+        for name in unready(serving) {
             output::complain(&format!(
                 "{name}: its tools are missing: it has not said within {} s what it offers; \
                  `orchestra mcp tools {name}` waits for it",
@@ -367,13 +383,24 @@ fn plugin(config: &ServerConfig) -> Option<&PluginConfig> {
     }
 }
 
-/// Waits until all that were added have said what they offer, but not for long: those that have not
-/// said it then.
-async fn wait_soon(serving: &Serving, most: Duration) -> Vec<String> {
+/// Waits until all servers that were added have listed their tools, or until `is_enough`, but not for
+/// long.
+async fn wait_soon(serving: &Serving, most: Duration, is_enough: impl Fn() -> bool) {
     let attachment = serving.attach(Toolset::All);
+    let enough = async {
+        while !is_enough() {
+            sleep(LOOK_EVERY).await;
+        }
+    };
+    let either = async {
+        tokio::select! {
+            biased;
+            () = attachment.settled() => {}
+            () = enough => {}
+        }
+    };
     // The hub itself does not wait for ever.
-    let _ = timeout(SOON.min(most), attachment.settled()).await;
-    unready(serving)
+    let _ = timeout(SOON.min(most), either).await;
 }
 
 /// Those that have not said what they offer.

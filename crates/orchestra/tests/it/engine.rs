@@ -210,7 +210,7 @@ fn what_is_no_port_counts_for_nothing_and_is_told() {
         let workspace = Workspace::board();
         for (words, choice) in [
             (vec!["engine"], "off"),
-            (vec!["up", "--http", "127.0.0.1:0"], "auto"),
+            (vec!["up", "--http", "127.0.0.1:0", "--quic", "off"], "auto"),
         ] {
             let _ = fs::remove_file(workspace.home().join("talk"));
             let mut command = with_engine(&workspace, &words);

@@ -217,6 +217,28 @@ impl SharedHome {
         self.record(id)
     }
 
+    /// Returns where a copy of an open database belongs when another database is in its place; `None` when that is the
+    /// same board.
+    pub(crate) fn place_beside(
+        &self,
+        former: &Connection,
+        paths: &Paths,
+    ) -> Result<Option<PathBuf>, Fault> {
+        let Some(found) = db::open_any_reader(&paths.database)? else {
+            return Ok(None);
+        };
+        let id = id_of(former)?;
+        if id == id_of(&found)? {
+            return Ok(None);
+        }
+        let digits: String = id
+            .iter()
+            .flat_map(|id| id.as_bytes())
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
+        Ok(Some(paths.store.join(format!("replaced-{digits}.db"))))
+    }
+
     /// Lists a copy of the open database with the directory that is there now. It is the same board.
     pub(crate) fn keep(&self, connection: &Connection) -> Result<(), Fault> {
         match id_of(connection)? {

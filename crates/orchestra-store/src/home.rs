@@ -27,6 +27,10 @@ const RESCUE_PATIENCE: Duration = Duration::from_secs(5);
 const RESCUE_LOOK: Duration = Duration::from_millis(20);
 /// Numbers of a project that are listed as given beyond those that are: the list is written once for so many.
 const AHEAD: u64 = 256;
+/// Numbers that are still listed as given when a transaction begins, so that few of them need the list.
+pub(crate) const SPARE: u64 = AHEAD / 2;
+/// Maximum time that the writer waits for the list, while other writers wait for it.
+const LIST_PATIENCE: Duration = Duration::from_millis(250);
 
 /// Where the database of a board is, and what the readable files are.
 #[derive(Debug, Clone, Default)]
@@ -255,18 +259,23 @@ impl SharedHome {
         recorded.map_err(listless)
     }
 
-    /// Lists the ids that the projects of a database give next as given, before they are.
+    /// Lists the ids that the projects of a database give next as given, before they are, and `spare` more of each kind.
+    ///
+    /// # Errors
+    /// When the list cannot be read or written. [`ListError::Busy`] if another program keeps it locked.
     pub(crate) fn reserve(
         &self,
         connection: &Connection,
         reserved: &mut BTreeMap<String, [u64; 3]>,
+        spare: u64,
     ) -> Result<(), Fault> {
         let mut statement = connection
             .prepare_cached("SELECT slug, next_issue, next_bug, next_request FROM project")?;
         let mut rows = statement.query([])?;
         let mut needed = BTreeMap::new();
         while let Some(row) = rows.next()? {
-            let (slug, next) = (row.get(0)?, [row.get(1)?, row.get(2)?, row.get(3)?]);
+            let next: [u64; 3] = [row.get(1)?, row.get(2)?, row.get(3)?];
+            let (slug, next) = (row.get(0)?, next.map(|next| next.saturating_add(spare)));
             if !reserved.get(&slug).is_some_and(|held| covers(held, &next)) {
                 needed.insert(slug, next);
             }
@@ -281,7 +290,7 @@ impl SharedHome {
             for next in needed.values_mut().flatten() {
                 *next = next.saturating_add(AHEAD);
             }
-            let raised = self.list().change(|list| {
+            let raised = self.list().change_within(LIST_PATIENCE, |list| {
                 list.raise_next(id, &needed);
                 Ok(())
             });

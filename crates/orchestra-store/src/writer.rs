@@ -15,11 +15,13 @@ use std::time::{Duration, Instant};
 
 use orchestra_board::Source;
 use orchestra_fs::Lock;
+use orchestra_place::ListError;
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use crate::db::LogSync;
 use crate::files::needs;
+use crate::home::SPARE;
 use crate::queue::Job;
 use crate::reader::Reader;
 use crate::shared::Shared;
@@ -194,6 +196,8 @@ impl Writer {
         let Some(connection) = self.connection.take() else {
             return self.unlock();
         };
+        // Here and not in the transaction, which refuses a creation where this was not possible.
+        let _ = self.reserve(&connection, SPARE);
         let before = connection.total_changes();
         let (done, committed) = self.transaction(&connection);
         let outcome = match committed {
@@ -245,7 +249,10 @@ impl Writer {
                 return (done, Err(fault));
             }
         }
-        self.reserve(connection);
+        if let Err(fault) = self.reserve(connection, 0) {
+            self.roll_back(connection);
+            return (done, Err(fault));
+        }
         let committed = connection
             .prepare_cached("COMMIT")
             .and_then(|mut commit| commit.execute([]));
@@ -259,12 +266,23 @@ impl Writer {
     }
 
     /// Lists ids as given before they are, so that no database that is built after this one is lost gives them again.
-    fn reserve(&mut self, connection: &Connection) {
+    ///
+    /// # Errors
+    /// When another program keeps the list locked. A list that cannot be written is logged: a sandbox may allow the
+    /// board alone.
+    fn reserve(&mut self, connection: &Connection, spare: u64) -> Result<(), Fault> {
         let Home::Shared(home) = &self.shared.options.home else {
-            return;
+            return Ok(());
         };
-        if let Err(error) = home.reserve(connection, &mut self.reserved) {
-            tracing::warn!(%error, "the highest ids of the board cannot be listed");
+        match home.reserve(connection, &mut self.reserved, spare) {
+            Err(Fault::Unlisted(error)) if matches!(*error, ListError::Busy(_)) => {
+                Err(Fault::Unlisted(error))
+            }
+            Err(error) => {
+                tracing::warn!(%error, "the highest ids of the board cannot be listed");
+                Ok(())
+            }
+            Ok(()) => Ok(()),
         }
     }
 
@@ -404,9 +422,10 @@ impl Writer {
         begin(connection)?;
         let result = self.do_action(connection, job);
         let committed = match &result {
-            Ok(_) => connection
-                .execute_batch("COMMIT")
-                .map_err(ActionError::from),
+            Ok(_) => self
+                .reserve(connection, 0)
+                .map_err(ActionError::from)
+                .and_then(|()| Ok(connection.execute_batch("COMMIT")?)),
             Err(_) => Ok(()),
         };
         match (result, committed) {

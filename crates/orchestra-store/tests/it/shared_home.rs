@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use orchestra_board::{Command, Kind};
 use orchestra_place::{Choice, Place};
-use orchestra_store::{Action, Fault, Fix, Home, Options, SharedHome, Store, accept, give_up};
+use orchestra_store::{
+    Action, ActionError, Fault, Fix, Home, Options, SharedHome, Store, accept, give_up,
+};
 
 use rusqlite::Connection;
 
@@ -428,11 +430,22 @@ fn database_that_was_given_up_is_not_put_back_by_a_program_that_has_it_open() {
     let given_up = give_up(&checkouts.path("linked"), &options).unwrap();
     fs::rename(&directory, checkouts.path("state").join("aside")).unwrap();
     drop(given_up);
-    run(&store, create_project("Next"));
-    assert!(!has_project(&store), "the former database is back");
+    // Its project is not there, so that the name is free.
+    run(&store, create_project("My App"));
+    assert!(!has(&store, "MA-1"));
 }
 
-fn has_project(store: &Store) -> bool {
-    let slugs = store.read(|reader| reader.slugs()).expect("set up");
-    slugs.contains(&slug())
+#[test]
+fn creation_is_refused_while_another_program_keeps_the_list_of_databases_locked() {
+    let checkouts = Checkouts::new();
+    let store = Store::open(&checkouts.path("main"), checkouts.without_files()).unwrap();
+    fill(&store);
+    let lock = orchestra_fs::Lock::wait(&checkouts.path("state/plans.lock")).unwrap();
+    let project = || Action::Board(create_project("Other"));
+    let refused = store.submit_blocking(None, project()).unwrap_err();
+    // Ids that are listed as given need no list.
+    run(&store, create(Kind::Task, Some("MA-2"), "Next"));
+    assert!(matches!(refused, ActionError::Fault(Fault::Unlisted(_))));
+    drop(lock);
+    store.submit_blocking(None, project()).unwrap();
 }

@@ -73,6 +73,9 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
     if let Some(finding) = tracked_mirror(&config.workspace)? {
         found.still(finding);
     }
+    for finding in board::left_behind(&config.workspace)? {
+        found.still(finding);
+    }
     aside::examine_old_run_directory(&config.workspace, arguments.fix, &mut found);
     drop(turning);
     let answer = Answer {

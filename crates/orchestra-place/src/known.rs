@@ -49,7 +49,7 @@ pub enum ListError {
     #[error("another program keeps the list of your databases, {}, locked: try again, or end that program", .0.display())]
     Busy(PathBuf),
     /// It would be larger than is read.
-    #[error("the list of your databases, {}, would be larger than {MAX_BYTES} bytes: remove boards that you no longer need", .0.display())]
+    #[error("the list of your databases, {}, would be larger than {} bytes: remove boards that you no longer need", .0.display(), MAX_BYTES)]
     TooLarge(PathBuf),
     /// A directory cannot be listed, or the list cannot be written.
     #[error("{}: {source}", path.display())]
@@ -183,7 +183,7 @@ impl KnownDatabases {
             let mut text = serde_json::to_vec_pretty(list)
                 .map_err(|error| unlistable(&self.state)(error.into()))?;
             text.push(b'\n');
-            Ok(text)
+            Ok::<_, ListError>(text)
         };
         let mut text = written(&list)?;
         if is_too_large(&text) {

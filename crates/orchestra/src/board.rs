@@ -156,8 +156,8 @@ fn has_own_board(projects: &Path) -> bool {
         !is_hidden && entry.file_type().is_ok_and(|kind| kind.is_dir())
     };
     let has_project = || {
-        let entries = std::fs::read_dir(projects).into_iter().flatten().flatten();
-        entries.into_iter().any(is_project)
+        let mut entries = std::fs::read_dir(projects).into_iter().flatten().flatten();
+        entries.any(is_project)
     };
     projects.join(IN_CHECKOUT).is_file()
         || (has_project() && !orchestra_place::is_tracked(projects))

@@ -1,6 +1,8 @@
 //! A board outside of the working tree, which several checkouts share.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -324,8 +326,7 @@ fn removed_database_that_cannot_be_copied_is_kept_open_until_it_can() {
 
 #[test]
 fn removed_board_below_a_path_that_is_not_utf8_is_put_back() {
-    let name = std::os::unix::ffi::OsStrExt::from_bytes(b"board-\xff-");
-    let name: &std::ffi::OsStr = name;
+    let name = OsStr::from_bytes(b"board-\xff-");
     let checkouts = Checkouts::below(tempfile::Builder::new().prefix(name).tempdir().unwrap());
     let store = Store::open(&checkouts.path("main"), checkouts.without_files()).unwrap();
     fill(&store);
@@ -364,14 +365,14 @@ fn board_that_another_one_replaced_is_kept_beside_it() {
     fill(&former);
     let other = Checkouts::new();
     drop(other.open("main"));
-    // As of a program that has built a database meanwhile.
-    checkouts.remove_database();
     let directory = checkouts.home().directory();
-    fs::copy(
-        other.home().directory().join("board.db"),
-        directory.join("board.db"),
-    )
-    .unwrap();
+    let beside = directory.join("beside.db");
+    fs::copy(other.home().directory().join("board.db"), &beside).unwrap();
+    // As of a program that has built a database meanwhile.
+    for name in ["board.db-wal", "board.db-shm"] {
+        drop(fs::remove_file(directory.join(name)));
+    }
+    fs::rename(&beside, directory.join("board.db")).unwrap();
     let epic = Action::Board(create(Kind::Epic, None, "Next"));
     // A look of its own may have found the replacement before.
     let refused = former.submit_blocking(None, epic).unwrap_err();

@@ -7,7 +7,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::repository::Repository;
+use crate::{
+    place::join,
+    repository::{Repository, checkouts},
+};
 
 /// Largest size of an index that is read: millions of files.
 const MAX_BYTES: u64 = 1024 * 1024 * 1024;
@@ -50,6 +53,17 @@ pub fn repository(workspace: &Path) -> Option<(PathBuf, PathBuf)> {
     let repository = Repository::locate(workspace).ok().flatten()?;
     let below = workspace.strip_prefix(&repository.top).ok()?.to_owned();
     Some((repository.common?, below))
+}
+
+/// Returns the directory of a workspace in each checkout of its repository, which need not exist. What cannot be read is
+/// skipped.
+#[must_use]
+pub fn in_checkouts(workspace: &Path) -> Vec<PathBuf> {
+    let Some((common, below)) = repository(workspace) else {
+        return Vec::new();
+    };
+    let found = checkouts(&common).into_iter();
+    found.map(|checkout| join(&checkout.top, &below)).collect()
 }
 
 fn shared_indexes(own: &Path) -> Vec<PathBuf> {

@@ -12,7 +12,7 @@ use std::{
         fs::MetadataExt as _,
     },
     path::{Path, PathBuf},
-    time::SystemTime,
+    time::{Duration, SystemTime},
 };
 
 use orchestra_fs::{Access, Directory, Lock};
@@ -29,6 +29,8 @@ const VERSION: u32 = 1;
 const MAX_BYTES: u64 = 8 * 1024 * 1024;
 /// Most databases that are listed; the oldest are dropped.
 const MAX_ENTRIES: usize = 4_096;
+/// Maximum time to wait for another program that changes the list.
+const PATIENCE: Duration = Duration::from_secs(5);
 /// Prefix of a path that is not UTF-8, whose bytes follow in hexadecimal digits. Other paths begin with a slash.
 const BYTES: &str = "bytes:";
 
@@ -43,6 +45,12 @@ pub enum ListError {
         /// Why not.
         what: String,
     },
+    /// Another program keeps it locked.
+    #[error("another program keeps the list of your databases, {}, locked: try again, or end that program", .0.display())]
+    Busy(PathBuf),
+    /// It would be larger than is read.
+    #[error("the list of your databases, {}, would be larger than {} bytes: remove boards that you no longer need", .0.display(), MAX_BYTES)]
+    TooLarge(PathBuf),
     /// A directory cannot be listed, or the list cannot be written.
     #[error("{}: {source}", path.display())]
     Unlistable {
@@ -143,21 +151,48 @@ impl KnownDatabases {
     /// Changes the list under its lock.
     ///
     /// # Errors
-    /// When it cannot be read or written, or a directory to be listed cannot be looked at.
+    /// When it cannot be read or written, a directory to be listed cannot be looked at, or another program keeps the
+    /// lock.
     pub fn change(
         &self,
+        change: impl FnOnce(&mut Databases) -> Result<(), ListError>,
+    ) -> Result<(), ListError> {
+        self.change_within(PATIENCE, change)
+    }
+
+    /// As [`KnownDatabases::change`], with a maximum time to wait for the lock.
+    ///
+    /// # Errors
+    /// Those of [`KnownDatabases::change`].
+    pub fn change_within(
+        &self,
+        patience: Duration,
         change: impl FnOnce(&mut Databases) -> Result<(), ListError>,
     ) -> Result<(), ListError> {
         let failed = |error: orchestra_fs::Error| unlistable(&self.state)(io::Error::from(error));
         Directory::private(&self.state).map_err(failed)?;
         // Held until it is dropped.
-        let _lock = Lock::wait(&self.state.join(LOCK)).map_err(failed)?;
+        let lock = self.state.join(LOCK);
+        let _lock = Lock::wait_for(&lock, patience)
+            .map_err(failed)?
+            .ok_or_else(|| ListError::Busy(self.state.join(FILE)))?;
         let mut list = self.read()?;
         list.version = VERSION;
         change(&mut list)?;
-        let mut text = serde_json::to_vec_pretty(&list)
-            .map_err(|error| unlistable(&self.state)(error.into()))?;
-        text.push(b'\n');
+        let written = |list: &Databases| {
+            let mut text = serde_json::to_vec_pretty(list)
+                .map_err(|error| unlistable(&self.state)(error.into()))?;
+            text.push(b'\n');
+            Ok::<_, ListError>(text)
+        };
+        let mut text = written(&list)?;
+        if is_too_large(&text) {
+            list.databases.retain(Entry::may_exist);
+            text = written(&list)?;
+        }
+        if is_too_large(&text) {
+            return Err(ListError::TooLarge(self.state.join(FILE)));
+        }
         orchestra_fs::write(&self.state.join(FILE), &text, Access::Private).map_err(failed)
     }
 }
@@ -211,6 +246,12 @@ impl Databases {
         }
         let is_other = |entry: &Entry| entry.id != id && entry.place != place;
         self.databases.retain(is_other);
+        // The new entry has the numbers of all that had this path. Their ids stay: a directory may have been moved.
+        for entry in &mut self.databases {
+            if entry.place.path == place.path {
+                entry.next.clear();
+            }
+        }
         self.databases.push(Entry {
             id,
             place,
@@ -274,6 +315,18 @@ impl Databases {
         let surplus = self.files.len().saturating_sub(MAX_ENTRIES);
         self.files.drain(..surplus);
     }
+}
+
+impl Entry {
+    /// Returns whether its directory exists or cannot be looked at.
+    fn may_exist(&self) -> bool {
+        path_of(&self.place.path).try_exists().unwrap_or(true)
+    }
+}
+
+/// Returns whether the next program would refuse to read a list.
+fn is_too_large(text: &[u8]) -> bool {
+    u64::try_from(text.len()).is_ok_and(|length| length > MAX_BYTES)
 }
 
 fn raise(next: &mut BTreeMap<String, [u64; 3]>, others: &BTreeMap<String, [u64; 3]>) {

@@ -179,7 +179,7 @@ impl Place {
 }
 
 /// Joins paths, without a slash at the end where there is nothing to join.
-fn join(top: &Path, below: &Path) -> PathBuf {
+pub(crate) fn join(top: &Path, below: &Path) -> PathBuf {
     match below.as_os_str().is_empty() {
         true => top.to_owned(),
         false => top.join(below),

@@ -125,6 +125,11 @@ impl Paths {
         (is_mirror && former.join(DATABASE).is_file()).then_some(former)
     }
 
+    /// Files of a database that is gone, which must not be taken for those of a new one.
+    pub(crate) const fn leftovers(&self) -> [&PathBuf; 3] {
+        [&self.rebuilt, &self.log, &self.shared_memory]
+    }
+
     pub(crate) fn failed(&self, source: Fault) -> OpenError {
         OpenError::Fault {
             workspace: self.workspace.clone(),
@@ -232,7 +237,7 @@ pub(crate) fn open_any_reader(path: &Path) -> Result<Option<Connection>, Fault> 
 }
 
 /// Returns the version of the schema of a database.
-fn schema_of(connection: &Connection) -> Result<i64, Fault> {
+pub(crate) fn schema_of(connection: &Connection) -> Result<i64, Fault> {
     Ok(connection.pragma_query_value(None, "user_version", |row| row.get(0))?)
 }
 

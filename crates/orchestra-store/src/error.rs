@@ -47,6 +47,11 @@ pub enum Fault {
         "the board in {} was removed, and a program that still has it open has not put it back yet: try again, or end the programs that use it", .0.display()
     )]
     Removed(PathBuf),
+    /// The directory of the board was removed and another database is in its place.
+    #[error(
+        "another board was put in the place of the one that this program had open; nothing of this change was kept, and the earlier board is kept as {}: copy it over the `board.db` beside it, with all programs ended, or try again to work with the new board", .0.display()
+    )]
+    Replaced(PathBuf),
     /// The list of known databases cannot be used.
     #[error("it is not known whether your programs created the board")]
     Unlisted(#[source] Arc<orchestra_place::ListError>),

@@ -27,6 +27,10 @@ const RESCUE_PATIENCE: Duration = Duration::from_secs(5);
 const RESCUE_LOOK: Duration = Duration::from_millis(20);
 /// Numbers of a project that are listed as given beyond those that are: the list is written once for so many.
 const AHEAD: u64 = 256;
+/// Numbers that are still listed as given when a transaction begins, so that few of them need the list.
+pub(crate) const SPARE: u64 = AHEAD / 2;
+/// Maximum time that the writer waits for the list, while other writers wait for it.
+const LIST_PATIENCE: Duration = Duration::from_millis(250);
 
 /// Where the database of a board is, and what the readable files are.
 #[derive(Debug, Clone, Default)]
@@ -217,6 +221,28 @@ impl SharedHome {
         self.record(id)
     }
 
+    /// Returns where a copy of an open database belongs when another database is in its place; `None` when that is the
+    /// same board.
+    pub(crate) fn place_beside(
+        &self,
+        former: &Connection,
+        paths: &Paths,
+    ) -> Result<Option<PathBuf>, Fault> {
+        let Some(found) = db::open_any_reader(&paths.database)? else {
+            return Ok(None);
+        };
+        let id = id_of(former)?;
+        if id == id_of(&found)? {
+            return Ok(None);
+        }
+        let digits: String = id
+            .iter()
+            .flat_map(|id| id.as_bytes())
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
+        Ok(Some(paths.store.join(format!("replaced-{digits}.db"))))
+    }
+
     /// Lists a copy of the open database with the directory that is there now. It is the same board.
     pub(crate) fn keep(&self, connection: &Connection) -> Result<(), Fault> {
         match id_of(connection)? {
@@ -233,18 +259,23 @@ impl SharedHome {
         recorded.map_err(listless)
     }
 
-    /// Lists the ids that the projects of a database give next as given, before they are.
+    /// Lists the ids that the projects of a database give next as given, before they are, and `spare` more of each kind.
+    ///
+    /// # Errors
+    /// When the list cannot be read or written. [`ListError::Busy`] if another program keeps it locked.
     pub(crate) fn reserve(
         &self,
         connection: &Connection,
         reserved: &mut BTreeMap<String, [u64; 3]>,
+        spare: u64,
     ) -> Result<(), Fault> {
         let mut statement = connection
             .prepare_cached("SELECT slug, next_issue, next_bug, next_request FROM project")?;
         let mut rows = statement.query([])?;
         let mut needed = BTreeMap::new();
         while let Some(row) = rows.next()? {
-            let (slug, next) = (row.get(0)?, [row.get(1)?, row.get(2)?, row.get(3)?]);
+            let next: [u64; 3] = [row.get(1)?, row.get(2)?, row.get(3)?];
+            let (slug, next) = (row.get(0)?, next.map(|next| next.saturating_add(spare)));
             if !reserved.get(&slug).is_some_and(|held| covers(held, &next)) {
                 needed.insert(slug, next);
             }
@@ -259,7 +290,7 @@ impl SharedHome {
             for next in needed.values_mut().flatten() {
                 *next = next.saturating_add(AHEAD);
             }
-            let raised = self.list().change(|list| {
+            let raised = self.list().change_within(LIST_PATIENCE, |list| {
                 list.raise_next(id, &needed);
                 Ok(())
             });

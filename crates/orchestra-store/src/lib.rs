@@ -62,6 +62,6 @@ pub use record::{
     SessionEvent, SessionRecord, UsageDay, UsageOfRecord, UsageRecord, UsageRequest,
     UsageSessionRecord, UsageSums, Waiting,
 };
-pub use store::{CloseWatch, Options, Store, accept};
+pub use store::{CloseWatch, GivenUp, Options, Store, accept, give_up};
 pub use toon::{FileError, FileFault};
 pub use words::{stem, words_of};

@@ -2,7 +2,8 @@
 //! word of what was committed.
 
 use std::fs;
-use std::path::Path;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
@@ -10,6 +11,7 @@ use std::time::Duration;
 use orchestra_board::{AgentName, Source};
 use orchestra_place::Listing;
 use rusqlite::Connection;
+use rusqlite::types::{ToSqlOutput, ValueRef};
 use tokio::sync::{broadcast, oneshot};
 
 use crate::db::schema::{self, Found, migrate};
@@ -248,17 +250,53 @@ impl Shared {
                 == file
     }
 
-    /// Puts a copy of a database that is still open in its place, where its directory was removed. The caller holds the
-    /// writers' locks of both.
+    /// Returns whether a reader that is idle has a database open.
+    pub(crate) fn has_idle_reader(&self) -> bool {
+        let readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
+        !readers.idle.is_empty()
+    }
+
+    /// Takes the connection of a reader that is idle, if there is one.
+    pub(crate) fn take_idle_reader(&self) -> Option<Connection> {
+        let mut readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
+        readers.idle.pop()
+    }
+
+    /// Closes the connections of idle readers, whose database was replaced.
+    pub(crate) fn forget_readers(&self) {
+        let mut readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
+        readers.idle.clear();
+        readers.file = None;
+    }
+
+    /// Puts a copy of a database that is still open in its place, where its directory was removed. Where another
+    /// database is in that place, the copy is written beside it. The caller holds the writers' locks of both.
+    ///
+    /// # Errors
+    /// [`Fault::Replaced`] with the path of a copy beside the database, or the reason why there is no copy.
     pub(crate) fn rescue(&self, former: &Connection) -> Result<(), Fault> {
         let paths = &self.paths;
         let Home::Shared(home) = &paths.home else {
             return Ok(());
         };
-        if db::is_there(&paths.database)? {
+        if db::schema_of(former)? == schema::MOVED {
+            // It was replaced on purpose.
             return Ok(());
         }
-        clear(paths)?;
+        // A reader may not even write to another database.
+        former.pragma_update(None, "query_only", false)?;
+        if db::is_there(&paths.database)? {
+            let Some(beside) = home.place_beside(former, paths)? else {
+                return Ok(());
+            };
+            if !db::is_there(&beside)? {
+                clear(&[&paths.rebuilt])?;
+                copy(former, paths)?;
+                db::publish(&paths.rebuilt, &beside)?;
+            }
+            return Err(Fault::Replaced(beside));
+        }
+        clear(&paths.leftovers())?;
         copy(former, paths)?;
         let built = db::open_builder(&paths.rebuilt)?;
         home.keep(&built)?;
@@ -393,7 +431,12 @@ fn prepare(paths: &Paths, options: &Options) -> Result<Connection, Fault> {
             }
         }
         (Home::Checkout, false) => build(paths, options)?,
-        (Home::Shared(home), true) => home.check(paths)?,
+        (Home::Shared(home), true) => {
+            home.check(paths)?;
+            if let Some(former) = paths.former() {
+                leave(&former)?;
+            }
+        }
         (Home::Checkout, true) => {}
     }
     let connection = open_newest(paths)?;
@@ -420,17 +463,10 @@ pub(crate) fn open_newest(paths: &Paths) -> Result<Connection, Fault> {
 /// Copies the database that earlier programs had in the mirror, and leaves it as one that those refuse. Returns whether
 /// it did: not where that was done before. The caller holds the lock of the new place.
 fn adopt(paths: &Paths, former: &Path, home: &SharedHome) -> Result<bool, Fault> {
-    clear(paths)?;
-    let mut locks = Vec::new();
-    // A program that uses it holds one of them, or takes one for its next change.
-    for name in ["keeper.lock", "writer.lock", "files.lock"] {
-        let lock = db::lock_file(&former.join(name))?;
-        lock.try_lock()
-            .map_err(|_| Fault::FormerInUse(former.to_owned()))?;
-        locks.push(lock);
-    }
+    clear(&paths.leftovers())?;
+    let _locks = lock_former(former)?;
     let source = db::open_writer(&former.join(db::DATABASE))?;
-    let version: i64 = source.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    let version = db::schema_of(&source)?;
     if version == schema::MOVED {
         // The place that it was moved to is gone, and the readable files are newer.
         return Ok(false);
@@ -451,6 +487,59 @@ fn adopt(paths: &Paths, former: &Path, home: &SharedHome) -> Result<bool, Fault>
     Ok(true)
 }
 
+/// Takes the locks of the directory that a database is moved out of. A program that uses it holds one of them, or takes
+/// one for its next change.
+fn lock_former(former: &Path) -> Result<Vec<fs::File>, Fault> {
+    let lock = |name: &str| {
+        let lock = db::lock_file(&former.join(name))?;
+        lock.try_lock()
+            .map_err(|_| Fault::FormerInUse(former.to_owned()))?;
+        Ok(lock)
+    };
+    ["keeper.lock", "writer.lock", "files.lock"]
+        .into_iter()
+        .map(lock)
+        .collect()
+}
+
+/// Marks the database in the mirror as moved, where a program ended between its copy and that mark. Leaves anything
+/// that no earlier program has written there as it is.
+pub(crate) fn leave(former: &Path) -> Result<(), Fault> {
+    let database = former.join(db::DATABASE);
+    let is_board = |version: Result<i64, Fault>| {
+        version.is_ok_and(|version| (1..=schema::SCHEMA).contains(&version))
+    };
+    // The header is enough: a mark that is still in the log alone is written again.
+    if !is_board(header_version(&database)) {
+        return Ok(());
+    }
+    let marked = lock_former(former).and_then(|_locks| mark_as_moved(&database));
+    match marked {
+        Err(fault @ Fault::FormerInUse(_)) => Err(fault),
+        Err(fault) => {
+            let database = database.display();
+            tracing::warn!(%fault, "the former database of the board, {database}, is not marked");
+            Ok(())
+        }
+        Ok(()) => Ok(()),
+    }
+}
+
+/// Reads the schema in the header of a database file, without SQLite.
+fn header_version(database: &Path) -> Result<i64, Fault> {
+    let mut header = [0; 64];
+    let read = fs::File::open(database).and_then(|mut file| file.read_exact(&mut header));
+    read.map_err(|error| Fault::io("read the former database of the board", error))?;
+    let [.., a, b, c, d] = header;
+    Ok(i64::from(u32::from_be_bytes([a, b, c, d])))
+}
+
+/// Has every program refuse a database. The caller holds the writers' lock.
+pub(crate) fn mark_as_moved(database: &Path) -> Result<(), Fault> {
+    let connection = db::open_writer(database)?;
+    Ok(connection.pragma_update(None, "user_version", schema::MOVED)?)
+}
+
 /// Writes what a connection sees into the file of a new database.
 fn copy(source: &Connection, paths: &Paths) -> Result<(), Fault> {
     // Created here, so that it is for its owner alone from the start.
@@ -458,19 +547,15 @@ fn copy(source: &Connection, paths: &Paths) -> Result<(), Fault> {
         &paths.rebuilt,
         orchestra_fs::Access::Private,
     )?);
-    let target = paths.rebuilt.to_str().ok_or_else(|| {
-        Fault::io(
-            "copy the database",
-            std::io::Error::other("its path is not UTF-8"),
-        )
-    })?;
-    source.execute("VACUUM INTO ?1", [target])?;
+    // SQLite takes the bytes of a path as they are, UTF-8 or not.
+    let target = ValueRef::Text(paths.rebuilt.as_os_str().as_encoded_bytes());
+    source.execute("VACUUM INTO ?1", [ToSqlOutput::Borrowed(target)])?;
     Ok(())
 }
 
 /// Removes what is left of a database that is gone: it must not be taken for the log of the new one.
-fn clear(paths: &Paths) -> Result<(), Fault> {
-    for path in [&paths.rebuilt, &paths.log, &paths.shared_memory] {
+fn clear(leftovers: &[&PathBuf]) -> Result<(), Fault> {
+    for path in leftovers {
         match fs::remove_file(path) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                 return Err(Fault::io(
@@ -485,7 +570,7 @@ fn clear(paths: &Paths) -> Result<(), Fault> {
 }
 
 fn build(paths: &Paths, options: &Options) -> Result<(), Fault> {
-    clear(paths)?;
+    clear(&paths.leftovers())?;
     let connection = db::open_builder(&paths.rebuilt)?;
     connection.execute_batch("BEGIN IMMEDIATE")?;
     if migrate(&connection)? == Found::New {

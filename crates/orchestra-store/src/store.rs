@@ -2,13 +2,13 @@
 
 mod documents;
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use orchestra_board::{AgentName, Source, Timestamp};
-use orchestra_fs::Lock;
 use tokio::sync::broadcast;
 
 use crate::db::{self, Paths};
@@ -79,8 +79,6 @@ struct Handle {
     threads: Mutex<Vec<JoinHandle<()>>>,
     /// The readable files; none where nothing can be written.
     files: Option<Files>,
-    /// Tells other programs that a board of all checkouts is open here.
-    _alive: Option<Lock>,
 }
 
 /// State of the threads before they run.
@@ -142,7 +140,6 @@ impl Store {
                     idle: Mutex::default(),
                     threads: Mutex::default(),
                     files: None,
-                    _alive: None,
                 })))
             }
             Err(fault) => Err(paths.failed(fault)),
@@ -163,18 +160,15 @@ impl Store {
             connection = Some(shared.reopen()?);
             lock.unlock()
                 .map_err(|error| Fault::io("unlock .projects/.store/writer.lock", error))?;
+        } else if let Some(former) = paths.former() {
+            shared::leave(&former)?;
         }
         // Changes from now on are sent, even if the sending thread starts later.
         let (begin, file) = shared.latest().unwrap_or_default();
         let writer = Writer::new(Arc::clone(&shared), lock, connection);
         let files = Files::new(paths, options, shared.engine(), Arc::clone(&shared.reports));
-        let alive = match &options.home {
-            Home::Shared(home) => home.share(),
-            Home::Checkout => None,
-        };
         Ok(Self(Arc::new(Handle {
             shared,
-            _alive: alive,
             started: Once::new(),
             idle: Mutex::new(Some(Idle {
                 writer,
@@ -393,6 +387,35 @@ pub fn accept(workspace: &Path, options: &Options) -> Result<Option<PathBuf>, Op
     accept().map_err(|fault| paths.failed(fault))
 }
 
+/// The writers' lock of a database that was given up, until it is dropped.
+#[derive(Debug)]
+pub struct GivenUp {
+    _lock: File,
+}
+
+/// Has programs that have the database of a shared board open leave it and not put it back, so that its directory can
+/// be moved away while what this returns is held. Its changes after that go to another database.
+///
+/// # Errors
+/// When another program keeps the board locked.
+pub fn give_up(workspace: &Path, options: &Options) -> Result<GivenUp, OpenError> {
+    let paths = Paths::of(workspace, &options.home);
+    let give_up = || {
+        paths.make_directories()?;
+        let file = db::lock_file(&paths.writer_lock)?;
+        let lock = db::lock_within(file, LOCK_PATIENCE)?;
+        if matches!(options.home, Home::Shared(_)) {
+            match shared::mark_as_moved(&paths.database) {
+                // A database that is too damaged to be marked cannot be put back either.
+                Err(Fault::Corrupt) | Ok(()) => {}
+                Err(fault) => return Err(fault),
+            }
+        }
+        Ok(GivenUp { _lock: lock })
+    };
+    give_up().map_err(|fault| paths.failed(fault))
+}
+
 /// While there is one of these, [`Store::changes`] tells of every change.
 #[derive(Debug)]
 pub struct CloseWatch(Arc<Shared>);
@@ -422,10 +445,11 @@ impl Handle {
 
     fn start_threads(&self, idle: Idle) -> Result<(), Fault> {
         let Idle {
-            writer,
+            mut writer,
             begin,
             file,
         } = idle;
+        writer.share();
         let shared = Arc::clone(&self.shared);
         self.spawn("store-writer", move || writer.run())?;
         self.spawn("store-pulse", move || pulse::run(&shared, begin, file))?;

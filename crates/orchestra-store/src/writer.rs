@@ -14,11 +14,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use orchestra_board::Source;
+use orchestra_fs::Lock;
+use orchestra_place::ListError;
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use crate::db::LogSync;
 use crate::files::needs;
+use crate::home::SPARE;
 use crate::queue::Job;
 use crate::reader::Reader;
 use crate::shared::Shared;
@@ -39,6 +42,8 @@ pub(crate) struct Writer {
     /// The file of the lock, as long as it is at hand.
     lock: Option<File>,
     connection: Option<Connection>,
+    /// Tells other programs that this one puts the board back if its directory is removed.
+    alive: Option<Lock>,
     words: KnownWords,
     log: LogSync,
     /// Numbers of each project that the list of known databases has as given.
@@ -52,10 +57,33 @@ impl Writer {
             shared,
             lock: Some(lock),
             connection,
+            alive: None,
             words: KnownWords::default(),
             log,
             reserved: BTreeMap::new(),
         }
+    }
+
+    /// Tells other programs that this one has a board open that all checkouts share.
+    pub(crate) fn share(&mut self) {
+        if let Home::Shared(home) = &self.shared.options.home {
+            self.alive = home.share();
+        }
+    }
+
+    /// Waits for the program that puts a removed database back, unless this one has a connection to it.
+    fn wait_for_others(&mut self) -> Result<(), Fault> {
+        let Home::Shared(home) = &self.shared.options.home else {
+            return Ok(());
+        };
+        if self.connection.is_some() || self.shared.has_idle_reader() {
+            return Ok(());
+        }
+        // The own share would look like that of another program.
+        self.alive = None;
+        let waited = home.wait_for_database(&self.shared.paths);
+        self.alive = home.share();
+        waited
     }
 
     /// Works until the queue is closed and empty.
@@ -80,6 +108,7 @@ impl Writer {
     /// Takes the lock of the writers, on the file that is there now, and makes sure that the open
     /// database is the one that is there now.
     fn locked(&mut self) -> Result<(), Fault> {
+        self.wait_for_others()?;
         let paths = &self.shared.paths;
         // Held until the end, so that no process writes into a directory that was removed while it is copied.
         let mut removed = Vec::new();
@@ -100,10 +129,9 @@ impl Writer {
             removed.push(lock);
         }
         if self.connection.is_none() || !self.shared.is_current() {
-            if let Some(former) = self.connection.take()
-                && let Err(error) = self.shared.rescue(&former)
-            {
-                tracing::error!(%error, "a board whose directory was removed cannot be copied");
+            if let Err(fault) = self.rescue() {
+                self.unlock();
+                return Err(fault);
             }
             self.words.forget();
             self.reserved.clear();
@@ -126,6 +154,36 @@ impl Writer {
         settled
     }
 
+    /// Puts the database that is open back, unless it is still in its place. Keeps it open when that fails: its
+    /// directory was removed, so there is no other copy.
+    fn rescue(&mut self) -> Result<(), Fault> {
+        let is_current = self.shared.is_current();
+        let former = match self.connection.take() {
+            // Before the first change only a reader may have the database open.
+            None if !is_current => self.shared.take_idle_reader(),
+            former => former,
+        };
+        let Some(former) = former.filter(|_| !is_current) else {
+            return Ok(());
+        };
+        match self.shared.rescue(&former) {
+            Ok(()) => Ok(()),
+            Err(fault @ (Fault::Corrupt | Fault::Replaced(_))) => {
+                tracing::error!(%fault, "the board that this program had open is not in its place");
+                self.shared.forget_readers();
+                match fault {
+                    Fault::Corrupt => Ok(()),
+                    fault => Err(fault),
+                }
+            }
+            Err(fault) => {
+                tracing::error!(%fault, "a board whose directory was removed cannot be copied");
+                self.connection = Some(former);
+                Err(fault)
+            }
+        }
+    }
+
     fn unlock(&self) {
         if let Some(lock) = &self.lock {
             // A lock that cannot be given back goes with the file.
@@ -138,6 +196,8 @@ impl Writer {
         let Some(connection) = self.connection.take() else {
             return self.unlock();
         };
+        // Here and not in the transaction, which refuses a creation where this was not possible.
+        let _ = self.reserve(&connection, SPARE);
         let before = connection.total_changes();
         let (done, committed) = self.transaction(&connection);
         let outcome = match committed {
@@ -189,7 +249,10 @@ impl Writer {
                 return (done, Err(fault));
             }
         }
-        self.reserve(connection);
+        if let Err(fault) = self.reserve(connection, 0) {
+            self.roll_back(connection);
+            return (done, Err(fault));
+        }
         let committed = connection
             .prepare_cached("COMMIT")
             .and_then(|mut commit| commit.execute([]));
@@ -203,12 +266,23 @@ impl Writer {
     }
 
     /// Lists ids as given before they are, so that no database that is built after this one is lost gives them again.
-    fn reserve(&mut self, connection: &Connection) {
+    ///
+    /// # Errors
+    /// When another program keeps the list locked. A list that cannot be written is logged: a sandbox may allow the
+    /// board alone.
+    fn reserve(&mut self, connection: &Connection, spare: u64) -> Result<(), Fault> {
         let Home::Shared(home) = &self.shared.options.home else {
-            return;
+            return Ok(());
         };
-        if let Err(error) = home.reserve(connection, &mut self.reserved) {
-            tracing::warn!(%error, "the highest ids of the board cannot be listed");
+        match home.reserve(connection, &mut self.reserved, spare) {
+            Err(Fault::Unlisted(error)) if matches!(*error, ListError::Busy(_)) => {
+                Err(Fault::Unlisted(error))
+            }
+            Err(error) => {
+                tracing::warn!(%error, "the highest ids of the board cannot be listed");
+                Ok(())
+            }
+            Ok(()) => Ok(()),
         }
     }
 
@@ -348,9 +422,10 @@ impl Writer {
         begin(connection)?;
         let result = self.do_action(connection, job);
         let committed = match &result {
-            Ok(_) => connection
-                .execute_batch("COMMIT")
-                .map_err(ActionError::from),
+            Ok(_) => self
+                .reserve(connection, 0)
+                .map_err(ActionError::from)
+                .and_then(|()| Ok(connection.execute_batch("COMMIT")?)),
             Err(_) => Ok(()),
         };
         match (result, committed) {

@@ -110,7 +110,57 @@ pub(crate) fn setting(
 /// As [`home`].
 pub(crate) fn options(workspace: &Path, options: Options) -> Result<Options, Failure> {
     let home = home(workspace)?;
+    if matches!(&home, Home::Shared(home) if !home.has_board()) {
+        for finding in left_behind(workspace)? {
+            tracing::warn!("{finding}");
+        }
+    }
     Ok(Options { home, ..options })
+}
+
+/// Reports boards and readable files of linked worktrees that are not in the board that all worktrees share. They are
+/// lost when the worktree is removed.
+///
+/// # Errors
+/// As [`home`].
+pub(crate) fn left_behind(workspace: &Path) -> Result<Vec<String>, Failure> {
+    let Home::Shared(home) = home(workspace)? else {
+        return Ok(Vec::new());
+    };
+    let target = match home.mirror() {
+        Some(main) => format!(
+            "copy the files that you need into {}, with ids that are free there",
+            main.join(PROJECTS).display()
+        ),
+        None => "create the issues that you need again".to_owned(),
+    };
+    let checkouts = orchestra_place::in_checkouts(workspace).into_iter();
+    let linked = checkouts.filter(|directory| Some(&**directory) != home.mirror());
+    let boards = linked.map(|directory| directory.join(PROJECTS));
+    Ok(boards
+        .filter(|projects| has_own_board(projects))
+        .map(|projects| {
+            let projects = projects.display();
+            format!(
+                "{projects}: a board of this worktree alone, which is not in the board that all worktrees share and is \
+                 lost with the worktree: {target}, and remove {projects}"
+            )
+        })
+        .collect())
+}
+
+/// Returns whether a worktree has a database, or readable files that no commit has.
+fn has_own_board(projects: &Path) -> bool {
+    let is_project = |entry: std::fs::DirEntry| {
+        let is_hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
+        !is_hidden && entry.file_type().is_ok_and(|kind| kind.is_dir())
+    };
+    let has_project = || {
+        let mut entries = std::fs::read_dir(projects).into_iter().flatten().flatten();
+        entries.any(is_project)
+    };
+    projects.join(IN_CHECKOUT).is_file()
+        || (has_project() && !orchestra_place::is_tracked(projects))
 }
 
 /// Returns whether all checkouts share a board that the workspace has.

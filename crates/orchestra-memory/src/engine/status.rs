@@ -51,6 +51,7 @@ fn of_fault(fault: &Fault) -> Status {
         | Fault::Unlisted(_)
         | Fault::FormerInUse(_)
         | Fault::Removed(_)
+        | Fault::Replaced(_)
         | Fault::Moved
         | Fault::Misplaced(_)
         | Fault::Newer { .. } => Code::FailedPrecondition,

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod git;
+mod known;
 mod make;
 mod refusal;
 mod support;

@@ -250,6 +250,7 @@ fn unusable(error: ListError) -> PlansError {
             "the plans cannot be listed as yours, so that none of them runs: {}: {source}",
             path.display()
         ),
+        error @ (ListError::Busy(_) | ListError::TooLarge(_)) => error.to_string(),
     })
 }
 

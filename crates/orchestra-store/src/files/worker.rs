@@ -273,7 +273,11 @@ impl Files {
         };
         // What a follower leaves is written by its keeper, or by its thread if there is none.
         let follows = self.shared.lock().role == Role::Follower;
-        if !follows && let Err(error) = self.settle(timeout) {
+        if !follows
+            && let Err(error) = self.settle(timeout)
+            // Without time only the thread is woken.
+            && !timeout.is_zero()
+        {
             tracing::warn!("the readable files are not up to date: {error}");
         }
         self.shared.lock().closing = true;

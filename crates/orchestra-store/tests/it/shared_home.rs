@@ -1,13 +1,19 @@
 //! A board outside of the working tree, which several checkouts share.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use orchestra_board::{Command, Kind};
 use orchestra_place::{Choice, Place};
-use orchestra_store::{Action, Fault, Fix, Home, Options, SharedHome, Store, accept};
+use orchestra_store::{
+    Action, ActionError, Fault, Fix, Home, Options, SharedHome, Store, accept, give_up,
+};
+
+use rusqlite::Connection;
 
 use crate::fixture::{clock, options};
 use crate::words::{create, create_project, id, slug};
@@ -21,7 +27,10 @@ struct Checkouts {
 
 impl Checkouts {
     fn new() -> Self {
-        let directory = tempfile::tempdir().expect("set up");
+        Self::below(tempfile::tempdir().expect("set up"))
+    }
+
+    fn below(directory: tempfile::TempDir) -> Self {
         for name in ["main", "linked", "state"] {
             fs::create_dir(directory.path().join(name)).expect("set up");
         }
@@ -53,6 +62,22 @@ impl Checkouts {
 
     fn open(&self, name: &str) -> Store {
         Store::open(&self.path(name), self.options()).expect("set up")
+    }
+
+    /// Options of a program that writes no readable files: what it has is in the database alone.
+    fn without_files(&self) -> Options {
+        Options {
+            flush: false,
+            sweep: false,
+            ..self.options()
+        }
+    }
+
+    /// Removes the database and its log, and leaves the directory.
+    fn remove_database(&self) {
+        for name in ["board.db", "board.db-wal", "board.db-shm"] {
+            drop(fs::remove_file(self.home().directory().join(name)));
+        }
     }
 
     fn files(&self) -> PathBuf {
@@ -281,4 +306,147 @@ fn board_that_was_in_the_checkout_is_moved_whole_and_once() {
     // Its files are newer than what it left behind.
     remove(&checkouts.home().directory());
     assert!(has(&checkouts.open("main"), "MA-4"));
+}
+
+#[test]
+fn removed_database_that_cannot_be_copied_is_kept_open_until_it_can() {
+    let checkouts = Checkouts::new();
+    let store = Store::open(&checkouts.path("main"), checkouts.without_files()).unwrap();
+    fill(&store);
+    // Nothing can be written where the copy is to be.
+    let obstacle = checkouts.home().directory().join("board.db.new");
+    fs::create_dir(&obstacle).unwrap();
+    checkouts.remove_database();
+    let task = || Action::Board(create(Kind::Task, Some("MA-2"), "Next"));
+    store.submit_blocking(None, task()).unwrap_err();
+    fs::remove_dir(&obstacle).unwrap();
+    store.submit_blocking(None, task()).unwrap();
+    assert!(has(&store, "MA-3") && has(&store, "MA-4"));
+}
+
+#[test]
+fn removed_board_below_a_path_that_is_not_utf8_is_put_back() {
+    let name = OsStr::from_bytes(b"board-\xff-");
+    let checkouts = Checkouts::below(tempfile::Builder::new().prefix(name).tempdir().unwrap());
+    let store = Store::open(&checkouts.path("main"), checkouts.without_files()).unwrap();
+    fill(&store);
+    remove(&checkouts.home().directory());
+    run(&store, create(Kind::Task, Some("MA-2"), "Next"));
+    assert!(has(&store, "MA-3") && has(&store, "MA-4"));
+}
+
+#[test]
+fn program_without_changes_of_its_own_puts_a_removed_database_back() {
+    let checkouts = Checkouts::new();
+    let main = Store::open(&checkouts.path("main"), checkouts.without_files()).unwrap();
+    fill(&main);
+    let idle = Store::open_idle(&checkouts.path("linked"), checkouts.without_files()).unwrap();
+    drop(main);
+    remove(&checkouts.home().directory());
+    run(&idle, create(Kind::Task, Some("MA-2"), "Next"));
+    assert!(has(&idle, "MA-3") && has(&idle, "MA-4"));
+}
+
+#[test]
+fn program_that_waits_for_its_first_change_delays_no_opening_after_a_removal() {
+    let checkouts = Checkouts::new();
+    let idle = Store::open_idle(&checkouts.path("linked"), checkouts.options()).unwrap();
+    remove(&checkouts.home().directory());
+    let store = checkouts.open("main");
+    fill(&store);
+    assert!(has(&store, "MA-3"));
+    drop(idle);
+}
+
+#[test]
+fn board_that_another_one_replaced_is_kept_beside_it() {
+    let checkouts = Checkouts::new();
+    let former = Store::open(&checkouts.path("main"), checkouts.without_files()).unwrap();
+    fill(&former);
+    let other = Checkouts::new();
+    drop(other.open("main"));
+    let directory = checkouts.home().directory();
+    let beside = directory.join("beside.db");
+    fs::copy(other.home().directory().join("board.db"), &beside).unwrap();
+    // As of a program that has built a database meanwhile.
+    for name in ["board.db-wal", "board.db-shm"] {
+        drop(fs::remove_file(directory.join(name)));
+    }
+    fs::rename(&beside, directory.join("board.db")).unwrap();
+    let epic = Action::Board(create(Kind::Epic, None, "Next"));
+    // A look of its own may have found the replacement before.
+    let refused = former.submit_blocking(None, epic).unwrap_err();
+    let copies: Vec<_> = fs::read_dir(&directory)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.to_string_lossy().contains("replaced-"))
+        .collect();
+    let [copy] = &copies[..] else {
+        panic!("{refused}: {copies:?}");
+    };
+    let copy = Connection::open(copy).unwrap();
+    let issues: i64 = copy
+        .query_row("SELECT count(*) FROM issue", [], |row| row.get(0))
+        .unwrap();
+    assert_eq!(issues, 3);
+}
+
+#[test]
+fn former_database_that_a_killed_program_left_unmarked_is_refused() {
+    let checkouts = Checkouts::new();
+    let main = checkouts.path("main");
+    let former = || Store::open(&main, options(&clock()));
+    let store = former().unwrap();
+    fill(&store);
+    drop(store);
+    let database = checkouts.files().join(".store/board.db");
+    let version = || -> i64 {
+        let connection = Connection::open(&database).unwrap();
+        connection
+            .pragma_query_value(None, "user_version", |row| row.get(0))
+            .unwrap()
+    };
+    let before = version();
+    drop(checkouts.open("main"));
+    assert_ne!(version(), before);
+    // A kill between the copy and the mark leaves this.
+    let connection = Connection::open(&database).unwrap();
+    connection
+        .pragma_update(None, "user_version", before)
+        .unwrap();
+    drop(connection);
+    assert!(has(&checkouts.open("linked"), "MA-3"));
+    let error = former().unwrap_err();
+    let source = std::error::Error::source(&error).unwrap().to_string();
+    assert!(source.contains("board = \"repository\""), "{source}");
+}
+
+#[test]
+fn database_that_was_given_up_is_not_put_back_by_a_program_that_has_it_open() {
+    let checkouts = Checkouts::new();
+    let options = checkouts.without_files();
+    let store = Store::open(&checkouts.path("main"), options.clone()).unwrap();
+    fill(&store);
+    let directory = checkouts.home().directory();
+    let given_up = give_up(&checkouts.path("linked"), &options).unwrap();
+    fs::rename(&directory, checkouts.path("state").join("aside")).unwrap();
+    drop(given_up);
+    // Its project is not there, so that the name is free.
+    run(&store, create_project("My App"));
+    assert!(!has(&store, "MA-1"));
+}
+
+#[test]
+fn creation_is_refused_while_another_program_keeps_the_list_of_databases_locked() {
+    let checkouts = Checkouts::new();
+    let store = Store::open(&checkouts.path("main"), checkouts.without_files()).unwrap();
+    fill(&store);
+    let lock = orchestra_fs::Lock::wait(&checkouts.path("state/plans.lock")).unwrap();
+    let project = || Action::Board(create_project("Other"));
+    let refused = store.submit_blocking(None, project()).unwrap_err();
+    // Ids that are listed as given need no list.
+    run(&store, create(Kind::Task, Some("MA-2"), "Next"));
+    assert!(matches!(refused, ActionError::Fault(Fault::Unlisted(_))));
+    drop(lock);
+    store.submit_blocking(None, project()).unwrap();
 }

@@ -8,7 +8,7 @@ mod surroundings;
 use std::{path::Path, time::Duration};
 
 use clap::Args;
-use orchestra_store::{Fault, Fix, Home, OpenError, Options, Report, Store};
+use orchestra_store::{Fault, Fix, Home, OpenError, Options, Report, Store, give_up};
 use serde::Serialize;
 
 use crate::{
@@ -71,6 +71,9 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
     found.add(plans::examine(&config, arguments.fix)?);
     found.add(surroundings::examine(&config, arguments.fix)?);
     if let Some(finding) = tracked_mirror(&config.workspace)? {
+        found.still(finding);
+    }
+    for finding in board::left_behind(&config.workspace)? {
         found.still(finding);
     }
     aside::examine_old_run_directory(&config.workspace, arguments.fix, &mut found);
@@ -175,7 +178,9 @@ fn open(workspace: &Path, fix: Fix) -> Result<(Store, Option<String>), Failure> 
 /// readable files; what became of the damaged one is told.
 fn open_anew(workspace: &Path) -> Result<(Store, String), Failure> {
     let store = board::database_directory(workspace)?;
+    let given_up = give_up(workspace, &options(workspace)?)?;
     let place = aside::set_aside(workspace, &store, "damaged-store")?;
+    drop(given_up);
     let told = format!(
         "the database was damaged: it was made again from the readable files, and kept as {}",
         place.display()

@@ -84,6 +84,8 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
         Effect::Apply
     };
     let mut steps = Vec::new();
+    // Otherwise the move of the board reports them.
+    let was_shared = board::is_shared(&config.workspace);
     if !arguments.uninstall {
         steps.push(make_board(&config.workspace, effect)?);
         steps.extend(ignore_mirror(&config, arguments.shared, effect)?);
@@ -105,6 +107,11 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
         found_above,
     };
     Format::of_flag(arguments.json).print(&report, text)?;
+    if !uninstall && was_shared {
+        for finding in board::left_behind(&config.workspace)? {
+            output::complain(&format!("warning: {finding}"));
+        }
+    }
     if !uninstall && !is_on_path(PROGRAM) {
         output::complain(&format!(
             "warning: no `{PROGRAM}` in the directories of PATH, so clients and hooks will not find it; \

@@ -294,3 +294,52 @@ fn second_up_in_another_worktree_says_where_the_first_is() {
     assert!(second.err.contains(&words), "{second:?}");
     assert!(second.err.contains("linked are not in it"), "{second:?}");
 }
+
+#[test]
+fn board_of_a_linked_worktree_alone_is_reported_when_all_worktrees_share_one() {
+    let repository = Repository::new("board = \"checkout\"\n");
+    let (main, linked) = (repository.main(), repository.linked());
+    repository.fill();
+    repository.call(&linked, "create_project", &json!({"name": "My App"}));
+    let config = repository
+        .workspace
+        .home()
+        .join(".config/orchestra/orchestra.toml");
+    fs::write(config, ONE_BOARD).unwrap();
+    let projects = linked.canonicalize().unwrap().join(".projects");
+    let shown = projects.display().to_string();
+    let switched = repository.run(&main, &["init", "--client", "claude"]);
+    assert_eq!(switched.code, Some(0), "{switched:?}");
+    assert!(switched.err.contains(&shown), "{switched:?}");
+    let again = repository.run(&main, &["init", "--client", "claude"]);
+    assert!(again.err.contains(&shown), "{again:?}");
+    let board = projects.join(".store");
+    for part in [&board, &projects] {
+        for directory in [&main, &linked] {
+            let doctor = repository.run(directory, &["doctor"]);
+            assert_ne!(doctor.code, Some(0), "{doctor:?}");
+            assert!(doctor.out.contains(&shown), "{doctor:?}");
+        }
+        fs::remove_dir_all(part).unwrap();
+    }
+    let doctor = repository.run(&main, &["doctor"]);
+    assert!(!doctor.out.contains(&shown), "{doctor:?}");
+}
+
+#[test]
+fn change_of_a_board_of_a_bare_repository_logs_nothing_of_readable_files() {
+    let repository = Repository::new(ONE_BOARD);
+    let bare = repository.main().with_file_name("bare.git");
+    let main = repository.main();
+    let words = ["clone", "--quiet", "--bare", ".", "../bare.git"];
+    git(&main, &words);
+    git(&bare, &["worktree", "add", "--quiet", "../of-bare", "HEAD"]);
+    let worktree = repository.main().with_file_name("of-bare");
+    let project = json!({"name": "My App"}).to_string();
+    let created = repository.run(
+        &worktree,
+        &["tool", "call", "create_project", "--args", &project],
+    );
+    assert_eq!(created.code, Some(0), "{created:?}");
+    assert!(!created.err.contains("up to date"), "{created:?}");
+}

@@ -13,7 +13,7 @@ use orchestra_mcp::client::ClientError;
 use orchestra_process::{Environment, PROXIES, SYSTEM_PATHS};
 
 use crate::{
-    config::{InheritEnv, Sandbox, ServerConfig, StdioConfig, Template, Transport},
+    config::{InheritEnv, Sandbox, ServerConfig, Source, StdioConfig, Template, Transport},
     expand::{Process, Scope},
 };
 
@@ -247,8 +247,14 @@ fn sandbox(config: &ServerConfig, stdio: &StdioConfig, scope: &Scope) -> Vec<Str
         .chain(listed)
         .map(real)
         .collect();
-    let needed = program(&process, scope).map(virtual_environment);
-    let mut closed = needed.unwrap_or_default();
+    let program = program(&process, scope);
+    let (of, mut closed) = match program.as_deref().map(virtual_environment) {
+        Some(needed) if !needed.is_empty() => ("a virtual environment", needed),
+        _ => {
+            let needed = program.as_deref().and_then(installation);
+            ("an installation", needed.into_iter().collect())
+        }
+    };
     closed.retain(|path| !open.iter().any(|open| real(path.clone()).starts_with(open)));
     if !closed.is_empty() {
         let paths = closed
@@ -256,10 +262,15 @@ fn sandbox(config: &ServerConfig, stdio: &StdioConfig, scope: &Scope) -> Vec<Str
             .map(|path| format!("{:?}", path.display().to_string()));
         let paths = paths.collect::<Vec<_>>().join(", ");
         let command = &process.command;
-        hints.push(format!(
-            "`{command}` is of a virtual environment that `sandbox` closes: let it read {paths}, by \
-             `read` in `sandbox`"
-        ));
+        hints.push(match config.origin.source {
+            Source::CommandLine => format!(
+                "`{command}` is of {of} that the sandbox closes: start the server by a program of the system, such as \
+                 one in /usr/bin, or configure it, with {paths} as `read` in `sandbox`, and name it with --server"
+            ),
+            _ => format!(
+                "`{command}` is of {of} that `sandbox` closes: let it read {paths}, by `read` in `sandbox`"
+            ),
+        });
     }
     hints
 }
@@ -277,7 +288,7 @@ fn program(process: &Process, scope: &Scope) -> Option<PathBuf> {
 }
 
 /// What a program of a virtual environment of Python reads: the environment, and what that is made of.
-fn virtual_environment(program: PathBuf) -> Vec<PathBuf> {
+fn virtual_environment(program: &Path) -> Vec<PathBuf> {
     let Some(environment) = program.parent().and_then(Path::parent) else {
         return Vec::new();
     };
@@ -293,6 +304,23 @@ fn virtual_environment(program: PathBuf) -> Vec<PathBuf> {
     std::iter::once(environment.to_owned())
         .chain(base)
         .collect()
+}
+
+/// Directory that a program reads which a version manager (pyenv, asdf, rbenv) has installed: that of its shims, which
+/// run others beside them, or for Python that of its library.
+fn installation(program: &Path) -> Option<PathBuf> {
+    let is_shim = program.parent()?.ends_with("shims");
+    let (program, directory) = match is_shim {
+        true => (program.to_owned(), "shims"),
+        false => (real(program.to_owned()), "bin"),
+    };
+    let is_python = program
+        .file_name()
+        .and_then(OsStr::to_str)
+        .is_some_and(|name| name.starts_with("python"));
+    let above = program.parent().filter(|above| above.ends_with(directory));
+    let above = above?.parent().filter(|above| *above != Path::new("/"))?;
+    (is_shim || is_python).then(|| above.to_owned())
 }
 
 fn read(path: &Path) -> Option<String> {

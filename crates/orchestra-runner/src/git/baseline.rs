@@ -3,7 +3,7 @@
 //! of a job.
 //!
 //! A file is unchanged if it has exactly the bytes that the index has, unconverted, or if it is as
-//! [`Worktree::note_checkout`] noted it directly after the checkout.
+//! [`Tree::note_checkout`] noted it directly after the checkout of the worktree or of a submodule in it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -18,13 +18,14 @@ use std::{
 use sha2::{Digest as _, Sha256};
 
 use super::{
-    GitError, Worktree,
+    GitError,
     call::Call,
     files,
+    nested::Tree,
     status::{Compared, Sameness, Status},
 };
 
-/// Name of the file with what differed after the checkout, in the git directory of the worktree.
+/// Name of the file with what differed after the checkout, in the git directory of the working tree.
 const FILE: &str = "orchestra-checkout";
 
 /// Maximum size of that file: more than git lists in one answer.
@@ -49,11 +50,11 @@ struct Noted {
     digest: String,
 }
 
-impl Worktree {
+impl Tree {
     /// Notes the files that git takes for changed although they were just checked out, and has git take those for
-    /// unchanged whose content alone is converted. No process may be at work in the worktree.
+    /// unchanged whose content alone is converted. No process may be at work in the working tree.
     pub(super) async fn note_checkout(&self) -> Result<(), GitError> {
-        let index = self.admin.join("index");
+        let index = self.index.clone();
         let failed = |source| GitError::File {
             operation: OPERATION,
             path: index.clone(),
@@ -82,8 +83,8 @@ impl Worktree {
             is_converted |= before == modes.next();
             paths.push(PathBuf::from(OsStr::from_bytes(path)));
         }
-        let root = self.path().to_owned();
-        let noted = off_thread(self.path(), move || {
+        let root = self.root.clone();
+        let noted = off_thread(&self.root, move || {
             let noted = paths.into_iter().filter_map(|path| {
                 let noted = look(&root.join(&path))?;
                 Some((path, noted))
@@ -98,7 +99,7 @@ impl Worktree {
     }
 
     fn write_noted(&self, noted: &[(PathBuf, Noted)]) -> Result<(), GitError> {
-        let file = self.admin.join(FILE);
+        let file = self.directory.join(FILE);
         if noted.is_empty() {
             return match fs::remove_file(&file) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => Err(GitError::File {
@@ -119,34 +120,20 @@ impl Worktree {
         files::replace(&file, &content)
     }
 
-    fn read_noted(&self) -> Result<BTreeMap<PathBuf, Noted>, GitError> {
-        let content = files::read(&self.admin.join(FILE), MOST)?.unwrap_or_default();
-        let lines = content.split(|byte| *byte == 0);
-        let noted = lines.filter_map(|line| {
-            let (mode, rest) = line.split_first()?;
-            let (digest, path) = rest.split_at_checked(64)?;
-            let noted = Noted {
-                is_executable: *mode == b'x',
-                digest: String::from_utf8(digest.to_vec()).ok()?,
-            };
-            Some((PathBuf::from(OsStr::from_bytes(path)), noted))
-        });
-        Ok(noted.collect())
-    }
-
     /// Leaves files out of a status that are as they were checked out.
     pub(super) async fn leave_out_unchanged(&self, status: &mut Status) -> Result<(), GitError> {
         if status.compared().is_empty() {
             return Ok(());
         }
-        let all = self.read_noted()?;
+        let file = self.directory.join(FILE);
+        let all = off_thread(&self.root, move || read_noted(&file)).await??;
         let compared = status.compared().iter();
         let known: Vec<PathBuf> = compared
             .map(|compared| compared.path.clone())
             .filter(|path| all.contains_key(path))
             .collect();
-        let root = self.path().to_owned();
-        let now = off_thread(self.path(), move || {
+        let root = self.root.clone();
+        let now = off_thread(&self.root, move || {
             let now = known.into_iter().filter_map(|path| {
                 let noted = look(&root.join(&path))?;
                 Some((path, noted))
@@ -161,7 +148,7 @@ impl Worktree {
         let compared = status.compared().iter();
         let others: Vec<&Compared> = compared.filter(|compared| !is_noted(compared)).collect();
         let call = self.call(HASH, HASHED);
-        let stored = stored_as_is(call, self.path(), &others).await?;
+        let stored = stored_as_is(call, &self.root, &others).await?;
         status.leave_out(|compared| {
             let (now, then) = (now.get(&compared.path), all.get(&compared.path));
             let noted = now.zip(then);
@@ -173,6 +160,22 @@ impl Worktree {
         });
         Ok(())
     }
+}
+
+/// Reads what [`Tree::note_checkout`] has written.
+fn read_noted(file: &Path) -> Result<BTreeMap<PathBuf, Noted>, GitError> {
+    let content = files::read(file, MOST)?.unwrap_or_default();
+    let lines = content.split(|byte| *byte == 0);
+    let noted = lines.filter_map(|line| {
+        let (mode, rest) = line.split_first()?;
+        let (digest, path) = rest.split_at_checked(64)?;
+        let noted = Noted {
+            is_executable: *mode == b'x',
+            digest: String::from_utf8(digest.to_vec()).ok()?,
+        };
+        Some((PathBuf::from(OsStr::from_bytes(path)), noted))
+    });
+    Ok(noted.collect())
 }
 
 /// Leaves files out of the status of a working tree of the user that have exactly the bytes that the index has,
@@ -194,6 +197,9 @@ pub(super) async fn leave_out_stored(
     Ok(stored)
 }
 
+/// Exit code of git that cannot read a file.
+const UNREADABLE: i32 = 128;
+
 /// How the objects of files are named that are not converted.
 const HASH: &str = "name the content of files";
 const HASHED: [&str; 3] = ["hash-object", "--no-filters", "--stdin-paths"];
@@ -205,11 +211,18 @@ async fn stored_as_is(
     root: &Path,
     compared: &[&Compared],
 ) -> Result<BTreeSet<PathBuf>, GitError> {
-    let is_file = |path: &Path| {
-        let data = root.join(path).symlink_metadata();
-        data.is_ok_and(|data| data.is_file())
-    };
-    let files: Vec<&&Compared> = compared.iter().filter(|it| is_file(&it.path)).collect();
+    let paths = compared.iter().map(|it| root.join(&it.path));
+    let paths: Vec<PathBuf> = paths.collect();
+    // Git ends at the first file that it cannot read.
+    let readable = off_thread(root, move || {
+        let opened = paths.iter().map(|path| orchestra_fs::open(path));
+        opened.map(|file| matches!(file, Ok(Some(_)))).collect()
+    });
+    let readable: Vec<bool> = readable.await?;
+    let files = compared.iter().zip(readable);
+    let files: Vec<&Compared> = files
+        .filter_map(|(it, readable)| readable.then_some(*it))
+        .collect();
     if files.is_empty() {
         return Ok(BTreeSet::new());
     }
@@ -218,11 +231,8 @@ async fn stored_as_is(
         input.extend_from_slice(&quoted(compared.path.as_os_str().as_bytes()));
         input.push(b'\n');
     }
-    let answer = match call.input(input).run().await {
-        // One that is gone meanwhile, or that cannot be read, is changed.
-        Err(GitError::Failed { .. }) => return Ok(BTreeSet::new()),
-        answer => answer?,
-    };
+    // One that is gone meanwhile is changed, and so are those after it.
+    let answer = call.input(input).accept(&[0, UNREADABLE]).run().await?;
     let text = answer.text();
     let pairs = files.iter().zip(text.lines());
     let same = pairs.filter(|(compared, object)| compared.object == *object);

@@ -20,7 +20,7 @@ use memchr::memmem;
 use tempfile::TempDir;
 
 use super::{
-    Git, GitError, ObjectFormat, Worktree, baseline,
+    Git, GitError, ObjectFormat, Worktree,
     call::Call,
     links::is_plain,
     names,
@@ -53,9 +53,10 @@ const LONGEST_MARK: usize = 8;
 /// A working tree, and how git is called in it.
 pub(super) struct Tree {
     git: Git,
-    root: PathBuf,
-    directory: PathBuf,
-    index: PathBuf,
+    pub(super) root: PathBuf,
+    /// Its git directory.
+    pub(super) directory: PathBuf,
+    pub(super) index: PathBuf,
     stand_in: Option<StandIn>,
 }
 
@@ -153,8 +154,7 @@ impl Worktree {
 
     /// The repositories in the places of submodules of the worktree.
     async fn repositories_inside(&self) -> Result<Vec<Inner>, GitError> {
-        let tree = self.tree(self.path().to_owned(), self.directory().to_owned());
-        let places = tree.repositories().await?;
+        let places = self.whole().repositories().await?;
         if places.is_empty() {
             return Ok(Vec::new());
         }
@@ -185,8 +185,13 @@ impl Worktree {
         Some(self.tree(root, directory))
     }
 
+    /// The worktree itself.
+    pub(super) fn whole(&self) -> Tree {
+        self.tree(self.path().to_owned(), self.directory().to_owned())
+    }
+
     /// A working tree with the configuration of the user.
-    fn tree(&self, root: PathBuf, directory: PathBuf) -> Tree {
+    pub(super) fn tree(&self, root: PathBuf, directory: PathBuf) -> Tree {
         Tree {
             git: self.repository().git().clone(),
             root,
@@ -278,8 +283,7 @@ impl Tree {
     async fn status(&self) -> Result<Status, GitError> {
         let call = self.call(status::OPERATION, status::ARGUMENTS);
         let mut status = Status::of(call.arg(status::OUTSIDE), &[]).await?;
-        let call = |operation, arguments| self.call(operation, arguments);
-        baseline::leave_out_stored(&mut status, &self.root, call).await?;
+        self.leave_out_unchanged(&mut status).await?;
         Ok(status)
     }
 

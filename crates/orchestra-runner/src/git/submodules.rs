@@ -97,16 +97,17 @@ impl Worktree {
             Err(error) => return Err(error),
         }
         let admin = leads_to(&place, &directory.join("worktrees"));
-        if let Some(admin) = admin
-            && sparse::include_all(&admin)?
-        {
-            let call = git.call(
-                "check a submodule out",
-                &place,
-                ["reset", "--quiet", "--hard"],
-            );
-            let call = sparse::APPLIED.into_iter().fold(call, Call::option);
-            call.run().await?;
+        if let Some(admin) = admin {
+            if sparse::include_all(&admin)? {
+                let call = git.call(
+                    "check a submodule out",
+                    &place,
+                    ["reset", "--quiet", "--hard"],
+                );
+                let call = sparse::APPLIED.into_iter().fold(call, Call::option);
+                call.run().await?;
+            }
+            self.tree(place, admin).note_checkout().await?;
         }
         Ok(true)
     }

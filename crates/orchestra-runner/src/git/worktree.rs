@@ -149,7 +149,7 @@ impl Worktree {
             call = sparse::APPLIED.into_iter().fold(call, Call::option);
         }
         call.run().await?;
-        self.note_checkout().await
+        self.whole().note_checkout().await
     }
 
     /// Begins anew at a commit: whatever earlier attempts have left is deleted, but for what git ignores.
@@ -198,7 +198,7 @@ impl Worktree {
     pub(super) async fn status(&self, links: &[String]) -> Result<Status, GitError> {
         let call = self.call(status::OPERATION, status::ARGUMENTS);
         let mut status = Status::of(call.arg(status::OUTSIDE), links).await?;
-        self.leave_out_unchanged(&mut status).await?;
+        self.whole().leave_out_unchanged(&mut status).await?;
         self.leave_out_leftovers(&mut status).await?;
         for submodule in self.dirty_submodules().await? {
             status.note_dirty(submodule);

@@ -1,4 +1,4 @@
-//! `orchestra import`: takes over the YAML files of the earlier program.
+//! `orchestra import`: takes over the files of the earlier program, which are YAML in spite of their ending.
 
 use std::{
     fmt::Display,
@@ -22,7 +22,7 @@ use crate::{
 
 /// Take over the YAML files that orchestra-mcp left in .projects
 ///
-/// They are copied beside .projects first. Where there are none, nothing happens.
+/// Their names end in .toon; what they hold is YAML. They are copied beside .projects first. Where there are none, nothing happens.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// The workspace, the same as --workspace

@@ -180,6 +180,29 @@ fn what_a_sandbox_closes_that_a_server_needs_is_told_before_and_after() {
 }
 
 #[test]
+fn sandbox_that_closes_the_installation_of_a_shim_is_reported_with_what_to_read() {
+    let workspace = Workspace::new();
+    let installation = workspace.home().canonicalize().unwrap().join(".pyenv");
+    let program = installation.join("shims/python3");
+    fs::create_dir_all(program.parent().unwrap()).unwrap();
+    fs::write(&program, "#!/bin/sh\nexit 126\n").unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    let open = json!({"mode": "workspace", "read": [installation]});
+    servers(
+        &workspace,
+        &json!({
+            "shim": {"command": program, "sandbox": "workspace"},
+            "open": {"command": program, "sandbox": open},
+        }),
+    );
+    let tested = behind_a_proxy(&workspace, &["test", "shim"]);
+    let read = format!("let it read \"{}\"", installation.display());
+    assert!(tested.out.contains(&read), "{tested:?}");
+    let tested = behind_a_proxy(&workspace, &["test", "open"]);
+    assert!(!tested.out.contains("hint: "), "{tested:?}");
+}
+
+#[test]
 #[cfg(target_os = "linux")]
 fn server_in_a_sandbox_changes_no_settings_of_its_workspace() {
     let workspace = Workspace::git();

@@ -319,6 +319,23 @@ async fn checkout_of_the_user_with_a_converted_file_follows_unless_the_plan_chan
 }
 
 #[tokio::test]
+async fn unreadable_file_of_the_user_alone_counts_as_changed() {
+    if rustix::process::geteuid().is_root() {
+        eprintln!("skipped: root can read every file");
+        return;
+    }
+    let world = World::new();
+    world.save("content", &[("dos.txt", "a\r\nb\r\n")]);
+    world.save("attributes", &[(".gitattributes", "*.txt text eol=lf\n")]);
+    touch(&world.root.join("dos.txt"));
+    let unreadable = world.root.join("README");
+    touch(&unreadable);
+    fs::set_permissions(&unreadable, fs::Permissions::from_mode(0o000)).unwrap();
+    let repository = world.open().await;
+    assert_eq!(repository.uncommitted().await.unwrap().changed, 1);
+}
+
+#[tokio::test]
 async fn converted_file_is_unchanged_after_a_restart_and_in_a_merge() {
     let (world, head) = with(&CONVERSIONS[0]);
     let repository = world.open().await;

@@ -238,6 +238,37 @@ async fn what_begins_anew_has_nothing_of_what_was_done_in_a_submodule() {
     assert_eq!(trees.lines().count(), 2, "{trees}");
 }
 
+#[tokio::test]
+async fn converted_file_of_a_submodule_that_the_job_has_not_changed_is_no_change() {
+    let world = with_submodule();
+    let place = "deps/the library";
+    let users = world.root.join(place);
+    let in_users = |arguments: &[&str]| git_in(world.directory.path(), &users, arguments);
+    in_users(&["config", "filter.up.smudge", "tr a-z A-Z"]);
+    let attributes = in_users(&["rev-parse", "--git-path", "info/attributes"]);
+    let attributes = users.join(attributes.trim());
+    fs::create_dir_all(attributes.parent().unwrap()).unwrap();
+    fs::write(attributes, "lib.txt filter=up\n").unwrap();
+    let repository = world.open().await;
+    let base = world.rev("HEAD");
+    let worktree = prepare(&repository, 1, &base).await;
+    for attempt in ["first", "restarted"] {
+        assert_eq!(worktree.link_submodules().await.unwrap(), [place]);
+        let inside = worktree.path().join(place).join("lib.txt");
+        assert_eq!(fs::read_to_string(&inside).unwrap(), "LIBRARY\n");
+        // Git now compares the content.
+        let file = fs::File::options().write(true).open(&inside).unwrap();
+        file.set_modified(std::time::UNIX_EPOCH).unwrap();
+        assert!(worktree.is_clean().await.unwrap(), "{attempt}");
+        assert!(!commit(&worktree, &base).await.made, "{attempt}");
+
+        write(&worktree.path().join(place), "lib.txt", "changed\n");
+        let refusal = worktree.commit(&base, "x").await.unwrap().unwrap_err();
+        assert_eq!(refusal.code(), "submodules-dirty", "{attempt}");
+        worktree.restart(&base).await.unwrap();
+    }
+}
+
 /// Puts a clone in the place of a submodule whose filter leaves a file at the returned path when it runs.
 fn replace_submodule(world: &World, worktree: &Worktree, place: &str) -> PathBuf {
     let (inside, ran) = (

@@ -10,7 +10,7 @@ use std::{
 };
 
 use orchestra_chat::{BoxFuture, Consent, Due, HubTools, Outcome, Toolbox, Tools, tools_of};
-use orchestra_gateway::{config::ServerConfig, rules};
+use orchestra_gateway::{config::ServerConfig, hints::Hints, rules};
 use orchestra_hub::{
     Attachment, Cx, HubNotice, PeerReport, PeerStatus, ProviderId, Request, Target, ToolDescriptor,
     Toolset,
@@ -47,6 +47,8 @@ pub(super) struct Room {
     attachment: Arc<Attachment>,
     toolset: Toolset,
     is_alone: bool,
+    /// What the sandbox of the server that is there alone closes that it needs.
+    hints: Vec<String>,
     named: Named,
     /// How long it is waited for servers before a model is asked without their tools.
     wait: Duration,
@@ -77,6 +79,9 @@ impl Room {
         named: Named,
     ) -> Result<Self, Failure> {
         let is_alone = alone.is_some();
+        let scope = servers::scope(&config.workspace);
+        let hints = alone.as_ref().map(|server| Hints::of(server, &scope));
+        let hints = hints.map_or_else(Vec::new, |hints| hints.sandbox().to_vec());
         let has_board = !is_alone && workspace::has_board(&config.workspace);
         let mut serving = match has_board {
             true => Serving::open(config, Options::default())?,
@@ -109,6 +114,7 @@ impl Room {
             attachment,
             toolset,
             is_alone,
+            hints,
             wait,
             named,
             has_board,
@@ -188,6 +194,8 @@ impl Room {
         let told = self.settled().await;
         let is_needed = self.is_alone || !self.named.servers.is_empty();
         if is_needed && !told.is_empty() {
+            let hints = self.hints.iter().map(|hint| format!("hint: {hint}"));
+            let told: Vec<String> = told.into_iter().chain(hints).collect();
             return Err(Failure::Failed(anyhow::Error::msg(told.join("\n"))));
         }
         told.iter().for_each(|line| output::complain(line));

@@ -226,6 +226,17 @@ impl ClientError {
         matches!(self, Self::Http(failure) if failure.status == 404 && !failure.sent)
     }
 
+    /// The same failure of a call that may have run.
+    pub(super) fn maybe_run(self) -> Self {
+        match self {
+            Self::Http(failure) => Self::Http(Arc::new(HttpFailure {
+                sent: true,
+                ..(*failure).clone()
+            })),
+            error => error,
+        }
+    }
+
     /// Whether it may mean that nobody is there: no connection, one that breaks, or somebody between
     /// who says so.
     pub(super) fn may_be_away(&self) -> bool {

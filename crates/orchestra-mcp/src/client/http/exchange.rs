@@ -44,10 +44,13 @@ impl Core {
             .await?;
         let status = sent.response.status();
         if common.has_session && status == StatusCode::NOT_FOUND {
-            return Err(self.session_is_gone());
+            return Err(self.session_is_denied(sent).await);
         }
         if !status.is_success() {
             return self.not_answered(sent, outgoing, &common).await;
+        }
+        if common.has_session {
+            self.answered.store(true, Ordering::Release);
         }
         if outgoing.method == "initialize" && self.is_mcp() {
             self.take_session(&sent.response)?;
@@ -140,6 +143,22 @@ impl Core {
         forgotten()
     }
 
+    /// The server answers a request as if it did not know our session. This connection is over. A
+    /// session in which nothing was answered was not forgotten: the request may have run.
+    async fn session_is_denied(&self, mut sent: Sent) -> ClientError {
+        let body = refusal_body(&mut sent.response).await;
+        self.session_is_denied_with(&sent, &body)
+    }
+
+    fn session_is_denied_with(&self, sent: &Sent, body: &[u8]) -> ClientError {
+        let failure = self.failed_with(sent, body);
+        let gone = self.session_is_gone();
+        match self.answered.load(Ordering::Acquire) {
+            true => gone,
+            false => failure,
+        }
+    }
+
     /// Why nothing is sent any more, once the connection has ended.
     pub(super) fn over(&self) -> Option<ClientError> {
         let ended = self.has_ended()?;
@@ -169,7 +188,7 @@ impl Core {
         }
         let error = error_of(&body, &outgoing.id);
         if common.has_session && means_no_session(status, &body, error.as_ref()) {
-            return Err(self.session_is_gone());
+            return Err(self.session_is_denied_with(&sent, &body));
         }
         match error {
             Some(error) => Ok(Err(error)),

@@ -124,7 +124,7 @@ impl Client {
                 Ok(reply) => return Ok(reply),
                 Err(error) => error,
             };
-            if error.is_session_gone() && std::mem::replace(&mut was_gone, true) {
+            if error.is_session_denied() && std::mem::replace(&mut was_gone, true) {
                 // A server that forgets a session with each call may well have run the call.
                 return Err(error.maybe_run());
             }

@@ -1,6 +1,6 @@
 //! One request over Streamable HTTP, or over plain JSON-RPC: a POST, and what it is answered with.
 
-use std::sync::atomic::Ordering;
+use std::sync::{Arc, atomic::Ordering};
 
 use orchestra_wire::{Era, RequestId, Rope, RpcError, write};
 use reqwest::{
@@ -17,15 +17,17 @@ use super::{
     reply::{Form, error_of, form},
     send::{Load, Sent, refusal_body},
 };
-use crate::client::{Answer, ClientError, Outgoing};
+use crate::client::{Answer, ClientError, HttpFailure, Outgoing};
 
 /// A request that did not run because the server knows the session no more, in the status that MCP
-/// has for it, whatever the server's was.
-fn forgotten() -> ClientError {
-    failure::not_run(
-        StatusCode::NOT_FOUND,
-        "the server has ended the session; a new one is needed",
-    )
+/// has for it, whatever the server's was. `denied` if the server answered it.
+fn forgotten(denied: bool) -> ClientError {
+    ClientError::Http(Arc::new(HttpFailure {
+        status: StatusCode::NOT_FOUND.as_u16(),
+        excerpt: "the server has ended the session; a new one is needed".to_owned(),
+        denied,
+        ..HttpFailure::default()
+    }))
 }
 
 impl Core {
@@ -140,7 +142,7 @@ impl Core {
         self.leave_session();
         self.forgotten.store(true, Ordering::Release);
         self.end(ClientError::Closed);
-        forgotten()
+        forgotten(true)
     }
 
     /// The server answers a request as if it did not know our session. This connection is over. A
@@ -164,7 +166,7 @@ impl Core {
         let ended = self.has_ended()?;
         Some(
             match self.forgotten.load(Ordering::Acquire) && !self.is_closed() {
-                true => forgotten(),
+                true => forgotten(false),
                 false => ended,
             },
         )

@@ -12,7 +12,6 @@ use serde::Deserialize;
 use super::{
     config::Flavour,
     core::{Common, Core},
-    failure,
     names::{METHOD, NAME, PROTOCOL_VERSION, SESSION, encoded},
     reply::{Form, error_of, form},
     send::{Load, Sent, refusal_body},

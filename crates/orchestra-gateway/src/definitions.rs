@@ -11,11 +11,20 @@ use orchestra_mcp::repair::{Context, Repairable, Repaired, repair};
 use orchestra_wire::{RawJson, Rope, write};
 use serde::Deserialize;
 
+use crate::config::{ServerConfig, Transport};
+
 /// A larger definition is left out.
 const MAX_BYTES: usize = 256 * 1024;
 
 /// A longer name is left out.
 const MAX_NAME_BYTES: usize = 1_024;
+
+/// Definitions of one list of a server that are offered. One server does not use up what a reply to
+/// a client has room for.
+const MAX_LISTED: usize = 2_000;
+
+/// Bytes of one list of a server that are offered.
+const MAX_LISTED_BYTES: usize = 1024 * 1024;
 
 /// A tool of a server.
 #[derive(Debug, Clone)]
@@ -186,11 +195,49 @@ pub struct Reviewed<'i> {
     pub items: Vec<&'i RawJson>,
     /// One line for each definition that is left out, and for each repair.
     pub notes: Vec<String>,
+    /// Why the end of the list is left out.
+    pub surplus: Option<String>,
 }
 
-/// Reviews the definitions of one list.
+/// Splits a list of a server after the definitions that are within its budget. Another orchestrator
+/// has many servers, each with a budget of its own.
+pub(crate) fn within_budget<'i>(
+    config: &ServerConfig,
+    items: &'i [RawJson],
+) -> (&'i [RawJson], Option<String>) {
+    if matches!(config.transport, Transport::Orchestrator(_)) {
+        return (items, None);
+    }
+    let mut bytes = 0;
+    let fits = |item: &&RawJson| {
+        // One that is too large is left out for its own sake.
+        let size = item.as_bytes().len();
+        bytes += if size > MAX_BYTES { 0 } else { size };
+        bytes <= MAX_LISTED_BYTES
+    };
+    let count = items.iter().take(MAX_LISTED).take_while(fits).count();
+    let surplus = (count < items.len()).then(|| {
+        format!(
+            "the last {} of its {} definitions are left out: a list of a server may have \
+             {MAX_LISTED} definitions and {MAX_LISTED_BYTES} bytes",
+            items.len() - count,
+            items.len(),
+        )
+    });
+    (&items[..count], surplus)
+}
+
+/// Reviews the definitions of one list of a server.
 #[must_use]
-pub fn review(kind: ListKind, items: &[RawJson]) -> Reviewed<'_> {
+pub fn review<'i>(config: &ServerConfig, kind: ListKind, items: &'i [RawJson]) -> Reviewed<'i> {
+    let (items, surplus) = within_budget(config, items);
+    Reviewed {
+        surplus,
+        ..review_all(kind, items)
+    }
+}
+
+fn review_all(kind: ListKind, items: &[RawJson]) -> Reviewed<'_> {
     let (form, key) = match kind {
         ListKind::Tools => (Repairable::Tool, "name"),
         ListKind::Prompts => (Repairable::Prompt, "name"),
@@ -319,7 +366,7 @@ mod tests {
         assert_eq!(item.descriptor.annotations, Annotations::default());
         assert_eq!(repairs.len(), 2, "{repairs:?}");
         let items = [json(odd), json("{}"), json(r#"{"name":"t"}"#)];
-        let reviewed = review(ListKind::Tools, &items);
+        let reviewed = review_all(ListKind::Tools, &items);
         assert_eq!(reviewed.items, [&items[0]]);
         assert_eq!(
             reviewed.notes,

@@ -1,7 +1,7 @@
 //! Catalogs as the text that list methods answer, written once per catalog and revision.
 
 use bytes::Bytes;
-use orchestra_wire::{Era, Member, RawJson, Revision, Rope, write};
+use orchestra_wire::{Era, MAX_REPLY_BYTES, Member, RawJson, Revision, Rope, write};
 use serde::Deserialize;
 
 use crate::{
@@ -48,6 +48,10 @@ impl ListKind {
     }
 }
 
+/// Bytes of a page; the rest of a reply is left for what is around it, and for the other answers of
+/// a batch.
+const MAX_PAGE_BYTES: usize = MAX_REPLY_BYTES / 2;
+
 impl Listing {
     /// How many items there are.
     #[must_use]
@@ -61,7 +65,8 @@ impl Listing {
         self.ends.is_empty()
     }
 
-    /// The text of at most `limit` items from `start` on, and where the next page starts.
+    /// The text of at most `limit` items from `start` on, and where the next page starts. A page of
+    /// more than one item fits into a reply.
     #[must_use]
     pub fn page(&self, start: usize, limit: usize) -> (Bytes, Option<usize>) {
         let end = start.saturating_add(limit).min(self.len());
@@ -73,6 +78,8 @@ impl Listing {
         } else {
             self.ends[start - 1] + 1
         };
+        let fits = self.ends[..end].partition_point(|end| end - from.min(*end) <= MAX_PAGE_BYTES);
+        let end = fits.max(start + 1);
         (
             self.text.slice(from..self.ends[end - 1]),
             (end < self.len()).then_some(end),
@@ -423,6 +430,22 @@ mod tests {
         let joined = [&first[..], b",", &rest[..]].concat();
         assert_eq!(&joined[..], &listing.text()[..]);
         assert_eq!(listing.page(3, 2), (Bytes::new(), None));
+    }
+
+    #[test]
+    fn page_that_would_not_fit_into_a_reply_ends_earlier() {
+        let item = |bytes| Bytes::from(vec![b'1'; bytes]);
+        let items = [3, MAX_PAGE_BYTES / 2, MAX_PAGE_BYTES * 2, 3].map(item);
+        let listing = Listing::of_texts(&items);
+        let (mut lengths, mut start) = (Vec::new(), 0);
+        while let (text, next) = listing.page(start, usize::MAX)
+            && !text.is_empty()
+        {
+            lengths.push(text.len());
+            start = next.unwrap_or(items.len());
+        }
+        let first = MAX_PAGE_BYTES / 2 + 4;
+        assert_eq!(lengths, [first, MAX_PAGE_BYTES * 2, 3]);
     }
 
     #[test]

@@ -38,6 +38,8 @@ pub(crate) struct Offered {
     hidden_names: HashSet<String>,
     /// What was changed in definitions for clients to accept them.
     pub(super) repairs: Vec<String>,
+    /// Why ends of its lists are left out.
+    pub(super) surplus: Vec<String>,
 }
 
 /// A tool as it is called.
@@ -264,6 +266,9 @@ impl Offered {
         name: impl Fn(&T) -> &str,
     ) -> Vec<T> {
         let mut left_out = LeftOut::default();
+        let (items, surplus) = definitions::within_budget(config, items);
+        let surplus = surplus.map(|surplus| format!("{kind} list: {surplus}"));
+        self.surplus.extend(surplus);
         let mut all = Vec::with_capacity(items.len());
         for item in items {
             match read(item) {
@@ -282,8 +287,13 @@ impl Offered {
         all
     }
 
-    /// Logs repairs in one line, but for those that `before` had as well.
+    /// Logs repairs in one line, and ends of lists that are left out, but for those that `before`
+    /// had as well.
     pub(super) fn log_repairs(&self, server: &str, before: &Self) {
+        let surplus = self.surplus.iter();
+        for surplus in surplus.filter(|surplus| !before.surplus.contains(surplus)) {
+            tracing::warn!(server, "{surplus}");
+        }
         let before: HashSet<&String> = before.repairs.iter().collect();
         let is_new = |repair: &&String| !before.contains(repair);
         let new: Vec<&String> = self.repairs.iter().filter(is_new).collect();

@@ -13,6 +13,7 @@ const MAX_NAMED: usize = 10;
 pub(crate) fn report(server: &Server) -> PeerReport {
     let client = &server.client;
     let (metadata, stats) = (client.metadata(), client.stats());
+    let offered = server.offered();
     let (status, why) = match (
         said(server.name(), &client.status().borrow()),
         stats.failing.clone(),
@@ -24,7 +25,8 @@ pub(crate) fn report(server: &Server) -> PeerReport {
     let reasons: Vec<String> = why
         .into_iter()
         .chain(printed(server.name(), &stats))
-        .chain(hidden(&server.offered().hidden))
+        .chain(hidden(&offered.hidden))
+        .chain(offered.surplus.iter().cloned())
         .collect();
     let reason = (!reasons.is_empty()).then(|| reasons.join("; "));
     PeerReport {

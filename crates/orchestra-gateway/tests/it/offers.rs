@@ -50,6 +50,34 @@ async fn servers_stand_side_by_side_under_their_names() {
 }
 
 #[tokio::test]
+async fn large_lists_of_a_server_lose_their_ends_and_hide_no_other_server() {
+    let many = (0..2_500).map(|n| tool(&format!("t{n}"))).collect();
+    let large = (0..300).map(|n| {
+        let mut large = tool(&format!("t{n}"));
+        large["description"] = json!("x".repeat(10_000));
+        large
+    });
+    let (many, large) = (Played::new(many), Played::new(large.collect()));
+    let good = Played::new(vec![tool("a")]);
+    let bench = Bench::new(&[("many", &many), ("large", &large), ("good", &good)]);
+    bench
+        .gateway
+        .apply(vec![config("many"), config("large"), config("good")]);
+    let tools = bench.tools().await;
+    let of = |server: &str| tools.iter().filter(|name| name.starts_with(server)).count();
+    assert_eq!((of("many__"), of("good__")), (2_000, 1));
+    assert!((90..105).contains(&of("large__")), "{}", of("large__"));
+    assert!(tools.contains(&"large__t0".to_owned()));
+    let reports = bench.hub.peers();
+    let reason = |server: &str| {
+        let report = reports.iter().find(|(peer, _)| peer.as_str() == server);
+        report.unwrap().1.reason.clone().unwrap_or_default()
+    };
+    assert!(reason("many").contains("the last 500 of its 2500 definitions"));
+    assert_eq!(reason("good"), "");
+}
+
+#[tokio::test]
 async fn a_change_is_told_exactly_when_there_is_one() {
     let server = Played::new(vec![tool("a")]);
     let bench = Bench::new(&[("s", &server)]);

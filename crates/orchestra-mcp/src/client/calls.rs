@@ -119,12 +119,16 @@ impl Client {
         // Who goes away takes the connection along, which is made anew before the next call.
         let is_bound = self.0.lane.shared.connector.transport() != TransportType::Http;
         let mut turn = Turn::begin(&self.0.lane.shared.breaker, &call)?;
-        let (mut attempt, mut waits) = (0, None);
+        let (mut attempt, mut waits, mut was_gone) = (0, None, false);
         loop {
             let error = match self.attempt(&call, deadline, &mut waits, &mut turn).await {
                 Ok(reply) => return Ok(reply),
                 Err(error) => error,
             };
+            if error.is_session_denied() && std::mem::replace(&mut was_gone, true) {
+                // A server that forgets a session with each call may well have run the call.
+                return Err(error.maybe_run());
+            }
             // It was not sent: whoever may not simply call again is told now.
             if waits.is_some() && is_bound && !call.safe {
                 return Err(error);

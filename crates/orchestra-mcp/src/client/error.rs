@@ -150,6 +150,8 @@ pub struct HttpFailure {
     pub excerpt: String,
     /// Whether the server may have got the request.
     pub sent: bool,
+    /// Whether the server answered the request as one of a session that it does not know.
+    pub denied: bool,
 }
 
 /// Whether a call that failed may have run.
@@ -224,6 +226,23 @@ impl ClientError {
     /// again in a new one. Its status is always 404, whatever the server answered.
     pub(super) fn is_session_gone(&self) -> bool {
         matches!(self, Self::Http(failure) if failure.status == 404 && !failure.sent)
+    }
+
+    /// Whether the server answered this request as one of a session that it has forgotten.
+    pub(super) fn is_session_denied(&self) -> bool {
+        matches!(self, Self::Http(failure) if failure.denied)
+    }
+
+    /// The same failure of a call that may have run.
+    pub(super) fn maybe_run(self) -> Self {
+        match self {
+            Self::Http(failure) => Self::Http(Arc::new(HttpFailure {
+                sent: true,
+                denied: false,
+                ..(*failure).clone()
+            })),
+            error => error,
+        }
     }
 
     /// Whether it may mean that nobody is there: no connection, one that breaks, or somebody between

@@ -214,3 +214,52 @@ async fn the_end_of_the_stream_and_closing_end_all_calls() {
     let notify = closed.link.notify("x", None).await;
     assert!(matches!(notify, Err(ClientError::Closed)));
 }
+
+#[tokio::test]
+async fn answer_that_cannot_be_parsed_fails_its_call_at_once() {
+    let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
+    let deep = deep.as_bytes();
+    for (result, fault) in [
+        (&[b"{\"a\":", deep, b"}"].concat()[..], "nested too deep"),
+        (b"{\"a\":NaN}", "expected value"),
+        (b"{\"a\":\"\xff\"}", "not UTF-8"),
+        (b"{\"a\":1", "EOF"),
+    ] {
+        let mut ends = ends(1 << 16);
+        let call = tokio::spawn(ends.link.request(request("1", &json!({}))));
+        let other = tokio::spawn(ends.link.request(request("2", &json!({}))));
+        ends.read().await;
+        ends.read().await;
+        // Without an id it fails no call.
+        let head = b"{\"jsonrpc\":\"2.0\",";
+        let lines = [head, &b"\"result\":"[..], result, b"}\n", head];
+        let line = [&lines.concat()[..], b"\"id\":1,\"result\":", result, b"}\n"].concat();
+        ends.writes.write_all(&line).await.unwrap();
+        let answer = timeout(PATIENCE, call).await.expect("it fails at once");
+        let Err(ClientError::InvalidMessage { what }) = answer.unwrap() else {
+            panic!("no answer");
+        };
+        assert!(what.contains(fault), "{what}");
+        assert_eq!(ends.link.counters().junk(), 1);
+        ends.say(r#"{"jsonrpc":"2.0","id":2,"result":7}"#).await;
+        let answer = other.await.unwrap().unwrap().unwrap();
+        assert_eq!(answer.as_str(), "7");
+    }
+}
+
+#[tokio::test]
+async fn tools_beside_one_that_is_nested_too_deep_are_listed() {
+    let mut ends = ends(1 << 16);
+    let call = tokio::spawn(ends.link.request(request("1", &json!({}))));
+    ends.read().await;
+    let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
+    ends.say(&format!(
+        r#"{{"jsonrpc":"2.0","id":1,"result":{{"tools":[{{"name":"a","inputSchema":{{"a":{deep}}}}},{{"name":"b"}}]}}}}"#
+    ))
+    .await;
+    let answer = call.await.unwrap().unwrap().unwrap();
+    assert_eq!(
+        answer.as_str(),
+        r#"{"tools":[{"name":"a","inputSchema":null},{"name":"b"}]}"#
+    );
+}

@@ -39,6 +39,8 @@ pub(super) struct Core {
     closed: watch::Sender<bool>,
     /// It ended because the server knows the session no more.
     pub(super) forgotten: AtomicBool,
+    /// Whether a request of the session was answered.
+    pub(super) answered: AtomicBool,
     /// The old pair, where that is what the server knows.
     pub(super) old: OnceLock<OldPair>,
     chores: mpsc::Sender<Chore>,
@@ -106,6 +108,7 @@ impl Core {
             ended: watch::channel(None).0,
             closed: watch::Sender::new(false),
             forgotten: AtomicBool::new(false),
+            answered: AtomicBool::new(false),
             old: OnceLock::new(),
             chores,
             dropped: AtomicU64::new(0),

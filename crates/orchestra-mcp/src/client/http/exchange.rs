@@ -1,6 +1,6 @@
 //! One request over Streamable HTTP, or over plain JSON-RPC: a POST, and what it is answered with.
 
-use std::sync::atomic::Ordering;
+use std::sync::{Arc, atomic::Ordering};
 
 use orchestra_wire::{Era, RequestId, Rope, RpcError, write};
 use reqwest::{
@@ -12,20 +12,21 @@ use serde::Deserialize;
 use super::{
     config::Flavour,
     core::{Common, Core},
-    failure,
     names::{METHOD, NAME, PROTOCOL_VERSION, SESSION, encoded},
     reply::{Form, error_of, form},
     send::{Load, Sent, refusal_body},
 };
-use crate::client::{Answer, ClientError, Outgoing};
+use crate::client::{Answer, ClientError, HttpFailure, Outgoing};
 
 /// A request that did not run because the server knows the session no more, in the status that MCP
-/// has for it, whatever the server's was.
-fn forgotten() -> ClientError {
-    failure::not_run(
-        StatusCode::NOT_FOUND,
-        "the server has ended the session; a new one is needed",
-    )
+/// has for it, whatever the server's was. `denied` if the server answered it.
+fn forgotten(denied: bool) -> ClientError {
+    ClientError::Http(Arc::new(HttpFailure {
+        status: StatusCode::NOT_FOUND.as_u16(),
+        excerpt: "the server has ended the session; a new one is needed".to_owned(),
+        denied,
+        ..HttpFailure::default()
+    }))
 }
 
 impl Core {
@@ -44,10 +45,13 @@ impl Core {
             .await?;
         let status = sent.response.status();
         if common.has_session && status == StatusCode::NOT_FOUND {
-            return Err(self.session_is_gone());
+            return Err(self.session_is_denied(sent).await);
         }
         if !status.is_success() {
             return self.not_answered(sent, outgoing, &common).await;
+        }
+        if common.has_session {
+            self.answered.store(true, Ordering::Release);
         }
         if outgoing.method == "initialize" && self.is_mcp() {
             self.take_session(&sent.response)?;
@@ -137,7 +141,23 @@ impl Core {
         self.leave_session();
         self.forgotten.store(true, Ordering::Release);
         self.end(ClientError::Closed);
-        forgotten()
+        forgotten(true)
+    }
+
+    /// The server answers a request as if it did not know our session. This connection is over. A
+    /// session in which nothing was answered was not forgotten: the request may have run.
+    async fn session_is_denied(&self, mut sent: Sent) -> ClientError {
+        let body = refusal_body(&mut sent.response).await;
+        self.session_is_denied_with(&sent, &body)
+    }
+
+    fn session_is_denied_with(&self, sent: &Sent, body: &[u8]) -> ClientError {
+        let failure = self.failed_with(sent, body);
+        let gone = self.session_is_gone();
+        match self.answered.load(Ordering::Acquire) {
+            true => gone,
+            false => failure,
+        }
     }
 
     /// Why nothing is sent any more, once the connection has ended.
@@ -145,7 +165,7 @@ impl Core {
         let ended = self.has_ended()?;
         Some(
             match self.forgotten.load(Ordering::Acquire) && !self.is_closed() {
-                true => forgotten(),
+                true => forgotten(false),
                 false => ended,
             },
         )
@@ -169,7 +189,7 @@ impl Core {
         }
         let error = error_of(&body, &outgoing.id);
         if common.has_session && means_no_session(status, &body, error.as_ref()) {
-            return Err(self.session_is_gone());
+            return Err(self.session_is_denied_with(&sent, &body));
         }
         match error {
             Some(error) => Ok(Err(error)),

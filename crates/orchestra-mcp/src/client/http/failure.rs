@@ -37,6 +37,7 @@ pub(super) fn status(
         retry_after: retry_after(headers, SystemTime::now()),
         excerpt: excerpt(body, secrets),
         sent: true,
+        denied: false,
     }))
 }
 
@@ -56,6 +57,7 @@ pub(super) fn not_run(status: StatusCode, what: impl Into<String>) -> ClientErro
         retry_after: None,
         excerpt: what.into(),
         sent: false,
+        denied: false,
     }))
 }
 

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     causes::with_causes,
-    client::{Answer, ClientError},
+    client::{Answer, ClientError, unread},
 };
 
 impl Core {
@@ -138,7 +138,20 @@ impl Core {
         let invalid = |what: &dyn std::fmt::Display| ClientError::InvalidMessage {
             what: format!("{what}: {}", failure::excerpt(text, &[])),
         };
-        match parse(text).map_err(|malformed| invalid(&malformed))? {
+        let list;
+        let (parsed, text) = match parse(text) {
+            Ok(parsed) => (parsed, text),
+            Err(malformed) => {
+                list = unread::shallow_list(text).ok_or_else(|| invalid(&malformed))?;
+                let server = &self.config.name;
+                tracing::warn!(
+                    server,
+                    "definitions of a list are nested too deep; they are read without those members"
+                );
+                (parse(&list).map_err(|_| invalid(&malformed))?, &list)
+            }
+        };
+        match parsed {
             Inbound::One(message) => Ok(self.taken(&message, id, text)),
             Inbound::Batch(items) => {
                 let mut answer = None;

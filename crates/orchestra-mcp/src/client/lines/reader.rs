@@ -20,7 +20,7 @@ use super::{
     cut::{Cut, Cutter, TooLong},
     pipe::Pace,
 };
-use crate::client::{ClientError, Incoming, ServerMessage};
+use crate::client::{ClientError, Incoming, ServerMessage, unread};
 
 /// How long answers are still read after a server takes no more messages or has ended.
 pub(super) const LAST_ANSWERS: Duration = Duration::from_millis(500);
@@ -131,7 +131,7 @@ impl Reader {
     /// Something that is JSON-RPC but for a mistake is told to whom it concerns.
     fn take_malformed(&self, malformed: &Malformed, line: &[u8]) {
         let Some(id) = &malformed.id else {
-            return self.junk(line, &malformed.error.message);
+            return self.take_unparsed(malformed, line);
         };
         if has_method(line) {
             self.junk(line, &malformed.error.message);
@@ -143,6 +143,38 @@ impl Reader {
             .answer(id, Err(ClientError::InvalidMessage { what }))
         {
             self.core.counters.count_unknown_id();
+        }
+    }
+
+    /// A line that cannot be parsed costs the request that it answers, and nothing else.
+    fn take_unparsed(&self, malformed: &Malformed, line: &[u8]) {
+        if let Some(list) = unread::shallow_list(line)
+            && let Ok(Inbound::One(message @ Message::Response(_))) = parse(&list)
+        {
+            let server = &self.core.name;
+            tracing::warn!(
+                server,
+                "definitions of a list are nested too deep; they are read without those members"
+            );
+            self.core.counters.count_message();
+            return self.take_message(message, &list);
+        }
+        let found = unread::find(line);
+        if let Some(id) = found.asked() {
+            self.refuse(id, &malformed.error);
+        }
+        let what = || {
+            let fault = serde_json::from_slice::<&RawValue>(line).err();
+            let fault = fault.map(|fault| format!(" ({fault})")).unwrap_or_default();
+            let why = &malformed.error.message;
+            format!("the answer cannot be read: {why}{fault}: {}", excerpt(line))
+        };
+        let is_answer = found.answered().is_some_and(|id| {
+            let error = ClientError::InvalidMessage { what: what() };
+            self.core.answer(id, Err(error))
+        });
+        if !is_answer {
+            self.junk(line, &malformed.error.message);
         }
     }
 

@@ -26,6 +26,7 @@ fn status_of(status: u16, retry_after: Option<u64>) -> Said {
         retry_after: retry_after.map(Duration::from_secs),
         excerpt: String::new(),
         sent: true,
+        denied: false,
     })))
 }
 

@@ -298,3 +298,44 @@ async fn a_client_that_is_closed_ends_what_is_on_its_way_in_a_session_that_was_f
         assert!(matches!(error, ClientError::Closed), "{error:?}");
     }
 }
+
+#[tokio::test]
+async fn call_that_is_not_found_in_a_new_session_is_made_once_more_at_most() {
+    // Whether a list is answered in the first session before the call.
+    for answers in [false, true] {
+        let server = Scripted::new(move |seen| async move {
+            let greeting = json!({
+                "protocolVersion": "2025-11-25", "capabilities": {"tools": {}},
+                "serverInfo": {"name": "lost", "version": "1"},
+            });
+            let headers = [
+                ("content-type", "application/json"),
+                ("mcp-session-id", "s-0"),
+            ];
+            match seen.rpc() {
+                "initialize" => with(200, &headers, &seen.result(&greeting).to_string()),
+                "tools/list" => json_of(200, &seen.result(&json!({"tools": []}))),
+                "notifications/initialized" => empty(202),
+                "tools/call" => json_of(404, &json!({})),
+                _ => empty(405),
+            }
+        });
+        let server = server.await;
+        let config = ClientConfig {
+            protocol: ProtocolChoice::Era(Era::Session),
+            call_timeout: PATIENCE,
+            ..config()
+        };
+        let connector = HttpConnector::new(server.config("/mcp")).unwrap();
+        let client = Client::new(Arc::new(connector), config);
+        if answers {
+            client.list(orchestra_hub::ListKind::Tools).await.unwrap();
+        }
+        let called = timeout(PATIENCE, client.call(tool("t"))).await.unwrap();
+        let error = called.unwrap_err();
+        assert_eq!(error.sent(), Sent::Maybe, "{error:?}");
+        let seen = server.seen().into_iter();
+        let calls = seen.filter(|seen| seen.rpc() == "tools/call").count();
+        assert_eq!(calls, if answers { 2 } else { 1 });
+    }
+}

@@ -80,6 +80,9 @@ pub(super) struct Report {
     /// What is not as it should be although it is well.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
+    /// Why ends of its lists are left out; among the warnings as well.
+    #[serde(skip)]
+    pub(super) over_budget: Vec<String>,
     /// What it is likely to miss although it starts.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     hints: Vec<String>,
@@ -153,8 +156,14 @@ pub(super) async fn check(live: Arc<Live>) -> Result<Report, Trouble> {
     let prompts = live::list(&live, ListKind::Prompts).await?;
     let resources = live::list(&live, ListKind::Resources).await?;
     let mut warnings: Vec<String> = printed(&live).into_iter().collect();
+    let mut over_budget = Vec::new();
     let mut reviewed = |kind, name: &str, items| {
-        let Reviewed { items, notes } = review(kind, items);
+        let Reviewed {
+            items,
+            notes,
+            surplus,
+        } = review(&live.config, kind, items);
+        over_budget.extend(surplus.map(|surplus| format!("{name} list: {surplus}")));
         let notes = notes.into_iter();
         warnings.extend(notes.map(|note| format!("repaired for clients: {name} {note}")));
         items
@@ -162,6 +171,7 @@ pub(super) async fn check(live: Arc<Live>) -> Result<Report, Trouble> {
     let offered = reviewed(ListKind::Tools, "tool", &tools);
     let prompts = reviewed(ListKind::Prompts, "prompt", &prompts).len();
     let resources = reviewed(ListKind::Resources, "resource", &resources).len();
+    warnings.extend(over_budget.iter().cloned());
     let names: Vec<String> = offered
         .iter()
         .filter_map(|tool| tool.member("name")?.parse().ok())
@@ -190,6 +200,7 @@ pub(super) async fn check(live: Arc<Live>) -> Result<Report, Trouble> {
         sandbox: None,
         latency_ms: Some((latency.as_secs_f64() * 1e6).round() / 1e3),
         warnings,
+        over_budget,
         hints: live.hints.clone(),
         error: None,
     })
@@ -227,6 +238,7 @@ impl Report {
             latency_ms: None,
             sandbox: None,
             warnings: Vec::new(),
+            over_budget: Vec::new(),
             hints: Vec::new(),
             error: Some(trouble),
         }

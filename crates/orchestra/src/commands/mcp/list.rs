@@ -192,13 +192,18 @@ fn checked(here: &Here, rows: &mut [Row<'_>]) -> Result<BTreeMap<String, Vec<Str
         };
         row.reason = match &report.error {
             None => Some(format!(
-                "{} tools, {:.1} ms{}",
+                "{} tools, {:.1} ms{}{}",
                 report.tools.unwrap_or_default(),
                 report.latency_ms.unwrap_or_default(),
                 match live::told_hidden(row.name, &report.hidden) {
                     Some(hidden) => format!("; {hidden}"),
                     None => String::new(),
-                }
+                },
+                report
+                    .over_budget
+                    .iter()
+                    .map(|surplus| format!("; {surplus}"))
+                    .collect::<String>(),
             )),
             Some(trouble) => Some(trouble.message.clone()),
         };

@@ -2,6 +2,7 @@
 
 use clap::Args;
 use orchestra_gateway::{
+    config::ServerConfig,
     discovery::{Server, ServerState},
     review,
 };
@@ -70,14 +71,14 @@ pub(super) fn run(here: &Here, kind: ListKind, arguments: Arguments) -> Result<E
         None,
         move |live| async move {
             let mut items = live::list(&live, kind).await?;
-            let mut shown = shown(kind, &items);
+            let mut shown = shown(&live.config, kind, &items);
             let hidden = match kind {
                 ListKind::Tools => live::hidden(&live, &items),
                 _ => Vec::new(),
             };
             if kind == ListKind::Resources {
                 let templates = live::list(&live, ListKind::Templates).await?;
-                shown.extend(self::shown(ListKind::Templates, &templates));
+                shown.extend(self::shown(&live.config, ListKind::Templates, &templates));
                 items.extend(templates);
             }
             let items = items.iter().filter_map(|item| item.parse().ok());
@@ -114,8 +115,8 @@ pub(super) fn run(here: &Here, kind: ListKind, arguments: Arguments) -> Result<E
 }
 
 /// The items that callers are offered.
-fn shown(kind: ListKind, items: &[RawJson]) -> Vec<Value> {
-    let items = review(kind, items).items.into_iter();
+fn shown(config: &ServerConfig, kind: ListKind, items: &[RawJson]) -> Vec<Value> {
+    let items = review(config, kind, items).items.into_iter();
     items.filter_map(|item| item.parse().ok()).collect()
 }
 

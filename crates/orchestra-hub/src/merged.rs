@@ -16,6 +16,7 @@ use crate::{
     Catalog, PromptDescriptor, ProviderId, ResourceDescriptor, SkillDescriptor, TemplateDescriptor,
     ToolDescriptor,
     listing::{self, ListKind, Listing},
+    reserved::Reserved,
     skills,
     slot::Slot,
     template,
@@ -95,8 +96,11 @@ fn owner_of<'o>(owners: &'o BTreeMap<String, At>, uri: &str) -> Option<&'o At> {
 
 impl Merged {
     /// Merges what the providers offer now. Where two offer the same name the first keeps it, and
-    /// the collision is told.
-    pub(crate) fn of(slots: impl IntoIterator<Item = Arc<Slot>>) -> (Self, Vec<Collision>) {
+    /// the collision is told. Reserved names belong to their owners in any order.
+    pub(crate) fn of(
+        slots: impl IntoIterator<Item = Arc<Slot>>,
+        reserved: &Reserved,
+    ) -> (Self, Vec<Collision>) {
         let mut merged = Self::default();
         let mut collisions = Vec::new();
         let mut tools = HashMap::new();
@@ -115,6 +119,7 @@ impl Merged {
             let mut enter = enter::Enter {
                 sources: &merged.sources,
                 source,
+                reserved,
                 collisions: &mut collisions,
             };
             merged

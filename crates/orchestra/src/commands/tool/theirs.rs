@@ -263,6 +263,7 @@ impl Theirs {
         let orchestrator = serving.orchestrator();
         if let Some(found) = &self.found {
             orchestrator.take(found, |_| true);
+            serving.hub().reserve_servers(found.names());
         }
         if self.configs.is_empty() {
             return Ok(Guests {

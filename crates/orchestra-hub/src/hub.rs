@@ -123,7 +123,7 @@ struct Registry {
     slots: Vec<(Arc<Slot>, AbortHandle)>,
     tool_metrics: HashMap<String, Arc<ToolMetrics>>,
     raw_to: Option<ProviderId>,
-    reserved: Reserved,
+    reserved: Arc<Reserved>,
     offers: Offers,
     views: HashMap<Toolset, Arc<View>>,
     /// Those of now, which were told.
@@ -203,7 +203,7 @@ impl Hub {
             .map(|(slot, _)| slot)
             .chain([&slot])
             .cloned();
-        let (merged, collisions) = Merged::of(slots, &registry.reserved);
+        let (merged, collisions) = Merged::of(slots, Arc::clone(&registry.reserved));
         let theirs = collisions.iter().filter(|found| found.newcomer == slot.id);
         let judged = judge(theirs.cloned().collect())?;
         merged::tell_of(&mut registry.collisions, collisions);
@@ -251,7 +251,7 @@ impl Hub {
         if registry.reserved.servers == servers {
             return;
         }
-        registry.reserved = Reserved { servers };
+        registry.reserved = Arc::new(Reserved { servers });
         self.0.remerge(&mut registry);
     }
 
@@ -399,7 +399,7 @@ impl Inner {
 
     fn remerge(&self, registry: &mut Registry) -> Arc<Merged> {
         let slots = registry.slots.iter().map(|(slot, _)| slot).cloned();
-        let (merged, collisions) = Merged::of(slots, &registry.reserved);
+        let (merged, collisions) = Merged::of(slots, Arc::clone(&registry.reserved));
         merged::tell_of(&mut registry.collisions, collisions);
         self.publish(registry, merged)
     }

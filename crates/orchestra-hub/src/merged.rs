@@ -43,6 +43,7 @@ pub(crate) struct At {
 #[derive(Default)]
 pub(crate) struct Merged {
     sources: Vec<Source>,
+    reserved: Arc<Reserved>,
     /// Rises with each merge of a hub.
     pub(crate) generation: u64,
     pub(crate) tools: Vec<At>,
@@ -99,9 +100,12 @@ impl Merged {
     /// the collision is told. Reserved names belong to their owners in any order.
     pub(crate) fn of(
         slots: impl IntoIterator<Item = Arc<Slot>>,
-        reserved: &Reserved,
+        reserved: Arc<Reserved>,
     ) -> (Self, Vec<Collision>) {
-        let mut merged = Self::default();
+        let mut merged = Self {
+            reserved,
+            ..Self::default()
+        };
         let mut collisions = Vec::new();
         let mut tools = HashMap::new();
         let mut templates = HashMap::new();
@@ -119,7 +123,7 @@ impl Merged {
             let mut enter = enter::Enter {
                 sources: &merged.sources,
                 source,
-                reserved,
+                reserved: &merged.reserved,
                 collisions: &mut collisions,
             };
             merged
@@ -183,6 +187,11 @@ impl Merged {
 
     pub(crate) fn slot(&self, at: At) -> &Arc<Slot> {
         &self.sources[at.source].slot
+    }
+
+    /// Returns the owner of a name that the server behind a provider must not use.
+    pub(crate) fn reserved_by(&self, slot: &Slot, name: &str) -> Option<ProviderId> {
+        self.reserved.owner(slot, name)
     }
 
     pub(crate) fn tool(&self, at: At) -> &ToolDescriptor {

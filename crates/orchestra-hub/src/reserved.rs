@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use crate::{ProviderId, search};
+use crate::{ProviderId, search, slot::Slot};
 
 /// Separator between the name of a server and the name of its tool.
 const SEPARATOR: &str = "__";
@@ -19,8 +19,10 @@ pub(crate) struct Reserved {
 }
 
 impl Reserved {
-    /// Returns the owner of a name that `server` must not use.
-    pub(crate) fn owner(&self, server: &str, name: &str) -> Option<ProviderId> {
+    /// Returns the owner of a name that the server behind a provider must not use.
+    pub(crate) fn owner(&self, slot: &Slot, name: &str) -> Option<ProviderId> {
+        // A relay shows the names of its one server unchanged.
+        let server = slot.server.as_deref().filter(|_| !slot.lists_anew)?;
         if search::TOOLS.contains(&name) {
             return ProviderId::parse(BUILT_IN);
         }

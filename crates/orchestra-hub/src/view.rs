@@ -181,7 +181,7 @@ impl View {
             return route;
         };
         let late = match &request.target {
-            Target::Tool { name, .. } => self.late(name).filter(|slot| self.may_show(slot)),
+            Target::Tool { name, .. } => self.late_tool(name).filter(|slot| self.may_show(slot)),
             Target::Prompt { name, .. } => self.late(name),
             Target::Complete {
                 reference: CompletionRef::Prompt(name),
@@ -199,9 +199,19 @@ impl View {
     /// The provider that does not know yet what it offers, and may have this.
     fn late(&self, name: &str) -> Option<&Arc<Slot>> {
         self.merged.slots().find(|slot| {
+            if self.merged.reserved_by(slot, name).is_some() {
+                return false;
+            }
             let may_know = slot.guarded(|provider| provider.may_know(name));
             may_know.unwrap_or_default()
         })
+    }
+
+    /// The same for a tool, unless another tool of this name is in the catalog, shown or not.
+    fn late_tool(&self, name: &str) -> Option<&Arc<Slot>> {
+        let mut all = self.merged.tools.iter().map(|at| self.merged.tool(*at));
+        let is_known = all.any(|tool| tool.name == name);
+        (!is_known).then(|| self.late(name)).flatten()
     }
 
     /// Whether tools that a provider has later will be in the toolset.
@@ -289,7 +299,7 @@ impl View {
             return denied(name);
         }
         // A server that hides a tool of this name answers for it.
-        let is_withheld = self.late(name).is_some_and(|slot| !slot.lists_anew);
+        let is_withheld = self.late_tool(name).is_some_and(|slot| !slot.lists_anew);
         let meant = self.bare(name).filter(|_| !is_withheld);
         let meant = meant.map(str::to_owned);
         match meant.and_then(|shown| self.callable.get_key_value(&shown)) {

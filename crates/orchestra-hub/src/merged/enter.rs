@@ -55,10 +55,7 @@ impl Enter<'_> {
         if !matches!(kind, "tool" | "prompt") {
             return None;
         }
-        let slot = &self.sources[self.source].slot;
-        // A relay shows the names of its one server unchanged.
-        let server = slot.server.as_deref().filter(|_| !slot.lists_anew)?;
-        self.reserved.owner(server, name)
+        self.reserved.owner(&self.sources[self.source].slot, name)
     }
 
     fn collide(&mut self, kind: &'static str, name: &str, owner: ProviderId) {

@@ -23,10 +23,12 @@ pub struct NameCollision {
 }
 
 impl NameCollision {
-    /// The collisions among the tools that servers list, by their own names.
+    /// The collisions among the tools that servers list, by their own names. `is_server` returns
+    /// whether a server of this name is configured, in any state.
     pub fn among<'c>(
         servers: impl IntoIterator<Item = (&'c ServerConfig, Vec<String>)>,
         is_built_in: impl Fn(&str) -> bool,
+        is_server: impl Fn(&str) -> bool,
     ) -> Vec<Self> {
         let mut owners: HashMap<String, String> = HashMap::new();
         let mut found = Vec::new();
@@ -40,7 +42,10 @@ impl NameCollision {
             let shown = names::shown(&config.name, config.prefix, tools.iter().copied());
             for (tool, name) in tools.iter().zip(shown) {
                 let Some(name) = name else { continue };
-                let owner = owners.get(&name).cloned();
+                let prefix = name.split_once("__").map(|(server, _)| server);
+                let prefix = prefix.filter(|prefix| *prefix != config.name.as_str());
+                let reserved = prefix.filter(|prefix| is_server(prefix)).map(str::to_owned);
+                let owner = reserved.or_else(|| owners.get(&name).cloned());
                 if owner.is_some() || is_built_in(&name) {
                     found.push(Self {
                         server: config.name.to_string(),
@@ -106,11 +111,15 @@ mod tests {
         let (plain, other, prefixed) = (server("a", false), server("b", false), server("c", true));
         let tools = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
         let servers = [
-            (&plain, tools(&["get", "list_projects", "c__put"])),
+            (
+                &plain,
+                tools(&["get", "list_projects", "c__put", "off__get", "a__x", "d__x"]),
+            ),
             (&other, tools(&["get", "own"])),
             (&prefixed, tools(&["get", "put"])),
         ];
-        let found = NameCollision::among(servers, |name| name == "list_projects");
+        let is_server = |name: &str| matches!(name, "a" | "b" | "c" | "off");
+        let found = NameCollision::among(servers, |name| name == "list_projects", is_server);
         let found: Vec<_> = found
             .iter()
             .map(|one| (&*one.server, &*one.tool, &*one.name, one.owner.as_deref()))
@@ -119,8 +128,9 @@ mod tests {
             found,
             [
                 ("a", "list_projects", "list_projects", None),
+                ("a", "c__put", "c__put", Some("c")),
+                ("a", "off__get", "off__get", Some("off")),
                 ("b", "get", "get", Some("a")),
-                ("c", "put", "c__put", Some("a")),
             ]
         );
     }

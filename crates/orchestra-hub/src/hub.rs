@@ -25,6 +25,7 @@ use crate::{
     merged::{self, Merged},
     peer::{UnreadFiles, UnusedPeers},
     pump,
+    reserved::Reserved,
     slot::Slot,
     view::View,
 };
@@ -122,6 +123,7 @@ struct Registry {
     slots: Vec<(Arc<Slot>, AbortHandle)>,
     tool_metrics: HashMap<String, Arc<ToolMetrics>>,
     raw_to: Option<ProviderId>,
+    reserved: Arc<Reserved>,
     offers: Offers,
     views: HashMap<Toolset, Arc<View>>,
     /// Those of now, which were told.
@@ -184,6 +186,7 @@ impl Hub {
             makes_remarks: provider.makes_remarks(),
             lists_anew: provider.lists_anew(),
             uri_prefix: provider.uri_prefix(),
+            server: provider.server().map(str::to_owned),
             changes: Mutex::default(),
             turn: Mutex::default(),
             awaited: OnceLock::new(),
@@ -200,7 +203,7 @@ impl Hub {
             .map(|(slot, _)| slot)
             .chain([&slot])
             .cloned();
-        let (merged, collisions) = Merged::of(slots);
+        let (merged, collisions) = Merged::of(slots, Arc::clone(&registry.reserved));
         let theirs = collisions.iter().filter(|found| found.newcomer == slot.id);
         let judged = judge(theirs.cloned().collect())?;
         merged::tell_of(&mut registry.collisions, collisions);
@@ -238,6 +241,17 @@ impl Hub {
         }
         registry.offers.raw = id.is_some();
         registry.raw_to = id;
+        self.0.remerge(&mut registry);
+    }
+
+    /// Reserves the names `SERVER__…` of these servers, in whatever state they are: no other server
+    /// has a tool or prompt of such a name. They replace the servers of the call before.
+    pub fn reserve_servers(&self, servers: HashSet<String>) {
+        let mut registry = self.0.registry();
+        if registry.reserved.servers == servers {
+            return;
+        }
+        registry.reserved = Arc::new(Reserved { servers });
         self.0.remerge(&mut registry);
     }
 
@@ -385,7 +399,7 @@ impl Inner {
 
     fn remerge(&self, registry: &mut Registry) -> Arc<Merged> {
         let slots = registry.slots.iter().map(|(slot, _)| slot).cloned();
-        let (merged, collisions) = Merged::of(slots);
+        let (merged, collisions) = Merged::of(slots, Arc::clone(&registry.reserved));
         merged::tell_of(&mut registry.collisions, collisions);
         self.publish(registry, merged)
     }

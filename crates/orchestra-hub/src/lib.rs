@@ -24,6 +24,7 @@ mod permission;
 mod provider;
 mod pump;
 mod request;
+mod reserved;
 mod search;
 mod skills;
 mod slot;
@@ -56,6 +57,7 @@ pub use request::{
     Answers, Caller, ClientFeatures, CompletionRef, Cx, Later, ProgressListener, ProgressSink,
     Remark, Request, Target,
 };
+pub use search::TOOLS as SEARCH_TOOLS;
 pub use skills::{
     MAX_SKILL_BYTES, MAX_SKILL_FILES, Sha256Digest, SkillAnswer, SkillDescriptor, SkillError,
     SkillFile, SkillQuery, is_skill_name,

@@ -16,6 +16,7 @@ use crate::{
     Catalog, PromptDescriptor, ProviderId, ResourceDescriptor, SkillDescriptor, TemplateDescriptor,
     ToolDescriptor,
     listing::{self, ListKind, Listing},
+    reserved::Reserved,
     skills,
     slot::Slot,
     template,
@@ -42,6 +43,7 @@ pub(crate) struct At {
 #[derive(Default)]
 pub(crate) struct Merged {
     sources: Vec<Source>,
+    reserved: Arc<Reserved>,
     /// Rises with each merge of a hub.
     pub(crate) generation: u64,
     pub(crate) tools: Vec<At>,
@@ -95,9 +97,15 @@ fn owner_of<'o>(owners: &'o BTreeMap<String, At>, uri: &str) -> Option<&'o At> {
 
 impl Merged {
     /// Merges what the providers offer now. Where two offer the same name the first keeps it, and
-    /// the collision is told.
-    pub(crate) fn of(slots: impl IntoIterator<Item = Arc<Slot>>) -> (Self, Vec<Collision>) {
-        let mut merged = Self::default();
+    /// the collision is told. Reserved names belong to their owners in any order.
+    pub(crate) fn of(
+        slots: impl IntoIterator<Item = Arc<Slot>>,
+        reserved: Arc<Reserved>,
+    ) -> (Self, Vec<Collision>) {
+        let mut merged = Self {
+            reserved,
+            ..Self::default()
+        };
         let mut collisions = Vec::new();
         let mut tools = HashMap::new();
         let mut templates = HashMap::new();
@@ -115,6 +123,7 @@ impl Merged {
             let mut enter = enter::Enter {
                 sources: &merged.sources,
                 source,
+                reserved: &merged.reserved,
                 collisions: &mut collisions,
             };
             merged
@@ -178,6 +187,11 @@ impl Merged {
 
     pub(crate) fn slot(&self, at: At) -> &Arc<Slot> {
         &self.sources[at.source].slot
+    }
+
+    /// Returns the owner of a name that the server behind a provider must not use.
+    pub(crate) fn reserved_by(&self, slot: &Slot, name: &str) -> Option<ProviderId> {
+        self.reserved.owner(slot, name)
     }
 
     pub(crate) fn tool(&self, at: At) -> &ToolDescriptor {

@@ -16,6 +16,9 @@ use crate::{
 const FIND: &str = "find_tools";
 const CALL: &str = "call_tool";
 
+/// Names of the tools of this toolset.
+pub const TOOLS: [&str; 2] = [FIND, CALL];
+
 /// Tools that one search answers unless told otherwise, and at most.
 const DEFAULT_LIMIT: usize = 10;
 const MAX_LIMIT: usize = 50;

@@ -22,6 +22,8 @@ pub(crate) struct Slot {
     pub(crate) lists_anew: bool,
     /// Stands before its URIs where they are another's as well.
     pub(crate) uri_prefix: Option<String>,
+    /// Name of the server that the provider speaks for.
+    pub(crate) server: Option<String>,
     /// What the provider is still to be told, in order.
     pub(crate) changes: Mutex<VecDeque<Change>>,
     /// Held by whoever tells it.

@@ -14,7 +14,7 @@ use crate::{
     Target, ToolDescriptor, ToolMetrics, Toolset,
     listing::{self, ListKind, Listing},
     merged::{At, Merged},
-    search,
+    reserved, search,
     slot::Slot,
 };
 
@@ -26,7 +26,7 @@ pub(crate) struct View {
     /// The tools that can be called, directly or through `call_tool`.
     callable: HashMap<String, (At, Arc<ToolMetrics>)>,
     /// Tools of other servers that can be called, by the names that those gave them; `None` where
-    /// several have one.
+    /// several have one, or a tool is shown by it.
     bare: OnceLock<HashMap<String, Option<String>>>,
     raw_to: Option<Arc<Slot>>,
     lists: [[OnceLock<Listing>; Revision::ALL.len()]; ListKind::ALL.len()],
@@ -151,8 +151,12 @@ impl View {
 
     /// The name of the only tool that its server calls so.
     fn bare(&self, name: &str) -> Option<&str> {
+        if !reserved::permits_bare(name) {
+            return None;
+        }
         let all = self.bare.get_or_init(|| {
-            let mut all = HashMap::new();
+            let shown = self.merged.tools.iter().map(|at| self.merged.tool(*at));
+            let mut all: HashMap<_, _> = shown.map(|tool| (tool.name.clone(), None)).collect();
             for (shown, (at, _)) in &self.callable {
                 let definition = self.merged.tool(*at).definition.as_ref();
                 let theirs = definition.and_then(|definition| definition.member("name"));
@@ -177,7 +181,7 @@ impl View {
             return route;
         };
         let late = match &request.target {
-            Target::Tool { name, .. } => self.late(name).filter(|slot| self.may_show(slot)),
+            Target::Tool { name, .. } => self.late_tool(name).filter(|slot| self.may_show(slot)),
             Target::Prompt { name, .. } => self.late(name),
             Target::Complete {
                 reference: CompletionRef::Prompt(name),
@@ -195,9 +199,19 @@ impl View {
     /// The provider that does not know yet what it offers, and may have this.
     fn late(&self, name: &str) -> Option<&Arc<Slot>> {
         self.merged.slots().find(|slot| {
+            if self.merged.reserved_by(slot, name).is_some() {
+                return false;
+            }
             let may_know = slot.guarded(|provider| provider.may_know(name));
             may_know.unwrap_or_default()
         })
+    }
+
+    /// The same for a tool, unless another tool of this name is in the catalog, shown or not.
+    fn late_tool(&self, name: &str) -> Option<&Arc<Slot>> {
+        let mut all = self.merged.tools.iter().map(|at| self.merged.tool(*at));
+        let is_known = all.any(|tool| tool.name == name);
+        (!is_known).then(|| self.late(name)).flatten()
     }
 
     /// Whether tools that a provider has later will be in the toolset.
@@ -284,7 +298,10 @@ impl View {
         if all.any(|tool| tool.name == *name && is_shown(tool)) {
             return denied(name);
         }
-        let meant = self.bare(name).map(str::to_owned);
+        // A server that hides a tool of this name answers for it.
+        let is_withheld = self.late_tool(name).is_some_and(|slot| !slot.lists_anew);
+        let meant = self.bare(name).filter(|_| !is_withheld);
+        let meant = meant.map(str::to_owned);
         match meant.and_then(|shown| self.callable.get_key_value(&shown)) {
             Some((shown, tool)) => {
                 name.clone_from(shown);

@@ -1,7 +1,7 @@
 //! What was found, and what differs between two findings.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, HashSet},
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -159,6 +159,13 @@ pub enum Change {
 }
 
 impl Found {
+    /// Returns the names of all servers, in any state.
+    #[must_use]
+    pub fn names(&self) -> HashSet<String> {
+        let names = self.servers.iter().map(|server| &server.name);
+        names.map(ToString::to_string).collect()
+    }
+
     /// A server by its name.
     #[must_use]
     pub fn server(&self, name: &str) -> Option<&Server> {

@@ -162,7 +162,7 @@ impl Known {
     }
 
     /// What differs from what was approved.
-    pub(super) fn changes(&self) -> Vec<Change> {
+    pub(crate) fn changes(&self) -> Vec<Change> {
         let tools = self.lists.tools.iter();
         let changes = tools.filter_map(|definition| {
             let name = definitions::named(definition, "name").ok()?;

@@ -251,11 +251,15 @@ async fn fetch(server: Arc<Server>, stale: Stale) -> Looked {
 }
 
 async fn learn(server: &Arc<Server>, lists: Lists, before: Option<Known>) -> Known {
+    let (pins, mode) = (server.pins.clone(), server.config.pins);
+    // Changes that were hidden under another `pins` setting are approved by this one.
+    let is_settled = |before: &&Known| {
+        before.lists == lists && (mode == Pins::Ask || before.changes().is_empty())
+    };
     // Nothing to be written down.
-    if let Some(before) = before.as_ref().filter(|before| before.lists == lists) {
+    if let Some(before) = before.as_ref().filter(is_settled) {
         return before.clone();
     }
-    let (pins, mode) = (server.pins.clone(), server.config.pins);
     let kept = before.clone();
     let learnt = spawn_blocking(move || pins.learn(lists, mode, kept.as_ref())).await;
     let Ok(learnt) = learnt else {

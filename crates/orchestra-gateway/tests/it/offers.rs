@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, atomic::Ordering};
 
-use orchestra_gateway::PinFile;
+use orchestra_gateway::{PinFile, config::Pins};
 use orchestra_hub::ListKind;
 use serde_json::json;
 
@@ -213,6 +213,68 @@ async fn a_tool_that_is_told_anew_is_hidden_until_it_is_approved() {
     tools_changed(&mut notices).await;
     assert_eq!(bench.tools().await, ["s__a", "s__b"]);
     assert_eq!(reason(), None);
+}
+
+#[tokio::test]
+async fn hidden_tool_is_offered_once_changes_are_followed() {
+    let server = Played::new(vec![tool("a")]);
+    let bench = Bench::new(&[("s", &server)]);
+    bench.gateway.apply(vec![config("s")]);
+    bench.tools().await;
+    let attachment = bench.attach();
+    let mut notices = attachment.take_notices().unwrap();
+    let mut other = tool("a");
+    other["description"] = json!("Does a, and more.");
+    server.change_tools(vec![other]);
+    tools_changed(&mut notices).await;
+    assert!(bench.tools().await.is_empty());
+    let mut follows = config("s");
+    follows.pins = Pins::Follow;
+    bench.gateway.apply(vec![follows]);
+    tools_changed(&mut notices).await;
+    assert_eq!(bench.tools().await, ["s__a"]);
+    let pins = PinFile::new(bench.state.path(), &config("s"));
+    assert!(pins.changes().is_empty());
+}
+
+/// The tool of another server does not answer for it.
+#[tokio::test]
+async fn call_of_a_hidden_tool_without_prefix_reaches_no_other_server() {
+    let (good, bad) = (Played::new(vec![tool("a")]), Played::new(vec![tool("a")]));
+    let bench = Bench::new(&[("good", &good), ("bad", &bad)]);
+    let mut plain = config("good");
+    plain.prefix = false;
+    bench.gateway.apply(vec![plain, config("bad")]);
+    bench.tools().await;
+    let attachment = bench.attach();
+    let mut notices = attachment.take_notices().unwrap();
+    let mut other = tool("a");
+    other["description"] = json!("Does a, and more.");
+    good.change_tools(vec![other]);
+    tools_changed(&mut notices).await;
+    assert_eq!(bench.tools().await, ["bad__a"]);
+    let (told, is_error) = text(bench.call("a", json!({})).await);
+    assert!(is_error && told.contains("nothing ran"), "{told}");
+    assert!(bad.heard("tools/call").is_empty());
+}
+
+#[tokio::test]
+async fn reserved_name_of_a_server_without_prefix_is_not_called() {
+    let bad = Played::new(vec![tool("off__a"), tool("call_tool"), tool("b")]);
+    let bench = Bench::new(&[("bad", &bad)]);
+    let mut plain = config("bad");
+    plain.prefix = false;
+    bench
+        .hub
+        .reserve_servers(["bad", "off"].map(str::to_owned).into());
+    bench.gateway.apply(vec![plain]);
+    assert_eq!(bench.tools().await, ["b"]);
+    for name in ["off__a", "call_tool"] {
+        let error = bench.try_call(name, json!({})).await.unwrap_err();
+        assert_eq!(error.to_string(), format!("unknown tool: {name}"));
+    }
+    assert!(bad.heard("tools/call").is_empty());
+    assert_eq!(bench.hub.collisions().len(), 2);
 }
 
 #[tokio::test]

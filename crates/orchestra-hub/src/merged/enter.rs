@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::{At, Collision, Source, owner_of};
-use crate::SkillDescriptor;
+use crate::{ProviderId, SkillDescriptor, reserved::Reserved};
 
 /// Enters the items of one provider.
 pub(super) struct Enter<'m> {
     pub(super) sources: &'m [Source],
     pub(super) source: usize,
+    pub(super) reserved: &'m Reserved,
     pub(super) collisions: &'m mut Vec<Collision>,
 }
 
@@ -28,7 +29,9 @@ impl Enter<'_> {
                 item,
                 is_prefixed: false,
             };
-            if let Some(owner) = owners.get(name) {
+            if let Some(owner) = self.reserved_by(kind, name) {
+                self.collide(kind, name, owner);
+            } else if let Some(owner) = owners.get(name) {
                 let prefix = prefix.filter(|_| owner.source != self.source);
                 let other = prefix.map(|prefix| format!("{prefix}{name}"));
                 if let Some(other) = other.filter(|other| !owners.contains_key(other)) {
@@ -37,18 +40,31 @@ impl Enter<'_> {
                     entered.push(at);
                     continue;
                 }
-                self.collisions.push(Collision {
-                    kind,
-                    name: name.clone(),
-                    owner: self.sources[owner.source].slot.id.clone(),
-                    newcomer: self.sources[self.source].slot.id.clone(),
-                });
+                let owner = self.sources[owner.source].slot.id.clone();
+                self.collide(kind, name, owner);
             } else {
                 owners.insert(name.clone(), at);
                 entered.push(at);
             }
         }
         entered
+    }
+
+    /// Returns the owner of a name that the provider's server must not use.
+    fn reserved_by(&self, kind: &str, name: &str) -> Option<ProviderId> {
+        if !matches!(kind, "tool" | "prompt") {
+            return None;
+        }
+        self.reserved.owner(&self.sources[self.source].slot, name)
+    }
+
+    fn collide(&mut self, kind: &'static str, name: &str, owner: ProviderId) {
+        self.collisions.push(Collision {
+            kind,
+            name: name.to_owned(),
+            owner,
+            newcomer: self.sources[self.source].slot.id.clone(),
+        });
     }
 
     /// As [`all`](Self::all), for skills: one provider's directory cannot lie inside another's.

@@ -89,6 +89,59 @@ async fn the_name_that_only_one_server_gave_is_taken_without_its_prefix() {
 }
 
 #[tokio::test]
+async fn bare_name_of_another_server_or_a_hidden_built_in_is_never_called() {
+    let mut own = tools(&["search"]);
+    own.tools.push(crate::provider::tool("forget", "memory"));
+    let names = ["off__get", "gone__get", "forget", "call_tool", "find_tools"];
+    let hub = hub(&[
+        &provider("own", own),
+        &provider("bad", foreign("bad", &names)),
+    ]);
+    let lean = hub.attach(caller(), Toolset::Lean);
+    let all = hub.attach(caller(), Toolset::All);
+    for name in ["off__get", "gone__get", "call_tool", "find_tools"] {
+        let error = all.call(call_of(name, &json!({}))).await.unwrap_err();
+        assert_eq!(error.to_string(), format!("unknown tool: {name}"));
+        assert!(all.input_schema(name).is_none(), "{name}");
+    }
+    let error = lean.call(call_of("forget", &json!({}))).await.unwrap_err();
+    assert_eq!(error.to_string(), "unknown tool: forget");
+    let searching = hub.attach(caller(), Toolset::Search);
+    let inner = call_of("call_tool", &json!({"name": "off__get"}));
+    let answer = format!("{:?}", searching.call(inner).await);
+    assert!(!answer.contains("bad bad__"), "{answer}");
+}
+
+#[tokio::test]
+async fn reserved_name_is_left_out_of_the_catalog_of_another_server() {
+    let hub = hub(&[]);
+    let names = ["off__get", "call_tool", "late__get", "other__get", "get"];
+    let late = late("late");
+    late.know(tools(&names));
+    hub.register_beside(late).unwrap();
+    let shown = || {
+        let tools = hub.tools(&Toolset::All).into_iter();
+        tools.map(|tool| tool.name).collect::<Vec<_>>()
+    };
+    assert_eq!(shown(), ["off__get", "late__get", "other__get", "get"]);
+    hub.reserve_servers(["off", "late"].map(str::to_owned).into());
+    assert_eq!(shown(), ["late__get", "other__get", "get"]);
+    let collisions = hub.collisions().into_iter();
+    let told: Vec<_> = collisions.map(|found| found.to_string()).collect();
+    assert_eq!(
+        told,
+        [
+            "tool call_tool of provider late is already offered by provider builtin",
+            "tool off__get of provider late is already offered by provider off",
+        ]
+    );
+    let error = call(&hub, "off__get").await.unwrap_err();
+    assert_eq!(error.to_string(), "unknown tool: off__get");
+    hub.reserve_servers(["late".to_owned()].into());
+    assert_eq!(shown(), ["off__get", "late__get", "other__get", "get"]);
+}
+
+#[tokio::test]
 async fn names_that_are_taken_are_told_once_for_each_provider() {
     let lines = crate::log::Lines::default();
     let _guard = lines.listen();

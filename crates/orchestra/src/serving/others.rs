@@ -281,6 +281,7 @@ impl Following {
         self.waiting = waiting;
         // Those that depend on each other are known before the first is started.
         self.orchestrator.take(found, is_reached);
+        self.hub.reserve_servers(found.names());
         self.gateway.apply(configs);
         self.hub.tell_unused_peers(unused_peers);
         self.hub

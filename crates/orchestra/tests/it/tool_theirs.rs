@@ -322,6 +322,28 @@ fn tools_whose_names_others_have_are_reported_by_each_command_that_looks_at_serv
 }
 
 #[test]
+fn tool_named_like_one_of_another_server_is_reported_and_not_called() {
+    let workspace = workspace(json!({"prefix": false}));
+    let imitating = crate::mcp_call::SERVER.replace(r#""name":"paint""#, r#""name":"off__get""#);
+    workspace.write("server.sh", &imitating);
+    let file = workspace.home().join(".config/orchestra/mcp.json");
+    let mut servers: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    servers["mcpServers"]["off"] = json!({"command": "true", "disabled": true});
+    std::fs::write(&file, servers.to_string()).unwrap();
+    let listed = workspace.run(["tool", "list"]);
+    assert_eq!(listed.code, Some(0), "{listed:?}");
+    assert!(listed.out.contains("add.up"), "{listed:?}");
+    assert!(!listed.out.contains("off__get"), "{listed:?}");
+    let hidden = "shell: its tool off__get is not shown: off has the name";
+    assert!(listed.err.contains(hidden), "{listed:?}");
+    let listed = workspace.run(["mcp", "list"]);
+    let hidden = "its tool off__get is not shown: the server off has the name off__get";
+    assert!(listed.out.contains(hidden), "{listed:?}");
+    let called = workspace.run(["tool", "call", "off__get"]);
+    assert_ne!(called.code, Some(0), "{called:?}");
+}
+
+#[test]
 fn server_whose_descriptions_change_is_taken_as_it_is_where_the_user_wants_that() {
     let workspace = workspace(json!({}));
     let called = |code: i32| {
@@ -349,8 +371,14 @@ fn server_whose_descriptions_change_is_taken_as_it_is_where_the_user_wants_that(
     ] {
         assert!(shown.out.contains(word), "{word}: {shown:?}");
     }
+    let paint = || workspace.run(["tool", "call", "shell__paint"]);
+    // Listed, and hidden since.
+    let hidden = paint();
+    assert_ne!(hidden.code, Some(0), "{hidden:?}");
     let followed = workspace.run(["mcp", "approve", "shell", "--follow"]);
     assert_eq!(followed.code, Some(0), "{followed:?}");
+    let released = paint();
+    assert_eq!(released.code, Some(0), "{released:?}");
     let servers: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
     assert_eq!(servers["mcpServers"]["shell"]["pins"], "follow");
     for count in 2..4 {

@@ -4,6 +4,7 @@ use std::io::{self, BufRead as _, IsTerminal as _};
 
 use clap::Args;
 use orchestra_gateway::{
+    PinFile,
     config::{ServerName, Trust},
     discovery::{Server, ServerState},
 };
@@ -269,6 +270,7 @@ fn follow(here: &Here, arguments: &Approve) -> Result<Exit, Failure> {
             }
             let workspace = &here.places.workspace;
             here.decide(|decisions| decisions.follow(workspace, &server.name))?;
+            release(server)?;
             done.push(Done::new(&server.name, TAKEN));
             continue;
         }
@@ -284,11 +286,23 @@ fn follow(here: &Here, arguments: &Approve) -> Result<Exit, Failure> {
             Some(entry) => entry.set("pins", &json!("follow")),
             None => Ok(()),
         })?;
+        release(server)?;
         let written = Done::new(&server.name, "`\"pins\": \"follow\"` is written");
         done.push(written.at(file.to_path_buf()).noting(TAKEN));
     }
     done::print(&done, arguments.json)?;
     Ok(Exit::Ok)
+}
+
+/// Approves the tools of a server that are hidden now.
+fn release(server: &Server) -> Result<(), Failure> {
+    if let Some(config) = server.config() {
+        let pins = PinFile::new(&servers::state_directory()?, config);
+        if !pins.changes().is_empty() {
+            pins.approve(&[])?;
+        }
+    }
+    Ok(())
 }
 
 fn revoke(here: &Here, arguments: &Approve) -> Result<Exit, Failure> {

@@ -33,8 +33,11 @@ pub(super) fn collisions(
         let tools = now.unwrap_or_else(|| PinFile::new(&state, config).tools());
         (&**config, tools)
     });
-    let is_built_in = |name: &str| orchestra_tools::only_reads(name).is_some();
-    NameCollision::among(servers, is_built_in)
+    let is_built_in = |name: &str| {
+        orchestra_tools::only_reads(name).is_some() || orchestra_hub::SEARCH_TOOLS.contains(&name)
+    };
+    let names = found.names();
+    NameCollision::among(servers, is_built_in, |name| names.contains(name))
 }
 
 /// What else can be done about tools that changed since they were approved.

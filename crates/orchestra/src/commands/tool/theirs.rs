@@ -12,7 +12,7 @@ use orchestra_gateway::{
     connect::Connectors,
     discovery::{Found, Server, ServerState},
 };
-use orchestra_hub::{PeerStatus, Toolset};
+use orchestra_hub::{PeerStatus, SEARCH_TOOLS, Toolset};
 use orchestra_tools as tools;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -27,9 +27,6 @@ use crate::{
     output, servers,
     serving::Serving,
 };
-
-/// The tools of the hub itself.
-const OURS: [&str; 2] = ["find_tools", "call_tool"];
 
 /// A person wonders who has to wait longer.
 const SOON: Duration = Duration::from_secs(2);
@@ -109,7 +106,7 @@ impl Theirs {
     /// When a server is named that is not there: with those that there are.
     pub(super) fn of(config: &Config, tool: &str) -> Result<Self, Failure> {
         let mut theirs = Self::default();
-        if tools::only_reads(tool).is_some() || OURS.contains(&tool) {
+        if tools::only_reads(tool).is_some() || SEARCH_TOOLS.contains(&tool) {
             return Ok(theirs);
         }
         let found = look(config)?;
@@ -263,6 +260,7 @@ impl Theirs {
         let orchestrator = serving.orchestrator();
         if let Some(found) = &self.found {
             orchestrator.take(found, |_| true);
+            serving.hub().reserve_servers(found.names());
         }
         if self.configs.is_empty() {
             return Ok(Guests {

@@ -1,0 +1,39 @@
+//! Names that the tools and prompts of a server must not have, because they belong to another server
+//! or to the tools of the toolset `search`.
+
+use std::collections::HashSet;
+
+use crate::{ProviderId, search, slot::Slot};
+
+/// Separator between the name of a server and the name of its tool.
+const SEPARATOR: &str = "__";
+
+/// Provider id that is reported as the owner of the search tools.
+const BUILT_IN: &str = "builtin";
+
+/// Reserved names.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Reserved {
+    /// Names of the configured servers, in any state.
+    pub(crate) servers: HashSet<String>,
+}
+
+impl Reserved {
+    /// Returns the owner of a name that the server behind a provider must not use.
+    pub(crate) fn owner(&self, slot: &Slot, name: &str) -> Option<ProviderId> {
+        // A relay shows the names of its one server unchanged.
+        let server = slot.server.as_deref().filter(|_| !slot.lists_anew)?;
+        if search::TOOLS.contains(&name) {
+            return ProviderId::parse(BUILT_IN);
+        }
+        let (owner, _) = name.split_once(SEPARATOR)?;
+        let is_others = owner != server && self.servers.contains(owner);
+        is_others.then(|| ProviderId::parse(owner)).flatten()
+    }
+}
+
+/// Returns whether a tool may be called by this name without the prefix of its server. A name with a
+/// separator may belong to a server that is unavailable or was removed.
+pub(crate) fn permits_bare(name: &str) -> bool {
+    !name.contains(SEPARATOR) && !search::TOOLS.contains(&name)
+}

@@ -143,6 +143,24 @@ pub enum Trouble {
 }
 
 impl Trouble {
+    /// Applies a function to the words of the server.
+    #[must_use]
+    pub(crate) fn map_text(self, map: impl Fn(&str) -> String) -> Self {
+        match self {
+            Self::Cut { what } => Self::Cut { what: map(&what) },
+            Self::Busy { what } => Self::Busy { what: map(&what) },
+            Self::Refused { status, said } => Self::Refused {
+                status,
+                said: map(&said),
+            },
+            Self::Odd { what } => Self::Odd { what: map(&what) },
+            // Their words are not of the server, or were masked with its refusal.
+            Self::Unreachable { .. } | Self::NoModel { .. } | Self::NoTools | Self::Slow { .. } => {
+                self
+            }
+        }
+    }
+
     /// Whether asking again may help.
     #[must_use]
     pub const fn may_pass(&self) -> bool {

@@ -99,6 +99,11 @@ fn address(host: &str) -> String {
 }
 
 impl Inner {
+    /// Masks the key and other secrets in the words of a trouble: some servers repeat what they were sent.
+    fn masked(&self, trouble: Trouble) -> Trouble {
+        trouble.map_text(|text| self.endpoint.masked(text))
+    }
+
     /// What a refusal is to a conversation.
     fn trouble(&self, fault: Fault) -> Trouble {
         match fault {
@@ -361,14 +366,17 @@ impl Backend for Ollama {
 
     fn about(&self) -> BoxFuture<Result<About, Trouble>> {
         let inner = Arc::clone(&self.0);
-        Box::pin(async move { inner.about().await })
+        Box::pin(async move {
+            let about = inner.about().await;
+            about.map_err(|trouble| inner.masked(trouble))
+        })
     }
 
     fn models(&self) -> BoxFuture<Result<Vec<String>, Trouble>> {
         let inner = Arc::clone(&self.0);
         Box::pin(async move {
             let found = inner.json(&["api", "tags"], None).await;
-            let found = found.map_err(|fault| inner.trouble(fault))?;
+            let found = found.map_err(|fault| inner.masked(inner.trouble(fault)))?;
             let models = found["models"].as_array().into_iter().flatten();
             let names = models.filter_map(|model| model["name"].as_str());
             Ok(names.map(str::to_owned).collect())
@@ -381,7 +389,13 @@ impl Backend for Ollama {
         pieces: mpsc::Sender<Piece>,
     ) -> BoxFuture<Result<Reply, Failure>> {
         let inner = Arc::clone(&self.0);
-        Box::pin(async move { inner.ask(request, pieces).await })
+        Box::pin(async move {
+            let reply = inner.ask(request, pieces).await;
+            reply.map_err(|failure| Failure {
+                trouble: inner.masked(failure.trouble),
+                ..failure
+            })
+        })
     }
 }
 

@@ -76,6 +76,11 @@ impl OpenAi {
 }
 
 impl Inner {
+    /// Masks the key and other secrets in the words of a trouble: some servers repeat what they were sent.
+    fn masked(&self, trouble: Trouble) -> Trouble {
+        trouble.map_text(|text| self.endpoint.masked(text))
+    }
+
     fn trouble(&self, fault: Fault) -> Trouble {
         match fault {
             Fault::Unreachable(what) => Trouble::Unreachable {
@@ -448,7 +453,10 @@ impl Backend for OpenAi {
 
     fn models(&self) -> BoxFuture<Result<Vec<String>, Trouble>> {
         let inner = Arc::clone(&self.0);
-        Box::pin(async move { inner.models().await })
+        Box::pin(async move {
+            let models = inner.models().await;
+            models.map_err(|trouble| inner.masked(trouble))
+        })
     }
 
     fn ask(
@@ -457,6 +465,12 @@ impl Backend for OpenAi {
         pieces: mpsc::Sender<Piece>,
     ) -> BoxFuture<Result<Reply, Failure>> {
         let inner = Arc::clone(&self.0);
-        Box::pin(async move { inner.ask(request, pieces).await })
+        Box::pin(async move {
+            let reply = inner.ask(request, pieces).await;
+            reply.map_err(|failure| Failure {
+                trouble: inner.masked(failure.trouble),
+                ..failure
+            })
+        })
     }
 }

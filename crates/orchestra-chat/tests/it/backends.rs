@@ -303,3 +303,35 @@ async fn what_is_refused_says_what_to_do() {
         End::Failed(Trouble::Refused { status: 401, .. })
     ));
 }
+
+#[tokio::test]
+async fn key_that_a_server_repeats_in_an_error_of_a_stream_is_masked() {
+    let token = "sk-proj-abcdefghijklmnopqrstuvwxyz012345";
+    for said in [
+        format!("data: {{\"error\": {{\"message\": \"bad key sk-secret, {token}\"}}}}\n\n"),
+        format!("event: error\ndata: bad key sk-secret, {token}\n\n"),
+        format!("data: {{\"detail\": \"Authorization: Bearer sk-secret {token}\"}}\n\n"),
+    ] {
+        let fake = Fake::openai(vec![Say::Stream(vec![said.clone()]); 8]);
+        let mut held = Held::new(Settings::default());
+        let ending = held.say(&openai(&fake), "Is it?").await;
+        let End::Failed(trouble) = ending.how.clone() else {
+            panic!("{said}: {ending:?}");
+        };
+        let shown = format!("{trouble} {trouble:?}");
+        assert!(shown.contains("***"), "{shown}");
+        for secret in ["sk-secret", "abcdefghijkl"] {
+            assert!(!shown.contains(secret), "{shown}");
+        }
+    }
+    let line = "{\"error\": \"bad key sk-secret\"}\n".to_owned();
+    let fake = Fake::ollama("0.12.6", vec![Say::Stream(vec![line]); 8]);
+    let backend = Ollama::new(&fake.address, Some("sk-secret"), "tiny", quick()).unwrap();
+    let mut held = Held::new(Settings::default());
+    let ending = held.say(&backend, "Is it?").await;
+    let shown = format!("{ending:?}");
+    assert!(
+        shown.contains("***") && !shown.contains("sk-secret"),
+        "{shown}"
+    );
+}

@@ -48,6 +48,8 @@ pub struct Reply {
     pub usage: Usage,
     /// Whether it ended because nothing more fitted.
     pub is_cut: bool,
+    /// Whether its server did not report that the model finished it. No call of it is made.
+    pub is_broken: bool,
 }
 
 impl Reply {

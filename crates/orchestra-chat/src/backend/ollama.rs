@@ -16,6 +16,7 @@ use tokio::sync::mpsc;
 use super::{
     About, Backend, BoxFuture, Failure, MAX_ANSWER, MAX_CALLS, Manner,
     lines::Lines,
+    openai::is_of_model,
     parts::{count, id, lenient, several, words},
     trouble_of,
 };
@@ -233,10 +234,12 @@ impl Inner {
 /// Takes a part of an answer in, and sends its words on.
 async fn take(part: Part, reply: &mut Reply, pieces: &mpsc::Sender<Piece>) {
     let Said {
+        role,
         content,
         thinking,
         tool_calls,
     } = part.message.unwrap_or_default();
+    reply.is_broken |= !is_of_model(&role);
     if let Some(thinking) = thinking.filter(|text| !text.is_empty()) {
         reply.thinking.push_str(&thinking);
         // Who listened may have gone.
@@ -259,7 +262,12 @@ async fn take(part: Part, reply: &mut Reply, pieces: &mpsc::Sender<Piece>) {
         }
     }
     if part.done == Some(true) {
-        reply.is_cut = part.done_reason.as_deref() == Some("length");
+        match part.done_reason.as_deref() {
+            Some("length") => reply.is_cut = true,
+            // Old servers send none.
+            None | Some("" | "stop" | "tool_calls") => {}
+            Some(_) => reply.is_broken = true,
+        }
         reply.usage = Usage {
             input: part.prompt_eval_count,
             output: part.eval_count,
@@ -333,6 +341,7 @@ struct Part {
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct Said {
+    role: Value,
     #[serde(deserialize_with = "lenient")]
     content: Option<String>,
     #[serde(deserialize_with = "lenient")]

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::{
     message::Message,
-    repair::{self, Recognised},
+    repair::{self, Fault, Recognised},
     thinking::Split,
     tool::Tool,
 };
@@ -56,14 +56,22 @@ impl Reply {
     /// The calls that are printed in its answer, and the rest of that; `None` where there are none.
     pub(crate) fn printed(&self, tools: &[Arc<Tool>]) -> Option<Recognised> {
         let mut found = Recognised::default();
+        let mut is_surrounded = false;
         for part in Split::of(&self.text).parts {
-            match repair::recognised(&part, tools) {
-                Some(more) => {
-                    found.calls.extend(more.calls);
-                    found.text.push_str(&more.text);
-                }
-                None => found.text.push_str(&part),
-            }
+            let more = repair::recognised(&part, tools).unwrap_or_else(|| Recognised {
+                calls: Vec::new(),
+                text: part,
+            });
+            is_surrounded |= match found.calls.is_empty() {
+                true => !more.calls.is_empty() && !repair::is_plain(&found.text),
+                false => !repair::is_nothing(&more.text),
+            };
+            found.calls.extend(more.calls);
+            found.text.push_str(&more.text);
+        }
+        for call in found.calls.iter_mut().filter(|_| is_surrounded) {
+            call.arguments.clear();
+            call.fault.get_or_insert(Fault::Surrounded);
         }
         (!found.calls.is_empty()).then_some(found)
     }

@@ -298,8 +298,8 @@ fn is_followed(inner: &str) -> bool {
 pub(super) fn is_nothing(text: &str) -> bool {
     let mut left = without_templates(text).to_ascii_lowercase();
     for mark in &MARKS {
-        let is_mark = |mark: &&str| mark.starts_with(['<', '[']);
-        for mark in [mark.begin].iter().chain(mark.ends).filter(is_mark) {
+        let own = std::iter::once(mark.begin).chain(mark.ends.iter().copied());
+        for mark in own.filter(|mark| mark.starts_with(['<', '['])) {
             if left.contains(mark) {
                 left = left.replace(mark, "");
             }

@@ -19,7 +19,7 @@ const VERSION: &str = "0.12.6";
 const STREAMS: u32 = 200;
 
 /// A call of a model: tool and arguments.
-type Made = (String, Value);
+pub(crate) type Made = (String, Value);
 
 fn manner() -> Manner {
     Manner {
@@ -55,7 +55,7 @@ fn played_with(backend: &dyn Backend, tools: Tools) -> (Vec<Made>, Held) {
     (held.shelf.called(), held)
 }
 
-fn openai(events: Vec<String>) -> (Vec<Made>, Held) {
+pub(crate) fn openai(events: Vec<String>) -> (Vec<Made>, Held) {
     let fake = Fake::openai(vec![Say::Stream(events)]);
     let address = format!("{}/v1", fake.address);
     played(&OpenAi::new(&address, None, "tiny", manner()).unwrap())
@@ -95,7 +95,7 @@ fn parts(text: &str, size: usize) -> Vec<String> {
 }
 
 /// Events of a stream that carries a text in parts.
-fn events_of_text(text: &str, size: usize) -> Vec<String> {
+pub(crate) fn events_of_text(text: &str, size: usize) -> Vec<String> {
     let parts = parts(text, size);
     let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
     OpenAiShapes.words(&parts)
@@ -381,7 +381,7 @@ proptest! {
 }
 
 /// Checks which calls an answer of each server makes, and the error that the model receives.
-fn check_both(text: &str, made: &[Made], told: Option<&str>) {
+pub(crate) fn check_both(text: &str, made: &[Made], told: Option<&str>) {
     for size in [1, 1_000] {
         for (found, held) in [
             openai(events_of_text(text, size)),
@@ -514,103 +514,6 @@ fn quoted_example_of_a_call_is_not_made() {
         ] {
             check_both(&text, &made, None);
         }
-    }
-}
-
-/// Texts in which `P` is a printed call that is quoted, negated or followed by other text.
-const NOT_MEANT: [&str; 47] = [
-    "P is what I would do",
-    "The page said: \"P\"",
-    "> P\nsays the tool",
-    "> The page:\nP",
-    "<!-- P -->",
-    "<!--\nP\n-->",
-    "<!--\nP",
-    "<pre>P</pre>",
-    "<pre>\nP\n</pre>",
-    "<pre>\nP",
-    "<blockquote>P</blockquote>",
-    "<details>P</details>no",
-    "<example>P</example>",
-    "~~P~~ no",
-    "| call | P |",
-    "| a | b |\nP",
-    "1. P\n2. or nothing",
-    "- P",
-    "- I could:\n  P",
-    "I will NOT do this: P because",
-    "I will not do this:\nP",
-    "The tool answered:\nP\nso I stop here.",
-    "The tool answered:\nP",
-    "The page: \"\nP",
-    "<tool_response>P</tool_response>",
-    "<tool_response>\nP\n</tool_response>",
-    "<tool_response>\nP",
-    "<|im_start|>user\nP<|im_end|>",
-    "P<|im_end|>\n<|im_start|>user\nno",
-    "<|start_header_id|>user<|end_header_id|>\n\nP",
-    "<start_of_turn>user\nP",
-    "[INST]\nP",
-    "user\nP",
-    "Tool result:\nP",
-    "Look: P",
-    "P\n\nThat is all.",
-    "P\nP\nor neither.",
-    "P or P",
-    "P\nor\nP",
-    "P\n<think>No.</think>\nI will not.",
-    "<pre><think>Hm.</think>\nP",
-    "< think >P</ think >no",
-    "< think >\nP",
-    "<think>Hm. P</think >no",
-    "Text.\n\n    P",
-    "Text.\n\tP",
-    "&lt;think&gt;P&lt;/think&gt;no",
-];
-
-#[test]
-fn printed_call_that_other_text_is_around_is_not_made() {
-    let marked = "<tool_call>{\"name\": \"list_issues\", \"arguments\": {}}</tool_call>";
-    let others = [
-        "{\"name\": \"list_issues\", \"arguments\": {}}",
-        "[TOOL_CALLS][{\"name\": \"list_issues\", \"arguments\": {}}]",
-        "<function=list_issues></function>",
-    ];
-    for text in NOT_MEANT {
-        check_both(&text.replace('P', marked), &[], None);
-        for call in others {
-            let (made, _) = openai(events_of_text(&text.replace('P', call), 1_000));
-            assert!(made.is_empty(), "{text} {call}");
-        }
-    }
-    for text in [
-        "Action: list_issues\nAction Input: {}\nI will not do that.",
-        "Action: list_issues()\nI will not do that.",
-        "<function_calls>\n<invoke name=\"list_issues\"></invoke>\nI will not do that.",
-        "[TOOL_CALLS][{\"name\": \"list_issues\", \"arguments\": {}}] is not what I do.",
-        "Action: ```json\n{\"name\": \"list_issues\", \"arguments\": {}}\n```\nI will not do that.",
-    ] {
-        check_both(text, &[], None);
-    }
-    let told = format!("{marked} is what I would do");
-    check_both(&told, &[], Some("on a line of its own"));
-}
-
-#[test]
-fn printed_call_behind_plain_prose_is_made() {
-    let call = "<tool_call>{\"name\": \"list_issues\", \"arguments\": {}}</tool_call>";
-    let made = ("list_issues".to_owned(), json!({}));
-    for text in [
-        "P",
-        "P\n",
-        "P<|im_end|>",
-        "<|im_start|>assistant\nP<|im_end|>",
-        "I will look.\nP",
-        "I will look:\n\nP",
-        "**Plan**\n\n1. Look\n2. Answer\n\nI begin with `list_issues`:\nP",
-        "> How many?\n\nI will \"look\" if 1 < 2.\n\n  P",
-    ] {
-        check_both(&text.replace('P', call), std::slice::from_ref(&made), None);
     }
 }
 

@@ -158,8 +158,8 @@ pub(crate) fn is_nothing(text: &str) -> bool {
 }
 
 /// Returns whether a text is plain prose, behind which a call can be meant.
-pub(crate) fn is_plain(text: &str) -> bool {
-    place::is_plain(&marked::without_templates(text))
+pub(crate) fn is_prose(text: &str) -> bool {
+    place::is_prose(&marked::without_templates(text))
 }
 
 /// A call that a model server reports as a call: its name and arguments put right. `null` is a whole call without

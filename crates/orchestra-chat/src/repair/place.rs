@@ -63,11 +63,11 @@ const REPORTS: [&str; 24] = [
 pub(super) fn begins_line(before: &str) -> bool {
     let (prose, line) = before.rsplit_once('\n').unwrap_or(("", before));
     let is_blank = line.chars().all(|c| c == ' ') && line.len() <= MAX_INDENT;
-    is_blank && is_plain(prose)
+    is_blank && is_prose(prose)
 }
 
 /// Returns whether a text is plain prose: no markup, quotation or mark of a speaker in it is open at its end.
-pub(super) fn is_plain(text: &str) -> bool {
+pub(super) fn is_prose(text: &str) -> bool {
     let mut prose = String::new();
     let mut open: Option<&str> = None;
     for line in text.split('\n') {

@@ -248,7 +248,7 @@ pub(super) fn found(text: &str, tools: &[Arc<Tool>]) -> Option<Found> {
                 None => !begins_line(&without_templates(&before)),
             };
             is_surrounded |= !is_closed && is_followed(inner);
-            // A model that goes on behind it invents the result.
+            // A model that goes on behind it invents the result: more calls depend on the invention.
             is_over = mark.begin == ACTION && is_closed;
             last = Some(before.len());
         }
@@ -263,6 +263,9 @@ pub(super) fn found(text: &str, tools: &[Arc<Tool>]) -> Option<Found> {
         rest.push_str(&text[from..text_until]);
         from = next_from;
         said.append(&mut calls);
+        if is_over {
+            break;
+        }
     }
     rest.push_str(&text[from..]);
     is_surrounded |= !is_over && last.is_some_and(|last| !is_nothing(&rest[last..]));

@@ -335,6 +335,8 @@ mod tests {
         check("<think>a</think>\n\nb", "b", "a");
         check("<THINK>a</Think>b", "b", "a");
         check("<thinking >a</thinking >b", "b", "a");
+        check("< think >a</ think >b", "b", "a");
+        check("< Think>a< / think >b", "b", "a");
         check("<think type=\"deep\">a</think>b", "b", "a");
         check("x <reasoning>a</reasoning> y", "x  y", "a");
         check("[THINK]a[/THINK]b", "b", "a");
@@ -476,6 +478,7 @@ mod tests {
         for text in [
             "",
             "a < b and c > d",
+            "if a < think about it, then b > c",
             "<thin_king>a</thin_king>",
             "fn check() -> Option<Analysis> { None }",
             "let all: Vec<Reason> = Vec::<Reason>::new();",

@@ -4,7 +4,7 @@
 //! The forms are those that models document or were seen to print: marks of their own (`<tool_call>`, `[TOOL_CALLS]`,
 //! `<|python_tag|>`, …), tags, JSON in fences or by itself, and Python. Behind a mark everything counts as a call. By
 //! itself a value is one only where it names a tool that there is, has arguments that this takes, and is not shown as
-//! an example.
+//! an example. Other text may only be before the calls of an answer: plain prose that ends before the line of the first.
 //!
 //! Only calls that are whole are made. What ends too early or takes a guess to read is recognised all the same, and has
 //! a [`Fault`], which the model is given as the result of the call.
@@ -14,6 +14,7 @@ mod lenient;
 mod marked;
 mod names;
 mod pieces;
+mod place;
 mod plain;
 mod python;
 mod shapes;
@@ -46,6 +47,8 @@ pub enum Fault {
     Missing,
     /// The call is in a code fence behind other text, as an example is.
     Quoted,
+    /// Other text is behind the call, on its line, or around it.
+    Surrounded,
 }
 
 impl fmt::Display for Fault {
@@ -59,6 +62,9 @@ impl fmt::Display for Fault {
             }
             Self::Quoted => f.write_str(
                 "the call is in a code fence with other text, like an example; write it without the fence",
+            ),
+            Self::Surrounded => f.write_str(
+                "other text is around the call, as around a quotation; end the answer with the call, on a line of its own",
             ),
         }
     }
@@ -144,6 +150,16 @@ pub fn recognised(text: &str, tools: &[Arc<Tool>]) -> Option<Recognised> {
         calls,
         text: found.rest,
     })
+}
+
+/// Returns whether a text holds nothing but blanks and marks of templates.
+pub(crate) fn is_nothing(text: &str) -> bool {
+    marked::is_nothing(text)
+}
+
+/// Returns whether a text is plain prose, behind which a call can be meant.
+pub(crate) fn is_prose(text: &str) -> bool {
+    place::is_prose(&marked::without_templates(text))
 }
 
 /// A call that a model server reports as a call: its name and arguments put right. `null` is a whole call without

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::{
     message::Message,
-    repair::{self, Recognised},
+    repair::{self, Fault, Recognised},
     thinking::Split,
     tool::Tool,
 };
@@ -48,20 +48,30 @@ pub struct Reply {
     pub usage: Usage,
     /// Whether it ended because nothing more fitted.
     pub is_cut: bool,
+    /// Whether its server did not report that the model finished it. No call of it is made.
+    pub is_broken: bool,
 }
 
 impl Reply {
     /// The calls that are printed in its answer, and the rest of that; `None` where there are none.
     pub(crate) fn printed(&self, tools: &[Arc<Tool>]) -> Option<Recognised> {
         let mut found = Recognised::default();
+        let mut is_surrounded = false;
         for part in Split::of(&self.text).parts {
-            match repair::recognised(&part, tools) {
-                Some(more) => {
-                    found.calls.extend(more.calls);
-                    found.text.push_str(&more.text);
-                }
-                None => found.text.push_str(&part),
-            }
+            let more = repair::recognised(&part, tools).unwrap_or_else(|| Recognised {
+                calls: Vec::new(),
+                text: part,
+            });
+            is_surrounded |= match found.calls.is_empty() {
+                true => !more.calls.is_empty() && !repair::is_prose(&found.text),
+                false => !repair::is_nothing(&more.text),
+            };
+            found.calls.extend(more.calls);
+            found.text.push_str(&more.text);
+        }
+        for call in found.calls.iter_mut().filter(|_| is_surrounded) {
+            call.arguments.clear();
+            call.fault.get_or_insert(Fault::Surrounded);
         }
         (!found.calls.is_empty()).then_some(found)
     }
@@ -143,6 +153,24 @@ pub enum Trouble {
 }
 
 impl Trouble {
+    /// Applies a function to the words of the server.
+    #[must_use]
+    pub(crate) fn map_text(self, map: impl Fn(&str) -> String) -> Self {
+        match self {
+            Self::Cut { what } => Self::Cut { what: map(&what) },
+            Self::Busy { what } => Self::Busy { what: map(&what) },
+            Self::Refused { status, said } => Self::Refused {
+                status,
+                said: map(&said),
+            },
+            Self::Odd { what } => Self::Odd { what: map(&what) },
+            // Their words are not of the server, or were masked with its refusal.
+            Self::Unreachable { .. } | Self::NoModel { .. } | Self::NoTools | Self::Slow { .. } => {
+                self
+            }
+        }
+    }
+
     /// Whether asking again may help.
     #[must_use]
     pub const fn may_pass(&self) -> bool {

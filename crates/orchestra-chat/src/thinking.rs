@@ -266,8 +266,15 @@ fn element(text: &str, is_type: bool) -> Tag {
     let Some(inner) = text.strip_prefix('<') else {
         return Tag::No;
     };
+    // Some models write blanks around the name.
+    let inner = inner.trim_start_matches(' ');
     let closes = inner.starts_with('/');
-    let name_on = if closes { &inner[1..] } else { inner };
+    let name_on = if closes {
+        inner[1..].trim_start_matches(' ')
+    } else {
+        inner
+    };
+    let is_spaced = text.len() - name_on.len() > 1 + usize::from(closes);
     let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, ':' | '_' | '-' | '.');
     let length = name_on.find(|c| !is_part(c)).unwrap_or(name_on.len());
     let (name, behind) = name_on.split_at(length);
@@ -283,6 +290,9 @@ fn element(text: &str, is_type: bool) -> Tag {
         return Tag::No;
     }
     if !behind.starts_with('>') && !behind.starts_with(char::is_whitespace) {
+        return Tag::No;
+    }
+    if is_spaced && !behind.trim_start().starts_with('>') && !behind.trim_start().is_empty() {
         return Tag::No;
     }
     match behind.find(['>', '<']) {
@@ -325,6 +335,8 @@ mod tests {
         check("<think>a</think>\n\nb", "b", "a");
         check("<THINK>a</Think>b", "b", "a");
         check("<thinking >a</thinking >b", "b", "a");
+        check("< think >a</ think >b", "b", "a");
+        check("< Think>a< / think >b", "b", "a");
         check("<think type=\"deep\">a</think>b", "b", "a");
         check("x <reasoning>a</reasoning> y", "x  y", "a");
         check("[THINK]a[/THINK]b", "b", "a");
@@ -466,6 +478,7 @@ mod tests {
         for text in [
             "",
             "a < b and c > d",
+            "if a < think about it, then b > c",
             "<thin_king>a</thin_king>",
             "fn check() -> Option<Analysis> { None }",
             "let all: Vec<Reason> = Vec::<Reason>::new();",

@@ -12,7 +12,7 @@ use tokio::time::timeout;
 
 use crate::{
     trust::{is_local, trusting},
-    words::{MAX_SAID, quoted, shown, with_causes},
+    words::{MAX_SAID, masked, quoted, shown, with_causes},
 };
 
 /// How long a connection may take to be made.
@@ -132,6 +132,12 @@ impl Endpoint {
     #[must_use]
     pub fn is_local(&self) -> bool {
         is_local(&self.url)
+    }
+
+    /// Returns the beginning of a text of the server, without secrets and without the key.
+    #[must_use]
+    pub fn masked(&self, text: &str) -> String {
+        masked(text, self.key.as_deref())
     }
 
     /// Asks something below the address: with a body, else without.

@@ -30,6 +30,14 @@ pub fn shown(url: &str) -> String {
     }
 }
 
+/// Maximum number of bytes of a masked text.
+const MAX_MASKED: usize = 2 * 1024;
+
+/// Returns the beginning of a text of a server, with its secrets and the key masked.
+pub(crate) fn masked(text: &str, key: Option<&str>) -> String {
+    Masker::new(key).excerpt(text, MAX_MASKED)
+}
+
 /// A refusal as it is shown: without the key, which some servers repeat that they refuse.
 pub(crate) fn quoted(mut said: Vec<u8>, key: Option<&str>) -> String {
     let is_cut = said.len() > MAX_SAID;
@@ -129,6 +137,27 @@ mod tests {
             ("<p>\u{1b}[2J", "<p>\\u{1b}[2J"),
         ] {
             assert_eq!(quoted(said.as_bytes().to_vec(), None), shown);
+        }
+    }
+
+    #[test]
+    fn text_of_a_server_with_the_key_or_a_known_token_is_masked() {
+        for key in ["SECRETKEY12345", "sk-0123456789", "k1s7"] {
+            let text = format!("bad key Authorization: Bearer {key} or {key}, not {key}x");
+            let shown = masked(&text, Some(key));
+            assert!(
+                shown.starts_with("bad key") && !shown.contains(key),
+                "{shown}"
+            );
+        }
+        let token = "sk-proj-abcdefghijklmnopqrstuvwxyz012345";
+        assert!(!masked(&format!("bad {token}"), None).contains("abcdefgh"));
+        for before in MAX_MASKED - 20..MAX_MASKED {
+            let text = format!("{}SECRETKEY12345", " ".repeat(before));
+            assert!(
+                !masked(&text, Some("SECRETKEY12345")).contains("SEC"),
+                "{before}"
+            );
         }
     }
 }

@@ -16,6 +16,7 @@ use tokio::sync::mpsc;
 use super::{
     About, Backend, BoxFuture, Failure, MAX_ANSWER, MAX_CALLS, Manner,
     lines::Lines,
+    openai::is_of_model,
     parts::{count, id, lenient, several, words},
     trouble_of,
 };
@@ -99,6 +100,11 @@ fn address(host: &str) -> String {
 }
 
 impl Inner {
+    /// Masks the key and other secrets in the words of a trouble: some servers repeat what they were sent.
+    fn masked(&self, trouble: Trouble) -> Trouble {
+        trouble.map_text(|text| self.endpoint.masked(text))
+    }
+
     /// What a refusal is to a conversation.
     fn trouble(&self, fault: Fault) -> Trouble {
         match fault {
@@ -228,10 +234,12 @@ impl Inner {
 /// Takes a part of an answer in, and sends its words on.
 async fn take(part: Part, reply: &mut Reply, pieces: &mpsc::Sender<Piece>) {
     let Said {
+        role,
         content,
         thinking,
         tool_calls,
     } = part.message.unwrap_or_default();
+    reply.is_broken |= !is_of_model(&role);
     if let Some(thinking) = thinking.filter(|text| !text.is_empty()) {
         reply.thinking.push_str(&thinking);
         // Who listened may have gone.
@@ -254,7 +262,12 @@ async fn take(part: Part, reply: &mut Reply, pieces: &mpsc::Sender<Piece>) {
         }
     }
     if part.done == Some(true) {
-        reply.is_cut = part.done_reason.as_deref() == Some("length");
+        match part.done_reason.as_deref() {
+            Some("length") => reply.is_cut = true,
+            // Old servers send none.
+            None | Some("" | "stop" | "tool_calls") => {}
+            Some(_) => reply.is_broken = true,
+        }
         reply.usage = Usage {
             input: part.prompt_eval_count,
             output: part.eval_count,
@@ -328,6 +341,7 @@ struct Part {
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct Said {
+    role: Value,
     #[serde(deserialize_with = "lenient")]
     content: Option<String>,
     #[serde(deserialize_with = "lenient")]
@@ -361,14 +375,17 @@ impl Backend for Ollama {
 
     fn about(&self) -> BoxFuture<Result<About, Trouble>> {
         let inner = Arc::clone(&self.0);
-        Box::pin(async move { inner.about().await })
+        Box::pin(async move {
+            let about = inner.about().await;
+            about.map_err(|trouble| inner.masked(trouble))
+        })
     }
 
     fn models(&self) -> BoxFuture<Result<Vec<String>, Trouble>> {
         let inner = Arc::clone(&self.0);
         Box::pin(async move {
             let found = inner.json(&["api", "tags"], None).await;
-            let found = found.map_err(|fault| inner.trouble(fault))?;
+            let found = found.map_err(|fault| inner.masked(inner.trouble(fault)))?;
             let models = found["models"].as_array().into_iter().flatten();
             let names = models.filter_map(|model| model["name"].as_str());
             Ok(names.map(str::to_owned).collect())
@@ -381,7 +398,13 @@ impl Backend for Ollama {
         pieces: mpsc::Sender<Piece>,
     ) -> BoxFuture<Result<Reply, Failure>> {
         let inner = Arc::clone(&self.0);
-        Box::pin(async move { inner.ask(request, pieces).await })
+        Box::pin(async move {
+            let reply = inner.ask(request, pieces).await;
+            reply.map_err(|failure| Failure {
+                trouble: inner.masked(failure.trouble),
+                ..failure
+            })
+        })
     }
 }
 

@@ -36,6 +36,21 @@ const CUT: [&str; 3] = ["length", "max_tokens", "model_length"];
 /// Values of `finish_reason` of an answer that ends with whole calls.
 const CALLED: [&str; 2] = ["tool_calls", "function_call"];
 
+/// Values of `finish_reason` of an answer that the model finished, in lower case, as several servers write them.
+const FINISHED: [&str; 11] = [
+    "stop",
+    "tool_calls",
+    "function_call",
+    "tool_call",
+    "tool_use",
+    "end_turn",
+    "stop_sequence",
+    "eos",
+    "eos_token",
+    "complete",
+    "completed",
+];
+
 /// A model of such a server.
 #[derive(Debug, Clone)]
 pub struct OpenAi(Arc<Inner>);
@@ -76,6 +91,11 @@ impl OpenAi {
 }
 
 impl Inner {
+    /// Masks the key and other secrets in the words of a trouble: some servers repeat what they were sent.
+    fn masked(&self, trouble: Trouble) -> Trouble {
+        trouble.map_text(|text| self.endpoint.masked(text))
+    }
+
     fn trouble(&self, fault: Fault) -> Trouble {
         match fault {
             Fault::Unreachable(what) => Trouble::Unreachable {
@@ -211,6 +231,10 @@ struct Reading {
     is_done: bool,
     /// Whether the server reported the end of the calls.
     has_called: bool,
+    /// Whether the server reported that the model finished.
+    is_finished: bool,
+    /// Whether the server reported any other end, or a text that is not of the model.
+    is_broken: bool,
 }
 
 /// What has come of a call.
@@ -259,6 +283,7 @@ impl Reading {
         // An answer that does not stream is whole.
         let is_whole = choice.message.is_some() && choice.delta.is_none();
         let said = choice.delta.or(choice.message).unwrap_or_default();
+        self.is_broken |= !is_of_model(&said.role);
         let thinking = [said.reasoning_content, said.reasoning, said.thinking];
         let thinking = thinking.iter().flatten().filter_map(Value::as_str);
         let thinking = { thinking }.find(|thinking| !thinking.is_empty());
@@ -290,8 +315,13 @@ impl Reading {
             !reason.is_empty() && !reason.eq_ignore_ascii_case("null")
         });
         self.is_done |= is_whole && part.is_whole;
-        if let Some(reason) = reason {
-            self.reply.is_cut = CUT.contains(&reason.as_str());
+        self.is_finished |= is_whole && part.is_whole;
+        if let Some(reason) = reason.map(|reason| reason.trim().to_ascii_lowercase()) {
+            let is_cut = CUT.contains(&reason.as_str());
+            let is_finished = FINISHED.contains(&reason.as_str());
+            self.reply.is_cut |= is_cut;
+            self.is_finished |= is_finished;
+            self.is_broken |= !is_cut && !is_finished;
             self.has_called = CALLED.contains(&reason.as_str());
             // Servers that send no `[DONE]` end with this.
             self.is_done = true;
@@ -354,8 +384,11 @@ impl Reading {
             mut reply,
             calls,
             has_called,
+            is_finished,
+            is_broken,
             ..
         } = self;
+        reply.is_broken = is_broken || !(is_finished || reply.is_cut);
         let is_empty = |call: &SaidPieces| call.name.is_empty() && call.arguments.is_empty();
         let calls = calls.into_iter().filter(|call| !is_empty(call));
         let calls = calls.map(|call| SaidCall {
@@ -376,6 +409,17 @@ impl Reading {
             trouble,
             said: self.reply.text,
         }
+    }
+}
+
+/// Returns whether the role of a message is the model's; servers may leave it out.
+pub(super) fn is_of_model(role: &Value) -> bool {
+    match role.as_str().map(str::trim) {
+        Some(role) => {
+            let own = ["", "assistant", "model", "ai"];
+            own.iter().any(|own| role.eq_ignore_ascii_case(own))
+        }
+        None => role.is_null(),
     }
 }
 
@@ -448,7 +492,10 @@ impl Backend for OpenAi {
 
     fn models(&self) -> BoxFuture<Result<Vec<String>, Trouble>> {
         let inner = Arc::clone(&self.0);
-        Box::pin(async move { inner.models().await })
+        Box::pin(async move {
+            let models = inner.models().await;
+            models.map_err(|trouble| inner.masked(trouble))
+        })
     }
 
     fn ask(
@@ -457,6 +504,12 @@ impl Backend for OpenAi {
         pieces: mpsc::Sender<Piece>,
     ) -> BoxFuture<Result<Reply, Failure>> {
         let inner = Arc::clone(&self.0);
-        Box::pin(async move { inner.ask(request, pieces).await })
+        Box::pin(async move {
+            let reply = inner.ask(request, pieces).await;
+            reply.map_err(|failure| Failure {
+                trouble: inner.masked(failure.trouble),
+                ..failure
+            })
+        })
     }
 }

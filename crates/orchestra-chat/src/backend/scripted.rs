@@ -177,6 +177,7 @@ async fn followed(
         calls: calls.collect(),
         usage,
         is_cut: false,
+        is_broken: false,
     })
 }
 

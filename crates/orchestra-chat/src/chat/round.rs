@@ -18,6 +18,24 @@ const MAX_CALLS: usize = 32;
 /// Arguments of a tool that a refusal names.
 const TOLD_ARGUMENTS: usize = 20;
 
+/// Returns the reason to make no call of an answer: it is not whole, and a call may depend on one that is not.
+fn left_out(reply: &Reply, faults: &[Option<Fault>]) -> Option<&'static str> {
+    if reply.is_cut {
+        return Some(
+            "Not called: the answer was cut off in the middle. Make the calls again, and shorter.",
+        );
+    }
+    if reply.is_broken {
+        return Some(
+            "Not called: the answer broke off before its end was reported. Make the calls again.",
+        );
+    }
+    let has_fault = faults.iter().any(Option::is_some);
+    has_fault.then_some(
+        "Not called: another call of the same answer is incomplete or cannot be read. Make all calls again.",
+    )
+}
+
 impl Chat {
     pub(super) fn replied(&mut self, reply: Reply, now: Duration) {
         let offered = self.offer().tools;
@@ -72,23 +90,19 @@ impl Chat {
             };
             return self.finish(how);
         }
-        self.take_up(calls, &faults, reply.is_cut);
+        self.take_up(calls, &faults, left_out(&reply, &faults));
         self.advance(now);
     }
 
-    /// Takes up calls: those that cannot be made are answered at once.
-    /// The last one of an answer that was cut off may be half of what was meant.
-    fn take_up(&mut self, calls: Vec<Call>, faults: &[Option<Fault>], is_cut: bool) {
-        let last = calls.len().saturating_sub(1);
+    /// Takes up calls: those that cannot be made are answered at once, all of them where there is a reason to make
+    /// none.
+    fn take_up(&mut self, calls: Vec<Call>, faults: &[Option<Fault>], none: Option<&str>) {
         for (place, call) in calls.into_iter().enumerate() {
             let refusal = match place < MAX_CALLS {
-                true if is_cut && place == last => Some(
-                    "Not called: the answer was cut off in the middle of this call. Make it again, and shorter."
-                        .to_owned(),
-                ),
-                true => match &faults[place] {
-                    Some(fault) => Some(self.refusal_of_fault(&call, fault)),
-                    None => self.refusal(&call),
+                true => match (&faults[place], none) {
+                    (Some(fault), _) => Some(self.refusal_of_fault(&call, fault)),
+                    (None, Some(why)) => Some(why.to_owned()),
+                    (None, None) => self.refusal(&call),
                 },
                 false => Some(format!(
                     "Not called: at most {MAX_CALLS} calls are made at once. Call again what is still needed."

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Fault, Found, names, pieces::calls, plain::shows};
+use super::{Fault, Found, names, pieces::calls, place::begins_line, plain::shows};
 use crate::tool::Tool;
 
 /// A mark, and what ends what stands behind it; without any it goes on to the next mark or the end.
@@ -170,7 +170,7 @@ const ACTION: &str = "action:";
 const NEAR: usize = 80;
 
 /// Marks of a template that stand around calls and say nothing.
-const AROUND: [&str; 16] = [
+const AROUND: [&str; 18] = [
     "<|eom_id|>",
     "<|eot_id|>",
     "<|im_end|>",
@@ -187,6 +187,8 @@ const AROUND: [&str; 16] = [
     "<|start|>assistant",
     "<|channel|>commentary",
     "<|eos|>",
+    "<|action_start|>",
+    "<|message|>",
 ];
 
 /// How many marks of a text are looked at: a model that goes on for ever calls nothing.
@@ -205,6 +207,10 @@ pub(super) fn found(text: &str, tools: &[Arc<Tool>]) -> Option<Found> {
     let mut rest = String::new();
     // Up to where it was looked at.
     let mut from = 0;
+    // Length of the text without calls at the last call, and whether it ends what the model says.
+    let mut last: Option<usize> = None;
+    let mut is_over = false;
+    let mut is_surrounded = false;
     for _ in 0..MOST {
         let Some((at, mark)) = next(&folded[from..]) else {
             break;
@@ -231,6 +237,21 @@ pub(super) fn found(text: &str, tools: &[Arc<Tool>]) -> Option<Found> {
             // It is a word of a sentence as well.
             calls.retain(|call| names::nearly(&call.name, tools).is_some());
         }
+        if !calls.is_empty() {
+            is_surrounded |= match last {
+                Some(last) => !is_nothing(&before[last..]),
+                None if fenced == Fenced::Whole => {
+                    let open = open_fence(&before).map_or(0, |(open, _)| open);
+                    let inner = before[open..].split_once('\n');
+                    inner.is_some_and(|(_, inner)| !is_nothing(inner))
+                }
+                None => !begins_line(&without_templates(&before)),
+            };
+            is_surrounded |= !is_closed && is_followed(inner);
+            // A model that goes on behind it invents the result: more calls depend on the invention.
+            is_over = mark.begin == ACTION && is_closed;
+            last = Some(before.len());
+        }
         // Marks within an example are a part of it, but for a mark that is only mentioned.
         let is_mention =
             inner.starts_with('`') || folded[behind..behind + end].contains(mark.begin);
@@ -242,12 +263,69 @@ pub(super) fn found(text: &str, tools: &[Arc<Tool>]) -> Option<Found> {
         rest.push_str(&text[from..text_until]);
         from = next_from;
         said.append(&mut calls);
+        if is_over {
+            break;
+        }
     }
     rest.push_str(&text[from..]);
+    is_surrounded |= !is_over && last.is_some_and(|last| !is_nothing(&rest[last..]));
+    if is_surrounded {
+        let surrounded = said
+            .into_iter()
+            .map(|call| call.with(Some(Fault::Surrounded)));
+        said = surrounded.collect();
+    }
     (!said.is_empty()).then(|| Found {
         said,
         rest: cleaned(&rest),
     })
+}
+
+/// Returns whether text is behind the calls within a piece that no mark ends.
+fn is_followed(inner: &str) -> bool {
+    let ends = [
+        "</invoke>",
+        "</function>",
+        "</tool_call>",
+        "<|tool_call_end|>",
+        "<｜tool▁call▁end｜>",
+    ];
+    let ends = ends.iter();
+    let end = ends
+        .filter_map(|end| Some(inner.rfind(end)? + end.len()))
+        .max();
+    end.is_some_and(|end| !is_nothing(&inner[end..]))
+}
+
+/// Returns whether a text holds nothing but blanks, signs of fences and marks.
+pub(super) fn is_nothing(text: &str) -> bool {
+    let mut left = without_templates(text).to_ascii_lowercase();
+    for mark in &MARKS {
+        let own = std::iter::once(mark.begin).chain(mark.ends.iter().copied());
+        for mark in own.filter(|mark| mark.starts_with(['<', '['])) {
+            if left.contains(mark) {
+                left = left.replace(mark, "");
+            }
+        }
+    }
+    left.trim_matches(|c: char| c.is_whitespace() || matches!(c, '`' | '~'))
+        .is_empty()
+}
+
+/// A text without the marks of templates that say nothing. One that another speaker follows remains.
+pub(super) fn without_templates(text: &str) -> String {
+    let mut left = text.to_owned();
+    for mark in AROUND {
+        let speaks = |at: usize| {
+            let next = left[at + mark.len()..].chars().next();
+            mark == "<|im_start|>" && next.is_some_and(char::is_alphabetic)
+        };
+        let is_of_another = left.match_indices(mark).any(|(at, _)| speaks(at));
+        if !is_of_another && left.contains(mark) {
+            left = left.replace(mark, "");
+        }
+    }
+    left
 }
 
 /// Returns whether a mark is behind words that show an example.
@@ -329,7 +407,7 @@ fn behind_fence<'t>(text: &'t str, fence: &str) -> &'t str {
 }
 
 /// The characters with which a line opens a fence.
-fn fence(line: &str) -> Option<&str> {
+pub(super) fn fence(line: &str) -> Option<&str> {
     let length = line.len() - line.trim_start_matches('`').len();
     let length = match length {
         0 => line.len() - line.trim_start_matches('~').len(),

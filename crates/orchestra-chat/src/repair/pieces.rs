@@ -2,7 +2,11 @@
 
 use serde_json::{Map, Value};
 
-use super::{Fault, Said, lenient, python, shapes};
+use super::{
+    Fault, Said, lenient,
+    marked::{is_nothing, without_templates},
+    python, shapes,
+};
 
 /// Prefix of tag names of some models.
 const DSML: &str = "｜DSML｜";
@@ -69,8 +73,17 @@ fn followed() -> Fault {
 /// The fault of what follows a call: only blanks, punctuation and marks of templates may.
 fn fault_of_rest(rest: &str) -> Option<Fault> {
     let rest = rest.trim_matches(|c: char| c.is_whitespace() || ";,.`".contains(c));
-    let is_nothing = rest.is_empty() || rest.starts_with("<|") || rest.starts_with("</s>");
-    (!is_nothing).then(followed)
+    (!is_nothing(&without_tokens(&without_templates(rest)))).then(followed)
+}
+
+/// A text without tokens of templates, such as `<|eot_id|>`.
+fn without_tokens(text: &str) -> String {
+    let mut parts = text.split("<|");
+    let mut left = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        left.push_str(part.split_once("|>").map_or(part, |(_, behind)| behind));
+    }
+    left
 }
 
 /// The fault of a call whose end is not there.
@@ -382,19 +395,13 @@ fn react(inner: &str) -> Vec<Said> {
         if !said.is_empty() {
             return said;
         }
-        return of_python(inner.trim().lines().next().unwrap_or_default());
+        let (line, more) = inner.trim().split_once('\n').unwrap_or((inner.trim(), ""));
+        let said = of_python(line).into_iter();
+        return said.map(|said| said.with(fault_of_rest(more))).collect();
     };
     let (first, behind) = (inner[..at].trim(), &inner[at + ACTION_INPUT.len()..]);
     let name = first.trim_matches(['`', '*', '"', '\'', ' ']);
     let behind = without_fence(behind.trim());
-    // The model may go on in the lines behind the value.
-    let behind = match lenient::value(behind) {
-        Some(read) => {
-            let line = behind[read.length..].lines().next().unwrap_or_default();
-            &behind[..read.length + line.len()]
-        }
-        None => behind,
-    };
     match name.is_empty() || name.contains(char::is_whitespace) {
         true => Vec::new(),
         false => named(name, behind, false).into_iter().collect(),
@@ -436,7 +443,10 @@ pub(super) fn without_fence(text: &str) -> &str {
     let (language, body) = behind.split_once('\n').unwrap_or(("", behind));
     let is_language = language.chars().all(|c| c.is_alphanumeric() || c == '_');
     let body = if is_language { body } else { behind };
-    body.rsplit_once("```")
-        .map_or(body, |(body, _)| body)
-        .trim()
+    match body.rsplit_once("```") {
+        // Text behind the fence is no part of it.
+        Some((_, after)) if !is_nothing(&without_tokens(&without_templates(after))) => text,
+        Some((body, _)) => body.trim(),
+        None => body.trim(),
+    }
 }

@@ -5,8 +5,11 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::{
-    Found, Place, Said, Wait, fit, lenient, names,
+    Fault, Found, Place, Said, Wait, fit, lenient,
+    marked::{is_nothing, without_templates},
+    names,
     pieces::{calls_of, leading, without_fence},
+    place::begins_line,
     python,
 };
 use crate::tool::Tool;
@@ -60,18 +63,22 @@ fn unquoted(text: &str) -> &str {
     inner.filter(|inner| !inner.contains('`')).unwrap_or(text)
 }
 
-/// Values that a text begins with, and hardly anything behind them.
+/// Values that a text begins with, and hardly anything behind them. Where a remark is, they have a fault.
 fn of_beginning(text: &str, tools: &[Arc<Tool>]) -> Option<Found> {
     if !text.starts_with(['{', '[']) {
         return None;
     }
     let (said, left) = leading(text);
-    let is_alone = left.trim_matches(['.', ';', ' ', '\n']).is_empty();
+    let is_alone = is_nothing(left.trim_matches(['.', ';', ' ', '\n']));
     let is_meant = |said: &Said| is_meant(said, tools) && (is_alone || !said.by_key);
     let is_remark = is_alone || (left.len() <= REMARK && !left.contains("```") && !shows(left));
-    (!said.is_empty() && is_remark && said.iter().all(is_meant)).then(|| Found {
-        said,
-        rest: left.trim().to_owned(),
+    (!said.is_empty() && is_remark && said.iter().all(is_meant)).then(|| {
+        let fault = (!is_alone).then_some(Fault::Surrounded);
+        let said = said.into_iter().map(|said| said.with(fault.clone()));
+        Found {
+            said: said.collect(),
+            rest: left.trim().to_owned(),
+        }
     })
 }
 
@@ -121,7 +128,8 @@ fn of_end(text: &str, tools: &[Arc<Tool>]) -> Option<Found> {
         },
     };
     // Of several fences, none is the call that is meant.
-    if shows(before) || before.contains("```") {
+    let is_plain = begins_line(&without_templates(before));
+    if shows(before) || before.contains("```") || !is_plain {
         return None;
     }
     let said: Vec<Said> = match lenient::alone(inner) {

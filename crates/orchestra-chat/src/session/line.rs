@@ -67,6 +67,8 @@ pub(super) enum Line {
         output: u64,
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         cut: bool,
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        broken: bool,
     },
     /// An event.
     Failed {

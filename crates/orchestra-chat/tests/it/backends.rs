@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use orchestra_chat::{Backend, End, Manner, Ollama, OpenAi, Patience, Settings, Trouble, Usage};
+use orchestra_chat::{
+    Backend, End, Manner, Message, Ollama, OpenAi, Patience, Request, Settings, Trouble, Usage,
+};
 use serde_json::json;
 
 use crate::{
@@ -302,4 +304,41 @@ async fn what_is_refused_says_what_to_do() {
         ending.how,
         End::Failed(Trouble::Refused { status: 401, .. })
     ));
+}
+
+/// Returns the trouble of a model that is asked, as it may be shown.
+async fn trouble(backend: &dyn Backend) -> String {
+    let request = Request {
+        messages: vec![Message::User("Is it?".to_owned())],
+        tools: Vec::new(),
+        context: 2_048,
+        estimate: 8,
+    };
+    let (pieces, _listener) = tokio::sync::mpsc::channel(8);
+    let failure = backend.ask(request, pieces).await.unwrap_err();
+    format!("{} {:?}", failure.trouble, failure.trouble)
+}
+
+#[tokio::test]
+async fn key_that_a_server_repeats_in_an_error_of_a_stream_is_masked() {
+    let token = "sk-proj-abcdefghijklmnopqrstuvwxyz012345";
+    let mut shown = Vec::new();
+    for said in [
+        format!("data: {{\"error\": {{\"message\": \"bad key sk-secret, {token}\"}}}}\n\n"),
+        format!("event: error\ndata: bad key sk-secret, {token}\n\n"),
+        format!("data: {{\"detail\": \"Authorization: Bearer sk-secret {token}\"}}\n\n"),
+    ] {
+        let fake = Fake::openai(vec![Say::Stream(vec![said])]);
+        shown.push(trouble(&openai(&fake)).await);
+    }
+    let line = format!("{{\"error\": \"bad key sk-secret, {token}\"}}\n");
+    let fake = Fake::ollama("0.12.6", vec![Say::Stream(vec![line])]);
+    let backend = Ollama::new(&fake.address, Some("sk-secret"), "tiny", quick()).unwrap();
+    shown.push(trouble(&backend).await);
+    for shown in shown {
+        assert!(shown.contains("***"), "{shown}");
+        for secret in ["sk-secret", "abcdefghijkl"] {
+            assert!(!shown.contains(secret), "{shown}");
+        }
+    }
 }

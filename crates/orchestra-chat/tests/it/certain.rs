@@ -19,7 +19,7 @@ const VERSION: &str = "0.12.6";
 const STREAMS: u32 = 200;
 
 /// A call of a model: tool and arguments.
-type Made = (String, Value);
+pub(crate) type Made = (String, Value);
 
 fn manner() -> Manner {
     Manner {
@@ -55,7 +55,7 @@ fn played_with(backend: &dyn Backend, tools: Tools) -> (Vec<Made>, Held) {
     (held.shelf.called(), held)
 }
 
-fn openai(events: Vec<String>) -> (Vec<Made>, Held) {
+pub(crate) fn openai(events: Vec<String>) -> (Vec<Made>, Held) {
     let fake = Fake::openai(vec![Say::Stream(events)]);
     let address = format!("{}/v1", fake.address);
     played(&OpenAi::new(&address, None, "tiny", manner()).unwrap())
@@ -95,7 +95,7 @@ fn parts(text: &str, size: usize) -> Vec<String> {
 }
 
 /// Events of a stream that carries a text in parts.
-fn events_of_text(text: &str, size: usize) -> Vec<String> {
+pub(crate) fn events_of_text(text: &str, size: usize) -> Vec<String> {
     let parts = parts(text, size);
     let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
     OpenAiShapes.words(&parts)
@@ -381,7 +381,7 @@ proptest! {
 }
 
 /// Checks which calls an answer of each server makes, and the error that the model receives.
-fn check_both(text: &str, made: &[Made], told: Option<&str>) {
+pub(crate) fn check_both(text: &str, made: &[Made], told: Option<&str>) {
     for size in [1, 1_000] {
         for (found, held) in [
             openai(events_of_text(text, size)),
@@ -510,7 +510,7 @@ fn quoted_example_of_a_call_is_not_made() {
         for text in [
             format!("```xml\n{call}\n```"),
             format!("```\ncargo build\n```\nI will look.\n{call}"),
-            format!("I will look with `list_issues`: {call}"),
+            format!("I will look with `list_issues`:\n{call}"),
         ] {
             check_both(&text, &made, None);
         }
@@ -607,6 +607,87 @@ fn call_without_arguments_is_made_where_all_are_optional_and_the_answer_is_whole
         let mut messages = held.chat.messages();
         let is_refused = messages.any(|message| message.text().starts_with("Not called"));
         assert_eq!(is_refused, !is_made, "{arguments:?} {reason:?}");
+    }
+}
+
+#[test]
+fn answer_whose_end_is_not_reported_as_finished_makes_no_call() {
+    let whole = [("get_weather", "{\"city\":\"Rome\"}")];
+    let rome = [("get_weather".to_owned(), json!({"city": "Rome"}))];
+    let printed =
+        "<tool_call>{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Rome\"}}</tool_call>";
+    let is_told = |held: &Held| {
+        let mut messages = held.chat.messages();
+        messages.any(|message| message.text().starts_with("Not called"))
+    };
+    for reason in ["stop", "tool_calls", "STOP", "eos", "end_turn", "tool_use"] {
+        let (made, _) = openai(events_of_calls(&whole, 3, Some(reason)));
+        assert_eq!(made, rome, "{reason}");
+    }
+    let bad = [
+        "content_filter",
+        "error",
+        "abort",
+        "aborted",
+        "length",
+        "other",
+    ];
+    let bad = bad.into_iter().map(Some).chain([None]);
+    for reason in bad {
+        let text = OpenAiShapes.event(&json!({"content": printed}), None);
+        let mut events = vec![text, OpenAiShapes.event(&json!({}), reason)];
+        events.extend(OpenAiShapes.end());
+        for events in [events_of_calls(&whole, 3, reason), events] {
+            let (made, held) = openai(events);
+            assert!(made.is_empty() && is_told(&held), "{reason:?}: {made:?}");
+        }
+    }
+    let last = |reason: &str| {
+        let mut line: Value = serde_json::from_str(&OllamaShapes(VERSION).last(None)).unwrap();
+        line["done_reason"] = json!(reason);
+        format!("{line}\n")
+    };
+    for (reason, is_made) in [
+        ("stop", true),
+        ("", true),
+        ("load", false),
+        ("unload", false),
+    ] {
+        let (made, _) = ollama(vec![line_of_call(whole[0].0, whole[0].1), last(reason)]);
+        assert_eq!(!made.is_empty(), is_made, "{reason}");
+    }
+}
+
+#[test]
+fn call_beside_a_call_with_a_fault_is_not_made() {
+    for (first, second) in [("{\"ci", "{}"), ("", "{}"), ("{\"city\":\"Rome\"}}", "{}")] {
+        let calls = [("get_weather", first), ("list_issues", second)];
+        let (made, held) = openai(events_of_calls(&calls, 3, Some("tool_calls")));
+        assert!(made.is_empty(), "{first}: {made:?}");
+        let mut messages = held.chat.messages();
+        assert!(messages.any(|message| message.text().contains("another call")));
+    }
+}
+
+#[test]
+fn text_of_another_role_makes_no_call() {
+    let printed = "<tool_call>{\"name\": \"list_issues\", \"arguments\": {}}</tool_call>";
+    for (role, is_made) in [
+        ("assistant", true),
+        ("tool", false),
+        ("user", false),
+        ("system", false),
+    ] {
+        let message = json!({"role": role, "content": printed});
+        let mut events = vec![OpenAiShapes.event(&message, Some("stop"))];
+        events.extend(OpenAiShapes.end());
+        let line = format!("{}\n", json!({"message": message, "done": false}));
+        for (made, _) in [
+            openai(events),
+            ollama(vec![line, OllamaShapes(VERSION).last(None)]),
+        ] {
+            assert_eq!(!made.is_empty(), is_made, "{role}");
+        }
     }
 }
 

@@ -8,6 +8,7 @@ mod corpus;
 mod fake;
 mod faults;
 mod holding;
+mod quoted;
 mod sessions;
 mod support;
 mod turns;

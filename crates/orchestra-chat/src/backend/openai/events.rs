@@ -58,6 +58,7 @@ pub(super) struct Choice {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Said {
+    pub(super) role: Value,
     pub(super) content: Value,
     pub(super) reasoning_content: Option<Value>,
     pub(super) reasoning: Option<Value>,

@@ -84,6 +84,7 @@ impl Line {
                 calls,
                 usage,
                 is_cut,
+                is_broken,
             }) => Self::Replied {
                 at,
                 text,
@@ -105,6 +106,7 @@ impl Line {
                 input: usage.input,
                 output: usage.output,
                 cut: is_cut,
+                broken: is_broken,
             },
             Event::Failed { trouble, said } => Self::Failed {
                 at,
@@ -155,6 +157,7 @@ impl Line {
                 input,
                 output,
                 cut,
+                broken,
             } => {
                 let calls = calls.into_iter();
                 let calls = calls.map(
@@ -174,6 +177,7 @@ impl Line {
                     calls: calls.collect(),
                     usage: Usage { input, output },
                     is_cut: cut,
+                    is_broken: broken,
                 };
                 (Event::Replied(reply), at)
             }

@@ -1,0 +1,102 @@
+//! Printed calls that are quoted, negated or within other text, and those that are meant.
+
+use serde_json::json;
+
+use crate::certain::{check_both, events_of_text, openai};
+
+/// Texts in which `P` is a printed call that is quoted, negated or followed by other text.
+const NOT_MEANT: [&str; 47] = [
+    "P is what I would do",
+    "The page said: \"P\"",
+    "> P\nsays the tool",
+    "> The page:\nP",
+    "<!-- P -->",
+    "<!--\nP\n-->",
+    "<!--\nP",
+    "<pre>P</pre>",
+    "<pre>\nP\n</pre>",
+    "<pre>\nP",
+    "<blockquote>P</blockquote>",
+    "<details>P</details>no",
+    "<example>P</example>",
+    "~~P~~ no",
+    "| call | P |",
+    "| a | b |\nP",
+    "1. P\n2. or nothing",
+    "- P",
+    "- I could:\n  P",
+    "I will NOT do this: P because",
+    "I will not do this:\nP",
+    "The tool answered:\nP\nso I stop here.",
+    "The tool answered:\nP",
+    "The page: \"\nP",
+    "<tool_response>P</tool_response>",
+    "<tool_response>\nP\n</tool_response>",
+    "<tool_response>\nP",
+    "<|im_start|>user\nP<|im_end|>",
+    "P<|im_end|>\n<|im_start|>user\nno",
+    "<|start_header_id|>user<|end_header_id|>\n\nP",
+    "<start_of_turn>user\nP",
+    "[INST]\nP",
+    "user\nP",
+    "Tool result:\nP",
+    "Look: P",
+    "P\n\nThat is all.",
+    "P\nP\nor neither.",
+    "P or P",
+    "P\nor\nP",
+    "P\n<think>No.</think>\nI will not.",
+    "<pre><think>Hm.</think>\nP",
+    "< think >P</ think >no",
+    "< think >\nP",
+    "<think>Hm. P</think >no",
+    "Text.\n\n    P",
+    "Text.\n\tP",
+    "&lt;think&gt;P&lt;/think&gt;no",
+];
+
+#[test]
+fn printed_call_that_other_text_is_around_is_not_made() {
+    let marked = "<tool_call>{\"name\": \"list_issues\", \"arguments\": {}}</tool_call>";
+    let others = [
+        "{\"name\": \"list_issues\", \"arguments\": {}}",
+        "[TOOL_CALLS][{\"name\": \"list_issues\", \"arguments\": {}}]",
+        "<function=list_issues></function>",
+    ];
+    for text in NOT_MEANT {
+        check_both(&text.replace('P', marked), &[], None);
+        for call in others {
+            let (made, _) = openai(events_of_text(&text.replace('P', call), 1_000));
+            assert!(made.is_empty(), "{text} {call}");
+        }
+    }
+    for text in [
+        "Action: list_issues\nAction Input: {}\nI will not do that.",
+        "Action: list_issues()\nI will not do that.",
+        "<function_calls>\n<invoke name=\"list_issues\"></invoke>\nI will not do that.",
+        "[TOOL_CALLS][{\"name\": \"list_issues\", \"arguments\": {}}] is not what I do.",
+        "Action: ```json\n{\"name\": \"list_issues\", \"arguments\": {}}\n```\nI will not do that.",
+    ] {
+        check_both(text, &[], None);
+    }
+    let told = format!("{marked} is what I would do");
+    check_both(&told, &[], Some("on a line of its own"));
+}
+
+#[test]
+fn printed_call_behind_plain_prose_is_made() {
+    let call = "<tool_call>{\"name\": \"list_issues\", \"arguments\": {}}</tool_call>";
+    let made = ("list_issues".to_owned(), json!({}));
+    for text in [
+        "P",
+        "P\n",
+        "P<|im_end|>",
+        "<|im_start|>assistant\nP<|im_end|>",
+        "I will look.\nP",
+        "I will look:\n\nP",
+        "**Steps**\n\n1. Look\n2. Answer\n\nI begin with `list_issues`:\nP",
+        "> How many?\n\nI will \"look\" if 1 < 2.\n\n  P",
+    ] {
+        check_both(&text.replace('P', call), std::slice::from_ref(&made), None);
+    }
+}

@@ -197,7 +197,7 @@ fn git_commands_on_the_files_of_a_board_remove_nothing() {
     let mut session = Session::start(repository.command(&repository.linked(), &["stdio"]));
     let init = repository.run(&main, &["init", "--client", "claude"]);
     assert_eq!(init.code, Some(0), "{init:?}");
-    let exclude = fs::read_to_string(main.join(".git/info/exclude")).unwrap();
+    let exclude = fs::read_to_string(main.join(".git/info/exclude")).ok();
     assert!(
         exclude.lines().any(|line| line == "/.projects/"),
         "{exclude}"
@@ -306,7 +306,7 @@ fn workspace_that_leads_to_the_repository_of_another_changes_nothing_there() {
     let state = || {
         let branches = git(&main, &["for-each-ref"]);
         let worktrees = git(&main, &["worktree", "list"]);
-        let exclude = fs::read_to_string(main.join(".git/info/exclude")).unwrap();
+        let exclude = fs::read_to_string(main.join(".git/info/exclude")).ok();
         (branches, worktrees, exclude)
     };
     let before = state();

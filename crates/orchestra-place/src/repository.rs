@@ -104,6 +104,7 @@ impl Repository {
     pub(crate) fn check_back(&self, safety: Safety) -> Result<(), PlaceError> {
         let entry = self.top.join(".git");
         let target = self.own.clone();
+        let is_named = has_working_tree(&self.own, &self.top)?;
         let common = common_directory(&self.own)?;
         if common != self.own {
             let is_inside = self.own.parent() == Some(&*common.join("worktrees"));
@@ -114,7 +115,7 @@ impl Repository {
                 (true, None) => Ok(()),
             };
         }
-        if has_working_tree(&self.own, &self.top)? || self.own == entry {
+        if is_named || self.own == entry {
             return Ok(());
         }
         match (main_top(&self.own), safety) {

@@ -160,6 +160,11 @@ fn configuration_that_names_another_working_tree_is_refused() {
     fs::write(evil.join(".git/config.worktree"), "").unwrap();
     git(&evil, &["config", "core.worktree", "../../evil"]);
     root.found(&evil, "_");
+    let linked = evil.join(".git/worktrees/linked/config.worktree");
+    fs::write(linked, "[core]\n\tworktree = ../../../../own\n").unwrap();
+    let error = refused(&root, &root.path.join("linked"));
+    let is_other = matches!(error, PlaceError::OtherWorkingTree { .. });
+    assert!(is_other, "{error}");
 }
 
 #[test]

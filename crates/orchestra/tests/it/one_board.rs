@@ -197,7 +197,7 @@ fn git_commands_on_the_files_of_a_board_remove_nothing() {
     let mut session = Session::start(repository.command(&repository.linked(), &["stdio"]));
     let init = repository.run(&main, &["init", "--client", "claude"]);
     assert_eq!(init.code, Some(0), "{init:?}");
-    let exclude = fs::read_to_string(main.join(".git/info/exclude")).ok();
+    let exclude = fs::read_to_string(main.join(".git/info/exclude")).unwrap();
     assert!(
         exclude.lines().any(|line| line == "/.projects/"),
         "{exclude}"

@@ -24,6 +24,56 @@ pub enum PlaceError {
         /// The directory that it names.
         target: PathBuf,
     },
+    /// A git directory that does not lead back to the working tree.
+    #[error(
+        "`{}` leads to the git directory `{}`, which belongs to another working tree: remove it if you did not create \
+         it, run `git worktree repair` there if you moved the worktree, or set `place = \"state\"` in your own \
+         orchestra.toml to work without plans",
+        entry.display(), target.display()
+    )]
+    Elsewhere {
+        /// The entry `.git` of the working tree.
+        entry: PathBuf,
+        /// The git directory.
+        target: PathBuf,
+    },
+    /// A git directory elsewhere that names no working tree.
+    #[error(
+        "`{}` leads to the git directory `{}`, which names no working tree: if you created it (`git init \
+         --separate-git-dir`, or a bare repository), list the workspace in `safe_directories` of your own \
+         orchestra.toml, or set `place = \"state\"` there to work without plans",
+        entry.display(), target.display()
+    )]
+    Separate {
+        /// The entry `.git` of the working tree.
+        entry: PathBuf,
+        /// The git directory.
+        target: PathBuf,
+    },
+    /// A git directory whose configuration names another working tree.
+    #[error(
+        "`{}` sets core.worktree to another directory than `{}`: remove that line, or set `place = \"state\"` in your \
+         own orchestra.toml to work without plans",
+        config.display(), top.display()
+    )]
+    OtherWorkingTree {
+        /// The configuration file.
+        config: PathBuf,
+        /// The working tree.
+        top: PathBuf,
+    },
+    /// A repository in which git finds another working tree or git directory than its files name.
+    #[error(
+        "git takes `{}` for the working tree of `{}`, which its files do not name: look for core.worktree in \
+         `git config list --show-origin`",
+        top.display(), workspace.display()
+    )]
+    OtherAnswer {
+        /// The workspace.
+        workspace: PathBuf,
+        /// The working tree of git's answer.
+        top: PathBuf,
+    },
     /// A git directory, or a configuration file of git in it, of another user.
     #[error(
         "`{}` belongs to another user, who could replace private state in the git directory: run as that user, or set \

@@ -9,7 +9,7 @@ use std::{
 
 use crate::{
     place::join,
-    repository::{Repository, checkouts},
+    repository::{Repository, Safety, checkouts},
 };
 
 /// Largest size of an index that is read: millions of files.
@@ -47,10 +47,11 @@ pub fn is_tracked(directory: &Path) -> bool {
 }
 
 /// Returns the git directory of all checkouts of the repository of a workspace, and the path of the workspace below
-/// the top of its checkout; `None` outside of repositories.
+/// the top of its checkout; `None` outside of repositories, and where the git directory does not lead back.
 #[must_use]
-pub fn repository(workspace: &Path) -> Option<(PathBuf, PathBuf)> {
+pub fn repository(workspace: &Path, safety: Safety) -> Option<(PathBuf, PathBuf)> {
     let repository = Repository::locate(workspace).ok().flatten()?;
+    repository.check_back(safety).ok()?;
     let below = workspace.strip_prefix(&repository.top).ok()?.to_owned();
     Some((repository.common?, below))
 }

@@ -22,5 +22,5 @@ pub use id::DatabaseId;
 pub use index::{in_checkouts, is_tracked, repository};
 pub use known::{Databases, KnownDatabases, ListError, Listing};
 pub use place::{Choice, IN_GIT, Place};
-pub use repository::Checkout;
+pub use repository::{Checkout, Safety, check_answer};
 pub use run::RunDirectory;

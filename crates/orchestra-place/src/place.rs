@@ -12,7 +12,7 @@ use sha2::{Digest as _, Sha256};
 use crate::{
     error::PlaceError,
     key::{hex, key},
-    repository::{Checkout, Repository, checkouts},
+    repository::{Checkout, Repository, Safety, checkouts},
 };
 
 /// Name of the directory inside a git directory that has all private state: databases of plans, tokens. `orchestra`
@@ -61,10 +61,27 @@ impl Place {
         state: Option<&Path>,
         choice: Choice,
     ) -> Result<Self, PlaceError> {
+        Self::find_as(workspace, state, choice, Safety::Unlisted)
+    }
+
+    /// Finds the place of a workspace as [`Place::find`], which the user may have listed as safe.
+    ///
+    /// # Errors
+    /// Those of [`Place::find`].
+    pub fn find_as(
+        workspace: &Path,
+        state: Option<&Path>,
+        choice: Choice,
+        safety: Safety,
+    ) -> Result<Self, PlaceError> {
         let repository = match choice {
-            Choice::Repository => Repository::find(workspace)?,
-            // Nothing is stored in the git directory, so that other users may write it.
-            Choice::State => Repository::locate(workspace).ok().flatten(),
+            Choice::Repository => Repository::find(workspace, safety)?,
+            // Nothing is stored in the git directory, so that other users may write it. One that does not lead back
+            // names no main checkout.
+            Choice::State => {
+                let found = Repository::locate(workspace).ok().flatten();
+                found.filter(|found| found.check_back(safety).is_ok())
+            }
         };
         let Some(repository) = repository else {
             let own = Root::in_state(workspace, state)?;

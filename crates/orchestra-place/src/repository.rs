@@ -12,7 +12,7 @@ use std::{
 
 use crate::{
     error::PlaceError,
-    shared::{is_bare, is_shared},
+    shared::{is_bare, is_shared, working_trees},
 };
 
 /// Largest size of a `.git` or `commondir` file.
@@ -33,6 +33,16 @@ pub(crate) struct Repository {
     pub(crate) common: Option<PathBuf>,
 }
 
+/// Whether the user lists a workspace as safe, in `safe_directories` of the own configuration. Only then it may have a
+/// git directory that names no working tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Safety {
+    /// It is listed.
+    Safe,
+    /// It is not.
+    Unlisted,
+}
+
 /// A checkout of a repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Checkout {
@@ -47,9 +57,9 @@ impl Repository {
     /// where another file system begins.
     ///
     /// # Errors
-    /// When a `.git` file does not name a git directory, when other users own or may write that directory or its
-    /// configuration, and when it cannot be read.
-    pub(crate) fn find(directory: &Path) -> Result<Option<Self>, PlaceError> {
+    /// When a `.git` file does not name a git directory, when that directory does not lead back, when other users own
+    /// or may write it or its configuration, and when it cannot be read.
+    pub(crate) fn find(directory: &Path, safety: Safety) -> Result<Option<Self>, PlaceError> {
         let found = Self::locate(directory)?;
         if let Some(found) = &found {
             for path in [Some(&found.own), found.common.as_ref()]
@@ -58,11 +68,13 @@ impl Repository {
             {
                 check(path)?;
             }
+            found.check_back(safety)?;
         }
         Ok(found)
     }
 
-    /// Finds the repository of a directory as [`Repository::find`], whoever may write its git directory.
+    /// Finds the repository of a directory as [`Repository::find`], whoever may write its git directory, and wherever
+    /// that leads.
     ///
     /// # Errors
     /// When a `.git` file does not name a git directory, and when it cannot be read.
@@ -87,18 +99,93 @@ impl Repository {
 }
 
 impl Repository {
+    /// Refuses a git directory that does not lead back to this working tree. A `.git` file, a link and `commondir` can
+    /// name any directory, so that they prove nothing about the repository that they lead to.
+    pub(crate) fn check_back(&self, safety: Safety) -> Result<(), PlaceError> {
+        let entry = self.top.join(".git");
+        let target = self.own.clone();
+        let is_named = has_working_tree(&self.own, &self.top)?;
+        let common = common_directory(&self.own)?;
+        if common != self.own {
+            let is_inside = self.own.parent() == Some(&*common.join("worktrees"));
+            let is_back = is_inside && is_linked_to(&self.own, &self.top)?;
+            return match (is_back, main_top(&common)) {
+                (false, _) => Err(PlaceError::Elsewhere { entry, target }),
+                (true, Some(main)) => has_working_tree(&common, main).map(drop),
+                (true, None) => Ok(()),
+            };
+        }
+        if is_named || self.own == entry {
+            return Ok(());
+        }
+        match (main_top(&self.own), safety) {
+            // The git directory of the main checkout there.
+            (Some(_), _) => Err(PlaceError::Elsewhere { entry, target }),
+            (None, Safety::Safe) => Ok(()),
+            (None, Safety::Unlisted) => Err(PlaceError::Separate { entry, target }),
+        }
+    }
+
     /// Returns the top of the main checkout; `None` where the repository is bare, or its git directory does not tell.
     pub(crate) fn main(&self) -> Option<PathBuf> {
         let common = self.common.as_ref()?;
         if self.own == *common {
             return Some(self.top.clone());
         }
-        let is_usual = common.file_name() == Some(OsStr::new(".git"));
+        let top = main_top(common)?;
         let config = read(&common.join("config"), MAX_CONFIG_BYTES);
         let is_bare = config.is_ok_and(|text| text.is_some_and(|text| is_bare(&text)));
-        let top = common.parent()?;
-        (is_usual && !is_bare).then(|| top.to_owned())
+        (!is_bare).then(|| top.to_owned())
     }
+}
+
+/// Returns the top of the checkout whose git directory has the usual name.
+fn main_top(git: &Path) -> Option<&Path> {
+    let is_usual = git.file_name() == Some(OsStr::new(".git"));
+    git.parent().filter(|_| is_usual)
+}
+
+/// Returns whether the git directory of a linked worktree names the entry `.git` of this directory.
+fn is_linked_to(own: &Path, top: &Path) -> Result<bool, PlaceError> {
+    let Some(text) = read(&own.join("gitdir"), MAX_LINK_BYTES)? else {
+        return Ok(false);
+    };
+    let entry = own.join(OsStr::from_bytes(without_line_end(&text)));
+    // The entry itself may be a link to that of another working tree.
+    match main_top(&entry) {
+        Some(named) => is_same(named, top),
+        None => Ok(false),
+    }
+}
+
+/// Returns whether the configuration of a git directory names a working tree.
+///
+/// # Errors
+/// When it names another one.
+fn has_working_tree(git: &Path, top: &Path) -> Result<bool, PlaceError> {
+    let mut has_one = false;
+    for name in ["config", "config.worktree"] {
+        let config = git.join(name);
+        let Some(path) = config.canonicalize().ok() else {
+            continue;
+        };
+        let text = read(&path, MAX_CONFIG_BYTES)?.unwrap_or_default();
+        for named in working_trees(&text) {
+            if !is_same(&git.join(named), top)? {
+                let top = top.to_owned();
+                return Err(PlaceError::OtherWorkingTree { config, top });
+            }
+            has_one = true;
+        }
+    }
+    Ok(has_one)
+}
+
+/// Returns whether two paths lead to one directory, which can have several paths.
+fn is_same(one: &Path, other: &Path) -> Result<bool, PlaceError> {
+    let id = |found: fs::Metadata| (found.dev(), found.ino());
+    let (one, other) = (metadata(one)?.map(id), metadata(other)?.map(id));
+    Ok(one.is_some() && one == other)
 }
 
 /// Returns the checkouts of a repository with their git directories, in the order of these.
@@ -168,11 +255,17 @@ fn lasting(mut common: PathBuf) -> Result<Option<PathBuf>, PlaceError> {
         let Some((worktree, module)) = in_linked_worktree(&common) else {
             return Ok(Some(common));
         };
-        let target = common_directory(&worktree)?.join("modules").join(module);
-        if target == common || !is_git_directory(&target)? {
+        let main = common_directory(&worktree)?;
+        let is_linked = worktree.parent() == Some(&*main.join("worktrees"));
+        let target = main.join("modules").join(module);
+        if !is_linked || target == common || !is_git_directory(&target)? {
             return Ok(None);
         }
-        common = common_directory(&canonical(&target)?)?;
+        // Neither a link nor `commondir` leads to another repository.
+        if canonical(&target)? != target || common_directory(&target)? != target {
+            return Ok(None);
+        }
+        common = target;
     }
     Ok(None)
 }
@@ -272,4 +365,26 @@ fn read(path: &Path, limit: u64) -> Result<Option<Vec<u8>>, PlaceError> {
 fn unreadable(path: &Path, source: io::Error) -> PlaceError {
     let path = path.to_owned();
     PlaceError::Unreadable { path, source }
+}
+
+/// Checks that git has found the working tree and the git directory of a workspace that its files name, and that these
+/// lead to each other.
+///
+/// # Errors
+/// When they do not, and when they cannot be read.
+pub fn check_answer(
+    workspace: &Path,
+    safety: Safety,
+    top: &Path,
+    own: &Path,
+) -> Result<(), PlaceError> {
+    let workspace = canonical(workspace)?;
+    if let Some(found) = Repository::locate(&workspace)? {
+        found.check_back(safety)?;
+        if is_same(&found.top, top)? && is_same(&found.own, own)? {
+            return Ok(());
+        }
+    }
+    let top = top.to_owned();
+    Err(PlaceError::OtherAnswer { workspace, top })
 }

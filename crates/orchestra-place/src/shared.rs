@@ -1,4 +1,4 @@
-//! `core.sharedRepository` and `core.bare` in the configuration file of a repository. Nothing else of the file is
+//! `core.sharedRepository`, `core.bare` and `core.worktree` in the configuration file of a repository. Nothing else of the file is
 //! looked at.
 //!
 //! Included files are not read: git itself writes the key into this file (`git init --shared`).
@@ -17,27 +17,61 @@ pub(crate) fn is_bare(config: &[u8]) -> bool {
     })
 }
 
+/// Returns the paths that the text of a configuration file has as `core.worktree`, in the form in which git writes them.
+pub(crate) fn working_trees(config: &[u8]) -> Vec<String> {
+    let text = String::from_utf8_lossy(config);
+    let values = core_values(&text, "worktree");
+    values
+        .map(|value| unquoted(value.unwrap_or_default()))
+        .collect()
+}
+
+/// Returns a value without the quotes and escapes that git writes.
+fn unquoted(value: &str) -> String {
+    let value = value.trim();
+    let inner = value
+        .strip_prefix('"')
+        .and_then(|rest| rest.strip_suffix('"'));
+    let mut plain = String::new();
+    let mut rest = inner.unwrap_or(value).chars();
+    while let Some(next) = rest.next() {
+        plain.extend(match next {
+            '\\' => rest.next().map(|escaped| match escaped {
+                'n' => '\n',
+                't' => '\t',
+                other => other,
+            }),
+            other => Some(other),
+        });
+    }
+    plain
+}
+
 /// Returns whether the last value of a key in the section `core` is one that counts. A key without a value does.
 fn core_key(config: &[u8], key: &str, counts: impl Fn(&str) -> bool) -> bool {
     let text = String::from_utf8_lossy(config);
-    let (mut is_core, mut found) = (false, false);
-    for line in text.lines() {
+    let last = core_values(&text, key).last();
+    last.is_some_and(|value| value.is_none_or(counts))
+}
+
+/// Returns the values of a key in the section `core`; `None` for a key without a value, which is true.
+fn core_values<'t>(text: &'t str, key: &str) -> impl Iterator<Item = Option<&'t str>> {
+    let mut is_core = false;
+    let lines = text.trim_start_matches('\u{feff}').lines();
+    lines.filter_map(move |line| {
         let mut line = line.trim();
-        if let Some((section, rest)) = line.strip_prefix('[').and_then(|rest| rest.split_once(']'))
+        while let Some((section, rest)) =
+            line.strip_prefix('[').and_then(|rest| rest.split_once(']'))
         {
             is_core = section.trim().eq_ignore_ascii_case("core");
             line = rest.trim();
         }
         let (name, value) = match line.split_once('=') {
             Some((name, value)) => (name, Some(value)),
-            // A key without a value is true.
             None => (line.split(['#', ';']).next().unwrap_or_default(), None),
         };
-        if is_core && name.trim().eq_ignore_ascii_case(key) {
-            found = value.is_none_or(&counts);
-        }
-    }
-    found
+        (is_core && name.trim().eq_ignore_ascii_case(key)).then_some(value)
+    })
 }
 
 /// A value that is not understood counts as shared.
@@ -53,7 +87,21 @@ fn lets_others_write(value: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{is_bare, is_shared};
+    use super::{is_bare, is_shared, working_trees};
+
+    #[test]
+    fn working_tree_is_read_in_the_form_that_git_writes() {
+        for (text, path) in [
+            ("[core]\n\tworktree = ../../../lib\n", "../../../lib"),
+            ("[a] [core] worktree=/x", "/x"),
+            ("\u{feff}[core]\n\tworktree = \"/a #b \"\n", "/a #b "),
+            ("[core]\n\tworktree = /a\\\\b\\\"c\n", "/a\\b\"c"),
+            ("[core]\nworktree\n", ""),
+        ] {
+            assert_eq!(working_trees(text.as_bytes()), [path], "{text}");
+        }
+        assert!(working_trees(b"[core \"x\"]\nworktree = /x\n[other]\nworktree = /x\n").is_empty());
+    }
 
     #[test]
     fn shared_repository_is_recognised_in_any_spelling() {

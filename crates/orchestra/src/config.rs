@@ -25,7 +25,7 @@ use std::{
 use anyhow::Context as _;
 use orchestra_hub::Toolset;
 use orchestra_mcp::owners::Owners;
-use orchestra_place::Choice;
+use orchestra_place::{Choice, Safety};
 use orchestra_wire::MAX_LINE_BYTES;
 
 use crate::{
@@ -396,6 +396,14 @@ pub(crate) fn user_file() -> String {
 pub(crate) fn is_safe(workspace: &Path) -> bool {
     let user = read_user_file().ok().flatten();
     user.is_some_and(|(_, file)| file.is_safe(workspace))
+}
+
+/// Returns [`is_safe`] as the place of a workspace takes it.
+pub(crate) fn safety(workspace: &Path) -> Safety {
+    match is_safe(workspace) {
+        true => Safety::Safe,
+        false => Safety::Unlisted,
+    }
 }
 
 /// Returns `place` of the user's own configuration.

@@ -162,7 +162,8 @@ pub(crate) fn directory(path: &Path) -> Result<PathBuf, WorkspaceError> {
 /// is none.
 pub(crate) fn place(workspace: &Path) -> Result<Place, Failure> {
     let state = servers::state_directory().ok();
-    let found = Place::find(workspace, state.as_deref(), config::place()?);
+    let safety = config::safety(workspace);
+    let found = Place::find_as(workspace, state.as_deref(), config::place()?, safety);
     found.map_err(|error| Failure::Failed(error.into()))
 }
 

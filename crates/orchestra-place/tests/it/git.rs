@@ -1,8 +1,8 @@
 //! The place in each kind of checkout, compared with the answers of git.
 
-use std::{fs, path::Path};
+use std::{fs, os::unix::fs::symlink, path::Path};
 
-use orchestra_place::{Choice, Place};
+use orchestra_place::{Choice, Place, PlaceError};
 
 use crate::support::{Root, answer, commit, git};
 
@@ -68,6 +68,35 @@ fn worktree_with_relative_paths_is_followed() {
     )
     .unwrap();
     root.found(&linked, "_");
+}
+
+#[test]
+fn worktree_that_is_reached_by_another_path_is_followed() {
+    let root = Root::new();
+    let main = root.repository("main");
+    git(&main, &["worktree", "add", "--quiet", "../linked"]);
+    let own = main.join(".git/worktrees/linked");
+    symlink(&root.path, root.path.join("link")).unwrap();
+    for named in [
+        root.path.join("link/linked/.git"),
+        "../../../../linked/.git".into(),
+    ] {
+        fs::write(own.join("gitdir"), format!("{}\n", named.display())).unwrap();
+        root.found(&root.path.join("linked"), "_");
+    }
+}
+
+#[test]
+fn link_to_the_git_directory_that_names_the_working_tree_is_followed() {
+    let root = Root::new();
+    let main = root.repository("main");
+    let away = root.path.join("away");
+    fs::rename(main.join(".git"), &away).unwrap();
+    symlink("../away", main.join(".git")).unwrap();
+    let error = root.find(&main).unwrap_err();
+    assert!(matches!(error, PlaceError::Separate { .. }), "{error}");
+    git(&main, &["config", "core.worktree", "../main"]);
+    root.found(&main, "_");
 }
 
 #[test]
@@ -174,20 +203,29 @@ fn bare_layout_has_the_place_in_the_bare_repository() {
         root.found(&layout.join("second"), "_").shared(),
         first.shared()
     );
-    assert_eq!(root.found(&layout, "_").shared(), first.shared());
+    // The bare repository names its worktrees, and not the directory around it.
+    assert!(matches!(
+        root.find(&layout).unwrap_err(),
+        PlaceError::Separate { .. }
+    ));
+    assert_eq!(root.find_safe(&layout).shared(), first.shared());
 }
 
 #[test]
-fn separate_git_directory_is_followed() {
+fn separate_git_directory_is_followed_in_a_workspace_that_is_listed_as_safe() {
     let root = Root::new();
     let (top, separate) = (root.path.join("top"), root.path.join("separate.git"));
     fs::create_dir(&top).unwrap();
     let option = format!("--separate-git-dir={}", separate.display());
     git(&top, &["init", "--quiet", &option]);
-    assert_eq!(
-        root.found(&top, "_").shared(),
-        separate.join(".orchestra/_")
-    );
+    let error = root.find(&top).unwrap_err();
+    assert!(matches!(error, PlaceError::Separate { .. }), "{error}");
+    let text = error.to_string();
+    for part in ["safe_directories", "place = \"state\"", "top/.git`"] {
+        assert!(text.contains(part), "{text}");
+    }
+    let place = root.find_safe(&top);
+    assert_eq!(place.shared(), separate.join(".orchestra/_"));
 }
 
 #[test]

@@ -2,12 +2,13 @@
 
 use std::{
     fs,
-    os::unix::fs::{MetadataExt as _, PermissionsExt as _},
+    os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink},
+    path::Path,
 };
 
-use orchestra_place::PlaceError;
+use orchestra_place::{Choice, Place, PlaceError, Safety, check_answer, repository};
 
-use crate::support::{Root, git};
+use crate::support::{Root, commit, git};
 
 #[test]
 fn git_file_that_leads_nowhere_is_reported_with_both_paths() {
@@ -36,6 +37,162 @@ fn common_directory_that_leads_nowhere_is_reported() {
     fs::write(main.join(".git/commondir"), "../away\n").unwrap();
     let error = root.find(&main).unwrap_err();
     assert!(matches!(error, PlaceError::Dangling { .. }), "{error}");
+}
+
+/// Checks that no choice leads from `evil` to the repositories beside it, and returns the refusal.
+fn refused(root: &Root, evil: &Path) -> PlaceError {
+    let state = Place::find(evil, Some(&root.state()), Choice::State).unwrap();
+    assert_eq!(state.main(), Some(evil));
+    assert_eq!(repository(evil, Safety::Safe), None);
+    let (choice, safe) = (Choice::Repository, Safety::Safe);
+    Place::find_as(evil, Some(&root.state()), choice, safe).unwrap_err();
+    let error = root.find(evil).unwrap_err();
+    assert!(error.to_string().contains("place = \"state\""), "{error}");
+    error
+}
+
+#[test]
+fn git_file_or_link_to_the_git_directory_of_another_working_tree_is_refused() {
+    let root = Root::new();
+    let own = root.repository("own");
+    let library = root.repository("library");
+    let library = library.to_str().unwrap();
+    git(&own, &["submodule", "--quiet", "add", library, "lib"]);
+    commit(&own);
+    git(&own, &["worktree", "add", "--quiet", "../linked"]);
+    let evil = root.path.join("evil");
+    fs::create_dir(&evil).unwrap();
+    for target in [
+        "../own/.git",
+        "../own/.git/worktrees/linked",
+        "../own/.git/modules/lib",
+        "../linked/.git",
+    ] {
+        if target != "../linked/.git" {
+            fs::write(evil.join(".git"), format!("gitdir: {target}\n")).unwrap();
+            refused(&root, &evil);
+            fs::remove_file(evil.join(".git")).unwrap();
+        }
+        symlink(target, evil.join(".git")).unwrap();
+        refused(&root, &evil);
+        fs::remove_file(evil.join(".git")).unwrap();
+    }
+    fs::hard_link(root.path.join("linked/.git"), evil.join(".git")).unwrap();
+    let error = refused(&root, &evil);
+    assert!(matches!(error, PlaceError::Elsewhere { .. }), "{error}");
+}
+
+#[test]
+fn common_directory_of_another_repository_is_refused() {
+    let root = Root::new();
+    root.repository("own");
+    let evil = root.repository("evil");
+    fs::write(evil.join(".git/commondir"), "../../own/.git\n").unwrap();
+    let error = refused(&root, &evil);
+    assert!(matches!(error, PlaceError::Elsewhere { .. }), "{error}");
+
+    // The form of a linked worktree, whose git directory is not inside the repository.
+    let planted = root.repository("planted");
+    let git = root.path.join("away/worktrees/planted");
+    fs::create_dir_all(git.parent().unwrap()).unwrap();
+    fs::rename(planted.join(".git"), &git).unwrap();
+    fs::write(planted.join(".git"), format!("gitdir: {}", git.display())).unwrap();
+    fs::write(git.join("commondir"), "../../../own/.git\n").unwrap();
+    let named = planted.join(".git");
+    fs::write(git.join("gitdir"), named.display().to_string()).unwrap();
+    let error = refused(&root, &planted);
+    assert!(matches!(error, PlaceError::Elsewhere { .. }), "{error}");
+}
+
+#[test]
+fn form_of_a_submodule_in_a_linked_worktree_leads_to_no_other_repository() {
+    let root = Root::new();
+    let own = root.repository("own");
+    fs::create_dir(own.join(".git/modules")).unwrap();
+    let evil = root.repository("evil");
+    let module = root.path.join("away/worktrees/x/modules/m");
+    fs::create_dir_all(module.parent().unwrap()).unwrap();
+    fs::rename(evil.join(".git"), &module).unwrap();
+    fs::write(evil.join(".git"), format!("gitdir: {}", module.display())).unwrap();
+    git(&evil, &["config", "core.worktree", evil.to_str().unwrap()]);
+    let of_worktree = module.ancestors().nth(2).unwrap();
+    fs::write(of_worktree.join("HEAD"), "ref: refs/heads/main").unwrap();
+    symlink(own.join(".git"), own.join(".git/modules/m")).unwrap();
+    let away = root.path.join("away");
+    for name in ["objects", "refs", "modules"] {
+        fs::create_dir(away.join(name)).unwrap();
+    }
+    fs::write(away.join("HEAD"), "ref: refs/heads/main").unwrap();
+    symlink(own.join(".git"), away.join("modules/m")).unwrap();
+    for common in ["../../../own/.git", "../.."] {
+        fs::write(of_worktree.join("commondir"), common).unwrap();
+        root.found_in_state(&evil);
+    }
+}
+
+#[test]
+fn configuration_that_names_another_working_tree_is_refused() {
+    let root = Root::new();
+    root.repository("own");
+    let evil = root.repository("evil");
+    git(&evil, &["worktree", "add", "--quiet", "../linked"]);
+    let config = evil.join(".git/config");
+    let before = fs::read_to_string(&config).unwrap();
+    for (name, line) in [
+        ("config", "[core]\n\tworktree = ../../own\n"),
+        ("config", "[a] [core] worktree=../../own\n"),
+        ("config", "[core]\n\tworktree = ../../missing\n"),
+        ("config.worktree", "[core]\n\tworktree = ../../own\n"),
+    ] {
+        let file = evil.join(".git").join(name);
+        let start = match name {
+            "config" => before.as_str(),
+            _ => "",
+        };
+        fs::write(&file, format!("{start}{line}")).unwrap();
+        for workspace in [&evil, &root.path.join("linked")] {
+            let error = refused(&root, workspace);
+            let is_other = matches!(error, PlaceError::OtherWorkingTree { .. });
+            assert!(is_other, "{line}: {error}");
+        }
+        fs::write(&config, &before).unwrap();
+    }
+    fs::write(evil.join(".git/config.worktree"), "").unwrap();
+    git(&evil, &["config", "core.worktree", "../../evil"]);
+    root.found(&evil, "_");
+    let linked = evil.join(".git/worktrees/linked/config.worktree");
+    fs::write(linked, "[core]\n\tworktree = ../../../../own\n").unwrap();
+    let error = refused(&root, &root.path.join("linked"));
+    let is_other = matches!(error, PlaceError::OtherWorkingTree { .. });
+    assert!(is_other, "{error}");
+}
+
+#[test]
+fn copy_of_a_linked_worktree_is_refused() {
+    let root = Root::new();
+    let main = root.repository("main");
+    git(&main, &["worktree", "add", "--quiet", "../linked"]);
+    let (linked, copy) = (root.path.join("linked"), root.path.join("copy"));
+    fs::create_dir(&copy).unwrap();
+    fs::copy(linked.join(".git"), copy.join(".git")).unwrap();
+    let error = refused(&root, &copy);
+    assert!(error.to_string().contains("git worktree repair"), "{error}");
+    root.found(&linked, "_");
+}
+
+#[test]
+fn answer_of_git_that_the_files_do_not_give_is_refused() {
+    let root = Root::new();
+    let (main, own) = (root.repository("main"), root.repository("own"));
+    let check = |top: &Path, git: &Path| {
+        let workspace = main.join("apps/web");
+        check_answer(&workspace, Safety::Unlisted, top, git)
+    };
+    check(&main, &main.join(".git")).unwrap();
+    for (top, git) in [(&own, &main), (&main, &own)] {
+        let error = check(top, &git.join(".git")).unwrap_err();
+        assert!(matches!(error, PlaceError::OtherAnswer { .. }), "{error}");
+    }
 }
 
 #[test]

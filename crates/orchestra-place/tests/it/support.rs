@@ -6,7 +6,7 @@ use std::{
     process::Command,
 };
 
-use orchestra_place::{Choice, Place, PlaceError};
+use orchestra_place::{Choice, Place, PlaceError, Safety};
 
 /// A temporary directory with a canonical path, and a state directory in it.
 pub(crate) struct Root {
@@ -42,6 +42,13 @@ impl Root {
     pub(crate) fn find(&self, workspace: &Path) -> Result<Place, PlaceError> {
         let workspace = workspace.canonicalize().unwrap();
         Place::find(&workspace, Some(&self.state()), Choice::Repository)
+    }
+
+    /// Returns the place of a workspace that the user lists as safe.
+    pub(crate) fn find_safe(&self, workspace: &Path) -> Place {
+        let workspace = workspace.canonicalize().unwrap();
+        let (state, choice) = (self.state(), Choice::Repository);
+        Place::find_as(&workspace, Some(&state), choice, Safety::Safe).unwrap()
     }
 
     /// Returns the place, whose directories are those of the git directories that git answers.

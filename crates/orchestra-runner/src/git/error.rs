@@ -35,6 +35,9 @@ pub enum GitError {
         /// Where it is.
         path: PathBuf,
     },
+    /// The git directory does not lead back to the workspace, or is not the one that its files name.
+    #[error(transparent)]
+    Place(#[from] orchestra_place::PlaceError),
     /// Git refuses the repository since somebody else owns it.
     #[error("git does not trust the repository at `{subject}`: {said}")]
     Untrusted {
@@ -211,6 +214,7 @@ impl GitError {
             Self::TooOld { .. } => "git-too-old",
             Self::NotARepository { .. } => "not-a-repository",
             Self::Bare { .. } => "bare-repository",
+            Self::Place(_) => "repository-elsewhere",
             Self::Untrusted { .. } => "untrusted-repository",
             Self::Start { .. } => "git-not-started",
             Self::Failed { .. } => "git-failed",
@@ -244,6 +248,9 @@ impl GitError {
             Self::Bare { .. } => {
                 "plans need a working tree: clone the repository, or add a worktree to it, and work there"
                     .to_owned()
+            }
+            Self::Place(_) => {
+                "plans change no repository that does not lead back to the workspace".to_owned()
             }
             Self::Untrusted { subject, .. } => format!(
                 "if you trust it, run `git config --global --add safe.directory {subject}`"

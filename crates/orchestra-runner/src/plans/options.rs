@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use orchestra_place::Place;
+use orchestra_place::{Place, Safety};
 use orchestra_plan::{ids::Millis, outcome::Policy, schedule::Limits};
 use orchestra_process::{Launcher, Sandbox, uptime};
 use rustix::fs::{Access, access};
@@ -47,6 +47,8 @@ pub struct Options {
     pub storage: PathBuf,
     /// Which directory that is, or why there is none.
     pub placement: Placement,
+    /// Whether the user lists the workspace as safe.
+    pub safety: Safety,
     /// Directory that earlier versions kept the plans in, from which they are moved.
     pub former: Option<PathBuf>,
     /// Whether this process takes part only to pass on a command, and otherwise looks at what is there.
@@ -159,6 +161,7 @@ impl Options {
             workspace: workspace.to_owned(),
             storage: storage.to_owned(),
             placement: Placement::Named,
+            safety: Safety::Unlisted,
             former: None,
             only_looks: false,
             name: "orchestra".to_owned(),

@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use orchestra_place::check_answer;
 use orchestra_plan::{
     budget::Micros,
     event::{Failure, FailureKind},
@@ -51,11 +52,17 @@ impl Host {
         }
     }
 
-    /// The repository of the workspace, opened when it is first needed.
+    /// The repository of the workspace, opened when it is first needed. Nothing is changed in one that does not lead
+    /// back to the workspace.
     pub(crate) async fn repository(&self) -> Result<&Repository, GitError> {
         let open = async || {
             let git = Git::find(self.options.git.clone()).await?;
-            Repository::open(&git, &self.options.workspace).await
+            let Options {
+                workspace, safety, ..
+            } = &*self.options;
+            let found = Repository::open(&git, workspace).await?;
+            check_answer(workspace, *safety, found.toplevel(), found.directory())?;
+            Ok(found)
         };
         self.repository.get_or_try_init(open).await
     }

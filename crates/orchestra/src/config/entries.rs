@@ -71,7 +71,7 @@ impl Config {
                 key: "safe_directories",
                 value: paths_as_toml(&self.safe_directories.value),
                 meaning: "workspaces that are used although they, or files in them, belong to other users or \
-                          can be written by them; * for every directory; only for your own file to set",
+                          can be written by them, or whose git directory names no working tree; * for every directory; only for your own file to set",
                 origin: self.safe_directories.origin.clone(),
             },
             Entry {

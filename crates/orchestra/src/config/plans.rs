@@ -29,7 +29,7 @@ use orchestra_runner::{
     supervise::{JobLimits, LogBounds},
 };
 
-use super::{Config, Entry, Origin, Setting, file::ConfigFile, model::own_file, settle};
+use super::{Config, Entry, Origin, Setting, file::ConfigFile, model::own_file, safety, settle};
 use crate::{env::Variable, exit::Failure, servers, workspace};
 use bounds::BoundsConfig;
 use context::ContextConfig;
@@ -236,7 +236,8 @@ impl PlansConfig {
             return None;
         }
         let state = servers::state_directory().ok();
-        let place = Place::find(&config.workspace, state.as_deref(), other).ok()?;
+        let safety = safety(&config.workspace);
+        let place = Place::find_as(&config.workspace, state.as_deref(), other, safety).ok()?;
         let storage = place.own().join(Placement::NAME);
         let is_unused = storage != self.storage.value && storage.join(DATABASE).exists();
         is_unused.then(|| {
@@ -285,6 +286,7 @@ impl PlansConfig {
             (setting.value > 0).then(|| Duration::from_secs(setting.value))
         };
         options.placement.clone_from(&self.placement);
+        options.safety = safety(&options.workspace);
         options.former.clone_from(&self.former);
         options.limits.total = jobs(&self.jobs);
         options.limits.agents = jobs(&self.agent_jobs);

@@ -5,7 +5,7 @@ use std::path::Path;
 use orchestra_fs::{Access, Directory};
 
 use super::{Action, Effect, InitError, Step};
-use crate::{files::Root, workspace::PROJECTS};
+use crate::{config, files::Root, workspace::PROJECTS};
 
 /// Largest file of rules that is changed.
 const MAX_BYTES: u64 = 4 * 1024 * 1024;
@@ -18,7 +18,8 @@ const EXCLUDE: &str = "exclude";
 /// # Errors
 /// When the file cannot be read or written.
 pub(crate) fn exclude(workspace: &Path, effect: Effect) -> Result<Option<Step>, InitError> {
-    let Some((git, below)) = orchestra_place::repository(workspace) else {
+    let Some((git, below)) = orchestra_place::repository(workspace, config::safety(workspace))
+    else {
         return Ok(None);
     };
     let Some(below) = below.to_str() else {

@@ -245,7 +245,7 @@ fn the_configuration_is_shown_with_its_origin() {
     # from: default
     # workspace = "WORKSPACE"
 
-    # workspaces that are used although they, or files in them, belong to other users or can be written by them; * for every directory; only for your own file to set
+    # workspaces that are used although they, or files in them, belong to other users or can be written by them, or whose git directory names no working tree; * for every directory; only for your own file to set
     # from: default
     # safe_directories = []
 

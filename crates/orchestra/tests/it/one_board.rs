@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    os::unix::fs::symlink,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -342,4 +343,60 @@ fn change_of_a_board_of_a_bare_repository_logs_nothing_of_readable_files() {
     );
     assert_eq!(created.code, Some(0), "{created:?}");
     assert!(!created.err.contains("up to date"), "{created:?}");
+}
+
+#[test]
+fn workspace_that_leads_to_the_repository_of_another_changes_nothing_there() {
+    let repository = Repository::new(ONE_BOARD);
+    repository.fill();
+    let main = repository.main();
+    let (evil, name) = (main.with_file_name("evil"), main.file_name().unwrap());
+    let of_main = Path::new("..").join(name).join(".git");
+    let state = || {
+        let branches = git(&main, &["for-each-ref"]);
+        let worktrees = git(&main, &["worktree", "list"]);
+        let exclude = fs::read_to_string(main.join(".git/info/exclude")).ok();
+        (branches, worktrees, exclude)
+    };
+    let before = state();
+    let of_user = repository.workspace.home().join(".config/orchestra");
+    let task = json!({"project": "my-app", "story_id": "MA-2", "title": "Evil", "type": "task"});
+    let task = task.to_string();
+    for (target, is_link) in [
+        (of_main.clone(), false),
+        (of_main.join("worktrees/linked"), false),
+        (of_main.clone(), true),
+        (PathBuf::from("../linked/.git"), true),
+    ] {
+        fs::create_dir(&evil).unwrap();
+        match is_link {
+            true => symlink(&target, evil.join(".git")).unwrap(),
+            false => {
+                let text = format!("gitdir: {}\n", target.display());
+                fs::write(evil.join(".git"), text).unwrap();
+            }
+        }
+        let plan = "name: Evil\ntargetBranch: main\njobs:\n- {producerId: one, task: T, work: echo 1 > evil.txt}\n";
+        fs::write(evil.join("plan.yaml"), plan).unwrap();
+        for place in ["repository", "state"] {
+            let config = format!("{ONE_BOARD}place = \"{place}\"\n");
+            fs::write(of_user.join("orchestra.toml"), config).unwrap();
+            for words in [
+                &["tool", "call", "create_task", "--args", &task][..],
+                &["plan", "create", "plan.yaml"],
+            ] {
+                let refused = repository.run(&evil, words);
+                assert_ne!(refused.code, Some(0), "{place} {words:?}: {refused:?}");
+                if place == "repository" || words[0] == "plan" {
+                    let is_named = refused.err.contains("another working tree");
+                    assert!(is_named, "{place} {words:?}: {refused:?}");
+                }
+            }
+            repository.run(&evil, &["init"]);
+        }
+        fs::write(of_user.join("orchestra.toml"), ONE_BOARD).unwrap();
+        assert!(!repository.has(&main, "MA-4"), "{target:?}");
+        assert_eq!(state(), before, "{target:?}");
+        fs::remove_dir_all(&evil).unwrap();
+    }
 }

@@ -129,16 +129,20 @@ impl Engine {
         &mut self,
         paths: BTreeSet<String>,
     ) -> Result<BTreeSet<String>, FilesError> {
-        if self.stuck.0 != paths {
-            self.stuck = (paths.clone(), Instant::now());
-        } else if self.stuck.1.elapsed() > STUCK {
+        let is_same = self.stuck.0 == paths;
+        if is_same && self.stuck.1.elapsed() > STUCK {
             self.stuck.0.clear();
             let path = paths.into_iter().next().unwrap_or_default();
             return Err(FilesError::Stuck { path });
-        } else {
+        }
+        if is_same {
             std::thread::sleep(STUCK_AGAIN);
         }
-        self.take_in(paths)
+        let later = self.take_in(paths.clone())?;
+        if !is_same {
+            self.stuck = (paths, Instant::now());
+        }
+        Ok(later)
     }
 
     /// Sorts out the owners whose files somebody else changed.

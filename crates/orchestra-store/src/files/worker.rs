@@ -23,7 +23,7 @@ use crate::{Options, watch};
 const GATHER: Duration = Duration::from_millis(50);
 /// How long after a failure the files are tried again; twice as long after each further one, up to the maximum.
 const RETRY: Duration = Duration::from_secs(1);
-const MAX_RETRY: Duration = Duration::from_secs(30);
+const MAX_RETRY: Duration = Duration::from_secs(8);
 /// How often git's lock, and files that vanished, are looked at.
 const AGAIN: Duration = Duration::from_millis(20);
 /// How often a process that is not the keeper tries to become it.

@@ -209,7 +209,8 @@ pub(crate) fn open_ready(path: &Path) -> Result<Option<Connection>, Fault> {
         return Ok(None);
     }
     let connection = open_writer(path)?;
-    Ok((schema_of(&connection)? == schema::SCHEMA).then_some(connection))
+    let is_ready = schema_of(&connection)? == schema::SCHEMA && !schema::has_foreign(&connection)?;
+    Ok(is_ready.then_some(connection))
 }
 
 /// A reading connection to a database that has the newest schema; `None` when it must be made,
@@ -219,7 +220,7 @@ pub(crate) fn open_ready_reader(path: &Path) -> Result<Option<Connection>, Fault
         return Ok(None);
     }
     let connection = configured_reader(path, reader_flags())?;
-    if schema_of(&connection)? != schema::SCHEMA {
+    if schema_of(&connection)? != schema::SCHEMA || schema::has_foreign(&connection)? {
         return Ok(None);
     }
     connection.pragma_update(None, "query_only", true)?;
@@ -449,6 +450,9 @@ fn configured_reader(path: impl AsRef<Path>, flags: OpenFlags) -> Result<Connect
 
 fn checked_reader(connection: Connection, immutable: bool) -> Result<Connection, Fault> {
     let found = schema_of(&connection)?;
+    if (schema::READABLE..=schema::SCHEMA).contains(&found) && schema::has_views(&connection)? {
+        return Err(Fault::Corrupt);
+    }
     if (schema::READABLE..schema::SCHEMA).contains(&found) {
         schema::read_as_newest(&connection, found)?;
     }
@@ -483,6 +487,8 @@ fn immutable_uri(path: &Path) -> String {
 fn configure(connection: &Connection) -> Result<(), Fault> {
     connection.pragma_update(None, "temp_store", "MEMORY")?;
     connection.pragma_update(None, "trusted_schema", false)?;
+    // The board has no foreign keys. Those of another's tables could delete rows.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY, false)?;
     // Plans do not depend on the values that are bound: else every binding of a prepared statement
     // has it parsed and planned anew.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;

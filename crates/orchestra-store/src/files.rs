@@ -49,6 +49,12 @@ pub enum FilesError {
         /// The path below `.projects/`.
         path: String,
     },
+    /// A file that is to be written was changed by another program, again and again or in a way that cannot be taken in.
+    #[error("`.projects/{path}` is in the way of a file of the board; move it away")]
+    Stuck {
+        /// The path below `.projects/`.
+        path: String,
+    },
     /// The database refuses what the files need.
     #[error("the readable files could not be recorded: {0}")]
     Refused(String),

@@ -251,6 +251,17 @@ impl SharedHome {
         }
     }
 
+    /// Drops the claims of a new database, unless this user's programs had one in its directory before: files that
+    /// came along with a workspace give nobody a claim.
+    pub(crate) fn drop_first_claims(&self, connection: &Connection) -> Result<(), Fault> {
+        let list = self.list().read().map_err(listless)?;
+        let given = list.next_at(&self.directory()).map_err(listless)?;
+        if given.is_empty() {
+            drop_claims(connection)?;
+        }
+        Ok(())
+    }
+
     fn record(&self, id: DatabaseId) -> Result<(), Fault> {
         let (directory, anchor) = (self.directory(), self.anchor());
         let recorded = self

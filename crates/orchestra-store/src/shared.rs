@@ -594,6 +594,7 @@ fn build(paths: &Paths, options: &Options) -> Result<(), Fault> {
         })?;
     }
     if let Home::Shared(home) = &paths.home {
+        home.drop_first_claims(&connection)?;
         home.identify(&connection)?;
     }
     connection.execute_batch("COMMIT")?;

@@ -120,6 +120,7 @@ pub(super) fn open_writer_of(
     connection.pragma_update(None, "journal_size_limit", LOG_LIMIT_BYTES)?;
     connection.pragma_update(None, "max_page_count", max_bytes.div_ceil(PAGE_BYTES))?;
     configure(&connection)?;
+    remove_foreign(&connection)?;
     bring_up_to_date(&mut connection, id)?;
     Ok(connection)
 }
@@ -199,6 +200,53 @@ fn check_version(connection: &Connection, path: &Path) -> Result<(), Fault> {
             found,
             known: SCHEMA,
         });
+    }
+    Ok(())
+}
+
+/// Removes triggers, views and indexes that no program of the project created: they came along with the database, and
+/// SQLite would run them with the next change.
+fn remove_foreign(connection: &Connection) -> Result<(), Fault> {
+    let mut statement = connection
+        .prepare("SELECT type, name, sql FROM main.sqlite_schema WHERE sql IS NOT NULL")?;
+    let mut rows = statement.query([])?;
+    let mut foreign = Vec::new();
+    while let Some(row) = rows.next()? {
+        let (kind, name, sql): (String, String, String) = (row.get(0)?, row.get(1)?, row.get(2)?);
+        // SQLite goes by the statement, and not by the type. `ON CONFLICT REPLACE` deletes rows.
+        let is_whole = match kind.as_str() {
+            "table" => {
+                sql.starts_with("CREATE TABLE ") && !sql.to_ascii_uppercase().contains("CONFLICT")
+            }
+            "index" => sql.starts_with("CREATE INDEX ") || sql.starts_with("CREATE UNIQUE INDEX "),
+            "trigger" => sql.starts_with("CREATE TRIGGER "),
+            "view" => sql.starts_with("CREATE VIEW "),
+            _ => false,
+        };
+        if !is_whole {
+            return Err(Fault::Damaged);
+        }
+        if kind != "table" && !CREATE.contains(&format!("\n{sql};")) {
+            foreign.push((kind, name));
+        }
+    }
+    drop(rows);
+    // A view goes last: its triggers go with it.
+    foreign.sort_by_key(|(kind, _)| kind == "view");
+    for (kind, name) in &foreign {
+        tracing::warn!(
+            kind,
+            name,
+            "removed from the database of plans: it is not part of it"
+        );
+        let name = name.replace('"', "\"\"");
+        connection.execute_batch(&format!("DROP {kind} main.\"{name}\""))?;
+    }
+    if !foreign.is_empty() {
+        let all = CREATE.split_inclusive(";\n");
+        for index in all.filter(|statement| statement.contains(" INDEX ")) {
+            connection.execute_batch(&index.replacen("INDEX ", "INDEX IF NOT EXISTS ", 1))?;
+        }
     }
     Ok(())
 }
@@ -346,7 +394,44 @@ fn immutable_uri(path: &Path) -> String {
 fn configure(connection: &Connection) -> Result<(), Fault> {
     connection.pragma_update(None, "temp_store", "MEMORY")?;
     connection.pragma_update(None, "trusted_schema", false)?;
+    // There are no foreign keys. Those of another's tables could delete rows.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY, false)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn planted_triggers_views_and_indexes_are_removed_and_ours_restored() {
+        let database = Connection::open_in_memory().unwrap();
+        database.execute_batch(CREATE).unwrap();
+        let objects = || -> Vec<(String, String)> {
+            let sql = "SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY name";
+            let mut statement = database.prepare(sql).unwrap();
+            let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)));
+            rows.unwrap().collect::<Result<_, _>>().unwrap()
+        };
+        let whole = objects();
+        remove_foreign(&database).unwrap();
+        assert_eq!(objects(), whole);
+        database
+            .execute_batch(
+                "CREATE TRIGGER planted AFTER INSERT ON event BEGIN DELETE FROM plan; END;
+                 CREATE VIEW seen AS SELECT * FROM plan;
+                 CREATE TRIGGER of_view INSTEAD OF INSERT ON seen BEGIN DELETE FROM plan; END;
+                 DROP INDEX event_by_plan;
+                 CREATE UNIQUE INDEX event_by_plan ON event (plan);",
+            )
+            .unwrap();
+        remove_foreign(&database).unwrap();
+        assert_eq!(objects(), whole);
+        database
+            .execute_batch("CREATE TABLE other (a UNIQUE ON CONFLICT REPLACE)")
+            .unwrap();
+        assert!(matches!(remove_foreign(&database), Err(Fault::Damaged)));
+    }
 }

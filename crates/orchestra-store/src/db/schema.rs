@@ -4,12 +4,14 @@
 //! `project << 32 | n` as their rowid, where `n` counts up in the project and is never used again:
 //! so whatever concerns one project is one range of rowids, in the full-text index as well.
 
+mod foreign;
 mod life;
 mod uids;
 mod words;
 
 use rusqlite::Connection;
 
+pub(crate) use self::foreign::{has_foreign, has_views};
 use crate::Fault;
 use crate::files::needs::TABLES;
 
@@ -375,14 +377,18 @@ pub(crate) fn drop_index(connection: &Connection, name: &str) -> rusqlite::Resul
 }
 
 /// Brings the database to the newest schema, inside the caller's transaction; says whether it was
-/// new.
+/// new. Triggers, views and indexes that are not the project's are removed first.
 pub(crate) fn migrate(connection: &Connection) -> Result<Found, Fault> {
     let found: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
-    if found == SCHEMA {
-        return Ok(Found::Ready);
-    }
     if found > SCHEMA {
         return Err(newer(found));
+    }
+    let lacks = foreign::remove(connection)?;
+    if found == SCHEMA {
+        if lacks {
+            foreign::restore(connection)?;
+        }
+        return Ok(Found::Ready);
     }
     let tables: i64 =
         connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
@@ -412,6 +418,9 @@ pub(crate) fn migrate(connection: &Connection) -> Result<Found, Fault> {
         words::begin(connection)?;
     }
     connection.pragma_update(None, "user_version", SCHEMA)?;
+    if lacks {
+        foreign::restore(connection)?;
+    }
     Ok(outcome)
 }
 

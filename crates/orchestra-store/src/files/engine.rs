@@ -50,6 +50,8 @@ pub(crate) struct Engine {
     pub(super) safe: HashSet<String>,
     /// Owners of costly files, and until when they rest.
     pub(super) resting: HashMap<Owner, Instant>,
+    /// Files that are in the way of what is due, since when.
+    pub(super) stuck: (BTreeSet<String>, Instant),
 }
 
 impl Engine {
@@ -72,6 +74,7 @@ impl Engine {
             waiting: false,
             safe: HashSet::new(),
             resting: HashMap::new(),
+            stuck: (BTreeSet::new(), Instant::now()),
         }
     }
 

@@ -31,6 +31,9 @@ use crate::uid::{self, OfLines};
 /// twentieth of one core, and a single change is still there at once.
 const REST: u32 = 20;
 const MAX_REST: Duration = Duration::from_secs(2);
+/// How long the same files may be in the way of what is due, and how often they are taken in meanwhile.
+const STUCK: Duration = Duration::from_secs(2);
+const STUCK_AGAIN: Duration = Duration::from_millis(10);
 
 /// Whether somebody waits for the files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,6 +95,7 @@ impl Engine {
         if !theirs.is_empty() {
             return Ok(Left::Theirs(theirs));
         }
+        self.stuck.0.clear();
         Ok(match (full, waiting, resting) {
             (true, ..) => Left::More,
             (false, true, _) => Left::Waiting(GONE),
@@ -107,7 +111,7 @@ impl Engine {
             match self.flush(Haste::Now)? {
                 Left::More => {}
                 Left::Theirs(paths) => {
-                    self.take_in(paths)?;
+                    self.take_in_theirs(paths)?;
                     if self.waiting {
                         std::thread::sleep(GONE);
                     }
@@ -115,6 +119,30 @@ impl Engine {
                 Left::Nothing | Left::Waiting(_) => return Ok(()),
             }
         }
+    }
+
+    /// Takes in the files that are in the way of what is due.
+    ///
+    /// # Errors
+    /// [`FilesError::Stuck`] when the same ones have been for too long.
+    pub(crate) fn take_in_theirs(
+        &mut self,
+        paths: BTreeSet<String>,
+    ) -> Result<BTreeSet<String>, FilesError> {
+        let is_same = self.stuck.0 == paths;
+        if is_same && self.stuck.1.elapsed() > STUCK {
+            self.stuck.0.clear();
+            let path = paths.into_iter().next().unwrap_or_default();
+            return Err(FilesError::Stuck { path });
+        }
+        if is_same {
+            std::thread::sleep(STUCK_AGAIN);
+        }
+        let later = self.take_in(paths.clone())?;
+        if !is_same {
+            self.stuck = (paths, Instant::now());
+        }
+        Ok(later)
     }
 
     /// Sorts out the owners whose files somebody else changed.

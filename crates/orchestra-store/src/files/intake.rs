@@ -9,7 +9,7 @@ mod single;
 mod trouble;
 mod unit;
 
-pub(super) use issue::below_another;
+pub(super) use issue::{below_another, shorten_claim};
 pub(super) use single::{Value, read_document, side_version};
 pub(super) use trouble::fault_of_file;
 
@@ -291,11 +291,15 @@ fn complain(
     error: &FileError,
     now: i64,
 ) -> Read<()> {
-    tracing::warn!(file = %error.file, line = error.line, "a readable file cannot be taken in: {error}");
+    let known = ledger::problem(connection, &error.file)?;
+    if known.is_none_or(|(_, message)| message != error.to_string()) {
+        tracing::warn!(file = %error.file, line = error.line, "a readable file cannot be taken in: {error}");
+    }
+    // A file that cannot be read is not written either.
     for found in candidate
         .files
         .iter()
-        .filter(|found| found.content.is_some() || found.path == error.file)
+        .filter(|found| found.content.is_some() || found.is_blocked || found.path == error.file)
     {
         ledger::complain(connection, &found.path, error, now)?;
     }

@@ -19,7 +19,7 @@ use orchestra_board::{Event, Issue, IssueId, Project, Slug, Uid};
 use self::source::Source;
 use self::walk::Walk;
 use super::identity::deleted;
-use super::intake::{Value, below_another, fault_of_file};
+use super::intake::{Value, below_another, fault_of_file, shorten_claim};
 use super::ledger::{self, Seen};
 use super::place::Place;
 use super::{FilesError, Owner, Work};
@@ -158,6 +158,10 @@ impl Loader {
             Ok(loaded) => loaded,
             Err(error) => return complain(work, &error, now),
         };
+        let is_shortened = match &mut loaded.item {
+            Item::Issue(issue, _) => shorten_claim(issue, now),
+            _ => false,
+        };
         let is_copy = self.settle(&mut loaded);
         // Nothing can be undone here, but what fails does so before it has written anything.
         if let Err(error) = load(work, &loaded.item) {
@@ -167,8 +171,8 @@ impl Loader {
         for (path, seen) in &loaded.files {
             ledger::record(work.connection(), path, &loaded.owner, seen)?;
         }
-        if is_copy {
-            // Its file still says the uid of the other.
+        if is_copy || is_shortened {
+            // Its file still says the uid of the other, or the longer claim.
             ledger::make_due(work.connection(), &loaded.owner)?;
         }
         match &loaded.trouble {

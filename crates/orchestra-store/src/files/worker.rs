@@ -21,8 +21,9 @@ use crate::{Options, watch};
 /// How long changes of the database are gathered before they are written: a file is then there
 /// within 100 ms, and many changes at once cost one sync.
 const GATHER: Duration = Duration::from_millis(50);
-/// How long after a failure the files are tried again.
+/// How long after a failure the files are tried again; twice as long after each further one, up to the maximum.
 const RETRY: Duration = Duration::from_secs(1);
+const MAX_RETRY: Duration = Duration::from_secs(8);
 /// How often git's lock, and files that vanished, are looked at.
 const AGAIN: Duration = Duration::from_millis(20);
 /// How often a process that is not the keeper tries to become it.
@@ -337,22 +338,28 @@ struct Worker {
 
 impl Worker {
     fn run(mut self) {
-        let mut pause = None;
+        let (mut pause, mut retry) = (None, RETRY);
         while let Some(work) = self.wait(pause) {
             (self.failed, self.heard) = (false, work.asked);
             pause = match self.turn(work) {
                 Ok(pause) => {
                     self.shared.lock().failing = None;
+                    retry = RETRY;
                     pause
                 }
                 Err((error, work)) => {
-                    tracing::warn!("the readable files cannot be brought up to date: {error}");
+                    let message = Some(error.to_string());
+                    if self.shared.lock().failing != message {
+                        tracing::warn!("the readable files cannot be brought up to date: {error}");
+                    }
                     if error.is_of_permission() {
                         self.resign();
                     }
                     self.put_back(error, work);
                     self.failed = true;
-                    Some(RETRY)
+                    let pause = retry;
+                    retry = (2 * retry).min(MAX_RETRY);
+                    Some(pause)
                 }
             };
         }
@@ -482,7 +489,7 @@ impl Worker {
                         self.later.extend(paths);
                         return Ok(Some(AGAIN));
                     }
-                    let later = self.engine.take_in(paths)?;
+                    let later = self.engine.take_in_theirs(paths)?;
                     if self.engine.waiting {
                         self.later.extend(later);
                         return Ok(Some(AGAIN));

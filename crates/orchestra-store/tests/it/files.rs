@@ -3,8 +3,8 @@
 use std::fs;
 
 use orchestra_board::{
-    AgentName, Command, Cost, Kind, NewRequest, PrdMove, RequestKind, SessionId, State, UsageEntry,
-    UsageOf,
+    AgentName, CLAIM_LEASE_SECONDS, Command, Cost, Kind, NewRequest, PrdMove, RequestKind,
+    SessionId, State, UsageEntry, UsageOf,
 };
 use orchestra_store::{Action, NewChunk, NewHookEvent, NewSession, NewSessionEvent, Options};
 
@@ -592,4 +592,75 @@ fn links_are_not_followed() {
         "{}",
         board.problems()
     );
+}
+
+#[test]
+fn change_below_a_directory_that_is_a_link_or_a_file_is_acknowledged_and_reported() {
+    let tasks = "my-app/epics/MA-1/stories/MA-2/tasks";
+    for is_link in [true, false] {
+        let board = Board::with_tasks(still());
+        let held = board.directory.path().join("held");
+        fs::rename(board.path(tasks), &held).expect("moves");
+        if is_link {
+            std::os::unix::fs::symlink("elsewhere", board.path(tasks)).expect("links");
+        } else {
+            fs::write(board.path(tasks), "text").expect("writes");
+        }
+        board.run(create(Kind::Task, Some("MA-2"), "Third"));
+        board.rename("MA-3", "Changed");
+        board.settle();
+        let problems = board.problems();
+        assert!(
+            problems.contains(&format!("{tasks} is not a directory")),
+            "{problems}"
+        );
+        fs::remove_file(board.path(tasks)).expect("removes");
+        fs::rename(&held, board.path(tasks)).expect("moves back");
+        board.mend();
+        board.settle();
+        assert_eq!(board.problems(), "");
+        assert!(board.file(TASK).contains("Changed"));
+        assert!(board.file(&format!("{tasks}/MA-5.toon")).contains("Third"));
+    }
+}
+
+#[test]
+fn clone_with_a_link_as_directory_of_epics_accepts_changes() {
+    let board = Board::with_tasks(still()).rebuilt(|projects| {
+        let epics = projects.join("my-app/epics");
+        fs::remove_dir_all(&epics).expect("removes");
+        std::os::unix::fs::symlink("../../elsewhere", epics).expect("links");
+    });
+    board.run(create(Kind::Epic, None, "New"));
+    board.settle();
+    let problems = board.problems();
+    assert!(
+        problems.contains("my-app/epics is not a directory"),
+        "{problems}"
+    );
+}
+
+#[test]
+fn claim_of_a_file_is_no_longer_than_its_lease_from_now() {
+    let claimed = |board: &Board| {
+        let until = board.issue("MA-3").and_then(|issue| issue.claim);
+        let until = until.expect("a claim").until.unix_seconds();
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        let now = i64::try_from(now.expect("after 1970").as_secs()).expect("fits");
+        assert!(until <= now + CLAIM_LEASE_SECONDS, "{until}");
+    };
+    let claim = "claimed_by: eve\nclaimed_until: \"2099-01-01T00:00:00Z\"\ncreated_at";
+    let board = Board::with_tasks(still());
+    board.edit(TASK, "created_at", claim);
+    board.mend();
+    claimed(&board);
+    board.settle();
+    assert!(!board.file(TASK).contains("2099"));
+    let board = Board::with_tasks(still()).rebuilt(|projects| {
+        let text = fs::read_to_string(projects.join(TASK)).expect("reads");
+        fs::write(projects.join(TASK), text.replacen("created_at", claim, 1)).expect("writes");
+    });
+    claimed(&board);
+    board.settle();
+    assert!(!board.file(TASK).contains("2099"));
 }

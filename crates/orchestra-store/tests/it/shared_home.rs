@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use orchestra_board::{Command, Kind};
+use orchestra_board::{AgentName, Command, Kind};
 use orchestra_place::{Choice, Place};
 use orchestra_store::{
     Action, ActionError, Fault, Fix, Home, Options, SharedHome, Store, accept, give_up,
@@ -16,7 +16,7 @@ use orchestra_store::{
 use rusqlite::Connection;
 
 use crate::fixture::{clock, options};
-use crate::words::{create, create_project, id, slug};
+use crate::words::{create, create_project, id, slug, target};
 
 const SETTLE: Duration = Duration::from_secs(30);
 
@@ -449,4 +449,64 @@ fn creation_is_refused_while_another_program_keeps_the_list_of_databases_locked(
     assert!(matches!(refused, ActionError::Fault(Fault::Unlisted(_))));
     drop(lock);
     store.submit_blocking(None, project()).unwrap();
+}
+
+#[test]
+fn planted_trigger_is_removed_before_the_board_is_accepted() {
+    let (origin, checkouts) = (Checkouts::new(), Checkouts::new());
+    let store = origin.open("main");
+    fill(&store);
+    store.close(SETTLE);
+    drop(store);
+    let (from, to) = (origin.home().directory(), checkouts.home().directory());
+    let database = rusqlite::Connection::open(from.join("board.db")).unwrap();
+    database
+        .execute_batch(
+            "CREATE TRIGGER planted AFTER UPDATE ON issue BEGIN UPDATE issue SET title = 'No'; END;
+             CREATE TRIGGER also AFTER INSERT ON event BEGIN DELETE FROM issue; END;
+             PRAGMA wal_checkpoint(TRUNCATE);",
+        )
+        .unwrap();
+    drop(database);
+    fs::create_dir_all(&to).unwrap();
+    fs::copy(from.join("board.db"), to.join("board.db")).unwrap();
+    accept(&checkouts.path("main"), &checkouts.options()).unwrap();
+    let store = checkouts.open("main");
+    run(&store, create(Kind::Epic, None, "Yes"));
+    for issue in ["MA-1", "MA-2", "MA-3", "MA-4"] {
+        let found = store.read(|reader| reader.issue(&slug(), &id(issue)));
+        let title = found.unwrap().unwrap().issue.title;
+        assert_ne!(title.to_string(), "No");
+    }
+}
+
+#[test]
+fn board_that_is_built_from_files_for_the_first_time_has_no_claims() {
+    let (origin, checkouts) = (Checkouts::new(), Checkouts::new());
+    let store = origin.open("main");
+    fill(&store);
+    run(
+        &store,
+        Command::Claim {
+            target: target("MA-3"),
+            agent: AgentName::parse("eve").unwrap(),
+        },
+    );
+    let claim = |store: &Store| {
+        let found = store.read(|reader| reader.issue(&slug(), &id("MA-3")));
+        found.unwrap().unwrap().issue.claim
+    };
+    assert!(claim(&store).is_some());
+    store.settle(SETTLE).unwrap();
+    store.close(SETTLE);
+    drop(store);
+    // The same board, built once more, has its claims.
+    remove(&origin.home().directory());
+    assert!(claim(&origin.open("main")).is_some());
+    for file in tree(&origin.files()) {
+        let to = checkouts.files().join(&file);
+        fs::create_dir_all(to.parent().unwrap()).unwrap();
+        fs::copy(origin.files().join(&file), to).unwrap();
+    }
+    assert_eq!(claim(&checkouts.open("main")), None);
 }

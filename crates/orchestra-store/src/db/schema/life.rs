@@ -9,7 +9,7 @@ use crate::writing::text_hash;
 /// Texts stand last, so that they are not walked through to reach the rest. Two texts may look alike
 /// by now (`hash` leaves out white space and case): files may say so. `memory_size` follows by
 /// triggers, so that what a project remembers need not be counted to know whether there is room.
-const LIFE: &str = "
+pub(super) const LIFE: &str = "
 CREATE TABLE chunk_of_life (
     id INTEGER PRIMARY KEY,
     project INTEGER NOT NULL,

@@ -21,7 +21,7 @@ CREATE TABLE tombstone (
 
 /// Created when every issue has its uid. A program of an earlier version that had the database open
 /// before continues to write, and its issues get their uids from the trigger.
-const UNIQUE: &str = "
+pub(super) const UNIQUE: &str = "
 CREATE UNIQUE INDEX issue_by_uid ON issue (uid);
 CREATE TRIGGER issue_without_uid AFTER INSERT ON issue WHEN new.uid IS NULL BEGIN
     UPDATE issue SET uid = randomblob(16) WHERE id = new.id;

@@ -19,6 +19,8 @@ pub(super) struct Found {
     pub(super) path: String,
     /// `None` when it is not there.
     pub(super) content: Option<Content>,
+    /// Whether something stands at its path, or above it, that is not read.
+    pub(super) is_blocked: bool,
 }
 
 #[derive(Debug)]
@@ -144,11 +146,13 @@ impl Engine {
             removes: self.removes,
         };
         for path in unit.paths() {
+            let mut is_blocked = false;
             let stat = match self.stat(&path) {
                 Err(FilesError::NotADirectory { path: link }) => {
                     let fault = FileFault::Place(format!(
                         "{link} is not a directory; links are not followed"
                     ));
+                    is_blocked = true;
                     candidate
                         .unreadable
                         .get_or_insert(FileError::whole(&path, fault));
@@ -161,6 +165,7 @@ impl Engine {
                 Some(stat) => match self.content(&path, stat) {
                     Ok(content) => content,
                     Err(error) => {
+                        is_blocked = true;
                         candidate.unreadable.get_or_insert(error);
                         None
                     }
@@ -178,7 +183,11 @@ impl Engine {
                     return Ok(None);
                 }
             }
-            candidate.files.push(Found { path, content });
+            candidate.files.push(Found {
+                path,
+                content,
+                is_blocked,
+            });
         }
         let first = candidate.first().path.clone();
         candidate.conflict = self

@@ -7,7 +7,7 @@ mod removed;
 
 pub(in crate::files) use refusal::below_another;
 
-use orchestra_board::{Command, Issue, Timestamp};
+use orchestra_board::{CLAIM_LEASE_SECONDS, Command, Issue, Timestamp};
 
 use super::course::{Goal, News, last_event};
 use super::trouble::check_project;
@@ -47,6 +47,18 @@ impl<'c> Given<'c> {
     }
 }
 
+/// Shortens a claim of a file to what it could be if it began now; returns whether it was longer.
+pub(in crate::files) fn shorten_claim(issue: &mut Issue, now: i64) -> bool {
+    let longest = Timestamp::from_unix_seconds(now).plus_seconds(CLAIM_LEASE_SECONDS);
+    match &mut issue.claim {
+        Some(claim) if claim.until > longest => {
+            claim.until = longest;
+            true
+        }
+        _ => false,
+    }
+}
+
 pub(super) fn take_in(
     work: &mut dyn Work,
     candidate: &Candidate,
@@ -71,6 +83,7 @@ pub(super) fn take_in(
             .map(|text| (given.description.path.as_str(), text)),
     };
     let mut file = toon::issue::read(path, text, place, description)?;
+    shorten_claim(&mut file, given.now);
     check_project(&reader, path, &place.project)?;
     refusal::check_parent(&reader, path, place)?;
     let Some(record) = record else {

@@ -177,7 +177,10 @@ fn system_directory() -> Option<PathBuf> {
 /// What the texts of servers may refer to: our environment, the workspace, the home.
 pub(crate) fn scope(workspace: &Path) -> Scope {
     let home = Variable::Home.directory();
-    Scope::new(workspace, home.as_deref(), |name| std::env::var(name).ok())
+    let scope = Scope::new(workspace, home.as_deref(), |name| std::env::var(name).ok());
+    let state = state_directory().ok();
+    let closed = state.into_iter().chain(user_directory());
+    scope.with_closed(closed.collect())
 }
 
 /// A path for whoever may not know whose home it is in.

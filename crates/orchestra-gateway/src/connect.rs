@@ -325,6 +325,7 @@ impl LateChild {
             for path in read {
                 read_only.extend(reached(&self.scope.path(path, config)?)?);
             }
+            child.hidden = self.scope.closed().to_vec();
             child.sandbox = process::Sandbox::Workspace {
                 paths,
                 read_only,

@@ -16,6 +16,11 @@ impl Scope {
         self
     }
 
+    /// Paths that no server in a sandbox may reach.
+    pub(crate) fn closed(&self) -> &[PathBuf] {
+        &self.closed
+    }
+
     /// Resolves a path that a server in a sandbox may reach; `None` where it does not exist.
     ///
     /// # Errors

@@ -29,7 +29,7 @@ use late::Late;
 pub use quic::Quic;
 
 use crate::{
-    config::{Auth, Flavour, HttpConfig, InheritEnv, Sandbox, ServerConfig, Template, Transport},
+    config::{Auth, Flavour, HttpConfig, InheritEnv, Sandbox, ServerConfig, Transport},
     discovery::protected,
     expand::{ExpandError, Reference, Scope, references},
     gateway::{Connect, Reach},
@@ -311,18 +311,27 @@ impl LateChild {
             processes: limits.processes,
             cpu_time: limits.cpu_time,
         };
-        let all = |paths: &[Template]| {
-            let paths = paths.iter().map(|path| self.scope.path(path, config));
-            paths.collect::<Result<Vec<_>, _>>()
-        };
-        child.sandbox = match &config.sandbox {
-            Sandbox::None => process::Sandbox::None,
-            Sandbox::Workspace { read, write } => process::Sandbox::Workspace {
-                paths: all(write)?,
-                read_only: all(read)?,
+        if let Sandbox::Workspace { read, write } = &config.sandbox {
+            let reached = |path: &Path| self.scope.reached(path, config);
+            child.cwd = match child.cwd.take() {
+                Some(cwd) => Some(reached(&cwd)?.unwrap_or(cwd)),
+                None => None,
+            };
+            let (mut paths, mut read_only) = (Vec::new(), Vec::new());
+            for path in write {
+                let path = self.scope.path(path, config)?;
+                paths.push(reached(&path)?.unwrap_or(path));
+            }
+            for path in read {
+                read_only.extend(reached(&self.scope.path(path, config)?)?);
+            }
+            child.hidden = self.scope.closed().to_vec();
+            child.sandbox = process::Sandbox::Workspace {
+                paths,
+                read_only,
                 protected: protected(self.scope.workspace()).collect(),
-            },
-        };
+            };
+        }
         child.grace_stdin = config.grace.stdin;
         child.grace_term = config.grace.term;
         child.max_message_bytes = config.max_message_bytes;

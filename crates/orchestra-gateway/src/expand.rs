@@ -10,6 +10,7 @@ mod env_file;
 mod named;
 mod parts;
 mod plugin;
+mod reached;
 mod secret_file;
 mod texts;
 
@@ -38,6 +39,8 @@ pub struct Scope {
     variables: Arc<Lookup>,
     workspace: PathBuf,
     home: Option<PathBuf>,
+    /// Paths that no server in a sandbox may reach.
+    closed: Vec<PathBuf>,
 }
 
 impl fmt::Debug for Scope {
@@ -85,6 +88,28 @@ pub enum ExpandError {
         path: PathBuf,
         /// What is wrong, without its contents.
         what: String,
+    },
+    /// A path of a sandbox that leaves the workspace.
+    #[error(
+        "the sandbox's path {} leads out of the workspace by a symbolic link, to {}; if the server may reach that, name \
+         it instead",
+        path.display(), target.display()
+    )]
+    Outside {
+        /// The path.
+        path: PathBuf,
+        /// Where it leads.
+        target: PathBuf,
+    },
+    /// A path of a sandbox that is closed to it.
+    #[error(
+        "the sandbox's path {} is in the state or configuration of Orchestra, which no server in a sandbox may reach; \
+         remove it",
+        path.display()
+    )]
+    Closed {
+        /// The path.
+        path: PathBuf,
     },
     /// What came out cannot be used.
     #[error("{0}")]
@@ -203,6 +228,7 @@ impl Scope {
             variables: Arc::new(variables),
             workspace: workspace.to_owned(),
             home: home.map(Path::to_owned),
+            closed: Vec::new(),
         }
     }
 

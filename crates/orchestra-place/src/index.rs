@@ -59,8 +59,8 @@ pub fn repository(workspace: &Path, safety: Safety) -> Option<(PathBuf, PathBuf)
 /// Returns the directory of a workspace in each checkout of its repository, which need not exist. What cannot be read is
 /// skipped.
 #[must_use]
-pub fn in_checkouts(workspace: &Path) -> Vec<PathBuf> {
-    let Some((common, below)) = repository(workspace) else {
+pub fn in_checkouts(workspace: &Path, safety: Safety) -> Vec<PathBuf> {
+    let Some((common, below)) = repository(workspace, safety) else {
         return Vec::new();
     };
     let found = checkouts(&common).into_iter();

@@ -46,6 +46,7 @@ pub struct Command {
     variables: BTreeMap<OsString, OsString>,
     limits: Limits,
     sandbox: Sandbox,
+    hidden: Vec<PathBuf>,
     launcher: Option<Launcher>,
     is_staged: bool,
     inherited: Option<(OsString, Arc<OwnedFd>)>,
@@ -73,6 +74,7 @@ impl Command {
             variables: BTreeMap::new(),
             limits: Limits::default(),
             sandbox: Sandbox::default(),
+            hidden: Vec::new(),
             launcher: None,
             is_staged: true,
             inherited: None,
@@ -130,6 +132,18 @@ impl Command {
     #[must_use]
     pub fn sandbox(mut self, sandbox: Sandbox) -> Self {
         self.sandbox = sandbox;
+        self
+    }
+
+    /// Directories that are closed to it below what its sandbox opens, whether they exist or not.
+    ///
+    /// Where the system allows mount namespaces, an empty directory covers each that exists. Elsewhere the entries of
+    /// the directories above are granted one by one, as those above protected paths: their names can be listed, and
+    /// what replaces an entry is closed until the next start. A path that the sandbox names and that is in a hidden
+    /// one is open.
+    #[must_use]
+    pub fn hidden(mut self, hidden: Vec<PathBuf>) -> Self {
+        self.hidden = hidden;
         self
     }
 
@@ -272,7 +286,8 @@ impl Command {
                 .collect(),
             read: read_only.iter().map(Into::into).collect(),
             protected: protected.iter().map(Into::into).collect(),
-            mounts: !protected.is_empty(),
+            hidden: self.hidden.iter().map(Into::into).collect(),
+            mounts: !(protected.is_empty() && self.hidden.is_empty()),
         }))
     }
 

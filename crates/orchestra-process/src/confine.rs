@@ -54,21 +54,44 @@ pub(crate) fn confine(
     let no_capabilities = |error: Errno| failed(format!("capabilities: {error}"));
     // A user namespace brings others, which are of no use outside of it.
     let ours = capabilities(None).map_err(no_capabilities)?;
+    let (covered, closed) = hidden(program, confinement);
     if confinement.mounts {
         let writable = confinement.write.iter();
         let writable = writable.filter_map(|path| Path::new(path).canonicalize().ok());
         let names = named.filter_map(Path::file_name).collect();
-        mounts::protect(&writable.collect::<Vec<_>>(), &protected, names)?;
+        mounts::protect(&writable.collect::<Vec<_>>(), &protected, names, covered)?;
     }
-    restrict_files(program, confinement, &protected).map_err(failed)?;
+    restrict_files(program, confinement, &protected, &closed).map_err(failed)?;
     restrict_sockets().map_err(|error| failed(format!("seccomp: {error}")))?;
     drop_capabilities(ours).map_err(no_capabilities)
+}
+
+/// The hidden paths that are below an open one: those that a mount can cover, and those that Landlock is to close.
+fn hidden(program: &Path, confinement: &Confinement) -> (Vec<PathBuf>, Vec<PathBuf>) {
+    let named = confinement.read.iter().chain(&confinement.write);
+    let named = named.map(Path::new).chain([program]);
+    let open = SYSTEM_PATHS.iter().map(Path::new).chain(named);
+    let open: Vec<PathBuf> = open.filter_map(|path| path.canonicalize().ok()).collect();
+    let hidden = confinement
+        .hidden
+        .iter()
+        .flat_map(|path| real(path.as_ref()));
+    let mut hidden: Vec<PathBuf> = hidden
+        .filter(|path| open.iter().any(|open| path.starts_with(open)))
+        .collect();
+    hidden.sort();
+    hidden.dedup();
+    hidden.into_iter().partition(|path| {
+        let is_directory = std::fs::symlink_metadata(path).is_ok_and(|found| found.is_dir());
+        confinement.mounts && is_directory && !open.iter().any(|open| open.starts_with(path))
+    })
 }
 
 fn restrict_files(
     program: &Path,
     confinement: &Confinement,
     protected: &[PathBuf],
+    closed: &[PathBuf],
 ) -> Result<(), String> {
     let said = |error: landlock::RulesetError| format!("Landlock: {error}");
     let read = AccessFs::from_read(INTERFACE);
@@ -80,17 +103,17 @@ fn restrict_files(
         .and_then(Ruleset::create)
         .map_err(said)?;
     for path in SYSTEM_PATHS {
-        rules = allow_if_there(rules, Path::new(path), read)?;
+        rules = allow_read(rules, Path::new(path), closed)?;
     }
     for path in DEVICES {
         rules = allow_if_there(rules, Path::new(path), all)?;
     }
     rules = allow(rules, program, read)?;
     for path in &confinement.read {
-        rules = allow_if_there(rules, Path::new(path), read)?;
+        rules = allow_read(rules, Path::new(path), closed)?;
     }
     for path in &confinement.write {
-        rules = allow_unprotected(rules, Path::new(path), protected)?;
+        rules = allow_unprotected(rules, Path::new(path), protected, closed)?;
     }
     let status = rules.restrict_self().map_err(said)?;
     if status.ruleset == RulesetStatus::NotEnforced {
@@ -150,19 +173,69 @@ fn allow_opened(
         .map_err(|error| failed(&error))
 }
 
-/// Allows everything below a path but to change what is protected.
+/// Allows to read below a path, but what is closed. One that does not exist gives no rights.
+fn allow_read(
+    rules: RulesetCreated,
+    path: &Path,
+    closed: &[PathBuf],
+) -> Result<RulesetCreated, String> {
+    let access = AccessFs::from_read(INTERFACE);
+    match path.canonicalize() {
+        Ok(path) if is_over(&path, closed) => {
+            let closed = closed_below(&path, closed);
+            let rights = Rights {
+                access,
+                protected: &[],
+                closed,
+            };
+            Ok(allow_entry(rules, &path, &rights)?.0)
+        }
+        _ => allow_if_there(rules, path, access),
+    }
+}
+
+/// Rights below a path, entry by entry.
+struct Rights<'a> {
+    access: BitFlags<AccessFs>,
+    /// Paths that can only be read.
+    protected: &'a [PathBuf],
+    /// Paths to which there are no rights.
+    closed: Vec<PathBuf>,
+}
+
+/// Returns whether something that is closed is below a path.
+fn is_over(path: &Path, closed: &[PathBuf]) -> bool {
+    let mut closed = closed.iter();
+    closed.any(|closed| closed.starts_with(path) && closed != path)
+}
+
+/// The closed paths below one that is named as open.
+fn closed_below(path: &Path, closed: &[PathBuf]) -> Vec<PathBuf> {
+    let closed = closed.iter().filter(|closed| !path.starts_with(closed));
+    closed.cloned().collect()
+}
+
+/// Allows everything below a path but to change what is protected, and to reach what is closed.
 fn allow_unprotected(
     rules: RulesetCreated,
     path: &Path,
     protected: &[PathBuf],
+    closed: &[PathBuf],
 ) -> Result<RulesetCreated, String> {
-    if protected.is_empty() {
-        return allow(rules, path, AccessFs::from_all(INTERFACE));
+    let access = AccessFs::from_all(INTERFACE);
+    if protected.is_empty() && closed.is_empty() {
+        return allow(rules, path, access);
     }
     let path = path
         .canonicalize()
         .map_err(|error| format!("{}: {error}", path.display()))?;
-    match allow_entry(rules, &path, protected)? {
+    let closed = closed_below(&path, closed);
+    let rights = Rights {
+        access,
+        protected,
+        closed,
+    };
+    match allow_entry(rules, &path, &rights)? {
         (rules, true) => Ok(rules),
         (_, false) => Err(format!("{}: it has vanished", path.display())),
     }
@@ -172,13 +245,21 @@ fn allow_unprotected(
 fn allow_entry(
     rules: RulesetCreated,
     path: &Path,
-    protected: &[PathBuf],
+    rights: &Rights<'_>,
 ) -> Result<(RulesetCreated, bool), String> {
+    let Rights {
+        access,
+        protected,
+        closed,
+    } = rights;
+    if closed.iter().any(|closed| path.starts_with(closed)) {
+        return Ok((rules, true));
+    }
     let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let opened = match rustix::fs::open(path, flags, Mode::empty()) {
         Ok(opened) => opened,
-        Err(Errno::NOENT) => return Ok((rules, false)),
+        Err(Errno::NOENT | Errno::ACCESS) => return Ok((rules, false)),
         Err(error) => return Err(failed(&error)),
     };
     let stat = rustix::fs::fstat(&opened).map_err(|error| failed(&error))?;
@@ -192,9 +273,12 @@ fn allow_entry(
     let is_above = protected
         .iter()
         .any(|protected| protected.starts_with(path));
-    let mut access = match is_protected || is_above {
-        true => AccessFs::from_read(INTERFACE),
-        false => AccessFs::from_all(INTERFACE),
+    let is_over = kind == FileType::Directory && is_over(path, closed);
+    let mut access = match () {
+        // A right to read would hold for what is closed as well; names can be listed.
+        () if is_over => AccessFs::ReadDir.into(),
+        () if is_protected || is_above => AccessFs::from_read(INTERFACE),
+        () => *access,
     };
     if kind != FileType::Directory {
         access &= AccessFs::from_file(INTERFACE);
@@ -202,10 +286,16 @@ fn allow_entry(
     let mut rules = rules
         .add_rule(PathBeneath::new(opened, access))
         .map_err(|error| failed(&error))?;
-    if kind == FileType::Directory && is_above && !is_protected {
-        for entry in std::fs::read_dir(path).map_err(|error| failed(&error))? {
+    if is_over || (kind == FileType::Directory && is_above && !is_protected) {
+        let entries = match std::fs::read_dir(path) {
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                return Ok((rules, true));
+            }
+            entries => entries.map_err(|error| failed(&error))?,
+        };
+        for entry in entries {
             let entry = entry.map_err(|error| failed(&error))?;
-            rules = allow_entry(rules, &entry.path(), protected)?.0;
+            rules = allow_entry(rules, &entry.path(), rights)?.0;
         }
     }
     Ok((rules, true))

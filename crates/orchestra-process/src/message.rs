@@ -58,7 +58,8 @@ pub(crate) struct Confinement {
     pub(crate) write: Vec<OsString>,
     pub(crate) read: Vec<OsString>,
     pub(crate) protected: Vec<OsString>,
-    /// Whether the protected ones become read-only mounts as well.
+    pub(crate) hidden: Vec<OsString>,
+    /// Whether the protected ones become read-only mounts, and empty ones cover the hidden ones.
     pub(crate) mounts: bool,
 }
 

@@ -15,7 +15,7 @@ use std::{
 use rustix::{
     fs::{StatVfsMountFlags, statvfs},
     mount::{
-        MountFlags, MountPropagationFlags, mount_bind, mount_bind_recursive, mount_change,
+        MountFlags, MountPropagationFlags, mount, mount_bind, mount_bind_recursive, mount_change,
         mount_remount,
     },
     process::{getegid, geteuid},
@@ -46,7 +46,7 @@ pub(crate) fn attempt() -> Result<(), String> {
 
 /// Moves this process into a mount namespace where the protected paths are read-only, as are entries of these
 /// names at any depth below the writable directories, unless they are such directories themselves. Paths are free of
-/// symbolic links.
+/// symbolic links. An empty directory covers each of the hidden ones.
 ///
 /// # Errors
 /// When the system does not allow it, as [`Step::Mounts`], or there is too much to search, as [`Step::Sandbox`]: a
@@ -55,10 +55,21 @@ pub(crate) fn protect(
     writable: &[PathBuf],
     protected: &[PathBuf],
     names: BTreeSet<&OsStr>,
+    hidden: Vec<PathBuf>,
 ) -> Result<(), (Step, String)> {
     let not_allowed = |what| (Step::Mounts, what);
     enter().map_err(not_allowed)?;
     let mut mounts = Mounts::default();
+    for path in hidden {
+        // Renamed, they would make place for others.
+        let above = path.ancestors().skip(1).filter(|above| {
+            let mut writable = writable.iter();
+            writable.any(|root| above.starts_with(root) && above != root)
+                && !protected.iter().any(|path| above.starts_with(path))
+        });
+        mounts.above.extend(above.map(Path::to_owned));
+        mounts.hidden.push(path);
+    }
     for path in protected {
         // The target of a link is protected by its own path.
         match fs::symlink_metadata(path) {
@@ -100,6 +111,8 @@ struct Mounts {
     read_only: BTreeSet<PathBuf>,
     /// Directories above read-only ones. As mount points they cannot be renamed.
     above: BTreeSet<PathBuf>,
+    /// Directories that empty ones cover.
+    hidden: Vec<PathBuf>,
 }
 
 impl Mounts {
@@ -121,6 +134,12 @@ impl Mounts {
                 Ok(()) => last = Some(path),
                 Err(error) if is_gone(&error) => {}
                 Err(error) => return Err(failed(READ_ONLY, path, &error)),
+            }
+        }
+        for path in &self.hidden {
+            match cover(path) {
+                Err(error) if !is_gone(&error) => return Err(failed("cover", path, &error)),
+                _ => {}
             }
         }
         Ok(())
@@ -235,6 +254,12 @@ fn bind(path: &Path, is_read_only: bool) -> io::Result<()> {
         flags | flag
     });
     Ok(mount_remount(path, flags, "")?)
+}
+
+/// Covers a directory with an empty one that cannot be changed.
+fn cover(path: &Path) -> io::Result<()> {
+    let flags = MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+    Ok(mount("tmpfs", path, "tmpfs", flags, c"mode=555")?)
 }
 
 fn is_gone(error: &io::Error) -> bool {

@@ -134,7 +134,7 @@ pub(crate) fn left_behind(workspace: &Path) -> Result<Vec<String>, Failure> {
         ),
         None => "create the issues that you need again".to_owned(),
     };
-    let checkouts = orchestra_place::in_checkouts(workspace).into_iter();
+    let checkouts = orchestra_place::in_checkouts(workspace, config::safety(workspace)).into_iter();
     let linked = checkouts.filter(|directory| Some(&**directory) != home.mirror());
     let boards = linked.map(|directory| directory.join(PROJECTS));
     Ok(boards

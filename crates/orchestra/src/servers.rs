@@ -17,6 +17,7 @@ use orchestra_gateway::{
     discovery::Places,
     expand::Scope,
 };
+use orchestra_place::{Choice, IN_GIT, Place};
 use sha2::{Digest as _, Sha256};
 
 use crate::{
@@ -177,7 +178,27 @@ fn system_directory() -> Option<PathBuf> {
 /// What the texts of servers may refer to: our environment, the workspace, the home.
 pub(crate) fn scope(workspace: &Path) -> Scope {
     let home = Variable::Home.directory();
-    Scope::new(workspace, home.as_deref(), |name| std::env::var(name).ok())
+    let scope = Scope::new(workspace, home.as_deref(), |name| std::env::var(name).ok());
+    let state = state_directory().ok();
+    let closed = state.into_iter().chain(user_directory());
+    scope.with_closed(closed.chain(private_in_git(workspace)).collect())
+}
+
+/// The directories of private state in the git directories of a workspace, whether they are there or not.
+fn private_in_git(workspace: &Path) -> Vec<PathBuf> {
+    let Ok(place) = Place::find(workspace, None, Choice::Repository) else {
+        return Vec::new();
+    };
+    let others = place.other_checkouts().into_iter().map(|other| other.own);
+    let all = [place.shared().to_owned(), place.own().to_owned()];
+    let all = all.into_iter().chain(others);
+    all.filter_map(|path| {
+        let mut above = path.ancestors();
+        above
+            .find(|above| above.ends_with(IN_GIT))
+            .map(Path::to_owned)
+    })
+    .collect()
 }
 
 /// A path for whoever may not know whose home it is in.

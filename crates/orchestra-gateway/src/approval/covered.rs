@@ -39,6 +39,7 @@ const DATA: [&str; 16] = [
 pub struct Covered {
     files: BTreeMap<PathBuf, Content>,
     variables: Vec<(String, String)>,
+    targets: BTreeMap<PathBuf, PathBuf>,
     gap: Option<Gap>,
     is_unclear: bool,
 }
@@ -84,7 +85,10 @@ impl Covered {
             tree,
             bases: Vec::new(),
             starts: BTreeSet::new(),
-            covered: Self::default(),
+            covered: Self {
+                targets: scope.targets(config).into_iter().collect(),
+                ..Self::default()
+            },
             words: 0,
         };
         search.server(config, scope);
@@ -95,6 +99,12 @@ impl Covered {
     pub fn files(&self) -> impl Iterator<Item = (&Path, &Content)> {
         let files = self.files.iter();
         files.map(|(path, content)| (path.as_path(), content))
+    }
+
+    /// Paths of the sandbox that lead elsewhere by symbolic links, with their targets.
+    pub fn targets(&self) -> impl Iterator<Item = (&Path, &Path)> {
+        let targets = self.targets.iter();
+        targets.map(|(path, target)| (path.as_path(), target.as_path()))
     }
 
     /// The variables of a file of the workspace that the server gets. Holds secrets.

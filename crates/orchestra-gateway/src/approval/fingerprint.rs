@@ -117,6 +117,10 @@ fn parts(config: &ServerConfig, covered: &Covered) -> BTreeMap<String, String> {
     for (id, value) in inputs(config) {
         put(format!("the input {id}"), &value);
     }
+    for (path, target) in covered.targets() {
+        let name = format!("the target of {}", path.display());
+        put(name, &json!(target.to_string_lossy()));
+    }
     for (path, content) in covered.files() {
         let value = match content {
             Content::Digest(digest) => json!(["digest", digest]),

@@ -53,6 +53,8 @@ pub struct ChildConfig {
     pub limits: Limits,
     /// What it may reach.
     pub sandbox: Sandbox,
+    /// Directories that are closed to it below what its sandbox opens.
+    pub hidden: Vec<PathBuf>,
     /// Which program guards it; this one when nothing is said.
     pub launcher: Option<Launcher>,
     /// How long it may take to end when its input has ended.
@@ -85,6 +87,7 @@ impl ChildConfig {
             variables: Vec::new(),
             limits: Limits::default(),
             sandbox: Sandbox::None,
+            hidden: Vec::new(),
             launcher: None,
             grace_stdin: Duration::from_secs(2),
             grace_term: Duration::from_secs(3),
@@ -114,7 +117,8 @@ impl ChildConfig {
             .variables(self.variables.iter().cloned())
             .name(&self.name)
             .limits(self.limits.clone())
-            .sandbox(self.sandbox.clone());
+            .sandbox(self.sandbox.clone())
+            .hidden(self.hidden.clone());
         if let Some(directory) = &self.cwd {
             command = command.directory(directory);
         }

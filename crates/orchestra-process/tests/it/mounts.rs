@@ -148,6 +148,59 @@ async fn deeper_entry_that_is_named_writable_is_no_read_only_mount() {
     assert!(exit.is_success(), "{told}");
 }
 
+/// Has a child try to read, move and create hidden directories, one of them absent.
+async fn hides(root: &Path, launcher: Option<Launcher>) {
+    fs::create_dir_all(root.join(".git/state/deep")).unwrap();
+    fs::create_dir_all(root.join("own/above/state")).unwrap();
+    for file in [".git/state/deep/token", "own/above/state/token"] {
+        fs::write(root.join(file), "secret").unwrap();
+    }
+    let hidden = [".git/state", "own/above/state", "own/absent"].map(|path| root.join(path));
+    let script = "cat .git/state/deep/token own/above/state/token; echo x > own/above/state/token; \
+                  mv own/above/state own/moved; mkdir own/absent; mv own/above own/moved; \
+                  cat .git/config own/above/../file settings";
+    let mut confined = shell(root, script)
+        .sandbox(sandbox(root))
+        .hidden(hidden.to_vec());
+    if let Some(launcher) = launcher {
+        confined = confined.launcher(launcher);
+    }
+    let (said, told, _) = run(&confined).await;
+    assert_eq!(said, "oldoldold", "{told}");
+    let token = fs::read_to_string(root.join("own/above/state/token")).unwrap();
+    assert_eq!(token, "secret", "{told}");
+    assert!(!root.join("own/absent").exists(), "{told}");
+    // Without it, the tokens are open.
+    let (said, told, _) =
+        run(&shell(root, "cat .git/state/deep/token").sandbox(sandbox(root))).await;
+    assert_eq!(said, "secret", "{told}");
+}
+
+#[tokio::test]
+async fn hidden_directories_are_closed_below_an_open_one() {
+    let root = workspace();
+    hides(root.path(), None).await;
+}
+
+#[tokio::test]
+async fn hidden_directories_are_closed_where_mounts_are_not_allowed() {
+    let root = workspace();
+    // direct: a user namespace that may have no mount namespaces; it becomes the guard.
+    let words = [
+        "--user",
+        "--map-root-user",
+        "sh",
+        "-c",
+        "echo 0 > /proc/sys/user/max_mnt_namespaces && exec \"$@\"",
+        "sh",
+    ];
+    let child = path();
+    let words = words
+        .into_iter()
+        .chain([child.to_str().unwrap(), CHILD_COMMAND]);
+    hides(root.path(), Some(Launcher::new("/usr/bin/unshare", words))).await;
+}
+
 /// The same tests, by a user without privileges.
 #[test]
 fn user_without_privileges_has_the_same_mounts() {
@@ -178,7 +231,7 @@ fn user_without_privileges_has_the_same_mounts() {
         .unwrap();
     let said = String::from_utf8_lossy(&ran.stdout);
     assert!(ran.status.success(), "{said}");
-    assert!(said.contains("4 passed"), "{said}");
+    assert!(said.contains("6 passed"), "{said}");
 }
 
 #[test]

@@ -503,3 +503,67 @@ fn unreadable_approvals_are_reported_in_words_and_approve_nothing() {
         assert!(refused.err.contains(told), "{words:?}: {refused:?}");
     }
 }
+
+#[test]
+#[cfg(target_os = "linux")]
+fn link_in_the_place_of_a_directory_of_a_sandbox_is_asked_for_and_never_leads_out() {
+    let workspace = Workspace::new();
+    let outside = workspace.home().join("outside");
+    fs::create_dir_all(&outside).unwrap();
+    let script = format!("echo x > '{}/written'; exit 1", outside.display());
+    let server = |more: Value| {
+        let mut server = json!({"command": "sh", "args": ["-c", script]});
+        let more = more.as_object().unwrap().clone();
+        server.as_object_mut().unwrap().extend(more);
+        server
+    };
+    let write = server(json!({"sandbox": {"mode": "workspace", "write": ["data"]}}));
+    let cwd = server(json!({"sandbox": "workspace", "cwd": "data"}));
+    let file = json!({"mcpServers": {"write": write, "cwd": cwd}}).to_string();
+    for name in ["write", "cwd"] {
+        fs::create_dir(workspace.join("data")).unwrap();
+        workspace.write(".mcp.json", &file);
+        let approved = workspace.run(["mcp", "approve", name, "--yes"]);
+        assert_eq!(approved.code, Some(0), "{approved:?}");
+        fs::remove_dir(workspace.join("data")).unwrap();
+        std::os::unix::fs::symlink(&outside, workspace.join("data")).unwrap();
+        let tested = workspace.run(["mcp", "test", name]);
+        assert_ne!(tested.code, Some(0), "{tested:?}");
+        assert!(format!("{tested:?}").contains("approve"), "{tested:?}");
+        let shown = workspace.run(["mcp", "approve"]);
+        assert!(shown.out.contains("is a link to"), "{shown:?}");
+        // Approved, or of a file of the user, it is not followed either.
+        workspace.run(["mcp", "approve", name, "--yes"]);
+        let approved = workspace.run(["mcp", "test", name]);
+        let named = workspace.run(["mcp", "--mcp-config", ".mcp.json", "test", name]);
+        for tested in [approved, named] {
+            assert!(
+                tested.out.contains("leads out of the workspace"),
+                "{tested:?}"
+            );
+        }
+        assert!(!outside.join("written").exists());
+        fs::remove_file(workspace.join("data")).unwrap();
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn state_and_configuration_of_orchestra_are_no_paths_of_a_sandbox() {
+    let workspace = Workspace::new();
+    let home = workspace.home();
+    let named = |place: &str| json!({"command": "true", "sandbox": {"mode": "workspace", "write": [home.join(place)]}});
+    let places = [".local/state/orchestra", ".config/orchestra"];
+    for place in places {
+        fs::create_dir_all(home.join(place)).unwrap();
+    }
+    let file = json!({"mcpServers": {"state": named(places[0]), "config": named(places[1])}});
+    workspace.write("servers.json", &file.to_string());
+    for name in ["state", "config"] {
+        let tested = workspace.run(["mcp", "--mcp-config", "servers.json", "test", name]);
+        assert!(
+            tested.out.contains("state or configuration of Orchestra"),
+            "{tested:?}"
+        );
+    }
+}

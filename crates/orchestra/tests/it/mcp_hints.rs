@@ -263,6 +263,50 @@ fn server_in_a_sandbox_changes_no_settings_of_its_workspace() {
 
 #[test]
 #[cfg(target_os = "linux")]
+fn server_in_a_sandbox_reads_no_private_state_of_orchestra() {
+    let workspace = Workspace::git();
+    let home = workspace.home();
+    let private = [
+        workspace.join(".git/.orchestra/_/run"),
+        home.join(".local/state/orchestra"),
+        home.join(".config/orchestra"),
+    ];
+    let mut script = String::new();
+    for directory in &private {
+        fs::create_dir_all(directory).unwrap();
+        fs::write(directory.join("secret"), "s3cret").unwrap();
+        let directory = directory.display();
+        script.push_str(&format!(
+            "cat '{directory}/secret' >> own/seen; echo x > '{directory}/new'; mv '{directory}' own/moved\n"
+        ));
+    }
+    workspace.write("own/file", "");
+    fs::write(home.join("open"), "open").unwrap();
+    script.push_str(&format!(
+        "cat '{}/open' .git/HEAD >> own/seen",
+        home.display()
+    ));
+    let sandbox = json!({"mode": "workspace", "write": [home]});
+    servers(
+        &workspace,
+        &json!({"a": {"command": "sh", "args": ["-c", script], "sandbox": sandbox}}),
+    );
+    let tested = workspace.run(["mcp", "--mcp-config", "servers.json", "test", "a"]);
+    assert_eq!(tested.code, Some(4), "{tested:?}");
+    let seen = workspace.read("own/seen");
+    assert_eq!(
+        seen,
+        format!("open{}", workspace.read(".git/HEAD")),
+        "{tested:?}"
+    );
+    for directory in private {
+        assert!(directory.join("secret").exists(), "{tested:?}");
+        assert!(!directory.join("new").exists(), "{tested:?}");
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
 fn server_in_a_sandbox_changes_no_file_that_starts_programs_of_others() {
     let workspace = Workspace::git();
     let others = [

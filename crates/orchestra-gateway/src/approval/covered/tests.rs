@@ -380,3 +380,26 @@ fn each_part_of_a_server_is_in_its_fingerprint() {
         assert_ne!(before.as_str(), after.as_str(), "{other}");
     }
 }
+
+#[test]
+fn link_that_changes_what_a_sandbox_reaches_changes_the_fingerprint() {
+    let workspace = Workspace::new();
+    let server = json!({
+        "command": "x", "cwd": "work", "sandbox": {"mode": "workspace", "read": ["in"], "write": ["out"]},
+    });
+    let at = |name: &str| workspace.0.path().join(name);
+    for name in ["work", "in", "out", "other"] {
+        fs::create_dir(at(name)).unwrap();
+    }
+    let approved = workspace.fingerprint(&server);
+    for name in ["work", "in", "out"] {
+        fs::remove_dir(at(name)).unwrap();
+        std::os::unix::fs::symlink("other", at(name)).unwrap();
+        let changes = approved.changes(&workspace.fingerprint(&server));
+        let expected = format!("the target of {} is new", at(name).display());
+        assert_eq!(changes, [expected]);
+        fs::remove_file(at(name)).unwrap();
+        fs::create_dir(at(name)).unwrap();
+    }
+    assert_eq!(workspace.fingerprint(&server), approved);
+}

@@ -152,9 +152,13 @@ pub(super) fn bounded(
         bounds.map_err(|error| Failure::usage_text(format!("--limit: {error}")))?;
     // Its program may be one that runs it.
     if let (Sandbox::Workspace { read, .. }, Some(script)) = (&mut sandbox, arguments.words.first())
-        && let Some(script) = std::path::absolute(script)?.to_str()
     {
-        read.push(Template::literal(script));
+        // The user names the script: it may be a link to one elsewhere.
+        let script = match std::fs::canonicalize(script) {
+            Ok(script) => script,
+            Err(_) => std::path::absolute(script)?,
+        };
+        read.extend(script.to_str().map(Template::literal));
     }
     Ok(ServerConfig {
         sandbox,

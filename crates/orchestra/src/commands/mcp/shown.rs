@@ -44,6 +44,10 @@ pub(crate) fn shown(config: &ServerConfig, covered: &Covered) -> Vec<String> {
             lines.push("in a sandbox: its directory, no network".into());
             lines.extend(paths("that may also read", read));
             lines.extend(paths("that may also write", write));
+            lines.extend(covered.targets().map(|(path, target)| {
+                let [path, target] = [path, target].map(|path| path.display().to_string());
+                format!("where {path:?} is a link to {target:?}")
+            }));
         }
         // Nobody confines what runs elsewhere.
         Sandbox::None => {}

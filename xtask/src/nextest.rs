@@ -32,7 +32,7 @@ pub(crate) const SOAK: &str = "soak";
 const THREADS: &str = "NEXTEST_TEST_THREADS";
 
 /// Most tests wait for other processes or for the disk most of the time.
-const THREADS_PER_CORE: usize = 2;
+const THREADS_PER_CORE: usize = 3;
 
 /// Exit code of a run in which tests failed.
 const TESTS_FAILED: i32 = 100;

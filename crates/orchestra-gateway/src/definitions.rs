@@ -200,12 +200,15 @@ pub struct Reviewed<'i> {
 }
 
 /// Splits a list of a server after the definitions that are within its budget. Another orchestrator
-/// has many servers, each with a budget of its own.
+/// has many servers, each with a budget of its own, and plugins are bounded by their protocol.
 pub(crate) fn within_budget<'i>(
     config: &ServerConfig,
     items: &'i [RawJson],
 ) -> (&'i [RawJson], Option<String>) {
-    if matches!(config.transport, Transport::Orchestrator(_)) {
+    if matches!(
+        config.transport,
+        Transport::Orchestrator(_) | Transport::Plugin(_)
+    ) {
         return (items, None);
     }
     let mut bytes = 0;

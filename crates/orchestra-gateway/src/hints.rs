@@ -13,7 +13,7 @@ use orchestra_mcp::client::ClientError;
 use orchestra_process::{Environment, PROXIES, SYSTEM_PATHS};
 
 use crate::{
-    config::{InheritEnv, Sandbox, ServerConfig, Source, StdioConfig, Template, Transport},
+    config::{InheritEnv, Sandbox, ServerConfig, StdioConfig, Template, Transport},
     expand::{Process, Scope},
 };
 
@@ -262,15 +262,10 @@ fn sandbox(config: &ServerConfig, stdio: &StdioConfig, scope: &Scope) -> Vec<Str
             .map(|path| format!("{:?}", path.display().to_string()));
         let paths = paths.collect::<Vec<_>>().join(", ");
         let command = &process.command;
-        hints.push(match config.origin.source {
-            Source::CommandLine => format!(
-                "`{command}` is of {of} that the sandbox closes: start the server by a program of the system, such as \
-                 one in /usr/bin, or configure it, with {paths} as `read` in `sandbox`, and name it with --server"
-            ),
-            _ => format!(
-                "`{command}` is of {of} that `sandbox` closes: let it read {paths}, by `read` in `sandbox`"
-            ),
-        });
+        hints.push(format!(
+            "`{command}` is of {of} that `sandbox` closes: let it read {paths}, by `read` in `sandbox` of its \
+             configuration, or start the server by a program of the system, such as one in /usr/bin"
+        ));
     }
     hints
 }

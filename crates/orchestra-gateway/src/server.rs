@@ -244,26 +244,36 @@ impl Server {
         failed.unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// As [`offer`](Self::offer), on a thread for blocking work: the definitions of a server may be large.
+    /// As [`offer`](Self::offer), with the definitions read on a thread for blocking work: they may be large.
     async fn offer_apart(self: &Arc<Self>, known: Known) -> bool {
+        if self.offered().known.as_ref() == Some(&known) {
+            return false;
+        }
         let server = Arc::clone(self);
-        let offered = spawn_blocking(move || server.offer(Some(known))).await;
-        offered.unwrap_or_default()
+        let read = move || Offered::of(&server.config, &server.policy, Some(known));
+        // The caller reports the change without waiting in between.
+        spawn_blocking(read)
+            .await
+            .is_ok_and(|after| self.replace(after))
     }
 
     /// Offers what is known now; whether that differs from before.
     fn offer(&self, known: Option<Known>) -> bool {
-        let before = self.offered();
-        if before.known == known {
+        if self.offered().known == known {
             return false;
         }
-        let after = Arc::new(Offered::of(&self.config, &self.policy, known));
+        self.replace(Offered::of(&self.config, &self.policy, known))
+    }
+
+    /// Replaces what is offered, and returns whether clients see a difference.
+    fn replace(&self, after: Offered) -> bool {
+        let before = self.offered();
         after.log_repairs(self.name(), &before);
         if let Some(cache) = &self.cache {
             cache.clear();
         }
         let differs = !after.shows_the_same(&before);
-        self.offered.send_replace(after);
+        self.offered.send_replace(Arc::new(after));
         differs
     }
 

@@ -31,6 +31,9 @@ pub(crate) enum WorkspaceError {
         "no board in {}; create one with `orchestra init`, or name another workspace with --workspace", .0.display()
     )]
     NoBoard(PathBuf),
+    /// Its board has no place.
+    #[error("{0}")]
+    NoPlace(String),
     /// The directory that the environment names.
     #[error("environment {}", Variable::Workspace)]
     Named {
@@ -133,7 +136,10 @@ pub(crate) fn check_board(workspace: &Path) -> Result<(), WorkspaceError> {
         return Ok(());
     }
     check_narrow(workspace)?;
-    Err(WorkspaceError::NoBoard(workspace.to_owned()))
+    match board::home(workspace) {
+        Ok(_) => Err(WorkspaceError::NoBoard(workspace.to_owned())),
+        Err(failure) => Err(WorkspaceError::NoPlace(failure.text())),
+    }
 }
 
 /// `path`, made absolute, if it is a directory of the user.

@@ -12,7 +12,7 @@ use crate::files::{Engine, Work, ledger, render};
 use crate::reader::Reader;
 use crate::shared::Shared;
 use crate::toon::{self, FileError, IssuePlace};
-use crate::{ActionError, Fault, IssueRecord};
+use crate::{ActionError, Fault, FilesError, IssueRecord};
 
 const PARTS: [Part; 3] = [Part::Fields, Part::Description, Part::History];
 
@@ -107,7 +107,15 @@ fn renumber_one(
             }
         }
         all.sort_by_key(|told| (told.place.story.is_some(), told.place.epic.is_some()));
-        renumber_files(engine, all)?
+        match renumber_files(engine, all) {
+            // For instance because its parent was deleted as well. The file stays as it is.
+            Err(DoctorError::Files(FilesError::Refused(refusal))) => {
+                return Ok(Some(format!(
+                    "{path}: what this file says cannot become a new issue: {refusal}"
+                )));
+            }
+            renumbered => renumbered?,
+        }
     };
     Ok(Some(match side {
         Other::Board(_) => format!("{path}: two issues had the id {old}; the younger is {new} now"),

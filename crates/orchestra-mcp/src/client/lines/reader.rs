@@ -60,8 +60,13 @@ impl Reader {
                 self.take(cut);
             }
         }
-        if let Some(cut) = cutter.finish() {
-            self.take(cut);
+        match cutter.finish() {
+            // Its server ended while it wrote.
+            Some(Cut::Line(line)) if serde_json::from_slice::<&RawValue>(&line).is_err() => {
+                self.junk(&line, "a line that was broken off");
+            }
+            Some(cut) => self.take(cut),
+            None => {}
         }
     }
 

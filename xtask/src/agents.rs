@@ -43,8 +43,9 @@ impl Agents {
             let starts = directory.join("starts");
             fs::write(&starts, "")?;
             fs::set_permissions(&starts, fs::Permissions::from_mode(0o666))?;
+            // Validation asks the program of an agent that a plan names for its version.
             let script = format!(
-                "#!/bin/sh\nprintf '%s in %s\\n' \"${{0##*/}} $*\" \"$PWD\" >> '{}'\nexit 1\n",
+                "#!/bin/sh\n[ \"$*\" = --version ] && exit 1\nprintf '%s in %s\\n' \"${{0##*/}} $*\" \"$PWD\" >> '{}'\nexit 1\n",
                 starts.display()
             );
             for program in PROGRAMS {
@@ -100,6 +101,8 @@ mod tests {
         let mut agent = Command::new(directory.join("claude"));
         let status = agent.arg("--print").current_dir("/").status().unwrap();
         assert_eq!(status.code(), Some(1));
+        let mut probed = Command::new(directory.join("codex"));
+        assert!(!probed.arg("--version").status().unwrap().success());
         assert_eq!(
             agents.started().unwrap().as_deref(),
             Some("claude --print in /")

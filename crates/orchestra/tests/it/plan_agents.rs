@@ -87,7 +87,11 @@ impl Rig {
         let mut command = self.workspace.command(arguments);
         let path = command.get_envs().find(|(name, _)| *name == "PATH");
         let path = path.unwrap().1.unwrap().to_owned();
-        let all = std::iter::once(self.programs()).chain(std::env::split_paths(&path));
+        // Agents that the machine has are not part of the tests.
+        let has_none =
+            |directory: &PathBuf| AGENTS.iter().all(|name| !directory.join(name).exists());
+        let others = std::env::split_paths(&path).filter(has_none);
+        let all = std::iter::once(self.programs()).chain(others);
         command.env("PATH", std::env::join_paths(all).unwrap());
         command
     }

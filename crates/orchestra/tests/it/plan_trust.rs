@@ -362,7 +362,11 @@ fn planted_plans_in_the_working_tree_are_shown_and_block_no_other_plan() {
     assert_ne!(denied.code, Some(0), "{denied:?}");
     // It is not in question.
     assert!(!denied.err.contains("Other ("), "{denied:?}");
-    let accepted = plan(workspace, &["trust", "--yes"]);
+    // The runner of `up` ends after it.
+    let accepted = until(|| {
+        let accepted = plan(workspace, &["trust", "--yes"]);
+        (!accepted.err.contains("runs the plans")).then_some(accepted)
+    });
     assert_eq!(accepted.code, Some(0), "{accepted:?}");
     for part in ["running (", "2 plans were moved from the working tree"] {
         assert!(accepted.out.contains(part), "{accepted:?}");

@@ -111,6 +111,8 @@ fn serve(behind: Behind, era: &str, directory: &Path) -> Result<(Option<Served>,
 fn write(path: &Path, mut server: serde_json::Value) -> Result<()> {
     // The suite knows the fixture's own names.
     server["prefix"] = false.into();
+    // Who asks is not known when the server is greeted, and roots are offered only where they are configured.
+    server["roots"] = serde_json::json!([path.parent()]);
     let config = serde_json::json!({"mcpServers": {"everything": server}});
     fs::write(path, config.to_string()).with_context(|| format!("writing {}", path.display()))
 }

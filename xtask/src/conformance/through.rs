@@ -91,7 +91,10 @@ fn serve(behind: Behind, era: &str, directory: &Path) -> Result<(Option<Served>,
             let config = directory.join("inner.json");
             write(&config, process)?;
             let inner = directory.join("inner");
-            serde_json::json!({"command": orchestra, "args": [
+            // Its first client is a hub without a client yet, which would greet it with a session, and tasks of
+            // the fixture are known in its own era alone.
+            let protocol = if era == "stateless" { "modern" } else { "auto" };
+            serde_json::json!({"command": orchestra, "protocol": protocol, "args": [
                 "stdio", "--workspace", inner, "--mcp-config", config, "--only-servers",
             ]})
         }

@@ -222,7 +222,7 @@ async fn connection_beside_the_first_ends_when_no_caller_of_its_era_is_left() {
     assert_eq!(both.starts(), 2);
     // Calls of the other era do not need it.
     for _ in 0..20 {
-        tokio::time::sleep(Duration::from_secs(30)).await;
+        tokio::time::advance(Duration::from_secs(30)).await;
         result(&client, in_era(Era::Session)).await;
     }
     assert_eq!(both.starts(), 2);

@@ -36,7 +36,7 @@ pub(super) async fn start(
         drop(place);
         pending::<Infallible>().await
     };
-    let clients = config.clients.clone().filter(|_| !shared.is_beside);
+    let clients = config.clients.clone().filter(|_| !shared.is_beside());
     // The wait for the first client is not the server's.
     let clients_wait = clients
         .as_ref()
@@ -52,14 +52,15 @@ pub(super) async fn start(
         if let Some(clients) = clients {
             first_of(clients, config.clients_wait).await;
         }
-        let first = last_era.unwrap_or_else(|| config.first_era());
+        let mut profile = shared.profile.unwrap_or_else(|| config.first_profile());
+        profile.era = last_era.unwrap_or(profile.era);
         let opened = Session::open(
             connected,
             shared.connector.transport(),
             config,
             shared.events.clone(),
             &shared.parking,
-            first,
+            profile,
         );
         // A process that ends while it is greeted says why.
         let session = tokio::select! {

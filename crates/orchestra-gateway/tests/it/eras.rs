@@ -5,7 +5,8 @@ use std::{
     time::Duration,
 };
 
-use orchestra_gateway::config::Protocol;
+use orchestra_gateway::config::{Protocol, Template};
+use orchestra_hub::Toolset;
 use orchestra_mcp::{Server, stream};
 use serde_json::{Value, json};
 use tokio::{
@@ -305,22 +306,192 @@ async fn session_server_is_offered_roots_only_where_a_client_has_some() {
     };
     let server = Played::new(vec![tool("get")]);
     server.say(|_, _| said("got"));
-    let first = bench(&server, SESSION).await;
-    let mut plain = Client::of(&first, SESSION).await;
+    let bench = bench(&server, SESSION).await;
+    let mut plain = Client::of(&bench, SESSION).await;
     plain.call("s__get").await;
     assert_eq!(offers_roots(&server), [false]);
     // A connection that is in use is not ended for another client.
-    let mut rooted = Client::offering(&first, SESSION, json!({"roots": {}})).await;
+    let mut rooted = Client::offering(&bench, SESSION, json!({"roots": {}})).await;
     rooted.call("s__get").await;
-    assert_eq!(offers_roots(&server), [false]);
-    first.gateway.close(PATIENCE).await;
+    plain.call("s__get").await;
+    assert_eq!(offers_roots(&server), [false, true]);
+    bench.gateway.close(PATIENCE).await;
+}
 
-    let second = bench(&server, SESSION).await;
-    let mut rooted = Client::offering(&second, SESSION, json!({"roots": {}})).await;
+#[tokio::test]
+async fn session_server_is_offered_the_roots_of_each_caller_whichever_came_first() {
+    let state = Arc::new(tempfile::tempdir().unwrap());
+    for protocol in [Protocol::Auto, Protocol::Legacy] {
+        for order in [[false, true], [true, false]] {
+            for revision in [SESSION, STATELESS] {
+                let server = Played::new(vec![tool("get")]);
+                server.say(|_, _| said("got"));
+                let bench = Bench::in_state(Arc::clone(&state), &[("s", &server)]);
+                let mut config = config("s");
+                config.protocol = protocol;
+                bench.gateway.apply(vec![config]);
+                bench.tools().await;
+                let mut clients = Vec::new();
+                for has_roots in order {
+                    let capabilities = match has_roots {
+                        true => json!({"roots": {}}),
+                        false => json!({}),
+                    };
+                    let mut client = Client::offering(&bench, revision, capabilities).await;
+                    client.call("s__get").await;
+                    clients.push(client);
+                }
+                for client in &mut clients {
+                    client.call("s__get").await;
+                }
+                let called = server.calls_with_roots.lock().unwrap().clone();
+                let expected = [order, order].concat();
+                assert_eq!(called, expected, "{protocol:?} {revision} {order:?}");
+                let greetings = server.greetings.lock().unwrap().len();
+                assert!(greetings <= 3, "{protocol:?} {revision} {order:?}");
+                bench.gateway.close(PATIENCE).await;
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn configured_roots_are_offered_to_a_session_server_for_all_clients() {
+    let server = Played::new(vec![tool("get")]);
+    server.say(|_, _| said("got"));
+    let bench = Bench::new(&[("s", &server)]);
+    let mut config = config("s");
+    config.roots = vec![Template::new("file:///work")];
+    bench.gateway.apply(vec![config]);
+    bench.tools().await;
+    for capabilities in [json!({}), json!({"roots": {}})] {
+        let mut client = Client::offering(&bench, SESSION, capabilities).await;
+        client.call("s__get").await;
+    }
+    assert_eq!(*server.calls_with_roots.lock().unwrap(), [true, true]);
+    assert_eq!(server.connects.load(Ordering::SeqCst), 1);
+    bench.gateway.close(PATIENCE).await;
+}
+
+#[tokio::test]
+async fn clients_share_the_first_connection_where_no_other_can_be_made() {
+    let server = Played::new(vec![tool("get")]);
+    server.say(|_, _| said("got"));
+    let bench = bench(&server, SESSION).await;
+    Client::of(&bench, SESSION).await.call("s__get").await;
+    server.is_away.store(true, Ordering::SeqCst);
+    let mut rooted = Client::offering(&bench, SESSION, json!({"roots": {}})).await;
+    for _ in 0..3 {
+        rooted.call("s__get").await;
+    }
+    assert_eq!(*server.calls_with_roots.lock().unwrap(), [false; 4]);
+    assert_eq!(
+        server.connects.load(Ordering::SeqCst),
+        2,
+        "it is tried once"
+    );
+    bench.gateway.close(PATIENCE).await;
+}
+
+#[tokio::test]
+async fn tool_that_is_listed_where_roots_are_offered_is_shown_and_called_there() {
+    for order in [[false, true], [true, false]] {
+        let server = Played::new(vec![tool("get")]);
+        *server.tools_with_roots.lock().unwrap() = vec![tool("roots")];
+        server.say(|_, _| said("got"));
+        let bench = bench(&server, SESSION).await;
+        for has_roots in order {
+            let capabilities = match has_roots {
+                true => json!({"roots": {}}),
+                false => json!({}),
+            };
+            let mut client = Client::offering(&bench, SESSION, capabilities).await;
+            client.call("s__get").await;
+        }
+        let is_shown = || {
+            let tools = bench.hub.tools(&Toolset::All);
+            tools.iter().any(|tool| tool.name == "s__roots")
+        };
+        until(is_shown).await;
+        let mut rooted = Client::offering(&bench, SESSION, json!({"roots": {}})).await;
+        rooted.call("s__roots").await;
+        assert_eq!(server.calls_with_roots.lock().unwrap().last(), Some(&true));
+        bench.gateway.close(PATIENCE).await;
+    }
+}
+
+#[tokio::test]
+async fn resource_is_watched_over_each_connection_to_a_process() {
+    let server = Played::new(vec![tool("get")]);
+    server.say(|_, _| said("got"));
+    let bench = bench(&server, SESSION).await;
+    let mut plain = Client::of(&bench, SESSION).await;
+    plain.call("s__get").await;
+    let watched = json!({"uri": "x://one"});
+    plain.result("resources/subscribe", watched.clone()).await;
+    let subscriptions = || server.heard("resources/subscribe");
+    until(|| subscriptions().len() == 1).await;
+    let mut rooted = Client::offering(&bench, SESSION, json!({"roots": {}})).await;
     rooted.call("s__get").await;
-    rooted.call("s__get").await;
-    assert_eq!(offers_roots(&server), [false, false, true]);
-    second.gateway.close(PATIENCE).await;
+    until(|| subscriptions() == [watched.clone(), watched.clone()]).await;
+    bench.gateway.close(PATIENCE).await;
+}
+
+#[tokio::test]
+async fn tasks_of_a_server_of_both_eras_do_not_depend_on_the_first_client() {
+    let mut long = tool("long");
+    long["execution"] = json!({"taskSupport": "required"});
+    let server = Played::new(vec![long]);
+    server.speaks_both.store(true, Ordering::SeqCst);
+    server.say(|method, params| {
+        let meta = &params["_meta"];
+        let is_stateless = meta["io.modelcontextprotocol/protocolVersion"] == STATELESS;
+        let capabilities = &meta["io.modelcontextprotocol/clientCapabilities"];
+        let knows_tasks = capabilities["extensions"][TASKS].is_object();
+        match (method, is_stateless) {
+            ("tools/call", true) if knows_tasks => Ok(raw(&json!({
+                "resultType": "task", "taskId": "T", "status": "working", "pollIntervalMs": 50,
+            }))),
+            ("tools/call", true) => said("at once"),
+            ("tools/call", false) => {
+                assert_eq!(params["task"], json!({}));
+                let task = json!({"taskId": "S", "status": "working", "pollInterval": 50});
+                Ok(raw(&json!({ "task": task })))
+            }
+            ("tasks/get", true) => Ok(raw(&json!({
+                "resultType": "complete", "taskId": "T", "status": "completed",
+                "result": {"content": [{"type": "text", "text": "stateless"}]},
+            }))),
+            ("tasks/get", false) => Ok(raw(&json!({"taskId": "S", "status": "completed"}))),
+            ("tasks/result", false) => said("session"),
+            other => panic!("{other:?}"),
+        }
+    });
+    let state = Arc::new(tempfile::tempdir().unwrap());
+    for order in [
+        [SESSION, STATELESS],
+        [STATELESS, SESSION],
+        [SESSION, STATELESS],
+    ] {
+        let bench = Bench::in_state(Arc::clone(&state), &[("s", &server)]);
+        bench.gateway.apply(vec![config("s")]);
+        bench.tools().await;
+        for revision in order {
+            let mut plain = Client::of(&bench, revision).await;
+            let result = plain.call("s__long").await;
+            let expected = match revision {
+                STATELESS => "at once",
+                _ => "session",
+            };
+            assert_eq!(result["content"][0]["text"], expected, "{order:?}");
+        }
+        let mut knows = Client::knowing_tasks(&bench).await;
+        let begun = knows.call("s__long").await;
+        let end = knows.end(&begun).await;
+        let text = &end["result"]["content"][0]["text"];
+        assert_eq!(text, "stateless", "{order:?} {end}");
+        bench.gateway.close(PATIENCE).await;
+    }
 }
 
 #[tokio::test]

@@ -55,7 +55,7 @@ pub(crate) struct Tool {
     pub(super) is_safe: bool,
     pub(super) is_read_only: bool,
     pub(super) wants_task: bool,
-    /// Its calls may last, as its definition says.
+    /// Its calls may last, by its definition.
     pub(super) lasts: bool,
     /// Arguments that its server wants in headers as well.
     pub(super) mirrored: MirroredParams,

@@ -319,7 +319,7 @@ async fn session_server_is_offered_roots_only_where_a_client_has_some() {
 }
 
 #[tokio::test]
-async fn session_server_is_offered_the_roots_of_each_caller_whichever_came_first() {
+async fn session_server_is_offered_the_roots_of_each_caller_in_any_order() {
     let state = Arc::new(tempfile::tempdir().unwrap());
     for protocol in [Protocol::Auto, Protocol::Legacy] {
         for order in [[false, true], [true, false]] {

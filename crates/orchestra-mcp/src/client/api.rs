@@ -30,7 +30,7 @@ pub struct ServerCall {
     pub safe: bool,
     /// Whether a server of revision 2025-11-25 wants it as a task (`execution.taskSupport`).
     pub as_task: bool,
-    /// Whether it may last, as the definition of its tool says.
+    /// Whether it may last, by the definition of its tool.
     pub lasts: bool,
     /// How long it may be silent, when it is not as for all calls of its server.
     pub timeout: Option<Duration>,

@@ -62,7 +62,7 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    /// Whether these are connections beside the first ones.
+    /// Returns whether these are connections beside the first ones.
     pub(super) const fn is_beside(&self) -> bool {
         self.profile.is_some()
     }
@@ -175,7 +175,7 @@ impl Member {
         }
     }
 
-    /// Whether the connection is about to be made.
+    /// Returns whether the connection is about to be made.
     pub(super) fn is_starting(&self) -> bool {
         matches!(&*self.phase.borrow(), Phase::Idle | Phase::Starting)
     }

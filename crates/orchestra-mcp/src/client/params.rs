@@ -84,7 +84,7 @@ impl Envelope<'_> {
                 Some(Era::Session) => self.follows && !progress.wants_progress(),
                 Some(Era::Stateless) => false,
             };
-            // That its tool wants a task in a session says nothing of a caller that declares for itself.
+            // A caller of the stateless era declares for itself whether it knows tasks.
             let followed = self.call.as_task && cx.era != Some(Era::Stateless);
             let tasks = followed || cx.long || unknown;
             stateless(&mut members, self.revision, self.info, *features, tasks);

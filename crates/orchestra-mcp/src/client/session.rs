@@ -48,8 +48,8 @@ pub(super) struct Session {
     claims: claim::Claims,
     presence: presence::Presence,
     pub(super) logged: Logged,
-    /// Era in which the server was greeted first, of those that it may speak, and whether roots are
-    /// offered where it begins a session.
+    /// Era in which the server was greeted first, and whether it is offered roots if it begins a
+    /// session.
     greeted: Profile,
     /// [`UNUSED`], [`USED`] or [`OUTGROWN`].
     use_state: AtomicU8,
@@ -209,8 +209,7 @@ impl Session {
         }
     }
 
-    /// The profile that a call needs, where it is another than that of this connection. Calls of no
-    /// client need none.
+    /// The profile that a call needs, where this connection has another. Calls of no client need none.
     pub(super) fn other_profile(&self, cx: &Cx) -> Option<Profile> {
         self.config.clients.as_ref()?;
         let asked = cx.era?;
@@ -221,7 +220,7 @@ impl Session {
         self.other_profile_of(cx, era)
     }
 
-    /// The same where the server is known to speak an era.
+    /// The same of connections that speak `era`.
     pub(super) fn other_profile_of(&self, cx: &Cx, era: Era) -> Option<Profile> {
         let wanted = self.config.profile_of(cx, era);
         let own = Profile {
@@ -231,8 +230,8 @@ impl Session {
         (wanted != own).then_some(wanted)
     }
 
-    /// Whether the connection is replaced by one that is greeted as the clients need it that have come
-    /// since. A connection on which a caller has made a call stays.
+    /// Returns whether the connection is replaced by one that is greeted as the clients need it that
+    /// have come since. A connection on which a caller has made a call stays.
     pub(super) fn is_outgrown(&self, cx: &Cx) -> bool {
         let wanted = self.other_profile(cx);
         let helps = wanted.is_some_and(|wanted| wanted == self.config.first_profile());
@@ -242,7 +241,7 @@ impl Session {
         self.use_state.load(Ordering::Acquire) == OUTGROWN
     }
 
-    /// Marks the connection as used by a caller. False when another one is made in its place.
+    /// Marks the connection as used by a caller. Returns false when another one is made in its place.
     pub(super) fn begin_use(&self) -> bool {
         self.moves_to(USED) || self.use_state.load(Ordering::Acquire) == USED
     }

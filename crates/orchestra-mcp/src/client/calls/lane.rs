@@ -16,7 +16,7 @@ use std::{
 
 use futures_util::future::join_all;
 use orchestra_hub::{Cx, ListKind};
-use orchestra_wire::{Era, RawJson};
+use orchestra_wire::RawJson;
 use tokio::{task::AbortHandle, time::Instant};
 
 use super::Client;
@@ -197,15 +197,6 @@ impl Beside {
         states.iter().filter_map(State::lane).collect()
     }
 
-    /// Whether the server is known not to speak an era.
-    fn is_unspoken(&self, era: Era) -> bool {
-        let states = self.states();
-        [false, true].into_iter().any(|roots| {
-            let state = &states[Profile { era, roots }.index()];
-            matches!(state, State::Unspoken)
-        })
-    }
-
     /// The connections of a profile, which are made where that may succeed.
     fn wanted(&self, profile: Profile, make: impl FnOnce() -> Lane) -> Option<Arc<Lane>> {
         let mut states = self.states();
@@ -252,11 +243,11 @@ pub(super) struct Chosen {
 }
 
 impl Client {
-    /// The connection for a call: one that was greeted as the caller would have greeted the server,
-    /// where the server lets itself be greeted so, else one of the first.
+    /// Chooses the connection for a call: one that was greeted as the caller would have greeted the
+    /// server, else one of the first.
     ///
     /// # Errors
-    /// Why there is none.
+    /// When the first connection cannot be had.
     pub(super) async fn choose(
         &self,
         call: &ServerCall,
@@ -302,16 +293,15 @@ impl Client {
     }
 
     /// The connections for a call, where the first ones have another profile than its caller needs.
-    /// Callers of an era that the server does not speak share those of the era that it speaks.
+    /// Where those of the caller's era cannot be had, the caller uses those of the other era.
     fn beside(&self, cx: &Cx, first: &Session) -> Option<(Profile, Arc<Lane>)> {
         let inner = &self.0;
-        let mut profile = first.other_profile(cx)?;
-        if inner.beside.is_unspoken(profile.era) {
-            profile = first.other_profile_of(cx, first.era())?;
-        }
-        let lane = inner
-            .beside
-            .wanted(profile, || inner.lane.beside(profile))?;
-        Some((profile, lane))
+        let asked = first.other_profile(cx)?;
+        let spoken = first.other_profile_of(cx, first.era());
+        let mut profiles = [Some(asked), spoken].into_iter().flatten();
+        profiles.find_map(|profile| {
+            let make = || inner.lane.beside(profile);
+            Some((profile, inner.beside.wanted(profile, make)?))
+        })
     }
 }

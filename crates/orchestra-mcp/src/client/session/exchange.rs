@@ -52,9 +52,9 @@ impl Session {
         }
     }
 
-    /// Whether a call was refused because it must become a task that its caller does not know: nothing
-    /// has run yet, and it is made again to be followed here. A caller of the stateless era is told to
-    /// declare the extension instead.
+    /// Returns whether a call was refused because it must become a task, which its caller does not know.
+    /// Nothing has run yet, and it is made again to be followed here. A caller of the stateless era gets
+    /// the error, which names the extension to declare.
     fn wants_task(&self, call: &ServerCall, error: &RpcError) -> bool {
         let is_refused = match self.era() {
             Era::Stateless => call.cx.era != Some(Era::Stateless) && tasks::are_wanted_by(error),
@@ -69,11 +69,11 @@ impl Session {
         is_refused && !call.as_task
     }
 
-    /// Where a call says that it goes on for long, which no server of a session says by itself; `None`
-    /// for one whose tool is not said to last.
+    /// Receiver of the report that a call lasts, where its tool may last and its server is one of a
+    /// session, which reports nothing of it.
     pub(in crate::client) fn later<'c>(&self, call: &'c ServerCall) -> Option<&'c Later> {
-        let says_so = call.lasts && self.era() == Era::Session;
-        call.cx.later.as_ref().filter(|_| says_so)
+        let may_last = call.lasts && self.era() == Era::Session;
+        call.cx.later.as_ref().filter(|_| may_last)
     }
 
     async fn call_once(

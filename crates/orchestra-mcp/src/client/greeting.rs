@@ -84,7 +84,7 @@ async fn probe(session: &Arc<Session>) -> Result<Probed, ClientError> {
 }
 
 /// A status that says nothing but that the request was not understood.
-fn refuses(failure: &HttpFailure) -> bool {
+pub(super) fn refuses(failure: &HttpFailure) -> bool {
     matches!(failure.status, 400..=499) && !matches!(failure.status, 401 | 403 | 407 | 429)
 }
 

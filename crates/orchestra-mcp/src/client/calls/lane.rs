@@ -21,7 +21,7 @@ use tokio::{task::AbortHandle, time::Instant};
 
 use super::Client;
 use crate::client::{
-    ClientConfig, ClientError, ProtocolChoice, ServerCall, lists,
+    ClientConfig, ClientError, ProtocolChoice, ServerCall, greeting, lists,
     member::{Member, Patience, Shared},
     profile::Profile,
     session::Session,
@@ -217,7 +217,11 @@ impl Beside {
         let mut states = self.states();
         let state = &mut states[profile.index()];
         if state.lane().is_some_and(|open| Arc::ptr_eq(&open, lane)) {
-            let is_unspoken = matches!(error, ClientError::Handshake { .. } | ClientError::Rpc(_));
+            let is_unspoken = match error {
+                ClientError::Handshake { .. } | ClientError::Rpc(_) => true,
+                ClientError::Http(failure) => greeting::refuses(failure),
+                _ => false,
+            };
             *state = match is_unspoken {
                 true => State::Unspoken,
                 false => State::Failed(Instant::now() + AFTER_FAILURE),

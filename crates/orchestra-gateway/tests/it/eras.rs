@@ -1,12 +1,13 @@
 //! Callers of either era before servers of either era: what both have is told in the words of each.
 
+mod roots;
+
 use std::{
     sync::{Arc, atomic::Ordering},
     time::Duration,
 };
 
-use orchestra_gateway::config::{Protocol, Template};
-use orchestra_hub::Toolset;
+use orchestra_gateway::config::Protocol;
 use orchestra_mcp::{Server, stream};
 use serde_json::{Value, json};
 use tokio::{
@@ -315,125 +316,6 @@ async fn session_server_is_offered_roots_only_where_a_client_has_some() {
     rooted.call("s__get").await;
     plain.call("s__get").await;
     assert_eq!(offers_roots(&server), [false, true]);
-    bench.gateway.close(PATIENCE).await;
-}
-
-#[tokio::test]
-async fn session_server_is_offered_the_roots_of_each_caller_in_any_order() {
-    let state = Arc::new(tempfile::tempdir().unwrap());
-    for protocol in [Protocol::Auto, Protocol::Legacy] {
-        for order in [[false, true], [true, false]] {
-            for revision in [SESSION, STATELESS] {
-                let server = Played::new(vec![tool("get")]);
-                server.say(|_, _| said("got"));
-                let bench = Bench::in_state(Arc::clone(&state), &[("s", &server)]);
-                let mut config = config("s");
-                config.protocol = protocol;
-                bench.gateway.apply(vec![config]);
-                bench.tools().await;
-                let mut clients = Vec::new();
-                for has_roots in order {
-                    let capabilities = match has_roots {
-                        true => json!({"roots": {}}),
-                        false => json!({}),
-                    };
-                    let mut client = Client::offering(&bench, revision, capabilities).await;
-                    client.call("s__get").await;
-                    clients.push(client);
-                }
-                for client in &mut clients {
-                    client.call("s__get").await;
-                }
-                let called = server.calls_with_roots.lock().unwrap().clone();
-                let expected = [order, order].concat();
-                assert_eq!(called, expected, "{protocol:?} {revision} {order:?}");
-                let greetings = server.greetings.lock().unwrap().len();
-                assert!(greetings <= 3, "{protocol:?} {revision} {order:?}");
-                bench.gateway.close(PATIENCE).await;
-            }
-        }
-    }
-}
-
-#[tokio::test]
-async fn configured_roots_are_offered_to_a_session_server_for_all_clients() {
-    let server = Played::new(vec![tool("get")]);
-    server.say(|_, _| said("got"));
-    let bench = Bench::new(&[("s", &server)]);
-    let mut config = config("s");
-    config.roots = vec![Template::new("file:///work")];
-    bench.gateway.apply(vec![config]);
-    bench.tools().await;
-    for capabilities in [json!({}), json!({"roots": {}})] {
-        let mut client = Client::offering(&bench, SESSION, capabilities).await;
-        client.call("s__get").await;
-    }
-    assert_eq!(*server.calls_with_roots.lock().unwrap(), [true, true]);
-    assert_eq!(server.connects.load(Ordering::SeqCst), 1);
-    bench.gateway.close(PATIENCE).await;
-}
-
-#[tokio::test]
-async fn clients_share_the_first_connection_where_no_other_can_be_made() {
-    let server = Played::new(vec![tool("get")]);
-    server.say(|_, _| said("got"));
-    let bench = bench(&server, SESSION).await;
-    Client::of(&bench, SESSION).await.call("s__get").await;
-    server.is_away.store(true, Ordering::SeqCst);
-    let mut rooted = Client::offering(&bench, SESSION, json!({"roots": {}})).await;
-    for _ in 0..3 {
-        rooted.call("s__get").await;
-    }
-    assert_eq!(*server.calls_with_roots.lock().unwrap(), [false; 4]);
-    assert_eq!(
-        server.connects.load(Ordering::SeqCst),
-        2,
-        "it is tried once"
-    );
-    bench.gateway.close(PATIENCE).await;
-}
-
-#[tokio::test]
-async fn tool_that_is_listed_where_roots_are_offered_is_shown_and_called_there() {
-    for order in [[false, true], [true, false]] {
-        let server = Played::new(vec![tool("get")]);
-        *server.tools_with_roots.lock().unwrap() = vec![tool("roots")];
-        server.say(|_, _| said("got"));
-        let bench = bench(&server, SESSION).await;
-        for has_roots in order {
-            let capabilities = match has_roots {
-                true => json!({"roots": {}}),
-                false => json!({}),
-            };
-            let mut client = Client::offering(&bench, SESSION, capabilities).await;
-            client.call("s__get").await;
-        }
-        let is_shown = || {
-            let tools = bench.hub.tools(&Toolset::All);
-            tools.iter().any(|tool| tool.name == "s__roots")
-        };
-        until(is_shown).await;
-        let mut rooted = Client::offering(&bench, SESSION, json!({"roots": {}})).await;
-        rooted.call("s__roots").await;
-        assert_eq!(server.calls_with_roots.lock().unwrap().last(), Some(&true));
-        bench.gateway.close(PATIENCE).await;
-    }
-}
-
-#[tokio::test]
-async fn resource_is_watched_over_each_connection_to_a_process() {
-    let server = Played::new(vec![tool("get")]);
-    server.say(|_, _| said("got"));
-    let bench = bench(&server, SESSION).await;
-    let mut plain = Client::of(&bench, SESSION).await;
-    plain.call("s__get").await;
-    let watched = json!({"uri": "x://one"});
-    plain.result("resources/subscribe", watched.clone()).await;
-    let subscriptions = || server.heard("resources/subscribe");
-    until(|| subscriptions().len() == 1).await;
-    let mut rooted = Client::offering(&bench, SESSION, json!({"roots": {}})).await;
-    rooted.call("s__get").await;
-    until(|| subscriptions() == [watched.clone(), watched.clone()]).await;
     bench.gateway.close(PATIENCE).await;
 }
 

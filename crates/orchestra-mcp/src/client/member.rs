@@ -213,6 +213,7 @@ impl Member {
         let mut course = Course {
             failures: 0,
             last_era: None,
+            last_used: None,
             starts: 0,
             eager: false,
             away: None,
@@ -241,7 +242,7 @@ impl Member {
         self.enter(Phase::Starting);
         course.attempted = Instant::now();
         course.was_ready = false;
-        let started = start::start(shared, course.last_era).await;
+        let started = start::start(shared, course.last_era, course.last_used).await;
         let session = started.inspect_err(|_| {
             if !shared.is_beside() {
                 shared.meter.start_failed();
@@ -287,6 +288,7 @@ impl Member {
             // It may be another one by now.
             shared.report_start();
         };
+        course.last_used = session.next_profile(course.last_used);
         drop(watched);
         if !shared.is_beside() {
             shared.meter.ready(None, false);
@@ -387,6 +389,9 @@ struct Course {
     failures: u32,
     /// The era of the last connection, in which the server is greeted first.
     last_era: Option<Era>,
+    /// Profile of the last connection on which a caller made a call. Its callers need the next one with
+    /// the same.
+    last_used: Option<Profile>,
     starts: u32,
     /// Whether the next start waits for nobody.
     eager: bool,

@@ -223,11 +223,24 @@ impl Session {
     /// The same of connections that speak `era`.
     pub(super) fn other_profile_of(&self, cx: &Cx, era: Era) -> Option<Profile> {
         let wanted = self.config.profile_of(cx, era);
-        let own = Profile {
+        (wanted != self.profile()).then_some(wanted)
+    }
+
+    fn profile(&self) -> Profile {
+        Profile {
             era: self.era(),
             roots: self.greeted.roots,
-        };
-        (wanted != own).then_some(wanted)
+        }
+    }
+
+    /// Profile of the connection after this one: the same where a caller has made a call on it, and
+    /// `None` where the clients that have come decide.
+    pub(super) fn next_profile(&self, last_used: Option<Profile>) -> Option<Profile> {
+        match self.use_state.load(Ordering::Acquire) {
+            USED => Some(self.profile()),
+            OUTGROWN => None,
+            _ => last_used,
+        }
     }
 
     /// Returns whether the connection is replaced by one that is greeted as the clients need it that

@@ -154,3 +154,37 @@ async fn resource_is_watched_over_each_connection_to_a_process() {
     until(|| subscriptions() == [watched.clone(), watched.clone()]).await;
     bench.gateway.close(PATIENCE).await;
 }
+
+#[tokio::test]
+async fn restarted_server_is_greeted_as_its_callers_need_it() {
+    let server = Played::new(vec![tool("get")]);
+    server.say(|_, _| said("got"));
+    let bench = bench(&server, SESSION).await;
+    let mut plain = Client::of(&bench, SESSION).await;
+    plain.call("s__get").await;
+    // A client that makes no call.
+    let _rooted = Client::offering(&bench, SESSION, roots(true)).await;
+    server.crash();
+    until(|| server.greetings.lock().unwrap().len() == 2).await;
+    plain.call("s__get").await;
+    assert_eq!(*server.calls_with_roots.lock().unwrap(), [false, false]);
+    assert_eq!(server.connects.load(Ordering::SeqCst), 2);
+    bench.gateway.close(PATIENCE).await;
+}
+
+#[tokio::test]
+async fn restarted_server_is_greeted_again_for_a_client_of_another_kind() {
+    let server = Played::new(vec![tool("get")]);
+    server.say(|_, _| said("got"));
+    let bench = bench(&server, SESSION).await;
+    Client::of(&bench, SESSION).await.call("s__get").await;
+    server.crash();
+    until(|| server.greetings.lock().unwrap().len() == 2).await;
+    for has_roots in [true, false] {
+        let mut client = Client::offering(&bench, SESSION, roots(has_roots)).await;
+        client.call("s__get").await;
+    }
+    let called = server.calls_with_roots.lock().unwrap().clone();
+    assert_eq!(called, [false, true, false]);
+    bench.gateway.close(PATIENCE).await;
+}

@@ -15,7 +15,7 @@ use tokio::{
 };
 
 use super::Shared;
-use crate::client::{ClientError, session::Session};
+use crate::client::{ClientError, profile::Profile, session::Session};
 
 /// How long a start keeps its place among those that go on at once.
 const CROWDING: Duration = Duration::from_secs(3);
@@ -24,6 +24,7 @@ const CROWDING: Duration = Duration::from_secs(3);
 pub(super) async fn start(
     shared: &Arc<Shared>,
     last_era: Option<Era>,
+    last_used: Option<Profile>,
 ) -> Result<Arc<Session>, ClientError> {
     let config = &shared.config;
     let place = match &config.starts {
@@ -52,7 +53,8 @@ pub(super) async fn start(
         if let Some(clients) = clients {
             first_of(clients, config.clients_wait).await;
         }
-        let mut profile = shared.profile.unwrap_or_else(|| config.first_profile());
+        let profile = shared.profile.or(last_used);
+        let mut profile = profile.unwrap_or_else(|| config.first_profile());
         profile.era = last_era.unwrap_or(profile.era);
         let opened = Session::open(
             connected,

@@ -183,9 +183,12 @@ impl Client {
             .first()
             .session(until, Patience::Deadline)
             .await?;
-        let mut items = lists::fetch(&session, kind).await?;
-        for lane in self.0.beside.open() {
-            lists::add(&mut items, lane.list(kind).await, kind);
+        let beside = self.0.beside.open();
+        let others = join_all(beside.iter().map(|lane| lane.list(kind)));
+        let (items, others) = tokio::join!(lists::fetch(&session, kind), others);
+        let mut items = items?;
+        for others in others {
+            lists::add(&mut items, others, kind);
         }
         Ok(items)
     }

@@ -17,7 +17,10 @@ use std::{
 use futures_util::future::join_all;
 use orchestra_hub::{Cx, ListKind};
 use orchestra_wire::RawJson;
-use tokio::{task::AbortHandle, time::Instant};
+use tokio::{
+    task::AbortHandle,
+    time::{Instant, timeout},
+};
 
 use super::Client;
 use crate::client::{
@@ -131,14 +134,18 @@ impl Lane {
         found
     }
 
-    /// A list of connections beside the first ones: as it was fetched last, where none is open.
+    /// A list of connections beside the first ones: as it was fetched last, where none is open or none
+    /// answers soon.
     pub(super) async fn list(&self, kind: ListKind) -> Vec<RawJson> {
+        let config = &self.shared.config;
         let mut open = self.members.iter().filter_map(|member| member.ready());
         if let Some(session) = open.next() {
-            match lists::fetch(&session, kind).await {
+            let after = config.health_timeout;
+            let fetched = timeout(after, lists::fetch(&session, kind)).await;
+            match fetched.unwrap_or(Err(ClientError::Timeout { after })) {
                 Ok(items) => self.listed()[kind as usize] = items,
                 Err(error) => {
-                    let (server, reason) = (&self.shared.config.name, error.explain());
+                    let (server, reason) = (&config.name, error.explain());
                     tracing::debug!(%server, ?kind, %reason, "not listed by another connection");
                 }
             }

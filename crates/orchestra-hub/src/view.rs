@@ -131,9 +131,12 @@ impl View {
         let Target::Tool { name, arguments } = target else {
             return LongWork::Never;
         };
-        let of = |name: &str| {
-            let tool = self.callable(name);
-            tool.map_or(LongWork::Never, |tool| tool.long)
+        // A tool that is not known yet may be one of a provider that says so when it is called.
+        let is_late = || self.merged.slots().any(|slot| !slot.is_ready());
+        let of = |name: &str| match self.callable(name) {
+            Some(tool) => tool.long,
+            None if is_late() => LongWork::Later,
+            None => LongWork::Never,
         };
         if self.toolset != Toolset::Search {
             return of(name);

@@ -22,6 +22,7 @@ mod member;
 mod open;
 mod params;
 mod parking;
+mod profile;
 mod results;
 mod session;
 pub mod tap;

@@ -91,10 +91,7 @@ fn serve(behind: Behind, era: &str, directory: &Path) -> Result<(Option<Served>,
             let config = directory.join("inner.json");
             write(&config, process)?;
             let inner = directory.join("inner");
-            // Its first client is a hub without a client yet, which would greet it with a session, and tasks of
-            // the fixture are known in its own era alone.
-            let protocol = if era == "stateless" { "modern" } else { "auto" };
-            serde_json::json!({"command": orchestra, "protocol": protocol, "args": [
+            serde_json::json!({"command": orchestra, "args": [
                 "stdio", "--workspace", inner, "--mcp-config", config, "--only-servers",
             ]})
         }
@@ -114,8 +111,6 @@ fn serve(behind: Behind, era: &str, directory: &Path) -> Result<(Option<Served>,
 fn write(path: &Path, mut server: serde_json::Value) -> Result<()> {
     // The suite knows the fixture's own names.
     server["prefix"] = false.into();
-    // Who asks is not known when the server is greeted, and roots are offered only where they are configured.
-    server["roots"] = serde_json::json!([path.parent()]);
     let config = serde_json::json!({"mcpServers": {"everything": server}});
     fs::write(path, config.to_string()).with_context(|| format!("writing {}", path.display()))
 }

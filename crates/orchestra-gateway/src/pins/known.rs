@@ -47,7 +47,6 @@ pub(crate) struct Facts {
     pub(crate) resources: bool,
     pub(crate) subscribe: bool,
     pub(crate) completions: bool,
-    pub(crate) tasks: bool,
 }
 
 impl Facts {
@@ -61,7 +60,6 @@ impl Facts {
             resources: said.can.resources.is_some(),
             subscribe: said.can.subscribe,
             completions: said.can.completions,
-            tasks: said.can.tasks,
         }
     }
 }

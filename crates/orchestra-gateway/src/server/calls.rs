@@ -16,7 +16,7 @@ use super::{
     offered::{Offered, Tool},
     params::{params, text},
     relay,
-    results::{lasting, not_understood, verbatim},
+    results::{not_understood, verbatim},
 };
 use crate::{
     cache::{Cache, Key},
@@ -331,13 +331,7 @@ impl Server {
             false => &own,
         };
         let call = tool.call(params(own, cx.params.as_ref()), &arguments, cx);
-        let later = call.cx.later.clone().filter(|_| tool.lasts);
-        let calling = self.call_mirrored(tool, &arguments, call);
-        let reply = match &later {
-            Some(later) => lasting(calling, later).await,
-            None => calling.await,
-        };
-        match reply {
+        match self.call_mirrored(tool, &arguments, call).await {
             Err(done) => *done,
             Ok(Ok(Reply::Result(result))) => {
                 let keep = cache.zip(key).map(|(cache, key)| (cache, key, age));
@@ -474,7 +468,7 @@ pub(crate) fn call_of(
     arguments: &RawJson,
 ) -> Result<ServerCall, String> {
     let definition = definitions::tool(definition, config.name.as_str())?.item;
-    let tool = Tool::of(config, &definition, &definition.name, false)?;
+    let tool = Tool::of(config, &definition, &definition.name)?;
     let own = [
         ("name", text(&tool.theirs)),
         ("arguments", arguments.clone()),

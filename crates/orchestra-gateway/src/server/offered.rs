@@ -55,7 +55,7 @@ pub(crate) struct Tool {
     pub(super) is_safe: bool,
     pub(super) is_read_only: bool,
     pub(super) wants_task: bool,
-    /// Its calls may last, and its server makes no tasks of them: we do.
+    /// Its calls may last, by its definition.
     pub(super) lasts: bool,
     /// Arguments that its server wants in headers as well.
     pub(super) mirrored: MirroredParams,
@@ -91,7 +91,6 @@ impl Tool {
         config: &ServerConfig,
         definition: &ToolDefinition,
         shown: &str,
-        lasts: bool,
     ) -> Result<Self, String> {
         let ToolDefinition {
             name,
@@ -109,7 +108,7 @@ impl Tool {
             is_repaired: AtomicBool::new(false),
             is_read_only,
             wants_task: *wants_task,
-            lasts,
+            lasts: descriptor.long != LongWork::Never,
             mirrored: mirrored(config, descriptor)?,
             theirs: name.clone(),
         })
@@ -122,6 +121,7 @@ impl Tool {
         call.headers = self.mirrored.headers(Some(arguments));
         call.safe = self.is_safe;
         call.as_task = self.wants_task;
+        call.lasts = self.lasts;
         call
     }
 
@@ -215,9 +215,7 @@ impl Offered {
         let mut left_out = LeftOut::default();
         for (definition, name) in tools.into_iter().zip(names) {
             let Some(name) = name else { continue };
-            let tasks = known.lists.facts.tasks;
-            let lasts = !tasks && definition.descriptor.long != LongWork::Never;
-            let tool = match Tool::of(config, &definition, &name, lasts) {
+            let tool = match Tool::of(config, &definition, &name) {
                 Ok(tool) => tool,
                 // Such a tool must not be offered; others of its server are.
                 Err(error) => {
@@ -227,7 +225,9 @@ impl Offered {
             };
             let mut descriptor = definition.descriptor;
             descriptor.name.clone_from(&name);
-            if tasks {
+            let speaks_mcp = matches!(config.transport, Transport::Stdio(_) | Transport::Http(_));
+            if speaks_mcp && descriptor.long == LongWork::Never {
+                // A server of 2026-07-28 may answer any call with a task, and lists that of no tool.
                 descriptor.long = LongWork::Later;
             }
             self.tools.insert(name, Arc::new(tool));

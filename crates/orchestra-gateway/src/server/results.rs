@@ -1,18 +1,15 @@
 //! What comes of a tool's call: waited for, looked at, and passed on.
 
-use std::{
-    sync::atomic::{AtomicBool, Ordering},
-    time::Duration,
-};
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use orchestra_hub::{Later, Outcome, ResultKind};
+use orchestra_hub::{Outcome, ResultKind};
 use orchestra_mcp::{
     client::ClientError,
     repair::{Context, Repairable, Repaired, repair},
 };
 use orchestra_wire::RawJson;
 use serde_json::{Value, value::RawValue};
-use tokio::{task::spawn_blocking, time::timeout};
+use tokio::task::spawn_blocking;
 
 use super::{Server, calls::Answer, offered::Tool};
 use crate::{
@@ -20,9 +17,6 @@ use crate::{
     definitions,
     provider::resource_prefix,
 };
-
-/// What is answered, or asked, within this is no long work.
-const SOON: Duration = Duration::from_millis(250);
 
 /// A larger result is repaired on a thread for blocking work, in bytes.
 const LARGE: usize = 64 * 1024;
@@ -131,18 +125,6 @@ fn with_structure(tool: &Tool, result: &RawJson) -> Option<RawJson> {
     let structured = RawJson::of(&value).ok().filter(|_| value.is_object())?;
     let fits = tool.output.mistakes(&structured, &tool.shown).is_none();
     fits.then(|| definitions::rewritten(Some(result), "structuredContent", structured.as_bytes()))
-}
-
-/// Waits for a call, and says that it lasts when it does.
-pub(super) async fn lasting<T>(calling: impl Future<Output = T>, later: &Later) -> T {
-    let mut calling = std::pin::pin!(calling);
-    match timeout(SOON, &mut calling).await {
-        Ok(reply) => reply,
-        Err(_) => {
-            later.begin();
-            calling.await
-        }
-    }
 }
 
 pub(super) const fn verbatim(result: RawJson, is_error: bool) -> Outcome {

@@ -1,5 +1,7 @@
 //! Callers of either era before servers of either era: what both have is told in the words of each.
 
+mod roots;
+
 use std::{
     sync::{Arc, atomic::Ordering},
     time::Duration,
@@ -305,22 +307,73 @@ async fn session_server_is_offered_roots_only_where_a_client_has_some() {
     };
     let server = Played::new(vec![tool("get")]);
     server.say(|_, _| said("got"));
-    let first = bench(&server, SESSION).await;
-    let mut plain = Client::of(&first, SESSION).await;
+    let bench = bench(&server, SESSION).await;
+    let mut plain = Client::of(&bench, SESSION).await;
     plain.call("s__get").await;
     assert_eq!(offers_roots(&server), [false]);
     // A connection that is in use is not ended for another client.
-    let mut rooted = Client::offering(&first, SESSION, json!({"roots": {}})).await;
+    let mut rooted = Client::offering(&bench, SESSION, json!({"roots": {}})).await;
     rooted.call("s__get").await;
-    assert_eq!(offers_roots(&server), [false]);
-    first.gateway.close(PATIENCE).await;
+    plain.call("s__get").await;
+    assert_eq!(offers_roots(&server), [false, true]);
+    bench.gateway.close(PATIENCE).await;
+}
 
-    let second = bench(&server, SESSION).await;
-    let mut rooted = Client::offering(&second, SESSION, json!({"roots": {}})).await;
-    rooted.call("s__get").await;
-    rooted.call("s__get").await;
-    assert_eq!(offers_roots(&server), [false, false, true]);
-    second.gateway.close(PATIENCE).await;
+#[tokio::test]
+async fn tasks_of_a_server_of_both_eras_do_not_depend_on_the_first_client() {
+    let mut long = tool("long");
+    long["execution"] = json!({"taskSupport": "required"});
+    let server = Played::new(vec![long]);
+    server.speaks_both.store(true, Ordering::SeqCst);
+    server.say(|method, params| {
+        let meta = &params["_meta"];
+        let is_stateless = meta["io.modelcontextprotocol/protocolVersion"] == STATELESS;
+        let capabilities = &meta["io.modelcontextprotocol/clientCapabilities"];
+        let knows_tasks = capabilities["extensions"][TASKS].is_object();
+        match (method, is_stateless) {
+            ("tools/call", true) if knows_tasks => Ok(raw(&json!({
+                "resultType": "task", "taskId": "T", "status": "working", "pollIntervalMs": 50,
+            }))),
+            ("tools/call", true) => said("at once"),
+            ("tools/call", false) => {
+                assert_eq!(params["task"], json!({}));
+                let task = json!({"taskId": "S", "status": "working", "pollInterval": 50});
+                Ok(raw(&json!({ "task": task })))
+            }
+            ("tasks/get", true) => Ok(raw(&json!({
+                "resultType": "complete", "taskId": "T", "status": "completed",
+                "result": {"content": [{"type": "text", "text": "stateless"}]},
+            }))),
+            ("tasks/get", false) => Ok(raw(&json!({"taskId": "S", "status": "completed"}))),
+            ("tasks/result", false) => said("session"),
+            other => panic!("{other:?}"),
+        }
+    });
+    let state = Arc::new(tempfile::tempdir().unwrap());
+    for order in [
+        [SESSION, STATELESS],
+        [STATELESS, SESSION],
+        [SESSION, STATELESS],
+    ] {
+        let bench = Bench::in_state(Arc::clone(&state), &[("s", &server)]);
+        bench.gateway.apply(vec![config("s")]);
+        bench.tools().await;
+        for revision in order {
+            let mut plain = Client::of(&bench, revision).await;
+            let result = plain.call("s__long").await;
+            let expected = match revision {
+                STATELESS => "at once",
+                _ => "session",
+            };
+            assert_eq!(result["content"][0]["text"], expected, "{order:?}");
+        }
+        let mut knows = Client::knowing_tasks(&bench).await;
+        let begun = knows.call("s__long").await;
+        let end = knows.end(&begun).await;
+        let text = &end["result"]["content"][0]["text"];
+        assert_eq!(text, "stateless", "{order:?} {end}");
+        bench.gateway.close(PATIENCE).await;
+    }
 }
 
 #[tokio::test]

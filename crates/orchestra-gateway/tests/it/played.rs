@@ -23,7 +23,7 @@ use orchestra_hub::{
     Outcome, ProviderError, Request, Target, ToolResult, Toolset,
 };
 use orchestra_mcp::client::{
-    Agreed, Answer, ClientError, Connected, Connector, Crash, Incoming, Link, Outgoing,
+    Agreed, Answer, ClientError, Connected, Connector, Crash, Incoming, Link, Outgoing, Root,
     ServerMessage, TransportType,
 };
 use orchestra_wire::{ErrorCode, RawJson, RequestId, Revision, RpcError};
@@ -64,6 +64,10 @@ pub(crate) struct Played {
     pub(crate) gate: Notify,
     /// Capabilities of the client in each greeting of a session.
     pub(crate) greetings: Mutex<Vec<Value>>,
+    /// Tools that are listed in a session whose client offers roots, and in no other.
+    pub(crate) tools_with_roots: Mutex<Vec<Value>>,
+    /// Whether each call of a tool came in a session whose client offers roots.
+    pub(crate) calls_with_roots: Mutex<Vec<bool>>,
     /// Headers of the last call.
     pub(crate) headers: Mutex<Vec<(String, String)>>,
     /// How often the tools were listed.
@@ -78,6 +82,8 @@ struct Line {
     ended: watch::Sender<bool>,
     /// Whether its first request was one of the newest era.
     began_stateless: OnceLock<bool>,
+    /// Whether it is a session whose client offers roots.
+    has_roots: AtomicBool,
 }
 
 pub(crate) fn said(text: &str) -> Answer {
@@ -110,6 +116,8 @@ impl Played {
             connects: AtomicUsize::new(0),
             gate: Notify::new(),
             greetings: Mutex::default(),
+            tools_with_roots: Mutex::default(),
+            calls_with_roots: Mutex::default(),
             headers: Mutex::default(),
             lists: AtomicUsize::new(0),
             links: Mutex::default(),
@@ -152,7 +160,13 @@ impl Played {
         }
     }
 
-    async fn answer(&self, method: &str, params: Value, began_stateless: bool) -> Answer {
+    async fn answer(
+        &self,
+        method: &str,
+        params: Value,
+        began_stateless: bool,
+        has_roots: bool,
+    ) -> Answer {
         let capabilities = json!({
             "tools": {"listChanged": true}, "resources": {"subscribe": true}, "prompts": {},
             "logging": {}, "completions": {},
@@ -193,7 +207,11 @@ impl Played {
             )),
             "tools/list" => {
                 self.lists.fetch_add(1, Ordering::SeqCst);
-                Ok(raw(&json!({"tools": *self.tools.lock().unwrap()})))
+                let mut tools = self.tools.lock().unwrap().clone();
+                if has_roots {
+                    tools.extend(self.tools_with_roots.lock().unwrap().clone());
+                }
+                Ok(raw(&json!({ "tools": tools })))
             }
             "prompts/list" if self.has_broken_prompts.load(Ordering::SeqCst) => Err(RpcError::new(
                 ErrorCode::INTERNAL_ERROR,
@@ -242,6 +260,7 @@ impl Connector for Door {
                 server,
                 ended,
                 began_stateless: OnceLock::new(),
+                has_roots: AtomicBool::new(false),
             });
             Ok(Connected { link, incoming })
         })
@@ -261,16 +280,22 @@ impl Link for Line {
         let ended = self.ended();
         let is_stateless = || request.method != "initialize";
         let began_stateless = *self.began_stateless.get_or_init(is_stateless);
+        let params = request.params.as_ref();
+        let params: Value = params.map_or(Value::Null, |params| params.parse().unwrap());
+        if request.method == "initialize" {
+            let has_roots = params["capabilities"]["roots"].is_object();
+            self.has_roots.store(has_roots, Ordering::SeqCst);
+        }
+        let has_roots = self.has_roots.load(Ordering::SeqCst);
         Box::pin(async move {
             if let Some(departure) = &request.departure {
                 assert!(departure.leave(), "nobody has given it up");
             }
-            let params = request.params.map(|params| params.parse().unwrap());
             if request.method == "tools/call" {
                 *server.headers.lock().unwrap() = request.headers;
+                server.calls_with_roots.lock().unwrap().push(has_roots);
             }
-            let params = params.unwrap_or_default();
-            let answer = server.answer(&request.method, params, began_stateless);
+            let answer = server.answer(&request.method, params, began_stateless, has_roots);
             tokio::select! {
                 answer = answer => Ok(answer),
                 error = ended => Err(error),
@@ -304,6 +329,13 @@ impl Link for Line {
     fn close(&self) -> BoxFuture<()> {
         self.ended.send_replace(true);
         Box::pin(async {})
+    }
+}
+
+fn root(uri: &Template) -> Root {
+    Root {
+        uri: uri.written().to_owned(),
+        name: None,
     }
 }
 
@@ -380,7 +412,7 @@ impl Bench {
             match servers.get(name) {
                 Some(server) => Ok(Reach {
                     connector: Arc::new(Door(Arc::clone(server))),
-                    roots: Vec::new(),
+                    roots: config.roots.iter().map(root).collect(),
                     hints: Hints::default(),
                 }),
                 None => Err(ClientError::InvalidConfig {

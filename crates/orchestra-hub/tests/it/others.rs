@@ -11,8 +11,9 @@ use std::{
 };
 
 use orchestra_hub::{
-    BoxFuture, Catalog, Cx, Hub, HubConfig, HubNotice, ListKind, LogLevel, Notice, Offers, Outcome,
-    PeerReport, PeerStatus, Provider, ProviderError, ProviderId, Request, Target, Toolset,
+    BoxFuture, Catalog, Cx, Hub, HubConfig, HubNotice, ListKind, LogLevel, LongWork, Notice,
+    Offers, Outcome, PeerReport, PeerStatus, Provider, ProviderError, ProviderId, Request, Target,
+    Toolset,
 };
 use orchestra_wire::{RawJson, Revision};
 use serde_json::json;
@@ -163,6 +164,20 @@ async fn a_list_waits_for_who_does_not_know_yet_and_not_for_long() {
     );
     assert_eq!(late.wanted.load(Ordering::SeqCst), 1);
     assert!(attachment.is_settled());
+}
+
+#[tokio::test]
+async fn call_of_a_tool_that_is_not_listed_yet_may_last() {
+    let late = late("late");
+    let hub = hub(&[&provider("here", tools(&["here"]))]);
+    hub.register(late.clone()).unwrap();
+    let attachment = hub.attach(caller(), Toolset::All);
+    let long = |name: &str| attachment.long_work(&call_of(name, &json!({})).target);
+    assert_eq!(long("here"), LongWork::Never);
+    assert_eq!(long("there"), LongWork::Later);
+    late.know(tools(&["there"]));
+    assert_eq!(long("there"), LongWork::Never);
+    assert_eq!(long("nowhere"), LongWork::Never);
 }
 
 #[tokio::test(start_paused = true)]

@@ -30,6 +30,8 @@ pub struct ServerCall {
     pub safe: bool,
     /// Whether a server of revision 2025-11-25 wants it as a task (`execution.taskSupport`).
     pub as_task: bool,
+    /// Whether it may last, by the definition of its tool.
+    pub lasts: bool,
     /// How long it may be silent, when it is not as for all calls of its server.
     pub timeout: Option<Duration>,
 }
@@ -139,7 +141,8 @@ pub struct ServerCan {
     pub completions: bool,
     /// It logs to its client.
     pub logging: bool,
-    /// Calls of it may become tasks (extension `io.modelcontextprotocol/tasks`).
+    /// Calls of it may become tasks: by the extension `io.modelcontextprotocol/tasks`, or as the
+    /// experimental ones of 2025-11-25.
     pub tasks: bool,
     /// It serves skills, and their directories (extension `io.modelcontextprotocol/skills`).
     pub skills: bool,
@@ -193,6 +196,7 @@ impl ServerCall {
             cx,
             safe: false,
             as_task: false,
+            lasts: false,
             timeout: None,
         }
     }
@@ -227,7 +231,8 @@ impl ServerCan {
             resources: lists("resources"),
             completions: offers(capabilities, "completions"),
             logging: offers(capabilities, "logging"),
-            tasks: extension("io.modelcontextprotocol/tasks").is_some(),
+            tasks: extension("io.modelcontextprotocol/tasks").is_some()
+                || offers(capabilities, "tasks"),
             skills: skills.is_some_and(|skills| flag(&skills, "directoryRead")),
             translation: experimental.is_some_and(translation::is_among),
         }

@@ -61,9 +61,9 @@ impl Client {
             events,
             parking: Arc::default(),
             meter: Arc::default(),
-            watching: Watching::new(),
+            watching: Arc::new(Watching::new()),
             breaker: Arc::new(Breaker::new(circuit)),
-            is_beside: false,
+            profile: None,
         });
         let lane = Arc::new(Lane::new(Arc::clone(&shared)));
         let status = watch::Sender::new(ClientStatus::Idle);
@@ -170,10 +170,11 @@ impl Client {
         session.link.notify(method, params).await
     }
 
-    /// A list of the server, whole and verbatim.
+    /// A list of the server, whole and verbatim: as its first connection has it, and after that the
+    /// items that connections with another greeting alone list.
     ///
     /// # Errors
-    /// When it cannot be had. A server that does not offer it has an empty one.
+    /// When the first connection cannot be asked. A server that does not offer it has an empty one.
     pub async fn list(&self, kind: ListKind) -> Result<Vec<RawJson>, ClientError> {
         let until = Instant::now() + self.0.lane.shared.config.start_timeout;
         let session = self
@@ -182,7 +183,14 @@ impl Client {
             .first()
             .session(until, Patience::Deadline)
             .await?;
-        lists::fetch(&session, kind).await
+        let beside = self.0.beside.open();
+        let others = join_all(beside.iter().map(|lane| lane.list(kind)));
+        let (items, others) = tokio::join!(lists::fetch(&session, kind), others);
+        let mut items = items?;
+        for others in others {
+            lists::add(&mut items, others, kind);
+        }
+        Ok(items)
     }
 
     /// Its events; `Some` once.
@@ -210,9 +218,8 @@ impl Client {
     /// The process of the server, if it is one of ours and runs.
     #[must_use]
     pub fn process_ids(&self) -> Vec<u32> {
-        let beside = self.0.beside.open();
-        let lanes = [Some(Arc::clone(&self.0.lane)), beside];
-        let members = lanes.iter().flatten().flat_map(|lane| &lane.members);
+        let lanes = self.0.lanes();
+        let members = lanes.iter().flat_map(|lane| &lane.members);
         let ready = members.filter_map(|member| member.ready());
         ready
             .filter_map(|session| session.link.process_id())
@@ -260,7 +267,7 @@ impl Client {
         lane.members[..used]
             .iter()
             .for_each(|member| member.restart());
-        if let Some(beside) = self.0.beside.take() {
+        for beside in self.0.beside.take() {
             spawn(async move { beside.close(None).await });
         }
     }
@@ -281,10 +288,8 @@ impl Client {
     }
 
     async fn end(&self, deadline: Option<Instant>) {
-        let beside = self.0.beside.open();
-        let lanes = [Some(Arc::clone(&self.0.lane)), beside];
-        let lanes = lanes.iter().flatten();
-        join_all(lanes.map(|lane| lane.close(deadline))).await;
+        let lanes = self.0.lanes();
+        join_all(lanes.iter().map(|lane| lane.close(deadline))).await;
         self.0.abort();
         self.0.status.send_replace(ClientStatus::Closed);
     }
@@ -328,11 +333,16 @@ impl Client {
 }
 
 impl Inner {
+    /// All connections: the first ones, and those beside them.
+    fn lanes(&self) -> Vec<Arc<Lane>> {
+        let mut lanes = self.beside.open();
+        lanes.insert(0, Arc::clone(&self.lane));
+        lanes
+    }
+
     fn abort(&self) {
         self.telling.abort();
-        let beside = self.beside.open();
-        beside.iter().for_each(|lane| lane.abort());
-        self.lane.abort();
+        self.lanes().iter().for_each(|lane| lane.abort());
     }
 }
 

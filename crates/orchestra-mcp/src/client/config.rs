@@ -21,8 +21,8 @@ pub struct ClientConfig {
     pub protocol: ProtocolChoice,
     /// The clients whose calls are passed on, where there are any. A server that speaks both eras is
     /// spoken to in the era of each caller ([`Cx::era`](orchestra_hub::Cx::era)) then, and is offered
-    /// roots where [`roots`](Self::roots) are configured or a client has some. Without them such a
-    /// server is spoken to in the newest revision.
+    /// roots where [`roots`](Self::roots) are configured or the caller has some, over connections of their
+    /// own where callers differ. Without them such a server is spoken to in the newest revision.
     pub clients: Option<watch::Receiver<Clients>>,
     /// How long the first client is waited for before a server is greeted.
     pub clients_wait: Duration,
@@ -284,14 +284,6 @@ impl ClientConfig {
     /// What is known of the clients; `None` where calls of no client are passed on.
     pub(crate) fn clients(&self) -> Option<Clients> {
         self.clients.as_ref().map(|clients| *clients.borrow())
-    }
-
-    /// The era in which a server of which nothing is known is greeted first.
-    pub(crate) fn first_era(&self) -> Era {
-        let clients = self.clients();
-        clients.map_or(Era::Stateless, |clients| {
-            clients.first.unwrap_or(Era::Session)
-        })
     }
 }
 

@@ -84,7 +84,7 @@ async fn probe(session: &Arc<Session>) -> Result<Probed, ClientError> {
 }
 
 /// A status that says nothing but that the request was not understood.
-fn refuses(failure: &HttpFailure) -> bool {
+pub(super) fn refuses(failure: &HttpFailure) -> bool {
     matches!(failure.status, 400..=499) && !matches!(failure.status, 401 | 403 | 407 | 429)
 }
 
@@ -234,7 +234,7 @@ async fn initialize(session: &Arc<Session>) -> Result<ServerFacts, ClientError> 
     rope.push(b"{\"protocolVersion\":\"");
     rope.push(offered.as_str().as_bytes());
     rope.push(b"\",\"capabilities\":");
-    let capabilities = params::capabilities(session.offer_features(), offered, false);
+    let capabilities = params::capabilities(session.features(), offered, false);
     rope.push_byte(b'{');
     rope.push(translation::EXPERIMENTAL.as_bytes());
     rope.push(if capabilities == "{}" { b"" } else { b"," });

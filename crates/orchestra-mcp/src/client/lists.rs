@@ -123,6 +123,15 @@ pub(super) async fn fetch(
     Ok(items)
 }
 
+/// Adds items of the same list as another connection has it, where no item is called so yet.
+pub(super) fn add(items: &mut Vec<RawJson>, more: Vec<RawJson>, kind: ListKind) {
+    let called = |item: &RawJson| item.member(identity(kind)).map(|name| name.to_bytes());
+    let mut known: HashSet<_> = items.iter().filter_map(called).collect();
+    let is_new = |item: &RawJson| called(item).is_some_and(|name| known.insert(name));
+    items.extend(more.into_iter().filter(is_new));
+    items.truncate(ITEMS);
+}
+
 /// A server that ignores cursors sends the same page each time.
 fn once_each(items: &mut Vec<RawJson>) {
     let mut known = HashSet::new();
@@ -135,6 +144,15 @@ const fn key(kind: ListKind) -> &'static str {
         ListKind::Prompts => "prompts",
         ListKind::Resources => "resources",
         ListKind::Templates => "resourceTemplates",
+    }
+}
+
+/// The member that tells the items of a list apart.
+const fn identity(kind: ListKind) -> &'static str {
+    match kind {
+        ListKind::Tools | ListKind::Prompts => "name",
+        ListKind::Resources => "uri",
+        ListKind::Templates => "uriTemplate",
     }
 }
 

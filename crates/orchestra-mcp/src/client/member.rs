@@ -14,6 +14,7 @@ use std::{
     time::Duration,
 };
 
+use orchestra_hub::ListKind;
 use orchestra_wire::Era;
 use tokio::{
     sync::{Notify, Semaphore, watch},
@@ -26,6 +27,7 @@ use super::{
     events::Events,
     latency::Meter,
     parking::Parking,
+    profile::Profile,
     session::{Left, Session},
     watching::Watching,
 };
@@ -52,18 +54,26 @@ pub(super) struct Shared {
     pub(super) events: Events,
     pub(super) parking: Arc<Parking>,
     pub(super) meter: Arc<Meter>,
-    pub(super) watching: Watching,
+    pub(super) watching: Arc<Watching>,
     pub(super) breaker: Arc<Breaker>,
-    /// Whether these are the connections beside the first ones, in the other era: how the server is
-    /// does not depend on them, and one that cannot be opened is not tried again.
-    pub(super) is_beside: bool,
+    /// Profile of the connections beside the first ones: how the server is does not depend on them, and
+    /// one that cannot be opened is not tried again.
+    pub(super) profile: Option<Profile>,
 }
 
 impl Shared {
-    /// Reports a start. One beside the first connection changes nothing of what is known.
+    /// Returns whether these are connections beside the first ones.
+    pub(super) const fn is_beside(&self) -> bool {
+        self.profile.is_some()
+    }
+
+    /// Reports a start. A connection beside the first one may list more.
     fn report_start(&self) {
-        if !self.is_beside {
-            self.events.started();
+        match self.is_beside() {
+            false => self.events.started(),
+            true => ListKind::ALL
+                .into_iter()
+                .for_each(|kind| self.events.list_changed(kind)),
         }
     }
 }
@@ -165,6 +175,11 @@ impl Member {
         }
     }
 
+    /// Returns whether the connection is about to be made.
+    pub(super) fn is_starting(&self) -> bool {
+        matches!(&*self.phase.borrow(), Phase::Idle | Phase::Starting)
+    }
+
     pub(super) fn phase(&self) -> watch::Receiver<Phase> {
         self.phase.subscribe()
     }
@@ -198,6 +213,7 @@ impl Member {
         let mut course = Course {
             failures: 0,
             last_era: None,
+            last_used: None,
             starts: 0,
             eager: false,
             away: None,
@@ -226,9 +242,9 @@ impl Member {
         self.enter(Phase::Starting);
         course.attempted = Instant::now();
         course.was_ready = false;
-        let started = start::start(shared, course.last_era).await;
+        let started = start::start(shared, course.last_era, course.last_used).await;
         let session = started.inspect_err(|_| {
-            if !shared.is_beside {
+            if !shared.is_beside() {
                 shared.meter.start_failed();
             }
         })?;
@@ -239,7 +255,7 @@ impl Member {
         // One that may speak both is greeted as its clients need it then.
         let is_settled = shared.config.clients.is_none() || !session.may_speak_both();
         course.last_era = is_settled.then(|| session.era());
-        if !shared.is_beside {
+        if !shared.is_beside() {
             let now = Instant::now().into_std();
             shared.meter.ready(Some(now), course.starts > 0);
         }
@@ -272,8 +288,9 @@ impl Member {
             // It may be another one by now.
             shared.report_start();
         };
+        course.last_used = session.next_profile(course.last_used);
         drop(watched);
-        if !shared.is_beside {
+        if !shared.is_beside() {
             shared.meter.ready(None, false);
         }
         self.leave(shared, course, &session, left).await
@@ -281,7 +298,7 @@ impl Member {
 
     /// After a start that did not help: waits longer each time, and after some is left alone.
     async fn wait(&self, shared: &Arc<Shared>, course: &mut Course, error: ClientError) {
-        if shared.is_beside {
+        if shared.is_beside() {
             self.enter(Phase::Refused(Arc::new(error)));
             self.restart.notified().await;
             return;
@@ -372,6 +389,9 @@ struct Course {
     failures: u32,
     /// The era of the last connection, in which the server is greeted first.
     last_era: Option<Era>,
+    /// Profile of the last connection on which a caller made a call. Its callers need the next one with
+    /// the same.
+    last_used: Option<Profile>,
     starts: u32,
     /// Whether the next start waits for nobody.
     eager: bool,

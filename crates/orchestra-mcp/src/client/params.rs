@@ -84,7 +84,9 @@ impl Envelope<'_> {
                 Some(Era::Session) => self.follows && !progress.wants_progress(),
                 Some(Era::Stateless) => false,
             };
-            let tasks = self.call.as_task || cx.long || unknown;
+            // A caller of the stateless era declares for itself whether it knows tasks.
+            let followed = self.call.as_task && cx.era != Some(Era::Stateless);
+            let tasks = followed || cx.long || unknown;
             stateless(&mut members, self.revision, self.info, *features, tasks);
             if let Some(level) = self.call.cx.log_level {
                 members.push_byte(b',');

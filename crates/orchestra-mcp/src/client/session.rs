@@ -15,7 +15,7 @@ use std::{
     time::Duration,
 };
 
-use orchestra_hub::{Along, BoxFuture, ClientFeatures, ListKind};
+use orchestra_hub::{Along, BoxFuture, ClientFeatures, Cx, ListKind};
 use orchestra_wire::{Era, RawJson, RequestId};
 use tokio::{sync::Notify, time::Instant};
 
@@ -27,6 +27,7 @@ use super::{
     incoming::{self, Mailbox},
     open::OpenCall,
     parking::Parking,
+    profile::Profile,
     watching::Logged,
 };
 
@@ -47,10 +48,9 @@ pub(super) struct Session {
     claims: claim::Claims,
     presence: presence::Presence,
     pub(super) logged: Logged,
-    /// The era in which the server was greeted first, of those that it may speak.
-    first: Era,
-    /// Whether the greeting has offered roots.
-    has_offered_roots: AtomicBool,
+    /// Era in which the server was greeted first, and whether it is offered roots if it begins a
+    /// session.
+    greeted: Profile,
     /// [`UNUSED`], [`USED`] or [`OUTGROWN`].
     use_state: AtomicU8,
     /// Fires when the connection is to be made anew.
@@ -100,7 +100,7 @@ impl Session {
         config: &Arc<ClientConfig>,
         events: Events,
         parking: &Arc<Parking>,
-        first: Era,
+        greeted: Profile,
     ) -> Result<Arc<Self>, ClientError> {
         let Connected { link, incoming } = connected;
         let mailbox = Arc::new(Mailbox::new(incoming));
@@ -117,8 +117,7 @@ impl Session {
             claims: claim::Claims::default(),
             presence: presence::Presence::new(),
             logged: Logged::default(),
-            first,
-            has_offered_roots: AtomicBool::new(false),
+            greeted,
             use_state: AtomicU8::new(UNUSED),
             recycle: Notify::new(),
             has_answered: AtomicBool::new(false),
@@ -129,7 +128,7 @@ impl Session {
             last_used: Mutex::new(Instant::now()),
         });
         tokio::spawn(incoming::route(mailbox, Arc::downgrade(&session)));
-        let facts = greeting::greet(&session, first).await?;
+        let facts = greeting::greet(&session, greeted.era).await?;
         // Nobody else greets.
         let _ = session.facts.set(Arc::new(facts));
         Ok(session)
@@ -198,61 +197,72 @@ impl Session {
 
     /// Whether the server may speak the other era as well: it was not refused to it.
     pub(super) fn may_speak_both(&self) -> bool {
-        self.config.protocol == ProtocolChoice::Auto && self.first == self.era()
+        self.config.protocol == ProtocolChoice::Auto && self.greeted.era == self.era()
     }
 
     /// Features that the server is offered.
     pub(super) fn features(&self) -> ClientFeatures {
-        let (config, all) = (&self.config, self.config.features);
-        // Without clients in front, each call has the features of its caller.
-        let clients = config.clients();
-        let has_roots = clients.is_none_or(|clients| clients.roots) || !config.roots.is_empty();
-        let roots = all.roots && has_roots;
-        ClientFeatures { roots, ..all }
+        let roots = self.greeted.roots;
+        ClientFeatures {
+            roots,
+            ..self.config.features
+        }
     }
 
-    /// The same for a greeting that holds for the whole connection.
-    pub(super) fn offer_features(&self) -> ClientFeatures {
-        let features = self.features();
-        self.has_offered_roots
-            .store(features.roots, Ordering::Relaxed);
-        features
-    }
-
-    /// Whether a call of a caller may be made on the connection, which is in use from then on. False when
-    /// none was made before, and it was greeted otherwise than the clients need it that have come since:
-    /// then another one is made in its place.
-    pub(super) fn admits(&self, call: &ServerCall) -> bool {
-        let to = match self.fits(call) {
-            true => USED,
-            false => OUTGROWN,
+    /// The profile that a call needs, where this connection has another. Calls of no client need none.
+    pub(super) fn other_profile(&self, cx: &Cx) -> Option<Profile> {
+        self.config.clients.as_ref()?;
+        let asked = cx.era?;
+        let era = match self.may_speak_both() {
+            true => asked,
+            false => self.era(),
         };
-        let taken =
-            self.use_state
-                .compare_exchange(UNUSED, to, Ordering::AcqRel, Ordering::Acquire);
-        if taken.is_ok() && to == OUTGROWN {
+        self.other_profile_of(cx, era)
+    }
+
+    /// The same of connections that speak `era`.
+    pub(super) fn other_profile_of(&self, cx: &Cx, era: Era) -> Option<Profile> {
+        let wanted = self.config.profile_of(cx, era);
+        (wanted != self.profile()).then_some(wanted)
+    }
+
+    fn profile(&self) -> Profile {
+        Profile {
+            era: self.era(),
+            roots: self.greeted.roots,
+        }
+    }
+
+    /// Profile of the connection after this one: the same where a caller has made a call on it, and
+    /// `None` where the clients that have come decide.
+    pub(super) fn next_profile(&self, last_used: Option<Profile>) -> Option<Profile> {
+        match self.use_state.load(Ordering::Acquire) {
+            USED => Some(self.profile()),
+            OUTGROWN => None,
+            _ => last_used,
+        }
+    }
+
+    /// Returns whether the connection is replaced by one that is greeted as the clients need it that
+    /// have come since. A connection on which a caller has made a call stays.
+    pub(super) fn is_outgrown(&self, cx: &Cx) -> bool {
+        let wanted = self.other_profile(cx);
+        let helps = wanted.is_some_and(|wanted| wanted == self.config.first_profile());
+        if helps && self.moves_to(OUTGROWN) {
             self.recycle();
         }
-        match taken {
-            Ok(_) => to == USED,
-            Err(now) => now == USED,
-        }
+        self.use_state.load(Ordering::Acquire) == OUTGROWN
     }
 
-    fn fits(&self, call: &ServerCall) -> bool {
-        if self.config.clients.is_none() {
-            return true;
-        }
-        let wanted = self.config.first_era();
-        let is_of_other_era = call.cx.era == Some(wanted)
-            && self.era() != wanted
-            && self.first != wanted
-            && self.may_speak_both();
-        let lacks_roots = self.era() == Era::Session
-            && call.cx.features.roots
-            && self.features().roots
-            && !self.has_offered_roots.load(Ordering::Relaxed);
-        !is_of_other_era && !lacks_roots
+    /// Marks the connection as used by a caller. Returns false when another one is made in its place.
+    pub(super) fn begin_use(&self) -> bool {
+        self.moves_to(USED) || self.use_state.load(Ordering::Acquire) == USED
+    }
+
+    fn moves_to(&self, state: u8) -> bool {
+        let (new, old) = (Ordering::AcqRel, Ordering::Acquire);
+        let moved = self.use_state.compare_exchange(UNUSED, state, new, old);
+        moved.is_ok()
     }
 
     fn note_end(&self, error: &ClientError) {

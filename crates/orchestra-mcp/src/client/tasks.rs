@@ -1,12 +1,12 @@
 //! Calls that their server goes on with after it has answered: they are followed to their end.
 
-use std::{sync::Arc, time::Duration};
+use std::{pin::pin, sync::Arc, time::Duration};
 
-use orchestra_hub::{BoxFuture, Cx};
+use orchestra_hub::{BoxFuture, Cx, Later};
 use orchestra_wire::{ErrorCode, RawJson, Rope, RpcError, write};
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use tokio::time::{Instant, sleep, sleep_until, timeout_at};
+use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 
 use super::{
     Answer, ClientError, Reply, ServerCall, params,
@@ -31,6 +31,9 @@ const ASK: Duration = Duration::from_secs(30);
 /// A server names the task that a call has become in its first answer, soon after the call. For so
 /// long the answer to a call that nobody waits for is waited for.
 const NAMED: Duration = Duration::from_secs(1);
+
+/// What is answered, or asked, within this is no long work.
+const SOON: Duration = Duration::from_millis(250);
 
 /// A task of a server.
 #[derive(Debug, Clone)]
@@ -87,6 +90,18 @@ impl Told<'_> {
         let asked = asked.filter(|millis| millis.is_finite() && *millis >= 0.0);
         let asked = asked.map_or(POLL, |millis| Duration::from_millis(millis as u64));
         asked.clamp(POLL_BOUNDS.0, POLL_BOUNDS.1)
+    }
+}
+
+/// Waits for a call, and reports that it lasts when it is not answered soon.
+pub(super) async fn lasting<T>(calling: impl Future<Output = T>, later: &Later) -> T {
+    let mut calling = pin!(calling);
+    match timeout(SOON, &mut calling).await {
+        Ok(reply) => reply,
+        Err(_) => {
+            later.begin();
+            calling.await
+        }
     }
 }
 

@@ -129,6 +129,16 @@ impl Shared {
         }
     }
 
+    /// Everything that a connection is asked to report. Of several at one endpoint, the first reports
+    /// changes of resources, so that each is reported once.
+    fn wanted(&self) -> Wanted {
+        let mut wanted = self.watching.wanted().clone();
+        if self.is_beside() && self.connector.transport() == TransportType::Http {
+            wanted.uris.clear();
+        }
+        wanted
+    }
+
     async fn watch_session(&self, session: &Arc<Session>) {
         let mut changed = self.watching.changed.subscribe();
         let Some(can) = session.facts().map(|facts| facts.can) else {
@@ -137,7 +147,7 @@ impl Shared {
         let mut told = Wanted::default();
         loop {
             changed.mark_unchanged();
-            let wanted = self.watching.wanted().clone();
+            let wanted = self.wanted();
             if can.subscribe {
                 for uri in wanted.uris.difference(&told.uris) {
                     note(session, "resources/subscribe", json!({ "uri": uri }), NOTE).await;

@@ -61,6 +61,7 @@ mod mcp;
 mod mcp_approve;
 mod mcp_asks;
 mod mcp_call;
+mod mcp_clients;
 mod mcp_failed;
 mod mcp_hints;
 mod mcp_login;

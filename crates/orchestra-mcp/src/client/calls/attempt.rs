@@ -19,6 +19,7 @@ use crate::client::{
     member::{Member, Patience, Shared},
     parking::State,
     session::{Claim, Session},
+    tasks,
 };
 
 /// Above this part of failures a server is said to be degraded.
@@ -107,7 +108,10 @@ impl Client {
             bytes_in: 0,
         };
         meter.begin(bytes_out);
-        let reply = calling.await;
+        let reply = match session.later(call) {
+            Some(later) => tasks::lasting(calling, later).await,
+            None => calling.await,
+        };
         counted.took = Some(counted.sent.elapsed());
         turn.outcome = Outcome::Aside;
         match &reply {

@@ -1,8 +1,10 @@
-//! The connections of a client that speak one era, and those beside them for callers of the other one.
+//! The connections of a client that were greeted alike, and those beside them for callers that need
+//! another greeting.
 //!
 //! A server that speaks both eras can ask its client only in the way of the era in which it was called,
-//! and a process speaks the one in which it was greeted. So callers of each era have connections of
-//! their own where both are there.
+//! and a process speaks the one in which it was greeted. A session knows roots only where its greeting
+//! has offered them. So callers of each [`Profile`] have connections of their own where several are
+//! there.
 
 use std::{
     sync::{
@@ -13,15 +15,19 @@ use std::{
 };
 
 use futures_util::future::join_all;
-use orchestra_wire::Era;
-use tokio::{task::AbortHandle, time::Instant};
+use orchestra_hub::{Cx, ListKind};
+use orchestra_wire::RawJson;
+use tokio::{
+    task::AbortHandle,
+    time::{Instant, timeout},
+};
 
 use super::Client;
 use crate::client::{
-    ClientConfig, ClientError, ProtocolChoice, ServerCall,
+    ClientConfig, ClientError, ProtocolChoice, ServerCall, greeting, lists,
     member::{Member, Patience, Shared},
+    profile::Profile,
     session::Session,
-    watching::Watching,
 };
 
 /// How long connections beside the first ones are kept open without a call.
@@ -30,25 +36,27 @@ const IDLE: Duration = Duration::from_secs(5 * 60);
 /// How long callers share the first connections after those beside them could not be opened.
 const AFTER_FAILURE: Duration = Duration::from_secs(60);
 
-/// Connections that speak one era.
+/// Connections that were greeted alike.
 pub(super) struct Lane {
     pub(super) shared: Arc<Shared>,
     pub(super) members: Vec<Arc<Member>>,
     /// How many of them have been needed so far.
     pub(super) used: AtomicUsize,
+    /// Lists as they were when they were fetched last, in the order of [`ListKind::ALL`].
+    listed: Mutex<[Vec<RawJson>; ListKind::ALL.len()]>,
     tasks: Vec<AbortHandle>,
 }
 
-/// Connections in the other era than the first ones.
+/// Connections beside the first ones, by their [profile](Profile::index).
 #[derive(Default)]
-pub(super) struct Beside(Mutex<State>);
+pub(super) struct Beside(Mutex<[State; Profile::COUNT]>);
 
 #[derive(Default)]
 enum State {
     /// No caller has needed one.
     #[default]
     Untried,
-    /// The server does not speak that era.
+    /// The server does not speak their era.
     Unspoken,
     /// They could not be opened, and are tried again after this time.
     Failed(Instant),
@@ -72,6 +80,7 @@ impl Lane {
             shared,
             members,
             used: AtomicUsize::new(1),
+            listed: Mutex::default(),
             tasks,
         }
     }
@@ -125,11 +134,37 @@ impl Lane {
         found
     }
 
-    /// Connections to the same server that speak one era alone.
-    fn beside(&self, era: Era) -> Self {
+    /// A list of connections beside the first ones: as it was fetched last, where none is open or none
+    /// answers soon.
+    pub(super) async fn list(&self, kind: ListKind) -> Vec<RawJson> {
+        let config = &self.shared.config;
+        let mut open = self.members.iter().filter_map(|member| member.ready());
+        if let Some(session) = open.next() {
+            let after = config.health_timeout;
+            let fetched = timeout(after, lists::fetch(&session, kind)).await;
+            match fetched.unwrap_or(Err(ClientError::Timeout { after })) {
+                Ok(items) => self.listed()[kind as usize] = items,
+                Err(error) => {
+                    let (server, reason) = (&config.name, error.explain());
+                    tracing::debug!(%server, ?kind, %reason, "not listed by another connection");
+                }
+            }
+        }
+        self.listed()[kind as usize].clone()
+    }
+
+    fn listed(&self) -> MutexGuard<'_, [Vec<RawJson>; ListKind::ALL.len()]> {
+        self.listed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Connections to the same server with another profile.
+    fn beside(&self, profile: Profile) -> Self {
         let config = &self.shared.config;
         let config = ClientConfig {
-            protocol: ProtocolChoice::Era(era),
+            protocol: match config.protocol {
+                only @ ProtocolChoice::Only(_) => only,
+                ProtocolChoice::Auto | ProtocolChoice::Era(_) => ProtocolChoice::Era(profile.era),
+            },
             idle_stop: Some(config.idle_stop.map_or(IDLE, |idle| idle.min(IDLE))),
             lazy: true,
             ..ClientConfig::clone(config)
@@ -140,10 +175,9 @@ impl Lane {
             events: self.shared.events.clone(),
             parking: Arc::clone(&self.shared.parking),
             meter: Arc::clone(&self.shared.meter),
-            // What is watched is watched by the first connection.
-            watching: Watching::new(),
+            watching: Arc::clone(&self.shared.watching),
             breaker: Arc::clone(&self.shared.breaker),
-            is_beside: true,
+            profile: Some(profile),
         }))
     }
 }
@@ -155,30 +189,26 @@ impl Drop for Lane {
 }
 
 impl Beside {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn states(&self) -> MutexGuard<'_, [State; Profile::COUNT]> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The connections, where there are any.
-    pub(super) fn open(&self) -> Option<Arc<Lane>> {
-        match &*self.state() {
-            State::Open(lane) => Some(Arc::clone(lane)),
-            _ => None,
-        }
+    pub(super) fn open(&self) -> Vec<Arc<Lane>> {
+        self.states().iter().filter_map(State::lane).collect()
     }
 
     /// Forgets what is known; the connections, where there were any.
-    pub(super) fn take(&self) -> Option<Arc<Lane>> {
-        match std::mem::take(&mut *self.state()) {
-            State::Open(lane) => Some(lane),
-            _ => None,
-        }
+    pub(super) fn take(&self) -> Vec<Arc<Lane>> {
+        let states = std::mem::take(&mut *self.states());
+        states.iter().filter_map(State::lane).collect()
     }
 
-    /// The connections, which are made where that may succeed.
-    fn wanted(&self, make: impl FnOnce() -> Lane) -> Option<Arc<Lane>> {
-        let mut state = self.state();
-        match &*state {
+    /// The connections of a profile, which are made where that may succeed.
+    fn wanted(&self, profile: Profile, make: impl FnOnce() -> Lane) -> Option<Arc<Lane>> {
+        let mut states = self.states();
+        let state = &mut states[profile.index()];
+        match state {
             State::Open(lane) => return Some(Arc::clone(lane)),
             State::Unspoken => return None,
             State::Failed(until) if Instant::now() < *until => return None,
@@ -190,14 +220,28 @@ impl Beside {
     }
 
     /// Gives up connections that could not be opened.
-    fn failed(&self, lane: &Arc<Lane>, error: &ClientError) {
-        let mut state = self.state();
-        if matches!(&*state, State::Open(open) if Arc::ptr_eq(open, lane)) {
-            let is_unspoken = matches!(error, ClientError::Handshake { .. } | ClientError::Rpc(_));
+    fn failed(&self, profile: Profile, lane: &Arc<Lane>, error: &ClientError) {
+        let mut states = self.states();
+        let state = &mut states[profile.index()];
+        if state.lane().is_some_and(|open| Arc::ptr_eq(&open, lane)) {
+            let is_unspoken = match error {
+                ClientError::Handshake { .. } | ClientError::Rpc(_) => true,
+                ClientError::Http(failure) => greeting::refuses(failure),
+                _ => false,
+            };
             *state = match is_unspoken {
                 true => State::Unspoken,
                 false => State::Failed(Instant::now() + AFTER_FAILURE),
             };
+        }
+    }
+}
+
+impl State {
+    fn lane(&self) -> Option<Arc<Lane>> {
+        match self {
+            Self::Open(lane) => Some(Arc::clone(lane)),
+            Self::Untried | Self::Unspoken | Self::Failed(_) => None,
         }
     }
 }
@@ -210,11 +254,11 @@ pub(super) struct Chosen {
 }
 
 impl Client {
-    /// The connection for a call: one that speaks the era of its caller where the server speaks both
-    /// eras, else one of the first.
+    /// Chooses the connection for a call: one that was greeted as the caller would have greeted the
+    /// server, else one of the first.
     ///
     /// # Errors
-    /// Why there is none.
+    /// When the first connection cannot be had.
     pub(super) async fn choose(
         &self,
         call: &ServerCall,
@@ -222,43 +266,53 @@ impl Client {
         patience: Patience,
     ) -> Result<Chosen, ClientError> {
         let inner = &self.0;
-        let lane = Arc::clone(&inner.lane);
-        let member = Arc::clone(lane.pick());
-        let mut session = member.session(until, patience).await?;
-        while !session.admits(call) {
-            session = member.session(until, patience).await?;
-        }
-        if let Some(beside) = self.beside(call, &session) {
-            let member = Arc::clone(beside.pick());
-            match member.session(until, Patience::OneTry).await {
-                Ok(session) => {
-                    return Ok(Chosen {
-                        lane: beside,
-                        member,
-                        session,
-                    });
-                }
-                Err(error) => {
-                    let (server, reason) = (&lane.shared.config.name, error.explain());
-                    tracing::debug!(%server, %reason, "no connection in the era of the caller");
-                    inner.beside.failed(&beside, &error);
+        let first = Arc::clone(&inner.lane);
+        let member = Arc::clone(first.pick());
+        loop {
+            let session = member.session(until, patience).await?;
+            if session.is_outgrown(&call.cx) {
+                continue;
+            }
+            if let Some((profile, lane)) = self.beside(&call.cx, &session) {
+                let member = Arc::clone(lane.pick());
+                let error = match member.session(until, Patience::OneTry).await {
+                    Ok(session) => {
+                        return Ok(Chosen {
+                            lane,
+                            member,
+                            session,
+                        });
+                    }
+                    Err(error) => error,
+                };
+                let (server, reason) = (&first.shared.config.name, error.explain());
+                tracing::debug!(%server, ?profile, %reason, "no connection as the caller needs it");
+                // One that still starts may serve later calls.
+                if !member.is_starting() {
+                    inner.beside.failed(profile, &lane, &error);
+                    continue;
                 }
             }
+            if session.begin_use() {
+                return Ok(Chosen {
+                    lane: first,
+                    member,
+                    session,
+                });
+            }
         }
-        Ok(Chosen {
-            lane,
-            member,
-            session,
-        })
     }
 
-    /// The connections in the era of a caller, where the first ones speak the other era and the server
-    /// may speak both.
-    fn beside(&self, call: &ServerCall, first: &Session) -> Option<Arc<Lane>> {
+    /// The connections for a call, where the first ones have another profile than its caller needs.
+    /// Where those of the caller's era cannot be had, the caller uses those of the other era.
+    fn beside(&self, cx: &Cx, first: &Session) -> Option<(Profile, Arc<Lane>)> {
         let inner = &self.0;
-        let follows = inner.lane.shared.config.clients.is_some();
-        let era = call.cx.era.filter(|era| *era != first.era())?;
-        let wanted = || inner.beside.wanted(|| inner.lane.beside(era));
-        (follows && first.may_speak_both()).then(wanted).flatten()
+        let asked = first.other_profile(cx)?;
+        let spoken = first.other_profile_of(cx, first.era());
+        let mut profiles = [Some(asked), spoken].into_iter().flatten();
+        profiles.find_map(|profile| {
+            let make = || inner.lane.beside(profile);
+            Some((profile, inner.beside.wanted(profile, make)?))
+        })
     }
 }

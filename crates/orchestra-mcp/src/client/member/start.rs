@@ -15,7 +15,7 @@ use tokio::{
 };
 
 use super::Shared;
-use crate::client::{ClientError, session::Session};
+use crate::client::{ClientError, profile::Profile, session::Session};
 
 /// How long a start keeps its place among those that go on at once.
 const CROWDING: Duration = Duration::from_secs(3);
@@ -24,6 +24,7 @@ const CROWDING: Duration = Duration::from_secs(3);
 pub(super) async fn start(
     shared: &Arc<Shared>,
     last_era: Option<Era>,
+    last_used: Option<Profile>,
 ) -> Result<Arc<Session>, ClientError> {
     let config = &shared.config;
     let place = match &config.starts {
@@ -36,7 +37,7 @@ pub(super) async fn start(
         drop(place);
         pending::<Infallible>().await
     };
-    let clients = config.clients.clone().filter(|_| !shared.is_beside);
+    let clients = config.clients.clone().filter(|_| !shared.is_beside());
     // The wait for the first client is not the server's.
     let clients_wait = clients
         .as_ref()
@@ -52,14 +53,16 @@ pub(super) async fn start(
         if let Some(clients) = clients {
             first_of(clients, config.clients_wait).await;
         }
-        let first = last_era.unwrap_or_else(|| config.first_era());
+        let profile = shared.profile.or(last_used);
+        let mut profile = profile.unwrap_or_else(|| config.first_profile());
+        profile.era = last_era.unwrap_or(profile.era);
         let opened = Session::open(
             connected,
             shared.connector.transport(),
             config,
             shared.events.clone(),
             &shared.parking,
-            first,
+            profile,
         );
         // A process that ends while it is greeted says why.
         let session = tokio::select! {

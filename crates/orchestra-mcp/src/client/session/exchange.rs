@@ -9,8 +9,8 @@ use std::{
     },
 };
 
-use orchestra_hub::{BoxFuture, ClientFeatures, InputRequired};
-use orchestra_wire::{Era, RawJson, RequestId, RpcError};
+use orchestra_hub::{BoxFuture, ClientFeatures, InputRequired, Later};
+use orchestra_wire::{Era, ErrorCode, RawJson, RequestId, RpcError};
 use tokio::{
     sync::OwnedSemaphorePermit,
     time::{Instant, sleep_until},
@@ -52,13 +52,28 @@ impl Session {
         }
     }
 
-    /// Whether a call was refused because it must become a task, of which a caller from a session knows
-    /// nothing: nothing has run yet, and it is made again to be followed here.
+    /// Returns whether a call was refused because it must become a task, which its caller does not know.
+    /// Nothing has run yet, and it is made again to be followed here. A caller of the stateless era gets
+    /// the error, which names the extension to declare.
     fn wants_task(&self, call: &ServerCall, error: &RpcError) -> bool {
-        self.era() == Era::Stateless
-            && !call.as_task
-            && call.cx.era != Some(Era::Stateless)
-            && tasks::are_wanted_by(error)
+        let is_refused = match self.era() {
+            Era::Stateless => call.cx.era != Some(Era::Stateless) && tasks::are_wanted_by(error),
+            // MCP 2025-11-25, tasks: the error for a tool whose `taskSupport` is `required`.
+            Era::Session => {
+                let has_tasks = self.facts.get().is_some_and(|facts| facts.can.tasks);
+                has_tasks
+                    && call.method == "tools/call"
+                    && error.code == ErrorCode::METHOD_NOT_FOUND
+            }
+        };
+        is_refused && !call.as_task
+    }
+
+    /// Receiver of the report that a call lasts, where its tool may last and its server is one of a
+    /// session, which reports nothing of it.
+    pub(in crate::client) fn later<'c>(&self, call: &'c ServerCall) -> Option<&'c Later> {
+        let may_last = call.lasts && self.era() == Era::Session;
+        call.cx.later.as_ref().filter(|_| may_last)
     }
 
     async fn call_once(

@@ -79,7 +79,7 @@ impl Shared {
     fn wanted_of(&self, can: ServerCan) -> Option<ServerCall> {
         let lists = |kind| can.list(kind).is_some_and(|lists| lists.list_changed);
         let uris: Vec<String> = match can.subscribe {
-            true => self.watching.wanted().uris.iter().cloned().collect(),
+            true => self.wanted().uris.into_iter().collect(),
             false => Vec::new(),
         };
         let [tools, prompts, resources] =

@@ -9,7 +9,7 @@ use std::{
 };
 
 use futures_util::FutureExt;
-use orchestra_hub::{Answers, ClientFeatures, InputRequired};
+use orchestra_hub::{Answers, ClientFeatures, InputRequired, Later};
 use orchestra_mcp::client::{Client, ClientError, Reply, Root, ServerCall, TransportType};
 use orchestra_wire::Era;
 use serde_json::{Value, json};
@@ -531,6 +531,61 @@ async fn a_task_whose_name_comes_when_nobody_waits_any_more_is_cancelled() {
         played.until("tasks/cancel", 1).await;
         assert_eq!(played.last("tasks/cancel")["taskId"], "T1");
         assert_eq!(played.count("tasks/get"), 0);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn call_that_a_session_refuses_outside_of_a_task_is_made_as_one() {
+    for has_tasks in [true, false] {
+        let played = Played::new(Greets::Not, TransportType::Stdio, move |asked| {
+            let capabilities = match has_tasks {
+                true => json!({"tools": {}, "tasks": {"requests": {"tools": {"call": {}}}}}),
+                false => json!({"tools": {}}),
+            };
+            match asked.method.as_str() {
+                "initialize" => Said::result(json!({
+                    "protocolVersion": "2025-11-25", "capabilities": capabilities,
+                    "serverInfo": {"name": "p", "version": "1"},
+                })),
+                "tools/call" if asked.params["task"] == json!({}) => {
+                    let task = json!({"taskId": "T3", "status": "working", "pollInterval": 50});
+                    Said::result(json!({ "task": task }))
+                }
+                "tasks/get" => Said::result(json!({"taskId": "T3", "status": "completed"})),
+                "tasks/result" => Said::result(json!({"content": [], "end": 3})),
+                _ => Said::error(-32601, "not outside of a task"),
+            }
+        });
+        let client = client_of(&played, config());
+        match client.call(tool("t")).await {
+            Ok(Reply::Result(result)) => {
+                let result: Value = result.parse().unwrap();
+                assert!(has_tasks && result["end"] == 3, "{result}");
+            }
+            Err(ClientError::Rpc(error)) => assert!(!has_tasks, "{error:?}"),
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(played.count("tools/call"), 1 + usize::from(has_tasks));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn call_of_a_tool_that_may_last_is_reported_to_last_in_a_session_alone() {
+    let waits = || Said::after(Duration::from_secs(1), json!({"resultType": "complete"}));
+    for (played, expected) in [
+        (Played::session(move |_| waits()), true),
+        (Played::stateless(move |_| waits()), false),
+    ] {
+        let client = client_of(&played, config());
+        for lasts in [true, false] {
+            let mut call = tool("t");
+            let later = Later::default();
+            call.cx.later = Some(later.clone());
+            call.lasts = lasts;
+            result(&client, call).await;
+            let is_reported = later.begun().now_or_never().is_some();
+            assert_eq!(is_reported, expected && lasts);
+        }
     }
 }
 

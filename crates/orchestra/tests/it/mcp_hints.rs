@@ -319,6 +319,18 @@ fn server_in_a_sandbox_changes_no_file_that_starts_programs_of_others() {
         ".husky/pre-commit",
         ".devcontainer/devcontainer.json",
         ".kiro/settings/mcp.json",
+        ".cargo/config.toml",
+        ".env",
+        ".gitattributes",
+        ".github/workflows/ci.yml",
+        ".gitmodules",
+        ".idea/workspace.xml",
+        ".npmrc",
+        ".pre-commit-config.yaml",
+        ".pypirc",
+        ".yarnrc.yml",
+        ".zed/tasks.json",
+        "pip.conf",
     ];
     let files = crate::hostile_repository::CLIENT_FILES.iter();
     let files: Vec<&str> = files.map(|(path, _)| *path).chain(others).collect();
@@ -329,12 +341,14 @@ fn server_in_a_sandbox_changes_no_file_that_starts_programs_of_others() {
     for path in &files {
         workspace.write(path, text(path));
     }
+    // It is source, as all that a person builds on purpose.
+    workspace.write("Makefile", "");
     fs::create_dir(workspace.join("out")).unwrap();
     let script = format!(
         "for path in {}; do\n\
          if echo x >> $path; then echo $path >> out/changed; fi\n\
          if echo x > $path.new; then echo $path.new >> out/changed; fi\ndone\n\
-         echo x > out/file",
+         echo x > out/file && echo x > Makefile",
         files.join(" ")
     );
     servers(
@@ -345,6 +359,7 @@ fn server_in_a_sandbox_changes_no_file_that_starts_programs_of_others() {
     assert_eq!(tested.code, Some(4), "{tested:?}");
     assert!(workspace.join("out/file").exists(), "{tested:?}");
     let changed = fs::read_to_string(workspace.join("out/changed")).unwrap_or_default();
+    assert_eq!(workspace.read("Makefile"), "x\n");
     assert_eq!(changed, "", "{tested:?}");
     for path in files {
         assert_eq!(workspace.read(path), text(path), "{path}");
@@ -353,7 +368,7 @@ fn server_in_a_sandbox_changes_no_file_that_starts_programs_of_others() {
 
 /// Ways to change a protected path, present or absent, at the top or deeper. Each works without a sandbox.
 #[cfg(target_os = "linux")]
-const CHANGES: [&str; 21] = [
+const CHANGES: [&str; 23] = [
     "echo x >> .git/config",
     "echo x > .git/hooks/pre-commit",
     "git config a.b c",
@@ -373,6 +388,8 @@ const CHANGES: [&str; 21] = [
     "mv own/file orchestra.toml",
     "echo x > a/b/.git/hooks/post-checkout",
     "chmod 777 a/b/.vscode/tasks.json",
+    "echo x > a/b/.npmrc",
+    "echo x > a/b/module/.git",
     "mv a/b/.git a/b/git",
     "mv a/b a/c",
 ];
@@ -386,6 +403,8 @@ fn nested() -> Workspace {
         "own/file",
         "a/b/.git/hooks/sample",
         "a/b/.vscode/tasks.json",
+        "a/b/.npmrc",
+        "a/b/module/.git",
         "a/b/source",
     ] {
         workspace.write(path, "");

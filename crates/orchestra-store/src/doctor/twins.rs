@@ -1,5 +1,6 @@
 //! Gives another id to the younger of two issues that two branches gave the same, together with all
-//! that stands below it.
+//! that stands below it. A file may have any date in it, so the board's issue loses its id only where a person names the
+//! file.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -27,6 +28,7 @@ struct Told {
 pub(super) fn renumber(
     shared: &Shared,
     engine: &mut Engine,
+    taken: &[String],
     report: &mut Report,
 ) -> Result<(), DoctorError> {
     let mut stuck = HashSet::new();
@@ -40,7 +42,7 @@ pub(super) fn renumber(
         let Some(Place::Issue(place, _)) = Place::parse(&path) else {
             continue;
         };
-        if let Some(finding) = renumber_one(shared, engine, &path, &place)? {
+        if let Some(finding) = renumber_one(shared, engine, taken, &place)? {
             report.findings.push(finding);
             // What is below it may be all right now, or a twin that can be seen only now.
             let below = directory(&path).to_owned();
@@ -58,9 +60,11 @@ fn is_fields(path: &str) -> bool {
 fn renumber_one(
     shared: &Shared,
     engine: &mut Engine,
-    path: &str,
+    taken: &[String],
     place: &IssuePlace,
 ) -> Result<Option<String>, DoctorError> {
+    let path = Place::Issue(place.clone(), Part::Fields).path();
+    let path = path.as_str();
     let Some(side) = other_side(shared, path, place)? else {
         return Ok(None);
     };
@@ -69,7 +73,7 @@ fn renumber_one(
         return Ok(None);
     };
     let old = place.id.clone();
-    let is_boards_younger = match &side {
+    let is_taken = match &side {
         Other::Deleted => false,
         Other::Board(board) => {
             let (ours, theirs) = (&board.issue, &twin.issue);
@@ -80,11 +84,16 @@ fn renumber_one(
             }
             // Files that were copied from an issue over those of another are the younger ones. Of two
             // of one second, every clone finds the same one to be the younger.
-            !is_copy(shared, &twin.issue)?
-                && (ours.created_at, ours.uid) > (theirs.created_at, theirs.uid.or(ours.uid))
+            let is_elder = !is_copy(shared, &twin.issue)?
+                && (ours.created_at, ours.uid) > (theirs.created_at, theirs.uid.or(ours.uid));
+            let is_taken = is_named(taken, path);
+            if is_elder && !is_taken {
+                return Ok(None);
+            }
+            is_taken
         }
     };
-    let new = if is_boards_younger {
+    let new = if is_taken {
         let new = renumber_stored(engine, &place.project, &old)?;
         let mut paths = below(shared, engine, place)?;
         paths.insert(path.to_owned());
@@ -118,11 +127,24 @@ fn renumber_one(
         }
     };
     Ok(Some(match side {
+        Other::Board(_) if is_taken => {
+            format!("{path}: this file's issue has the id {old} now; the board's is {new}")
+        }
         Other::Board(_) => format!("{path}: two issues had the id {old}; the younger is {new} now"),
         Other::Deleted => {
             format!("{path}: {old} was deleted; what its file said is the new issue {new} now")
         }
     }))
+}
+
+/// Returns whether one of these files is the one at a path, or that of an epic or story that the path is below.
+fn is_named(files: &[String], path: &str) -> bool {
+    files.iter().any(|file| {
+        let is_parent =
+            matches!(Place::parse(file), Some(Place::Issue(place, _)) if place.story.is_none());
+        let below = path.strip_prefix(directory(file));
+        file == path || (is_parent && below.is_some_and(|rest| rest.starts_with('/')))
+    })
 }
 
 /// What the board has of the id of a file that may tell of another issue.

@@ -18,7 +18,7 @@ use orchestra_board::{Event, Issue, IssueId, Project, Slug, Uid};
 
 use self::source::Source;
 use self::walk::Walk;
-use super::intake::{Value, below_another, fault_of_file, shorten_claim};
+use super::intake::{Value, apart, below_another, fault_of_file, shorten_claim};
 use super::ledger::{self, Seen};
 use super::place::Place;
 use super::{FilesError, Owner, Work};
@@ -239,8 +239,9 @@ impl Loader {
             }
             if known.contains_key(&issue.id) {
                 return refuse(format!(
-                    "{} stands in two places; `orchestra doctor --fix` gives the younger another id",
-                    issue.id
+                    "{} stands in two places; {}",
+                    issue.id,
+                    apart(path)
                 ));
             }
             known.insert(issue.id.clone(), issue.parent.clone());

@@ -5,7 +5,7 @@ mod known;
 mod refusal;
 mod removed;
 
-pub(in crate::files) use refusal::below_another;
+pub(in crate::files) use refusal::{apart, below_another};
 
 use orchestra_board::{CLAIM_LEASE_SECONDS, Command, Issue, Timestamp};
 

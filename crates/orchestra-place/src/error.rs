@@ -62,6 +62,9 @@ pub enum PlaceError {
         /// Its target.
         target: PathBuf,
     },
+    /// A git directory with more references in files of their own than are looked at.
+    #[error("`{}` has too many files to look for symbolic links in it: run `git pack-refs --all`", .0.display())]
+    LooseReferences(PathBuf),
     /// A git directory whose configuration names another working tree.
     #[error(
         "`{}` sets core.worktree to another directory than `{}`: remove that line, or set `place = \"state\"` in your \

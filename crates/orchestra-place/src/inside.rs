@@ -30,29 +30,48 @@ const ENTRIES: [&str; 11] = [
 ];
 
 /// Entries whose own entries are looked at as well.
-const DIRECTORIES: [&str; 4] = ["logs", "objects", "refs", "worktrees"];
+const DIRECTORIES: [&str; 4] = ["logs", "objects", REFERENCES, "worktrees"];
+
+/// The one of them whose directories are looked at at any depth: branches have any name.
+const REFERENCES: &str = "refs";
+
+/// Maximum number of files and directories in it. Git stores most references in one file.
+const MAX_REFERENCES: usize = 100_000;
 
 /// Refuses links of git directories, whose paths are canonical, that lead out of all of them.
 ///
 /// # Errors
-/// When there is such a link, or an entry cannot be read.
+/// When there is such a link, there are too many references to look for one, or an entry cannot be read.
 pub(crate) fn check_links(directories: &[&Path]) -> Result<(), PlaceError> {
     for directory in directories {
         for name in ENTRIES {
             check_link(&directory.join(name), directories)?;
         }
         for name in DIRECTORIES {
-            let path = directory.join(name);
-            let entries = match fs::read_dir(&path) {
-                Err(error) if is_missing(&error) => continue,
-                entries => entries.map_err(|source| unreadable(&path, source))?,
-            };
-            for entry in entries {
-                let entry = entry.map_err(|source| unreadable(&path, source))?;
-                if entry.file_type().is_ok_and(|kind| kind.is_symlink()) {
-                    check_link(&entry.path(), directories)?;
-                }
+            check_below(&directory.join(name), name == REFERENCES, directories)?;
+        }
+    }
+    Ok(())
+}
+
+fn check_below(path: &Path, is_deep: bool, directories: &[&Path]) -> Result<(), PlaceError> {
+    let (mut below, mut count) = (vec![path.to_owned()], 0);
+    while let Some(path) = below.pop() {
+        let entries = match fs::read_dir(&path) {
+            Err(error) if is_missing(&error) => continue,
+            entries => entries.map_err(|source| unreadable(&path, source))?,
+        };
+        for entry in entries {
+            let entry = entry.map_err(|source| unreadable(&path, source))?;
+            count += 1;
+            match entry.file_type() {
+                Ok(kind) if kind.is_symlink() => check_link(&entry.path(), directories)?,
+                Ok(kind) if kind.is_dir() && is_deep => below.push(entry.path()),
+                _ => {}
             }
+        }
+        if is_deep && count > MAX_REFERENCES {
+            return Err(PlaceError::LooseReferences(path));
         }
     }
     Ok(())

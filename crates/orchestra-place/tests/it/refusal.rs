@@ -182,6 +182,7 @@ fn link_in_a_git_directory_that_leads_out_of_it_is_refused() {
         "packed-refs",
         "refs",
         "refs/heads",
+        "refs/heads/orchestra/plans",
         "worktrees",
         "worktrees/linked",
     ]

@@ -64,7 +64,7 @@ pub(crate) fn confine(
     let names = links::further_names(&writable, &private.iter().cloned().collect());
     if let Some(name) = names.map_err(failed)?.first() {
         return Err(failed(format!(
-            "`{}` is a hard link to a file that is hidden from it; remove that name",
+            "`{}` is a hard link to a file that is hidden from the command; remove that name",
             name.display()
         )));
     }

@@ -15,7 +15,7 @@ const MAX_CHARS: usize = 64;
 /// Returns the arguments of a call, with the name under which the job acts.
 pub(crate) fn signed(job: &str, arguments: &RawJson) -> RawJson {
     let Ok(mut members) = serde_json::from_str::<Map<String, Value>>(arguments.as_str()) else {
-        // Whatever it is, no tool takes it.
+        // No tool takes such arguments.
         return RawJson::from_static("null");
     };
     let name = match members.get(ARGUMENT) {

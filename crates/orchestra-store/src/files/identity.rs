@@ -26,8 +26,8 @@ pub(crate) fn holder(connection: &Connection, uid: Uid) -> Read<Option<IssueId>>
     }
 }
 
-/// When the issue with a uid was deleted, if this board had it and saw it go. A tombstone that a file brings proves
-/// nothing about an issue that the board never had.
+/// Time at which the issue with a uid was deleted, if it was on this board. A tombstone of a file proves nothing about an
+/// issue that the board never had.
 pub(crate) fn deleted_at(
     connection: &Connection,
     project: &Slug,

@@ -253,7 +253,7 @@ fn row_of_a_file_deletes_no_live_issue() {
 }
 
 #[test]
-fn row_of_a_file_keeps_no_issue_away_that_the_board_never_had() {
+fn row_of_a_file_does_not_hold_back_an_issue_that_is_new_to_the_board() {
     let board = Board::with_tasks(still());
     let uid = Uid::from_bytes([7; 16]);
     bury(&board.path(""), "MA-9", uid);

@@ -289,7 +289,7 @@ fn an_id_that_two_sides_gave_costs_neither_its_issue() {
         problems.contains("MA-5") && problems.contains("doctor --fix"),
         "{problems}"
     );
-    // Whatever date the file has, the board's issue keeps its id until a person names the file.
+    // Whatever date the file has, the board's issue has its id until a person names the file.
     board.mend();
     board.settle();
     assert_eq!(board.title_of("MA-5").as_deref(), Some("Ours"));

@@ -121,7 +121,7 @@ mod tests {
     use super::agent_of;
 
     #[test]
-    fn name_of_a_job_is_short_and_tells_jobs_apart() {
+    fn name_of_a_job_is_short_and_distinct() {
         let plan = "1a2b3c4d-0000-4000-8000-000000000000";
         assert_eq!(agent_of(&format!("{plan}/inside")), "job 1a2b3c4d/inside");
         let long = ["a", "b"].map(|end| agent_of(&format!("{plan}/{}{end}", "x".repeat(63))));

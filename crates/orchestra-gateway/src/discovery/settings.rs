@@ -146,11 +146,11 @@ pub(crate) fn protected(workspace: &Path) -> impl Iterator<Item = PathBuf> {
 
 #[cfg(test)]
 mod tests {
-    use super::{
-        super::places::{CONFIG_FILE, OWN_DIRECTORY, WORKSPACE_FILES},
-        *,
+    use super::*;
+    use crate::{
+        config::FileKind,
+        discovery::places::{CONFIG_FILE, OWN_DIRECTORY, WORKSPACE_FILES},
     };
-    use crate::config::FileKind;
 
     #[test]
     fn every_place_of_servers_is_protected() {

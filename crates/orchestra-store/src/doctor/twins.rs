@@ -75,23 +75,10 @@ fn renumber_one(
     let old = place.id.clone();
     let is_taken = match &side {
         Other::Deleted => false,
-        Other::Board(board) => {
-            let (ours, theirs) = (&board.issue, &twin.issue);
-            let is_same = theirs.uid.is_none_or(|uid| Some(uid) == ours.uid);
-            if is_same && render::place_of(board) == *place && ours.created_at == theirs.created_at
-            {
-                return Ok(None);
-            }
-            // Files that were copied from an issue over those of another are the younger ones. Of two
-            // of one second, every clone finds the same one to be the younger.
-            let is_elder = !is_copy(shared, &twin.issue)?
-                && (ours.created_at, ours.uid) > (theirs.created_at, theirs.uid.or(ours.uid));
-            let is_taken = is_named(taken, path);
-            if is_elder && !is_taken {
-                return Ok(None);
-            }
-            is_taken
-        }
+        Other::Board(board) => match gives_way(shared, taken, board, &twin)? {
+            Some(gives_way) => gives_way,
+            None => return Ok(None),
+        },
     };
     let new = if is_taken {
         let new = renumber_stored(engine, &place.project, &old)?;
@@ -135,6 +122,29 @@ fn renumber_one(
             format!("{path}: {old} was deleted; what its file said is the new issue {new} now")
         }
     }))
+}
+
+/// Returns whether the board's issue gets another id, rather than the issue of a file; `None` where both have theirs.
+fn gives_way(
+    shared: &Shared,
+    taken: &[String],
+    board: &IssueRecord,
+    twin: &Told,
+) -> Result<Option<bool>, DoctorError> {
+    let (ours, theirs) = (&board.issue, &twin.issue);
+    let is_same = theirs.uid.is_none_or(|uid| Some(uid) == ours.uid);
+    if is_same && render::place_of(board) == twin.place && ours.created_at == theirs.created_at {
+        return Ok(None);
+    }
+    let path = Place::Issue(twin.place.clone(), Part::Fields).path();
+    if is_named(taken, &path) {
+        return Ok(Some(true));
+    }
+    // Files that were copied from an issue over those of another are the younger ones. Of two
+    // of one second, every clone finds the same one to be the younger.
+    let is_elder = !is_copy(shared, theirs)?
+        && (ours.created_at, ours.uid) > (theirs.created_at, theirs.uid.or(ours.uid));
+    Ok((!is_elder).then_some(false))
 }
 
 /// Returns whether one of these files is the one at a path, or that of an epic or story that the path is below.

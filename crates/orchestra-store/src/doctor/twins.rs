@@ -7,6 +7,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use orchestra_board::{Command, Event, Issue, IssueId, Slug, Uid};
 
 use super::{DoctorError, Report};
+use crate::files::above;
 use crate::files::identity::{self, Settled};
 use crate::files::place::{Part, Place, directory};
 use crate::files::{Engine, Work, ledger, render};
@@ -174,13 +175,21 @@ fn is_copy(shared: &Shared, issue: &Issue) -> Result<bool, DoctorError> {
 }
 
 /// The board's side of a file that may tell of another issue: one of another uid, one elsewhere, or
-/// one that was never seen to be the board's.
+/// one that was never seen to be the board's. `None` below such a file.
 fn other_side(
     shared: &Shared,
     path: &str,
     place: &IssuePlace,
 ) -> Result<Option<Other>, DoctorError> {
     Ok(shared.read(|reader| {
+        // It goes where that goes.
+        for above in above(place) {
+            let above = Place::Issue(above, Part::Fields).path();
+            let problem = ledger::problem(reader.connection(), &above)?;
+            if problem.is_some_and(|(field, _)| field == identity::UID_FIELD) {
+                return Ok(None);
+            }
+        }
         let problem = ledger::problem(reader.connection(), path)?;
         let is_another = problem.is_some_and(|(field, _)| field == identity::UID_FIELD);
         let Some(board) = render::issue(reader, &place.project, &place.id)? else {

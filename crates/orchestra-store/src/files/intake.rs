@@ -9,6 +9,7 @@ mod single;
 mod trouble;
 mod unit;
 
+pub(crate) use course::above;
 pub(super) use issue::{apart, below_another, shorten_claim};
 pub(super) use single::{Value, read_document, side_version};
 pub(super) use trouble::fault_of_file;

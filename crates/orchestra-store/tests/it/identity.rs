@@ -341,6 +341,29 @@ fn epic_of_another_clone_is_told_apart_with_what_is_below_it() {
     assert_eq!(board.problems(), "");
 }
 
+#[test]
+fn what_is_below_an_older_file_of_another_epic_waits_for_it() {
+    let board = Board::with_tasks(still());
+    let epic = "my-app/epics/MA-1/epic.toon";
+    let story = "my-app/epics/MA-1/stories/MA-2/story.toon";
+    let other = Uid::from_bytes([254; 16]).to_string();
+    let theirs = with_uid(&board.file(epic), Some(&last_uid()))
+        .replace("title: Epic", "title: Theirs")
+        .replace("created_at: \"20", "created_at: \"19");
+    let their_story = with_uid(&board.file(story), Some(&other)).replace("Story", "Their story");
+    fs::write(board.path(epic), &theirs).expect("writes");
+    fs::write(board.path(story), &their_story).expect("writes");
+    let issues = || {
+        (1..9)
+            .filter(|n| board.issue(&format!("MA-{n}")).is_some())
+            .count()
+    };
+    board.mend();
+    board.settle();
+    assert_eq!(issues(), 4);
+    assert_eq!((board.file(epic), board.file(story)), (theirs, their_story));
+}
+
 /// What an earlier version of the program left: no uids anywhere.
 fn strip_database(projects: &Path) {
     let path = projects.join(".store/board.db");

@@ -98,7 +98,7 @@ pub(super) fn is_changed_since(connection: &Connection, issue: &Issue, since: i6
 }
 
 /// The places of the parents of what stands at a place.
-pub(super) fn above(place: &IssuePlace) -> Vec<IssuePlace> {
+pub(crate) fn above(place: &IssuePlace) -> Vec<IssuePlace> {
     let at = |id: &IssueId, epic: Option<&IssueId>| IssuePlace {
         project: place.project.clone(),
         id: id.clone(),

@@ -84,9 +84,6 @@ impl Writing<'_> {
         match found {
             None => {
                 self.insert_issue(project, issue)?;
-                if let Some(uid) = issue.uid {
-                    self.remove_tombstone(project, uid)?;
-                }
                 if !self.loading {
                     self.raise_counters(&issue.project)?;
                 }

@@ -6,9 +6,10 @@ mod found;
 mod identity;
 mod places;
 mod plugins;
+mod settings;
 
 pub(crate) use decide::LastRead;
 pub use found::{Change, Found, LookedAt, Server, ServerState, Shadowed};
 pub use identity::{Identity, identify, is_harmless_variable};
 pub use places::Places;
-pub(crate) use places::protected;
+pub(crate) use settings::protected;

@@ -50,6 +50,21 @@ pub enum PlaceError {
         /// The git directory.
         target: PathBuf,
     },
+    /// A symbolic link in a git directory that leads out of it.
+    #[error(
+        "`{}` is a symbolic link to `{}`, where git would change files: replace it by what it leads to, or list the \
+         workspace in `safe_directories` of your own orchestra.toml if you created it",
+        link.display(), target.display()
+    )]
+    LinkOut {
+        /// The link.
+        link: PathBuf,
+        /// Its target.
+        target: PathBuf,
+    },
+    /// A git directory with more references in files of their own than are looked at.
+    #[error("`{}` has too many files to look for symbolic links in it: run `git pack-refs --all`", .0.display())]
+    LooseReferences(PathBuf),
     /// A git directory whose configuration names another working tree.
     #[error(
         "`{}` sets core.worktree to another directory than `{}`: remove that line, or set `place = \"state\"` in your \

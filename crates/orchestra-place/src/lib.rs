@@ -10,6 +10,7 @@
 mod error;
 mod id;
 mod index;
+mod inside;
 mod key;
 mod known;
 mod place;

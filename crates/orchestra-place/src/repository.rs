@@ -12,6 +12,7 @@ use std::{
 
 use crate::{
     error::PlaceError,
+    inside::check_links,
     shared::{is_bare, is_shared, working_trees},
 };
 
@@ -34,7 +35,7 @@ pub(crate) struct Repository {
 }
 
 /// Whether the user lists a workspace as safe, in `safe_directories` of the own configuration. Only then it may have a
-/// git directory that names no working tree.
+/// git directory that names no working tree, or that has links to another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Safety {
     /// It is listed.
@@ -57,8 +58,8 @@ impl Repository {
     /// where another file system begins.
     ///
     /// # Errors
-    /// When a `.git` file does not name a git directory, when that directory does not lead back, when other users own
-    /// or may write it or its configuration, and when it cannot be read.
+    /// When a `.git` file does not name a git directory, when that directory does not lead back or has links that lead
+    /// out of it, when other users own or may write it or its configuration, and when it cannot be read.
     pub(crate) fn find(directory: &Path, safety: Safety) -> Result<Option<Self>, PlaceError> {
         let found = Self::locate(directory)?;
         if let Some(found) = &found {
@@ -99,13 +100,17 @@ impl Repository {
 }
 
 impl Repository {
-    /// Refuses a git directory that does not lead back to this working tree. A `.git` file, a link and `commondir` can
-    /// name any directory, so that they prove nothing about the repository that they lead to.
+    /// Refuses a git directory that does not lead back to this working tree, or has links that lead out of it. A `.git`
+    /// file, a link and `commondir` can name any directory, so that they prove nothing about the repository that they lead
+    /// to.
     pub(crate) fn check_back(&self, safety: Safety) -> Result<(), PlaceError> {
         let entry = self.top.join(".git");
         let target = self.own.clone();
         let is_named = has_working_tree(&self.own, &self.top)?;
         let common = common_directory(&self.own)?;
+        if safety == Safety::Unlisted {
+            check_links(&[self.own.as_path(), common.as_path()])?;
+        }
         if common != self.own {
             let is_inside = self.own.parent() == Some(&*common.join("worktrees"));
             let is_back = is_inside && is_linked_to(&self.own, &self.top)?;
@@ -348,7 +353,7 @@ fn metadata(path: &Path) -> Result<Option<fs::Metadata>, PlaceError> {
     }
 }
 
-fn is_missing(error: &io::Error) -> bool {
+pub(crate) fn is_missing(error: &io::Error) -> bool {
     let kind = error.kind();
     kind == io::ErrorKind::NotFound || kind == io::ErrorKind::NotADirectory
 }
@@ -362,7 +367,7 @@ fn read(path: &Path, limit: u64) -> Result<Option<Vec<u8>>, PlaceError> {
     orchestra_fs::read(path, limit).map_err(|error| unreadable(path, error.into_cause()))
 }
 
-fn unreadable(path: &Path, source: io::Error) -> PlaceError {
+pub(crate) fn unreadable(path: &Path, source: io::Error) -> PlaceError {
     let path = path.to_owned();
     PlaceError::Unreadable { path, source }
 }

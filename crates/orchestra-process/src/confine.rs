@@ -22,7 +22,7 @@ use seccompiler::{
 };
 
 use crate::{
-    SYSTEM_PATHS,
+    SYSTEM_PATHS, links,
     message::{self, Confinement},
     mounts,
 };
@@ -50,16 +50,30 @@ pub(crate) fn confine(
 ) -> Result<(), (message::Step, String)> {
     let failed = |what| (message::Step::Sandbox, what);
     let named = confinement.protected.iter().map(Path::new);
-    let protected: Vec<PathBuf> = named.clone().flat_map(real).collect();
+    let mut protected: Vec<PathBuf> = named.clone().flat_map(real).collect();
+    let private = confinement.hidden.iter().map(Path::new);
+    let private: Vec<PathBuf> = private.flat_map(real).collect();
+    let writable = confinement.write.iter().map(Path::new);
+    let writable: Vec<PathBuf> = writable
+        .filter_map(|path| path.canonicalize().ok())
+        .collect();
     let no_capabilities = |error: Errno| failed(format!("capabilities: {error}"));
     // A user namespace brings others, which are of no use outside of it.
     let ours = capabilities(None).map_err(no_capabilities)?;
-    let (covered, closed) = hidden(program, confinement);
+    let (covered, closed) = hidden(program, confinement, &private);
+    let names = links::further_names(&writable, &private.iter().cloned().collect());
+    if let Some(name) = names.map_err(failed)?.first() {
+        return Err(failed(format!(
+            "`{}` is a hard link to a file that is hidden from the command; remove that name",
+            name.display()
+        )));
+    }
     if confinement.mounts {
-        let writable = confinement.write.iter();
-        let writable = writable.filter_map(|path| Path::new(path).canonicalize().ok());
         let names = named.filter_map(Path::file_name).collect();
-        mounts::protect(&writable.collect::<Vec<_>>(), &protected, names, covered)?;
+        mounts::protect(&writable, &protected, names, covered)?;
+    } else {
+        let closed = protected.iter().cloned().collect();
+        protected.extend(links::further_names(&writable, &closed).map_err(failed)?);
     }
     restrict_files(program, confinement, &protected, &closed).map_err(failed)?;
     restrict_sockets().map_err(|error| failed(format!("seccomp: {error}")))?;
@@ -67,18 +81,17 @@ pub(crate) fn confine(
 }
 
 /// The hidden paths that are below an open one: those that a mount can cover, and those that Landlock is to close.
-fn hidden(program: &Path, confinement: &Confinement) -> (Vec<PathBuf>, Vec<PathBuf>) {
+fn hidden(
+    program: &Path,
+    confinement: &Confinement,
+    private: &[PathBuf],
+) -> (Vec<PathBuf>, Vec<PathBuf>) {
     let named = confinement.read.iter().chain(&confinement.write);
     let named = named.map(Path::new).chain([program]);
     let open = SYSTEM_PATHS.iter().map(Path::new).chain(named);
     let open: Vec<PathBuf> = open.filter_map(|path| path.canonicalize().ok()).collect();
-    let hidden = confinement
-        .hidden
-        .iter()
-        .flat_map(|path| real(path.as_ref()));
-    let mut hidden: Vec<PathBuf> = hidden
-        .filter(|path| open.iter().any(|open| path.starts_with(open)))
-        .collect();
+    let is_open = |path: &&PathBuf| open.iter().any(|open| path.starts_with(open));
+    let mut hidden: Vec<PathBuf> = private.iter().filter(is_open).cloned().collect();
     hidden.sort();
     hidden.dedup();
     hidden.into_iter().partition(|path| {

@@ -13,7 +13,7 @@
 //! [`PeerUsers`] is independent of these: it names the user at the other end of a local connection.
 //!
 //! What crosses between the three is in `message`, what runs in the guard in `guard`, what runs in
-//! the stage in `stage`, `mounts` and `confine`. What a child says over its pipes is left to others.
+//! the stage in `stage`, `links`, `mounts` and `confine`. What a child says over its pipes is left to others.
 
 mod child;
 mod command;
@@ -27,6 +27,8 @@ mod guard;
 mod handover;
 mod launcher;
 mod limits;
+#[cfg(target_os = "linux")]
+mod links;
 mod memory;
 mod message;
 #[cfg(target_os = "linux")]

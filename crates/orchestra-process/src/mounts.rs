@@ -22,7 +22,10 @@ use rustix::{
     thread::{CapabilitySet, UnshareFlags, capabilities},
 };
 
-use crate::message::Step;
+use crate::{
+    links::{further_names, is_out_of_reach},
+    message::Step,
+};
 
 /// Maximum number of directory entries that are searched for protected ones. More would delay the start.
 const MAX_ENTRIES: usize = 2_000_000;
@@ -45,8 +48,8 @@ pub(crate) fn attempt() -> Result<(), String> {
 }
 
 /// Moves this process into a mount namespace where the protected paths are read-only, as are entries of these
-/// names at any depth below the writable directories, unless they are such directories themselves. Paths are free of
-/// symbolic links. An empty directory covers each of the hidden ones.
+/// names at any depth below the writable directories, unless they are such directories themselves, and further names of
+/// their files. Paths are free of symbolic links. An empty directory covers each of the hidden ones.
 ///
 /// # Errors
 /// When the system does not allow it, as [`Step::Mounts`], or there is too much to search, as [`Step::Sandbox`]: a
@@ -92,8 +95,13 @@ pub(crate) fn protect(
         search.below(root, &mut Vec::new()).map_err(not_allowed)?;
     }
     let Search {
-        entries, mounts, ..
+        entries,
+        mut mounts,
+        ..
     } = search;
+    let names = further_names(writable, &mounts.read_only);
+    let names = names.map_err(|what| (Step::Sandbox, what))?;
+    mounts.read_only.extend(names);
     let count = mounts.read_only.len() + mounts.above.len();
     if entries > MAX_ENTRIES || count > MAX_MOUNTS {
         let what = format!(
@@ -159,7 +167,7 @@ impl Search<'_> {
     /// Searches a directory. `movable` holds the directories from the writable one to this one that can be renamed.
     fn below(&mut self, directory: &Path, movable: &mut Vec<PathBuf>) -> Result<(), String> {
         let entries = match fs::read_dir(directory) {
-            Err(error) if is_unreadable(&error) => return Ok(()),
+            Err(error) if is_out_of_reach(&error) => return Ok(()),
             entries => entries.map_err(|error| failed("list", directory, &error))?,
         };
         let mut directories = Vec::new();
@@ -171,7 +179,7 @@ impl Search<'_> {
             let found =
                 entry.and_then(|entry| Ok((entry.file_name(), entry.path(), entry.file_type()?)));
             let (name, path, kind) = match found {
-                Err(error) if is_unreadable(&error) => continue,
+                Err(error) if is_out_of_reach(&error) => continue,
                 found => found.map_err(|error| failed("list", directory, &error))?,
             };
             if kind.is_symlink() {
@@ -267,16 +275,6 @@ fn is_gone(error: &io::Error) -> bool {
         error.kind(),
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
     )
-}
-
-/// Returns whether a directory cannot be listed. What is in it is out of the reach of the command as well, or deeper
-/// than any editor or git looks.
-fn is_unreadable(error: &io::Error) -> bool {
-    is_gone(error)
-        || matches!(
-            error.kind(),
-            io::ErrorKind::PermissionDenied | io::ErrorKind::InvalidFilename
-        )
 }
 
 fn failed(what: &str, path: &Path, error: &dyn std::fmt::Display) -> String {

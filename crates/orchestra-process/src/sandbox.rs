@@ -57,6 +57,8 @@ pub enum Sandbox {
         /// well, and so are entries of the same names at any depth below what it may write, unless `paths` holds
         /// them. Nothing changes their modes, owners, times and extended attributes either. Directories above a deeper
         /// one cannot be renamed, and files are not renamed from one of them to another.
+        ///
+        /// Further names of their files (hard links) below what it may write are protected in the same way.
         protected: Vec<PathBuf>,
     },
 }

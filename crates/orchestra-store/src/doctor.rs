@@ -60,6 +60,9 @@ pub enum DoctorError {
     /// The readable files could not be looked at.
     #[error(transparent)]
     Files(#[from] FilesError),
+    /// A file that is to be taken and has no problem.
+    #[error("`{0}` has no problem; `orchestra doctor` lists the files that have one")]
+    NoProblem(String),
 }
 
 impl From<ReadError> for DoctorError {
@@ -83,15 +86,20 @@ impl DoctorError {
                 Fault::Unknown { what } => Some(format!("it holds an unknown {what}")),
                 _ => None,
             },
-            Self::Files(_) => None,
+            Self::Files(_) | Self::NoProblem(_) => None,
         }
     }
 }
 
 /// Examines a board whose files nobody else looks at meanwhile.
-pub(crate) fn examine(shared: &Shared, engine: Engine, fix: Fix) -> Result<Report, DoctorError> {
+pub(crate) fn examine(
+    shared: &Shared,
+    engine: Engine,
+    fix: Fix,
+    taken: &[String],
+) -> Result<Report, DoctorError> {
     let mut report = Report::default();
-    if let Err(error) = look(shared, engine, fix, &mut report) {
+    if let Err(error) = look(shared, engine, fix, taken, &mut report) {
         // One damaged page of many shows at any step.
         report.damage(&error.damage().ok_or(error)?);
     }
@@ -102,6 +110,7 @@ fn look(
     shared: &Shared,
     mut engine: Engine,
     fix: Fix,
+    taken: &[String],
     report: &mut Report,
 ) -> Result<(), DoctorError> {
     behind(shared, &engine, report);
@@ -138,7 +147,7 @@ fn look(
         });
     }
     if fix == Fix::Mend {
-        mend(shared, &mut engine, missing, report)?;
+        mend(shared, &mut engine, missing, taken, report)?;
     }
     let questionable = shared.read(questionable)?;
     report.findings.extend(told_once(questionable));
@@ -279,6 +288,7 @@ fn mend(
     shared: &Shared,
     engine: &mut Engine,
     missing: Vec<String>,
+    taken: &[String],
     report: &mut Report,
 ) -> Result<(), DoctorError> {
     if !shared.options.home.removes() {
@@ -292,7 +302,13 @@ fn mend(
     })?;
     engine.sweep_whole()?;
     engine.write(|work| work.tidy())?;
-    twins::renumber(shared, engine, report)?;
+    let problems = shared.read(|reader| ledger::problems(reader.connection()))?;
+    for file in taken {
+        if !problems.iter().any(|(path, ..)| path == file) {
+            return Err(DoctorError::NoProblem(file.clone()));
+        }
+    }
+    twins::renumber(shared, engine, taken, report)?;
     let owners = shared.read(owners)?;
     engine.note(move |connection| {
         owners

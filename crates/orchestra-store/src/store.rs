@@ -355,7 +355,18 @@ impl Store {
     pub fn doctor(&self, fix: Fix) -> Result<Report, DoctorError> {
         self.start();
         let shared = &self.0.shared;
-        crate::doctor::examine(shared, shared.engine(), fix)
+        crate::doctor::examine(shared, shared.engine(), fix, &[])
+    }
+
+    /// Mends what can be mended. The issues of these readable files, and of those below them, get the ids that they claim,
+    /// and the board's issues with these ids get others. Paths begin below `.projects/`.
+    ///
+    /// # Errors
+    /// When either side cannot be read at all, and when one of the files has no problem.
+    pub fn mend_taking(&self, files: &[String]) -> Result<Report, DoctorError> {
+        self.start();
+        let shared = &self.0.shared;
+        crate::doctor::examine(shared, shared.engine(), Fix::Mend, files)
     }
 }
 

@@ -22,7 +22,7 @@ use crate::skills::{self, Skills};
 use crate::text::TextFormat;
 use crate::tool::Tool;
 use crate::watch::Watched;
-use crate::{complete, groups, prompts, resources};
+use crate::{complete, groups, job, prompts, resources};
 
 /// How many notices wait for the hub before the watching of the store waits, too.
 const NOTICE_QUEUE: usize = 256;
@@ -55,8 +55,9 @@ pub struct Options {
     pub engines: Option<Engines>,
     /// Whoever runs the plans; without, the group `plans` is not offered.
     pub plans: Option<Arc<dyn PlanService>>,
-    /// Whether a job in a sandbox is served: it has some of the tools, and neither prompts nor resources.
-    pub is_for_job: bool,
+    /// Name of the job in a sandbox that is served: it has some of the tools, and neither prompts nor resources. Its calls
+    /// act under this name.
+    pub job: Option<String>,
 }
 
 impl Default for Options {
@@ -68,7 +69,7 @@ impl Default for Options {
             begun: None,
             engines: None,
             plans: None,
-            is_for_job: false,
+            job: None,
         }
     }
 }
@@ -94,8 +95,8 @@ struct Inner {
     look: Semaphore,
     watched_skills: Mutex<HashSet<String>>,
     notices: OnceLock<mpsc::Sender<Notice>>,
-    /// Whether only tools are served.
-    is_for_job: bool,
+    /// Name of the job that is served, and its tools whose calls carry the name of an agent. It has only tools.
+    job: Option<(String, HashSet<String>)>,
     /// There while any resource is watched, so that the store tells of every change.
     close_watch: Mutex<Option<CloseWatch>>,
 }
@@ -104,7 +105,7 @@ impl Builtin {
     /// The provider over `store`.
     #[must_use]
     pub fn new(store: Store, options: Options) -> Self {
-        let is_for_job = options.is_for_job;
+        let is_for_job = options.job.is_some();
         let changes = store.changes();
         let skills = Skills::new(store.workspace(), &options.bundle.skills());
         let instructions = match options.plans {
@@ -135,6 +136,11 @@ impl Builtin {
             catalog.templates = resources::templates();
             catalog.skills = Some(found);
         }
+        let job = options.job.map(|job| {
+            let signed = tools.iter().map(|tool| &tool.descriptor);
+            let signed = signed.filter(|tool| job::is_signed(&tool.input_schema));
+            (job, signed.map(|tool| tool.name.clone()).collect())
+        });
         let tools = tools
             .into_iter()
             .map(|tool| (tool.descriptor.name.clone(), tool))
@@ -148,7 +154,7 @@ impl Builtin {
             look: Semaphore::new(1),
             watched_skills: Mutex::default(),
             notices: OnceLock::new(),
-            is_for_job,
+            job,
             close_watch: Mutex::default(),
         };
         let id = ProviderId::parse("builtin").expect("a legal provider id");
@@ -178,7 +184,7 @@ impl Provider for Builtin {
     }
 
     fn refresh_skills(&self) -> Option<BoxFuture<()>> {
-        if self.inner.is_for_job {
+        if self.inner.job.is_some() {
             return None;
         }
         let inner = Arc::clone(&self.inner);
@@ -191,7 +197,7 @@ impl Provider for Builtin {
 
     /// Follows the store from here on; needs a tokio runtime, without which nothing is announced.
     fn notices(&self) -> Option<mpsc::Receiver<Notice>> {
-        if self.inner.is_for_job {
+        if self.inner.job.is_some() {
             return None;
         }
         let runtime = tokio::runtime::Handle::try_current().ok()?;
@@ -220,7 +226,7 @@ impl Provider for Builtin {
     }
 
     fn can_watch(&self, uri: &str) -> bool {
-        if self.inner.is_for_job {
+        if self.inner.job.is_some() {
             return false;
         }
         if Skills::has_form_of(uri) {
@@ -262,10 +268,18 @@ impl Inner {
     async fn answer(&self, target: Target, cx: Cx) -> Result<Outcome, ProviderError> {
         match target {
             Target::Tool { name, arguments } => match self.tools.get(&name) {
-                Some(tool) => Ok(tool.serve(Arc::clone(&self.services), arguments, cx).await),
+                Some(tool) => {
+                    let arguments = match &self.job {
+                        Some((job, signed)) if signed.contains(&name) => {
+                            job::signed(job, &arguments)
+                        }
+                        _ => arguments,
+                    };
+                    Ok(tool.serve(Arc::clone(&self.services), arguments, cx).await)
+                }
                 None => Err(unknown("tool", &name)),
             },
-            _ if self.is_for_job => Err(ProviderError::Denied(
+            _ if self.job.is_some() => Err(ProviderError::Denied(
                 "a job in a sandbox has tools of the board and nothing else".to_owned(),
             )),
             Target::Prompt { name, arguments } => {

@@ -12,6 +12,7 @@ mod complete;
 mod failure;
 mod front_matter;
 mod groups;
+mod job;
 mod joined;
 mod live;
 mod places;

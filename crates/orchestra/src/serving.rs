@@ -206,7 +206,7 @@ impl Serving {
             plans: plans
                 .clone()
                 .map(|plans| Arc::new(plans) as Arc<dyn PlanService>),
-            is_for_job: false,
+            job: None,
         };
         if !config.servers.only_servers {
             let builtin = Builtin::new(store.clone(), options);

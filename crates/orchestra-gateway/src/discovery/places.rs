@@ -15,70 +15,24 @@ use crate::config::{File, FileKind, Source};
 const MAX_FILES: usize = 256;
 
 /// The configuration of this program, in a workspace and of the user.
-const CONFIG_FILE: &str = "orchestra.toml";
+pub(super) const CONFIG_FILE: &str = "orchestra.toml";
 
 /// The file of the user, and of the system, that holds servers and nothing else.
 const SERVERS_FILE: &str = "mcp.json";
 
 /// The directory of a workspace that is this program's own.
-const OWN_DIRECTORY: &str = ".orchestra";
+pub(super) const OWN_DIRECTORY: &str = ".orchestra";
 
 /// The directory of files of servers, in [`OWN_DIRECTORY`] and of the system.
 const SERVERS_DIRECTORY: &str = "mcp";
 
 /// The files of a workspace that other programs read as well, strongest first.
-const WORKSPACE_FILES: [&str; 4] = [
+pub(super) const WORKSPACE_FILES: [&str; 4] = [
     ".mcp.json",
     "mcp.json",
     ".vscode/mcp.json",
     ".cursor/mcp.json",
 ];
-
-/// Entries of a workspace, besides those with servers, that a sandboxed server cannot change: the repository, our
-/// state, and settings by which other programs start programs.
-const SETTINGS: [&str; 31] = [
-    ".aider.conf.yml",
-    ".amazonq",
-    ".claude",
-    ".cline",
-    ".clinerules",
-    ".codex",
-    ".continue",
-    ".copilot",
-    ".crush.json",
-    ".devcontainer",
-    ".devcontainer.json",
-    ".envrc",
-    ".gemini",
-    ".git",
-    ".github",
-    ".husky",
-    ".idea",
-    ".kiro",
-    ".opencode",
-    ".orchestrator",
-    ".pre-commit-config.yaml",
-    ".projects",
-    ".qwen",
-    ".roo",
-    ".sdek",
-    ".windsurf",
-    ".worktrees",
-    ".zed",
-    "crush.json",
-    "opencode.json",
-    "opencode.jsonc",
-];
-
-/// Paths of a workspace that a sandboxed server cannot change, present or absent: those where servers are looked for,
-/// and [`SETTINGS`].
-pub(crate) fn protected(workspace: &Path) -> impl Iterator<Item = PathBuf> {
-    let own = [CONFIG_FILE, FileKind::LIST, OWN_DIRECTORY];
-    // Other programs have further settings beside these files.
-    let tops = WORKSPACE_FILES.map(|file| file.split_once('/').map_or(file, |(top, _)| top));
-    let names = own.into_iter().chain(tops).chain(SETTINGS);
-    names.map(|name| workspace.join(name))
-}
 
 /// Where servers are looked for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -168,6 +168,67 @@ fn configuration_that_names_another_working_tree_is_refused() {
 }
 
 #[test]
+fn link_in_a_git_directory_that_leads_out_of_it_is_refused() {
+    let root = Root::new();
+    let own = root.repository("own");
+    for (index, name) in [
+        "HEAD",
+        "config",
+        "index",
+        "logs",
+        "logs/refs",
+        "objects",
+        "objects/pack",
+        "packed-refs",
+        "refs",
+        "refs/heads",
+        "refs/heads/orchestra/plans",
+        "worktrees",
+        "worktrees/linked",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let evil = root.repository(&format!("evil-{index}"));
+        let link = evil.join(".git").join(name);
+        fs::create_dir_all(link.parent().unwrap()).unwrap();
+        drop(fs::remove_file(&link));
+        drop(fs::remove_dir_all(&link));
+        symlink(own.join(".git").join(name), &link).unwrap();
+        let error = root.find(&evil).unwrap_err();
+        assert!(matches!(error, PlaceError::LinkOut { .. }), "{error}");
+        let text = error.to_string();
+        for part in [link.to_str().unwrap(), "safe_directories"] {
+            assert!(text.contains(part), "{text}");
+        }
+        assert_eq!(repository(&evil, Safety::Unlisted), None, "{name}");
+        let git = evil.join(".git");
+        check_answer(&evil, Safety::Unlisted, &evil, &git).unwrap_err();
+        root.find_safe(&evil);
+    }
+}
+
+#[test]
+fn link_that_stays_in_the_git_directory_or_that_nothing_is_written_through_is_followed() {
+    let root = Root::new();
+    let (main, own) = (root.repository("main"), root.repository("own"));
+    let git_directory = main.join(".git");
+    for (name, target) in [
+        ("HEAD", "refs/heads/new".into()),
+        ("hooks", own.join(".git/hooks")),
+    ] {
+        let link = git_directory.join(name);
+        drop(fs::remove_file(&link));
+        drop(fs::remove_dir_all(&link));
+        symlink(target, link).unwrap();
+    }
+    root.found(&main, "_");
+    git(&main, &["commit", "--quiet", "--allow-empty", "-m", "x"]);
+    git(&main, &["worktree", "add", "--quiet", "../linked"]);
+    root.found(&root.path.join("linked"), "_");
+}
+
+#[test]
 fn copy_of_a_linked_worktree_is_refused() {
     let root = Root::new();
     let main = root.repository("main");

@@ -15,11 +15,13 @@ use rustix::process::geteuid;
 use crate::program::{path, run};
 
 /// Each of these would change a protected path of [`workspace`]. Each works without a sandbox.
-const ATTEMPTS: [&str; 17] = [
+const ATTEMPTS: [&str; 19] = [
     "echo x >> .git/config",
     "echo x > .git/hooks/pre-commit",
     "mv own/file .git/config",
     "ln -f own/file .git/config",
+    "ln .git/config own/linked",
+    "ln a/b/.git/config own/linked",
     "chmod 777 .git/config",
     "touch -d @0 .git/config",
     "mv .git own/git",
@@ -185,6 +187,11 @@ async fn hidden_directories_are_closed_below_an_open_one() {
 #[tokio::test]
 async fn hidden_directories_are_closed_where_mounts_are_not_allowed() {
     let root = workspace();
+    hides(root.path(), Some(without_mounts())).await;
+}
+
+/// Starts a guard that may have no mount namespaces.
+fn without_mounts() -> Launcher {
     // direct: a user namespace that may have no mount namespaces; it becomes the guard.
     let words = [
         "--user",
@@ -198,7 +205,67 @@ async fn hidden_directories_are_closed_where_mounts_are_not_allowed() {
     let words = words
         .into_iter()
         .chain([child.to_str().unwrap(), CHILD_COMMAND]);
-    hides(root.path(), Some(Launcher::new("/usr/bin/unshare", words))).await;
+    Launcher::new("/usr/bin/unshare", words)
+}
+
+/// Has a child write to protected files under further names, those that are there and those that it would create.
+async fn closes_further_names(root: &Path, launcher: Option<Launcher>) {
+    // A deeper one is protected by a mount alone.
+    let has_mounts =
+        launcher.is_none() && mounts_allowed(&Launcher::new(path(), [CHILD_COMMAND])).is_ok();
+    let deeper = [("a/b/.git/config", "node_modules/x/deep")];
+    let links = [(".git/config", "own/config"), ("settings", "a/b/other")];
+    let links = links.iter().chain(deeper.iter().filter(|_| has_mounts));
+    let names: Vec<&str> = links.clone().map(|(_, name)| *name).collect();
+    for (file, name) in links.clone() {
+        fs::hard_link(root.join(file), root.join(name)).unwrap();
+    }
+    let script = format!(
+        "for name in {}; do echo x >> $name; ln $name own/linked && echo x >> own/linked; \
+         mv $name own/moved && echo x >> own/moved; done; \
+         ln .git/config own/linked && echo x >> own/linked; cat {}; echo new > own/file",
+        names.join(" "),
+        names.join(" "),
+    );
+    let mut confined = shell(root, &script).sandbox(sandbox(root));
+    if let Some(launcher) = launcher {
+        confined = confined.launcher(launcher);
+    }
+    let (said, told, exit) = run(&confined).await;
+    assert!(exit.is_success(), "{told}");
+    assert_eq!(said, "old".repeat(names.len()), "{told}");
+    for (file, _) in links {
+        let text = fs::read_to_string(root.join(file)).unwrap();
+        assert_eq!(text, "old", "{file}: {told}");
+    }
+    let text = fs::read_to_string(root.join("own/file")).unwrap();
+    assert_eq!(text, "new\n", "{told}");
+}
+
+#[tokio::test]
+async fn hard_link_to_a_hidden_file_is_refused() {
+    let root = workspace();
+    let hidden = root.path().join(".git/state");
+    fs::create_dir(&hidden).unwrap();
+    fs::write(hidden.join("token"), "secret").unwrap();
+    fs::hard_link(hidden.join("token"), root.path().join("own/token")).unwrap();
+    let confined = shell(root.path(), "cat own/token")
+        .sandbox(sandbox(root.path()))
+        .hidden(vec![hidden]);
+    let refused = confined.spawn().await.unwrap_err().to_string();
+    assert!(refused.contains("own/token` is a hard link"), "{refused}");
+}
+
+#[tokio::test]
+async fn further_names_of_protected_files_are_read_only() {
+    let root = workspace();
+    closes_further_names(root.path(), None).await;
+}
+
+#[tokio::test]
+async fn further_names_of_protected_files_are_read_only_where_mounts_are_not_allowed() {
+    let root = workspace();
+    closes_further_names(root.path(), Some(without_mounts())).await;
 }
 
 /// The same tests, by a user without privileges.
@@ -231,7 +298,7 @@ fn user_without_privileges_has_the_same_mounts() {
         .unwrap();
     let said = String::from_utf8_lossy(&ran.stdout);
     assert!(ran.status.success(), "{said}");
-    assert!(said.contains("6 passed"), "{said}");
+    assert!(said.contains("9 passed"), "{said}");
 }
 
 #[test]

@@ -1,11 +1,13 @@
 //! Gives another id to the younger of two issues that two branches gave the same, together with all
-//! that stands below it.
+//! that stands below it. A file may have any date in it, so the board's issue loses its id only where a person names the
+//! file.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use orchestra_board::{Command, Event, Issue, IssueId, Slug, Uid};
 
 use super::{DoctorError, Report};
+use crate::files::above;
 use crate::files::identity::{self, Settled};
 use crate::files::place::{Part, Place, directory};
 use crate::files::{Engine, Work, ledger, render};
@@ -27,6 +29,7 @@ struct Told {
 pub(super) fn renumber(
     shared: &Shared,
     engine: &mut Engine,
+    taken: &[String],
     report: &mut Report,
 ) -> Result<(), DoctorError> {
     let mut stuck = HashSet::new();
@@ -40,7 +43,7 @@ pub(super) fn renumber(
         let Some(Place::Issue(place, _)) = Place::parse(&path) else {
             continue;
         };
-        if let Some(finding) = renumber_one(shared, engine, &path, &place)? {
+        if let Some(finding) = renumber_one(shared, engine, taken, &place)? {
             report.findings.push(finding);
             // What is below it may be all right now, or a twin that can be seen only now.
             let below = directory(&path).to_owned();
@@ -58,9 +61,11 @@ fn is_fields(path: &str) -> bool {
 fn renumber_one(
     shared: &Shared,
     engine: &mut Engine,
-    path: &str,
+    taken: &[String],
     place: &IssuePlace,
 ) -> Result<Option<String>, DoctorError> {
+    let path = Place::Issue(place.clone(), Part::Fields).path();
+    let path = path.as_str();
     let Some(side) = other_side(shared, path, place)? else {
         return Ok(None);
     };
@@ -69,22 +74,14 @@ fn renumber_one(
         return Ok(None);
     };
     let old = place.id.clone();
-    let is_boards_younger = match &side {
+    let is_taken = match &side {
         Other::Deleted => false,
-        Other::Board(board) => {
-            let (ours, theirs) = (&board.issue, &twin.issue);
-            let is_same = theirs.uid.is_none_or(|uid| Some(uid) == ours.uid);
-            if is_same && render::place_of(board) == *place && ours.created_at == theirs.created_at
-            {
-                return Ok(None);
-            }
-            // Files that were copied from an issue over those of another are the younger ones. Of two
-            // of one second, every clone finds the same one to be the younger.
-            !is_copy(shared, &twin.issue)?
-                && (ours.created_at, ours.uid) > (theirs.created_at, theirs.uid.or(ours.uid))
-        }
+        Other::Board(board) => match gives_way(shared, taken, board, &twin)? {
+            Some(gives_way) => gives_way,
+            None => return Ok(None),
+        },
     };
-    let new = if is_boards_younger {
+    let new = if is_taken {
         let new = renumber_stored(engine, &place.project, &old)?;
         let mut paths = below(shared, engine, place)?;
         paths.insert(path.to_owned());
@@ -118,11 +115,47 @@ fn renumber_one(
         }
     };
     Ok(Some(match side {
+        Other::Board(_) if is_taken => {
+            format!("{path}: this file's issue has the id {old} now; the board's is {new}")
+        }
         Other::Board(_) => format!("{path}: two issues had the id {old}; the younger is {new} now"),
         Other::Deleted => {
             format!("{path}: {old} was deleted; what its file said is the new issue {new} now")
         }
     }))
+}
+
+/// Returns whether the board's issue gets another id, rather than the issue of a file; `None` where both have theirs.
+fn gives_way(
+    shared: &Shared,
+    taken: &[String],
+    board: &IssueRecord,
+    twin: &Told,
+) -> Result<Option<bool>, DoctorError> {
+    let (ours, theirs) = (&board.issue, &twin.issue);
+    let is_same = theirs.uid.is_none_or(|uid| Some(uid) == ours.uid);
+    if is_same && render::place_of(board) == twin.place && ours.created_at == theirs.created_at {
+        return Ok(None);
+    }
+    let path = Place::Issue(twin.place.clone(), Part::Fields).path();
+    if is_named(taken, &path) {
+        return Ok(Some(true));
+    }
+    // Files that were copied from an issue over those of another are the younger ones. Of two
+    // of one second, every clone finds the same one to be the younger.
+    let is_elder = !is_copy(shared, theirs)?
+        && (ours.created_at, ours.uid) > (theirs.created_at, theirs.uid.or(ours.uid));
+    Ok((!is_elder).then_some(false))
+}
+
+/// Returns whether one of these files is the one at a path, or that of an epic or story that the path is below.
+fn is_named(files: &[String], path: &str) -> bool {
+    files.iter().any(|file| {
+        let is_parent =
+            matches!(Place::parse(file), Some(Place::Issue(place, _)) if place.story.is_none());
+        let below = path.strip_prefix(directory(file));
+        file == path || (is_parent && below.is_some_and(|rest| rest.starts_with('/')))
+    })
 }
 
 /// What the board has of the id of a file that may tell of another issue.
@@ -142,13 +175,21 @@ fn is_copy(shared: &Shared, issue: &Issue) -> Result<bool, DoctorError> {
 }
 
 /// The board's side of a file that may tell of another issue: one of another uid, one elsewhere, or
-/// one that was never seen to be the board's.
+/// one that was never seen to be the board's. `None` below such a file.
 fn other_side(
     shared: &Shared,
     path: &str,
     place: &IssuePlace,
 ) -> Result<Option<Other>, DoctorError> {
     Ok(shared.read(|reader| {
+        // It goes where that goes.
+        for above in above(place) {
+            let above = Place::Issue(above, Part::Fields).path();
+            let problem = ledger::problem(reader.connection(), &above)?;
+            if problem.is_some_and(|(field, _)| field == identity::UID_FIELD) {
+                return Ok(None);
+            }
+        }
         let problem = ledger::problem(reader.connection(), path)?;
         let is_another = problem.is_some_and(|(field, _)| field == identity::UID_FIELD);
         let Some(board) = render::issue(reader, &place.project, &place.id)? else {

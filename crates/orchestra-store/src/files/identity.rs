@@ -1,6 +1,6 @@
 //! Which issue a file is of: uids decide, where files have them.
 
-use orchestra_board::{Event, Issue, IssueId, Slug, Timestamp, Uid};
+use orchestra_board::{Change, Event, Issue, IssueId, Slug, Timestamp, Uid};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::ActionError;
@@ -8,6 +8,7 @@ use crate::reader::Reader;
 use crate::rows::{Read, id_of};
 use crate::toon::{FileError, FileFault};
 use crate::uid;
+use crate::writing::change_kind;
 
 /// How a file that is of another issue than the board's is named in the column `field` of `problem`.
 pub(crate) const UID_FIELD: &str = "uid";
@@ -25,16 +26,21 @@ pub(crate) fn holder(connection: &Connection, uid: Uid) -> Read<Option<IssueId>>
     }
 }
 
-/// When the issue with a uid was deleted, if it was.
+/// Time at which the issue with a uid was deleted, if it was on this board. A tombstone of a file proves nothing about an
+/// issue that the board never had.
 pub(crate) fn deleted_at(
     connection: &Connection,
     project: &Slug,
     uid: Uid,
 ) -> Read<Option<Timestamp>> {
-    let project = Reader::new(connection).project_id(project)?;
-    let mut statement =
-        connection.prepare_cached("SELECT at FROM tombstone WHERE project = ?1 AND uid = ?2")?;
-    let found = statement.query_row(params![project, uid.to_bytes()], |row| row.get(0));
+    let row = Reader::new(connection).project_id(project)?;
+    let mut statement = connection.prepare_cached(
+        "SELECT at FROM tombstone WHERE project = ?1 AND uid = ?2 AND EXISTS \
+         (SELECT 1 FROM event WHERE kind = ?3 AND slug = ?4 AND instr(body, ?5))",
+    )?;
+    let kind = change_kind(&Change::IssueDeleted);
+    let key = params![row, uid.to_bytes(), kind, project.as_str(), uid.to_string()];
+    let found = statement.query_row(key, |row| row.get(0));
     Ok(found.optional()?.map(Timestamp::from_unix_seconds))
 }
 
@@ -88,11 +94,10 @@ pub(crate) fn make_own(
     Ok(())
 }
 
-/// What is told of the file of an issue that was deleted, then if that is known.
-pub(super) fn deleted(path: &str, at: Option<Timestamp>) -> FileError {
-    let at = at.map(|at| format!(" at {at}")).unwrap_or_default();
+/// Error of the file of an issue that was deleted.
+pub(super) fn deleted(path: &str, at: Timestamp) -> FileError {
     let what = format!(
-        "is of an issue that was deleted{at}; remove this file, or `orchestra doctor --fix` takes it \
+        "is of an issue that was deleted at {at}; remove this file, or `orchestra doctor --fix` takes it \
          as a new issue with another id"
     );
     FileError {

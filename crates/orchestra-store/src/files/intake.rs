@@ -9,7 +9,8 @@ mod single;
 mod trouble;
 mod unit;
 
-pub(super) use issue::{below_another, shorten_claim};
+pub(crate) use course::above;
+pub(super) use issue::{apart, below_another, shorten_claim};
 pub(super) use single::{Value, read_document, side_version};
 pub(super) use trouble::fault_of_file;
 

@@ -18,8 +18,7 @@ use orchestra_board::{Event, Issue, IssueId, Project, Slug, Uid};
 
 use self::source::Source;
 use self::walk::Walk;
-use super::identity::deleted;
-use super::intake::{Value, below_another, fault_of_file, shorten_claim};
+use super::intake::{Value, apart, below_another, fault_of_file, shorten_claim};
 use super::ledger::{self, Seen};
 use super::place::Place;
 use super::{FilesError, Owner, Work};
@@ -124,9 +123,11 @@ struct Loader {
     known: HashMap<Slug, HashMap<IssueId, Option<IssueId>>>,
     /// The keys that projects have.
     keys: HashSet<String>,
-    /// The uids that issues have, and those of deleted ones.
+    /// The uids that issues have.
     uids: HashSet<Uid>,
-    deleted: HashSet<(Slug, Uid)>,
+    /// Those that files list as deleted. An issue that has its file is there all the same: without a database nothing
+    /// proves that it was deleted.
+    buried: HashSet<Uid>,
 }
 
 impl Loader {
@@ -168,6 +169,12 @@ impl Loader {
             let error = FileError::whole(first_path(&loaded), fault_of_file(error)?);
             return complain(work, &error, now);
         }
+        if let Item::Issue(issue, _) = &loaded.item
+            && issue.uid.is_some_and(|uid| self.buried.contains(&uid))
+        {
+            // Its file lists the issue as deleted.
+            ledger::make_due(work.connection(), &Owner::Project(issue.project.clone()))?;
+        }
         for (path, seen) in &loaded.files {
             ledger::record(work.connection(), path, &loaded.owner, seen)?;
         }
@@ -198,9 +205,8 @@ impl Loader {
                     fault: FileFault::Field(what),
                 });
             }
-            let deleted = retired.deleted.iter();
-            let deleted = deleted.map(|stone| (project.slug.clone(), stone.uid));
-            self.deleted.extend(deleted);
+            self.buried
+                .extend(retired.deleted.iter().map(|stone| stone.uid));
             self.known.insert(project.slug.clone(), HashMap::new());
         }
         let Some(slug) = loaded.owner.project() else {
@@ -233,14 +239,10 @@ impl Loader {
             }
             if known.contains_key(&issue.id) {
                 return refuse(format!(
-                    "{} stands in two places; `orchestra doctor --fix` gives the younger another id",
-                    issue.id
+                    "{} stands in two places; {}",
+                    issue.id,
+                    apart(path)
                 ));
-            }
-            if let Some(uid) = issue.uid
-                && self.deleted.contains(&(slug.clone(), uid))
-            {
-                return Err(deleted(path, None));
             }
             known.insert(issue.id.clone(), issue.parent.clone());
         }

@@ -94,13 +94,14 @@ impl Writing<'_> {
             }
             Change::IssueDeleted => {
                 self.flush_issues(touched)?;
-                self.log(event, None)?;
-                if let Some(issue) = &event.issue {
-                    // A file that was removed may come back, with git for one; what was deleted by
-                    // command does not.
-                    let at = (event.source != Source::File).then_some(event.at);
-                    self.delete_issue(id, slug, issue, at)?;
-                }
+                // A file that was removed may come back, with git for one; what was deleted by
+                // command does not.
+                let at = (event.source != Source::File).then_some(event.at);
+                let gone = match &event.issue {
+                    Some(issue) => self.delete_issue(id, slug, issue, at)?,
+                    None => Vec::new(),
+                };
+                self.log_deletion(event, &gone)?;
             }
             Change::PrdWritten { content, .. } => {
                 self.put_document(id, crate::reader::PRD, Some(content))?;

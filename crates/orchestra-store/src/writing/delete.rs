@@ -1,6 +1,6 @@
 //! Deleting: what goes takes along all that follows from it.
 
-use orchestra_board::{Issue, IssueId, Slug, Timestamp};
+use orchestra_board::{Issue, IssueId, Slug, Timestamp, Uid};
 use rusqlite::params;
 
 use super::issues::Step;
@@ -15,17 +15,18 @@ use crate::toon::project::Tombstone;
 const MAX_TOMBSTONES: u32 = 512;
 
 impl Writing<'_> {
-    /// Deletes an issue and everything below it. Where a time is given, tombstones stay behind.
+    /// Deletes an issue and everything below it; returns their uids. Where a time is given, tombstones stay behind.
     pub(super) fn delete_issue(
         &mut self,
         project: i64,
         slug: &Slug,
         id: &IssueId,
         buried_at: Option<Timestamp>,
-    ) -> Write<()> {
+    ) -> Write<Vec<Uid>> {
         let reader = self.reader();
+        let mut uids = Vec::new();
         let Some(found) = reader.find_issue(slug, id)? else {
-            return Ok(());
+            return Ok(uids);
         };
         self.dirty(&Owner::Issue(slug.clone(), found.record.issue.id.clone()))?;
         if let Some(parent) = &found.record.issue.parent {
@@ -44,17 +45,18 @@ impl Writing<'_> {
         // The lowest first: each is counted out of a parent that is still there.
         for row in going.into_iter().rev() {
             let gone = self.remove_row(project, slug, row)?;
-            if let (Some(at), Some(gone)) = (buried_at, gone)
-                && let Some(uid) = gone.uid
-            {
-                let id = gone.id;
+            let Some((id, uid)) = gone.and_then(|gone| Some((gone.id, gone.uid?))) else {
+                continue;
+            };
+            uids.push(uid);
+            if let Some(at) = buried_at {
                 self.put_tombstone(project, &Tombstone { id, uid, at })?;
             }
         }
         if buried_at.is_some() {
             self.prune_tombstones(project)?;
         }
-        Ok(())
+        Ok(uids)
     }
 
     pub(super) fn put_tombstone(&self, project: i64, stone: &Tombstone) -> Write<()> {
@@ -67,6 +69,14 @@ impl Writing<'_> {
                 stone.id.number(),
                 stone.at.unix_seconds(),
             ],
+        )?;
+        Ok(())
+    }
+
+    pub(super) fn remove_tombstone(&self, project: i64, uid: Uid) -> Write<()> {
+        self.execute(
+            "DELETE FROM tombstone WHERE project = ?1 AND uid = ?2",
+            params![project, uid.to_bytes()],
         )?;
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! The log of what happened.
 
-use orchestra_board::{AgentName, Change, Event, IssueId, Slug, Source};
+use orchestra_board::{AgentName, Change, Event, IssueId, Slug, Source, Uid};
 use rusqlite::params;
 use serde_json::{Value, json};
 
@@ -59,13 +59,23 @@ impl Writing<'_> {
             Some(line) => line,
             None => workspace_line(event),
         };
+        self.log_line(event, issue, &body)
+    }
+
+    /// Writes into the log that issues were deleted. It belongs to no issue's history.
+    pub(super) fn log_deletion(&self, event: &Event, uids: &[Uid]) -> Write<()> {
+        let uids: Vec<String> = uids.iter().map(Uid::to_string).collect();
+        let body = line(event.agent.as_ref(), event.source, json!({ "uids": uids }));
+        self.log_line(event, None, &body)
+    }
+
+    fn log_line(&self, event: &Event, issue: Option<i64>, body: &str) -> Write<()> {
         self.execute(
             "INSERT INTO event (at, kind, issue, slug, id, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
             params![
                 event.at.unix_seconds(),
                 change_kind(&event.change),
-                // Only what can be read back as history belongs to an issue's history.
-                issue.filter(|_| !matches!(event.change, Change::IssueDeleted)),
+                issue,
                 event.project.as_ref().map(Slug::as_str),
                 event.issue.as_ref().map(IssueId::to_string),
                 body

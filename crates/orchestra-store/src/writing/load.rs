@@ -15,6 +15,7 @@ use rusqlite::{Connection, params};
 use super::apply::Held;
 use super::{Write, Writing};
 use crate::document::DocumentBody;
+use crate::files::identity::holder;
 use crate::files::needs::Work;
 use crate::files::owner::Owner;
 use crate::reader::{PRD, README};
@@ -46,7 +47,10 @@ impl Writing<'_> {
         }
         self.execute("DELETE FROM tombstone WHERE project = ?1", [id])?;
         for stone in &retired.deleted {
-            self.put_tombstone(id, stone)?;
+            // A file deletes no issue by listing it.
+            if holder(self.connection, stone.uid)?.is_none() {
+                self.put_tombstone(id, stone)?;
+            }
         }
         self.prune_tombstones(id)?;
         if !self.loading {

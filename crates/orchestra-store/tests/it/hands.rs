@@ -279,7 +279,18 @@ fn two_branches_gave_one_id_and_the_doctor_renumbers_the_younger() {
         .replace("title: First", "title: Elder")
         .replace("created_at: \"20", "created_at: \"19");
     fs::write(place.join("MA-3.toon"), twin).expect("writes");
+    // A date in a file proves nothing: a person has to name it.
     board.mend();
+    board.settle();
+    assert_eq!(board.title_of("MA-3").as_deref(), Some("First"));
+    let file = "my-app/epics/MA-1/stories/MA-5/tasks/MA-3.toon";
+    let problems = board.problems();
+    assert!(problems.contains(&format!("--take {file}`")), "{problems}");
+    let refused = board.store.mend_taking(&[task_path(4)]).unwrap_err();
+    assert!(refused.to_string().contains("has no problem"), "{refused}");
+    let taken = board.store.mend_taking(&[file.to_owned()]).expect("mends");
+    let found = taken.findings.join("\n");
+    assert!(found.contains("has the id MA-3 now"), "{found}");
     assert_eq!(board.title_of("MA-3").as_deref(), Some("Elder"));
     assert_eq!(board.title_of("MA-7").as_deref(), Some("First"));
     let used = |issue: &str| {

@@ -180,23 +180,17 @@ fn file_of_a_deleted_issue_does_not_bring_it_back() {
         status.contains("deleted[1]{id,uid,at}:\n  MA-4,"),
         "{status}"
     );
-    let check = |board: &Board| {
-        assert_eq!(board.issue("MA-4"), None);
-        let problems = board.problems();
-        assert!(
-            problems.contains("is of an issue that was deleted"),
-            "{problems}"
-        );
-        assert_eq!(board.file(&path), file);
-    };
     let board = board.reopened(Options::default(), |projects| {
         fs::write(projects.join(&path), &file).expect("writes");
     });
     board.wait("the problem", |board| board.problems().contains(&path));
-    check(&board);
-    // A board that is made of the files remembers it as well.
-    let board = board.rebuilt(|_| {});
-    check(&board);
+    assert_eq!(board.issue("MA-4"), None);
+    let problems = board.problems();
+    assert!(
+        problems.contains("is of an issue that was deleted"),
+        "{problems}"
+    );
+    assert_eq!(board.file(&path), file);
     board.mend();
     board.settle();
     assert_eq!((board.issue("MA-4"), board.exists(&path)), (None, false));
@@ -223,6 +217,79 @@ fn deleted_issue_comes_back_when_its_row_is_removed() {
     assert_eq!(uid_of(&board, "MA-4"), uid);
     board.settle();
     assert_eq!(board.problems(), "");
+}
+
+/// Lists an issue as deleted in the file of the project.
+fn bury(projects: &Path, issue: &str, uid: Uid) {
+    let path = projects.join("my-app/project-status.toon");
+    let text = fs::read_to_string(&path).expect("reads");
+    let row = format!("deleted[1]{{id,uid,at}}:\n  {issue},{uid},\"2030-01-01T00:00:00Z\"\n");
+    let (before, after) = text.split_once("tasks").expect("a summary");
+    fs::write(path, format!("{before}{row}tasks{after}")).expect("writes");
+}
+
+#[test]
+fn row_of_a_file_deletes_no_live_issue() {
+    let board = Board::with_tasks(Options::default());
+    let (path, uid) = (task("MA-4.toon"), uid_of(&board, "MA-4"));
+    let file = board.file(&path);
+    let status = |board: &Board| board.file("my-app/project-status.toon");
+    bury(&board.path(""), "MA-4", uid);
+    board.wait("the row to go", |board| !status(board).contains("deleted["));
+    // The file goes and comes back with git, for instance with another branch.
+    fs::remove_file(board.path(&path)).expect("removes");
+    board.wait("the issue to go", |board| board.issue("MA-4").is_none());
+    fs::write(board.path(&path), &file).expect("writes");
+    board.wait("the issue", |board| board.issue("MA-4").is_some());
+    board.settle();
+    assert_eq!(board.problems(), "");
+    // A clone, whose board is made of the files.
+    let board = board.rebuilt(|projects| bury(projects, "MA-4", uid));
+    assert_eq!(board.title_of("MA-4").as_deref(), Some("Second"));
+    assert_eq!(uid_of(&board, "MA-4"), uid);
+    board.settle();
+    assert!(!status(&board).contains("deleted["), "{}", status(&board));
+    assert_eq!(board.problems(), "");
+}
+
+#[test]
+fn row_of_a_file_does_not_hold_back_an_issue_that_is_new_to_the_board() {
+    let board = Board::with_tasks(still());
+    let uid = Uid::from_bytes([7; 16]);
+    bury(&board.path(""), "MA-9", uid);
+    let theirs = with_uid(&board.file(&task("MA-4.toon")), Some(&uid.to_string()));
+    let theirs = theirs.replace("MA-4", "MA-9").replace("Second", "Theirs");
+    fs::write(board.path(&task("MA-9.toon")), theirs).expect("writes");
+    board.mend();
+    board.settle();
+    assert_eq!(board.title_of("MA-9").as_deref(), Some("Theirs"));
+    assert_eq!(uid_of(&board, "MA-9"), uid);
+    assert_eq!(board.problems(), "");
+}
+
+#[test]
+fn row_that_comes_with_the_removal_of_its_issue_stays() {
+    let board = Board::with_tasks(still());
+    let uid = uid_of(&board, "MA-4");
+    let path = task("MA-4.toon");
+    let file = board.file(&path);
+    // As a pull brings what another clone deleted.
+    let board = board.reopened(Options::default(), |projects| {
+        bury(projects, "MA-4", uid);
+        for part in ["toon", "history.jsonl"] {
+            let path = projects.join(task(&format!("MA-4.{part}")));
+            fs::remove_file(path).expect("removes");
+        }
+    });
+    board.wait("the issue to go", |board| board.issue("MA-4").is_none());
+    board.settle();
+    let status = board.file("my-app/project-status.toon");
+    assert!(status.contains(&uid.to_string()), "{status}");
+    fs::write(board.path(&path), file).expect("writes");
+    board.wait("the problem", |board| {
+        board.problems().contains("is of an issue that was deleted")
+    });
+    assert_eq!(board.issue("MA-4"), None);
 }
 
 #[test]
@@ -272,6 +339,29 @@ fn epic_of_another_clone_is_told_apart_with_what_is_below_it() {
         (Some(id("MA-1")), Some(id("MA-2")))
     );
     assert_eq!(board.problems(), "");
+}
+
+#[test]
+fn what_is_below_an_older_file_of_another_epic_waits_for_it() {
+    let board = Board::with_tasks(still());
+    let epic = "my-app/epics/MA-1/epic.toon";
+    let story = "my-app/epics/MA-1/stories/MA-2/story.toon";
+    let other = Uid::from_bytes([254; 16]).to_string();
+    let theirs = with_uid(&board.file(epic), Some(&last_uid()))
+        .replace("title: Epic", "title: Theirs")
+        .replace("created_at: \"20", "created_at: \"19");
+    let their_story = with_uid(&board.file(story), Some(&other)).replace("Story", "Their story");
+    fs::write(board.path(epic), &theirs).expect("writes");
+    fs::write(board.path(story), &their_story).expect("writes");
+    let issues = || {
+        (1..9)
+            .filter(|n| board.issue(&format!("MA-{n}")).is_some())
+            .count()
+    };
+    board.mend();
+    board.settle();
+    assert_eq!(issues(), 4);
+    assert_eq!((board.file(epic), board.file(story)), (theirs, their_story));
 }
 
 /// What an earlier version of the program left: no uids anywhere.

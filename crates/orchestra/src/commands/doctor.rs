@@ -38,6 +38,9 @@ pub(crate) struct Arguments {
     /// Mend what can be mended without losing anything
     #[arg(long)]
     fix: bool,
+    /// Readable file whose issue gets the id that it claims; the board's issue with that id gets another
+    #[arg(long, value_name = "FILE", requires = "fix")]
+    take: Vec<String>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -65,7 +68,7 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
     }
     let turning = Turning::new("looking at the board and the plans");
     let mut found = match workspace::has_board(&config.workspace) {
-        true => of_board(&config.workspace, arguments.fix)?,
+        true => of_board(&config.workspace, arguments.fix, &arguments.take)?,
         false => Found::default(),
     };
     found.add(plans::examine(&config, arguments.fix)?);
@@ -108,18 +111,24 @@ fn tracked_mirror(workspace: &Path) -> Result<Option<String>, Failure> {
 }
 
 /// Examines the board, and mends it if asked.
-fn of_board(workspace: &Path, mends: bool) -> Result<Found, Failure> {
+fn of_board(workspace: &Path, mends: bool, taken: &[String]) -> Result<Found, Failure> {
     let fix = if mends { Fix::Mend } else { Fix::Nothing };
+    // Findings name paths below the directory of the board.
+    let prefix = format!("{PROJECTS}/");
+    let taken = taken
+        .iter()
+        .map(|path| path.strip_prefix(&prefix).unwrap_or(path));
+    let taken: Vec<String> = taken.map(str::to_owned).collect();
     let (mut store, aside) = open(workspace, fix)?;
     let mut mended: Vec<String> = aside.into_iter().collect();
-    let mut report = examine(workspace, &store, fix)?;
+    let mut report = examine(workspace, &store, fix, &taken)?;
     if report.damaged && fix == Fix::Mend {
         store.close(CLOSING);
         drop(store);
         let told;
         (store, told) = open_anew(workspace)?;
         mended.push(told);
-        report = examine(workspace, &store, fix)?;
+        report = examine(workspace, &store, fix, &taken)?;
     }
     let (findings, remaining) = if mends {
         mended.extend(report.findings);
@@ -135,11 +144,15 @@ fn of_board(workspace: &Path, mends: bool) -> Result<Found, Failure> {
 }
 
 /// Examines a board, after it has taken in what was edited: an edit is no difference.
-fn examine(workspace: &Path, store: &Store, fix: Fix) -> Result<Report, Failure> {
+fn examine(workspace: &Path, store: &Store, fix: Fix, taken: &[String]) -> Result<Report, Failure> {
     if let Err(error) = store.settle(CATCHING_UP) {
         tracing::warn!(%error, "edits of the readable files may not be seen yet");
     }
-    store.doctor(fix).map_err(|error| {
+    let examined = match fix {
+        Fix::Nothing => store.doctor(fix),
+        Fix::Mend => store.mend_taking(taken),
+    };
+    examined.map_err(|error| {
         let directory = store.directory();
         match board::is_shared(workspace) && !board::is_writable(directory) {
             true => Fault::Sandboxed(directory.to_owned()).into(),

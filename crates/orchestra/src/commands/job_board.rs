@@ -51,7 +51,7 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
     logging::start(&config.log.value)?;
     let runtime = stdio::runtime()?;
     let served = runtime.block_on(async {
-        let serving = Serving::open_for_job(&config)?;
+        let serving = Serving::open_for_job(&config, &arguments.job)?;
         let server = serving.server_of_job(&arguments.job);
         let served = stdio::serve(&server).await;
         drop(server);

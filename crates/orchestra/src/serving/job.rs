@@ -6,6 +6,7 @@ use orchestra_hub::{Hub, HubConfig, Toolset};
 use orchestra_mcp::{Limits, Server};
 use orchestra_store::{Options, Store};
 use orchestra_tools::{self as tools, Builtin};
+use sha2::{Digest as _, Sha256};
 use tokio::sync::watch;
 
 use super::{Serving, audit};
@@ -21,16 +22,39 @@ use crate::{
 /// Longest message of a job: a long text, as JSON.
 const LINE_BYTES: usize = 4 * 1024 * 1024;
 
+/// Characters of the id of a plan, and of a job at most, in the name of an agent. A name of the job's own has space beside
+/// them.
+const PLAN_CHARS: usize = 8;
+const JOB_CHARS: usize = 32;
+
 /// Calls of one connection that run at once, and that wait.
 const RUNNING: usize = 8;
 const QUEUED: usize = 64;
+
+/// Returns the name of the agent that a job is on the board. `job` is its plan and its id.
+fn agent_of(job: &str) -> String {
+    let (plan, id) = job.split_once('/').unwrap_or(("", job));
+    let plan: String = plan.chars().take(PLAN_CHARS).collect();
+    if id.chars().count() <= JOB_CHARS {
+        return format!("job {plan}/{id}");
+    }
+    // Ids of one plan may begin alike.
+    let digest = Sha256::digest(id);
+    let digest: String = digest
+        .iter()
+        .take(4)
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    let start: String = id.chars().take(JOB_CHARS - digest.len() - 1).collect();
+    format!("job {plan}/{start}~{digest}")
+}
 
 impl Serving {
     /// Opens the board of the workspace for a job. Must run inside the runtime.
     ///
     /// # Errors
     /// When there is no board, or it cannot be opened.
-    pub(crate) fn open_for_job(config: &Config) -> Result<Self, Failure> {
+    pub(crate) fn open_for_job(config: &Config, job: &str) -> Result<Self, Failure> {
         workspace::check_board(&config.workspace)?;
         let options = config.memory.apply(Options {
             watch: false,
@@ -50,7 +74,7 @@ impl Serving {
         let options = tools::Options {
             text,
             watch: false,
-            is_for_job: true,
+            job: Some(agent_of(job)),
             ..tools::Options::default()
         };
         hub.register(Arc::new(Builtin::new(store.clone(), options)))?;
@@ -89,5 +113,24 @@ impl Serving {
             .toolset(Toolset::All)
             .limits(limits)
             .build()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::agent_of;
+
+    #[test]
+    fn name_of_a_job_is_short_and_distinct() {
+        let plan = "1a2b3c4d-0000-4000-8000-000000000000";
+        assert_eq!(agent_of(&format!("{plan}/inside")), "job 1a2b3c4d/inside");
+        let long = ["a", "b"].map(|end| agent_of(&format!("{plan}/{}{end}", "x".repeat(63))));
+        assert_ne!(long[0], long[1]);
+        for name in long {
+            assert!(
+                name.starts_with("job 1a2b3c4d/xxx") && name.len() == 45,
+                "{name}"
+            );
+        }
     }
 }

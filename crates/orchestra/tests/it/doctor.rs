@@ -387,6 +387,38 @@ fn file_of_another_clones_issue_is_reported_and_fixed_without_loss() {
     assert_eq!(workspace.run(["doctor"]).code, Some(0));
 }
 
+/// A forged file, or a backup, that claims the id of the board's issue and to be older.
+#[test]
+fn older_date_in_a_file_takes_no_id_from_the_board() {
+    let workspace = board();
+    let path = ".projects/my-app/epics/MA-1/epic.toon";
+    let theirs: String = workspace
+        .read(path)
+        .lines()
+        .map(|line| match line {
+            "title: Epic" => "title: Theirs\n".to_owned(),
+            line if line.starts_with("uid: ") => format!("uid: h{}\n", "7".repeat(25)),
+            line if line.starts_with("created_at: ") => {
+                "created_at: \"1999-01-01T00:00:00Z\"\n".to_owned()
+            }
+            line => format!("{line}\n"),
+        })
+        .collect();
+    workspace.write(path, &theirs);
+    let epic = || workspace.call("get_epic", &json!({"project": "my-app", "epic_id": "MA-1"}));
+    let said = workspace.run(["doctor", "--fix"]);
+    assert_eq!(said.code, Some(4), "{said:?}");
+    let command = "`--take my-app/epics/MA-1/epic.toon`";
+    assert!(said.out.contains(command), "{said:?}");
+    assert!(epic().to_string().contains("\"Epic\""), "{}", epic());
+    assert_eq!(workspace.read(path), theirs);
+    let said = workspace.run(["doctor", "--fix", "--take", path]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(epic().to_string().contains("\"Theirs\""), "{}", epic());
+    let moved = workspace.read(".projects/my-app/epics/MA-2/epic.toon");
+    assert!(moved.contains("\ntitle: Epic\n"), "{moved}");
+}
+
 #[test]
 fn file_of_a_deleted_issue_is_reported_and_stays_off_the_board() {
     let workspace = board();

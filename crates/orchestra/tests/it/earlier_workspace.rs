@@ -293,26 +293,30 @@ fn plans_of_an_earlier_version_move_once_and_leave_a_database_that_it_refuses() 
 /// Starts the earlier version in the workspace, where its program is known.
 #[expect(clippy::print_stderr, reason = "a skipped part of a test is reported")]
 fn refused_by_the_earlier_version(workspace: &Workspace) {
-    let Some(program) = std::env::var_os("ORCHESTRA_EARLIER").map(PathBuf::from) else {
+    let Some(program) = std::env::var_os("ORCHESTRA_EARLIER") else {
         eprintln!("not checked without ORCHESTRA_EARLIER: refusal by the earlier version");
         return;
     };
+    // It is started in the workspace.
+    let program = Path::new(&program).canonicalize();
+    let program: PathBuf = program.expect("ORCHESTRA_EARLIER is the path of a program");
     workspace.write(
         "more.yaml",
         "name: More\njobs:\n- {producerId: one, task: One, work: 'true'}\n",
     );
-    for words in [
-        &["plan", "list"][..],
-        &["plan", "run", "more.yaml"],
-        &["plan", "resume", "Waiting"],
-        &["tool", "call", "list_copilot_plans"],
+    for (words, database) in [
+        (&["plan", "list"][..], "plans' database"),
+        (&["plan", "run", "more.yaml"], "plans' database"),
+        (&["plan", "resume", "Waiting"], "plans' database"),
+        // The board has moved as well.
+        (&["tool", "call", "list_projects"], "board's database"),
+        (&["tool", "call", "list_copilot_plans"], "database"),
     ] {
         let refused = said(workspace.command_as(&program, words), "");
         assert_ne!(refused.code, Some(0), "{words:?}: {refused:?}");
         let text = format!("{}{}", refused.out, refused.err);
-        assert!(
-            text.contains("update the program"),
-            "{words:?}: {refused:?}"
-        );
+        for part in [database, "update the program"] {
+            assert!(text.contains(part), "{words:?}: {refused:?}");
+        }
     }
 }

@@ -28,7 +28,7 @@ enum Target {
 
 /// Places that do not lie in each other, so that links in all of them can be there at once. Of the places that earlier
 /// versions wrote to, all are here as well.
-const PLACES: [&[&str]; 5] = [
+const PLACES: [&[&str]; 7] = [
     &[
         ".projects",
         ".orchestrator",
@@ -111,11 +111,19 @@ const PLACES: [&[&str]; 5] = [
         "plugins.yaml",
         ".claude/hooks/orchestra-mcp-hook.sh",
     ],
+    &[
+        ".git/hooks",
+        ".git/logs",
+        ".git/objects/pack",
+        ".git/refs/heads",
+        ".git/worktrees",
+    ],
+    &[".git/HEAD", ".git/config", ".git/index", ".git/packed-refs"],
 ];
 
 /// Places without which a command cannot do its work, and the command that has to report that. Links elsewhere are
 /// replaced, or the place is done without.
-const REPORTED: [(&str, &str); 20] = [
+const REPORTED: [(&str, &str); 28] = [
     (".projects", "tool call create_project"),
     (".projects/.store", "tool call create_project"),
     (".projects/.store/writer.lock", "tool call create_project"),
@@ -131,6 +139,14 @@ const REPORTED: [(&str, &str); 20] = [
     (".git/info", "plan run"),
     (".git/info/exclude", "plan run"),
     (".git/orchestra.lock", "plan run"),
+    (".git/logs", "plan run"),
+    (".git/objects/pack", "plan run"),
+    (".git/refs/heads", "plan run"),
+    (".git/worktrees", "plan run"),
+    (".git/HEAD", "plan run"),
+    (".git/config", "plan run"),
+    (".git/index", "plan run"),
+    (".git/packed-refs", "plan run"),
     (".worktrees", "plan run"),
     (".mcp.json", "init"),
     (".claude", "init"),
@@ -304,6 +320,16 @@ fn every_command_leaves_targets_of_linked_configuration_alone() {
 }
 
 #[test]
+fn every_command_leaves_targets_of_links_in_the_git_directory_alone() {
+    check_every_command(PLACES[5], Target::Directory);
+}
+
+#[test]
+fn every_command_leaves_targets_of_linked_files_of_git_alone() {
+    check_every_command(PLACES[6], Target::File);
+}
+
+#[test]
 fn writers_of_an_ordinary_user_leave_targets_of_links_alone() {
     if !is_root("writers_of_an_ordinary_user_leave_targets_of_links_alone") {
         return;
@@ -364,4 +390,14 @@ fn link_to_a_lock_or_database_alone_leads_nowhere_and_is_reported() {
 #[test]
 fn link_in_private_state_alone_leads_nowhere_and_is_reported() {
     check_each_alone(PLACES[3], Target::File);
+}
+
+#[test]
+fn link_in_the_git_directory_alone_leads_nowhere_and_is_reported() {
+    check_each_alone(PLACES[5], Target::Directory);
+}
+
+#[test]
+fn linked_file_of_git_alone_leads_nowhere_and_is_reported() {
+    check_each_alone(PLACES[6], Target::File);
 }

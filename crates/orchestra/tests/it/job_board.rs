@@ -86,6 +86,28 @@ fn sandboxed_job_comments_on_claims_and_starts_a_task_and_is_recorded() {
 }
 
 #[test]
+fn sandboxed_job_acts_under_no_name_but_its_own() {
+    let workspace = workspace();
+    let claim = json!({"project": "my-app", "task_id": "MA-3", "agent": "robot"});
+    workspace.call("claim_task", &claim);
+    let line = "set -e\nfor tool in claim_task set_current_task release_task; do\n\
+                for agent in robot 'robot (job 00000000/inside)'; do\n\
+                if orchestra tool call $tool project=my-app task_id=MA-3 \"agent=$agent\"; then exit 11; fi\ndone\n\
+                if orchestra tool call $tool project=my-app task_id=MA-3; then exit 12; fi\ndone\n\
+                orchestra tool call add_comment project=my-app issue_id=MA-3 text=named agent=robot\n\
+                orchestra tool call add_comment project=my-app issue_id=MA-3 text=unnamed\necho done > done.txt";
+    let ran = run_confined(&workspace, line);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let task = workspace.call("get_task", &json!({"project": "my-app", "task_id": "MA-3"}));
+    assert!(task.to_string().contains("\"agent\":\"robot\""), "{task}");
+    let history = json!({"project": "my-app", "issue_id": "MA-3"});
+    let history = workspace.call("get_history", &history).to_string();
+    for part in ["\"robot (job ", "/inside)\"", "\"job ", "/inside\""] {
+        assert!(history.contains(part), "{part}: {history}");
+    }
+}
+
+#[test]
 fn sandboxed_job_saves_and_finds_memories_and_is_told_which_commands_are_not_for_it() {
     let workspace = workspace();
     let line = "set -e\norchestra memory save 'Greetings are short' --summary Greetings\n\

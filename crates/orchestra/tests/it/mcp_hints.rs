@@ -319,6 +319,18 @@ fn server_in_a_sandbox_changes_no_file_that_starts_programs_of_others() {
         ".husky/pre-commit",
         ".devcontainer/devcontainer.json",
         ".kiro/settings/mcp.json",
+        ".cargo/config.toml",
+        ".env",
+        ".gitattributes",
+        ".github/workflows/ci.yml",
+        ".gitmodules",
+        ".idea/workspace.xml",
+        ".npmrc",
+        ".pre-commit-config.yaml",
+        ".pypirc",
+        ".yarnrc.yml",
+        ".zed/tasks.json",
+        "pip.conf",
     ];
     let files = crate::hostile_repository::CLIENT_FILES.iter();
     let files: Vec<&str> = files.map(|(path, _)| *path).chain(others).collect();
@@ -329,12 +341,14 @@ fn server_in_a_sandbox_changes_no_file_that_starts_programs_of_others() {
     for path in &files {
         workspace.write(path, text(path));
     }
+    // It is source, as all that a person builds on purpose.
+    workspace.write("Makefile", "");
     fs::create_dir(workspace.join("out")).unwrap();
     let script = format!(
         "for path in {}; do\n\
          if echo x >> $path; then echo $path >> out/changed; fi\n\
          if echo x > $path.new; then echo $path.new >> out/changed; fi\ndone\n\
-         echo x > out/file",
+         echo x > out/file && echo x > Makefile",
         files.join(" ")
     );
     servers(
@@ -345,6 +359,7 @@ fn server_in_a_sandbox_changes_no_file_that_starts_programs_of_others() {
     assert_eq!(tested.code, Some(4), "{tested:?}");
     assert!(workspace.join("out/file").exists(), "{tested:?}");
     let changed = fs::read_to_string(workspace.join("out/changed")).unwrap_or_default();
+    assert_eq!(workspace.read("Makefile"), "x\n");
     assert_eq!(changed, "", "{tested:?}");
     for path in files {
         assert_eq!(workspace.read(path), text(path), "{path}");
@@ -353,12 +368,13 @@ fn server_in_a_sandbox_changes_no_file_that_starts_programs_of_others() {
 
 /// Ways to change a protected path, present or absent, at the top or deeper. Each works without a sandbox.
 #[cfg(target_os = "linux")]
-const CHANGES: [&str; 20] = [
+const CHANGES: [&str; 23] = [
     "echo x >> .git/config",
     "echo x > .git/hooks/pre-commit",
     "git config a.b c",
     "mv own/file .git/config",
     "ln -f own/file .git/config",
+    "ln .git/config own/linked",
     "rm .git/config && ln -s ../own/file .git/config",
     "chmod 777 .git/config",
     "touch -d @0 .git/config",
@@ -372,6 +388,8 @@ const CHANGES: [&str; 20] = [
     "mv own/file orchestra.toml",
     "echo x > a/b/.git/hooks/post-checkout",
     "chmod 777 a/b/.vscode/tasks.json",
+    "echo x > a/b/.npmrc",
+    "echo x > a/b/module/.git",
     "mv a/b/.git a/b/git",
     "mv a/b a/c",
 ];
@@ -385,6 +403,8 @@ fn nested() -> Workspace {
         "own/file",
         "a/b/.git/hooks/sample",
         "a/b/.vscode/tasks.json",
+        "a/b/.npmrc",
+        "a/b/module/.git",
         "a/b/source",
     ] {
         workspace.write(path, "");
@@ -397,6 +417,35 @@ fn nested() -> Workspace {
 fn sandboxed(workspace: &Workspace, script: &str) {
     let server = json!({"command": "sh", "args": ["-c", script], "sandbox": "workspace"});
     servers(workspace, &json!({ "a": server }));
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn server_in_a_sandbox_changes_no_protected_file_under_another_name() {
+    let workspace = nested();
+    let config = workspace.read(".git/config");
+    for (file, name) in [(".git/config", "own/config"), ("orchestra.toml", "a/toml")] {
+        fs::hard_link(workspace.join(file), workspace.join(name)).unwrap();
+    }
+    let script = "for name in own/config a/toml; do\n\
+                  if echo x >> $name; then echo $name >> own/file; fi\n\
+                  if mv $name own/moved && echo x >> own/moved; then echo $name >> own/file; fi\ndone\n\
+                  cat own/config >> own/file";
+    sandboxed(&workspace, script);
+    let tested = workspace.run(["mcp", "--mcp-config", "servers.json", "test", "a"]);
+    assert_eq!(tested.code, Some(4), "{tested:?}");
+    assert_eq!(workspace.read("own/file"), config, "{tested:?}");
+    assert_eq!(workspace.read(".git/config"), config);
+    assert_eq!(workspace.read("orchestra.toml"), "");
+    // A file of private state would be read under another name.
+    let private = workspace.join(".git/.orchestra/_/run");
+    fs::create_dir_all(&private).unwrap();
+    fs::write(private.join("token"), "s3cret").unwrap();
+    fs::hard_link(private.join("token"), workspace.join("own/token")).unwrap();
+    let refused = workspace.run(["mcp", "--mcp-config", "servers.json", "test", "a"]);
+    assert_ne!(refused.code, Some(0), "{refused:?}");
+    let text = format!("{}{}", refused.out, refused.err);
+    assert!(text.contains("is a hard link"), "{refused:?}");
 }
 
 /// Has a server in a sandbox try all of [`CHANGES`], as the tester or as another user.

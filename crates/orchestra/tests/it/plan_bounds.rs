@@ -227,7 +227,8 @@ fn git_directory_is_read_only_for_a_sandboxed_job() {
                 .orchestra/_/plans/plans.db .orchestra/x; do\n\
                 if echo x >> \"$common/$path\"; then exit 13; fi\ndone\n\
                 for path in config.worktree HEAD orchestra.json; do\n\
-                if echo x >> \"$own/$path\"; then exit 14; fi\ndone\necho done > done.txt";
+                if echo x >> \"$own/$path\"; then exit 14; fi\ndone\n\
+                if ln \"$common/config\" linked && echo x >> linked; then exit 15; fi\necho done > done.txt";
     let said = run_confined(&workspace, line);
     assert_eq!(said.code, Some(0), "{said:?}");
     assert_eq!(git(&workspace, &["show", "bounds:done.txt"]), "done\n");

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use orchestra_board::{Issue, IssueId, Project, Slug, Timestamp};
+use orchestra_board::{Issue, IssueId, Project, Slug, Timestamp, Uid};
 use rusqlite::Connection;
 use sha2::{Digest, Sha256};
 
@@ -13,6 +13,7 @@ use super::{Trouble, Unit};
 use crate::ActionError;
 use crate::files::engine::Engine;
 use crate::files::fields::{of_issue, of_project};
+use crate::files::identity::holder;
 use crate::files::ledger;
 use crate::files::place::{Part, Place};
 use crate::files::{FilesError, Work, render};
@@ -20,7 +21,7 @@ use crate::reader::Reader;
 use crate::rows::Read;
 use crate::toon::IssuePlace;
 use crate::toon::history::without_uid;
-use crate::toon::project::Retired;
+use crate::toon::project::{Retired, Tombstone};
 
 /// How many issues are gone through on one stretch of the writer's time.
 const BATCH: usize = 256;
@@ -70,8 +71,9 @@ pub(super) struct Course {
     by_hand: BTreeSet<Address>,
     /// Projects with changes by hand.
     touched: BTreeSet<Slug>,
-    /// Projects whose own file was changed, and those with a changed document.
-    told: BTreeSet<Slug>,
+    /// Projects whose own file was changed, with the issues that it lists as deleted.
+    told: BTreeMap<Slug, Vec<Tombstone>>,
+    /// Projects with a changed document.
     documents: BTreeSet<Slug>,
 }
 
@@ -96,7 +98,7 @@ pub(super) fn is_changed_since(connection: &Connection, issue: &Issue, since: i6
 }
 
 /// The places of the parents of what stands at a place.
-pub(super) fn above(place: &IssuePlace) -> Vec<IssuePlace> {
+pub(crate) fn above(place: &IssuePlace) -> Vec<IssuePlace> {
     let at = |id: &IssueId, epic: Option<&IssueId>| IssuePlace {
         project: place.project.clone(),
         id: id.clone(),
@@ -195,7 +197,8 @@ impl Course {
                     self.touched.insert(place.project);
                 }
                 News::Project(project, retired) => {
-                    self.told.insert(project.slug.clone());
+                    let deleted = retired.deleted.clone();
+                    self.told.insert(project.slug.clone(), deleted);
                     if let Some(goal) = self.projects.get_mut(&project.slug) {
                         *goal = (*project, retired);
                     }
@@ -217,7 +220,7 @@ impl Course {
     fn projects(&mut self, whole: &BTreeSet<Slug>) -> Vec<(Project, Retired)> {
         let mut projects = std::mem::take(&mut self.projects);
         projects.retain(|slug, _| {
-            let together = self.told.contains(slug) && self.documents.contains(slug);
+            let together = self.told.contains_key(slug) && self.documents.contains(slug);
             !self.touched.contains(slug) && (whole.contains(slug) || together)
         });
         projects.into_values().collect()
@@ -249,6 +252,7 @@ impl Engine {
             let (first, last) = *passed.lock().unwrap_or_else(PoisonError::into_inner);
             course.passed(first, last, Vec::new());
         }
+        self.bury(std::mem::take(&mut course.told))?;
         if projects.is_empty() || course.disturbed {
             return Ok(());
         }
@@ -262,6 +266,36 @@ impl Engine {
             }
             Ok(())
         })
+    }
+
+    /// Puts tombstones of the files of projects in place, now that the files of their issues are gone as well.
+    fn bury(&self, told: BTreeMap<Slug, Vec<Tombstone>>) -> Result<(), FilesError> {
+        if told.values().all(Vec::is_empty) {
+            return Ok(());
+        }
+        self.write(move |work| {
+            told.iter()
+                .try_for_each(|(slug, deleted)| bury_in(work, slug, deleted))
+        })
+    }
+}
+
+fn bury_in(work: &mut dyn Work, slug: &Slug, deleted: &[Tombstone]) -> Result<(), ActionError> {
+    let reader = Reader::new(work.connection());
+    let Some((_, project)) = reader.find_project(slug)? else {
+        return Ok(());
+    };
+    let mut retired = reader.retired(slug)?;
+    let known: HashSet<Uid> = retired.deleted.iter().map(|stone| stone.uid).collect();
+    let before = retired.deleted.len();
+    for stone in deleted {
+        if !known.contains(&stone.uid) && holder(work.connection(), stone.uid)?.is_none() {
+            retired.deleted.push(stone.clone());
+        }
+    }
+    match retired.deleted.len() == before {
+        true => Ok(()),
+        false => work.load_project(&project, &retired),
     }
 }
 

@@ -5,7 +5,7 @@ mod known;
 mod refusal;
 mod removed;
 
-pub(in crate::files) use refusal::below_another;
+pub(in crate::files) use refusal::{apart, below_another};
 
 use orchestra_board::{CLAIM_LEASE_SECONDS, Command, Issue, Timestamp};
 
@@ -115,7 +115,7 @@ fn take_in_new(
     };
     let lines = events.as_deref_mut().unwrap_or_default();
     if let Settled::Deleted(at) = settle(work.connection(), &mut file, lines)? {
-        return Err(deleted(&given.fields.path, Some(at)).into());
+        return Err(deleted(&given.fields.path, at).into());
     }
     work.command(&Command::PutIssue(Box::new(file.clone())))?;
     work.load_issue(&file)?;

@@ -18,11 +18,15 @@ use crate::toon::{FileError, FileFault, IssuePlace, line_of};
 
 /// What is told of a file of an issue that there is twice.
 pub(super) fn twin(found: &Found, place: &IssuePlace, what: &str) -> FileError {
-    let what = format!(
-        "{} {what}; `orchestra doctor --fix` gives the younger another id",
-        place.id
-    );
+    let what = format!("{} {what}; {}", place.id, apart(&found.path));
     FileError::whole(&found.path, FileFault::Place(what))
+}
+
+/// Names the commands for two issues of one id, of which a file has one. A date in a file takes no id away from the board.
+pub(in crate::files) fn apart(path: &str) -> String {
+    format!(
+        "`orchestra doctor --fix` gives the younger another id, and the board's only with `--take {path}`"
+    )
 }
 
 /// Whether a file is of another issue than the board's with the same id. One without a uid is an edit
@@ -41,8 +45,8 @@ pub(super) fn another(
     let id = &given.place.id;
     let uid = board.uid.map(|uid| uid.to_string()).unwrap_or_default();
     let what = format!(
-        "is of another issue than {id} on the board, whose uid is {uid}; both stay as they are, and \
-         `orchestra doctor --fix` gives the younger another id"
+        "is of another issue than {id} on the board, whose uid is {uid}; both stay as they are, and {}",
+        apart(&given.fields.path)
     );
     let error = wrong_field(&given.fields.path, text, UID_FIELD, what);
     for found in &given.candidate.files {

@@ -152,7 +152,7 @@ fn attributed(request: &RawJson, server: &str) -> RawJson {
 
 /// A question with the name of its server: in `_meta`, and as `text` before the member `key`.
 fn named(params: &RawJson, key: &'static str, text: &str, server: &str) -> RawJson {
-    let said: Option<String> = params.member(key).and_then(|said| said.parse().ok());
+    let said: Option<String> = params.member(key).and_then(|said| said.parse_lossy().ok());
     let said = said.unwrap_or_default();
     let said = match key {
         "message" => in_a_line(&said),

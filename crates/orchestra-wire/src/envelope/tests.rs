@@ -90,12 +90,38 @@ fn nesting_is_limited_wherever_it_is() {
     for levels in [127, 10_000] {
         check(
             nested(levels).as_bytes(),
-            "-32700 to null: parse error: nested too deep",
+            "-32700 to 1: parse error: nested too deep",
         );
     }
     check(
         "[".repeat(10_000).as_bytes(),
         "-32700 to null: parse error: nested too deep",
+    );
+}
+
+#[test]
+fn json_that_no_type_of_rust_holds_is_a_message_all_the_same() {
+    for params in [
+        r#"{"a":"\ud800","b":[1e400,-1e999,340282366920938463463374607431768211456]}"#,
+        r#"{"\ud800":1,"name":"\udc00","_meta":{"\udfff":1e400}}"#,
+        r#"{"a":1,"a":2}"#,
+        "1e400",
+        r#""\ud800""#,
+        "[1e400]",
+    ] {
+        check(
+            format!(r#"{{"\ud800":"\ud800","jsonrpc":"2.0","id":"\udc00","method":"m","params":{params}}}"#)
+                .as_bytes(),
+            &format!(r#"request "\udc00" m {params}"#),
+        );
+        check(
+            format!(r#"{{"jsonrpc":"2.0","id":1,"result":{params},"\udc00":1e400}}"#).as_bytes(),
+            &format!("result of 1: {params}"),
+        );
+    }
+    check(
+        br#"{"jsonrpc":"2.0","id":1,"method":"\ud800"}"#,
+        "-32600 to 1: invalid request: method must be a string",
     );
 }
 

@@ -81,6 +81,7 @@ mod memory_model;
 #[expect(dead_code, reason = "the tests of the back ends have it say more")]
 mod models;
 mod oauth;
+mod odd_json;
 #[cfg(target_os = "linux")]
 mod odd_members;
 mod one_board;

@@ -91,6 +91,7 @@ mod overload;
 mod ownership;
 mod plan_agents;
 mod plan_bounds;
+mod plan_consent;
 mod plan_git;
 mod plan_killed;
 mod plan_shell;

@@ -1,5 +1,7 @@
 //! What each kind of line is taken for.
 
+use proptest::prelude::*;
+
 use super::*;
 
 fn check(line: &[u8], expected: &str) {
@@ -235,4 +237,59 @@ fn batches_are_recognised() {
     let not_json = "-32700 to null: parse error: not one JSON value";
     check(of(MAX_BATCH + 1, ",}]").as_bytes(), not_json);
     check(of(MAX_BATCH, "").as_bytes(), not_json);
+}
+
+/// JSON with halves of surrogate pairs, numbers of any size and names that occur twice.
+fn odd_json() -> impl Strategy<Value = String> {
+    let text = prop::collection::vec(prop_oneof![any::<u16>(), 0xd7ff_u16..0xe001], 0..4);
+    let text = text.prop_map(|units| {
+        let escaped = units.iter().map(|unit| format!("\\u{unit:04x}"));
+        format!("\"{}\"", escaped.collect::<String>())
+    });
+    let number = "-?(0|[1-9][0-9]{0,330})(\\.[0-9]{1,3})?([eE][+-]?[0-9]{1,4})?";
+    let word = prop_oneof![Just("true".to_owned()), Just("null".to_owned())];
+    let leaf = prop_oneof![text.clone(), number, word];
+    leaf.prop_recursive(5, 32, 4, move |inner| {
+        let member = (text.clone(), inner.clone());
+        let member = member.prop_map(|(name, value)| format!("{name}:{value}"));
+        let list = |item, open, close| {
+            prop::collection::vec(item, 0..4)
+                .prop_map(move |items: Vec<String>| format!("{open}{}{close}", items.join(",")))
+        };
+        prop_oneof![
+            list(inner.boxed(), '[', ']'),
+            list(member.boxed(), '{', '}')
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn json_of_any_form_is_passed_on_as_it_came(json in odd_json()) {
+        let request = format!(r#"{{"jsonrpc":"2.0","id":7,"method":"m","params":{json}}}"#);
+        let described = |line: &str| match parse(line.as_bytes()) {
+            Ok(Inbound::One(message)) => describe(&message),
+            other => format!("{other:?}"),
+        };
+        let params = if json == "null" { "-" } else { &json };
+        prop_assert_eq!(described(&request), format!("request 7 m {params}"));
+        let response = format!(r#"{{"jsonrpc":"2.0","result":{json},"id":7}}"#);
+        prop_assert_eq!(described(&response), format!("result of 7: {json}"));
+        let unknown = format!(r#"{{"jsonrpc":"2.0","x":{json},"id":7,"method":"m"}}"#);
+        prop_assert_eq!(described(&unknown), "request 7 m -");
+    }
+
+    #[test]
+    fn request_that_is_nested_too_deep_is_refused_under_its_id(levels in 127_usize..4_000, first in any::<bool>()) {
+        let deep = format!(r#""params":{{"a":{}{}}}"#, "[".repeat(levels), "]".repeat(levels));
+        let head = r#""jsonrpc":"2.0","id":"q","method":"m""#;
+        let line = match first {
+            true => format!("{{{deep},{head}}}"),
+            false => format!("{{{head},{deep}}}"),
+        };
+        let refused = parse(line.as_bytes()).unwrap_err();
+        let id = refused.id.map(|id| id.to_string());
+        prop_assert_eq!(id.as_deref(), Some("\"q\""));
+        prop_assert_eq!(refused.error.code, ErrorCode::PARSE_ERROR);
+    }
 }

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use super::place::PRIVATE;
 use crate::io::FileIo;
 use crate::toon::FileError;
 
@@ -14,8 +15,9 @@ pub(super) fn report_all(io: &Arc<dyn FileIo>, root: &Path, errors: &[FileError]
     }
     let earlier = crate::import::earlier(io, root).unwrap_or_default();
     let is_earlier = |error: &FileError| {
-        let project = error.file.split('/').next().unwrap_or_default();
-        earlier.iter().any(|name| name == project)
+        let first = error.file.split('/').next().unwrap_or_default();
+        let is_shared = !earlier.is_empty() && error.file.starts_with(PRIVATE);
+        is_shared || earlier.iter().any(|project| project == first)
     };
     let errors: Vec<_> = errors.iter().filter(|error| !is_earlier(error)).collect();
     match errors[..] {

@@ -1,6 +1,6 @@
 //! Fields and texts of forms that ask a person for a secret.
 //!
-//! A person answers whatever a text asks for, so this looks at more than [`is_secret_name`]: at sentences, at words of
+//! A person answers any question, so this looks at more than [`is_secret_name`]: at sentences, at words of
 //! other languages, at words that are spelled out, and at letters that only look like those of ASCII.
 
 use std::{collections::HashSet, sync::LazyLock};
@@ -216,7 +216,7 @@ struct Gap {
     length: usize,
     is_blank: bool,
     has_blank: bool,
-    /// Whether a word may go on behind them: `pass-word`, `pass**word**`, `pass.word`.
+    /// Whether a word may continue behind them: `pass-word`, `pass**word**`, `pass.word`.
     is_mark: bool,
     ends_sentence: bool,
 }
@@ -281,8 +281,8 @@ fn skeleton(text: &str) -> String {
     skeleton
 }
 
-/// Returns whether a character is shown as nothing (`Default_Ignorable_Code_Point` of Unicode), or takes the place of
-/// one that is no character.
+/// Returns whether a character is invisible (`Default_Ignorable_Code_Point` of Unicode), or replaces what is no
+/// character.
 const fn is_invisible(c: char) -> bool {
     matches!(
         c,

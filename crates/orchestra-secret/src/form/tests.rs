@@ -179,7 +179,7 @@ fn label_asks_for_a_secret_in_a_sentence_and_not_by_its_name() {
 fn text_too_long_to_be_read_counts_as_a_question_for_a_secret() {
     let long = "word ".repeat(MAX_TEXT_BYTES);
     assert!(mentions_secret(&long));
-    // A text that could take long, whatever it repeats.
+    // Texts of repeated parts take linear time.
     for part in ["$", "p ", "pass", "é\u{301}", "\u{202e}a", "1", "密", "aA"] {
         let text = part.repeat(MAX_TEXT_BYTES / 8 / part.len());
         let _ = (

@@ -9,7 +9,7 @@ use crate::refusal::{Reason, Refusal};
 /// Maximum number of characters of a name that are reported.
 const MAX_NAME_CHARS: usize = 64;
 
-/// Refuses a body with a member that is none of `known`. One that is no object is left to its reader.
+/// Refuses a body with a member that is none of `known`. Bodies that are no objects are left to their reader.
 pub(super) fn check(body: &Bytes, known: &[&str]) -> Result<(), Refusal> {
     let Ok(body) = RawJson::checked(body.clone()) else {
         return Ok(());

@@ -290,7 +290,11 @@ pub(crate) fn named(item: &RawJson, key: &str) -> Result<String, String> {
     if item.as_bytes().len() > MAX_BYTES {
         return Err(format!("it is larger than {MAX_BYTES} bytes"));
     }
-    match text(item, key) {
+    // The server is called by it, so that it has to be a text as it is.
+    let name = item
+        .member(key)
+        .and_then(|name| name.parse::<String>().ok());
+    match name {
         None => Err(format!("it has no {key}")),
         Some(name) if name.is_empty() => Err(format!("its {key} is empty")),
         Some(name) if name.len() > MAX_NAME_BYTES => {
@@ -301,7 +305,7 @@ pub(crate) fn named(item: &RawJson, key: &str) -> Result<String, String> {
 }
 
 fn text(item: &RawJson, key: &str) -> Option<String> {
-    item.member(key)?.parse().ok()
+    item.member(key)?.parse_lossy().ok()
 }
 
 /// An object with another value of one member.

@@ -3,6 +3,7 @@
 
 mod quota;
 mod rate;
+mod unique;
 
 use std::{path::Path, sync::Arc, time::Duration};
 
@@ -13,6 +14,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use crate::config::{Budget, Effect, Rule, ServerConfig, ToolFilter, Trust};
 pub(crate) use quota::Quota;
 pub(crate) use rate::Rate;
+use unique::Unique;
 
 /// The rules and budgets of one server.
 #[derive(Debug)]
@@ -108,7 +110,8 @@ impl Policy {
 
     /// What the first rule about a call says; without one, what is configured for that. Then nobody
     /// is asked about what only reads. A rule that others may have written is held against what the
-    /// user says of all servers, and the stricter counts.
+    /// user says of all servers, and the stricter counts. A rule about arguments denies those in which a name occurs
+    /// twice: the server may read another one of them.
     pub(crate) fn decide(&self, tool: &str, nature: Nature, arguments: &RawJson) -> Decision {
         let mut parsed: Option<Value> = None;
         for (at, rule) in self.rules.iter().enumerate() {
@@ -116,14 +119,31 @@ impl Policy {
                 continue;
             }
             if !rule.arguments.is_empty() {
-                let arguments =
-                    parsed.get_or_insert_with(|| arguments.parse().unwrap_or(Value::Null));
+                let read = || {
+                    let Unique = arguments.parse_lossy()?;
+                    arguments.parse_lossy::<Value>()
+                };
+                let arguments = match parsed.take().map_or_else(read, Ok) {
+                    Ok(arguments) => parsed.insert(arguments),
+                    Err(error) => {
+                        let rule = format!(
+                            "{}: its arguments cannot be judged: {error}",
+                            named(at, rule)
+                        );
+                        let effect = Effect::Deny;
+                        return Decision {
+                            effect,
+                            rule,
+                            by: By::Rule,
+                        };
+                    }
+                };
                 let fits = |(path, pattern): &(String, String)| fits(arguments, path, pattern);
                 if !rule.arguments.iter().all(fits) {
                     continue;
                 }
             }
-            let told = format!("rule {}: {} {}", at + 1, rule.effect.as_str(), rule.tool);
+            let told = named(at, rule);
             return match usual(self.bound, nature) {
                 (bound, why) if bound > rule.effect => Decision {
                     effect: bound,
@@ -201,6 +221,11 @@ impl Policy {
         }
         Ok(place)
     }
+}
+
+/// The name of a rule for people: its number, effect and tool.
+fn named(at: usize, rule: &Rule) -> String {
+    format!("rule {}: {} {}", at + 1, rule.effect.as_str(), rule.tool)
 }
 
 /// What a default says of a call, and what is recorded of it.

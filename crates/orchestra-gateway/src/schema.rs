@@ -46,7 +46,7 @@ impl Schema {
         let schema = self.text.as_ref()?;
         let compiled = self.compiled.get_or_init(|| compile(schema, whose));
         let validator = compiled.as_ref()?;
-        let value: Value = match value.parse() {
+        let value: Value = match value.parse_lossy() {
             Ok(value) => value,
             Err(_) => return Some("it is nested too deep".to_owned()),
         };
@@ -80,7 +80,7 @@ fn compile(schema: &RawJson, whose: &str) -> Option<Box<Validator>> {
         tracing::warn!(%whose, "its schema has more than {MAX_BYTES} bytes and is not enforced");
         return None;
     }
-    let value: Value = schema.parse().ok()?;
+    let value: Value = schema.parse_lossy().ok()?;
     // Nothing is fetched for a schema. Texts are matched in linear time, where the patterns permit.
     let offline = || jsonschema::options().offline();
     let linear = offline().with_pattern_options(PatternOptions::regex());
@@ -114,6 +114,24 @@ mod tests {
         let told = schema.mistakes(&json(r#"{"b":"y"}"#), "t").unwrap();
         assert!(told.contains("\"a\" is a required property"), "{told}");
         assert!(told.contains("`b`: "), "{told}");
+    }
+
+    #[test]
+    fn value_that_no_type_of_rust_holds_is_held_against_its_schema() {
+        let schema = Schema::new(Some(json(
+            r#"{"properties":{"a":{"type":"string","default":"\ud800"},"b":{"maximum":1e400}}}"#,
+        )));
+        for fits in [
+            r#"{"a":"\ud800"}"#,
+            r#"{"b":1e400}"#,
+            r#"{"\udc00":-1e400}"#,
+        ] {
+            assert_eq!(schema.mistakes(&json(fits), "t"), None, "{fits}");
+        }
+        for misfits in [r#"{"a":1e400}"#, r#"{"a":1,"\ud800":"\ud800"}"#] {
+            let told = schema.mistakes(&json(misfits), "t").unwrap();
+            assert!(told.contains("`a`: "), "{told}");
+        }
     }
 
     #[test]

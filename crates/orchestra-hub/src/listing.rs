@@ -2,7 +2,6 @@
 
 use bytes::Bytes;
 use orchestra_wire::{Era, MAX_REPLY_BYTES, Member, RawJson, Revision, Rope, write};
-use serde::Deserialize;
 
 use crate::{
     Annotations, LongWork, PromptDescriptor, ResourceDescriptor, TemplateDescriptor, ToolDescriptor,
@@ -308,14 +307,8 @@ fn annotations(rope: &mut Rope, hints: Annotations) {
 
 /// Up to 2025-11-25 an output schema has to say `"type":"object"` at its root.
 fn is_object_schema(schema: &RawJson) -> bool {
-    #[derive(Deserialize)]
-    struct Root<'a> {
-        #[serde(rename = "type", borrow)]
-        kind: Option<std::borrow::Cow<'a, str>>,
-    }
-    schema
-        .parse::<Root<'_>>()
-        .is_ok_and(|root| root.kind.as_deref() == Some("object"))
+    let kind = schema.member("type");
+    kind.is_some_and(|kind| kind.parse::<String>().is_ok_and(|kind| kind == "object"))
 }
 
 #[cfg(test)]

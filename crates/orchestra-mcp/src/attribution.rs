@@ -76,17 +76,25 @@ pub fn attribute_error(error: RpcError, server: &str) -> RpcError {
     }
 }
 
-/// Whether `url` is an address of HTTP without characters that would hide a part of it.
+/// Whether `url` is an address of HTTP in the characters of URIs (RFC 3986), whose host can be read: without the name of
+/// a user before it, which could look like the host, and without escapes in it.
 fn has_web_address(page: &RawJson) -> bool {
     let Some(Ok(url)) = page.member("url").map(|url| url.parse::<String>()) else {
         return false;
     };
-    let scheme = url.split_once("://").map(|(scheme, _)| scheme);
-    scheme.is_some_and(|scheme| {
-        ["http", "https"]
-            .iter()
-            .any(|web| scheme.eq_ignore_ascii_case(web))
-    }) && !url.chars().any(|c| c.is_whitespace() || is_deceptive(c))
+    let Some((scheme, rest)) = url.split_once("://") else {
+        return false;
+    };
+    let is_web = ["http", "https"]
+        .iter()
+        .any(|web| scheme.eq_ignore_ascii_case(web));
+    let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    is_web
+        && url
+            .bytes()
+            .all(|byte| byte.is_ascii_graphic() && byte != b'\\')
+        && !host.is_empty()
+        && !host.contains(['@', '%'])
 }
 
 /// Text of a server on one line: a second one could look like the name of another server.
@@ -152,7 +160,7 @@ fn attributed(request: &RawJson, server: &str) -> RawJson {
 
 /// A question with the name of its server: in `_meta`, and as `text` before the member `key`.
 fn named(params: &RawJson, key: &'static str, text: &str, server: &str) -> RawJson {
-    let said: Option<String> = params.member(key).and_then(|said| said.parse().ok());
+    let said: Option<String> = params.member(key).and_then(|said| said.parse_lossy().ok());
     let said = said.unwrap_or_default();
     let said = match key {
         "message" => in_a_line(&said),

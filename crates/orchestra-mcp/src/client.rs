@@ -27,7 +27,6 @@ mod results;
 mod session;
 pub mod tap;
 mod tasks;
-mod unread;
 mod watching;
 
 pub use crate::attribution::{Objection, attribute, attribute_error, objection};

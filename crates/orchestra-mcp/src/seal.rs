@@ -62,8 +62,11 @@ impl Purpose {
             Some(Target::Tool { name, arguments }) => {
                 part(b"tool");
                 part(name.as_bytes());
-                let value: Value = arguments.parse().unwrap_or_default();
-                take(&value, &mut part);
+                match arguments.parse::<Value>() {
+                    Ok(value) => take(&value, &mut part),
+                    // JSON that no type of Rust holds: as it came.
+                    Err(_) => part(arguments.as_bytes()),
+                }
             }
             Some(Target::Prompt { name, arguments }) => {
                 part(b"prompt");
@@ -235,6 +238,24 @@ mod tests {
         let late = sealer.open(&sealed, &same, now + MINUTE + Duration::from_millis(1));
         assert_eq!(late, Err(NotSealedHere));
         assert_eq!(Sealer::new().open(&sealed, &same, now), Err(NotSealedHere));
+    }
+
+    #[test]
+    fn state_of_odd_arguments_is_opened_by_these_alone() {
+        let (sealer, now) = (Sealer::new(), Instant::now());
+        let odd = [
+            r#"{"to":1e400}"#,
+            r#"{"to":2e400}"#,
+            r#"{"to":"\ud800"}"#,
+            "null",
+        ];
+        for own in &odd[..3] {
+            let sealed = sealer.seal("", &purpose("pay", own), now, MINUTE);
+            for other in odd {
+                let opened = sealer.open(&sealed, &purpose("pay", other), now);
+                assert_eq!(opened.is_ok(), other == *own, "{own} {other}");
+            }
+        }
     }
 
     #[test]

@@ -53,31 +53,101 @@ pub(crate) const SECRET_LAST_WORDS: &[&str] = &[
     "creds",
 ];
 
-/// Parts of a word by which a form asks for a secret, beside [`SECRET_PARTS`]: passwords in other languages, without
-/// accents.
+/// Parts of a word, or words written together, by which a form asks for a secret, beside [`SECRET_PARTS`]. The languages
+/// with the most speakers come first.
 #[rustfmt::skip]
 pub(crate) const ASKED_PARTS: &[&str] = &[
-    "passwort", "kennwort", "contrasena", "motdepasse", "wachtwoord", "пароль", "пароля", "密码", "密碼", "口令", "パスワード",
-    "비밀번호",
+    "passkey",
+    // Chinese, Hindi, Spanish, French, Arabic, Bengali, Portuguese, Russian, Urdu.
+    "密码", "密碼", "口令", "密钥", "密鑰", "金鑰", "验证码", "驗證碼", "访问令牌", "助记词", "助記詞",
+    "पासवर्ड", "कूटशब्द", "पासकोड", "सत्यापनकोड",
+    "contraseña", "clavedeacceso", "clavepersonal", "códigodeverificación",
+    "motdepasse", "motsdepasse", "cléd'accès", "cléapi", "codedevérification", "codeconfidentiel",
+    "كلمةالمرور", "كلمةالسر", "كلمةمرور", "كلمةسر", "الرقمالسري", "رمزالمرور", "رمزالدخول", "رمزالتحقق",
+    "পাসওয়ার্ড", "গোপনসংকেত", "যাচাইকরণকোড",
+    "palavrapasse", "códigodeverificação", "chavedeacesso",
+    "парол", "секретныйключ", "ключдоступа", "кодподтверждения", "пинкод",
+    "پاسورڈ", "پاسورد", "رمزعبور", "گذرواژه",
+    // Indonesian, German, Japanese, Turkish, Korean, Vietnamese, Italian, and more of Europe and Asia.
+    "katasandi", "katalaluan", "passwort", "kennwort", "losungswort", "geheimzahl", "zugangsdaten", "zugangscode",
+    "パスワード", "ぱすわーど", "パスコード", "暗証番号", "認証コード", "秘密鍵",
+    "şifre", "비밀번호", "패스워드", "인증번호", "mậtkhẩu", "parolad'ordine",
+    "wachtwoord", "lösenord", "adgangskode", "salasana", "κωδικόςπρόσβασης", "συνθηματικ", "סיסמה", "סיסמא", "รหัสผ่าน",
+    "கடவுச்சொல்", "ਪਾਸਵਰਡ", "પાસવર્ડ",
 ];
+
+/// Parts of words that have a part of a secret's name in them without meaning one: `secretary`, `secretion`.
+pub(crate) const NOT_ASKED_PARTS: &[&str] = &["secretar", "secretai", "secretion"];
 
 /// Words by which a form asks for a secret.
 #[rustfmt::skip]
 pub(crate) const ASKED_WORDS: &[&str] = &[
-    "token", "bearer", "passw", "pwd", "otp", "totp", "cvv", "cvc", "jwt", "creds",
+    "token", "bearer", "passw", "pwd", "otp", "totp", "cvv", "cvc", "jwt", "creds", "2fa", "mfa", "authenticator",
+    "senha", "senhas", "hasło", "hasła", "heslo", "hesla", "jelszó", "passord",
 ];
+
+/// Words in capital letters by which a text asks for a secret. In small letters they mean something else.
+pub(crate) const ASKED_CAPITALS: &[&str] = &["PIN", "PAT"];
 
 /// Words, written together, by which a form asks for a secret.
 #[rustfmt::skip]
 pub(crate) const ASKED_PHRASES: &[&str] = &[
-    "secretkey", "sshkey", "pincode", "pinnumber", "mfacode", "2facode", "onetimecode", "otpcode", "verificationcode",
-    "securitycode", "recoverycode", "backupcode", "authenticationcode", "authcode", "accesscode", "seedphrase",
-    "recoveryphrase", "creditcard", "cardnumber",
+    // Keys and tokens.
+    "secretkey", "sshkey", "gpgkey", "pgpkey", "walletkey", "recoverykey", "sharedkey", "licensekey", "deploykey", "openaikey", "anthropickey",
+    "githubkey", "awskey", "azurekey", "stripekey", "geminikey", "apitoken", "accesstoken", "authtoken", "sessiontoken",
+    "refreshtoken",
+    // Codes.
+    "pincode", "pinnumber", "yourpin", "enterpin", "enterthepin", "typethepin", "cardpin", "simpin", "bankpin", "digitpin",
+    "loginpin", "accountpin", "onetimepin", "mfacode", "2facode", "2stepcode", "twostepcode", "twofactorcode", "twofactorauth",
+    "twofactorauthentication", "onetimecode", "otpcode", "verificationcode", "securitycode", "recoverycode", "backupcode",
+    "authenticationcode", "authorizationcode", "authcode", "accesscode", "logincode", "signincode", "smscode", "unlockcode",
+    "confirmationcode", "6digitcode", "sixdigitcode", "codewesent", "codewetexted", "codesentto", "magiclink",
+    // Phrases of wallets.
+    "seedphrase", "seedwords", "recoveryphrase", "recoverywords", "backupphrase", "backupwords", "mnemonicwords",
+    "walletphrase", "walletwords", "12wordphrase", "24wordphrase",
+    // Logins.
+    "logindetails", "logindata", "logininformation", "signindetails", "sessioncookie", "authcookie", "logincookie",
+    "browsercookie", "yourcookie", "cookievalue", "cookieheader", "cookiestring",
+    // Cards.
+    "creditcard", "debitcard", "cardnumber",
 ];
 
 /// Last words of the names of fields for secrets, which mean something else in a sentence.
 #[rustfmt::skip]
-pub(crate) const ASKED_NAMES: &[&str] = &["pat", "pin", "mfa", "2fa"];
+pub(crate) const ASKED_NAMES: &[&str] = &["pat", "pin"];
+
+/// Words behind the name of a secret that make it another thing in a form: `token name`, `password length`. Unlike
+/// [`ATTRIBUTES`], they are none that a question for the secret itself ends with: `password required`.
+#[rustfmt::skip]
+pub(crate) const ASKED_ATTRIBUTES: &[&str] = &[
+    "age", "algorithm", "budget", "count", "counts", "dir", "directory", "endpoint", "expires", "expiration", "expiry", "file", "format",
+    "helper", "index", "issuer", "kind", "len", "length", "lifetime", "limit", "limits", "list", "location", "manager", "max", "min", "name",
+    "names", "path", "pattern", "policy", "prefix", "provider", "rotation", "scheme", "scope", "scopes", "size", "store", "suffix",
+    "ttl", "type", "types", "uri", "uris", "url", "urls", "usage", "version",
+];
+
+/// Words by which the label of a choice asks for something to be entered in another field.
+#[rustfmt::skip]
+pub(crate) const ASKING_WORDS: &[&str] = &[
+    "enter", "type", "typed", "paste", "pasted", "provide", "put", "fill", "write", "insert", "give", "send", "submit", "share", "your",
+    "my", "above", "below",
+];
+
+/// Letters that look like one of ASCII and that normalization of Unicode leaves as they are (Unicode Technical Standard 39
+/// has them all; these are those of alphabets in use).
+#[rustfmt::skip]
+pub(crate) const LOOKALIKES: &[(char, &str)] = &[
+    ('a', "ɑаαᴀꭺ"), ('b', "ƅьвʙ"), ('c', "сϲᴄ"), ('d', "ԁɗđᴅ"), ('e', "еєҽεɛᴇ℮"), ('f', "ƒꜰ"), ('g', "ɡցɢ"), ('h', "һнհʜ"),
+    ('i', "іıɩιɪ"), ('j', "јϳᴊ"), ('k', "кκᴋ"), ('l', "ӏłʟǀ"), ('m', "мᴍ"), ('n', "пոηɴ"), ('o', "оοσօøᴏ"), ('p', "рρþᴘ"),
+    ('q', "ԛգ"), ('r', "гʀꭇ"), ('s', "ѕꜱ"), ('t', "тτᴛ"), ('u', "υսᴜ"), ('v', "ѵνᴠ"), ('w', "ԝաωᴡ"), ('x', "хχ"),
+    ('y', "уγყʏ"), ('z', "ᴢ"),
+];
+
+/// Digits and signs that are written in the place of letters: `p4$$w0rd`.
+#[rustfmt::skip]
+pub(crate) const SUBSTITUTES: &[(char, char)] = &[
+    ('0', 'o'), ('1', 'i'), ('3', 'e'), ('4', 'a'), ('5', 's'), ('7', 't'), ('@', 'a'), ('$', 's'), ('!', 'i'),
+];
 
 /// Ends of the last word that mean a secret.
 pub(crate) const SECRET_ENDS: &[&str] = &["token", "pass", "pwd", "auth", "apikey"];

@@ -23,6 +23,9 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// rest for two seconds.
 const KEEPING_UP: Duration = Duration::from_secs(5);
 
+/// How many missing files are named.
+const NAMED: usize = 3;
+
 /// What to do about what is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Fix {
@@ -140,12 +143,7 @@ fn look(
         ));
     }
     let missing = missing(shared, &mut engine)?;
-    for path in &missing {
-        report.findings.push(match fix {
-            Fix::Nothing => format!("{path}: is missing; `orchestra doctor --fix` writes it again"),
-            Fix::Mend => format!("{path}: was missing; written again"),
-        });
-    }
+    report.findings.extend(absent(&missing, fix));
     if fix == Fix::Mend {
         mend(shared, &mut engine, missing, taken, report)?;
     }
@@ -225,6 +223,27 @@ fn missing(shared: &Shared, engine: &mut Engine) -> Result<Vec<String>, DoctorEr
             }
         }
     }
+}
+
+/// The finding about files that are missing: one line for all of them.
+fn absent(missing: &[String], fix: Fix) -> Option<String> {
+    let named = missing[..missing.len().min(NAMED)].join(", ");
+    let (files, is, was, it) = match missing.len() {
+        0 => return None,
+        1 => (format!("{named}:"), "is", "was", "it"),
+        all => {
+            let more = match all.saturating_sub(NAMED) {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            let files = format!("{all} readable files ({named}{more})");
+            (files, "are", "were", "them")
+        }
+    };
+    Some(match fix {
+        Fix::Nothing => format!("{files} {is} missing; `orchestra doctor --fix` writes {it} again"),
+        Fix::Mend => format!("{files} {was} missing; written again"),
+    })
 }
 
 /// The files with a problem, each with its field and message.
@@ -347,6 +366,41 @@ mod tests {
     use super::*;
 
     /// Files that wait for another one of theirs, which has another trouble by now.
+    #[test]
+    fn missing_files_are_one_finding_that_names_three_of_them() {
+        let files = |count: usize| {
+            (1..=count)
+                .map(|at| format!("a/{at}.toon"))
+                .collect::<Vec<_>>()
+        };
+        for (count, expected) in [
+            (0, None),
+            (
+                1,
+                Some("a/1.toon: is missing; `orchestra doctor --fix` writes it again"),
+            ),
+            (
+                3,
+                Some(
+                    "3 readable files (a/1.toon, a/2.toon, a/3.toon) are missing; `orchestra doctor --fix` writes them again",
+                ),
+            ),
+            (
+                9,
+                Some(
+                    "9 readable files (a/1.toon, a/2.toon, a/3.toon and 6 more) are missing; `orchestra doctor --fix` writes them again",
+                ),
+            ),
+        ] {
+            assert_eq!(absent(&files(count), Fix::Nothing).as_deref(), expected);
+        }
+        let mended = absent(&files(2), Fix::Mend).unwrap();
+        assert_eq!(
+            mended,
+            "2 readable files (a/1.toon, a/2.toon) were missing; written again"
+        );
+    }
+
     #[test]
     fn findings_come_in_the_same_order_each_time() {
         let problem = |path: String, message: String| (path, "status".to_owned(), message);

@@ -19,6 +19,7 @@ pub(crate) mod owner;
 pub(crate) mod place;
 mod rebuild;
 pub(crate) mod render;
+mod report;
 mod sweep;
 mod worker;
 

@@ -72,9 +72,14 @@ pub enum ImportError {
 /// # Errors
 /// When they cannot be read.
 pub(crate) fn waiting(shared: &Shared) -> io::Result<Vec<String>> {
+    earlier(&shared.options.files, &shared.paths.projects)
+}
+
+/// The same, where `root` is `.projects/`.
+pub(crate) fn earlier(io: &Arc<dyn FileIo>, root: &Path) -> io::Result<Vec<String>> {
     let files = Tree {
-        io: Arc::clone(&shared.options.files),
-        root: shared.paths.projects.clone(),
+        io: Arc::clone(io),
+        root: root.to_owned(),
     };
     let mut waiting = Vec::new();
     for name in files.names("", EntryKind::Directory)? {

@@ -4,7 +4,7 @@
 //! array, and ids, parameters and results have to stay as they were sent. What the method and the
 //! parameters mean is left to others.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, marker::PhantomData};
 
 use serde::{
     Deserialize, Deserializer,
@@ -14,7 +14,8 @@ use serde_json::value::RawValue;
 
 use crate::{
     ErrorCode, MAX_BATCH, MAX_DEPTH, RequestId, RpcError, depth,
-    params::{Params, text_of},
+    params::{Odd, Params, text_of},
+    unread,
 };
 
 /// What one line holds.
@@ -112,23 +113,45 @@ impl<'a> NotificationRef<'a> {
 }
 
 fn raw_params(text: &str) -> Option<&RawValue> {
-    #[derive(Deserialize)]
-    struct Raw<'a> {
-        #[serde(borrow)]
-        params: Option<&'a RawValue>,
+    let mut json = serde_json::Deserializer::from_str(text);
+    let found = json.deserialize_map(RawParamsVisitor).ok()?;
+    found.filter(|params| params.get() != "null")
+}
+
+struct RawParamsVisitor;
+
+impl<'de> Visitor<'de> for RawParamsVisitor {
+    type Value = Option<&'de RawValue>;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("a JSON-RPC message")
     }
-    serde_json::from_str::<Raw<'_>>(text).ok()?.params
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut found = None;
+        while let Some(key) = map.next_key::<Key>()? {
+            match key {
+                Key::Params => found = Some(map.next_value()?),
+                _ => drop(map.next_value::<IgnoredAny>()?),
+            }
+        }
+        Ok(found)
+    }
 }
 
 /// Parses one line.
 ///
 /// # Errors
-/// -32700 for what is not UTF-8, not JSON or nested too deep; -32600 for JSON that is no message.
+/// -32700 for what is not UTF-8, not JSON or nested too deep; -32600 for JSON that is no message. The answer to a request
+/// that is nested too deep goes to its id.
 pub fn parse(line: &[u8]) -> Result<Inbound<'_>, Malformed> {
     let line = without_mark(line);
     let text = std::str::from_utf8(line).map_err(|_| parse_error("parse error: not UTF-8"))?;
     if depth::exceeds(line, MAX_DEPTH) {
-        return Err(parse_error("parse error: nested too deep"));
+        return Err(Malformed {
+            id: unread::find(line).asked().cloned(),
+            ..parse_error("parse error: nested too deep")
+        });
     }
     if text.trim_ascii_start().starts_with('[') {
         return match serde_json::from_str(text) {
@@ -173,10 +196,21 @@ fn parse_object(text: &str) -> Result<Message<'_>, Malformed> {
             Err(_) => Err(not_json()),
         };
     }
-    match serde_json::from_str::<Parts<'_>>(text) {
+    match parts::<Params<'_>>(text).or_else(|_| parts::<Odd>(text)) {
         Ok(parts) => parts.classify(text),
         Err(_) => Err(not_json()),
     }
+}
+
+/// The members of a message, its parameters read as `P`.
+fn parts<'a, P>(text: &'a str) -> Result<Parts<'a>, serde_json::Error>
+where
+    P: Deserialize<'a> + Into<Params<'a>>,
+{
+    let mut json = serde_json::Deserializer::from_str(text);
+    let parts = json.deserialize_map(PartsVisitor::<P>(PhantomData))?;
+    json.end()?;
+    Ok(parts)
 }
 
 fn not_json() -> Malformed {
@@ -330,15 +364,9 @@ impl<'a> Parts<'a> {
     }
 }
 
-impl<'de> Deserialize<'de> for Parts<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(PartsVisitor)
-    }
-}
+struct PartsVisitor<P>(PhantomData<P>);
 
-struct PartsVisitor;
-
-impl<'de> Visitor<'de> for PartsVisitor {
+impl<'de, P: Deserialize<'de> + Into<Params<'de>>> Visitor<'de> for PartsVisitor<P> {
     type Value = Parts<'de>;
 
     fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -353,7 +381,8 @@ impl<'de> Visitor<'de> for PartsVisitor {
                 Key::Id => (&mut parts.id, "id"),
                 Key::Method => (&mut parts.method, "method"),
                 Key::Params => {
-                    if parts.params.replace(map.next_value()?).is_some() {
+                    let params: P = map.next_value()?;
+                    if parts.params.replace(params.into()).is_some() {
                         parts.duplicate = Some("params");
                     }
                     continue;
@@ -385,7 +414,8 @@ enum Key {
 
 impl<'de> Deserialize<'de> for Key {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_identifier(KeyVisitor)
+        // A key may be no Unicode.
+        deserializer.deserialize_bytes(KeyVisitor)
     }
 }
 
@@ -398,14 +428,14 @@ impl Visitor<'_> for KeyVisitor {
         f.write_str("a key")
     }
 
-    fn visit_str<E: de::Error>(self, key: &str) -> Result<Key, E> {
+    fn visit_bytes<E: de::Error>(self, key: &[u8]) -> Result<Key, E> {
         Ok(match key {
-            "jsonrpc" => Key::Jsonrpc,
-            "id" => Key::Id,
-            "method" => Key::Method,
-            "params" => Key::Params,
-            "result" => Key::Result,
-            "error" => Key::Error,
+            b"jsonrpc" => Key::Jsonrpc,
+            b"id" => Key::Id,
+            b"method" => Key::Method,
+            b"params" => Key::Params,
+            b"result" => Key::Result,
+            b"error" => Key::Error,
             _ => Key::Other,
         })
     }

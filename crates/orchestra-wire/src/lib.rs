@@ -4,8 +4,9 @@
 //! The parts, in reading order: [`LineDecoder`] cuts a stream into lines, [`parse`] turns a line
 //! into a [`Message`] that borrows from it, [`RequestId`] keeps ids as they were sent,
 //! [`RpcError`] and [`ErrorCode`] name what went wrong, [`Method`] is the table of methods,
-//! [`Revision`] says what a protocol revision can do, [`Pending`] remembers open requests, and
-//! [`Rope`] with [`mod@write`] builds what goes out.
+//! [`Revision`] says what a protocol revision can do, [`Pending`] remembers open requests,
+//! [`mod@unread`] finds the members of what cannot be parsed, and [`Rope`] with [`mod@write`] builds what
+//! goes out.
 
 mod depth;
 mod envelope;
@@ -17,8 +18,10 @@ mod method;
 mod params;
 mod pending;
 mod raw;
+mod readable;
 mod revision;
 mod rope;
+pub mod unread;
 pub mod write;
 
 pub use envelope::{

@@ -6,12 +6,12 @@ use std::{borrow::Cow, ops::Range};
 
 use bytes::Bytes;
 
-use crate::RawJson;
+use crate::{RawJson, readable::readable};
 
 /// One member of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Member<'a> {
-    /// Its key, with escapes resolved; as it stands where they mean no text.
+    /// Its key, with escapes resolved. U+FFFD takes the place of half of a surrogate pair.
     pub key: Cow<'a, str>,
     /// Its value, which shares the text of the object.
     pub value: RawJson,
@@ -72,7 +72,9 @@ fn decoded(quoted: &str) -> Cow<'_, str> {
     if memchr::memchr(b'\\', inner.as_bytes()).is_none() {
         return Cow::Borrowed(inner);
     }
-    serde_json::from_str(quoted).map_or(Cow::Borrowed(inner), Cow::Owned)
+    serde_json::from_str(quoted)
+        .or_else(|_| serde_json::from_str(&readable(quoted)))
+        .map_or(Cow::Borrowed(inner), Cow::Owned)
 }
 
 fn skip_space(text: &[u8], mut at: usize) -> usize {
@@ -157,6 +159,8 @@ mod tests {
         ];
         let expected = expected.map(|(key, value)| (key.to_owned(), value.to_owned()));
         assert_eq!(members(text), Some(expected.to_vec()));
+        let half = Some(vec![("a\u{fffd}b".to_owned(), "\"\\udc00\"".to_owned())]);
+        assert_eq!(members(r#"{"a\ud800b":"\udc00"}"#), half);
         assert_eq!(members(" {} "), Some(Vec::new()));
         for text in ["[]", "1", "\"{}\"", "null"] {
             assert_eq!(members(text), None, "{text}");

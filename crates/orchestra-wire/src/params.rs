@@ -56,7 +56,6 @@ macro_rules! fields {
                 if !value.get().starts_with('{') {
                     return Err(FieldsError::NotAnObject(what));
                 }
-                // The text was validated with its message, so only keys can be unreadable.
                 let fields: Self = serde_json::from_str(value.get())
                     .map_err(|_| FieldsError::NotAnObject(what))?;
                 fields.check()
@@ -83,14 +82,18 @@ macro_rules! fields {
                     f.write_str("a key")
                 }
 
-                fn visit_str<E: de::Error>(self, key: &str) -> Result<Key, E> {
-                    Ok(match key { $($key => Key::$field,)* _ => Key::Other })
+                fn visit_bytes<E: de::Error>(self, key: &[u8]) -> Result<Key, E> {
+                    Ok(match std::str::from_utf8(key) {
+                        $(Ok($key) => Key::$field,)*
+                        _ => Key::Other,
+                    })
                 }
             }
 
             impl<'de> Deserialize<'de> for Key {
                 fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                    deserializer.deserialize_identifier(KeyVisitor)
+                    // A key may be no Unicode.
+                    deserializer.deserialize_bytes(KeyVisitor)
                 }
             }
 
@@ -235,6 +238,21 @@ impl<'a> Params<'a> {
 impl<'de> Deserialize<'de> for Params<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(ParamsVisitor)
+    }
+}
+
+/// Parameters that no type of Rust holds: a number beyond the range of floats, a text that is no Unicode.
+pub(crate) struct Odd;
+
+impl<'de> Deserialize<'de> for Odd {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        IgnoredAny::deserialize(deserializer).map(|_| Self)
+    }
+}
+
+impl From<Odd> for Params<'_> {
+    fn from(_: Odd) -> Self {
+        Self::Other
     }
 }
 

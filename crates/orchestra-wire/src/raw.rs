@@ -4,9 +4,9 @@
 use std::fmt;
 
 use bytes::Bytes;
-use serde::{Deserialize, Serialize, de::IgnoredAny};
+use serde::{Deserialize, Serialize, de::DeserializeOwned, de::IgnoredAny};
 
-use crate::Members;
+use crate::{Members, readable::readable};
 
 /// Values of up to this size are copied rather than sharing the frame they arrived in, which
 /// would keep the whole frame alive.
@@ -121,6 +121,16 @@ impl RawJson {
     /// When the value does not have the shape of `T`.
     pub fn parse<'a, T: Deserialize<'a>>(&'a self) -> Result<T, serde_json::Error> {
         serde_json::from_slice(&self.0)
+    }
+
+    /// Parses the value for a look at it. U+FFFD takes the place of half of a surrogate pair, and the largest float
+    /// that of a number beyond it: both are JSON, and no type of Rust holds them.
+    ///
+    /// # Errors
+    /// When the value does not have the shape of `T`.
+    pub fn parse_lossy<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
+        self.parse()
+            .or_else(|_| serde_json::from_str(&readable(self.as_str())))
     }
 }
 

@@ -50,6 +50,37 @@ fn patterns_know_stars_and_question_marks() {
 }
 
 #[test]
+fn arguments_that_read_in_two_ways_are_denied_where_a_rule_looks_at_them() {
+    let mut config = config();
+    config.rules = vec![
+        rule(Effect::Allow, "free", &[]),
+        rule(Effect::Deny, "*", &[("path", "/secret/*")]),
+        rule(Effect::Allow, "*", &[]),
+    ];
+    let policy = Policy::new(&config, None);
+    let decide = |tool: &str, arguments: &'static str| {
+        let arguments = RawJson::checked(arguments.as_bytes().into()).unwrap();
+        policy.decide(tool, Nature::Unknown, &arguments).effect
+    };
+    for (arguments, effect) in [
+        (r#"{"path":"/open/a"}"#, Effect::Allow),
+        (r#"{"path":"/secret/a"}"#, Effect::Deny),
+        (r#"{"path":"/secret/a","path":"/open/a"}"#, Effect::Deny),
+        (
+            r#"{"x":[{"y":1,"\u0079":2}],"path":"/open/a"}"#,
+            Effect::Deny,
+        ),
+        // JSON that no type of Rust holds hides no other argument.
+        (r#"{"x":"\ud800","path":"/open/a"}"#, Effect::Allow),
+        (r#"{"x":"\ud800","path":"/secret/a"}"#, Effect::Deny),
+        (r#"{"x":1e400,"path":"/secret/a"}"#, Effect::Deny),
+    ] {
+        assert_eq!(decide("any", arguments), effect, "{arguments}");
+        assert_eq!(decide("free", arguments), Effect::Allow, "{arguments}");
+    }
+}
+
+#[test]
 fn the_first_rule_about_a_call_decides() {
     let mut config = config();
     config.rules = vec![

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use orchestra_secret::{is_secret_field, mentions_secret};
+use orchestra_secret::{is_secret_field, label_asks_for_secret, mentions_secret};
 use orchestra_wire::RawJson;
 use serde_json::value::RawValue;
 
@@ -11,14 +11,18 @@ use super::has_web_address;
 /// Levels of schemas in a property: a list has items, which are one of several choices.
 const MAX_DEPTH: usize = 3;
 
+/// Number of choices, and of characters in each, by which a person can spell a text: the keys of a keypad.
+const MIN_KEYS: usize = 8;
+const MAX_KEY_CHARS: usize = 2;
+
 /// Why a question is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Objection {
     /// The field of this name is for a secret.
     Secret(String),
-    /// The message asks for a secret, and the form has a field for any text.
+    /// The message or a label of the form asks for a secret, and the form has a field for any text.
     Message,
-    /// The page has no address of HTTP.
+    /// The page has no address of HTTP, or one that does not show its host.
     Address,
     /// The form is not one of MCP.
     Form,
@@ -37,7 +41,9 @@ impl fmt::Display for Objection {
         match self {
             Self::Secret(field) => write!(f, "the field {field} is for a secret"),
             Self::Message => f.write_str("the message is about a secret, and the form takes any text"),
-            Self::Address => f.write_str("the address begins with neither https: nor http:"),
+            Self::Address => f.write_str(
+                "the address begins with neither https: nor http:, or its host cannot be read",
+            ),
             Self::Form => f.write_str(
                 "the form is no flat object whose properties are texts, numbers, booleans or choices",
             ),
@@ -63,28 +69,34 @@ pub fn objection(params: &RawJson, may_ask_for_secrets: bool) -> Option<Objectio
         return None;
     }
     let fields = schemas.iter().flat_map(fields);
-    let free: Vec<_> = fields.filter(|(_, field)| is_free(field)).collect();
+    let (free, fixed): (Vec<_>, Vec<_>) = fields.partition(|(_, field)| is_free(field));
     if let Some((name, _)) = free.iter().find(|(name, field)| is_secret(name, field)) {
         return Some(Objection::Secret(name.clone()));
     }
-    let said = texts(params, "message").chain(schemas.iter().flat_map(|schema| {
-        let keys = ["title", "description"].into_iter();
-        keys.flat_map(move |key| texts(schema, key))
+    if free.is_empty() {
+        return None;
+    }
+    let mut said = texts(params, "message").chain(schemas.iter().flat_map(|schema| {
+        let members = schema.members().into_iter().flatten();
+        members
+            .filter(|member| member.key != "properties" && member.key != "required")
+            .filter_map(|member| member.value.parse_lossy().ok())
     }));
-    let mut said = said.filter(|_| !free.is_empty());
-    said.any(|said| mentions_secret(&said))
-        .then_some(Objection::Message)
+    let mut labels = fixed.iter().flat_map(|(_, field)| labels_of(field));
+    let asks = said.any(|said| mentions_secret(&said))
+        || labels.any(|label| label_asks_for_secret(&label));
+    asks.then_some(Objection::Message)
 }
 
 fn text(object: &RawJson, key: &str) -> Option<String> {
-    object.member(key)?.parse().ok()
+    object.member(key)?.parse_lossy().ok()
 }
 
 /// All texts of one name.
 fn texts<'a>(object: &'a RawJson, key: &'a str) -> impl Iterator<Item = String> + 'a {
     let members = object.members().into_iter().flatten();
     let named = members.filter(move |member| member.key == key);
-    named.filter_map(|member| member.value.parse().ok())
+    named.filter_map(|member| member.value.parse_lossy().ok())
 }
 
 fn fields(schema: &RawJson) -> Vec<(String, RawJson)> {
@@ -98,15 +110,27 @@ fn fields(schema: &RawJson) -> Vec<(String, RawJson)> {
     all
 }
 
-/// Whether the user can enter anything: the field is neither a choice nor a boolean.
+/// Whether the user can enter anything: the field is neither a choice nor a boolean, or its choices spell a text.
 fn is_free(field: &RawJson) -> bool {
     let is_fixed = all(field, "type", |kind| kind.as_bytes() == b"\"boolean\"")
-        || all(field, "enum", |values| elements(values).is_some())
+        || all(field, "enum", |values| {
+            elements(values).is_some_and(|values| !are_keys(&values))
+        })
         || all(field, "const", |_| true)
         || all(field, "oneOf", are_fixed)
         || all(field, "anyOf", are_fixed)
         || all(field, "items", |items| !is_free(items));
     !is_fixed
+}
+
+/// Whether choices are those of a keypad.
+fn are_keys(choices: &[RawJson]) -> bool {
+    let is_key = |choice: &RawJson| {
+        let text = choice.parse_lossy::<String>();
+        let length = text.map_or(choice.as_bytes().len(), |text| text.chars().count());
+        length <= MAX_KEY_CHARS
+    };
+    choices.len() >= MIN_KEYS && choices.iter().all(is_key)
 }
 
 /// Whether the field has members of a name, and all of them are so.
@@ -118,14 +142,34 @@ fn all(field: &RawJson, key: &str, is: impl Fn(&RawJson) -> bool) -> bool {
 }
 
 fn are_fixed(choices: &RawJson) -> bool {
-    elements(choices).is_some_and(|choices| choices.iter().all(|choice| !is_free(choice)))
+    elements(choices).is_some_and(|choices| {
+        let constants = choices.iter().filter_map(|choice| choice.member("const"));
+        let constants: Vec<_> = constants.collect();
+        choices.iter().all(|choice| !is_free(choice)) && !are_keys(&constants)
+    })
 }
 
+/// Whether a field that takes any text is for a secret, by its name or by any text about it.
 fn is_secret(name: &str, field: &RawJson) -> bool {
     is_secret_field(name)
         || texts(field, "title").any(|title| is_secret_field(&title))
-        || texts(field, "description").any(|text| mentions_secret(&text))
         || texts(field, "format").any(|format| format == "password")
+        || labels_of(field).iter().any(|text| mentions_secret(text))
+}
+
+/// All texts of a field, at every level: titles, descriptions, choices, examples.
+fn labels_of(field: &RawJson) -> Vec<String> {
+    let (mut labels, mut rest) = (Vec::new(), vec![field.clone()]);
+    while let Some(value) = rest.pop() {
+        if value.as_bytes().starts_with(b"\"") {
+            labels.extend(value.parse_lossy::<String>());
+        } else if let Some(members) = value.members() {
+            rest.extend(members.map(|member| member.value));
+        } else {
+            rest.extend(elements(&value).unwrap_or_default());
+        }
+    }
+    labels
 }
 
 /// Whether a schema is one of a form (MCP, `ElicitRequestFormParams`): an object of primitive properties.
@@ -256,6 +300,70 @@ mod tests {
     }
 
     #[test]
+    fn secret_in_any_text_of_a_form_is_found_and_an_ordinary_choice_is_none() {
+        let with = |field: &str| {
+            format!(r#"{{"properties":{{"value":{{"type":"string"}},"other":{field}}}}}"#)
+        };
+        for field in [
+            r#"{"enum":["ok","I typed my password above"]}"#,
+            r#"{"oneOf":[{"const":"a","title":"Enter your PIN in the field"}]}"#,
+            r#"{"type":"boolean","title":"Paste the seed phrase above"}"#,
+            r#"{"type":"array","items":{"enum":["a"],"description":"Введите ваш пароль в поле выше"}}"#,
+        ] {
+            let schema = with(field);
+            assert_eq!(asked("?", &schema), Some(Objection::Message), "{schema}");
+        }
+        for field in [
+            r#"{"enum":["password","access token","none"]}"#,
+            r#"{"type":"boolean","title":"Reset the password"}"#,
+            r#"{"oneOf":[{"const":"a","title":"API key"}]}"#,
+        ] {
+            let schema = with(field);
+            assert_eq!(asked("Host and kind of login", &schema), None, "{schema}");
+        }
+        for field in [
+            r#"{"examples":["my password"]}"#,
+            r#"{"default":"p\u200ba\ud800ssword"}"#,
+            r#"{"title":"\ud800Pass\udc00word"}"#,
+            r#"{"description":"One-time code"}"#,
+            r#"{"x-hint":"Passwort"}"#,
+        ] {
+            let schema = format!(r#"{{"properties":{{"value":{field}}}}}"#);
+            assert_eq!(
+                asked("?", &schema),
+                Some(Objection::Secret("value".to_owned())),
+                "{schema}"
+            );
+        }
+        let schema = r#"{"properties":{"pass\ud800word":{}}}"#;
+        assert!(matches!(asked("?", schema), Some(Objection::Secret(_))));
+        let schema = r#"{"properties":{"value":{}},"x-title":"Your bearer token"}"#;
+        assert_eq!(asked("?", schema), Some(Objection::Message));
+        let half =
+            r#"{"message":"Enter your \ud800 password","requestedSchema":{"properties":{"a":{}}}}"#;
+        assert_eq!(objection(&raw(half), false), Some(Objection::Message));
+    }
+
+    #[test]
+    fn choices_of_a_keypad_take_any_text() {
+        let digits: Vec<_> = (0..10).map(|digit| format!("\"{digit}\"")).collect();
+        let titled = digits.iter().map(|digit| format!(r#"{{"const":{digit}}}"#));
+        let titled = titled.collect::<Vec<_>>().join(",");
+        for keys in [
+            format!(r#"{{"enum":[{}]}}"#, digits.join(",")),
+            format!(r#"{{"oneOf":[{titled}]}}"#),
+            format!(r#"{{"type":"array","items":{{"anyOf":[{titled}]}}}}"#),
+        ] {
+            let schema = format!(r#"{{"properties":{{"first":{keys},"second":{keys}}}}}"#);
+            assert_eq!(
+                asked("Choose the digits of your PIN", &schema),
+                Some(Objection::Message)
+            );
+            assert_eq!(asked("Choose a time", &schema), None, "{schema}");
+        }
+    }
+
+    #[test]
     fn form_that_is_not_flat_is_refused_and_so_is_a_page_without_http() {
         for schema in [
             "1",
@@ -284,6 +392,18 @@ mod tests {
             ("HTTP://example.com", None),
             ("javascript:alert(1)", Some(Objection::Address)),
             ("https://a b", Some(Objection::Address)),
+            (
+                "https://github.com@evil.example/login",
+                Some(Objection::Address),
+            ),
+            (
+                r"https:\/\/evil.example\\@github.com/",
+                Some(Objection::Address),
+            ),
+            ("https://githυb.com/", Some(Objection::Address)),
+            ("https://git%68ub.com/", Some(Objection::Address)),
+            ("https:///a", Some(Objection::Address)),
+            ("https://example.com/a?b=c@d%20e#f", None),
         ] {
             let params =
                 format!(r#"{{"mode":"url","url":"{url}","message":"Sign in with your password"}}"#);

@@ -2,19 +2,21 @@
 //! told that input is required, and comes back with the answers.
 
 use std::{
+    borrow::Cow,
     collections::HashMap,
+    iter,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use orchestra_hub::{Answers, Cx, InputRequired};
 use orchestra_wire::{ErrorCode, RawJson, RpcError};
-use serde_json::{Map, Value, value::RawValue};
 
 use super::{
     open::Asked,
     session::{Session, Waiting, spawn},
 };
+use crate::translation::object;
 
 /// Calls that may wait at once.
 const MOST: usize = 1_024;
@@ -107,13 +109,10 @@ impl Parking {
 impl Parked {
     /// Hands the answers to the server.
     pub(super) fn answer(&mut self, answers: &Answers) {
-        let given: HashMap<String, &RawValue> = answers.responses.parse().unwrap_or_default();
         let keys = keys(&self.asked);
         for (key, asked) in keys.iter().zip(self.asked.drain(..)) {
-            let answer = given
-                .get(key)
-                .map(|answer| RawJson::from_raw(answer))
-                .ok_or_else(|| refusal("the client did not answer"));
+            let given = answers.responses.member(key);
+            let answer = given.ok_or_else(|| refusal("the client did not answer"));
             spawn(self.session.link.respond(asked.id, answer));
         }
     }
@@ -148,20 +147,14 @@ fn keys(asked: &[Asked]) -> Vec<String> {
 
 /// `inputRequests`.
 fn questions(asked: &[Asked]) -> RawJson {
-    let mut requests = Map::new();
-    for (key, asked) in keys(asked).into_iter().zip(asked) {
-        let mut request = Map::new();
-        request.insert("method".to_owned(), Value::String(asked.method.clone()));
-        let params = asked
-            .params
-            .as_ref()
-            .and_then(|params| params.parse::<Value>().ok());
-        if let Some(params) = params {
-            request.insert("params".to_owned(), params);
-        }
-        requests.insert(key, Value::Object(request));
-    }
-    RawJson::of(&requests).expect("a JSON object has a JSON form")
+    let requests = keys(asked).into_iter().zip(asked).map(|(key, asked)| {
+        let method = RawJson::of(&asked.method).expect("a text has a JSON form");
+        let params = asked.params.clone();
+        let params = params.map(|params| (Cow::Borrowed("params"), params));
+        let members = iter::once((Cow::Borrowed("method"), method)).chain(params);
+        (Cow::Owned(key), object(members))
+    });
+    object(requests)
 }
 
 #[cfg(test)]

@@ -2,9 +2,9 @@
 //!
 //! One [`Access`] can stand in front of several routes: [`Access::guard`] wraps a router, and a
 //! request that one guard of an `Access` let in passes its other guards without being counted
-//! again. The order of the checks is: the peer's address, the `Host` header, the `Origin` header
-//! (a preflight is answered here), the peer's user or the token, the rate. A token is one of those
-//! that were told to us, or one that an issuer of OAuth gave out.
+//! again. The order of the checks is: the peer's address, the `Host` header, the `Sec-Fetch-Site` and
+//! the `Origin` header (a preflight is answered here), the peer's user or the token, the rate. A token
+//! is one of those that were told to us, or one that an issuer of OAuth gave out.
 
 mod cookie;
 mod cors;
@@ -208,7 +208,7 @@ impl Access {
     }
 
     /// As [`Self::guard`], for routes that everybody may call who reaches them: no token is asked
-    /// for.
+    /// for, and a link on a page of another site may lead there.
     pub fn guard_public<S>(&self, routes: Router<S>) -> Router<S>
     where
         S: Clone + Send + Sync + 'static,
@@ -319,16 +319,14 @@ impl Access {
             tracing::debug!(?host, target = %request.uri(), "a request for another host is refused");
             return Admission::refused(reason);
         }
-        let checked =
-            names::check_origin(request.method(), request.headers(), request.uri(), rules);
+        let (method, headers) = (request.method(), request.headers());
+        let checked = names::check_site(method, headers, asks == Asks::Nothing)
+            .and_then(|()| names::check_origin(method, headers, request.uri(), rules));
         let page = match checked {
             Ok(page) => page,
             Err(reason) => {
                 let origin = request.headers().get(header::ORIGIN);
-                tracing::debug!(
-                    ?origin,
-                    "a request from a page of another origin is refused"
-                );
+                tracing::debug!(?origin, "a request from another page is refused");
                 return Admission::refused(reason);
             }
         };
@@ -606,6 +604,12 @@ mod tests {
             ("X-Forwarded-For", "192.0.2.1"),
             ("X-Forwarded-Proto", "https"),
             ("Via", "1.1 proxy"),
+            ("X-Real-IP", "192.0.2.1"),
+            ("CF-Connecting-IP", "192.0.2.1"),
+            ("X-Envoy-External-Address", "192.0.2.1"),
+            ("Tailscale-User-Login", "ann@example.com"),
+            ("X-Amzn-Trace-Id", "Root=1-2-3"),
+            ("Fly-Client-IP", "192.0.2.1"),
         ] {
             assert_eq!(door.answer("/", same, &[header]).await, 401, "{header:?}");
             let right = [header, ("authorization", held.as_str())];

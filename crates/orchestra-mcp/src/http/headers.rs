@@ -4,7 +4,7 @@
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use orchestra_hub::Attachment;
-use orchestra_wire::{ErrorCode, Fields, RequestRef, RpcError, shown, text_of};
+use orchestra_wire::{ErrorCode, Fields, RawJson, RequestRef, RpcError, shown, text_of};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -79,7 +79,7 @@ fn check_parameters(
 }
 
 fn parsed(value: &RawValue) -> Option<Value> {
-    serde_json::from_str(value.get()).ok()
+    RawJson::from_raw(value).parse_lossy().ok()
 }
 
 /// Checks the parameters that an object's schema names headers for, those of inner objects as well.

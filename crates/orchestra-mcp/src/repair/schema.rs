@@ -310,7 +310,7 @@ fn dangling(value: &RawJson, is_compiled: bool) -> HashSet<String> {
     {
         return HashSet::new();
     }
-    let Ok(root) = value.parse::<Value>() else {
+    let Ok(root) = value.parse_lossy::<Value>() else {
         return HashSet::new();
     };
     let (mut references, mut names) = (HashSet::new(), HashSet::new());

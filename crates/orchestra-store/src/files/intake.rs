@@ -27,7 +27,7 @@ use super::conflict::Ours;
 use super::engine::Engine;
 use super::fields::ContentHash;
 use super::identity::UID_FIELD;
-use super::{FilesError, Work, ledger, render};
+use super::{FilesError, Work, ledger, render, report};
 use crate::ActionError;
 use crate::rows::Read;
 use crate::toon::FileError;
@@ -50,6 +50,8 @@ struct Aftermath {
     news: Vec<News>,
     /// The first files of issues that said before it what the board said.
     intact: Arc<HashSet<String>>,
+    /// The files that cannot be taken in, as far as that is news.
+    troubles: Vec<FileError>,
 }
 
 impl Engine {
@@ -106,6 +108,7 @@ impl Engine {
         let units: Vec<Unit> = present.map(|(.., unit)| unit).collect();
         self.take_in_freed(&units, &mut course)?;
         self.take_in_states(&units, &mut course)?;
+        report::report_all(&self.io, &self.root, &course.troubles);
         self.follow(course)?;
         Ok(later)
     }
@@ -212,7 +215,12 @@ impl Engine {
         if let [candidate] = candidates.as_slice() {
             let (candidate, now) = (Arc::clone(candidate), self.clock.now().unix_seconds());
             let error = FileError::whole(&candidate.first().path, fault);
-            return self.note(move |connection| complain(connection, &candidate, &error, now));
+            return self.note(move |connection| {
+                if complain(connection, &candidate, &error, now)? {
+                    report::report(&error);
+                }
+                Ok(())
+            });
         }
         for candidate in candidates {
             self.take_in_batch(vec![candidate], course)?;
@@ -248,6 +256,7 @@ impl Engine {
         }
         let aftermath =
             std::mem::take(&mut *aftermath.lock().unwrap_or_else(PoisonError::into_inner));
+        course.troubles.extend(aftermath.troubles);
         let (first, last) = aftermath.events;
         course.passed(first, last, aftermath.news);
         self.show(aftermath.ours)?;
@@ -282,20 +291,21 @@ fn take_in_one(
         Err(Trouble::File(error)) => error,
         Err(Trouble::Board(error)) => return Err(error),
     };
-    Ok(complain(work.connection(), candidate, &error, now)?)
+    if complain(work.connection(), candidate, &error, now)? {
+        aftermath.troubles.push(error);
+    }
+    Ok(())
 }
 
-/// Notes that a unit cannot be taken in.
+/// Notes that a unit cannot be taken in. Returns whether that is news.
 fn complain(
     connection: &Connection,
     candidate: &Candidate,
     error: &FileError,
     now: i64,
-) -> Read<()> {
+) -> Read<bool> {
     let known = ledger::problem(connection, &error.file)?;
-    if known.is_none_or(|(_, message)| message != error.to_string()) {
-        tracing::warn!(file = %error.file, line = error.line, "a readable file cannot be taken in: {error}");
-    }
+    let is_news = known.is_none_or(|(_, message)| message != error.to_string());
     // A file that cannot be read is not written either.
     for found in candidate
         .files
@@ -307,5 +317,5 @@ fn complain(
     if candidate.is_gone() {
         ledger::complain(connection, &candidate.first().path, error, now)?;
     }
-    Ok(())
+    Ok(is_news)
 }

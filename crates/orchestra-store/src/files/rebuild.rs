@@ -21,7 +21,7 @@ use self::walk::Walk;
 use super::intake::{Value, apart, below_another, fault_of_file, shorten_claim};
 use super::ledger::{self, Seen};
 use super::place::Place;
-use super::{FilesError, Owner, Work};
+use super::{FilesError, Owner, Work, report};
 use crate::document::DocumentBody;
 use crate::io::FileIo;
 use crate::toon::project::Retired;
@@ -106,7 +106,9 @@ pub(crate) fn rebuild(
         }
         let walk = Walk::new(Source::new(root, io), batches);
         threads.push(thread().spawn_scoped(scope, move || walk.walk())?);
-        let inserted = Loader::default().insert_all(&parcels, work, now);
+        let mut loader = Loader::default();
+        let inserted = loader.insert_all(&parcels, work, now);
+        report::report_all(io, root, &loader.troubles);
         // If inserting failed, the others find nobody to send to, and end.
         drop(parcels);
         threads.into_iter().fold(inserted, |outcome, thread| {
@@ -128,6 +130,8 @@ struct Loader {
     /// Those that files list as deleted. An issue that has its file is there all the same: without a database nothing
     /// proves that it was deleted.
     buried: HashSet<Uid>,
+    /// The files that cannot be taken in.
+    troubles: Vec<FileError>,
 }
 
 impl Loader {
@@ -157,7 +161,7 @@ impl Loader {
     fn insert(&mut self, parsed: Parsed, work: &mut dyn Work, now: i64) -> Result<(), FilesError> {
         let mut loaded = match parsed.and_then(|loaded| self.check(loaded)) {
             Ok(loaded) => loaded,
-            Err(error) => return complain(work, &error, now),
+            Err(error) => return self.complain(work, error, now),
         };
         let is_shortened = match &mut loaded.item {
             Item::Issue(issue, _) => shorten_claim(issue, now),
@@ -167,7 +171,7 @@ impl Loader {
         // Nothing can be undone here, but what fails does so before it has written anything.
         if let Err(error) = load(work, &loaded.item) {
             let error = FileError::whole(first_path(&loaded), fault_of_file(error)?);
-            return complain(work, &error, now);
+            return self.complain(work, error, now);
         }
         if let Item::Issue(issue, _) = &loaded.item
             && issue.uid.is_some_and(|uid| self.buried.contains(&uid))
@@ -182,10 +186,17 @@ impl Loader {
             // Its file still says the uid of the other, or the longer claim.
             ledger::make_due(work.connection(), &loaded.owner)?;
         }
-        match &loaded.trouble {
-            Some(error) => complain(work, error, now),
+        match loaded.trouble {
+            Some(error) => self.complain(work, error, now),
             None => Ok(()),
         }
+    }
+
+    /// Notes that a file cannot be taken in.
+    fn complain(&mut self, work: &dyn Work, error: FileError, now: i64) -> Result<(), FilesError> {
+        ledger::complain(work.connection(), &error.file, &error, now)?;
+        self.troubles.push(error);
+        Ok(())
     }
 
     /// Refuses what the database cannot hold.
@@ -271,16 +282,6 @@ impl Loader {
 
 fn first_path(loaded: &Loaded) -> &str {
     loaded.files.first().map_or("", |(path, _)| path.as_str())
-}
-
-fn complain(work: &dyn Work, error: &FileError, now: i64) -> Result<(), FilesError> {
-    tracing::warn!(file = %error.file, line = error.line, "a readable file cannot be taken in: {error}");
-    Ok(ledger::complain(
-        work.connection(),
-        &error.file,
-        error,
-        now,
-    )?)
 }
 
 fn load(work: &mut dyn Work, item: &Item) -> Result<(), ActionError> {

@@ -6,6 +6,9 @@ use super::document::{check_merge_marks, line_number};
 use super::{FileError, FileFault};
 use crate::PlanRecord;
 
+/// The shortest front of a plan's file.
+const FRONT: &str = "the lines `---`, `title: A title`, `created: 2026-01-31T12:00:00Z`, `---`";
+
 /// The text of a plan's file.
 pub(crate) fn write(plan: &PlanRecord, content: &str) -> String {
     let mut text = String::from("---\n");
@@ -58,7 +61,7 @@ pub(crate) fn read(
         error(
             1,
             "",
-            "must begin with `---`, `title: …`, `created: …`, `---`".to_owned(),
+            format!("must begin with {FRONT}; add these lines, or move the file out of .plans"),
         )
     };
     let text = text.strip_prefix('\u{FEFF}').unwrap_or(text);
@@ -170,7 +173,8 @@ mod tests {
         };
         check(
             "hello",
-            "f:1: must begin with `---`, `title: …`, `created: …`, `---`",
+            "f:1: must begin with the lines `---`, `title: A title`, `created: 2026-01-31T12:00:00Z`, `---`; \
+             add these lines, or move the file out of .plans",
         );
         check(
             "---\ntitle: x\nfoo: y\n---\n",

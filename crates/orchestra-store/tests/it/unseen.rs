@@ -378,7 +378,7 @@ fn saved_plan_that_is_not_written_over_an_unreadable_file_is_reported() {
     assert_eq!(board.file(path), "# By hand\n");
     let problems = board.problems();
     assert!(
-        problems.contains("must begin with `---`") && problems.contains("another text"),
+        problems.contains("must begin with the lines `---`") && problems.contains("another text"),
         "{problems}"
     );
     fs::remove_file(board.path(path)).expect("removes");

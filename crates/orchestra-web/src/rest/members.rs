@@ -1,57 +1,24 @@
-//! Which members the body of a call may have. What is misspelt would be left out without a word, and
-//! the call made without it.
+//! Members that the body of a call may have. A misspelt one would otherwise be left out, and the call made without
+//! it.
 
-use std::{borrow::Cow, fmt};
-
-use serde::{
-    Deserialize, Deserializer,
-    de::{IgnoredAny, MapAccess, Visitor},
-};
+use axum::body::Bytes;
+use orchestra_wire::RawJson;
 
 use crate::refusal::{Reason, Refusal};
 
-/// The most characters of a name that are told.
-const MOST_TOLD: usize = 64;
+/// Maximum number of characters of a name that are reported.
+const MAX_NAME_CHARS: usize = 64;
 
-/// The names of the members of an object, in its order.
-struct Names<'a>(Vec<Cow<'a, str>>);
-
-#[derive(Deserialize)]
-#[serde(transparent)]
-struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
-
-impl<'de> Deserialize<'de> for Names<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Members;
-        impl<'de> Visitor<'de> for Members {
-            type Value = Names<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Names<'de>, M::Error> {
-                let mut names = Vec::new();
-                while let Some((Name(name), IgnoredAny)) = map.next_entry()? {
-                    names.push(name);
-                }
-                Ok(Names(names))
-            }
-        }
-        deserializer.deserialize_map(Members)
-    }
-}
-
-/// Refuses a body with a member that is none of `known`. One that is no object is left to whoever
-/// reads it.
-pub(super) fn check(body: &[u8], known: &[&str]) -> Result<(), Refusal> {
-    let Ok(Names(names)) = serde_json::from_slice(body) else {
+/// Refuses a body with a member that is none of `known`. Bodies that are no objects are left to their reader.
+pub(super) fn check(body: &Bytes, known: &[&str]) -> Result<(), Refusal> {
+    let Ok(body) = RawJson::checked(body.clone()) else {
         return Ok(());
     };
-    match names.iter().find(|name| !known.contains(&&***name)) {
+    let mut members = body.members().into_iter().flatten();
+    match members.find(|member| !known.contains(&&*member.key)) {
         None => Ok(()),
-        Some(name) => {
-            let name: String = name.chars().take(MOST_TOLD).collect();
+        Some(member) => {
+            let name: String = member.key.chars().take(MAX_NAME_CHARS).collect();
             let known = known.join(" or ");
             let text = format!("unknown member {}, expected {known}", name.escape_debug());
             Err(Refusal::new(Reason::Malformed, text))

@@ -1,5 +1,7 @@
 //! What each kind of line is taken for.
 
+use proptest::prelude::*;
+
 use super::*;
 
 fn check(line: &[u8], expected: &str) {
@@ -90,12 +92,38 @@ fn nesting_is_limited_wherever_it_is() {
     for levels in [127, 10_000] {
         check(
             nested(levels).as_bytes(),
-            "-32700 to null: parse error: nested too deep",
+            "-32700 to 1: parse error: nested too deep",
         );
     }
     check(
         "[".repeat(10_000).as_bytes(),
         "-32700 to null: parse error: nested too deep",
+    );
+}
+
+#[test]
+fn json_that_no_type_of_rust_holds_is_a_message_all_the_same() {
+    for params in [
+        r#"{"a":"\ud800","b":[1e400,-1e999,340282366920938463463374607431768211456]}"#,
+        r#"{"\ud800":1,"name":"\udc00","_meta":{"\udfff":1e400}}"#,
+        r#"{"a":1,"a":2}"#,
+        "1e400",
+        r#""\ud800""#,
+        "[1e400]",
+    ] {
+        check(
+            format!(r#"{{"\ud800":"\ud800","jsonrpc":"2.0","id":"\udc00","method":"m","params":{params}}}"#)
+                .as_bytes(),
+            &format!(r#"request "\udc00" m {params}"#),
+        );
+        check(
+            format!(r#"{{"jsonrpc":"2.0","id":1,"result":{params},"\udc00":1e400}}"#).as_bytes(),
+            &format!("result of 1: {params}"),
+        );
+    }
+    check(
+        br#"{"jsonrpc":"2.0","id":1,"method":"\ud800"}"#,
+        "-32600 to 1: invalid request: method must be a string",
     );
 }
 
@@ -209,4 +237,59 @@ fn batches_are_recognised() {
     let not_json = "-32700 to null: parse error: not one JSON value";
     check(of(MAX_BATCH + 1, ",}]").as_bytes(), not_json);
     check(of(MAX_BATCH, "").as_bytes(), not_json);
+}
+
+/// JSON with halves of surrogate pairs, numbers of any size and names that occur twice.
+fn odd_json() -> impl Strategy<Value = String> {
+    let text = prop::collection::vec(prop_oneof![any::<u16>(), 0xd7ff_u16..0xe001], 0..4);
+    let text = text.prop_map(|units| {
+        let escaped = units.iter().map(|unit| format!("\\u{unit:04x}"));
+        format!("\"{}\"", escaped.collect::<String>())
+    });
+    let number = "-?(0|[1-9][0-9]{0,330})(\\.[0-9]{1,3})?([eE][+-]?[0-9]{1,4})?";
+    let word = prop_oneof![Just("true".to_owned()), Just("null".to_owned())];
+    let leaf = prop_oneof![text.clone(), number, word];
+    leaf.prop_recursive(5, 32, 4, move |inner| {
+        let member = (text.clone(), inner.clone());
+        let member = member.prop_map(|(name, value)| format!("{name}:{value}"));
+        let list = |item, open, close| {
+            prop::collection::vec(item, 0..4)
+                .prop_map(move |items: Vec<String>| format!("{open}{}{close}", items.join(",")))
+        };
+        prop_oneof![
+            list(inner.boxed(), '[', ']'),
+            list(member.boxed(), '{', '}')
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn json_of_any_form_is_passed_on_as_it_came(json in odd_json()) {
+        let request = format!(r#"{{"jsonrpc":"2.0","id":7,"method":"m","params":{json}}}"#);
+        let described = |line: &str| match parse(line.as_bytes()) {
+            Ok(Inbound::One(message)) => describe(&message),
+            other => format!("{other:?}"),
+        };
+        let params = if json == "null" { "-" } else { &json };
+        prop_assert_eq!(described(&request), format!("request 7 m {params}"));
+        let response = format!(r#"{{"jsonrpc":"2.0","result":{json},"id":7}}"#);
+        prop_assert_eq!(described(&response), format!("result of 7: {json}"));
+        let unknown = format!(r#"{{"jsonrpc":"2.0","x":{json},"id":7,"method":"m"}}"#);
+        prop_assert_eq!(described(&unknown), "request 7 m -");
+    }
+
+    #[test]
+    fn request_that_is_nested_too_deep_is_refused_under_its_id(levels in 127_usize..4_000, first in any::<bool>()) {
+        let deep = format!(r#""params":{{"a":{}{}}}"#, "[".repeat(levels), "]".repeat(levels));
+        let head = r#""jsonrpc":"2.0","id":"q","method":"m""#;
+        let line = match first {
+            true => format!("{{{deep},{head}}}"),
+            false => format!("{{{head},{deep}}}"),
+        };
+        let refused = parse(line.as_bytes()).unwrap_err();
+        let id = refused.id.map(|id| id.to_string());
+        prop_assert_eq!(id.as_deref(), Some("\"q\""));
+        prop_assert_eq!(refused.error.code, ErrorCode::PARSE_ERROR);
+    }
 }

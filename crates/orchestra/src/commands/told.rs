@@ -10,7 +10,6 @@ use anyhow::Context as _;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use clap::Args;
 use orchestra_fs::{Access, Directory};
-use orchestra_wire::RawJson;
 use serde_json::Value;
 
 use crate::{
@@ -92,45 +91,6 @@ pub(crate) fn print(
         output::complain("`--output DIR` saves what is no text; `--json` prints it");
     }
     Ok(Exit::Ok)
-}
-
-/// A result as it came. Half of a surrogate pair, which some programs write, is no character of a text; U+FFFD
-/// takes its place.
-///
-/// # Errors
-/// When it is no JSON value.
-pub(crate) fn parsed(raw: &RawJson) -> Result<Value, serde_json::Error> {
-    raw.parse()
-        .or_else(|_| serde_json::from_str(&with_whole_pairs(raw.as_str())))
-}
-
-/// JSON with each escape of half of a surrogate pair replaced by that of U+FFFD.
-fn with_whole_pairs(json: &str) -> String {
-    const ESCAPE: usize = r"\u0000".len();
-    let unit = |rest: &str| {
-        let digits = rest.strip_prefix("\\u").and_then(|digits| digits.get(..4));
-        digits.and_then(|digits| u16::from_str_radix(digits, 16).ok())
-    };
-    let mut mended = String::with_capacity(json.len());
-    let mut rest = json;
-    while let Some(at) = rest.find('\\') {
-        let (before, escape) = rest.split_at(at);
-        mended.push_str(before);
-        let (escaped, length) = match unit(escape) {
-            Some(0xd800..=0xdbff) if matches!(unit(&escape[ESCAPE..]), Some(0xdc00..=0xdfff)) => {
-                (&escape[..2 * ESCAPE], 2 * ESCAPE)
-            }
-            Some(0xd800..=0xdfff) => (r"\ufffd", ESCAPE),
-            // The escaped character may be a backslash.
-            _ => {
-                let length = escape.chars().take(2).map(char::len_utf8).sum();
-                (&escape[..length], length)
-            }
-        };
-        mended.push_str(escaped);
-        rest = &escape[length..];
-    }
-    mended + rest
 }
 
 /// Whether it is a result of a tool; some leave out the list where they answer with a structure.
@@ -280,22 +240,6 @@ impl<'a> Saver<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn halves_of_surrogate_pairs_are_replaced() {
-        for (json, mended) in [
-            (r#"["\ud800"]"#, r#"["\ufffd"]"#),
-            (
-                r#""\ud800\ud83e\udd80\uDC00x""#,
-                r#""\ufffd\ud83e\udd80\ufffdx""#,
-            ),
-            (r#"{"\\ud800":"\\\udfff\n"}"#, r#"{"\\ud800":"\\\ufffd\n"}"#),
-            (r#""\u00e9 \\""#, r#""\u00e9 \\""#),
-        ] {
-            assert_eq!(with_whole_pairs(json), mended);
-            assert!(serde_json::from_str::<Value>(mended).is_ok(), "{mended}");
-        }
-    }
 
     #[test]
     fn sizes_are_told_in_the_unit_that_fits() {

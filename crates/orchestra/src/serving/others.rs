@@ -9,7 +9,7 @@ use std::{
 use orchestra_fs::Lock;
 use orchestra_gateway::{
     Gateway, GatewayOptions,
-    config::{ServerConfig, ServerName},
+    config::{ServerConfig, ServerName, Transport},
     connect::Connectors,
     discovery::{Found, Server, ServerState},
     watch::Watching,
@@ -132,6 +132,7 @@ impl Others {
             name: server.name.to_string(),
             state: "starting",
             trust: server.trust,
+            is_sandboxed: is_sandboxed(&server),
             wait: servers::wait_for(&server, None),
         };
         gateway.apply(vec![server]);
@@ -168,9 +169,16 @@ pub(crate) struct Shown {
     /// Whether what it says of its own tools is believed.
     #[serde(skip)]
     pub(crate) trust: bool,
+    /// Whether its program runs in a sandbox; `None` where none is started here.
+    #[serde(skip)]
+    pub(crate) is_sandboxed: Option<bool>,
     /// How long a command waits for it that was given its name.
     #[serde(skip)]
     pub(crate) wait: Duration,
+}
+
+fn is_sandboxed(config: &ServerConfig) -> Option<bool> {
+    matches!(config.transport, Transport::Stdio(_)).then(|| config.sandbox.is_some())
 }
 
 impl Shown {
@@ -187,6 +195,10 @@ impl Shown {
             name: server.name.to_string(),
             state,
             trust: server.config().is_some_and(|config| config.trust),
+            is_sandboxed: match &server.state {
+                ServerState::Usable(config) => is_sandboxed(config),
+                _ => None,
+            },
             wait: server
                 .config()
                 .map_or(servers::WAIT, |config| servers::wait_for(config, None)),

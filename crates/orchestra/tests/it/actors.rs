@@ -76,6 +76,7 @@ const FORM: (&str, &str) = ("Content-Type", "application/x-www-form-urlencoded")
 const EVIL: (&str, &str) = ("Origin", "http://evil.example");
 const NULL: (&str, &str) = ("Origin", "null");
 const OTHER_PORT: (&str, &str) = ("Origin", "http://localhost:1");
+const IMAGE: (&str, &str) = ("Sec-Fetch-Site", "cross-site");
 const REBOUND: (&str, &str) = ("Host", "evil.example");
 const WRONG: (&str, &str) = (
     "Authorization",
@@ -176,6 +177,9 @@ const ATTEMPTS: &[Attempt] = &[
     Attempt(&[Page], "events, as an EventSource", Http(403, "GET", "/api/events", &[EVIL, ("Accept", "text/event-stream")], "")),
     Attempt(&[Page], "stream of MCP, as an EventSource", Http(403, "GET", "/mcp", &[EVIL, ("Accept", "text/event-stream")], "")),
     Attempt(&[Page], "events, as a WebSocket", Http(403, "GET", "/api/events", page::WEBSOCKET, "")),
+    Attempt(&[Page], "events, as an image", Http(403, "GET", "/api/events", &[IMAGE], "")),
+    Attempt(&[Page], "the board, as an image", Http(403, "GET", "/api/board", &[IMAGE], "")),
+    Attempt(&[Page], "a tool, without an origin", Http(403, "POST", TOOLS, &[IMAGE, JSON], CREATE)),
     Attempt(&[Page], "a tool, from a name that leads here", Http(403, "POST", TOOLS, &[REBOUND, JSON], CREATE)),
     Attempt(&[Page], "a tool, from the origin of a name that leads here", Http(403, "POST", TOOLS, &[REBOUND, EVIL, JSON], CREATE)),
     Attempt(&[Page], "dashboard, from a name that leads here", Http(403, "GET", "/board", &[REBOUND], "")),

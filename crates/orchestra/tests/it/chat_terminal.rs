@@ -106,6 +106,41 @@ fn words_come_as_they_are_said_and_markdown_as_it_is_meant() {
 }
 
 #[test]
+fn protection_from_the_servers_that_are_started_is_shown_before_the_first_prompt() {
+    let (workspace, model) = (Workspace::board(), Fake::ollama("0.12.6", Vec::new()));
+    let server = json!({"command": "sleep", "args": ["600"]});
+    let mut closed = server.clone();
+    closed["sandbox"] = json!("workspace");
+    let far = json!({"url": "http://127.0.0.1:1/mcp"});
+    let servers = json!({"mcpServers": {"plain": server, "closed": closed, "far": far}});
+    let file = workspace.home().join(".config/orchestra/mcp.json");
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    fs::write(file, servers.to_string()).unwrap();
+    let mut talk = Talk::start(&workspace, &model, &[]);
+    let shown = talk.until("❯");
+    let lines: Vec<&str> = shown.lines().map(str::trim).collect();
+    let of = |name: &str| {
+        let start = format!("{name}: ");
+        lines
+            .iter()
+            .find_map(|line| line.strip_prefix(&start))
+            .map(str::to_owned)
+    };
+    assert!(of("closed").unwrap().starts_with("sandboxed"), "{shown}");
+    assert!(of("plain").unwrap().starts_with("no sandbox"), "{shown}");
+    assert_eq!(of("far"), None, "{shown}");
+    talk.pty.write("/quit\r");
+    assert_eq!(talk.end().0, Some(0));
+    // The same of a server that the command line names.
+    workspace.write("server.sh", "#!/bin/sh\nsleep 600\n");
+    let mut talk = Talk::start(&workspace, &model, &["--stdio", "sh server.sh"]);
+    let shown = talk.until("❯");
+    assert!(shown.contains("sh: no sandbox"), "{shown}");
+    talk.pty.write("/quit\r");
+    assert_eq!(talk.end().0, Some(0));
+}
+
+#[test]
 fn a_call_that_changes_something_is_asked_about_and_all_answers_are_understood() {
     let says = vec![
         task("One"),

@@ -46,9 +46,63 @@ fn old_files_that_are_not_imported_are_reported_once_with_the_command() {
         1,
         "{said:?}"
     );
+    assert!(!said.err.contains(".toon"), "each file by itself: {said:?}");
     assert_eq!(workspace.run(["import"]).code, Some(0));
     let said = workspace.run(["tool", "call", "list_projects"]);
     assert_eq!(said.err.matches("orchestra import").count(), 0, "{said:?}");
+}
+
+#[test]
+fn files_that_cannot_be_read_are_one_line_and_doctor_names_each() {
+    let workspace = Workspace::git();
+    for name in ["a", "b", "c"] {
+        workspace.write(
+            &format!(".projects/{name}/project-status.toon"),
+            "schema: 99\nend: true\n",
+        );
+    }
+    let said = workspace.run(["tool", "call", "list_projects"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let naming = said.err.lines().filter(|line| line.contains(".toon"));
+    assert_eq!(naming.count(), 1, "{said:?}");
+    assert!(said.err.contains("3 readable files"), "{said:?}");
+    assert!(said.err.contains("`orchestra doctor`"), "{said:?}");
+    let doctor = workspace.run(["doctor"]);
+    assert_eq!(doctor.code, Some(4), "{doctor:?}");
+    for name in ["a", "b", "c"] {
+        assert!(
+            doctor.out.contains(&format!("{name}/project-status.toon")),
+            "{doctor:?}"
+        );
+    }
+}
+
+#[test]
+fn plan_without_front_matter_is_reported_once_with_the_fix() {
+    let workspace = Workspace::board();
+    workspace.call("create_project", &json!({"name": "Demo"}));
+    workspace.write(".projects/demo/.plans/notes.md", "# Notes\n");
+    let list = || workspace.run(["tool", "call", "list_projects"]);
+    let said = [list(), list(), list()].map(|said| {
+        assert_eq!(said.code, Some(0), "{said:?}");
+        said.err
+    });
+    let said = said.concat();
+    assert!(
+        said.matches("a readable file cannot").count() <= 1,
+        "{said}"
+    );
+    let doctor = workspace.run(["doctor"]);
+    assert_eq!(doctor.code, Some(4), "{doctor:?}");
+    let fix = "add these lines, or move the file out of .plans";
+    assert_eq!(doctor.out.matches(fix).count(), 1, "{doctor:?}");
+    let said = workspace.run(["tool", "call", "list_projects"]);
+    assert!(!said.err.contains("notes.md"), "{said:?}");
+    let text = workspace.read(".projects/demo/.plans/notes.md");
+    let front = "---\ntitle: A title\ncreated: 2026-01-31T12:00:00Z\n---\n";
+    workspace.write(".projects/demo/.plans/notes.md", &format!("{front}{text}"));
+    let doctor = workspace.run(["doctor"]);
+    assert_eq!(doctor.code, Some(0), "{doctor:?}");
 }
 
 #[test]
@@ -70,7 +124,7 @@ fn old_files_are_taken_over_once_with_a_copy() {
 
     let epic = workspace.call("get_epic", &json!({"project": "my-app", "epic_id": "MA-1"}));
     assert_eq!(epic["title"], "Fix: T2");
-    assert!(workspace.read(EPIC).starts_with("schema: 1\n"));
+    assert!(workspace.read(EPIC).starts_with("schema: 99\nend: true\n"));
     let made = workspace.call(
         "create_epic",
         &json!({"project": "my-app", "title": "Next"}),

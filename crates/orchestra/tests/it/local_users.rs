@@ -247,6 +247,10 @@ fn client_of_document_002_is_admitted_with_the_token_and_the_users_own_without()
         (&[through], 401),
         (&[("Forwarded", "for=192.0.2.1")], 401),
         (&[("Via", "1.1 proxy")], 401),
+        (&[("X-Real-IP", "192.0.2.1")], 401),
+        (&[("CF-Ray", "8f0-FRA")], 401),
+        (&[("Tailscale-User-Login", "ann@example.com")], 401),
+        (&[("X-Original-Host", "box.example")], 401),
     ] {
         let answer = post_to(&address, "/rpc", headers, &ping);
         assert_eq!(answer.status, status, "{headers:?}: {answer:?}");

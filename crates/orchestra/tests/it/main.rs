@@ -82,6 +82,7 @@ mod memory_model;
 #[expect(dead_code, reason = "the tests of the back ends have it say more")]
 mod models;
 mod oauth;
+mod odd_json;
 #[cfg(target_os = "linux")]
 mod odd_members;
 mod one_board;
@@ -91,6 +92,7 @@ mod overload;
 mod ownership;
 mod plan_agents;
 mod plan_bounds;
+mod plan_consent;
 mod plan_git;
 mod plan_killed;
 mod plan_shell;

@@ -304,7 +304,14 @@ fn error_that_asks_for_a_visit_and_log_messages_name_their_server() {
 fn question_for_a_secret_in_other_words_is_refused_and_a_choice_is_not() {
     let form = |message: &str, schema: Value| json!({"method": "elicitation/create", "params": {"message": message, "requestedSchema": schema}});
     let field = |name: &str, field: Value| json!({"type": "object", "properties": {name: field}});
+    let page = |url: &str| json!({"method": "elicitation/create", "params": {"mode": "url", "elicitationId": "1", "url": url, "message": "Visit"}});
     let text = json!({"type": "string"});
+    let refused = |question: &Value, why: &str| {
+        let (asked, result) = call(&workspace(&json!({}), question));
+        assert_eq!(asked, None, "{question}");
+        let error = &result["structuredContent"]["response"]["error"];
+        assert!(error["message"].as_str().unwrap().contains(why), "{result}");
+    };
     for (question, why) in [
         (
             form("Log in", field("pat", text.clone())),
@@ -339,17 +346,50 @@ fn question_for_a_secret_in_other_words_is_refused_and_a_choice_is_not() {
             ),
             "no flat object",
         ),
+        (page("javascript:alert(1)"), "neither https: nor http:"),
         (
-            json!({"method": "elicitation/create", "params": {"mode": "url", "elicitationId": "1",
-                "url": "javascript:alert(1)", "message": "Visit"}}),
-            "neither https: nor http:",
+            page("https://github.com@evil.example/"),
+            "its host cannot be read",
         ),
     ] {
-        let (asked, result) = call(&workspace(&json!({}), &question));
-        assert_eq!(asked, None, "{question}");
-        let error = &result["structuredContent"]["response"]["error"];
-        assert!(error["message"].as_str().unwrap().contains(why), "{result}");
+        refused(&question, why);
     }
+    // In other words, languages and letters, and in each text of the form.
+    let other = [
+        "Your pass phrase",
+        "The one-time code of your phone",
+        "2FA",
+        "12 recovery words",
+        "API credential",
+        "session cookie",
+        "请输入密码",
+        "पासवर्ड",
+        "كلمة المرور",
+        "p a s s w o r d",
+        "раsswоrd",
+        "pass\u{200b}word",
+    ];
+    for (at, words) in other.into_iter().enumerate() {
+        let (question, why) = match at % 4 {
+            0 => (
+                form(words, field("value", text.clone())),
+                "the message is about a secret",
+            ),
+            1 => (form("Go on", field(words, text.clone())), "is for a secret"),
+            2 => (
+                form("Go on", field("value", json!({"title": words}))),
+                "the field value is",
+            ),
+            _ => (
+                form("Go on", field("value", json!({"description": words}))),
+                "the field value is",
+            ),
+        };
+        refused(&question, why);
+    }
+    let label = json!({"enum": ["ok", "I typed my PIN above"]});
+    let both = json!({"type": "object", "properties": {"value": text.clone(), "done": label}});
+    refused(&form("Go on", both), "the message is about a secret");
     for choice in [
         json!({"type": "string", "enum": ["ann", "bob"]}),
         json!({"type": "boolean"}),

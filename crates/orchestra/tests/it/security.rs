@@ -72,6 +72,53 @@ fn page_of_another_origin_reaches_no_route() {
 }
 
 #[test]
+fn page_of_another_site_reaches_no_route_without_an_origin() {
+    let workspace = Workspace::git();
+    let (_process, address) = up(&workspace);
+    let host = ("Host", address.as_str());
+    let of = |site, mode, dest| {
+        let fetch = [
+            ("Sec-Fetch-Site", site),
+            ("Sec-Fetch-Mode", mode),
+            ("Sec-Fetch-Dest", dest),
+        ];
+        [&[host][..], &fetch].concat()
+    };
+    for (method, path) in routes(&address) {
+        for site in ["cross-site", "same-site"] {
+            let answer = send(&address, &method, &path, &of(site, "no-cors", "image"));
+            assert_eq!(answer.status, 403, "{method} {path} {site}: {answer:?}");
+        }
+        let answer = send(
+            &address,
+            &method,
+            &path,
+            &of("cross-site", "navigate", "iframe"),
+        );
+        assert_eq!(answer.status, 403, "{method} {path}: {answer:?}");
+    }
+    // A link of another page leads to the pages of the dashboard, and to nothing that asks for a token.
+    for (path, status) in [
+        ("/", 307),
+        ("/board", 200),
+        ("/api/board", 403),
+        ("/metrics", 403),
+    ] {
+        let answer = send(
+            &address,
+            "GET",
+            path,
+            &of("cross-site", "navigate", "document"),
+        );
+        assert_eq!(answer.status, status, "{path}: {answer:?}");
+    }
+    for site in ["same-origin", "none"] {
+        let answer = send(&address, "GET", "/api/board", &of(site, "cors", "empty"));
+        assert_eq!(answer.status, 200, "{site}: {answer:?}");
+    }
+}
+
+#[test]
 fn name_of_another_host_reaches_no_route() {
     let workspace = Workspace::git();
     let (_process, address) = up(&workspace);

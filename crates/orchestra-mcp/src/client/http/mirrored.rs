@@ -49,7 +49,7 @@ impl MirroredParams {
         if memchr::memmem::find(schema.as_bytes(), ANNOTATION.as_bytes()).is_none() {
             return Ok(Self::default());
         }
-        let Ok(schema) = schema.parse::<Value>() else {
+        let Ok(schema) = schema.parse_lossy::<Value>() else {
             return Ok(Self::default());
         };
         let mut found = Self::default();
@@ -78,7 +78,7 @@ impl MirroredParams {
         if self.is_empty() {
             return Vec::new();
         }
-        let arguments: Option<Value> = arguments.and_then(|arguments| arguments.parse().ok());
+        let arguments: Option<Value> = arguments.and_then(|arguments| arguments.parse_lossy().ok());
         let value_at = |path: &[String]| {
             let mut value = arguments.as_ref()?;
             for member in path {

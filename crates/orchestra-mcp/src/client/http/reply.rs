@@ -4,7 +4,7 @@ use bytes::{Bytes, BytesMut};
 use futures_util::FutureExt as _;
 use orchestra_wire::{
     Inbound, MAX_BATCH, Message, RawJson, Reply, RequestId, ResponseRef, RpcError, parse,
-    parse_item, without_mark,
+    parse_item, unread, without_mark,
 };
 use reqwest::{Response, header::CONTENT_TYPE};
 use tokio::time::timeout;
@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     causes::with_causes,
-    client::{Answer, ClientError, unread},
+    client::{Answer, ClientError},
 };
 
 impl Core {

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use bytes::Bytes;
 use orchestra_wire::{
     ErrorCode, Inbound, Malformed, Message, RawJson, Reply, RequestId, ResponseRef, Rope, RpcError,
-    parse, parse_item, write,
+    parse, parse_item, unread, write,
 };
 use serde_json::value::RawValue;
 use tokio::{
@@ -20,7 +20,7 @@ use super::{
     cut::{Cut, Cutter, TooLong},
     pipe::Pace,
 };
-use crate::client::{ClientError, Incoming, ServerMessage, unread};
+use crate::client::{ClientError, Incoming, ServerMessage};
 
 /// How long answers are still read after a server takes no more messages or has ended.
 pub(super) const LAST_ANSWERS: Duration = Duration::from_millis(500);

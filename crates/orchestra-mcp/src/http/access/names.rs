@@ -57,6 +57,9 @@ const WRONG_HOST: &str = "the Host header must name this machine: localhost, 127
 const WRONG_ORIGIN: &str = "requests from pages of this origin are refused, unless it is allowed \
     here (`orchestra up --allow-origin`)";
 
+const WRONG_SITE: &str = "requests from pages of other sites are refused; a link may lead to a page of the \
+    dashboard";
+
 const UNASKED: &str = "a page of another port of this machine may post JSON alone (`Content-Type: \
     application/json`), unless its origin is allowed here (`orchestra up --allow-origin`)";
 
@@ -199,6 +202,26 @@ pub(super) fn check_origin(
     match is_sent_unasked(method, headers) {
         true => Err(UNASKED),
         false => Ok(None),
+    }
+}
+
+/// Refuses a request that a browser sends without an `Origin` header for a page of another site or port: an image, a
+/// script, a frame, a download (Fetch Metadata). Links to pages, which the browser shows in place of that page, stay
+/// allowed where `links` is set. A request with an origin is left to [`check_origin`].
+pub(super) fn check_site(
+    method: &Method,
+    headers: &HeaderMap,
+    links: bool,
+) -> Result<(), &'static str> {
+    let mut sites = headers.get_all("sec-fetch-site").iter();
+    let is_own = sites.all(|site| matches!(site.as_bytes(), b"same-origin" | b"none"));
+    let is = |name: &str, value: &str| headers.get(name).is_some_and(|is| is == value);
+    let is_link = matches!(*method, Method::GET | Method::HEAD)
+        && is("sec-fetch-mode", "navigate")
+        && is("sec-fetch-dest", "document");
+    match is_own || headers.contains_key(header::ORIGIN) || (links && is_link) {
+        true => Ok(()),
+        false => Err(WRONG_SITE),
     }
 }
 
@@ -411,6 +434,53 @@ mod tests {
         }
         for kind in ["application/json", "Application/JSON; charset=utf-8"] {
             assert!(is_admitted("http://localhost:3001", Some(kind)), "{kind}");
+        }
+    }
+
+    #[test]
+    fn request_of_another_site_without_an_origin_is_refused_unless_it_is_a_link_to_a_page() {
+        let is_admitted = |method: &Method, links, fetch: &[(&'static str, &str)]| {
+            let headers = fetch.iter();
+            let headers = headers.map(|(name, value)| {
+                (
+                    header::HeaderName::from_static(name),
+                    value.parse().unwrap(),
+                )
+            });
+            check_site(method, &headers.collect(), links).is_ok()
+        };
+        let site = |site| ("sec-fetch-site", site);
+        let link = [
+            ("sec-fetch-mode", "navigate"),
+            ("sec-fetch-dest", "document"),
+        ];
+        for links in [false, true] {
+            assert!(is_admitted(&Method::POST, links, &[]), "a program");
+            for own in ["same-origin", "none"] {
+                assert!(is_admitted(&Method::POST, links, &[site(own)]), "{own}");
+            }
+            for other in ["cross-site", "same-site", "unknown", ""] {
+                for method in [Method::GET, Method::POST] {
+                    assert!(
+                        !is_admitted(&method, links, &[site(other)]),
+                        "{method} {other}"
+                    );
+                }
+                let origin = ("origin", "https://app.example");
+                assert!(
+                    is_admitted(&Method::GET, links, &[site(other), origin]),
+                    "{other}"
+                );
+                let followed = [&[site(other)][..], &link].concat();
+                assert_eq!(
+                    is_admitted(&Method::GET, links, &followed),
+                    links,
+                    "{other}"
+                );
+                assert!(!is_admitted(&Method::POST, links, &followed), "{other}");
+                let frame = [site(other), link[0], ("sec-fetch-dest", "iframe")];
+                assert!(!is_admitted(&Method::GET, links, &frame), "{other}");
+            }
         }
     }
 

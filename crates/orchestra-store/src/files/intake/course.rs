@@ -19,9 +19,9 @@ use crate::files::place::{Part, Place};
 use crate::files::{FilesError, Work, render};
 use crate::reader::Reader;
 use crate::rows::Read;
-use crate::toon::IssuePlace;
 use crate::toon::history::without_uid;
 use crate::toon::project::{Retired, Tombstone};
+use crate::toon::{FileError, IssuePlace};
 
 /// How many issues are gone through on one stretch of the writer's time.
 const BATCH: usize = 256;
@@ -75,6 +75,8 @@ pub(super) struct Course {
     told: BTreeMap<Slug, Vec<Tombstone>>,
     /// Projects with a changed document.
     documents: BTreeSet<Slug>,
+    /// The files that cannot be taken in, as far as that is news.
+    pub(super) troubles: Vec<FileError>,
 }
 
 /// The number of the last event that there ever was.

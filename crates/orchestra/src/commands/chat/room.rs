@@ -21,6 +21,7 @@ use serde_json::Value;
 use tokio::{task::JoinHandle, time::timeout};
 
 use crate::{
+    commands::mcp::words,
     config::Config,
     exit::Failure,
     output, servers,
@@ -224,6 +225,28 @@ impl Room {
         peers
             .filter(|(name, _)| self.toolset.reaches_server(name))
             .collect()
+    }
+
+    /// Protection of the user from the programs of servers that are started for the conversation.
+    pub(super) fn protection(&self) -> Vec<String> {
+        let others = self.serving.others();
+        let named = |is_sandboxed: bool| {
+            let servers = others
+                .iter()
+                .filter(|server| server.is_sandboxed == Some(is_sandboxed));
+            let servers = servers.filter(|server| server.state != "left_out");
+            servers.map(|server| &*server.name).collect::<Vec<_>>()
+        };
+        let (closed, open) = (named(true), named(false));
+        let closed =
+            (!closed.is_empty()).then(|| format!("{}: {}", closed.join(", "), words::protection()));
+        let open = (!open.is_empty()).then(|| {
+            format!(
+                "{}: no sandbox; reaches everything that you reach",
+                open.join(", ")
+            )
+        });
+        closed.into_iter().chain(open).collect()
     }
 
     /// Whether one server is there alone.

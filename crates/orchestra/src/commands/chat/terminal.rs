@@ -308,6 +308,10 @@ fn greeting(conversation: &Conversation<'_>) -> String {
             "\nThere is no board here, so its tools are not there; `orchestra init` makes one.",
         );
     }
+    for line in conversation.room.protection() {
+        text.push('\n');
+        text.push_str(&line);
+    }
     output::printable(&text).into_owned()
 }
 

@@ -162,7 +162,7 @@ pub(super) fn run(here: &Here, config: &Config, arguments: Arguments) -> Result<
         Some(Ok(Ok(result))) => {
             let repaired = repair(Repairable::ToolResult, &result, Context::default());
             let result = repaired.map_or(result, |repaired| repaired.value);
-            let result = told::parsed(&result).unwrap_or(Value::Null);
+            let result = result.parse_lossy().unwrap_or(Value::Null);
             return told::print(&arguments.tool, &result, &arguments.tell, Exit::Refused);
         }
         Some(Ok(Err(ended))) => ended,

@@ -146,17 +146,20 @@ pub(super) fn is_sandboxed(server: &Server) -> bool {
 
 /// Returns how the sandbox protects the workspace on this system, if one of the servers has one.
 pub(super) fn sandbox<'a>(servers: impl IntoIterator<Item = &'a Server>) -> Option<String> {
+    servers.into_iter().find(|server| is_sandboxed(server))?;
+    Some(protection())
+}
+
+/// Returns how a sandbox protects the workspace on this system.
+pub(crate) fn protection() -> String {
     const AT_THE_TOP: &str =
         "sandboxed; creates, renames and removes nothing at the top of the workspace";
-    servers.into_iter().find(|server| is_sandboxed(server))?;
     let launcher = Launcher::this_program().map_err(|error| error.to_string());
-    Some(
-        match launcher.and_then(|launcher| mounts_allowed(&launcher)) {
-            Ok(()) => AT_THE_TOP.to_owned(),
-            Err(what) => format!(
-                "{AT_THE_TOP}; not in a mount namespace ({what}), so it can change settings in subdirectories, and \
-                 modes and times everywhere"
-            ),
-        },
-    )
+    match launcher.and_then(|launcher| mounts_allowed(&launcher)) {
+        Ok(()) => AT_THE_TOP.to_owned(),
+        Err(what) => format!(
+            "{AT_THE_TOP}; not in a mount namespace ({what}), so it can change settings in subdirectories, and \
+             modes and times everywhere"
+        ),
+    }
 }

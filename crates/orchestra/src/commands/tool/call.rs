@@ -257,7 +257,7 @@ fn answer(
             })
         }
         Ok(Outcome::Verbatim { result, .. }) => Ok(Answer {
-            result: told::parsed(&result)?,
+            result: result.parse_lossy()?,
             refusal: Exit::Refused,
         }),
         Ok(Outcome::InputRequired(_)) => Err(Failure::refused(
@@ -293,12 +293,12 @@ fn whole(result: &ToolResult) -> Result<Value, Failure> {
     for block in &result.content {
         content.push(match block {
             orchestra_hub::Content::Text(text) => json!({"type": "text", "text": text}),
-            orchestra_hub::Content::Raw(raw) => told::parsed(raw)?,
+            orchestra_hub::Content::Raw(raw) => raw.parse_lossy()?,
         });
     }
     let mut whole = json!({"content": content, "isError": result.is_error});
     if let Some(structured) = &result.structured {
-        whole["structuredContent"] = told::parsed(structured)?;
+        whole["structuredContent"] = structured.parse_lossy()?;
     }
     Ok(whole)
 }

@@ -2,8 +2,9 @@
 //! nested too deep in some of their items alone.
 
 use bytes::Bytes;
-use orchestra_wire::{MAX_DEPTH, RequestId, without_mark};
 use serde_json::value::RawValue;
+
+use crate::{MAX_DEPTH, RequestId, without_mark};
 
 /// Depth at which the members of an item of a list open: message, result, list, item.
 const ITEM_DEPTH: usize = 4;
@@ -13,7 +14,7 @@ const LISTS: [&[u8]; 4] = [b"tools", b"prompts", b"resources", b"resourceTemplat
 
 /// The members of a message that cannot be parsed, as far as they can be found.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub struct Found {
     ids: Vec<RequestId>,
     has_method: bool,
     has_outcome: bool,
@@ -21,7 +22,8 @@ pub(super) struct Found {
 
 impl Found {
     /// The request that the message answers.
-    pub(super) fn answered(&self) -> Option<&RequestId> {
+    #[must_use]
+    pub fn answered(&self) -> Option<&RequestId> {
         match &self.ids[..] {
             [id] if self.has_outcome && !self.has_method => Some(id),
             _ => None,
@@ -29,7 +31,8 @@ impl Found {
     }
 
     /// The id of the message, where it is a request.
-    pub(super) fn asked(&self) -> Option<&RequestId> {
+    #[must_use]
+    pub fn asked(&self) -> Option<&RequestId> {
         match &self.ids[..] {
             [id] if self.has_method && !self.has_outcome => Some(id),
             _ => None,
@@ -47,7 +50,8 @@ enum Token<'t> {
 }
 
 /// Finds the members of one message that cannot be parsed.
-pub(super) fn find(text: &[u8]) -> Found {
+#[must_use]
+pub fn find(text: &[u8]) -> Found {
     let mut found = Found::default();
     let text = without_mark(text).trim_ascii_start();
     if text.starts_with(b"{") {
@@ -76,7 +80,8 @@ fn id(value: &[u8]) -> Option<RequestId> {
 
 /// A list whose only fault is that members of its items are nested too deep, with null in their
 /// place. `None` for everything else.
-pub(super) fn shallow_list(text: &[u8]) -> Option<Bytes> {
+#[must_use]
+pub fn shallow_list(text: &[u8]) -> Option<Bytes> {
     let text = without_mark(text).trim_ascii_start();
     let (mut is_result, mut is_list) = (false, false);
     let (mut begin, mut is_deep) = (0, false);
@@ -152,9 +157,8 @@ fn after_string(text: &[u8], mut at: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use orchestra_wire::parse;
-
     use super::*;
+    use crate::parse;
 
     #[test]
     fn id_of_an_answer_that_is_no_json_is_found() {

@@ -10,7 +10,7 @@ use super::*;
 fn install(workspace: &TempDir) -> Vec<Step> {
     Installer::open(Root::new(workspace.path()), Effect::Apply)
         .unwrap()
-        .install(&Client::ALL)
+        .install(&Client::ALL, Choices::default())
         .unwrap()
 }
 
@@ -80,7 +80,7 @@ fn a_dry_run_tells_the_same_and_does_nothing() {
     let workspace = tempfile::tempdir().unwrap();
     let told = Installer::open(Root::new(workspace.path()), Effect::DryRun)
         .unwrap()
-        .install(&Client::ALL);
+        .install(&Client::ALL, Choices::default());
     assert_eq!(snapshot(&workspace), BTreeMap::new());
     assert_eq!(told.unwrap(), install(&workspace));
 }

@@ -255,7 +255,8 @@ mod tests {
                 .filter(|line| line.contains(".projects"))
             {
                 assert!(
-                    !line.contains("commit") || line.contains("board = \"checkout\""),
+                    !line.to_lowercase().contains("commit")
+                        || line.contains("board = \"checkout\""),
                     "{}: {line}",
                     resource.name
                 );

@@ -170,7 +170,11 @@ impl Installer {
     }
 
     fn install_all(&mut self, clients: &[Client], choices: Choices) -> Result<(), FileError> {
-        let selected = |kind| choices.of(kind).unwrap_or_else(|| self.manifest.selection(kind));
+        let selected = |kind| {
+            choices
+                .of(kind)
+                .unwrap_or_else(|| self.manifest.selection(kind))
+        };
         let (skills, agents) = (selected(Kind::Skill), selected(Kind::Agent));
         self.manifest.select(skills, agents);
         let workspace = self.root.path().to_owned();

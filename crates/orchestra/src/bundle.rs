@@ -144,7 +144,6 @@ pub(crate) const RESOURCES: &[Resource] = resources! {
 
 impl Selection {
     /// Returns whether it is the default, which a manifest does not record.
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
     pub(crate) fn is_default(&self) -> bool {
         *self == Self::Default
     }

@@ -18,7 +18,7 @@ use std::{
 use orchestra_fs::{Access, Lock};
 
 use crate::{
-    bundle::{self, Kind, Resource},
+    bundle::{self, Kind, Resource, Selection},
     files::{FileError, Root},
     workspace::{has_board, run_directory},
 };
@@ -35,6 +35,25 @@ pub(crate) enum Effect {
     Apply,
     /// Changes are only told.
     DryRun,
+}
+
+/// Skills and agents that a command asks for; those chosen before where it names none.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Choices {
+    /// Skills.
+    pub(crate) skills: Option<Selection>,
+    /// Agents.
+    pub(crate) agents: Option<Selection>,
+}
+
+impl Choices {
+    const fn of(self, kind: Kind) -> Option<Selection> {
+        match kind {
+            Kind::Skill => self.skills,
+            Kind::Agent => self.agents,
+            Kind::Guide | Kind::Hook => None,
+        }
+    }
 }
 
 /// Why a workspace was not set up. What was done before stays, and is in the manifest.
@@ -113,12 +132,17 @@ impl Installer {
         Ok(clients)
     }
 
-    /// Installs everything, with the configuration of `clients`.
+    /// Installs the chosen files, with the configuration of `clients`. Removes skills and agents of an earlier
+    /// choice that `choices` leaves out, except edited ones.
     ///
     /// # Errors
     /// When a file cannot be written.
-    pub(crate) fn install(mut self, clients: &[Client]) -> Result<Vec<Step>, InitError> {
-        let result = self.install_all(clients);
+    pub(crate) fn install(
+        mut self,
+        clients: &[Client],
+        choices: Choices,
+    ) -> Result<Vec<Step>, InitError> {
+        let result = self.install_all(clients, choices);
         self.finish(result)
     }
 
@@ -145,7 +169,14 @@ impl Installer {
         self.finish(result)
     }
 
-    fn install_all(&mut self, clients: &[Client]) -> Result<(), FileError> {
+    fn install_all(&mut self, clients: &[Client], choices: Choices) -> Result<(), FileError> {
+        let selected = |kind| {
+            choices
+                .of(kind)
+                .unwrap_or_else(|| self.manifest.selection(kind))
+        };
+        let (skills, agents) = (selected(Kind::Skill), selected(Kind::Agent));
+        self.manifest.select(skills, agents);
         let workspace = self.root.path().to_owned();
         for client in clients {
             self.edit(client.path(), |text, manifest| {
@@ -157,7 +188,16 @@ impl Installer {
             .iter()
             .filter(|r| with_hooks || r.kind != Kind::Hook)
         {
-            self.add_resource(resource)?;
+            let path = resource.path();
+            if self.manifest.selection(resource.kind).includes(resource) {
+                self.add_resource(resource)?;
+            } else if self.manifest.names_file(&path) {
+                // A tool installed it, or an earlier choice, which a command without one leaves as it is.
+                match choices.of(resource.kind) {
+                    Some(_) => self.remove_resource(&path)?,
+                    None => self.add_resource(resource)?,
+                }
+            }
         }
         // A client is not told to run what is not ours.
         if with_hooks && !self.left_alone(&hook_script(), Action::Refused) {
@@ -179,6 +219,10 @@ impl Installer {
         let script_is_used = self.left_alone(Path::new(hooks::SETTINGS), Action::Kept);
         // Skills, agents and guides serve every client, so they go with the last one.
         let everything = Client::ALL.iter().all(|client| clients.contains(client));
+        if everything {
+            self.manifest
+                .select(Selection::default(), Selection::default());
+        }
         for path in self.manifest.paths() {
             let path = PathBuf::from(path);
             if script_is_used && path == hook_script() {

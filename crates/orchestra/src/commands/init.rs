@@ -8,11 +8,12 @@ use serde::Serialize;
 
 use crate::{
     board,
+    bundle::Selection,
     cli::Common,
     config::{Config, Overrides},
     env::Variable,
     exit::{Exit, Failure},
-    init::{Action, Client, Effect, InitError, Installer, Step, ignore},
+    init::{Action, Choices, Client, Effect, InitError, Installer, Step, ignore},
     logging,
     output::{self, Format},
     workspace,
@@ -39,6 +40,13 @@ pub(crate) struct Arguments {
     /// For which clients, separated by commas
     #[arg(long, value_enum, value_delimiter = ',', value_name = "CLIENT")]
     client: Vec<Client>,
+    /// Skills to install in .claude/skills; those of an earlier choice are removed unless edited
+    /// [default: the choice made before, else default]
+    #[arg(long, value_enum, value_name = "SET", conflicts_with = "uninstall")]
+    skills: Option<Selection>,
+    /// Agents to install in .claude/agents, in the same way
+    #[arg(long, value_enum, value_name = "SET", conflicts_with = "uninstall")]
+    agents: Option<Selection>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -94,7 +102,8 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
     let done = if arguments.uninstall {
         installer.uninstall(clients)
     } else {
-        installer.install(clients)
+        let (skills, agents) = (arguments.skills, arguments.agents);
+        installer.install(clients, Choices { skills, agents })
     };
     steps.extend(done.map_err(failure)?);
 

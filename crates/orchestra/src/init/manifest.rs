@@ -7,7 +7,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use crate::files::{FileError, Root};
+use crate::{
+    bundle::{Kind, Selection},
+    files::{FileError, Root},
+};
 
 /// Where the manifest is, relative to the workspace.
 pub(crate) const PATH: &str = ".claude/.orchestra-manifest.json";
@@ -36,6 +39,10 @@ pub(crate) struct Manifest {
     files: BTreeMap<String, String>,
     /// Values inside of shared files, by `path#key`.
     values: BTreeMap<String, String>,
+    /// Skills that the user chose.
+    skills: Selection,
+    /// Agents that the user chose.
+    agents: Selection,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -46,6 +53,10 @@ struct OnDisk {
     files: BTreeMap<String, String>,
     #[serde(default)]
     values: BTreeMap<String, String>,
+    #[serde(default, skip_serializing_if = "Selection::is_default")]
+    skills: Selection,
+    #[serde(default, skip_serializing_if = "Selection::is_default")]
+    agents: Selection,
 }
 
 impl Manifest {
@@ -64,6 +75,8 @@ impl Manifest {
         Ok(Self {
             files: on_disk.files,
             values: on_disk.values,
+            skills: on_disk.skills,
+            agents: on_disk.agents,
         })
     }
 
@@ -73,7 +86,7 @@ impl Manifest {
     /// When it cannot be written.
     pub(crate) fn write(&self, root: &Root, before: &Self) -> Result<(), FileError> {
         let path = Path::new(PATH);
-        if self.files.is_empty() && self.values.is_empty() {
+        if *self == Self::default() {
             return root.remove_with_directories(path);
         }
         if self == before {
@@ -84,6 +97,8 @@ impl Manifest {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             files: self.files.clone(),
             values: self.values.clone(),
+            skills: self.skills,
+            agents: self.agents,
         };
         let mut text =
             serde_json::to_string_pretty(&on_disk).expect("text and numbers always serialise");
@@ -96,6 +111,26 @@ impl Manifest {
         self.files
             .get(&key(path))
             .is_some_and(|known| *known == hash(text))
+    }
+
+    /// Returns whether a file was installed at `path`.
+    pub(crate) fn names_file(&self, path: &Path) -> bool {
+        self.files.contains_key(&key(path))
+    }
+
+    /// Returns the skills or agents that the user chose. Everything else has no choice.
+    pub(crate) const fn selection(&self, kind: Kind) -> Selection {
+        match kind {
+            Kind::Skill => self.skills,
+            Kind::Agent => self.agents,
+            Kind::Guide | Kind::Hook => Selection::All,
+        }
+    }
+
+    /// Records the skills and agents that the user chose.
+    pub(crate) const fn select(&mut self, skills: Selection, agents: Selection) {
+        self.skills = skills;
+        self.agents = agents;
     }
 
     /// Whether `value` is what was installed as `name` of `path`.

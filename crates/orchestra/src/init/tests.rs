@@ -10,7 +10,7 @@ use super::*;
 fn install(workspace: &TempDir) -> Vec<Step> {
     Installer::open(Root::new(workspace.path()), Effect::Apply)
         .unwrap()
-        .install(&Client::ALL)
+        .install(&Client::ALL, Choices::default())
         .unwrap()
 }
 
@@ -80,7 +80,7 @@ fn a_dry_run_tells_the_same_and_does_nothing() {
     let workspace = tempfile::tempdir().unwrap();
     let told = Installer::open(Root::new(workspace.path()), Effect::DryRun)
         .unwrap()
-        .install(&Client::ALL);
+        .install(&Client::ALL, Choices::default());
     assert_eq!(snapshot(&workspace), BTreeMap::new());
     assert_eq!(told.unwrap(), install(&workspace));
 }
@@ -299,4 +299,60 @@ fn the_hook_is_a_program_and_links_are_left_alone() {
         fs::metadata(&hook).unwrap().permissions().mode() & 0o777,
         0o755
     );
+}
+
+fn choose(workspace: &TempDir, skills: Selection, agents: Selection) -> Vec<Step> {
+    let choices = Choices {
+        skills: Some(skills),
+        agents: Some(agents),
+    };
+    Installer::open(Root::new(workspace.path()), Effect::Apply)
+        .unwrap()
+        .install(&Client::ALL, choices)
+        .unwrap()
+}
+
+#[test]
+fn every_choice_leads_to_the_same_files_from_every_other() {
+    const ALL: [Selection; 3] = [Selection::None, Selection::Default, Selection::All];
+    let fresh = |skills, agents| {
+        let workspace = tempfile::tempdir().unwrap();
+        choose(&workspace, skills, agents);
+        let files = snapshot(&workspace).into_iter();
+        let below = |path: PathBuf| path.strip_prefix(workspace.path()).unwrap().to_owned();
+        files
+            .map(|(path, text)| (below(path), text))
+            .collect::<BTreeMap<_, _>>()
+    };
+    let workspace = tempfile::tempdir().unwrap();
+    // Each follows each, its own repetition included.
+    for (before, after) in ALL.iter().flat_map(|one| ALL.map(|other| (*one, other))) {
+        choose(&workspace, before, after);
+        choose(&workspace, after, before);
+        let files = snapshot(&workspace).into_iter();
+        let below = |path: PathBuf| path.strip_prefix(workspace.path()).unwrap().to_owned();
+        let files: BTreeMap<_, _> = files.map(|(path, text)| (below(path), text)).collect();
+        assert_eq!(files, fresh(after, before), "{before:?} {after:?}");
+    }
+    uninstall(&workspace);
+    assert_eq!(snapshot(&workspace), BTreeMap::new());
+}
+
+#[test]
+fn choice_is_recorded_only_where_it_is_not_the_default() {
+    let workspace = tempfile::tempdir().unwrap();
+    choose(&workspace, Selection::Default, Selection::Default);
+    let recorded = || -> Value { serde_json::from_str(&get(&workspace, manifest::PATH)).unwrap() };
+    assert_eq!(recorded().get("skills"), None);
+    choose(&workspace, Selection::All, Selection::None);
+    let manifest = recorded();
+    assert_eq!(
+        (&manifest["skills"], &manifest["agents"]),
+        (&json!("all"), &json!("none"))
+    );
+    install(&workspace);
+    assert_eq!(recorded(), manifest);
+    uninstall(&workspace);
+    install(&workspace);
+    assert_eq!(recorded().get("skills"), None);
 }

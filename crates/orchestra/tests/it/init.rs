@@ -474,3 +474,103 @@ fn environment_that_decides_what_is_started_is_not_kept() {
     assert!(said.out.contains("sets the variable Path"), "{}", said.out);
     assert_eq!(workspace.read(".mcp.json"), text);
 }
+
+/// Installed skills and agents, by their paths below `.claude`.
+fn installed(workspace: &Workspace) -> Vec<String> {
+    let root = workspace.join(".claude");
+    let paths = files(workspace).into_keys();
+    let below = paths.filter_map(|path| Some(path.strip_prefix(&root).ok()?.to_owned()));
+    let shown = below.map(|path| path.display().to_string());
+    shown
+        .filter(|path| path.starts_with("skills") || path.starts_with("agents"))
+        .collect()
+}
+
+#[test]
+fn all_skills_and_agents_are_installed_once_and_removed() {
+    let workspace = Workspace::git();
+    let all = ["init", "--skills", "all", "--agents", "all"];
+    let said = workspace.run(all);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let paths = installed(&workspace);
+    let skills = paths.iter().filter(|path| path.ends_with("/SKILL.md"));
+    assert_eq!(skills.count(), 21, "{paths:?}");
+    assert_eq!(paths.len(), 21 + 16, "{paths:?}");
+    let before = files(&workspace);
+    // The choice remains for commands without one.
+    for again in [&all[..], &["init"], &["init", "--skills", "all"]] {
+        let said = workspace.run(again);
+        assert_eq!(said.code, Some(0), "{said:?}");
+        assert!(said.out.starts_with("all "), "{again:?}: {said:?}");
+        assert_eq!(files(&workspace), before, "{again:?}");
+    }
+    let said = workspace.run(["init", "--uninstall"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(!workspace.join(".claude").exists());
+    assert_eq!(workspace.run(["init"]).code, Some(0));
+    assert_eq!(installed(&workspace).len(), 4 + 3);
+}
+
+#[test]
+fn narrower_choice_removes_unedited_skills_and_agents_only() {
+    let workspace = Workspace::git();
+    let own = ".claude/skills/plugin-setup/SKILL.md";
+    workspace.write(own, "mine\n");
+    let said = workspace.run(["init", "--skills", "all", "--agents", "all"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let edited = ".claude/skills/task-review/SKILL.md";
+    workspace.write(edited, "edited\n");
+    let said = workspace.run(["init", "--skills", "default", "--agents", "none"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let kept = format!("kept      {edited}: it was edited\n");
+    assert!(said.out.contains(&kept), "{said:?}");
+    assert_eq!(workspace.read(own), "mine\n");
+    assert_eq!(workspace.read(edited), "edited\n");
+    // The four of the default, the edited one, and the user's own.
+    assert_eq!(installed(&workspace).len(), 4 + 2);
+    for again in [
+        &["init"][..],
+        &["init", "--skills", "default", "--agents", "none"],
+    ] {
+        let before = files(&workspace);
+        let said = workspace.run(again);
+        assert_eq!(said.code, Some(0), "{said:?}");
+        assert!(said.out.starts_with("all "), "{again:?}: {said:?}");
+        assert_eq!(files(&workspace), before, "{again:?}");
+    }
+    let said = workspace.run(["init", "--skills", "none", "--dry-run"]);
+    assert!(
+        said.out
+            .contains("removed   .claude/skills/board-workflow/SKILL.md\n"),
+        "{said:?}"
+    );
+    assert_eq!(installed(&workspace).len(), 4 + 2);
+    assert_eq!(workspace.run(["init", "--skills", "none"]).code, Some(0));
+    assert_eq!(installed(&workspace).len(), 2);
+}
+
+#[test]
+fn skills_that_a_tool_installed_outlive_an_init_without_a_choice() {
+    let workspace = Workspace::git();
+    assert_eq!(workspace.run(["init"]).code, Some(0));
+    workspace.call("install_skills", &json!({"names": ["task-review"]}));
+    assert_eq!(workspace.run(["init"]).code, Some(0));
+    assert_eq!(installed(&workspace).len(), 4 + 3 + 1);
+    let said = workspace.run(["init", "--skills", "default"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert_eq!(installed(&workspace).len(), 4 + 3);
+}
+
+#[test]
+fn unknown_choice_and_choice_with_uninstall_are_usage_errors() {
+    let workspace = Workspace::git();
+    for arguments in [
+        &["init", "--skills", "some"][..],
+        &["init", "--agents"],
+        &["init", "--uninstall", "--skills", "all"],
+    ] {
+        let said = workspace.run(arguments);
+        assert_eq!(said.code, Some(2), "{arguments:?}: {said:?}");
+        assert!(!workspace.join(".claude").exists(), "{arguments:?}");
+    }
+}

@@ -118,6 +118,7 @@ mod run_directory;
 mod runtimes;
 mod secrets;
 mod security;
+mod skill_examples;
 mod skills;
 mod stdio;
 mod stopping;

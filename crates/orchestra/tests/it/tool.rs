@@ -1,9 +1,11 @@
 //! `orchestra tool`: tools from the shell.
 
+use std::collections::BTreeSet;
+
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 
-use crate::support::Workspace;
+use crate::{skill_examples::shown_fields, support::Workspace};
 
 #[test]
 fn tools_are_listed_for_people_and_programs() {
@@ -117,19 +119,19 @@ fn bundled_files_are_installed_by_name_and_described() {
     assert!(workspace.join("CONTEXT.md").exists());
 }
 
-/// Texts that name a tool name one there is.
+/// Names in the bundled texts, as code, are those of tools, of their arguments and fields, and of values.
 #[test]
 fn bundled_texts_name_real_tools() {
     let workspace = Workspace::board();
     let listing: Value =
         serde_json::from_str(&workspace.run(["tool", "list", "--json"]).out).unwrap();
-    let tools: Vec<&str> = listing["items"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|tool| tool["name"].as_str().unwrap())
-        .collect();
-    assert_eq!(workspace.run(["init"]).code, Some(0));
+    let mut known = shown_fields();
+    for tool in listing["items"].as_array().unwrap() {
+        known.insert(tool["name"].as_str().unwrap().to_owned());
+        collect_names(tool, &mut known);
+    }
+    let installed = workspace.run(["init", "--skills", "all", "--agents", "all"]);
+    assert_eq!(installed.code, Some(0), "{installed:?}");
     let mut waiting = vec![
         workspace.join(".claude"),
         workspace.join("CLAUDE.md"),
@@ -148,17 +150,43 @@ fn bundled_texts_name_real_tools() {
         }
         let text = std::fs::read_to_string(&path).unwrap();
         for word in text.split('`').skip(1).step_by(2) {
-            let is_name =
-                word.contains('_') && word.bytes().all(|b| b.is_ascii_lowercase() || b == b'_');
-            assert!(
-                !is_name || tools.contains(&word),
-                "{}: {word}",
-                path.display()
-            );
-            named += usize::from(is_name);
+            if !is_name(word) {
+                continue;
+            }
+            assert!(known.contains(word), "{}: {word}", path.display());
+            named += 1;
         }
     }
-    assert!(named > 20, "{named}");
+    assert!(named > 200, "{named}");
+}
+
+/// Returns whether a word has the form of a tool's name or of an argument: snake case or camel case, of several words.
+fn is_name(word: &str) -> bool {
+    let is_snake = word.contains('_') && word.bytes().all(|b| b.is_ascii_lowercase() || b == b'_');
+    let is_camel = word.starts_with(|c: char| c.is_ascii_lowercase())
+        && word.bytes().all(|b| b.is_ascii_alphabetic())
+        && word.bytes().any(|b| b.is_ascii_uppercase());
+    is_snake || is_camel
+}
+
+/// Collects the names of fields and the listed values of schemas.
+fn collect_names(schema: &Value, found: &mut BTreeSet<String>) {
+    match schema {
+        Value::Object(members) => {
+            for (key, value) in members {
+                match (key.as_str(), value) {
+                    ("properties", Value::Object(fields)) => found.extend(fields.keys().cloned()),
+                    ("enum", Value::Array(values)) => {
+                        found.extend(values.iter().filter_map(Value::as_str).map(str::to_owned));
+                    }
+                    _ => {}
+                }
+                collect_names(value, found);
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| collect_names(item, found)),
+        _ => {}
+    }
 }
 
 #[test]

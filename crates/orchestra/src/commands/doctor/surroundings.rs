@@ -12,7 +12,7 @@ use crate::{
     commands::{certs, init},
     config::Config,
     exit::Failure,
-    init::{Action, Client, Effect, InitError, Installer, hook_script},
+    init::{Action, Choices, Client, Effect, InitError, Installer, hook_script},
     output, serving,
 };
 
@@ -104,7 +104,8 @@ fn look(config: &Config, mends: bool, found: &mut Found) -> Result<(), InitError
         return Ok(());
     }
     let mut stale = Vec::new();
-    for step in Installer::open(config.root(), Effect::DryRun)?.install(&present)? {
+    let installer = Installer::open(config.root(), Effect::DryRun)?;
+    for step in installer.install(&present, Choices::default())? {
         let path = Path::new(&step.path);
         let resource = RESOURCES.iter().find(|one| one.path() == path);
         match (step.action, resource) {

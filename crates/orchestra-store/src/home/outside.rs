@@ -35,7 +35,7 @@ impl SharedHome {
         ] {
             let mut name = aside.clone().into_os_string();
             name.push(end);
-            // direct: both names are in a directory that is the user's alone
+            // Both names are in a directory that is the user's alone.
             match std::fs::rename(file, name) {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                     return Err(Fault::io(

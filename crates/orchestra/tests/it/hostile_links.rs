@@ -197,7 +197,10 @@ struct Linked {
 
 impl Linked {
     fn at(places: &[&str], target: Target) -> Self {
-        let workspace = match places.iter().any(|place| place.starts_with(".projects/.store")) {
+        let workspace = match places
+            .iter()
+            .any(|place| place.starts_with(".projects/.store"))
+        {
             true => Workspace::git().with_board_in_checkout(),
             false => Workspace::git(),
         };

@@ -15,6 +15,8 @@ mod files;
 mod home;
 mod import;
 mod io;
+mod linked;
+mod merge;
 mod notice;
 mod page;
 mod pulse;

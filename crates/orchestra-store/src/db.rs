@@ -178,27 +178,6 @@ pub(crate) fn lock_file(path: &Path) -> Result<File, Fault> {
     Ok(orchestra_fs::open_or_create(path, Access::Private)?)
 }
 
-/// Names the process that holds a lock, where the system tells.
-pub(crate) fn holder(path: &Path) -> String {
-    let unknown = || "another program".to_owned();
-    let locks = fs::read_to_string("/proc/locks").unwrap_or_default();
-    let own = std::process::id().to_string();
-    let of_flock = |line: &str| {
-        let mut words = line.split_whitespace().skip_while(|word| *word != "FLOCK");
-        words.nth(3).map(str::to_owned)
-    };
-    let has_open = |process: &String| {
-        let open = fs::read_dir(format!("/proc/{process}/fd"));
-        let mut targets = open.into_iter().flatten().flatten();
-        *process != own && targets.any(|file| fs::read_link(file.path()).is_ok_and(|to| to == path))
-    };
-    let Some(process) = locks.lines().filter_map(of_flock).find(has_open) else {
-        return unknown();
-    };
-    let name = fs::read_to_string(format!("/proc/{process}/comm")).unwrap_or_default();
-    format!("{} (process {process})", name.trim().escape_debug())
-}
-
 /// Takes a lock, in the order of those who wait for it, within a time.
 ///
 /// # Errors

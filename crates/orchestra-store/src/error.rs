@@ -57,14 +57,9 @@ pub enum Fault {
     Unlisted(#[source] Arc<orchestra_place::ListError>),
     /// A program of an earlier place holds the database that is to be moved.
     #[error(
-        "the board is to be moved out of {}, and {holder} still uses it there: end that program and try again", .directory.display()
+        "the board is to be moved out of {}, and another program still uses it there: end that program and try again", .0.display()
     )]
-    FormerInUse {
-        /// Directory of the database.
-        directory: PathBuf,
-        /// Name and id of the process, as far as the system tells.
-        holder: String,
-    },
+    FormerInUse(PathBuf),
     /// Another program keeps the database.
     #[error(
         "another program keeps the board locked; close it (a database browser, perhaps) and try again"

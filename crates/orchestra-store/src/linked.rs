@@ -56,7 +56,7 @@ pub(crate) fn merge_all(
         let shown = workspace.display();
         match merge_one(shared, connection, workspace) {
             Ok(()) => tracing::info!("the board of {shown} is part of the board of all worktrees"),
-            Err(fault @ Fault::FormerInUse { .. }) => return Err(fault),
+            Err(fault @ Fault::FormerInUse(_)) => return Err(fault),
             Err(fault) => tracing::warn!(
                 error = &fault as &dyn std::error::Error,
                 "the board of {shown} is not merged into that of all worktrees"

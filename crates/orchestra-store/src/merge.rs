@@ -148,6 +148,7 @@ fn merge_project(
         })
         .collect();
     merged.retired = identities.retired(ours, theirs);
+    merged.release();
     merged.project = identities.counted(&ours.project);
     texts::merge(&mut merged, base, theirs, identities, cx);
     memory::merge(&mut merged, theirs);
@@ -155,6 +156,16 @@ fn merge_project(
 }
 
 impl ProjectContents {
+    /// Has no issue wait for a deleted one.
+    fn release(&mut self) {
+        let stones = self.retired.deleted.iter().map(|stone| stone.id.clone());
+        let gone: HashSet<IssueId> = stones.filter(|id| !self.issues.contains_key(id)).collect();
+        for contents in self.issues.values_mut() {
+            let depends_on = &mut contents.issue.depends_on;
+            depends_on.retain(|on| !gone.contains(on));
+        }
+    }
+
     /// A project that only the other side has, before anything of it is merged. Its key may be another project's here.
     fn without_content(&self, projects: &BTreeMap<Slug, Self>) -> Self {
         let is_free = |key: &Key| projects.values().all(|other| other.project.key != *key);

@@ -49,7 +49,7 @@ fn of_fault(fault: &Fault) -> Status {
         | Fault::Sandboxed(_)
         | Fault::Untrusted(_)
         | Fault::Unlisted(_)
-        | Fault::FormerInUse { .. }
+        | Fault::FormerInUse(_)
         | Fault::Removed(_)
         | Fault::Replaced(_)
         | Fault::Moved

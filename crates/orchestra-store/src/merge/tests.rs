@@ -176,6 +176,8 @@ impl Side {
             let stone = Tombstone { id, uid, at: now };
             project.retired.deleted.push(stone);
         }
+        let order = |stone: &Tombstone| (stone.at, stone.id.clone(), stone.uid);
+        project.retired.deleted.sort_by_key(order);
         for contents in project.issues.values_mut() {
             let ids = project.retired.deleted.iter().map(|stone| &stone.id);
             let gone: BTreeSet<&IssueId> = ids.collect();

@@ -1,5 +1,7 @@
 //! One board for all worktrees of a repository: `board = "repository"`.
 
+mod merging;
+
 use std::{
     fs,
     os::unix::fs::symlink,

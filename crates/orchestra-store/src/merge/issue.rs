@@ -99,7 +99,10 @@ fn union<T: Clone + PartialEq>(
     theirs: &Issue,
     of: impl Fn(&Issue) -> &Vec<T>,
 ) -> Vec<T> {
-    let base: &[T] = base.map_or(&[], |base| of(base));
+    let base: &[T] = match base {
+        Some(base) => of(base),
+        None => &[],
+    };
     let (ours, theirs) = (of(ours), of(theirs));
     let mut all: Vec<T> = ours
         .iter()

@@ -54,7 +54,7 @@ impl Writing<'_> {
         self.absorb_issues(id, before, after)?;
         self.load_project(&after.project, &after.retired)?;
         self.absorb_texts(before, after)?;
-        let chunks = before.map_or(&[][..], |before| &before.chunks);
+        let chunks = before.map_or(&[][..], |before| before.chunks.as_slice());
         for chunk in &after.chunks {
             if !chunks.contains(chunk) {
                 self.absorb_chunk(id, chunk)?;
@@ -83,7 +83,7 @@ impl Writing<'_> {
             .issues
             .iter()
             .filter(|(id, contents)| {
-                before.and_then(|before| before.issues.get(id)) != Some(contents)
+                before.and_then(|before| before.issues.get(*id)) != Some(*contents)
             })
             .map(|(_, contents)| contents)
             .collect();
@@ -126,7 +126,7 @@ impl Writing<'_> {
         if before.is_none_or(|before| before.requests != after.requests) {
             self.load_requests(slug, &after.requests)?;
         }
-        let plans = before.map_or(&[][..], |before| &before.plans);
+        let plans = before.map_or(&[][..], |before| before.plans.as_slice());
         for plan in &after.plans {
             if !plans.contains(plan) {
                 self.load_plan(&plan.0, Some(&plan.1))?;

@@ -420,18 +420,29 @@ impl Board for Shared {
 /// its place from the readable files, and put there when it is whole. The caller holds the lock.
 fn prepare(paths: &Paths, options: &Options) -> Result<Connection, Fault> {
     paths.make_directories()?;
+    if let Home::Shared(home) = &paths.home {
+        home.set_former_aside(paths)?;
+    }
     match (&paths.home, db::is_there(&paths.database)?) {
         (Home::Shared(home), false) => {
             let is_adopted = match paths.former() {
                 Some(former) => adopt(paths, &former, home)?,
                 None => false,
             };
+            let is_adopted = is_adopted
+                || match home.before_repository()? {
+                    Some(former) => adopt(paths, &former, home)?,
+                    None => false,
+                };
             if !is_adopted {
                 build(paths, options)?;
             }
         }
         (Home::Checkout, false) => build(paths, options)?,
         (Home::Shared(home), true) => {
+            if is_moved(&paths.database)? {
+                return Err(Fault::MovedAway(paths.store.clone()));
+            }
             home.check(paths)?;
             if let Some(former) = paths.former() {
                 leave(&former)?;
@@ -525,6 +536,20 @@ pub(crate) fn leave(former: &Path) -> Result<(), Fault> {
     }
 }
 
+/// Returns whether there is the database of a board, and not what is left of one that was moved. A log may say more than
+/// its header.
+pub(crate) fn is_board(database: &Path) -> bool {
+    database.is_file() && !matches!(header_version(database), Ok(schema::MOVED))
+}
+
+/// Returns whether a database is what is left of one that was moved.
+pub(crate) fn is_moved(database: &Path) -> Result<bool, Fault> {
+    let Some(connection) = db::open_any_reader(database)? else {
+        return Ok(false);
+    };
+    Ok(db::schema_of(&connection)? == schema::MOVED)
+}
+
 /// Reads the schema in the header of a database file, without SQLite.
 pub(crate) fn header_version(database: &Path) -> Result<i64, Fault> {
     let mut header = [0; 64];
@@ -537,11 +562,13 @@ pub(crate) fn header_version(database: &Path) -> Result<i64, Fault> {
 /// Has every program refuse a database. The caller holds the writers' lock.
 pub(crate) fn mark_as_moved(database: &Path) -> Result<(), Fault> {
     let connection = db::open_writer(database)?;
-    Ok(connection.pragma_update(None, "user_version", schema::MOVED)?)
+    connection.pragma_update(None, "user_version", schema::MOVED)?;
+    // Programs that only look for a board read the header.
+    db::move_log(&connection)
 }
 
 /// Writes what a connection sees into the file of a new database.
-fn copy(source: &Connection, paths: &Paths) -> Result<(), Fault> {
+pub(crate) fn copy(source: &Connection, paths: &Paths) -> Result<(), Fault> {
     // Created here, so that it is for its owner alone from the start.
     drop(orchestra_fs::open_or_create(
         &paths.rebuilt,
@@ -554,7 +581,7 @@ fn copy(source: &Connection, paths: &Paths) -> Result<(), Fault> {
 }
 
 /// Removes what is left of a database that is gone: it must not be taken for the log of the new one.
-fn clear(leftovers: &[&PathBuf]) -> Result<(), Fault> {
+pub(crate) fn clear(leftovers: &[&PathBuf]) -> Result<(), Fault> {
     for path in leftovers {
         match fs::remove_file(path) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {

@@ -50,6 +50,8 @@ fn of_fault(fault: &Fault) -> Status {
         | Fault::Untrusted(_)
         | Fault::Unlisted(_)
         | Fault::FormerInUse(_)
+        | Fault::Held { .. }
+        | Fault::MovedAway(_)
         | Fault::Removed(_)
         | Fault::Replaced(_)
         | Fault::Moved

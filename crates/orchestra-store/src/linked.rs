@@ -13,9 +13,9 @@ use rusqlite::{Connection, OptionalExtension as _};
 use crate::db::{self, LogSync, Paths, schema};
 use crate::merge::{self, Context};
 use crate::reader::Reader;
-use crate::shared::{Shared, header_version, lock_former, mark_as_moved};
+use crate::shared::{Shared, clear, header_version, lock_former, mark_as_moved};
 use crate::writing::KnownWords;
-use crate::{ActionError, Fault, Home, OpenError, Options, Store};
+use crate::{ActionError, Fault, Home, OpenError, Options, SharedHome, Store};
 
 /// Returns the directories of the workspace in linked worktrees that have a database to be merged.
 pub(crate) fn due(paths: &Paths) -> Vec<PathBuf> {
@@ -42,11 +42,25 @@ fn is_unmarked(database: &Path) -> bool {
     header_version(database).is_ok_and(|version| (1..=schema::SCHEMA).contains(&version))
 }
 
+/// Removes the databases in linked worktrees whose boards were merged: each worktree has a board of its own again, which
+/// begins with its readable files.
+pub(crate) fn remove_stubs(home: &SharedHome) -> Result<(), Fault> {
+    let is_stub = |workspace: &Path| {
+        let database = Paths::of(workspace, &Home::Checkout).database;
+        database.is_file() && matches!(header_version(&database), Ok(schema::MOVED))
+    };
+    for workspace in home.in_linked(&is_stub) {
+        let paths = Paths::of(&workspace, &Home::Checkout);
+        clear(&[&paths.log, &paths.shared_memory, &paths.database])?;
+    }
+    Ok(())
+}
+
 /// Merges the boards of worktrees. The caller holds the writers' lock. One that cannot be read is logged and left as it
 /// is.
 ///
 /// # Errors
-/// [`Fault::FormerInUse`] when another program uses one of them.
+/// [`Fault::Held`] when another program uses one of them.
 pub(crate) fn merge_all(
     shared: &Shared,
     connection: &Connection,
@@ -56,7 +70,7 @@ pub(crate) fn merge_all(
         let shown = workspace.display();
         match merge_one(shared, connection, workspace) {
             Ok(()) => tracing::info!("the board of {shown} is part of the board of all worktrees"),
-            Err(fault @ Fault::FormerInUse(_)) => return Err(fault),
+            Err(fault @ Fault::Held { .. }) => return Err(fault),
             Err(fault) => tracing::warn!(
                 error = &fault as &dyn std::error::Error,
                 "the board of {shown} is not merged into that of all worktrees"

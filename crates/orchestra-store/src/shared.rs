@@ -502,9 +502,10 @@ fn adopt(paths: &Paths, former: &Path, home: &SharedHome) -> Result<bool, Fault>
 /// one for its next change.
 pub(crate) fn lock_former(former: &Path) -> Result<Vec<fs::File>, Fault> {
     let lock = |name: &str| {
-        let lock = db::lock_file(&former.join(name))?;
+        let path = former.join(name);
+        let lock = db::lock_file(&path)?;
         lock.try_lock()
-            .map_err(|_| Fault::FormerInUse(former.to_owned()))?;
+            .map_err(|_| Fault::held(former.to_owned(), &path))?;
         Ok(lock)
     };
     ["keeper.lock", "writer.lock", "files.lock"]
@@ -526,7 +527,7 @@ pub(crate) fn leave(former: &Path) -> Result<(), Fault> {
     }
     let marked = lock_former(former).and_then(|_locks| mark_as_moved(&database));
     match marked {
-        Err(fault @ Fault::FormerInUse(_)) => Err(fault),
+        Err(fault @ Fault::Held { .. }) => Err(fault),
         Err(fault) => {
             let database = database.display();
             tracing::warn!(%fault, "the former database of the board, {database}, is not marked");

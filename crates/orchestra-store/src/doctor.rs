@@ -245,7 +245,7 @@ fn unsettled(reader: &Reader<'_>) -> Read<Vec<String>> {
     let found = statement.query_map([CONFLICT], |row| {
         let (project, id): (String, String) = (row.get(0)?, row.get(1)?);
         Ok(format!(
-            "{project}: {id} has other values on a board that was merged, which its history shows: set those that you \
+            "{project}: {id} has other values on a board that was merged, and its history shows them: set the right ones \
              want, and remove the label {CONFLICT}"
         ))
     })?;

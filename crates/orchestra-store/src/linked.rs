@@ -56,8 +56,8 @@ pub(crate) fn remove_stubs(home: &SharedHome) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Merges the boards of worktrees. The caller holds the writers' lock. One that cannot be read is logged and left as it
-/// is.
+/// Merges the boards of worktrees. The caller holds the writers' lock. A board that cannot be read is logged and left as
+/// it is.
 ///
 /// # Errors
 /// [`Fault::Held`] when another program uses one of them.
@@ -166,7 +166,7 @@ fn contents(reader: &Reader<'_>) -> Result<merge::BoardContents, Fault> {
     })
 }
 
-/// Name of the counter by which a board knows another one that was merged into it.
+/// Name of the counter that records the merge of a source.
 fn name_of(source: &Connection, paths: &Paths) -> Result<String, Fault> {
     let sql = "SELECT value FROM counter WHERE name = 'database'";
     let number: Option<i64> = source.query_row(sql, [], |row| row.get(0)).optional()?;

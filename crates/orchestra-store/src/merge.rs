@@ -2,7 +2,7 @@
 //!
 //! Nothing here reads or writes: both sides are values, wherever they come from, and so is the result. The merge is
 //! deterministic, and merging a side a second time changes nothing. No issue of either side is lost: two issues with
-//! one id are told apart by their uids, and the other one gets a free id. A field that both sides changed keeps our
+//! one id are distinguished by their uids, and theirs gets a free id. A field that both sides changed keeps our
 //! value. The other value becomes a comment, and the issue gets the label [`CONFLICT`].
 
 mod identity;

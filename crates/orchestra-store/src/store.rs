@@ -361,7 +361,7 @@ impl Store {
         Ok(imported)
     }
 
-    /// Applies the edits of the readable files. One that is missing removes nothing.
+    /// Applies the edits of the readable files. A missing file removes nothing.
     ///
     /// # Errors
     /// When another program looks at them, or the store fails.

@@ -1,4 +1,4 @@
-//! Which issues of two sides are the same, which of them remain, and under which ids.
+//! Identities of the issues of two sides: the same ones, those that remain, and their ids.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -66,8 +66,7 @@ impl Identities {
         identities
     }
 
-    /// Gives each issue that remains its id: ours where we have it, else the one that it has where that is free, else a
-    /// new one.
+    /// Assigns an id to each remaining issue: ours if we have the issue, else its own if that is free, else a new one.
     fn name(&mut self, ours: &ProjectContents, theirs: &ProjectContents, alive: &HashSet<Uid>) {
         for contents in ours.issues.values() {
             if alive.contains(&contents.uid()) {
@@ -140,8 +139,7 @@ impl Identities {
         }
     }
 
-    /// Our id for an issue that the other side names. One that it does not have may be named as long as it is no other
-    /// issue here.
+    /// Our id for an id in the other side's fields. An id without an issue stays, unless it is another issue's here.
     pub(super) fn id_for(&self, theirs: &IssueId) -> Option<IssueId> {
         self.resolved(&self.theirs, theirs)
     }
@@ -179,12 +177,12 @@ impl Identities {
         issue.id.clone_from(&id);
         issue.uid = Some(uid);
         rename_in(issue, named);
-        // The history tells what was, also of issues that are not there any more.
-        let told = |id: &IssueId| named(id).or_else(|| Some(id.clone()));
+        // The history is about the past, and may name issues that were deleted.
+        let past = |id: &IssueId| named(id).or_else(|| Some(id.clone()));
         for event in &mut contents.events {
             event.project = Some(self.slug.clone());
             event.issue = Some(id.clone());
-            rename_in_change(&mut event.change, told);
+            rename_in_change(&mut event.change, past);
             if let Change::IssueCreated(created) = &mut event.change {
                 created.project.clone_from(&self.slug);
                 created.id.clone_from(&id);
@@ -193,7 +191,7 @@ impl Identities {
         contents
     }
 
-    /// Ids that no issue has any more, of both sides, and those that the other side's issues had before.
+    /// Retired ids of both sides, and ids that issues had on the other side.
     pub(super) fn retired(&self, ours: &ProjectContents, theirs: &ProjectContents) -> Retired {
         let is_alive: HashSet<&IssueId> = self.ids.values().collect();
         let ours_alive = ours.retired.aliases.iter();
@@ -201,7 +199,7 @@ impl Identities {
             .filter(|(_, new)| is_alive.contains(new))
             .cloned()
             .collect();
-        // One of ours may have had another id on the other side for long.
+        // An issue that we have as well may have another id there.
         let theirs_before = self
             .theirs
             .iter()
@@ -289,8 +287,7 @@ const fn depth(issue: &Issue) -> u8 {
     }
 }
 
-/// Uids of a side's issues. One that an issue of another project has, or another one of this side, is another uid, the
-/// same each time.
+/// Uids of a side's issues. A uid that another issue has, here or in another project, is replaced by a derived one.
 fn uids_of(side: &ProjectContents, taken: &HashSet<Uid>) -> BTreeMap<IssueId, Uid> {
     let mut known = HashSet::new();
     let mut uids = BTreeMap::new();
@@ -305,8 +302,8 @@ fn uids_of(side: &ProjectContents, taken: &HashSet<Uid>) -> BTreeMap<IssueId, Ui
     uids
 }
 
-/// The issues of both sides without those that one has deleted and the other has not changed since. What is above an
-/// issue that remains does so as well.
+/// Uids of the remaining issues: all except issues that one side has deleted and the other has not changed since. The
+/// parents of remaining issues remain as well.
 fn alive(
     base: Option<&ProjectContents>,
     ours: &ProjectContents,
@@ -334,11 +331,11 @@ fn alive(
         (ours, &our_uids, uids, &their_stones),
         (theirs, uids, &our_uids, &our_stones),
     ] {
-        let others: HashSet<&Uid> = other.values().collect();
+        let on_both: HashSet<&Uid> = other.values().collect();
         for (id, uid) in uids {
             let contents = &side.issues[id];
             let is_kept = stones.get(uid).is_none_or(|stone| {
-                others.contains(uid) || contents.is_changed(before.get(uid).copied(), stone)
+                on_both.contains(uid) || contents.is_changed(before.get(uid).copied(), stone)
             });
             if is_kept {
                 alive.insert(*uid);

@@ -65,7 +65,7 @@ pub(super) fn merge(
     contents
 }
 
-/// An issue that only the other side has. Its history tells the id that it had there, when that is another.
+/// An issue that only the other side has. A comment records its former id if it has a new one.
 pub(super) fn arrived(
     mut contents: IssueContents,
     id: &IssueId,
@@ -92,7 +92,7 @@ fn older<'a>(ours: &'a IssueContents, theirs: &'a IssueContents) -> Option<&'a I
     }
 }
 
-/// Values that either side has, without those that one of them removed.
+/// Values of both sides, except values that either side removed.
 fn union<T: Clone + PartialEq>(
     base: Option<&Issue>,
     ours: &Issue,
@@ -117,7 +117,7 @@ fn union<T: Clone + PartialEq>(
     all
 }
 
-/// Returns the claim that holds, and a live one that does not.
+/// Returns the claim that holds, and the live claim that lost.
 fn merge_claims(
     base: Option<&Issue>,
     ours: &IssueContents,

@@ -1,4 +1,4 @@
-//! Remembered texts, which are the same when they say the same, and sessions, which are the same by id.
+//! Remembered texts, which are the same by content, and sessions, which are the same by id.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -29,7 +29,7 @@ fn merge_chunks(merged: &mut ProjectContents, theirs: &ProjectContents) {
         .collect();
     let mut known: HashMap<Vec<u8>, u64> = HashMap::new();
     for (number, chunk) in &chunks {
-        // One that holds comes before others that say the same.
+        // Of texts with the same content, a current one is preferred.
         let same = known.entry(text_hash(chunk.content.as_str()));
         let same = same.or_insert(*number);
         if chunks[&*same].superseded_by.is_some() && chunk.superseded_by.is_none() {

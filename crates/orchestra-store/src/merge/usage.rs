@@ -8,7 +8,7 @@ use super::HookEvent;
 use super::identity::Identities;
 use crate::{UsageDay, UsageOfRecord, UsageRecord, UsageSessionRecord, UsageSums};
 
-/// How a counter of two sides follows from both.
+/// Rule for a counter that both sides have.
 #[derive(Debug, Clone, Copy)]
 enum Rule {
     /// The other side's is added, without its part that both had before.
@@ -96,7 +96,7 @@ fn is_same_session(one: &UsageSessionRecord, other: &UsageSessionRecord) -> bool
     key(one) == key(other)
 }
 
-/// The sessions of both sides, newest first. Of one that both have the longer version is taken.
+/// The sessions of both sides, newest first. Of two versions of a session, the longer one is used.
 fn merge_sessions(
     ours: &[UsageSessionRecord],
     theirs: &[UsageSessionRecord],
@@ -109,7 +109,7 @@ fn merge_sessions(
             Some(_) => {}
             None => {
                 let mut arrived = theirs.clone();
-                // Of two open sessions, ours goes on.
+                // Of two open sessions, ours continues.
                 let last = arrived.requests.last().map(|request| request.at);
                 let session = &mut arrived.session;
                 session.ended_at = session.ended_at.or(last).or(Some(session.started_at));

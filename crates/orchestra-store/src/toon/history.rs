@@ -395,8 +395,8 @@ impl Line {
     }
 }
 
-/// Lines of a history, to find out which lines of another one are among them: those with a uid by that, those that an
-/// earlier version of the program wrote by their text.
+/// Set of lines of a history. Lines with a uid are compared by it, lines that an earlier version of the program wrote by
+/// their text.
 pub(crate) struct Lines {
     uids: HashSet<Uid>,
     with_uid: HashSet<String>,

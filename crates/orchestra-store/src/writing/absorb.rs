@@ -1,4 +1,4 @@
-//! Puts a merged board in the place of the one that it was merged from. Only what differs is written.
+//! Writes a merged board over the board that it was merged from. Only the differences are written.
 
 use std::collections::HashSet;
 
@@ -97,9 +97,9 @@ impl Writing<'_> {
             self.load_issue(issue)?;
             self.load_history(&issue.project, &issue.id, events)?;
         }
-        let kept: HashSet<Uid> = after.issues.values().map(IssueContents::uid).collect();
+        let remaining: HashSet<Uid> = after.issues.values().map(IssueContents::uid).collect();
         for (id, contents) in before.into_iter().flat_map(|before| &before.issues) {
-            if !kept.contains(&contents.uid()) {
+            if !remaining.contains(&contents.uid()) {
                 self.delete_issue(project, &after.project.slug, id, None)?;
             }
         }

@@ -245,8 +245,8 @@ fn unsettled(reader: &Reader<'_>) -> Read<Vec<String>> {
     let found = statement.query_map([CONFLICT], |row| {
         let (project, id): (String, String) = (row.get(0)?, row.get(1)?);
         Ok(format!(
-            "{project}: {id} has other values on a board that was merged, and its history shows them: set the right ones \
-             want, and remove the label {CONFLICT}"
+            "{project}: {id} has other values on a board that was merged, and its history shows them: set the \
+             right ones, and remove the label {CONFLICT}"
         ))
     })?;
     Ok(found.collect::<Result<_, _>>()?)

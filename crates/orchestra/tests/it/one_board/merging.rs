@@ -161,3 +161,20 @@ fn worktree_that_leads_to_another_repository_is_not_merged() {
     assert!(!listed.to_string().contains("my-app"), "{listed}");
     assert!(other.has(&other.main(), "MA-3"));
 }
+
+#[test]
+fn linked_worktree_has_a_board_of_its_own_again_after_a_conversion() {
+    let repository = Repository::new(PER_CHECKOUT);
+    repository.fill();
+    let (main, linked) = (repository.main(), repository.linked());
+    repository.share_by_git();
+    repository.task(&linked, "Of linked");
+    repository.configure(ONE_BOARD);
+    assert!(repository.has(&main, "MA-4"));
+    repository.configure("");
+    let converted = repository.run(&main, &["board", "convert", "checkout"]);
+    assert_eq!(converted.code, Some(0), "{converted:?}");
+    repository.task(&main, "Of main");
+    assert!(repository.has(&main, "MA-4") && repository.has(&main, "MA-5"));
+    assert!(repository.has(&linked, "MA-4") && !repository.has(&linked, "MA-5"));
+}

@@ -11,7 +11,7 @@ use orchestra_fs::Lock;
 use crate::db::{self, Paths, schema};
 use crate::home::ALONE_PATIENCE;
 use crate::shared::{self, clear, copy, lock_former};
-use crate::{Fault, Home, OpenError, SharedHome};
+use crate::{Fault, Home, OpenError, SharedHome, linked};
 
 /// Lock of the program that writes the readable files.
 const KEEPER: &str = "keeper.lock";
@@ -136,6 +136,11 @@ impl CheckoutCopy {
         {
             // The next shared board skips the numbers that are listed.
             tracing::warn!(%fault, "the list of databases still has the board");
+        }
+        if let Home::Shared(home) = &self.shared.home
+            && let Err(fault) = linked::remove_stubs(home)
+        {
+            tracing::warn!(%fault, "a linked worktree still has a database that programs refuse");
         }
         Ok(self.shared.workspace)
     }

@@ -55,11 +55,6 @@ pub enum Fault {
     /// The list of known databases cannot be used.
     #[error("it is not known whether your programs created the board")]
     Unlisted(#[source] Arc<orchestra_place::ListError>),
-    /// A program of an earlier place holds the database that is to be moved.
-    #[error(
-        "the board is to be moved out of {}, and another program still uses it there: end that program and try again", .0.display()
-    )]
-    FormerInUse(PathBuf),
     /// Another program uses a board that is to be moved.
     #[error(
         "the board in {} is to be moved, and {by} uses it: end that program and try again", directory.display()

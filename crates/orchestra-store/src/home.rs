@@ -81,6 +81,11 @@ impl SharedHome {
         self.place.main().filter(|main| main.is_dir())
     }
 
+    /// Returns the directory of the workspace in each linked worktree of the repository that is wanted.
+    pub(crate) fn in_linked(&self, is_wanted: &dyn Fn(&Path) -> bool) -> Vec<PathBuf> {
+        self.place.in_linked(is_wanted)
+    }
+
     /// Returns whether the board may still be there: its repository or workspace is.
     pub(crate) fn is_there(&self) -> bool {
         self.anchor().is_dir()

@@ -16,6 +16,8 @@ mod files;
 mod home;
 mod import;
 mod io;
+mod linked;
+mod merge;
 mod notice;
 mod page;
 mod pulse;

@@ -502,9 +502,10 @@ fn adopt(paths: &Paths, former: &Path, home: &SharedHome) -> Result<bool, Fault>
 /// one for its next change.
 pub(crate) fn lock_former(former: &Path) -> Result<Vec<fs::File>, Fault> {
     let lock = |name: &str| {
-        let lock = db::lock_file(&former.join(name))?;
+        let path = former.join(name);
+        let lock = db::lock_file(&path)?;
         lock.try_lock()
-            .map_err(|_| Fault::FormerInUse(former.to_owned()))?;
+            .map_err(|_| Fault::held(former.to_owned(), &path))?;
         Ok(lock)
     };
     ["keeper.lock", "writer.lock", "files.lock"]
@@ -526,7 +527,7 @@ pub(crate) fn leave(former: &Path) -> Result<(), Fault> {
     }
     let marked = lock_former(former).and_then(|_locks| mark_as_moved(&database));
     match marked {
-        Err(fault @ Fault::FormerInUse(_)) => Err(fault),
+        Err(fault @ Fault::Held { .. }) => Err(fault),
         Err(fault) => {
             let database = database.display();
             tracing::warn!(%fault, "the former database of the board, {database}, is not marked");
@@ -551,7 +552,7 @@ pub(crate) fn is_moved(database: &Path) -> Result<bool, Fault> {
 }
 
 /// Reads the schema in the header of a database file, without SQLite.
-fn header_version(database: &Path) -> Result<i64, Fault> {
+pub(crate) fn header_version(database: &Path) -> Result<i64, Fault> {
     let mut header = [0; 64];
     let read = fs::File::open(database).and_then(|mut file| file.read_exact(&mut header));
     read.map_err(|error| Fault::io("read the former database of the board", error))?;

@@ -13,8 +13,10 @@ use crate::{
     workspace::{self, PROJECTS},
 };
 
-/// Directory of the database of a board in a checkout, and the file in it that shows that the mode was reported.
+/// Directory and name of the database of a board in a checkout, and the file beside it that shows that the mode was
+/// reported.
 const STORE: &str = ".store";
+const DATABASE: &str = "board.db";
 const REPORTED: &str = "mode-reported";
 
 /// `board` of the configuration.
@@ -114,14 +116,8 @@ pub(crate) fn setting(
 /// As [`home`].
 pub(crate) fn options(workspace: &Path, options: Options) -> Result<Options, Failure> {
     let home = home(workspace)?;
-    match &home {
-        Home::Shared(home) if !home.has_board() => {
-            for finding in left_behind(workspace)? {
-                tracing::warn!("{finding}");
-            }
-        }
-        Home::Shared(_) => {}
-        Home::Checkout => report_once(workspace),
+    if matches!(home, Home::Checkout) {
+        report_once(workspace);
     }
     Ok(Options { home, ..options })
 }
@@ -182,7 +178,8 @@ pub(crate) fn left_behind(workspace: &Path) -> Result<Vec<String>, Failure> {
         .collect())
 }
 
-/// Returns whether a worktree has a database, or readable files that no commit has.
+/// Returns whether a worktree has a database that was not merged, or readable files that neither a database nor a commit
+/// has.
 fn has_own_board(projects: &Path) -> bool {
     let is_project = |entry: std::fs::DirEntry| {
         let is_hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
@@ -192,7 +189,10 @@ fn has_own_board(projects: &Path) -> bool {
         let mut entries = std::fs::read_dir(projects).into_iter().flatten().flatten();
         entries.any(is_project)
     };
-    has_own_database(projects) || (has_project() && !orchestra_place::is_tracked(projects))
+    match projects.join(STORE).join(DATABASE).is_file() {
+        true => has_own_database(projects),
+        false => has_project() && !orchestra_place::is_tracked(projects),
+    }
 }
 
 /// Returns whether all checkouts share a board that the workspace has.

@@ -78,6 +78,12 @@ impl Engine {
         }
     }
 
+    /// The same, where a file that is removed removes nothing.
+    pub(crate) fn without_removals(mut self) -> Self {
+        self.removes = false;
+        self
+    }
+
     /// Creates the files that tell git what to leave out, and how to merge histories. Those of the other mode are
     /// replaced.
     pub(crate) fn tell_git(&mut self) -> Result<(), FilesError> {

@@ -1,5 +1,7 @@
 //! A board outside of the working tree, which several checkouts share.
 
+mod linked;
+
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;

@@ -1,5 +1,7 @@
 //! One board for all worktrees of a repository: `board = "repository"`.
 
+mod merging;
+
 use std::{
     fs,
     os::unix::fs::symlink,
@@ -297,7 +299,7 @@ fn second_up_in_another_worktree_says_where_the_first_is() {
 }
 
 #[test]
-fn board_of_a_linked_worktree_alone_is_reported_when_all_worktrees_share_one() {
+fn files_of_a_linked_worktree_without_a_database_are_reported_when_all_worktrees_share_a_board() {
     let repository = Repository::new("board = \"checkout\"\n");
     let (main, linked) = (repository.main(), repository.linked());
     repository.fill();
@@ -309,20 +311,18 @@ fn board_of_a_linked_worktree_alone_is_reported_when_all_worktrees_share_one() {
     fs::write(config, ONE_BOARD).unwrap();
     let projects = linked.canonicalize().unwrap().join(".projects");
     let shown = projects.display().to_string();
-    let switched = repository.run(&main, &["init", "--client", "claude"]);
-    assert_eq!(switched.code, Some(0), "{switched:?}");
-    assert!(switched.err.contains(&shown), "{switched:?}");
-    let again = repository.run(&main, &["init", "--client", "claude"]);
-    assert!(again.err.contains(&shown), "{again:?}");
-    let board = projects.join(".store");
-    for part in [&board, &projects] {
-        for directory in [&main, &linked] {
-            let doctor = repository.run(directory, &["doctor"]);
-            assert_ne!(doctor.code, Some(0), "{doctor:?}");
-            assert!(doctor.out.contains(&shown), "{doctor:?}");
-        }
-        fs::remove_dir_all(part).unwrap();
+    fs::remove_dir_all(projects.join(".store")).unwrap();
+    for _ in 0..2 {
+        let init = repository.run(&main, &["init", "--client", "claude"]);
+        assert_eq!(init.code, Some(0), "{init:?}");
+        assert!(init.err.contains(&shown), "{init:?}");
     }
+    for directory in [&main, &linked] {
+        let doctor = repository.run(directory, &["doctor"]);
+        assert_ne!(doctor.code, Some(0), "{doctor:?}");
+        assert!(doctor.out.contains(&shown), "{doctor:?}");
+    }
+    fs::remove_dir_all(&projects).unwrap();
     let doctor = repository.run(&main, &["doctor"]);
     assert!(!doctor.out.contains(&shown), "{doctor:?}");
 }

@@ -167,7 +167,7 @@ fn open(config: &Config, home: Home) -> Result<Store, Failure> {
 fn refused(error: OpenError) -> Failure {
     match error {
         OpenError::Fault {
-            source: source @ (Fault::Held { .. } | Fault::FormerInUse(_)),
+            source: source @ Fault::Held { .. },
             ..
         } => refuse(&source),
         error => error.into(),

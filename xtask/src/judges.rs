@@ -424,7 +424,10 @@ fn workspace_of_check() -> PathBuf {
 
 fn renew(directory: &Path) -> Result<()> {
     remove(directory)?;
-    fs::create_dir_all(directory).context("creating the judge's workspace")
+    fs::create_dir_all(directory).context("creating the judge's workspace")?;
+    // Otherwise its board would be in the repository that has the directory of builds.
+    let mut git = Command::new("git");
+    run::output(git.args(["init", "--quiet"]).current_dir(directory)).map(drop)
 }
 
 /// The command that starts a client, lacking revision, script and server.

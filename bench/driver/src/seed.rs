@@ -4,6 +4,7 @@ use std::{
     collections::{BTreeMap, btree_map::Entry},
     fs,
     path::{Path, PathBuf},
+    process::Command,
     time::Instant,
 };
 
@@ -138,7 +139,15 @@ impl Board {
 pub(crate) fn directory() -> Result<TempDir> {
     let parent = scratch()?;
     fs::create_dir_all(&parent).context("creating the directory of workspaces")?;
-    TempDir::new_in(parent).context("creating a workspace")
+    let workspace = TempDir::new_in(parent).context("creating a workspace")?;
+    // Otherwise its board would be in the repository that has the directory of builds.
+    let mut git = Command::new("git");
+    let made = git.args(["init", "--quiet"]).current_dir(&workspace);
+    ensure!(
+        made.status().context("starting git")?.success(),
+        "git init failed"
+    );
+    Ok(workspace)
 }
 
 /// Beside our own program, for the system's temporary directory may lie in memory.

@@ -210,6 +210,8 @@ pub(crate) fn program(name: &str) -> Result<PathBuf> {
 pub(crate) fn orchestra(workspace: &Path, options: &[&str]) -> Result<Command> {
     let mut command = Command::new(program("orchestra")?);
     command.arg("stdio").arg("--workspace").arg(workspace);
+    // The list of boards of the user has none of a benchmark.
+    command.env("XDG_STATE_HOME", workspace.join(".state"));
     command.args(options);
     Ok(command)
 }

@@ -263,6 +263,17 @@ impl Databases {
         Ok(())
     }
 
+    /// Removes the databases with this path from the list. Their ids are free for another workspace.
+    ///
+    /// # Errors
+    /// When the directory cannot be looked at.
+    pub fn forget(&mut self, storage: &Path) -> Result<(), ListError> {
+        let path = storage.canonicalize().map_err(unlistable(storage))?;
+        let path = text_of(path);
+        self.databases.retain(|entry| entry.place.path != path);
+        Ok(())
+    }
+
     /// Returns whether a database is listed with this directory, under any id.
     #[must_use]
     pub fn has_place(&self, storage: &Path) -> bool {

@@ -39,6 +39,8 @@ pub struct Place {
     shared: Root,
     own: Root,
     main: Option<PathBuf>,
+    /// Git directory of all checkouts, and the path of the workspace below the top of each.
+    repository: Option<(PathBuf, PathBuf)>,
 }
 
 /// A directory that may not exist yet, below one that does.
@@ -89,12 +91,15 @@ impl Place {
                 shared: own.clone(),
                 own,
                 main: Some(workspace.to_owned()),
+                repository: None,
             });
         };
         let below_top = workspace.strip_prefix(&repository.top);
         let below_top = below_top.unwrap_or(Path::new(""));
         let main = repository.main().map(|top| join(&top, below_top));
         let key = key(below_top);
+        let in_repository = repository.common.clone();
+        let in_repository = in_repository.map(|common| (common, below_top.to_owned()));
         let common = match (repository.common, choice) {
             (Some(common), Choice::Repository) => common,
             (common, _) => {
@@ -103,13 +108,19 @@ impl Place {
                 let name = main.clone().or(in_common);
                 let shared = Root::in_state(name.as_deref().unwrap_or(workspace), state)?;
                 let own = Root::in_state(workspace, state)?;
-                return Ok(Self { shared, own, main });
+                return Ok(Self {
+                    shared,
+                    own,
+                    main,
+                    repository: in_repository,
+                });
             }
         };
         Ok(Self {
             shared: Root::in_git(common, &key),
             own: Root::in_git(repository.own, &key),
             main,
+            repository: in_repository,
         })
     }
 
@@ -160,6 +171,32 @@ impl Place {
             is_other && checkout.own.is_dir()
         });
         checkouts
+    }
+
+    /// Returns the directory of the workspace in each linked worktree that is wanted, exists, and leads back to this
+    /// repository.
+    #[must_use]
+    pub fn in_linked(&self, is_wanted: impl Fn(&Path) -> bool) -> Vec<PathBuf> {
+        let Some((common, below)) = &self.repository else {
+            return Vec::new();
+        };
+        let linked = checkouts(common).into_iter();
+        let linked = linked.filter(|checkout| checkout.own != *common);
+        let workspace = |checkout: Checkout| {
+            let workspace = join(&checkout.top.canonicalize().ok()?, below);
+            if !is_wanted(&workspace) {
+                return None;
+            }
+            // The list is part of the repository, and can name any directory.
+            let found = Repository::find(&workspace, Safety::Unlisted).ok()??;
+            let is_back = found.common.as_ref() == Some(common)
+                && checkout
+                    .own
+                    .canonicalize()
+                    .is_ok_and(|own| own == found.own);
+            is_back.then_some(workspace)
+        };
+        linked.filter_map(workspace).collect()
     }
 
     /// Opens a directory below [`Place::shared`], and creates it for its owner alone.

@@ -31,7 +31,7 @@ const LOG_LIMIT_BYTES: i64 = 32 * 1024 * 1024;
 
 /// The directory of the board, and in it that of the database.
 const PROJECTS: &str = ".projects";
-const STORE: &str = ".store";
+pub(crate) const STORE: &str = ".store";
 /// The database in its directory.
 pub(crate) const DATABASE: &str = "board.db";
 

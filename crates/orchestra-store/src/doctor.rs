@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use crate::files::ledger::{self, Next};
 use crate::files::render::is_unwritten;
 use crate::files::{Engine, Owner};
+use crate::merge::CONFLICT;
 use crate::reader::Reader;
 use crate::rows::Read;
 use crate::shared::Shared;
@@ -149,6 +150,7 @@ fn look(
     }
     let questionable = shared.read(questionable)?;
     report.findings.extend(told_once(questionable));
+    report.findings.extend(shared.read(unsettled)?);
     drop(lock);
     Ok(())
 }
@@ -260,6 +262,22 @@ fn questionable(reader: &Reader<'_>) -> Read<Vec<(String, String, String)>> {
         }
     }
     Ok(problems)
+}
+
+/// Reports issues with values of two merged boards to choose from.
+fn unsettled(reader: &Reader<'_>) -> Read<Vec<String>> {
+    let mut statement = reader.connection().prepare(
+        "SELECT p.slug, i.prefix || '-' || i.number FROM mark m JOIN issue i ON i.id = m.issue \
+         JOIN project p ON p.id = m.project WHERE m.what = 1 AND m.text = ?1 ORDER BY 1, i.id",
+    )?;
+    let found = statement.query_map([CONFLICT], |row| {
+        let (project, id): (String, String) = (row.get(0)?, row.get(1)?);
+        Ok(format!(
+            "{project}: {id} has other values on a board that was merged, and its history shows them: set the \
+             right ones, and remove the label {CONFLICT}"
+        ))
+    })?;
+    Ok(found.collect::<Result<_, _>>()?)
 }
 
 /// What is wrong with files. Those that only wait for another one of the same issue are named with

@@ -1,7 +1,7 @@
 //! What can go wrong, and what to do about it.
 
 use std::cell::Cell;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use orchestra_board::{DecideError, Refusal, ViewError};
@@ -34,7 +34,7 @@ pub enum Fault {
     ReadOnly,
     /// The directory of a board that all checkouts share cannot be written, as in the sandbox of an agent.
     #[error(
-        "the board in {} can be read but not written from here, as in the sandbox of an agent: change it by the MCP tools of the server `orchestra`, which runs outside, or let the sandbox write that directory (`sandbox.filesystem.allowWrite` of Claude Code, `writable_roots` of Codex, or `place = \"state\"` in your own orchestra.toml and that directory)", .0.display()
+        "the board in {} is read-only from here, as in the sandbox of an agent: change it by the MCP tools of the server `orchestra`, which runs outside, or let the sandbox write that directory (`sandbox.filesystem.allowWrite` of Claude Code, `writable_roots` of Codex, or `place = \"state\"` in your own orchestra.toml and that directory)", .0.display()
     )]
     Sandboxed(PathBuf),
     /// The database was not created by programs of this user.
@@ -55,11 +55,21 @@ pub enum Fault {
     /// The list of known databases cannot be used.
     #[error("it is not known whether your programs created the board")]
     Unlisted(#[source] Arc<orchestra_place::ListError>),
-    /// A program of an earlier place holds the database that is to be moved.
+    /// Another program uses a board that is to be moved.
     #[error(
-        "the board is to be moved out of {}, and another program still uses it there: end that program and try again", .0.display()
+        "the board in {} is to be moved, and {by} uses it: end that program and try again", directory.display()
     )]
-    FormerInUse(PathBuf),
+    Held {
+        /// The directory of the board.
+        directory: PathBuf,
+        /// The programs, as far as the system names them.
+        by: String,
+    },
+    /// The database was moved into the checkout.
+    #[error(
+        "the board in {} was moved into `.projects` of the checkout: start this program again, or run `orchestra board convert repository` to move it back", .0.display()
+    )]
+    MovedAway(PathBuf),
     /// Another program keeps the database.
     #[error(
         "another program keeps the board locked; close it (a database browser, perhaps) and try again"
@@ -87,7 +97,7 @@ pub enum Fault {
     },
     /// The database was copied to where all checkouts share it.
     #[error(
-        "the board of this checkout was moved to where all worktrees share it: set `board = \"repository\"` in orchestra.toml"
+        "the board of this checkout was moved to where all worktrees share it: set `board = \"repository\"` in orchestra.toml, or run `orchestra board convert checkout` to move it back"
     )]
     Moved,
     /// Too much waits to be written.
@@ -195,6 +205,17 @@ impl Fault {
     pub(crate) fn index_damaged() -> Self {
         INDEX_DAMAGE.set(true);
         Self::IndexDamaged
+    }
+
+    /// A board that other programs have locked by a file.
+    pub(crate) fn held(directory: PathBuf, lock: &Path) -> Self {
+        let holders = orchestra_fs::holders(lock);
+        let names: Vec<String> = holders.iter().map(ToString::to_string).collect();
+        let by = match &names[..] {
+            [] => "another program".to_owned(),
+            names => names.join(" and "),
+        };
+        Self::Held { directory, by }
     }
 
     pub(crate) fn io(attempted: &'static str, source: std::io::Error) -> Self {

@@ -6,14 +6,14 @@
 
 mod conflict;
 mod engine;
-mod fields;
+pub(crate) mod fields;
 mod flush;
 mod git;
 pub(crate) mod identity;
 mod intake;
 pub(crate) mod ledger;
 mod listing;
-mod merge;
+pub(crate) mod merge;
 pub(crate) mod needs;
 pub(crate) mod owner;
 pub(crate) mod place;

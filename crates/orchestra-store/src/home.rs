@@ -3,6 +3,8 @@
 //! A database outside of the working tree can still be planted: an archive may contain a git directory. So each has a
 //! random id, and the list of known databases in the user's state directory has the ids that count.
 
+mod outside;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,7 +18,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::db::{self, Paths};
 use crate::files::{Owner, ledger};
-use crate::{Fault, Options};
+use crate::{Fault, Options, shared};
 
 /// Directory of the board in a place.
 const BOARD: &str = "board";
@@ -25,6 +27,9 @@ const ALIVE: &str = "boards";
 /// Maximum time that a program with an open board needs to put a removed database back, and the interval of looks.
 const RESCUE_PATIENCE: Duration = Duration::from_secs(5);
 const RESCUE_LOOK: Duration = Duration::from_millis(20);
+/// Maximum time to wait for programs that have the board open before they are reported: hooks and single commands end
+/// soon.
+pub(crate) const ALONE_PATIENCE: Duration = Duration::from_secs(2);
 /// Numbers of a project that are listed as given beyond those that are: the list is written once for so many.
 const AHEAD: u64 = 256;
 /// Numbers that are still listed as given when a transaction begins, so that few of them need the list.
@@ -64,16 +69,21 @@ impl SharedHome {
         self.place.shared().join(BOARD)
     }
 
-    /// Returns whether there is a board.
+    /// Returns whether there is a board. What a move into the checkout left behind is none.
     #[must_use]
     pub fn has_board(&self) -> bool {
-        self.directory().join(db::DATABASE).is_file()
+        shared::is_board(&self.directory().join(db::DATABASE))
     }
 
     /// Directory with the mirror of the board; `None` where the repository has no main checkout.
     #[must_use]
     pub fn mirror(&self) -> Option<&Path> {
         self.place.main().filter(|main| main.is_dir())
+    }
+
+    /// Returns the directory of the workspace in each linked worktree of the repository that is wanted.
+    pub(crate) fn in_linked(&self, is_wanted: &dyn Fn(&Path) -> bool) -> Vec<PathBuf> {
+        self.place.in_linked(is_wanted)
     }
 
     /// Returns whether the board may still be there: its repository or workspace is.
@@ -114,6 +124,14 @@ impl SharedHome {
                 |error| tracing::warn!(%error, "other programs do not see that the board is open"),
             )
             .ok()
+    }
+
+    /// Takes the lock that programs with the board open share: none has it open, and none begins to write meanwhile.
+    pub(crate) fn alone(&self) -> Result<Lock, Fault> {
+        Directory::private(&self.state)?.make_below(ALIVE.as_ref(), Access::Private)?;
+        let path = self.alive();
+        let lock = Lock::wait_for(&path, ALONE_PATIENCE)?;
+        lock.ok_or_else(|| Fault::held(self.directory(), &path))
     }
 
     /// Waits for the database of a board whose directory was removed while another program has it open: that program

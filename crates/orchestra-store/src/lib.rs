@@ -7,6 +7,7 @@
 
 mod action;
 mod clock;
+mod convert;
 mod db;
 mod doctor;
 mod document;
@@ -15,6 +16,8 @@ mod files;
 mod home;
 mod import;
 mod io;
+mod linked;
+mod merge;
 mod notice;
 mod page;
 mod pulse;
@@ -39,6 +42,7 @@ pub use action::{
     Reindex, Reindexed, Submission,
 };
 pub use clock::{Clock, SystemClock};
+pub use convert::{CheckoutCopy, clear_shared, copy_to_checkout, has_own_database};
 pub use doctor::{DoctorError, Fix, Report};
 pub use document::{
     Detail, Document, DocumentDirectory, DocumentEntry, DocumentError, DocumentPath,

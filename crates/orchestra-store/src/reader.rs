@@ -1,5 +1,6 @@
 //! Reading: one snapshot of the database, and everything that can be asked of it.
 
+mod contents;
 mod documents;
 mod filter;
 mod held;

@@ -420,18 +420,29 @@ impl Board for Shared {
 /// its place from the readable files, and put there when it is whole. The caller holds the lock.
 fn prepare(paths: &Paths, options: &Options) -> Result<Connection, Fault> {
     paths.make_directories()?;
+    if let Home::Shared(home) = &paths.home {
+        home.set_former_aside(paths)?;
+    }
     match (&paths.home, db::is_there(&paths.database)?) {
         (Home::Shared(home), false) => {
             let is_adopted = match paths.former() {
                 Some(former) => adopt(paths, &former, home)?,
                 None => false,
             };
+            let is_adopted = is_adopted
+                || match home.before_repository()? {
+                    Some(former) => adopt(paths, &former, home)?,
+                    None => false,
+                };
             if !is_adopted {
                 build(paths, options)?;
             }
         }
         (Home::Checkout, false) => build(paths, options)?,
         (Home::Shared(home), true) => {
+            if is_moved(&paths.database)? {
+                return Err(Fault::MovedAway(paths.store.clone()));
+            }
             home.check(paths)?;
             if let Some(former) = paths.former() {
                 leave(&former)?;
@@ -489,11 +500,12 @@ fn adopt(paths: &Paths, former: &Path, home: &SharedHome) -> Result<bool, Fault>
 
 /// Takes the locks of the directory that a database is moved out of. A program that uses it holds one of them, or takes
 /// one for its next change.
-fn lock_former(former: &Path) -> Result<Vec<fs::File>, Fault> {
+pub(crate) fn lock_former(former: &Path) -> Result<Vec<fs::File>, Fault> {
     let lock = |name: &str| {
-        let lock = db::lock_file(&former.join(name))?;
+        let path = former.join(name);
+        let lock = db::lock_file(&path)?;
         lock.try_lock()
-            .map_err(|_| Fault::FormerInUse(former.to_owned()))?;
+            .map_err(|_| Fault::held(former.to_owned(), &path))?;
         Ok(lock)
     };
     ["keeper.lock", "writer.lock", "files.lock"]
@@ -515,7 +527,7 @@ pub(crate) fn leave(former: &Path) -> Result<(), Fault> {
     }
     let marked = lock_former(former).and_then(|_locks| mark_as_moved(&database));
     match marked {
-        Err(fault @ Fault::FormerInUse(_)) => Err(fault),
+        Err(fault @ Fault::Held { .. }) => Err(fault),
         Err(fault) => {
             let database = database.display();
             tracing::warn!(%fault, "the former database of the board, {database}, is not marked");
@@ -525,8 +537,22 @@ pub(crate) fn leave(former: &Path) -> Result<(), Fault> {
     }
 }
 
+/// Returns whether there is the database of a board, and not what is left of one that was moved. A log may say more than
+/// its header.
+pub(crate) fn is_board(database: &Path) -> bool {
+    database.is_file() && !matches!(header_version(database), Ok(schema::MOVED))
+}
+
+/// Returns whether a database is what is left of one that was moved.
+pub(crate) fn is_moved(database: &Path) -> Result<bool, Fault> {
+    let Some(connection) = db::open_any_reader(database)? else {
+        return Ok(false);
+    };
+    Ok(db::schema_of(&connection)? == schema::MOVED)
+}
+
 /// Reads the schema in the header of a database file, without SQLite.
-fn header_version(database: &Path) -> Result<i64, Fault> {
+pub(crate) fn header_version(database: &Path) -> Result<i64, Fault> {
     let mut header = [0; 64];
     let read = fs::File::open(database).and_then(|mut file| file.read_exact(&mut header));
     read.map_err(|error| Fault::io("read the former database of the board", error))?;
@@ -537,11 +563,13 @@ fn header_version(database: &Path) -> Result<i64, Fault> {
 /// Has every program refuse a database. The caller holds the writers' lock.
 pub(crate) fn mark_as_moved(database: &Path) -> Result<(), Fault> {
     let connection = db::open_writer(database)?;
-    Ok(connection.pragma_update(None, "user_version", schema::MOVED)?)
+    connection.pragma_update(None, "user_version", schema::MOVED)?;
+    // Programs that only look for a board read the header.
+    db::move_log(&connection)
 }
 
 /// Writes what a connection sees into the file of a new database.
-fn copy(source: &Connection, paths: &Paths) -> Result<(), Fault> {
+pub(crate) fn copy(source: &Connection, paths: &Paths) -> Result<(), Fault> {
     // Created here, so that it is for its owner alone from the start.
     drop(orchestra_fs::open_or_create(
         &paths.rebuilt,
@@ -554,7 +582,7 @@ fn copy(source: &Connection, paths: &Paths) -> Result<(), Fault> {
 }
 
 /// Removes what is left of a database that is gone: it must not be taken for the log of the new one.
-fn clear(leftovers: &[&PathBuf]) -> Result<(), Fault> {
+pub(crate) fn clear(leftovers: &[&PathBuf]) -> Result<(), Fault> {
     for path in leftovers {
         match fs::remove_file(path) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {

@@ -19,7 +19,7 @@ use crate::writer::Writer;
 use crate::{
     Action, ActionError, ChangeNotice, Clock, DoctorError, Fault, FileIo, FilesError, Fix, Home,
     ImportError, Imported, Made, OpenError, ReadError, Reader, RealFs, Receipt, Reindex, Reindexed,
-    Report, Submission, SystemClock, pulse, shared,
+    Report, Submission, SystemClock, linked, pulse, shared,
 };
 
 /// How a store is opened.
@@ -162,6 +162,19 @@ impl Store {
                 .map_err(|error| Fault::io("unlock .projects/.store/writer.lock", error))?;
         } else if let Some(former) = paths.former() {
             shared::leave(&former)?;
+        }
+        let due = linked::due(paths);
+        if !due.is_empty() {
+            lock = db::lock_within(lock, LOCK_PATIENCE)?;
+            let writer = match connection.take() {
+                Some(writer) => writer,
+                None => db::open_writer(&paths.database)?,
+            };
+            let merged = linked::merge_all(&shared, &writer, &due);
+            connection = Some(writer);
+            lock.unlock()
+                .map_err(|error| Fault::io("unlock .projects/.store/writer.lock", error))?;
+            merged?;
         }
         // Changes from now on are sent, even if the sending thread starts later.
         let (begin, file) = shared.latest().unwrap_or_default();
@@ -346,6 +359,27 @@ impl Store {
         let mut imported = crate::import::import(shared, shared.engine())?;
         imported.remarks.append(&mut unsaved);
         Ok(imported)
+    }
+
+    /// Applies the edits of the readable files. A missing file removes nothing.
+    ///
+    /// # Errors
+    /// When another program looks at them, or the store fails.
+    pub(crate) fn apply_edits(&self) -> Result<(), FilesError> {
+        self.start();
+        let mut engine = self.0.shared.engine().without_removals();
+        let end = Instant::now() + LOCK_PATIENCE;
+        let _lock = loop {
+            if let Some(lock) = engine.try_lock()? {
+                break lock;
+            }
+            // The own thread looks at the files when it starts.
+            if Instant::now() > end {
+                return Err(FilesError::Timeout);
+            }
+            thread::park_timeout(END_LOOK);
+        };
+        engine.sweep_whole()
     }
 
     /// Compares database and readable files.

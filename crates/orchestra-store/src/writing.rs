@@ -1,6 +1,7 @@
 //! Work inside the writer's transaction: an action is decided first, on what is stored, and only
 //! what was decided is written; so an action that is refused has left no trace.
 
+mod absorb;
 mod apply;
 mod delete;
 mod documents;

@@ -2,24 +2,25 @@
 
 use std::path::{Path, PathBuf};
 
+use orchestra_fs::{Access, Directory};
 use orchestra_place::Place;
-use orchestra_store::{Home, Options, SharedHome};
+use orchestra_store::{Home, Options, SharedHome, has_own_database};
 
 use crate::{
     config::{self, Setting},
     exit::Failure,
-    servers,
+    output, servers,
     workspace::{self, PROJECTS},
 };
 
-/// Database of a board in a checkout.
-const IN_CHECKOUT: &str = ".store/board.db";
-
-/// The mode of a workspace that has no board yet and whose configuration names none.
-const DEFAULT: BoardMode = BoardMode::Checkout;
+/// Directory and name of the database of a board in a checkout, and the file beside it that shows that the mode was
+/// reported.
+const STORE: &str = ".store";
+const DATABASE: &str = "board.db";
+const REPORTED: &str = "mode-reported";
 
 /// `board` of the configuration.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum BoardMode {
     /// One board for all checkouts of the repository; `.projects/` is its mirror in the main one.
     Repository,
@@ -71,26 +72,31 @@ pub(crate) fn home(workspace: &Path) -> Result<Home, Failure> {
 }
 
 /// Decides the mode of a workspace: what is configured, else that of the board that exists. Without one it is
-/// [`BoardMode::Checkout`] where git tracks `.projects/`, and otherwise the default.
+/// [`BoardMode::Checkout`] where git tracks `.projects/`, and otherwise [`BoardMode::Repository`].
 fn mode(configured: Option<BoardMode>, workspace: &Path, shared: Option<&SharedHome>) -> BoardMode {
-    if let Some(configured) = configured {
-        return configured;
-    }
-    let is_tracked = || orchestra_place::is_tracked(&workspace.join(PROJECTS));
-    match (existing(workspace, shared), DEFAULT) {
-        (Some(existing), _) => existing,
-        (None, BoardMode::Repository) if !is_tracked() => BoardMode::Repository,
-        (None, _) => BoardMode::Checkout,
-    }
+    let found = configured.or_else(|| existing(workspace, shared));
+    let projects = workspace.join(PROJECTS);
+    found.unwrap_or_else(
+        || match projects.is_dir() && orchestra_place::is_tracked(&projects) {
+            true => BoardMode::Checkout,
+            false => BoardMode::Repository,
+        },
+    )
 }
 
-/// The mode of the board that a workspace has.
+/// The mode of the board that a workspace has. A linked worktree is in the mode of the main checkout.
 fn existing(workspace: &Path, shared: Option<&SharedHome>) -> Option<BoardMode> {
-    if shared.is_some_and(SharedHome::has_board) {
-        return Some(BoardMode::Repository);
+    let main = shared.and_then(SharedHome::mirror);
+    let mut checkouts = [Some(workspace), main].into_iter().flatten();
+    let is_in_checkout = checkouts.any(|checkout| has_own_database(&checkout.join(PROJECTS)));
+    match shared.filter(|home| home.has_board()) {
+        // A move into the checkout was cut off, perhaps after the point from which that one counts.
+        Some(home) if is_in_checkout && home.is_moved().unwrap_or(false) => {
+            Some(BoardMode::Checkout)
+        }
+        Some(_) => Some(BoardMode::Repository),
+        None => is_in_checkout.then_some(BoardMode::Checkout),
     }
-    let is_here = workspace.join(PROJECTS).join(IN_CHECKOUT).is_file();
-    is_here.then_some(BoardMode::Checkout)
 }
 
 /// The mode of a workspace as the configuration shows it.
@@ -110,12 +116,35 @@ pub(crate) fn setting(
 /// As [`home`].
 pub(crate) fn options(workspace: &Path, options: Options) -> Result<Options, Failure> {
     let home = home(workspace)?;
-    if matches!(&home, Home::Shared(home) if !home.has_board()) {
-        for finding in left_behind(workspace)? {
-            tracing::warn!("{finding}");
-        }
+    if matches!(home, Home::Checkout) {
+        report_once(workspace);
     }
     Ok(Options { home, ..options })
+}
+
+/// Reports the mode of a board that is in its checkout without a setting, the first time that a command opens it.
+fn report_once(workspace: &Path) {
+    let reported = Path::new(PROJECTS).join(STORE).join(REPORTED);
+    let is_set = || config::board(workspace).is_ok_and(|found| found.is_some());
+    if workspace.join(&reported).exists() || is_set() {
+        return;
+    }
+    let note = || {
+        Directory::open(workspace)?
+            .make_below(PROJECTS.as_ref(), Access::Shared)?
+            .make_below(STORE.as_ref(), Access::Private)?;
+        orchestra_fs::create_new(&workspace.join(&reported), Access::Private)
+    };
+    // Without the note each command would report it.
+    if note().is_ok() {
+        output::complain(&format!(
+            "warning: the board of {} is in this checkout alone (mode `checkout`), and git commands that change \
+             {PROJECTS} change it; `orchestra board convert` makes it one board for all worktrees, and `board = \
+             \"checkout\"` in {} confirms this mode",
+            workspace.display(),
+            config::FILE
+        ));
+    }
 }
 
 /// Reports boards and readable files of linked worktrees that are not in the board that all worktrees share. They are
@@ -149,7 +178,8 @@ pub(crate) fn left_behind(workspace: &Path) -> Result<Vec<String>, Failure> {
         .collect())
 }
 
-/// Returns whether a worktree has a database, or readable files that no commit has.
+/// Returns whether a worktree has a database that was not merged, or readable files that neither a database nor a commit
+/// has.
 fn has_own_board(projects: &Path) -> bool {
     let is_project = |entry: std::fs::DirEntry| {
         let is_hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
@@ -159,8 +189,10 @@ fn has_own_board(projects: &Path) -> bool {
         let mut entries = std::fs::read_dir(projects).into_iter().flatten().flatten();
         entries.any(is_project)
     };
-    projects.join(IN_CHECKOUT).is_file()
-        || (has_project() && !orchestra_place::is_tracked(projects))
+    match projects.join(STORE).join(DATABASE).is_file() {
+        true => has_own_database(projects),
+        false => has_project() && !orchestra_place::is_tracked(projects),
+    }
 }
 
 /// Returns whether all checkouts share a board that the workspace has.
@@ -185,7 +217,7 @@ pub(crate) fn root(workspace: &Path) -> Result<PathBuf, Failure> {
 /// As [`home`].
 pub(crate) fn database_directory(workspace: &Path) -> Result<PathBuf, Failure> {
     Ok(match home(workspace)? {
-        Home::Checkout => workspace.join(PROJECTS).join(".store"),
+        Home::Checkout => workspace.join(PROJECTS).join(STORE),
         Home::Shared(home) => home.directory(),
     })
 }
@@ -203,7 +235,11 @@ pub(crate) fn seat(workspace: &Path) -> PathBuf {
     }
 }
 
-fn shared(workspace: &Path) -> Result<SharedHome, Failure> {
+/// The board that all checkouts of a workspace share, whether there is one or not.
+///
+/// # Errors
+/// When it has no place.
+pub(crate) fn shared(workspace: &Path) -> Result<SharedHome, Failure> {
     let place = workspace::place(workspace)?;
     shared_in(place)
 }

@@ -49,7 +49,7 @@ pub(crate) use memory::MemorySettings;
 pub(crate) use model::NONE as NO_MODEL;
 pub(crate) use plans::PlansConfig;
 pub(crate) use quic::{QuicAddress, QuicConfig, QuicFlags};
-pub(crate) use setting::set_memory;
+pub(crate) use setting::{set_board, set_memory};
 
 /// The configuration file's name.
 pub(crate) const FILE: &str = "orchestra.toml";

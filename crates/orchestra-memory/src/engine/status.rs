@@ -49,7 +49,8 @@ fn of_fault(fault: &Fault) -> Status {
         | Fault::Sandboxed(_)
         | Fault::Untrusted(_)
         | Fault::Unlisted(_)
-        | Fault::FormerInUse(_)
+        | Fault::Held { .. }
+        | Fault::MovedAway(_)
         | Fault::Removed(_)
         | Fault::Replaced(_)
         | Fault::Moved

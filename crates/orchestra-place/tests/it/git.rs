@@ -57,6 +57,29 @@ fn other_checkouts_with_private_state_are_found() {
 }
 
 #[test]
+fn folder_is_found_in_linked_worktrees_that_lead_back_and_in_no_planted_one() {
+    let root = Root::new();
+    let (main, other) = (root.repository("main"), root.repository("other"));
+    git(&main, &["worktree", "add", "--quiet", "../linked"]);
+    git(&main, &["worktree", "add", "--quiet", "../removed"]);
+    fs::remove_dir_all(root.path.join("removed")).unwrap();
+    let planted = main.join(".git/worktrees/planted");
+    fs::create_dir(&planted).unwrap();
+    fs::write(planted.join("gitdir"), other.join(".git").to_str().unwrap()).unwrap();
+    fs::write(planted.join("commondir"), "../..\n").unwrap();
+    fs::write(planted.join("HEAD"), "ref: refs/heads/planted\n").unwrap();
+    let folder = root.path.join("linked/apps/web");
+    for workspace in [main.join("apps/web"), folder.clone()] {
+        let workspace = workspace.as_path();
+        for choice in [Choice::Repository, Choice::State] {
+            let place = Place::find(workspace, Some(&root.state()), choice).unwrap();
+            assert_eq!(place.in_linked(Path::is_dir), [folder.clone()]);
+            assert!(place.in_linked(|_| false).is_empty());
+        }
+    }
+}
+
+#[test]
 fn worktree_with_relative_paths_is_followed() {
     let root = Root::new();
     let main = root.repository("main");

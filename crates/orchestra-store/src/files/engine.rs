@@ -78,17 +78,25 @@ impl Engine {
         }
     }
 
-    /// Makes the files that tell git what to leave out, and how to merge histories.
+    /// The same, where a file that is removed removes nothing.
+    pub(crate) fn without_removals(mut self) -> Self {
+        self.removes = false;
+        self
+    }
+
+    /// Creates the files that tell git what to leave out, and how to merge histories. Those of the other mode are
+    /// replaced.
     pub(crate) fn tell_git(&mut self) -> Result<(), FilesError> {
         let mut touched = BTreeSet::new();
-        let files: &[(&str, &str)] = match self.removes {
-            true => &GIT_FILES,
-            false => &MIRROR_GIT_FILES,
+        let (files, others): (&[(&str, &str)], &[(&str, &str)]) = match self.removes {
+            true => (&GIT_FILES, &MIRROR_GIT_FILES),
+            false => (&MIRROR_GIT_FILES, &GIT_FILES),
         };
         self.make_root()?;
         for (path, text) in files {
             let full = under(&self.root, path);
-            if self.io.stat(&full)?.is_none() {
+            let other = others.iter().find(|(other, _)| other == path);
+            if self.is_replaceable(path, other.map(|(_, text)| *text))? {
                 let temp = under(&self.root, &format!("{path}{TEMP}"));
                 self.io.write_temp(&temp, text.as_bytes())?;
                 self.io.sync_file(&temp)?;
@@ -97,6 +105,18 @@ impl Engine {
             }
         }
         self.sync(touched.into_iter().collect(), FileIo::sync_dir)
+    }
+
+    /// Returns whether a file is missing, or has this content alone.
+    fn is_replaceable(&mut self, path: &str, content: Option<&str>) -> Result<bool, FilesError> {
+        let Some(found) = self.io.stat(&under(&self.root, path))? else {
+            return Ok(true);
+        };
+        let Some(content) = content.filter(|text| u64::try_from(text.len()) == Ok(found.size))
+        else {
+            return Ok(false);
+        };
+        Ok(self.bytes(path)?.as_deref() == Some(content.as_bytes()))
     }
 
     /// Creates the directory of a mirror that was removed.

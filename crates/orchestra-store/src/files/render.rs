@@ -14,7 +14,7 @@ use crate::toon::{self, IssuePlace};
 use crate::{IssueRecord, PageRequest};
 
 /// The most usage sessions that are kept, and so shown.
-const USAGE_SESSIONS: u32 = 200;
+pub(crate) const USAGE_SESSIONS: u32 = 200;
 
 /// The most bytes of an issue's history that stand in its file: thousands of changes.
 const MAX_HISTORY_BYTES: usize = 2 * 1024 * 1024;
@@ -148,7 +148,7 @@ pub(crate) fn render(reader: &Reader<'_>, owner: &Owner) -> Read<Vec<Rendered>> 
 }
 
 /// Every page of a list.
-fn all<T>(mut page: impl FnMut(&PageRequest) -> Read<crate::Page<T>>) -> Read<Vec<T>> {
+pub(crate) fn all<T>(mut page: impl FnMut(&PageRequest) -> Read<crate::Page<T>>) -> Read<Vec<T>> {
     let mut request = PageRequest::first(PageRequest::MAX_LIMIT);
     let mut items = Vec::new();
     loop {

@@ -3,6 +3,7 @@
 //! shows what a line says, no more, so that a board rebuilt from its files answers the same.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 
 use orchestra_board::{
     AgentName, Body, Cause, Change, Edit, Event, Issue, IssueId, Kind, Label, OwnState, Priority,
@@ -392,6 +393,51 @@ impl Line {
             updated_at: None,
         })
     }
+}
+
+/// Set of lines of a history. Lines with a uid are compared by it, lines that an earlier version of the program wrote by
+/// their text.
+pub(crate) struct Lines {
+    uids: HashSet<Uid>,
+    with_uid: HashSet<String>,
+    without: HashSet<String>,
+}
+
+impl Lines {
+    pub(crate) fn of(events: &[Event]) -> Self {
+        let mut lines = Self {
+            uids: HashSet::new(),
+            with_uid: HashSet::new(),
+            without: HashSet::new(),
+        };
+        for event in events {
+            lines.uids.extend(event.uid);
+            let among = match event.uid {
+                Some(_) => &mut lines.with_uid,
+                None => &mut lines.without,
+            };
+            among.extend(bare(event));
+        }
+        lines
+    }
+
+    /// Returns whether a line is among them.
+    pub(crate) fn has(&self, event: &Event) -> bool {
+        match event.uid {
+            Some(uid) => {
+                self.uids.contains(&uid)
+                    || bare(event).is_some_and(|line| self.without.contains(&line))
+            }
+            None => bare(event)
+                .is_some_and(|line| self.with_uid.contains(&line) || self.without.contains(&line)),
+        }
+    }
+}
+
+/// The text of a line, without its uid.
+fn bare(event: &Event) -> Option<String> {
+    let line = line(event)?;
+    Some(without_uid(&line).into_owned())
 }
 
 #[cfg(test)]

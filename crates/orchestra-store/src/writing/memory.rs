@@ -256,6 +256,19 @@ impl Writing<'_> {
         })
     }
 
+    /// Puts a remembered text of a merged board there, in the place of what has its id.
+    pub(super) fn absorb_chunk(&mut self, project: i64, chunk: &Chunk) -> Write<()> {
+        let known = self.reader().chunk(&chunk.project, chunk.id)?;
+        let segment = match known {
+            Some(_) => self.segment_of(project, chunk.id)?,
+            None => self.open_segment(project)?,
+        };
+        self.put_chunk(project, segment, chunk)?;
+        let (slug, id) = (&chunk.project, chunk.id.to_string());
+        self.log_side("memory", None, Source::Import, slug, &id)?;
+        self.dirty(&Owner::Chunks(slug.clone(), segment))
+    }
+
     /// The segment for a text that changes its size: that which it is in, unless its file would grow
     /// far beyond what one is meant to be.
     fn roomy_segment(&self, project: i64, old: u64, before: u64, now: u64) -> Write<u64> {

@@ -5,6 +5,7 @@ mod bounds;
 mod checkout;
 mod child;
 mod close_watch;
+mod convert;
 mod crash;
 mod documents;
 mod doubt;

@@ -1,5 +1,7 @@
 //! A board outside of the working tree, which several checkouts share.
 
+mod linked;
+
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
@@ -18,15 +20,15 @@ use rusqlite::Connection;
 use crate::fixture::{clock, options};
 use crate::words::{create, create_project, id, slug, target};
 
-const SETTLE: Duration = Duration::from_secs(30);
+pub(crate) const SETTLE: Duration = Duration::from_secs(30);
 
 /// Two directories, of which the first is the main checkout, and a state directory.
-struct Checkouts {
+pub(crate) struct Checkouts {
     directory: tempfile::TempDir,
 }
 
 impl Checkouts {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::below(tempfile::tempdir().expect("set up"))
     }
 
@@ -37,7 +39,7 @@ impl Checkouts {
         Self { directory }
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.directory
             .path()
             .canonicalize()
@@ -45,13 +47,13 @@ impl Checkouts {
             .join(name)
     }
 
-    fn home(&self) -> SharedHome {
+    pub(crate) fn home(&self) -> SharedHome {
         let state = self.path("state");
         let place = Place::find(&self.path("main"), Some(&state), Choice::State).expect("set up");
         SharedHome::new(place, state)
     }
 
-    fn options(&self) -> Options {
+    pub(crate) fn options(&self) -> Options {
         Options {
             home: Home::Shared(self.home()),
             flush: true,
@@ -60,7 +62,7 @@ impl Checkouts {
         }
     }
 
-    fn open(&self, name: &str) -> Store {
+    pub(crate) fn open(&self, name: &str) -> Store {
         Store::open(&self.path(name), self.options()).expect("set up")
     }
 
@@ -80,26 +82,26 @@ impl Checkouts {
         }
     }
 
-    fn files(&self) -> PathBuf {
+    pub(crate) fn files(&self) -> PathBuf {
         self.path("main/.projects")
     }
 }
 
-fn run(store: &Store, command: Command) {
+pub(crate) fn run(store: &Store, command: Command) {
     store
         .submit_blocking(None, Action::Board(command))
         .expect("set up");
 }
 
 /// Creates project `my-app` with epic MA-1, story MA-2 and task MA-3.
-fn fill(store: &Store) {
+pub(crate) fn fill(store: &Store) {
     run(store, create_project("My App"));
     run(store, create(Kind::Epic, None, "Epic"));
     run(store, create(Kind::Story, Some("MA-1"), "Story"));
     run(store, create(Kind::Task, Some("MA-2"), "Task"));
 }
 
-fn has(store: &Store, issue: &str) -> bool {
+pub(crate) fn has(store: &Store, issue: &str) -> bool {
     let found = store.read(|reader| reader.issue(&slug(), &id(issue)));
     found.expect("set up").is_some()
 }

@@ -1,10 +1,12 @@
-//! `orchestra board`: acceptance of a board that the user's programs did not create.
+//! `orchestra board`: place of the board, and acceptance of one that the user's programs did not create.
+
+mod convert;
 
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
 use crate::{
-    board,
+    board::{self, BoardMode},
     cli::Common,
     config::{Config, Overrides},
     exit::{Exit, Failure},
@@ -15,6 +17,7 @@ use crate::{
 /// Manage the board that all worktrees share
 ///
 /// Examples:
+///   orchestra board convert
 ///   orchestra board trust
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -24,6 +27,22 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Move the board to where all worktrees share it, or back into the checkout
+    ///
+    /// Issues, history, claims and memory stay as they are. The program names what git sees then and the next git
+    /// command. Refused while another program uses the board.
+    ///
+    /// Examples:
+    ///   orchestra board convert
+    ///   orchestra board convert checkout
+    Convert {
+        /// Mode of the board
+        #[arg(value_enum, default_value_t = BoardMode::Repository)]
+        mode: BoardMode,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// Accept a board that your programs did not create, without its claims
     ///
     /// A board in a git directory may come from an archive. Until it is accepted it can be read, not changed.
@@ -45,14 +64,20 @@ struct Answer {
     accepted: Option<String>,
 }
 
-/// Accepts the board of the workspace.
+/// Runs one of them.
 ///
 /// # Errors
-/// When the board cannot be read or written.
+/// When the board cannot be read or written, and while another program uses one that is to be moved.
 pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure> {
-    let Command::Trust { json } = arguments.command;
     let config = Config::settle(common, Overrides::default())?;
     logging::start(logging::of_a_report(&config.log))?;
+    match arguments.command {
+        Command::Convert { mode, json } => convert::run(&config, mode, json),
+        Command::Trust { json } => trust(&config, json),
+    }
+}
+
+fn trust(config: &Config, json: bool) -> Result<Exit, Failure> {
     let options = board::options(&config.workspace, config.memory.apply(Default::default()))?;
     let accepted = orchestra_store::accept(&config.workspace, &options)?;
     let answer = Answer {

@@ -67,18 +67,21 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
         workspace::check_board(&config.workspace)?;
     }
     let turning = Turning::new("looking at the board and the plans");
-    let mut found = match workspace::has_board(&config.workspace) {
-        true => of_board(&config.workspace, arguments.fix, &arguments.take)?,
-        false => Found::default(),
-    };
+    let mut found = Found::default();
+    match board::home(&config.workspace) {
+        Ok(home) => {
+            if workspace::has_board(&config.workspace) {
+                found.add(of_board(&config.workspace, arguments.fix, &arguments.take)?);
+            }
+            for finding in board::left_behind(&config.workspace)? {
+                found.still(finding);
+            }
+            found.add(tracked_mirror(&home));
+        }
+        Err(failure) => found.still(format!("board: {}", failure.text())),
+    }
     found.add(plans::examine(&config, arguments.fix)?);
     found.add(surroundings::examine(&config, arguments.fix)?);
-    if let Some(finding) = tracked_mirror(&config.workspace)? {
-        found.still(finding);
-    }
-    for finding in board::left_behind(&config.workspace)? {
-        found.still(finding);
-    }
     aside::examine_old_run_directory(&config.workspace, arguments.fix, &mut found);
     drop(turning);
     let answer = Answer {
@@ -95,19 +98,20 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
 }
 
 /// Reports files of a shared board that git tracks: its commands change them, and each change is taken for an edit.
-fn tracked_mirror(workspace: &Path) -> Result<Option<String>, Failure> {
-    let Home::Shared(home) = board::home(workspace)? else {
-        return Ok(None);
+fn tracked_mirror(home: &Home) -> Found {
+    let mut found = Found::default();
+    let Home::Shared(home) = home else {
+        return found;
     };
     let mirror = home.mirror().map(|main| main.join(PROJECTS));
-    let tracked = mirror.filter(|mirror| orchestra_place::is_tracked(mirror));
-    Ok(tracked.map(|mirror| {
+    if let Some(mirror) = mirror.filter(|mirror| orchestra_place::is_tracked(mirror)) {
         let mirror = mirror.display();
-        format!(
+        found.still(format!(
             "{mirror}: git tracks the files of a board that all worktrees share; run `git rm -r --cached --quiet \
              {mirror}`, and commit that"
-        )
-    }))
+        ));
+    }
+    found
 }
 
 /// Examines the board, and mends it if asked.

@@ -77,8 +77,9 @@ fn store(common: &Common) -> anyhow::Result<()> {
         output::complain(&format!("orchestra hook: {}", failure.text()));
         Config::hardly_limit_memory(options())
     });
-    let options = board::options(&workspace, options)
-        .map_err(|failure| anyhow::Error::msg(failure.text()))?;
+    // The user sees no report of a hook, so none is spent on it.
+    let home = board::home(&workspace).map_err(|failure| anyhow::Error::msg(failure.text()))?;
+    let options = Options { home, ..options };
     let store = Store::open(&workspace, options)?;
     store.submit_blocking(None, Action::HookEvent(event))?;
     if let Err(error) = store.settle(READABLE_WITHIN) {

@@ -92,8 +92,6 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
         Effect::Apply
     };
     let mut steps = Vec::new();
-    // Otherwise the move of the board reports them.
-    let was_shared = board::is_shared(&config.workspace);
     if !arguments.uninstall {
         steps.push(make_board(&config.workspace, effect)?);
         steps.extend(ignore_mirror(&config, arguments.shared, effect)?);
@@ -116,7 +114,7 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
         found_above,
     };
     Format::of_flag(arguments.json).print(&report, text)?;
-    if !uninstall && was_shared {
+    if !uninstall {
         for finding in board::left_behind(&config.workspace)? {
             output::complain(&format!("warning: {finding}"));
         }

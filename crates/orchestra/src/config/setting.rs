@@ -1,4 +1,4 @@
-//! One key of `[memory]`, set in a file of the user's: every other line stays as it was.
+//! One key, set in a configuration file: every other line stays as it was.
 
 use std::path::{Path, PathBuf};
 
@@ -6,10 +6,12 @@ use anyhow::Context as _;
 use orchestra_fs::Access;
 
 use super::FILE;
-use crate::{exit::Failure, files::Root};
+use crate::{board::BoardMode, exit::Failure, files::Root};
 
-/// The table that the key is in.
+/// The table of the keys of the memory.
 const TABLE: &str = "memory";
+/// The key with the mode of the board, which is in no table.
+const BOARD: &str = "board";
 
 /// Sets `memory.KEY` in the configuration file of a directory, which is made when it is not there; where
 /// that is.
@@ -38,6 +40,51 @@ pub(crate) fn set_memory(
         Failure::Refused(error.context(hint))
     })?;
     Ok(path)
+}
+
+/// Sets `board` in the configuration file of a workspace, which is created where there is none. Returns its path.
+///
+/// # Errors
+/// When the file cannot be understood or written, or would change otherwise; it is left alone then.
+pub(crate) fn set_board(root: &Root, mode: BoardMode) -> Result<PathBuf, Failure> {
+    let path = root.path().join(FILE);
+    let set = || {
+        let before = root.read(Path::new(FILE))?.unwrap_or_default();
+        let after = with_board(&before, mode.name());
+        let mut wanted: toml::Table = before.parse().context("it is no TOML")?;
+        wanted.insert(BOARD.to_owned(), mode.name().into());
+        is_only_change(&after, &wanted)?;
+        Ok::<_, anyhow::Error>(root.write(Path::new(FILE), &after, Access::Shared)?)
+    };
+    set().map_err(|error| {
+        let hint = format!(
+            "{} was left alone; write `{BOARD} = \"{}\"` at its top",
+            path.display(),
+            mode.name()
+        );
+        Failure::Refused(error.context(hint))
+    })?;
+    Ok(path)
+}
+
+/// Returns the text with the mode of the board above all tables.
+fn with_board(before: &str, mode: &str) -> String {
+    let line = format!("{BOARD} = {}", toml::Value::from(mode));
+    let mut lines: Vec<&str> = before.lines().collect();
+    let mut above = lines
+        .iter()
+        .take_while(|line| !line.trim_start().starts_with('['));
+    let known = above.position(|line| {
+        line.split_once('=')
+            .is_some_and(|(name, _)| name.trim() == BOARD)
+    });
+    match known {
+        Some(place) => lines[place] = &line,
+        None => lines.insert(0, &line),
+    }
+    let mut text = lines.join("\n");
+    text.push('\n');
+    text
 }
 
 /// The text with the key set.
@@ -81,14 +128,19 @@ fn is_head(line: &str) -> bool {
 /// Whether nothing but the key differs.
 fn check(before: &str, after: &str, key: &str, value: &str) -> anyhow::Result<()> {
     let mut wanted: toml::Table = before.parse().context("it is no TOML")?;
-    let found: toml::Table = after.parse().context("the key cannot be set in it")?;
     let memory = wanted
         .entry(TABLE)
         .or_insert_with(|| toml::Value::Table(toml::Table::new()));
     let memory = memory.as_table_mut().context("memory is no table")?;
     memory.insert(key.to_owned(), value.into());
+    is_only_change(after, &wanted)
+}
+
+/// Refuses a text that does not read as wanted.
+fn is_only_change(after: &str, wanted: &toml::Table) -> anyhow::Result<()> {
+    let found: toml::Table = after.parse().context("the key cannot be set in it")?;
     anyhow::ensure!(
-        found == wanted,
+        found == *wanted,
         "the key cannot be set without changing something else"
     );
     Ok(())
@@ -122,6 +174,23 @@ mod tests {
         ] {
             assert_eq!(set(before).unwrap(), after);
             assert_eq!(set(after).unwrap(), after);
+        }
+    }
+
+    #[test]
+    fn mode_of_the_board_is_set_above_all_tables() {
+        for (before, after) in [
+            ("", "board = \"checkout\"\n"),
+            (
+                "# Mine\nboard = \"repository\" # all\n\n[memory]\nboard = 1\n",
+                "# Mine\nboard = \"checkout\"\n\n[memory]\nboard = 1\n",
+            ),
+            (
+                "[memory]\nboard = 1",
+                "board = \"checkout\"\n[memory]\nboard = 1\n",
+            ),
+        ] {
+            assert_eq!(with_board(before, "checkout"), after);
         }
     }
 

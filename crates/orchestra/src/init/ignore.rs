@@ -1,4 +1,4 @@
-//! The rule by which git ignores the mirror of a board.
+//! The rule by which git ignores the mirror of a board, added and removed.
 
 use std::path::Path;
 
@@ -22,12 +22,8 @@ pub(crate) fn exclude(workspace: &Path, effect: Effect) -> Result<Option<Step>, 
     else {
         return Ok(None);
     };
-    let Some(below) = below.to_str() else {
+    let Some(rule) = rule_at(&below) else {
         return Ok(None);
-    };
-    let rule = match below {
-        "" => format!("/{PROJECTS}/"),
-        below => format!("/{}/{PROJECTS}/", escaped(below)),
     };
     let path = git.join(INFO).join(EXCLUDE);
     let before = orchestra_fs::read(&path, MAX_BYTES)?;
@@ -61,6 +57,45 @@ pub(crate) fn gitignore(root: &Root, effect: Effect) -> anyhow::Result<Step> {
     Ok(step(name.display().to_string(), existed, is_changed))
 }
 
+/// Removes the rules by which git ignores the readable files of a workspace, and returns the files that had one.
+///
+/// # Errors
+/// When a file cannot be read or written.
+pub(crate) fn lift(root: &Root) -> anyhow::Result<Vec<String>> {
+    let (mut changed, own) = (Vec::new(), format!("/{PROJECTS}/"));
+    let name = Path::new(".gitignore");
+    let before = root.read(name)?.unwrap_or_default();
+    if let Some(after) = without(before.as_bytes(), &own) {
+        root.write(name, &String::from_utf8_lossy(&after), Access::Shared)?;
+        changed.push(name.display().to_string());
+    }
+    let workspace = root.path();
+    let Some((git, below)) = orchestra_place::repository(workspace, config::safety(workspace))
+    else {
+        return Ok(changed);
+    };
+    let Some(rule) = rule_at(&below) else {
+        return Ok(changed);
+    };
+    let path = git.join(INFO).join(EXCLUDE);
+    let before = orchestra_fs::read(&path, MAX_BYTES)?.unwrap_or_default();
+    if let Some(after) = without(&before, &rule) {
+        Directory::open(&git)?
+            .make_below(INFO.as_ref(), Access::Shared)?
+            .write(EXCLUDE, &after, Access::Shared)?;
+        changed.push(format!(".git/{INFO}/{EXCLUDE}"));
+    }
+    Ok(changed)
+}
+
+/// Returns the rule in the file of the repository, for a workspace at this path below the top.
+fn rule_at(below: &Path) -> Option<String> {
+    Some(match below.to_str()? {
+        "" => format!("/{PROJECTS}/"),
+        below => format!("/{}/{PROJECTS}/", escaped(below)),
+    })
+}
+
 fn step(path: String, existed: bool, is_changed: bool) -> Step {
     let action = match is_changed {
         true => Action::written(existed),
@@ -86,6 +121,15 @@ fn with(before: &[u8], rule: &str) -> Option<Vec<u8>> {
     after.extend_from_slice(rule.as_bytes());
     after.push(b'\n');
     Some(after)
+}
+
+/// Returns the rules without one; `None` where they do not have it.
+fn without(before: &[u8], rule: &str) -> Option<Vec<u8>> {
+    let is_rule = |line: &[u8]| line.trim_ascii_end() == rule.as_bytes();
+    let lines = before.split_inclusive(|byte| *byte == b'\n');
+    let after = lines.filter(|line| !is_rule(line)).collect::<Vec<_>>();
+    let after = after.concat();
+    (after.len() < before.len()).then_some(after)
 }
 
 /// Escapes the letters of a path that have a meaning in rules.
@@ -114,6 +158,15 @@ mod tests {
             ("/a/ \r\n", None),
         ] {
             let found = with(before.as_bytes(), "/a/");
+            assert_eq!(found.as_deref(), after.map(str::as_bytes), "{before:?}");
+        }
+        for (before, after) in [
+            ("", None),
+            ("/a/\n", Some("")),
+            ("x\n/a/\r\ny", Some("x\ny")),
+            ("/a/b\n", None),
+        ] {
+            let found = without(before.as_bytes(), "/a/");
             assert_eq!(found.as_deref(), after.map(str::as_bytes), "{before:?}");
         }
         assert_eq!(escaped("a b[1]"), "a\\ b\\[1]");

@@ -259,7 +259,7 @@ fn the_configuration_is_shown_with_its_origin() {
 
     # where the board is: repository (one for all worktrees of a repository, inside `place`; .projects is its readable mirror in the main checkout, which git ignores) or checkout (in .projects of each checkout, to be committed); where nothing is set, as the workspace has it
     # from: default
-    # board = "checkout"
+    # board = "repository"
 
     [limits]
     # how long one tool call may take, 1 to 86400 seconds

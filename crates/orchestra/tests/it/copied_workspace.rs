@@ -494,9 +494,6 @@ fn read_only_git_directory_gets_no_plans_unless_the_user_chooses_the_state_direc
 #[test]
 fn read_only_git_directory_with_the_board_refuses_changes_and_names_the_ways_out() {
     let workspace = Workspace::git();
-    let configuration = workspace.home().join(".config/orchestra/orchestra.toml");
-    fs::create_dir_all(configuration.parent().unwrap()).unwrap();
-    fs::write(configuration, "board = \"repository\"\n").unwrap();
     for words in [
         &["init"][..],
         &["tool", "call", "create_project", "name=Shop"],
@@ -513,6 +510,10 @@ fn read_only_git_directory_with_the_board_refuses_changes_and_names_the_ways_out
     for refused in [epic, memory] {
         assert_eq!(refused.code, Some(5), "{refused:?}");
         assert!(!refused.err.contains("not audited"), "{refused:?}");
+        // One sentence, with each way out.
+        for part in ["MCP tools", "writable_roots", "place = \"state\""] {
+            assert_eq!(refused.err.matches(part).count(), 1, "{part}: {refused:?}");
+        }
     }
     let doctor = run(&["doctor"]).unwrap();
     let text = format!("{}{}", doctor.out, doctor.err);

@@ -8,7 +8,10 @@ use serde_json::{Value, json};
 use crate::support::Workspace;
 
 fn board() -> Workspace {
-    let workspace = Workspace::git();
+    filled(Workspace::git())
+}
+
+fn filled(workspace: Workspace) -> Workspace {
     workspace.call("create_project", &json!({"name": "My App"}));
     workspace.call(
         "create_epic",
@@ -145,21 +148,28 @@ fn keys_that_others_can_read_and_a_missing_git_are_told() {
 
 #[test]
 fn the_database_comes_back_from_the_files() {
-    let workspace = board();
-    let before = workspace.call("list_epics", &json!({"project": "my-app"}));
-    fs::remove_dir_all(workspace.join(".projects/.store")).unwrap();
-    assert_eq!(
-        workspace.call("list_epics", &json!({"project": "my-app"})),
-        before
-    );
-    assert_eq!(workspace.run(["doctor"]).code, Some(0));
+    let shared = board();
+    let in_checkout = filled(Workspace::git().with_board_in_checkout());
+    let databases = [
+        shared.database(),
+        in_checkout.join(".projects/.store/board.db"),
+    ];
+    for (workspace, database) in [shared, in_checkout].iter().zip(databases) {
+        let before = workspace.call("list_epics", &json!({"project": "my-app"}));
+        fs::remove_dir_all(database.parent().unwrap()).unwrap();
+        assert_eq!(
+            workspace.call("list_epics", &json!({"project": "my-app"})),
+            before
+        );
+        assert_eq!(workspace.run(["doctor"]).code, Some(0));
+    }
 }
 
 #[test]
 fn a_damaged_database_is_set_aside_and_made_again() {
     let workspace = board();
     let before = workspace.call("list_epics", &json!({"project": "my-app"}));
-    workspace.write(".projects/.store/board.db", &"no database\n".repeat(1_000));
+    fs::write(workspace.database(), "no database\n".repeat(1_000)).unwrap();
     let said = workspace.run(["doctor"]);
     assert_eq!(said.code, Some(1), "{said:?}");
     assert!(said.err.contains("orchestra doctor --fix"), "{said:?}");
@@ -184,7 +194,7 @@ fn a_database_with_damaged_pages_is_set_aside_and_made_again() {
     }
     let stories = json!({"project": "my-app", "epic_id": "MA-1"});
     let before = workspace.call("list_stories", &stories);
-    let database = workspace.join(".projects/.store/board.db");
+    let database = workspace.database();
     let mut bytes = fs::read(&database).unwrap();
     let words = b"word word word";
     let mut damaged = 0;

@@ -280,6 +280,9 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
     attempt("doctor", &["--fix"], Ends, UNTRUSTED),
     attempt("plan list", &[], Ends, ""),
     attempt("init", &["--uninstall"], Ends, ""),
+    // Last, for the others are to see the board of the repository.
+    attempt("board convert", &[], Ends, ""),
+    attempt("board convert", &["checkout"], Ends, ""),
 ];
 
 /// Beginnings of command lines that neither start a program nor run plans, and write at most what others in the table

@@ -93,9 +93,9 @@ fn contents_and_secrets_are_not_kept() {
         .status()
         .unwrap();
     assert!(ignored.success());
-    let database = workspace.join(".projects/.store/board.db");
-    let bytes = fs::read(database).unwrap();
-    let wal = fs::read(workspace.join(".projects/.store/board.db-wal")).unwrap_or_default();
+    let database = workspace.database();
+    let bytes = fs::read(&database).unwrap();
+    let wal = fs::read(database.with_extension("db-wal")).unwrap_or_default();
     for bytes in [bytes, wal] {
         assert!(!String::from_utf8_lossy(&bytes).contains("hunter2hunter2"));
     }

@@ -87,10 +87,17 @@ const PLACES: [&[&str]; 7] = [
         ".orchestrator/plans/plans.db.rebuilt",
         ".orchestrator/plans/runner.json",
         ".orchestrator/plans/runner.sock",
+        ".git/.orchestra/_/board",
         ".git/.orchestra/_/plans",
         ".git/.orchestra/_/run",
     ],
     &[
+        ".git/.orchestra/_/board/board.db",
+        ".git/.orchestra/_/board/board.db-wal",
+        ".git/.orchestra/_/board/board.db.new",
+        ".git/.orchestra/_/board/files.lock",
+        ".git/.orchestra/_/board/keeper.lock",
+        ".git/.orchestra/_/board/writer.lock",
         ".git/.orchestra/_/plans/.gitignore",
         ".git/.orchestra/_/plans/.lock",
         ".git/.orchestra/_/plans/plans.db",
@@ -123,10 +130,15 @@ const PLACES: [&[&str]; 7] = [
 
 /// Places without which a command cannot do its work, and the command that has to report that. Links elsewhere are
 /// replaced, or the place is done without.
-const REPORTED: [(&str, &str); 28] = [
+const REPORTED: [(&str, &str); 30] = [
     (".projects", "tool call create_project"),
     (".projects/.store", "tool call create_project"),
     (".projects/.store/writer.lock", "tool call create_project"),
+    (".git/.orchestra/_/board", "tool call create_project"),
+    (
+        ".git/.orchestra/_/board/writer.lock",
+        "tool call create_project",
+    ),
     (".git/.orchestra", "plan create"),
     (".git/.orchestra/_", "plan create"),
     (".git/.orchestra/_/plans", "plan create"),
@@ -169,7 +181,7 @@ const WRITERS: [&str; 9] = [
 
 /// Writers that come to the places which begin with a path. The first path that fits counts, and the last of its writers
 /// writes most.
-const WRITERS_OF: [(&str, &[&str]); 10] = [
+const WRITERS_OF: [(&str, &[&str]); 11] = [
     (
         ".projects/.run",
         &["tool call create_project", "up", "doctor --fix"],
@@ -177,6 +189,10 @@ const WRITERS_OF: [(&str, &[&str]); 10] = [
     (".projects/.events", &["hook"]),
     (".projects", &["up", "tool call create_project"]),
     (".orchestrator", &["doctor --fix", "plan run"]),
+    (
+        ".git/.orchestra/_/board",
+        &["up", "tool call create_project"],
+    ),
     (".git/.orchestra/_/plans", &["plan create", "plan run"]),
     (
         ".git/.orchestra/_/run",
@@ -197,7 +213,13 @@ struct Linked {
 
 impl Linked {
     fn at(places: &[&str], target: Target) -> Self {
-        let workspace = Workspace::git();
+        let workspace = match places
+            .iter()
+            .any(|place| place.starts_with(".projects/.store"))
+        {
+            true => Workspace::git().with_board_in_checkout(),
+            false => Workspace::git(),
+        };
         let commit = Command::new("git")
             .args([
                 "-c",

@@ -194,7 +194,7 @@ fn a_file_that_cannot_be_read_leaves_its_project_until_it_is_mended() {
 
 #[test]
 fn what_is_taken_instead_of_an_old_value_is_told() {
-    let workspace = left_behind();
+    let workspace = left_behind().with_board_in_checkout();
     workspace.write(
         EPIC,
         "id: MA-1\ntitle: Epic\ntype: banana\nstatus: someday\npriority: soonish\ncreated_at: bad\n",

@@ -61,6 +61,7 @@ fn an_empty_repository_is_set_up_once() {
     assert_eq!(said.code, Some(0), "{said:?}");
     assert_snapshot!(said.out, @r"
     created   .projects/
+    updated   .git/info/exclude
     created   .mcp.json
     created   .vscode/mcp.json
     created   .cursor/mcp.json
@@ -81,7 +82,7 @@ fn an_empty_repository_is_set_up_once() {
     let said = workspace.run(["init"]);
     assert_eq!(said.code, Some(0), "{said:?}");
     assert_snapshot!(said.out, @r"
-    all 16 files are as they should be
+    all 17 files are as they should be
     ");
     assert_eq!(files(&workspace), before);
     assert_snapshot!(workspace.read(".mcp.json"), @r#"
@@ -141,26 +142,29 @@ fn a_project_can_be_created_afterwards() {
 
 #[test]
 fn what_git_sees_holds_no_path_and_no_database() {
-    let workspace = Workspace::git();
-    assert_eq!(workspace.run(["init"]).code, Some(0));
-    workspace.call("create_project", &json!({"name": "Seen"}));
-    let output = std::process::Command::new("git")
-        .args(["status", "--porcelain", "--untracked-files=all"])
-        .current_dir(workspace.path())
-        .output()
-        .unwrap();
-    let status = String::from_utf8(output.stdout).unwrap();
-    assert!(
-        status.contains(".projects/seen/project-status.toon"),
-        "{status}"
-    );
-    assert!(
-        !status.contains(".store") && !status.contains(".run"),
-        "{status}"
-    );
-    let here = workspace.path().display().to_string();
-    for (path, text) in files(&workspace) {
-        assert!(!text.contains(&here), "{}", path.display());
+    for (workspace, sees_files) in [
+        (Workspace::git(), false),
+        (Workspace::git().with_board_in_checkout(), true),
+    ] {
+        assert_eq!(workspace.run(["init"]).code, Some(0));
+        workspace.call("create_project", &json!({"name": "Seen"}));
+        let output = std::process::Command::new("git")
+            .args(["status", "--porcelain", "--untracked-files=all"])
+            .current_dir(workspace.path())
+            .output()
+            .unwrap();
+        let status = String::from_utf8(output.stdout).unwrap();
+        let file = ".projects/seen/project-status.toon";
+        assert_eq!(status.contains(file), sees_files, "{status}");
+        assert_eq!(status.contains(".projects"), sees_files, "{status}");
+        assert!(
+            !status.contains(".store") && !status.contains(".run"),
+            "{status}"
+        );
+        let here = workspace.path().display().to_string();
+        for (path, text) in files(&workspace) {
+            assert!(!text.contains(&here), "{}", path.display());
+        }
     }
 }
 
@@ -175,6 +179,7 @@ fn what_cannot_be_understood_is_refused_and_named() {
     assert_eq!(said.code, Some(3), "{said:?}");
     assert_snapshot!(format!("{}{}", said.out, said.err), @r"
     created   .projects/
+    updated   .git/info/exclude
     refused   .mcp.json: not valid JSON: Expected value after colon in object property on line 1 column 17
     refused   .vscode/mcp.json: `servers` is not an object
     created   .cursor/mcp.json
@@ -277,7 +282,7 @@ fn a_dry_run_changes_nothing() {
             .as_array()
             .unwrap()
             .iter()
-            .all(|step| step["action"] == "created")
+            .all(|step| step["action"] == "created" || step["path"] == ".git/info/exclude")
     );
     assert!(files(&workspace).is_empty());
     assert!(!workspace.join(".projects").exists());

@@ -13,7 +13,10 @@ use crate::{
 
 /// A repository with a board that has one task, `MA-3`, which may be started.
 fn workspace() -> Workspace {
-    let workspace = Workspace::board();
+    filled(Workspace::board())
+}
+
+fn filled(workspace: Workspace) -> Workspace {
     let call = |tool: &str, arguments: Value| workspace.call(tool, &arguments);
     call("create_project", json!({"name": "My App"}));
     let epic = json!({"project": "my-app", "title": "Release"});
@@ -128,7 +131,7 @@ fn sandboxed_job_saves_and_finds_memories_and_is_told_which_commands_are_not_for
 
 #[test]
 fn jobs_without_a_sandbox_use_the_board_of_the_workspace_and_not_its_copy() {
-    let workspace = workspace();
+    let workspace = filled(Workspace::board().with_board_in_checkout());
     assert!(!git(&workspace, &["ls-files", ".projects"]).is_empty());
     let jobs = ["one", "two"].map(|name| {
         format!(

@@ -23,6 +23,7 @@ mod chat_real;
 mod chat_terminal;
 mod cli;
 mod cli_refused;
+mod convert;
 #[cfg(target_os = "linux")]
 mod copied_workspace;
 mod dashboard;

@@ -150,7 +150,7 @@ fn queries_of_every_script_and_of_control_characters_are_answered() {
 
 #[test]
 fn a_full_disk_is_told_and_memory_works_again_with_room() {
-    let workspace = Workspace::board();
+    let workspace = Workspace::board().with_board_in_checkout();
     let place = workspace.join(".projects");
     let mounted = Command::new("mount")
         .args(["-t", "tmpfs", "-o", "size=6m,mode=755", "tmpfs"])
@@ -193,7 +193,7 @@ fn an_index_that_is_damaged_under_a_running_program_is_mended_by_it() {
     let mut session = Session::start(workspace.command(["stdio"]));
     demo(&mut session);
     let damage = |how: &str| {
-        let raw = Connection::open(workspace.join(".projects/.store/board.db")).unwrap();
+        let raw = Connection::open(workspace.database()).unwrap();
         raw.busy_timeout(PATIENCE).unwrap();
         raw.execute_batch(how).unwrap();
     };

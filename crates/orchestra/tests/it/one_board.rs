@@ -1,5 +1,7 @@
 //! One board for all worktrees of a repository: `board = "repository"`.
 
+mod merging;
+
 use std::{
     fs,
     os::unix::fs::symlink,
@@ -12,12 +14,12 @@ use serde_json::{Value, json};
 use crate::support::{Running, Said, Session, Workspace, said, until_ready};
 
 /// A repository with a linked worktree, whose user wants one board.
-struct Repository {
-    workspace: Workspace,
+pub(crate) struct Repository {
+    pub(crate) workspace: Workspace,
 }
 
 impl Repository {
-    fn new(config: &str) -> Self {
+    pub(crate) fn new(config: &str) -> Self {
         let workspace = Workspace::git();
         let directory = workspace.home().join(".config/orchestra");
         fs::create_dir_all(&directory).unwrap();
@@ -33,15 +35,15 @@ impl Repository {
         repository
     }
 
-    fn main(&self) -> PathBuf {
+    pub(crate) fn main(&self) -> PathBuf {
         self.workspace.path()
     }
 
-    fn linked(&self) -> PathBuf {
+    pub(crate) fn linked(&self) -> PathBuf {
         self.main().with_file_name("linked")
     }
 
-    fn command(&self, directory: &Path, words: &[&str]) -> Command {
+    pub(crate) fn command(&self, directory: &Path, words: &[&str]) -> Command {
         let mut command = self.workspace.command(words);
         command
             .current_dir(directory)
@@ -49,11 +51,11 @@ impl Repository {
         command
     }
 
-    fn run(&self, directory: &Path, words: &[&str]) -> Said {
+    pub(crate) fn run(&self, directory: &Path, words: &[&str]) -> Said {
         said(self.command(directory, words), "")
     }
 
-    fn call(&self, directory: &Path, tool: &str, arguments: &Value) -> Value {
+    pub(crate) fn call(&self, directory: &Path, tool: &str, arguments: &Value) -> Value {
         let said = self.run(
             directory,
             &["tool", "call", tool, "--args", &arguments.to_string()],
@@ -63,7 +65,7 @@ impl Repository {
     }
 
     /// Creates epic MA-1, story MA-2 and task MA-3.
-    fn fill(&self) {
+    pub(crate) fn fill(&self) {
         let main = self.main();
         self.call(&main, "create_project", &json!({"name": "My App"}));
         self.call(
@@ -77,12 +79,12 @@ impl Repository {
         self.task(&main, "T");
     }
 
-    fn task(&self, directory: &Path, title: &str) {
+    pub(crate) fn task(&self, directory: &Path, title: &str) {
         let task = json!({"project": "my-app", "story_id": "MA-2", "title": title, "type": "task"});
         self.call(directory, "create_task", &task);
     }
 
-    fn has(&self, directory: &Path, task: &str) -> bool {
+    pub(crate) fn has(&self, directory: &Path, task: &str) -> bool {
         let arguments = json!({"project": "my-app", "task_id": task}).to_string();
         let said = self.run(
             directory,
@@ -91,14 +93,14 @@ impl Repository {
         said.code == Some(0)
     }
 
-    fn board(&self) -> PathBuf {
+    pub(crate) fn board(&self) -> PathBuf {
         self.main().join(".git/.orchestra/_/board")
     }
 }
 
 const ONE_BOARD: &str = "board = \"repository\"\n";
 
-fn git(directory: &Path, words: &[&str]) -> String {
+pub(crate) fn git(directory: &Path, words: &[&str]) -> String {
     let output = Command::new("git")
         .args(["-c", "user.name=Test", "-c", "user.email=test@example.org"])
         .args(words)
@@ -297,7 +299,7 @@ fn second_up_in_another_worktree_says_where_the_first_is() {
 }
 
 #[test]
-fn board_of_a_linked_worktree_alone_is_reported_when_all_worktrees_share_one() {
+fn files_of_a_linked_worktree_without_a_database_are_reported_when_all_worktrees_share_a_board() {
     let repository = Repository::new("board = \"checkout\"\n");
     let (main, linked) = (repository.main(), repository.linked());
     repository.fill();
@@ -309,20 +311,18 @@ fn board_of_a_linked_worktree_alone_is_reported_when_all_worktrees_share_one() {
     fs::write(config, ONE_BOARD).unwrap();
     let projects = linked.canonicalize().unwrap().join(".projects");
     let shown = projects.display().to_string();
-    let switched = repository.run(&main, &["init", "--client", "claude"]);
-    assert_eq!(switched.code, Some(0), "{switched:?}");
-    assert!(switched.err.contains(&shown), "{switched:?}");
-    let again = repository.run(&main, &["init", "--client", "claude"]);
-    assert!(again.err.contains(&shown), "{again:?}");
-    let board = projects.join(".store");
-    for part in [&board, &projects] {
-        for directory in [&main, &linked] {
-            let doctor = repository.run(directory, &["doctor"]);
-            assert_ne!(doctor.code, Some(0), "{doctor:?}");
-            assert!(doctor.out.contains(&shown), "{doctor:?}");
-        }
-        fs::remove_dir_all(part).unwrap();
+    fs::remove_dir_all(projects.join(".store")).unwrap();
+    for _ in 0..2 {
+        let init = repository.run(&main, &["init", "--client", "claude"]);
+        assert_eq!(init.code, Some(0), "{init:?}");
+        assert!(init.err.contains(&shown), "{init:?}");
     }
+    for directory in [&main, &linked] {
+        let doctor = repository.run(directory, &["doctor"]);
+        assert_ne!(doctor.code, Some(0), "{doctor:?}");
+        assert!(doctor.out.contains(&shown), "{doctor:?}");
+    }
+    fs::remove_dir_all(&projects).unwrap();
     let doctor = repository.run(&main, &["doctor"]);
     assert!(!doctor.out.contains(&shown), "{doctor:?}");
 }

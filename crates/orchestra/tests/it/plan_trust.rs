@@ -234,8 +234,9 @@ fn copy_of_a_workspace_gets_an_id_of_its_own_and_runs_only_by_command() {
     assert!(!looked.err.contains("plan trust"), "{looked:?}");
     let list = origin.home().join(".local/state/orchestra/plans.json");
     let list: Value = serde_json::from_str(&fs::read_to_string(list).unwrap()).unwrap();
-    let entries = list["databases"].as_array().unwrap();
-    let ids: Vec<&Value> = entries.iter().map(|entry| &entry["id"]).collect();
+    let entries = list["databases"].as_array().unwrap().iter();
+    let of_plans = entries.filter(|entry| entry["path"].as_str().unwrap().ends_with("plans"));
+    let ids: Vec<&Value> = of_plans.map(|entry| &entry["id"]).collect();
     assert_eq!(ids.len(), 2, "{list}");
     assert_ne!(ids[0], ids[1]);
 }

@@ -87,13 +87,16 @@ fn with_server() -> Workspace {
 #[test]
 fn links_in_the_place_of_locks_of_the_store_are_refused() {
     let command = ["tool", "call", "create_project", "name=A"];
-    refused(Workspace::board, ".projects/.store/writer.lock", &command);
-    for name in ["files.lock", "keeper.lock", "board.db", "board.db.new"] {
-        unused(
-            Workspace::board,
-            &format!(".projects/.store/{name}"),
-            &command,
-        );
+    let in_checkout = || Workspace::board().with_board_in_checkout();
+    let modes: [(&str, &dyn Fn() -> Workspace); 2] = [
+        (".git/.orchestra/_/board", &Workspace::board),
+        (".projects/.store", &in_checkout),
+    ];
+    for (directory, workspace) in modes {
+        refused(workspace, &format!("{directory}/writer.lock"), &command);
+        for name in ["files.lock", "keeper.lock", "board.db", "board.db.new"] {
+            unused(workspace, &format!("{directory}/{name}"), &command);
+        }
     }
 }
 

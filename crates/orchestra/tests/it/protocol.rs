@@ -347,16 +347,16 @@ fn two_servers_share_one_board_at_once() {
 fn scenario_12_a_corrupt_store_is_said_on_stderr_and_left_alone() {
     let workspace = Workspace::git();
     workspace.call("create_project", &json!({"name": "My App"}));
-    let database = ".projects/.store/board.db";
+    let database = workspace.database();
     let corrupt = "this is no database at all\n".repeat(500);
     for aside in ["-wal", "-shm"] {
         // They are gone when the last process has closed the database in good order.
-        let _ = std::fs::remove_file(workspace.join(format!("{database}{aside}")));
+        let _ = std::fs::remove_file(format!("{}{aside}", database.display()));
     }
-    workspace.write(database, &corrupt);
+    std::fs::write(&database, &corrupt).unwrap();
     let ping = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n";
     let said = said(workspace.command(["stdio"]), ping);
     assert_eq!((said.code, said.out.as_str()), (Some(1), ""), "{said:?}");
     assert!(said.err.contains("orchestra doctor --fix"), "{said:?}");
-    assert_eq!(workspace.read(database), corrupt);
+    assert_eq!(std::fs::read_to_string(database).unwrap(), corrupt);
 }

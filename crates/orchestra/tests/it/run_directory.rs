@@ -48,9 +48,9 @@ fn end(process: Running) {
     assert!(process.end().success());
 }
 
-/// A repository with a board and one commit.
+/// A repository with a board that git tracks and one commit.
 fn committed() -> Workspace {
-    let workspace = Workspace::board();
+    let workspace = Workspace::board().with_board_in_checkout();
     workspace.call("create_project", &json!({"name": "My App"}));
     git(&workspace.path(), &["add", "--all"]);
     git(

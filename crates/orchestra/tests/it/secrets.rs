@@ -150,7 +150,8 @@ fn samples_in_events_of_hooks_are_masked() {
     assert_masked(&samples, "the answer", stored.to_string().as_bytes());
     let mut bytes = Vec::new();
     bytes_below(&workspace.join(".projects"), &mut bytes);
-    assert_masked(&samples, ".projects", &bytes);
+    bytes_below(workspace.database().parent().unwrap(), &mut bytes);
+    assert_masked(&samples, "the board and its files", &bytes);
 }
 
 #[test]

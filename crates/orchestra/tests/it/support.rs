@@ -62,6 +62,16 @@ impl Workspace {
         workspace
     }
 
+    /// The same, in which each checkout has a board of its own: the user's file sets the mode.
+    pub(crate) fn with_board_in_checkout(self) -> Self {
+        let directory = self.home().join(".config/orchestra");
+        fs::create_dir_all(&directory).unwrap();
+        let file = directory.join("orchestra.toml");
+        let rest = fs::read_to_string(&file).unwrap_or_default();
+        fs::write(file, format!("board = \"checkout\"\n{rest}")).unwrap();
+        self
+    }
+
     pub(crate) fn path(&self) -> PathBuf {
         self.directory.path().join("work").canonicalize().unwrap()
     }
@@ -87,6 +97,12 @@ impl Workspace {
     /// Directory of the plans of the workspace. It may not exist.
     pub(crate) fn plans(&self) -> PathBuf {
         place(&self.path(), &self.home()).own().join("plans")
+    }
+
+    /// Database of the board that all checkouts share. It may not exist.
+    pub(crate) fn database(&self) -> PathBuf {
+        let place = place(&self.path(), &self.home());
+        place.shared().join("board/board.db")
     }
 
     pub(crate) fn read(&self, path: &str) -> String {

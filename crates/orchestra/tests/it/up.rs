@@ -337,7 +337,7 @@ fn after_a_kill_the_next_one_starts() {
 /// What is served when the board is taken away under it is nobody's any more.
 #[test]
 fn one_whose_board_is_removed_ends_and_says_so() {
-    let workspace = Workspace::git();
+    let workspace = Workspace::git().with_board_in_checkout();
     let serving = workspace.command(["up", "--http", "127.0.0.1:0", "--json"]);
     let ended = std::thread::spawn(move || said(serving, ""));
     let endpoint = workspace.run_directory().join("endpoint.json");

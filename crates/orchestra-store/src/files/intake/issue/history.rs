@@ -1,14 +1,13 @@
 //! Takes in the history of an issue.
 
-use std::collections::HashSet;
-
-use orchestra_board::{Event, Issue, Uid};
+use orchestra_board::{Event, Issue};
 
 use crate::files::fields::Fields;
 use crate::files::intake::course::unwritten;
 use crate::files::intake::{Found, Trouble};
 use crate::files::{Work, ledger, render};
 use crate::reader::Reader;
+use crate::toon::history::Lines;
 use crate::toon::{self, FileError, IssuePlace};
 
 /// Where somebody changed the file of a history: what the board has and its file did not have yet.
@@ -82,48 +81,4 @@ pub(super) fn take_in(
     all.append(&mut news);
     all.sort_by_key(|event| event.at);
     Ok(work.load_history(&place.project, &place.id, &all)?)
-}
-
-/// The lines of a history: those with a uid are known by it, those that an earlier version of the
-/// program wrote by what they say.
-struct Lines {
-    uids: HashSet<Uid>,
-    with_uid: HashSet<String>,
-    without: HashSet<String>,
-}
-
-impl Lines {
-    fn of(events: &[Event]) -> Self {
-        let mut lines = Self {
-            uids: HashSet::new(),
-            with_uid: HashSet::new(),
-            without: HashSet::new(),
-        };
-        for event in events {
-            lines.uids.extend(event.uid);
-            let among = match event.uid {
-                Some(_) => &mut lines.with_uid,
-                None => &mut lines.without,
-            };
-            among.extend(bare(event));
-        }
-        lines
-    }
-
-    fn has(&self, event: &Event) -> bool {
-        match event.uid {
-            Some(uid) => {
-                self.uids.contains(&uid)
-                    || bare(event).is_some_and(|line| self.without.contains(&line))
-            }
-            None => bare(event)
-                .is_some_and(|line| self.with_uid.contains(&line) || self.without.contains(&line)),
-        }
-    }
-}
-
-/// What a line says, without its uid.
-fn bare(event: &Event) -> Option<String> {
-    let line = toon::history::line(event)?;
-    Some(toon::history::without_uid(&line).into_owned())
 }

@@ -1,0 +1,190 @@
+//! Boards that move: between the main checkout and the place that all checkouts share, and with their workspace.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::process;
+
+use orchestra_board::{AgentName, Command, Kind};
+use orchestra_place::{Choice, Place};
+use orchestra_store::{
+    Home, OpenError, Options, SharedHome, Store, clear_shared, copy_to_checkout, has_own_database,
+};
+
+use crate::fixture::{clock, options};
+use crate::gated::{Step, gated};
+use crate::shared_home::{Checkouts, SETTLE, fill, has, run};
+use crate::words::{create, create_project, id, slug, target};
+
+fn in_checkout(main: &Path) -> Result<Store, OpenError> {
+    let options = Options {
+        flush: true,
+        sweep: true,
+        ..options(&clock())
+    };
+    Store::open(main, options)
+}
+
+fn task(store: &Store) {
+    run(store, create(Kind::Task, Some("MA-2"), "Next"));
+}
+
+fn claim(store: &Store) {
+    let agent = AgentName::parse("eve").unwrap();
+    let target = target("MA-3");
+    run(store, Command::Claim { target, agent });
+}
+
+fn is_claimed(store: &Store) -> bool {
+    let found = store.read(|reader| reader.issue(&slug(), &id("MA-3")));
+    found.unwrap().unwrap().issue.claim.is_some()
+}
+
+fn cause(error: &OpenError) -> String {
+    std::error::Error::source(error).unwrap().to_string()
+}
+
+#[test]
+fn board_that_moves_into_the_checkout_and_back_has_all_claims_and_skips_no_id() {
+    let checkouts = Checkouts::new();
+    let (main, home) = (checkouts.path("main"), checkouts.home());
+    let store = checkouts.open("linked");
+    fill(&store);
+    claim(&store);
+    store.settle(SETTLE).unwrap();
+    drop(store);
+
+    let copy = copy_to_checkout(&home, true).unwrap();
+    assert_eq!(copy.finish().unwrap(), main);
+    assert!(!home.has_board() && has_own_database(&checkouts.files()));
+    let store = in_checkout(&main).unwrap();
+    assert!(is_claimed(&store));
+    task(&store);
+    store.settle(SETTLE).unwrap();
+    let refused = Store::open(&main, checkouts.options()).unwrap_err();
+    let cause = cause(&refused);
+    assert!(cause.contains("board convert repository"), "{cause}");
+    drop(store);
+
+    clear_shared(&main, &home).unwrap();
+    let store = checkouts.open("linked");
+    assert!(home.has_board() && !has_own_database(&checkouts.files()));
+    assert!(is_claimed(&store));
+    task(&store);
+    assert!(has(&store, "MA-4") && has(&store, "MA-5") && !has(&store, "MA-6"));
+}
+
+#[test]
+fn shared_board_counts_until_its_move_into_the_checkout_is_finished() {
+    let checkouts = Checkouts::new();
+    let (main, home) = (checkouts.path("main"), checkouts.home());
+    let store = checkouts.open("main");
+    fill(&store);
+    store.settle(SETTLE).unwrap();
+    drop(store);
+    // As a program that ends after it has published the copy.
+    drop(copy_to_checkout(&home, true).unwrap());
+    assert!(home.has_board());
+    let store = checkouts.open("main");
+    task(&store);
+    store.settle(SETTLE).unwrap();
+    let refused = in_checkout(&main).unwrap_err();
+    let cause = cause(&refused);
+    assert!(cause.contains("board = \"repository\""), "{cause}");
+    drop(store);
+    copy_to_checkout(&home, true).unwrap().finish().unwrap();
+    assert!(has(&in_checkout(&main).unwrap(), "MA-4"));
+}
+
+#[test]
+fn git_ignores_the_files_of_a_shared_board_and_sees_those_of_a_checkout() {
+    let checkouts = Checkouts::new();
+    let rules = || fs::read_to_string(checkouts.files().join(".gitignore")).unwrap();
+    let store = checkouts.open("main");
+    store.settle(SETTLE).unwrap();
+    drop(store);
+    assert_eq!(rules(), "*\n");
+    let copy = copy_to_checkout(&checkouts.home(), true).unwrap();
+    copy.finish().unwrap();
+    let store = in_checkout(&checkouts.path("main")).unwrap();
+    store.settle(SETTLE).unwrap();
+    drop(store);
+    assert!(rules().starts_with(".store/\n"), "{}", rules());
+    fs::write(checkouts.files().join(".gitignore"), "mine\n").unwrap();
+    clear_shared(&checkouts.path("main"), &checkouts.home()).unwrap();
+    checkouts.open("main").settle(SETTLE).unwrap();
+    assert_eq!(rules(), "mine\n");
+}
+
+#[test]
+fn program_that_cannot_write_the_mirror_leaves_it_to_one_that_can() {
+    let checkouts = Checkouts::new();
+    let files = gated(|step, _| match step {
+        Step::Write => Err(io::Error::from(io::ErrorKind::PermissionDenied)),
+        _ => Ok(()),
+    });
+    let options = Options {
+        files,
+        ..checkouts.options()
+    };
+    // The first program keeps the files, unless it resigns.
+    let sandboxed = Store::open(&checkouts.path("linked"), options).unwrap();
+    fill(&sandboxed);
+    let other = checkouts.open("main");
+    other.settle(SETTLE).unwrap();
+    let tasks = checkouts
+        .files()
+        .join("my-app/epics/MA-1/stories/MA-2/tasks");
+    assert!(tasks.join("MA-3.toon").is_file());
+    task(&sandboxed);
+    other.settle(SETTLE).unwrap();
+    assert!(tasks.join("MA-4.toon").is_file());
+}
+
+#[test]
+fn board_of_another_directory_that_was_at_the_path_is_set_aside() {
+    let checkouts = Checkouts::new();
+    let store = checkouts.open("main");
+    fill(&store);
+    drop(store);
+    fs::rename(checkouts.path("main"), checkouts.path("away")).unwrap();
+    fs::create_dir(checkouts.path("main")).unwrap();
+    let store = checkouts.open("main");
+    assert!(!has(&store, "MA-1"));
+    run(&store, create_project("My App"));
+    run(&store, create(Kind::Epic, None, "Epic"));
+    assert!(has(&store, "MA-1"));
+    let aside = checkouts.home().directory().join("former-1.db");
+    assert!(aside.is_file());
+}
+
+#[test]
+fn board_of_a_directory_moves_into_the_repository_that_it_becomes() {
+    let checkouts = Checkouts::new();
+    let (main, state) = (checkouts.path("main"), checkouts.path("state"));
+    let home = || {
+        let place = Place::find(&main, Some(&state), Choice::Repository).unwrap();
+        SharedHome::new(place, state.clone())
+    };
+    let open = || {
+        let options = Options {
+            home: Home::Shared(home()),
+            ..checkouts.options()
+        };
+        Store::open(&main, options).unwrap()
+    };
+    let store = open();
+    fill(&store);
+    claim(&store);
+    drop(store);
+    let git = process::Command::new("git")
+        .args(["init", "--quiet"])
+        .current_dir(&main)
+        .status();
+    assert!(git.unwrap().success());
+    let store = open();
+    assert!(home().directory().starts_with(main.join(".git")));
+    assert!(is_claimed(&store));
+    task(&store);
+    assert!(has(&store, "MA-4") && !has(&store, "MA-5"));
+}

@@ -1,0 +1,129 @@
+//! Boards of linked checkouts from before all checkouts shared one.
+
+use std::error::Error as _;
+use std::fs::{self, File};
+use std::path::PathBuf;
+
+use orchestra_board::{Command, Kind};
+use orchestra_store::{Action, Options, Store};
+use rusqlite::Connection;
+
+use super::{Checkouts, SETTLE, fill, has, run};
+use crate::fixture::{clock, options};
+use crate::words::{chunk, create, id, rename, slug, used_for};
+
+impl Checkouts {
+    /// A board of a checkout alone, whose usage begins later than that of the shared one.
+    fn alone(&self, name: &str) -> Store {
+        let clock = clock();
+        clock.pass(60);
+        Store::open(&self.path(name), options(&clock)).expect("set up")
+    }
+
+    fn database(&self, name: &str) -> PathBuf {
+        self.path(name).join(".projects/.store/board.db")
+    }
+}
+
+fn title(store: &Store, issue: &str) -> String {
+    let found = store.read(|reader| reader.issue(&slug(), &id(issue)));
+    let found = found.expect("readable").expect("it is there");
+    found.issue.title.to_string()
+}
+
+/// Tokens that were used, and the number of remembered texts.
+fn sums(store: &Store) -> (u64, u64) {
+    let sums = store.read(|reader| {
+        let usage = reader.usage(10)?.totals.input;
+        Ok((usage, reader.memory_size(&slug())?.chunks))
+    });
+    sums.expect("readable")
+}
+
+fn version(connection: &Connection) -> i64 {
+    let version = connection.pragma_query_value(None, "user_version", |row| row.get(0));
+    version.expect("readable")
+}
+
+#[test]
+fn board_of_a_linked_checkout_is_merged_once_even_if_its_mark_is_lost() {
+    let checkouts = Checkouts::new();
+    let linked = checkouts.alone("linked");
+    fill(&linked);
+    run(&linked, Command::RecordUsage(used_for("MA-3", 5)));
+    for text in ["of both", "of linked"] {
+        let saved = linked.submit_blocking(None, Action::SaveMemory(chunk(text)));
+        saved.unwrap();
+    }
+    drop(linked);
+    let before = version(&Connection::open(checkouts.database("linked")).unwrap());
+    let main = checkouts.open("main");
+    fill(&main);
+    run(&main, rename("MA-3", "Of main"));
+    run(&main, Command::RecordUsage(used_for("MA-3", 7)));
+    let saved = main.submit_blocking(None, Action::SaveMemory(chunk("of both")));
+    saved.unwrap();
+    assert!(!has(&main, "MA-4"));
+    for _ in 0..2 {
+        let store = checkouts.open("linked");
+        assert!(has(&store, "MA-6") && !has(&store, "MA-7"));
+        assert_eq!(title(&store, "MA-3"), "Of main");
+        assert_eq!(title(&store, "MA-6"), "Task");
+        assert_eq!(sums(&store), (12, 2));
+        drop(store);
+        // A program that ends between the merge and the mark leaves this.
+        let source = Connection::open(checkouts.database("linked")).unwrap();
+        assert_ne!(version(&source), before);
+        source.pragma_update(None, "user_version", before).unwrap();
+    }
+    run(&main, create(Kind::Task, Some("MA-2"), "Next"));
+    assert!(has(&main, "MA-7"));
+    drop(checkouts.open("linked"));
+    let refused = Store::open(&checkouts.path("linked"), options(&clock())).unwrap_err();
+    let source = refused.source().unwrap().to_string();
+    assert!(source.contains("board = \"repository\""), "{source}");
+}
+
+#[test]
+fn board_of_a_linked_checkout_in_use_is_not_merged() {
+    let checkouts = Checkouts::new();
+    let linked = checkouts.alone("linked");
+    fill(&linked);
+    drop(linked);
+    let store = checkouts.path("linked/.projects/.store");
+    let lock = File::open(store.join("keeper.lock"))
+        .or_else(|_| File::create(store.join("keeper.lock")))
+        .unwrap();
+    lock.lock().unwrap();
+    let refused = Store::open(&checkouts.path("linked"), checkouts.options()).unwrap_err();
+    let source = refused.source().unwrap().to_string();
+    assert!(source.contains(&store.display().to_string()), "{source}");
+    drop(lock);
+    assert!(has(&checkouts.open("linked"), "MA-3"));
+}
+
+#[test]
+fn edits_of_files_are_merged_and_missing_files_remove_nothing() {
+    let checkouts = Checkouts::new();
+    let with_files = Options {
+        flush: true,
+        sweep: true,
+        ..options(&clock())
+    };
+    let linked = Store::open(&checkouts.path("linked"), with_files).unwrap();
+    fill(&linked);
+    linked.settle(SETTLE).unwrap();
+    drop(linked);
+    let epic = checkouts.path("linked/.projects/my-app/epics/MA-1/epic.toon");
+    let text = fs::read_to_string(&epic).unwrap();
+    fs::write(&epic, text.replace("Epic", "Renamed")).unwrap();
+    fs::remove_dir_all(epic.with_file_name("stories")).unwrap();
+    let store = checkouts.open("linked");
+    assert_eq!(title(&store, "MA-1"), "Renamed");
+    assert!(has(&store, "MA-3"));
+    store.settle(SETTLE).unwrap();
+    let mirrored = checkouts
+        .files()
+        .join("my-app/epics/MA-1/stories/MA-2/tasks/MA-3.toon");
+    assert!(mirrored.is_file());
+}

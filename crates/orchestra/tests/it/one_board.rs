@@ -12,12 +12,12 @@ use serde_json::{Value, json};
 use crate::support::{Running, Said, Session, Workspace, said, until_ready};
 
 /// A repository with a linked worktree, whose user wants one board.
-struct Repository {
-    workspace: Workspace,
+pub(crate) struct Repository {
+    pub(crate) workspace: Workspace,
 }
 
 impl Repository {
-    fn new(config: &str) -> Self {
+    pub(crate) fn new(config: &str) -> Self {
         let workspace = Workspace::git();
         let directory = workspace.home().join(".config/orchestra");
         fs::create_dir_all(&directory).unwrap();
@@ -33,15 +33,15 @@ impl Repository {
         repository
     }
 
-    fn main(&self) -> PathBuf {
+    pub(crate) fn main(&self) -> PathBuf {
         self.workspace.path()
     }
 
-    fn linked(&self) -> PathBuf {
+    pub(crate) fn linked(&self) -> PathBuf {
         self.main().with_file_name("linked")
     }
 
-    fn command(&self, directory: &Path, words: &[&str]) -> Command {
+    pub(crate) fn command(&self, directory: &Path, words: &[&str]) -> Command {
         let mut command = self.workspace.command(words);
         command
             .current_dir(directory)
@@ -49,11 +49,11 @@ impl Repository {
         command
     }
 
-    fn run(&self, directory: &Path, words: &[&str]) -> Said {
+    pub(crate) fn run(&self, directory: &Path, words: &[&str]) -> Said {
         said(self.command(directory, words), "")
     }
 
-    fn call(&self, directory: &Path, tool: &str, arguments: &Value) -> Value {
+    pub(crate) fn call(&self, directory: &Path, tool: &str, arguments: &Value) -> Value {
         let said = self.run(
             directory,
             &["tool", "call", tool, "--args", &arguments.to_string()],
@@ -63,7 +63,7 @@ impl Repository {
     }
 
     /// Creates epic MA-1, story MA-2 and task MA-3.
-    fn fill(&self) {
+    pub(crate) fn fill(&self) {
         let main = self.main();
         self.call(&main, "create_project", &json!({"name": "My App"}));
         self.call(
@@ -77,7 +77,7 @@ impl Repository {
         self.task(&main, "T");
     }
 
-    fn task(&self, directory: &Path, title: &str) {
+    pub(crate) fn task(&self, directory: &Path, title: &str) {
         let task = json!({"project": "my-app", "story_id": "MA-2", "title": title, "type": "task"});
         self.call(directory, "create_task", &task);
     }
@@ -91,14 +91,14 @@ impl Repository {
         said.code == Some(0)
     }
 
-    fn board(&self) -> PathBuf {
+    pub(crate) fn board(&self) -> PathBuf {
         self.main().join(".git/.orchestra/_/board")
     }
 }
 
 const ONE_BOARD: &str = "board = \"repository\"\n";
 
-fn git(directory: &Path, words: &[&str]) -> String {
+pub(crate) fn git(directory: &Path, words: &[&str]) -> String {
     let output = Command::new("git")
         .args(["-c", "user.name=Test", "-c", "user.email=test@example.org"])
         .args(words)

@@ -64,10 +64,11 @@ impl SharedHome {
         self.place.shared().join(BOARD)
     }
 
-    /// Returns whether there is a board.
+    /// Returns whether there is a board: its database, or a program that puts the removed database back.
     #[must_use]
     pub fn has_board(&self) -> bool {
         self.directory().join(db::DATABASE).is_file()
+            || orchestra_fs::is_shared(&self.alive()).unwrap_or(false)
     }
 
     /// Directory with the mirror of the board; `None` where the repository has no main checkout.

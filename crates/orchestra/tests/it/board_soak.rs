@@ -239,7 +239,7 @@ fn soak(worktrees: usize, minutes: Option<u32>, seed: u64) -> (String, Option<St
     }
     // While the programs live: the database may have been removed a moment ago.
     let mut reader = Caller::new(&world, Kind::Stdio, 0);
-    world.until_acknowledged("list_projects", || reader.call("list_projects", &json!({})));
+    reader.call_until_acknowledged("list_projects", &json!({}));
     let found = world.ledger().compare(&mut reader);
     let caused = format!("{:?}", faults.counts);
     drop((reader, clients, faults, claims));

@@ -24,7 +24,7 @@ const BUSY_LOOPS: usize = 4;
 const BOARD_TEST: &str = "board_soak::";
 
 /// Minutes of `soak board`.
-pub(crate) const BOARD_MINUTES: u32 = 10;
+const BOARD_MINUTES: u32 = 10;
 
 /// Most minutes of `soak board`: a claim ends after 30, and then another client may have the task.
 const MAX_BOARD_MINUTES: u32 = 25;

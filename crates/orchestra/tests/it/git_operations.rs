@@ -439,10 +439,11 @@ fn expected(name: &str, mode: Mode) -> [&'static str; 3] {
 
 fn check(mode: Mode, group: Group) {
     let scene = Scene::new(mode);
-    let operations = OPERATIONS.iter();
-    operations
-        .filter(|operation| operation.group == group)
-        .for_each(|operation| scene.check(operation));
+    for operation in &OPERATIONS {
+        if operation.group == group {
+            scene.check(operation);
+        }
+    }
 }
 
 #[test]

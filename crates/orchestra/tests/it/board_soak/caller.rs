@@ -155,7 +155,7 @@ impl<'w> Caller<'w> {
         Arc::clone(&self.victim)
     }
 
-    /// Calls a tool and returns its structured result.
+    /// Calls a tool and returns its result.
     pub(super) fn call(&mut self, tool: &str, arguments: &Value) -> Result<Value, Failure> {
         match self.kind {
             Kind::Stdio => self.over_stdio(tool, arguments),
@@ -280,11 +280,11 @@ impl Conversation {
     }
 }
 
-/// Structured result in a JSON-RPC response.
+/// Result of a tool in a JSON-RPC response.
 fn result_of(response: &Value) -> Result<Value, Failure> {
     let result = &response["result"];
-    match (result.is_object(), result["isError"] == true) {
-        (true, false) => Ok(result["structuredContent"].clone()),
+    match result["content"][0]["text"].as_str() {
+        Some(text) if result["isError"] != true => serde_json::from_str(text).map_err(unanswered),
         _ => Err(Failure::Refused(response.to_string())),
     }
 }

@@ -164,6 +164,32 @@ impl FileId {
     }
 }
 
+/// Identities of the files at the paths of a database and its log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Identities {
+    database: Option<FileId>,
+    log: Option<FileId>,
+}
+
+impl Identities {
+    pub(crate) fn of(paths: &Paths) -> Self {
+        Self {
+            database: FileId::of(&paths.database),
+            log: FileId::of(&paths.log),
+        }
+    }
+
+    /// Returns whether there is a database without a log.
+    pub(crate) const fn lacks_log(self) -> bool {
+        self.database.is_some() && self.log.is_none()
+    }
+
+    /// Returns whether these are the files from before. A log may be new.
+    pub(crate) fn are_of(self, before: Self) -> bool {
+        self.database == before.database && (before.log.is_none() || self.log == before.log)
+    }
+}
+
 /// Whether an open file is the one at `path`.
 pub(crate) fn is_same_file(file: &File, path: &Path) -> bool {
     let open = file

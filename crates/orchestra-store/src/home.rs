@@ -67,8 +67,13 @@ impl SharedHome {
     /// Returns whether there is a board: its database, or a program that puts the removed database back.
     #[must_use]
     pub fn has_board(&self) -> bool {
-        self.directory().join(db::DATABASE).is_file()
-            || orchestra_fs::is_shared(&self.alive()).unwrap_or(false)
+        let database = self.directory().join(db::DATABASE);
+        database.is_file() || (!database.exists() && self.is_open())
+    }
+
+    /// Returns whether a program has the board open to change it, also this one.
+    pub(crate) fn is_open(&self) -> bool {
+        orchestra_fs::is_shared(&self.alive()).unwrap_or(false)
     }
 
     /// Directory with the mirror of the board; `None` where the repository has no main checkout.

@@ -91,7 +91,8 @@ impl Writer {
         let shared = Arc::clone(&self.shared);
         if self.connection.is_none() && shared.is_current() {
             // Before the first change comes. A failure is reported with that.
-            self.connection = db::open_ready(&shared.paths.database).ok().flatten();
+            let opened = shared.open_whole(db::open_ready).ok().flatten();
+            self.connection = opened.filter(|_| shared.is_current());
         }
         while shared.queue.wait() {
             match self.locked() {

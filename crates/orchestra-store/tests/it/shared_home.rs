@@ -251,6 +251,24 @@ fn directory_that_is_removed_while_programs_live_loses_nothing() {
 }
 
 #[test]
+fn program_that_opens_a_board_during_the_removal_of_its_directory_has_all_of_it() {
+    let checkouts = Checkouts::new();
+    let main = checkouts.open("main");
+    fill(&main);
+    main.settle(SETTLE).unwrap();
+    // The first file of the directory that is removed.
+    fs::remove_file(checkouts.home().directory().join("board.db-wal")).unwrap();
+    let other = std::thread::scope(|scope| {
+        let opening = scope.spawn(|| checkouts.open("linked"));
+        checkouts.remove_database();
+        opening.join().unwrap()
+    });
+    assert!(has(&other, "MA-3"));
+    run(&other, create(Kind::Task, Some("MA-2"), "Next"));
+    assert!(has(&main, "MA-4"));
+}
+
+#[test]
 fn board_that_was_planted_is_read_and_not_changed_until_it_is_accepted() {
     let (origin, checkouts) = (Checkouts::new(), Checkouts::new());
     let store = origin.open("main");

@@ -24,7 +24,7 @@ pub(super) enum Change {
     Commented { text: String },
 }
 
-/// Everything that clients were told was done.
+/// Acknowledged changes of all clients.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
     /// Changes of each task.

@@ -334,9 +334,26 @@ impl Shared {
         copy(former, paths)?;
         let built = db::open_builder(&paths.rebuilt)?;
         home.keep(&built)?;
+        built.execute("DELETE FROM counter WHERE name = 'superseded'", [])?;
         built.pragma_update(None, "journal_mode", "WAL")?;
         drop(built);
-        db::publish(&paths.rebuilt, &paths.database)
+        db::publish(&paths.rebuilt, &paths.database)?;
+        // Other programs have the removed file open as well, and miss what is written to the new one.
+        let mark = "INSERT OR REPLACE INTO counter (name, value) VALUES ('superseded', 1)";
+        if let Err(error) = former.execute(mark, []) {
+            tracing::warn!(%error, "the removed database of the board is not marked");
+        }
+        Ok(())
+    }
+
+    /// Returns whether the database of a connection was removed, and put back by another program since.
+    pub(crate) fn is_superseded(&self, connection: &Connection) -> bool {
+        if self.is_current() {
+            return false;
+        }
+        let sql = "SELECT EXISTS (SELECT 1 FROM counter WHERE name = 'superseded')";
+        let found = connection.query_row(sql, [], |row| row.get(0));
+        found.unwrap_or(false)
     }
 
     /// Opens the database that is there now, or rebuilds it. The caller holds the writers' lock.

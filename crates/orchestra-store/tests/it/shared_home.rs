@@ -269,6 +269,22 @@ fn program_that_opens_a_board_during_the_removal_of_its_directory_has_all_of_it(
 }
 
 #[test]
+fn program_with_an_earlier_state_does_not_put_the_board_back() {
+    let checkouts = Checkouts::new();
+    let earlier = Store::open(&checkouts.path("main"), checkouts.without_files()).unwrap();
+    fill(&earlier);
+    let newest = Store::open(&checkouts.path("linked"), checkouts.without_files()).unwrap();
+    for number in [4, 6, 8] {
+        remove(&checkouts.home().directory());
+        run(&newest, create(Kind::Task, Some("MA-2"), "Next"));
+        remove(&checkouts.home().directory());
+        run(&earlier, create(Kind::Task, Some("MA-2"), "Latest"));
+        assert!(has(&earlier, &format!("MA-{number}")), "{number}");
+        assert!(has(&earlier, &format!("MA-{}", number + 1)), "{number}");
+    }
+}
+
+#[test]
 fn board_that_was_planted_is_read_and_not_changed_until_it_is_accepted() {
     let (origin, checkouts) = (Checkouts::new(), Checkouts::new());
     let store = origin.open("main");

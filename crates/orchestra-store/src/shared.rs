@@ -256,6 +256,9 @@ impl Shared {
     }
 
     fn take_reader(&self) -> Result<(Connection, Option<FileId>), Fault> {
+        if let Some(reader) = self.reader_of_replacement() {
+            return Ok(reader);
+        }
         let mut readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
         let (idle, file) = (readers.idle.pop(), readers.file);
         drop(readers);
@@ -263,6 +266,24 @@ impl Shared {
             Some(connection) => Ok((connection, file)),
             None => Ok((db::open_reader(&self.paths)?, file)),
         }
+    }
+
+    /// Opens the database of this user that is in the place of the one that is open: the writer follows a little later,
+    /// and a change that another program has acknowledged is to be seen before.
+    fn reader_of_replacement(&self) -> Option<(Connection, Option<FileId>)> {
+        let Home::Shared(home) = &self.options.home else {
+            return None;
+        };
+        let file = FileId::of(&self.paths.database)?;
+        let readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_other = readers.file.is_some_and(|open| open != file);
+        drop(readers);
+        if !is_other {
+            return None;
+        }
+        let connection = db::open_reader(&self.paths).ok()?;
+        let listing = home.listing(&connection).ok()?;
+        (listing == Listing::Here).then_some((connection, Some(file)))
     }
 
     fn return_reader(&self, connection: Connection, file: Option<FileId>) {

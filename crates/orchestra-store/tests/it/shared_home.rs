@@ -269,6 +269,19 @@ fn program_that_opens_a_board_during_the_removal_of_its_directory_has_all_of_it(
 }
 
 #[test]
+fn change_after_a_removal_is_seen_by_the_next_read_of_another_program() {
+    let checkouts = Checkouts::new();
+    let main = Store::open(&checkouts.path("main"), checkouts.without_files()).unwrap();
+    fill(&main);
+    let linked = Store::open(&checkouts.path("linked"), checkouts.without_files()).unwrap();
+    for number in 4..7 {
+        remove(&checkouts.home().directory());
+        run(&main, create(Kind::Task, Some("MA-2"), "Next"));
+        assert!(has(&linked, &format!("MA-{number}")), "{number}");
+    }
+}
+
+#[test]
 fn program_with_an_earlier_state_does_not_put_the_board_back() {
     let checkouts = Checkouts::new();
     let earlier = Store::open(&checkouts.path("main"), checkouts.without_files()).unwrap();

@@ -19,9 +19,6 @@ use super::{
 };
 use crate::{one_board::git, support::until};
 
-/// Number of changes of all clients between two faults.
-const CHANGES_BETWEEN: u64 = 4;
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Fault {
     CleanMain,
@@ -103,16 +100,17 @@ impl<'w> Faults<'w> {
         usize::try_from(found).expect("below a small number")
     }
 
-    /// Waits until the clients have changed something, or have nothing more to change.
+    /// Waits until half of the clients have changed something, or have nothing more to change.
     fn wait(&self, until_end: Until) {
         let (world, before) = (self.world, self.world.progress.load(Ordering::Relaxed));
+        let enough = u64::try_from(self.victims.len() / 2).expect("small");
         until(|| {
             let is_over = match until_end {
                 Until::Changes(_) => world.working.load(Ordering::Relaxed) == 0,
                 Until::Instant(end) => Instant::now() >= end,
             };
             let changes = world.progress.load(Ordering::Relaxed) - before;
-            (is_over || changes >= CHANGES_BETWEEN).then_some(())
+            (is_over || changes >= enough).then_some(())
         });
     }
 

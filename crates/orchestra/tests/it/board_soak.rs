@@ -90,11 +90,10 @@ struct World {
     working: AtomicUsize,
     refused: AtomicU64,
     unanswered: AtomicU64,
-    is_short: bool,
 }
 
 impl World {
-    fn new(worktrees: usize, is_short: bool) -> Self {
+    fn new(worktrees: usize) -> Self {
         let repository = Repository::new("board = \"repository\"\n");
         repository.fill();
         let main = repository.main();
@@ -116,7 +115,6 @@ impl World {
             working: AtomicUsize::default(),
             refused: AtomicU64::default(),
             unanswered: AtomicU64::default(),
-            is_short,
         }
     }
 
@@ -215,7 +213,7 @@ fn phase<'w>(
 /// Runs clients of all kinds in each worktree, and compares what was acknowledged with the board. Without minutes, each
 /// client makes a few changes without and with faults. Returns the counters, and the differences where one is not 0.
 fn soak(worktrees: usize, minutes: Option<u32>, seed: u64) -> (String, Option<String>) {
-    let world = World::new(worktrees, minutes.is_none());
+    let world = World::new(worktrees);
     let mut seeds = Chance::new(seed);
     let places = (0..worktrees).flat_map(|at| Kind::ALL.map(|kind| (at, kind)));
     let clients = places.map(|(at, kind)| Client::new(&world, kind, at, seeds.below(u64::MAX)));

@@ -141,7 +141,7 @@ impl<'w> Faults<'w> {
             Fault::KillClient => self.kill_client(),
             Fault::KillUp => self.world.restart_up(),
             Fault::RemoveMirror => remove(&main.join(".projects")),
-            Fault::RemoveDatabase => self.remove_database(),
+            Fault::RemoveDatabase => remove(&self.world.repository.board()),
         }
     }
 
@@ -216,19 +216,6 @@ impl<'w> Faults<'w> {
             if victim.kill() {
                 return;
             }
-        }
-    }
-
-    fn remove_database(&self) {
-        let board = self.world.repository.board();
-        if self.world.is_short {
-            // At once: the order in which a directory loses its files is another one each time.
-            let aside = board.with_file_name("removed");
-            if fs::rename(&board, &aside).is_ok() {
-                remove(&aside);
-            }
-        } else {
-            remove(&board);
         }
     }
 }

@@ -10,6 +10,7 @@ mod fault;
 mod ledger;
 
 use std::{
+    fs,
     path::PathBuf,
     process::Stdio,
     sync::{
@@ -97,6 +98,9 @@ impl World {
         let repository = Repository::new("board = \"repository\"\n");
         repository.fill();
         let main = repository.main();
+        // As `orchestra init` does.
+        let exclude = main.join(".git/info/exclude");
+        fs::write(exclude, "/.projects/\n").expect("a writable repository");
         let paths = (0..worktrees).map(|number| main.with_file_name(format!("worktree-{number}")));
         let paths: Vec<PathBuf> = paths.collect();
         for path in &paths {

@@ -99,8 +99,9 @@ impl World {
         repository.fill();
         let main = repository.main();
         // As `orchestra init` does.
-        let exclude = main.join(".git/info/exclude");
-        fs::write(exclude, "/.projects/\n").expect("a writable repository");
+        let info = main.join(".git/info");
+        fs::create_dir_all(&info).expect("a writable repository");
+        fs::write(info.join("exclude"), "/.projects/\n").expect("a writable repository");
         let paths = (0..worktrees).map(|number| main.with_file_name(format!("worktree-{number}")));
         let paths: Vec<PathBuf> = paths.collect();
         for path in &paths {

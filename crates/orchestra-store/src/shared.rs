@@ -379,13 +379,7 @@ impl Shared {
 
     /// Opens the database that is there now, or rebuilds it. The caller holds the writers' lock.
     pub(crate) fn reopen(&self) -> Result<Connection, Fault> {
-        let before = FileId::of(&self.paths.database);
         let connection = prepare(&self.paths, &self.options)?;
-        let is_other = before.is_some() && before != FileId::of(&self.paths.database);
-        if is_other && matches!(self.options.home, Home::Shared(_)) {
-            // Its log may be another one than that of the programs that put it back.
-            return Err(Fault::Removed(self.paths.store.clone()));
-        }
         let mut readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
         readers.idle.clear();
         readers.file = FileId::of(&self.paths.database);
@@ -517,8 +511,13 @@ fn prepare(paths: &Paths, options: &Options) -> Result<Connection, Fault> {
         }
         (Home::Checkout, true) => {}
     }
+    let file = FileId::of(&paths.database);
     let connection = open_newest(paths)?;
     if let Home::Shared(home) = &paths.home {
+        if FileId::of(&paths.database) != file {
+            // Its log may be another one than that of the programs that put it back.
+            return Err(Fault::Removed(paths.store.clone()));
+        }
         home.settle(&connection)?;
     }
     Ok(connection)

@@ -724,16 +724,16 @@ fn under_its_earlier_name_it_serves_and_initialises() {
     assert!(session.process.end().success());
 }
 
-/// The README and the help name every group of tools there is.
+/// The guide "Connect a client" and the help name every group of tools.
 #[test]
 fn the_groups_of_tools_are_named() {
     let workspace = Workspace::new();
     let listing: Value =
         serde_json::from_str(&workspace.run(["tool", "list", "--json"]).out).unwrap();
-    let readme = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md"));
-    let readme = readme.unwrap();
-    let start = readme.find("The groups are").unwrap();
-    let sentence = &readme[start..start + readme[start..].find('.').unwrap()];
+    let guide = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/how-to/connect.md");
+    let guide = fs::read_to_string(guide).unwrap();
+    let start = guide.find("The groups are").unwrap();
+    let sentence = &guide[start..start + guide[start..].find('.').unwrap()];
     for command in [
         &["up", "--help"][..],
         &["stdio", "-h"],

@@ -28,6 +28,7 @@ const FULL: &[Step] = &[
     ("ci", run),
     ("soak flaky", || soak::flaky(FLAKY_ROUNDS)),
     ("soak", || soak::run(1, &[])),
+    ("soak board", || soak::Board::parse(&[])?.run()),
     ("fuzz", || fuzz::run(fuzz::SECONDS)),
     ("bench", || bench::run(&[])),
 ];

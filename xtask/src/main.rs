@@ -34,7 +34,8 @@ usage: cargo xtask COMMAND
   judges [WORD]     only the judges whose name holds WORD
   conformance       the public conformance suite against the fixtures, over HTTP
   ci [--fast]       what CI runs; --fast leaves out docs, judges, licences and most tests
-  full              ci, then soak flaky with three rounds, a soak, every fuzz target and all benches
+  full              ci, then soak flaky with three rounds, a soak, a soak of a board, every fuzz target
+                    and all benches
   codegen           writes the code anew that is made from schemas
   book [--check]    writes the reference in docs/reference anew from the program and builds the book;
                     --check says whether the reference and all links are right, and writes nothing
@@ -50,6 +51,10 @@ usage: cargo xtask COMMAND
   soak flaky [ROUNDS]
                     every test ROUNDS times (default 10) beside four busy loops, without retries;
                     prints each test that failed once
+  soak board [--minutes N] [--seed N]
+                    8 worktrees with 4 clients each on one board for N minutes (default 10, at most 25), while
+                    git, kills and removals disturb them; counts what is lost, and prints when claims are
+                    visible
   fuzz [SECONDS]    each fuzz target for SECONDS (default 60)
   secrets           plant a secret of every form at every entry of the program, and search for it in
                     everything that leaves the program
@@ -93,6 +98,7 @@ fn dispatch(arguments: &[String]) -> Result<()> {
         ["eval", "memory"] => eval::memory(None),
         ["eval", "memory", ranker] if !is_option(ranker) => eval::memory(Some(ranker)),
         ["soak"] => soak::run(1, &[]),
+        ["soak", "board", options @ ..] => soak::Board::parse(options)?.run(),
         ["soak", "flaky"] => soak::flaky(10),
         ["soak", "flaky", rounds] => soak::flaky(number(rounds)?),
         ["soak", rounds, words @ ..] if !words.iter().any(|word| is_option(word)) => {
@@ -148,6 +154,7 @@ mod tests {
             ("eval", "eval memory [RANKER]"),
             ("eval memory --quick", "eval memory [RANKER]"),
             ("soak 1 --quick", "soak [ROUNDS]"),
+            ("soak board --quick 1", "no such option"),
             ("secrets lines", "secrets lines DIRECTORY"),
             ("nothing", "usage: cargo xtask COMMAND"),
         ] {

@@ -2,21 +2,32 @@
 //!
 //! By default, the fault tests at full size: a test that has a long variant reads the environment
 //! variable `ORCHESTRA_SOAK`. A real small model holds its conversations last. `soak flaky` repeats the
-//! ordinary tests while the machine is busy.
+//! ordinary tests while the machine is busy. `soak board` has many clients use one board while git, kills and
+//! removals disturb them.
 
 use std::{
     collections::BTreeMap,
     hint,
     sync::atomic::{AtomicBool, Ordering},
     thread,
+    time::{SystemTime, UNIX_EPOCH},
 };
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 
 use crate::{model, nextest, run, test, tools};
 
 /// Number of threads that keep the processor busy during `soak flaky`.
 const BUSY_LOOPS: usize = 4;
+
+/// Test of `soak board`, in `orchestra`.
+const BOARD_TEST: &str = "board_soak::";
+
+/// Minutes of `soak board`.
+const BOARD_MINUTES: u32 = 10;
+
+/// Most minutes of `soak board`: a claim ends after 30, and then another client may have the task.
+const MAX_BOARD_MINUTES: u32 = 25;
 
 /// Runs the tests whose names contain one of `words`, or all without words, optimised and at full size,
 /// `rounds` times.
@@ -41,6 +52,67 @@ pub(crate) fn run(rounds: u32, words: &[&str]) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Size of `soak board`, and the seed of its faults.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Board {
+    minutes: u32,
+    seed: u64,
+}
+
+impl Board {
+    /// Reads `--minutes` and `--seed`. Without a seed, the clock gives one.
+    ///
+    /// # Errors
+    /// When there is another option, or a number is out of range.
+    pub(crate) fn parse(mut words: &[&str]) -> Result<Self> {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH);
+        let mut board = Self {
+            minutes: BOARD_MINUTES,
+            seed: u64::from(since.unwrap_or_default().subsec_nanos()),
+        };
+        while let [name, value, rest @ ..] = words {
+            match *name {
+                "--minutes" => board.minutes = minutes(value)?,
+                "--seed" => {
+                    board.seed = value.parse().context("--seed is not a whole number")?;
+                }
+                unknown => bail!("no such option of soak board: {unknown}"),
+            }
+            words = rest;
+        }
+        match words {
+            [] => Ok(board),
+            [name, ..] => bail!("{name} of soak board needs a number"),
+        }
+    }
+
+    /// Has eight worktrees with four clients each use one board, and compares what was acknowledged with the board.
+    /// Prints the counters.
+    ///
+    /// # Errors
+    /// When an acknowledged change was lost, a task was claimed twice, an id was given twice, or `doctor` finds
+    /// something.
+    pub(crate) fn run(&self) -> Result<()> {
+        tools::program("git")?;
+        let Self { minutes, seed } = self;
+        run::say(&format!("== soak board, {minutes} minutes, seed {seed}"));
+        let report = nextest::run(nextest::SOAK, |command| {
+            command.args(["--release", "--test", "it", BOARD_TEST]);
+            command.env("ORCHESTRA_SOAK_MINUTES", minutes.to_string());
+            command.env("ORCHESTRA_SOAK_SEED", seed.to_string());
+            command.envs(run::BACKTRACES);
+        })?;
+        test::close(&report.into())
+    }
+}
+
+fn minutes(text: &str) -> Result<u32> {
+    match text.parse() {
+        Ok(minutes) if (1..=MAX_BOARD_MINUTES).contains(&minutes) => Ok(minutes),
+        _ => bail!("--minutes must be 1 to {MAX_BOARD_MINUTES}, got {text:?}"),
+    }
 }
 
 /// Runs all tests `rounds` times beside busy loops, without retries, and prints each test that failed
@@ -113,6 +185,30 @@ fn beside_busy_loops<T>(work: impl FnOnce() -> T) -> T {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn options_of_the_soak_of_a_board_are_bounded() {
+        let parse = |text: &str| {
+            let words: Vec<&str> = text.split_whitespace().collect();
+            Board::parse(&words)
+        };
+        let board = Board {
+            minutes: 3,
+            seed: 7,
+        };
+        assert_eq!(parse("--minutes 3 --seed 7").unwrap(), board);
+        assert_eq!(parse("").unwrap().minutes, BOARD_MINUTES);
+        for (text, expected) in [
+            ("--minutes 0", "must be 1 to 25"),
+            ("--minutes 26", "must be 1 to 25"),
+            ("--minutes", "needs a number"),
+            ("--rounds 3", "no such option"),
+            ("--seed x", "not a whole number"),
+        ] {
+            let error = parse(text).unwrap_err().to_string();
+            assert!(error.contains(expected), "{text}: {error}");
+        }
+    }
 
     #[test]
     fn busy_loops_end_with_the_work() {

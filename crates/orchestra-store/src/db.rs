@@ -164,6 +164,32 @@ impl FileId {
     }
 }
 
+/// Identities of the files at the paths of a database and its log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Identities {
+    database: Option<FileId>,
+    log: Option<FileId>,
+}
+
+impl Identities {
+    pub(crate) fn of(paths: &Paths) -> Self {
+        Self {
+            database: FileId::of(&paths.database),
+            log: FileId::of(&paths.log),
+        }
+    }
+
+    /// Returns whether there is a database without a log.
+    pub(crate) const fn lacks_log(self) -> bool {
+        self.database.is_some() && self.log.is_none()
+    }
+
+    /// Returns whether these are the files from before. A log may be new.
+    pub(crate) fn are_of(self, before: Self) -> bool {
+        self.database == before.database && (before.log.is_none() || self.log == before.log)
+    }
+}
+
 /// Whether an open file is the one at `path`.
 pub(crate) fn is_same_file(file: &File, path: &Path) -> bool {
     let open = file
@@ -219,7 +245,7 @@ pub(crate) fn open_ready_reader(path: &Path) -> Result<Option<Connection>, Fault
     if !is_there(path)? {
         return Ok(None);
     }
-    let connection = configured_reader(path, reader_flags())?;
+    let connection = configured_reader(path, existing_flags())?;
     if schema_of(&connection)? != schema::SCHEMA || schema::has_foreign(&connection)? {
         return Ok(None);
     }
@@ -232,7 +258,7 @@ pub(crate) fn open_any_reader(path: &Path) -> Result<Option<Connection>, Fault> 
     if !is_there(path)? {
         return Ok(None);
     }
-    let connection = configured_reader(path, reader_flags())?;
+    let connection = configured_reader(path, existing_flags())?;
     connection.pragma_update(None, "query_only", true)?;
     Ok(Some(connection))
 }
@@ -260,14 +286,9 @@ fn make_private(path: &Path) -> Result<(), Fault> {
     }
 }
 
-/// The writer's connection.
+/// The writer's connection to a database that exists. One that was removed a moment ago is not created empty.
 pub(crate) fn open_writer(path: &Path) -> Result<Connection, Fault> {
-    make_private(path)?;
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
-        | OpenFlags::SQLITE_OPEN_CREATE
-        | OpenFlags::SQLITE_OPEN_NO_MUTEX
-        | OpenFlags::SQLITE_OPEN_NOFOLLOW;
-    let connection = Connection::open_with_flags(path, flags)?;
+    let connection = Connection::open_with_flags(path, existing_flags())?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.pragma_update(None, "journal_mode", "WAL")?;
     // A commit writes the log and a checkpoint syncs it; that a commit is durable before it is
@@ -420,7 +441,7 @@ pub(crate) fn publish(built: &Path, place: &Path) -> Result<(), Fault> {
 /// A connection for reading. In a directory that cannot be written, what is in the database file
 /// is read as it stands.
 pub(crate) fn open_reader(paths: &Paths) -> Result<Connection, Fault> {
-    let first = configured_reader(&paths.database, reader_flags())
+    let first = configured_reader(&paths.database, existing_flags())
         .and_then(|connection| checked_reader(connection, false));
     match first {
         Err(Fault::ReadOnly | Fault::Database(_)) if is_checkpointed(paths) => {
@@ -434,7 +455,7 @@ pub(crate) fn open_reader(paths: &Paths) -> Result<Connection, Fault> {
     }
 }
 
-fn reader_flags() -> OpenFlags {
+fn existing_flags() -> OpenFlags {
     OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_NO_MUTEX
         | OpenFlags::SQLITE_OPEN_NOFOLLOW

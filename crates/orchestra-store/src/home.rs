@@ -69,10 +69,17 @@ impl SharedHome {
         self.place.shared().join(BOARD)
     }
 
-    /// Returns whether there is a board. What a move into the checkout left behind is none.
+    /// Returns whether there is a board: its database, or a program that puts the removed database back. What a move
+    /// into the checkout left behind is none.
     #[must_use]
     pub fn has_board(&self) -> bool {
-        shared::is_board(&self.directory().join(db::DATABASE))
+        let database = self.directory().join(db::DATABASE);
+        shared::is_board(&database) || (!database.exists() && self.is_open())
+    }
+
+    /// Returns whether a program has the board open to change it, also this one.
+    pub(crate) fn is_open(&self) -> bool {
+        orchestra_fs::is_shared(&self.alive()).unwrap_or(false)
     }
 
     /// Directory with the mirror of the board; `None` where the repository has no main checkout.

@@ -6,7 +6,8 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use orchestra_board::{AgentName, Source};
 use orchestra_place::Listing;
@@ -15,7 +16,7 @@ use rusqlite::types::{ToSqlOutput, ValueRef};
 use tokio::sync::{broadcast, oneshot};
 
 use crate::db::schema::{self, Found, migrate};
-use crate::db::{self, FileId, Paths};
+use crate::db::{self, FileId, Identities, Paths};
 use crate::error::index_damage_was_found;
 use crate::files::needs::{self, Board, Work};
 use crate::files::{Engine, Reports};
@@ -32,6 +33,9 @@ use crate::{
 const IDLE_READERS: usize = 4;
 /// After how many commits the thread behind the writer is woken where nobody listens.
 const QUIET_COMMITS: u64 = 32;
+/// Maximum time that the removal of a directory takes, and the interval of looks at its files.
+const REMOVAL_PATIENCE: Duration = Duration::from_secs(1);
+const REMOVAL_LOOK: Duration = Duration::from_millis(2);
 /// How many notices a slow listener may lag behind.
 const NOTICES: usize = 1_024;
 
@@ -189,7 +193,7 @@ impl Shared {
     /// Returns whether the database has the newest schema. The connection that it opens is reused by
     /// readers.
     pub(crate) fn is_ready(&self) -> Result<bool, Fault> {
-        let Some(connection) = db::open_ready_reader(&self.paths.database)? else {
+        let Some(connection) = self.open_whole(db::open_ready_reader)? else {
             return Ok(false);
         };
         // Another process may have created it after the check.
@@ -200,6 +204,36 @@ impl Shared {
             .file = file;
         self.return_reader(connection, file);
         Ok(true)
+    }
+
+    /// Opens the database with the log that other programs have open. A directory that is removed loses one file after
+    /// the other, and SQLite would create a log in place of theirs.
+    ///
+    /// # Errors
+    /// Those of `open`, and [`Fault::Removed`] if the files are replaced again and again.
+    pub(crate) fn open_whole(
+        &self,
+        open: fn(&Path) -> Result<Option<Connection>, Fault>,
+    ) -> Result<Option<Connection>, Fault> {
+        let Home::Shared(home) = &self.options.home else {
+            return open(&self.paths.database);
+        };
+        let start = Instant::now();
+        loop {
+            let before = Identities::of(&self.paths);
+            let is_late = start.elapsed() > REMOVAL_PATIENCE;
+            if before.lacks_log() && home.is_open() && !is_late {
+                thread::sleep(REMOVAL_LOOK);
+                continue;
+            }
+            let opened = open(&self.paths.database)?;
+            if opened.is_none() || Identities::of(&self.paths).are_of(before) {
+                return Ok(opened);
+            }
+            if is_late {
+                return Err(Fault::Removed(self.paths.store.clone()));
+            }
+        }
     }
 
     /// Returns whether the database was created by programs of this user, or needs no proof of that.
@@ -222,6 +256,9 @@ impl Shared {
     }
 
     fn take_reader(&self) -> Result<(Connection, Option<FileId>), Fault> {
+        if let Some(reader) = self.reader_of_replacement() {
+            return Ok(reader);
+        }
         let mut readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
         let (idle, file) = (readers.idle.pop(), readers.file);
         drop(readers);
@@ -229,6 +266,24 @@ impl Shared {
             Some(connection) => Ok((connection, file)),
             None => Ok((db::open_reader(&self.paths)?, file)),
         }
+    }
+
+    /// Opens the database of this user that is in the place of the one that is open: the writer follows a little later,
+    /// and a change that another program has acknowledged is to be seen before.
+    fn reader_of_replacement(&self) -> Option<(Connection, Option<FileId>)> {
+        let Home::Shared(home) = &self.options.home else {
+            return None;
+        };
+        let file = FileId::of(&self.paths.database)?;
+        let readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_other = readers.file.is_some_and(|open| open != file);
+        drop(readers);
+        if !is_other {
+            return None;
+        }
+        let connection = db::open_reader(&self.paths).ok()?;
+        let listing = home.listing(&connection).ok()?;
+        (listing == Listing::Here).then_some((connection, Some(file)))
     }
 
     fn return_reader(&self, connection: Connection, file: Option<FileId>) {
@@ -300,9 +355,26 @@ impl Shared {
         copy(former, paths)?;
         let built = db::open_builder(&paths.rebuilt)?;
         home.keep(&built)?;
+        built.execute("DELETE FROM counter WHERE name = 'superseded'", [])?;
         built.pragma_update(None, "journal_mode", "WAL")?;
         drop(built);
-        db::publish(&paths.rebuilt, &paths.database)
+        db::publish(&paths.rebuilt, &paths.database)?;
+        // Other programs have the removed file open as well, and miss what is written to the new one.
+        let mark = "INSERT OR REPLACE INTO counter (name, value) VALUES ('superseded', 1)";
+        if let Err(error) = former.execute(mark, []) {
+            tracing::warn!(%error, "the removed database of the board is not marked");
+        }
+        Ok(())
+    }
+
+    /// Returns whether the database of a connection was removed, and put back by another program since.
+    pub(crate) fn is_superseded(&self, connection: &Connection) -> bool {
+        if self.is_current() {
+            return false;
+        }
+        let sql = "SELECT EXISTS (SELECT 1 FROM counter WHERE name = 'superseded')";
+        let found = connection.query_row(sql, [], |row| row.get(0));
+        found.unwrap_or(false)
     }
 
     /// Opens the database that is there now, or rebuilds it. The caller holds the writers' lock.
@@ -450,8 +522,13 @@ fn prepare(paths: &Paths, options: &Options) -> Result<Connection, Fault> {
         }
         (Home::Checkout, true) => {}
     }
+    let file = FileId::of(&paths.database);
     let connection = open_newest(paths)?;
     if let Home::Shared(home) = &paths.home {
+        if FileId::of(&paths.database) != file {
+            // Its log may be another one than that of the programs that put it back.
+            return Err(Fault::Removed(paths.store.clone()));
+        }
         home.settle(&connection)?;
     }
     Ok(connection)

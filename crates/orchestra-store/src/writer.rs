@@ -71,19 +71,24 @@ impl Writer {
         }
     }
 
-    /// Waits for the program that puts a removed database back, unless this one has a connection to it.
+    /// Waits for the program that puts a removed database back, unless this one has it open, as it was when it was
+    /// removed.
     fn wait_for_others(&mut self) -> Result<(), Fault> {
         let Home::Shared(home) = &self.shared.options.home else {
             return Ok(());
         };
-        if self.connection.is_some() || self.shared.has_idle_reader() {
+        let has_state = self.connection.is_some() || self.shared.has_idle_reader();
+        let connection = self.connection.as_ref();
+        let is_earlier = connection.is_some_and(|open| self.shared.is_superseded(open));
+        if has_state && !is_earlier {
             return Ok(());
         }
         // The own share would look like that of another program.
         self.alive = None;
         let waited = home.wait_for_database(&self.shared.paths);
         self.alive = home.share();
-        waited
+        // An earlier state is better than none.
+        if has_state { Ok(()) } else { waited }
     }
 
     /// Works until the queue is closed and empty.
@@ -91,7 +96,8 @@ impl Writer {
         let shared = Arc::clone(&self.shared);
         if self.connection.is_none() && shared.is_current() {
             // Before the first change comes. A failure is reported with that.
-            self.connection = db::open_ready(&shared.paths.database).ok().flatten();
+            let opened = shared.open_whole(db::open_ready).ok().flatten();
+            self.connection = opened.filter(|_| shared.is_current());
         }
         while shared.queue.wait() {
             match self.locked() {

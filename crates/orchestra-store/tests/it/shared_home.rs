@@ -253,6 +253,53 @@ fn directory_that_is_removed_while_programs_live_loses_nothing() {
 }
 
 #[test]
+fn program_that_opens_a_board_during_the_removal_of_its_directory_has_all_of_it() {
+    let checkouts = Checkouts::new();
+    let main = checkouts.open("main");
+    fill(&main);
+    main.settle(SETTLE).unwrap();
+    // The first file of the directory that is removed.
+    fs::remove_file(checkouts.home().directory().join("board.db-wal")).unwrap();
+    let other = std::thread::scope(|scope| {
+        let opening = scope.spawn(|| checkouts.open("linked"));
+        checkouts.remove_database();
+        opening.join().unwrap()
+    });
+    assert!(has(&other, "MA-3"));
+    run(&other, create(Kind::Task, Some("MA-2"), "Next"));
+    assert!(has(&main, "MA-4"));
+}
+
+#[test]
+fn change_after_a_removal_is_seen_by_the_next_read_of_another_program() {
+    let checkouts = Checkouts::new();
+    let main = Store::open(&checkouts.path("main"), checkouts.without_files()).unwrap();
+    fill(&main);
+    let linked = Store::open(&checkouts.path("linked"), checkouts.without_files()).unwrap();
+    for number in 4..7 {
+        remove(&checkouts.home().directory());
+        run(&main, create(Kind::Task, Some("MA-2"), "Next"));
+        assert!(has(&linked, &format!("MA-{number}")), "{number}");
+    }
+}
+
+#[test]
+fn program_with_an_earlier_state_does_not_put_the_board_back() {
+    let checkouts = Checkouts::new();
+    let earlier = Store::open(&checkouts.path("main"), checkouts.without_files()).unwrap();
+    fill(&earlier);
+    let newest = Store::open(&checkouts.path("linked"), checkouts.without_files()).unwrap();
+    for number in [4, 6, 8] {
+        remove(&checkouts.home().directory());
+        run(&newest, create(Kind::Task, Some("MA-2"), "Next"));
+        remove(&checkouts.home().directory());
+        run(&earlier, create(Kind::Task, Some("MA-2"), "Latest"));
+        assert!(has(&earlier, &format!("MA-{number}")), "{number}");
+        assert!(has(&earlier, &format!("MA-{}", number + 1)), "{number}");
+    }
+}
+
+#[test]
 fn board_that_was_planted_is_read_and_not_changed_until_it_is_accepted() {
     let (origin, checkouts) = (Checkouts::new(), Checkouts::new());
     let store = origin.open("main");

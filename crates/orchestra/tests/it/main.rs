@@ -7,6 +7,8 @@ mod actors;
 mod annotations;
 mod audit;
 mod beyond;
+#[cfg(target_os = "linux")]
+mod board_soak;
 mod bridge;
 mod bridge_away;
 mod bridge_own;
@@ -39,6 +41,7 @@ mod engine_faults;
 mod every_command;
 mod faces;
 mod foreign;
+mod git_operations;
 mod growth;
 mod guide;
 mod hang_up;

@@ -244,6 +244,25 @@ fn git_commands_on_the_files_of_a_board_remove_nothing() {
 }
 
 #[test]
+fn hook_of_a_worktree_is_stored_while_the_removed_database_is_put_back() {
+    let repository = Repository::new(ONE_BOARD);
+    repository.fill();
+    let (main, linked) = (repository.main(), repository.linked());
+    let mut session = Session::start(repository.command(&main, &["stdio"]));
+    let comment = json!({"project": "my-app", "issue_id": "MA-3", "text": "Here"});
+    for number in 0..5 {
+        session.ok("add_comment", &comment);
+        let aside = main.with_file_name(format!("removed-{number}"));
+        fs::rename(repository.board(), aside).unwrap();
+        let event = json!({"hook_event_name": "Stop", "session_id": format!("s{number}")});
+        let stored = said(repository.command(&linked, &["hook"]), &event.to_string());
+        assert_eq!((stored.code, &*stored.err), (Some(0), ""), "{number}");
+    }
+    let events = session.ok("get_hook_events", &json!({}));
+    assert_eq!(events["total"], 5, "{events}");
+}
+
+#[test]
 fn worktrees_share_a_board_in_the_state_directory() {
     let repository = Repository::new("board = \"repository\"\nplace = \"state\"\n");
     repository.fill();

@@ -200,7 +200,7 @@ impl World {
                 Ok(answer) => return answer,
                 Err(failure) => {
                     self.failed(&failure);
-                    assert!(Instant::now() < end, "{name}: {failure:?}");
+                    assert!(Instant::now() < end, "{name}: {}", failure.text());
                     thread::sleep(RETRY);
                 }
             }

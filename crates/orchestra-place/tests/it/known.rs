@@ -1,6 +1,6 @@
 //! The list of known databases.
 
-use std::{collections::BTreeMap, fs};
+use std::{collections::BTreeMap, fs, path::Path};
 
 use orchestra_place::{DatabaseId, KnownDatabases, ListError};
 
@@ -65,7 +65,7 @@ fn databases_of_a_moved_workspace_are_found_until_they_are_forgotten() {
     let id = DatabaseId::random().unwrap();
     list.change(|list| list.record(id, &storage, &workspace))
         .unwrap();
-    let found = |workspace| list.read().unwrap().before_move(workspace).unwrap();
+    let found = |workspace: &Path| list.read().unwrap().before_move(workspace).unwrap();
     assert!(found(&workspace).is_empty());
     fs::rename(&workspace, &moved).unwrap();
     assert_eq!(found(&moved), [storage.canonicalize().unwrap()]);

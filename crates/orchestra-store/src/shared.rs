@@ -502,7 +502,7 @@ fn prepare(paths: &Paths, options: &Options) -> Result<Connection, Fault> {
                 None => false,
             };
             let is_adopted = is_adopted
-                || match home.before_repository()? {
+                || match home.former()? {
                     Some(former) => adopt(paths, &former, home)?,
                     None => false,
                 };

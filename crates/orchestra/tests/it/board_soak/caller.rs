@@ -49,6 +49,14 @@ pub(super) enum Failure {
     Unanswered(String),
 }
 
+impl Failure {
+    pub(super) fn text(&self) -> &str {
+        match self {
+            Self::Refused(text) | Self::Unanswered(text) => text,
+        }
+    }
+}
+
 fn unanswered(error: impl ToString) -> Failure {
     Failure::Unanswered(error.to_string())
 }

@@ -159,7 +159,7 @@ impl<'w> Client<'w> {
     fn claim(&mut self) {
         let back = usize::try_from(self.chance.below(CONTESTED)).expect("small");
         let contested = self.world.contested();
-        let task = contested.iter().rev().take(back + 1).last().cloned();
+        let task = contested.iter().rev().take(back + 1).next_back().cloned();
         drop(contested);
         let Some(task) = task else {
             return self.create();
@@ -200,7 +200,7 @@ impl World {
                 Ok(answer) => return answer,
                 Err(failure) => {
                     self.failed(&failure);
-                    assert!(Instant::now() < end, "{name}: {failure:?}");
+                    assert!(Instant::now() < end, "{name}: {}", failure.text());
                     thread::sleep(RETRY);
                 }
             }

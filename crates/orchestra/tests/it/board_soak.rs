@@ -175,7 +175,7 @@ impl World {
             findings.map(text).collect::<Vec<String>>()
         };
         let mut found = doctor(&["doctor", "--json"], "findings");
-        found.retain(|finding| !finding.contains(": is missing"));
+        found.retain(|finding| !finding.contains("missing"));
         found.extend(doctor(&["doctor", "--fix", "--json"], "remaining"));
         found
     }

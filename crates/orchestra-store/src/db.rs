@@ -286,7 +286,7 @@ fn make_private(path: &Path) -> Result<(), Fault> {
     }
 }
 
-/// The writer's connection to a database that exists. One that was removed a moment ago is not created empty.
+/// The writer's connection to an existing database. A database that was just removed is not created empty.
 pub(crate) fn open_writer(path: &Path) -> Result<Connection, Fault> {
     let connection = Connection::open_with_flags(path, existing_flags())?;
     connection.busy_timeout(BUSY_TIMEOUT)?;

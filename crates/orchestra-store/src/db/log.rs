@@ -1,7 +1,7 @@
 //! The log of the database (<https://sqlite.org/fileformat2.html#the_write_ahead_log>).
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
+use std::io::{Read as _, Seek as _, SeekFrom};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;

@@ -81,7 +81,7 @@ fn boards_of_linked_worktrees_are_merged_into_the_one_of_all_worktrees_once() {
         }
         assert!(!repository.has(directory, "MA-7"));
         let claimed = repository.get(directory, "MA-3");
-        assert_eq!(claimed["claimed_by"], "linked", "{claimed}");
+        assert_eq!(claimed["claim"]["agent"], "linked", "{claimed}");
         assert_eq!(claimed["labels"], json!(["merge-conflict"]), "{claimed}");
         let all = json!({"project": "my-app"});
         let remembered = repository.call(directory, "list_memory", &all);

@@ -117,7 +117,7 @@ fn help(file: &File) -> Vec<String> {
             texts.push(comment.clone());
         }
         comment.clear();
-        is_help &= line != "}";
+        is_help &= line != "}" && !line.ends_with("{}");
     }
     texts
 }

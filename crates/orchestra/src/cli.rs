@@ -249,6 +249,47 @@ mod tests {
         QuickCli::command().debug_assert();
     }
 
+    /// Words of a command line of a shell, up to a pipe or a redirection.
+    fn shell_words(line: &str) -> Vec<OsString> {
+        let mut words = vec![String::new()];
+        let mut quote = None;
+        for c in line.chars() {
+            match c {
+                c if quote == Some(c) => quote = None,
+                '\'' | '"' if quote.is_none() => quote = Some(c),
+                ' ' if quote.is_none() => words.push(String::new()),
+                c => words.last_mut().expect("there is a first word").push(c),
+            }
+        }
+        let words = words.into_iter();
+        let words = words.take_while(|word| !["|", ">", "<"].contains(&word.as_str()));
+        words.map(OsString::from).collect()
+    }
+
+    #[test]
+    fn every_command_has_examples_that_are_parsed() {
+        let mut open = vec![description()];
+        while let Some(command) = open.pop() {
+            open.extend(command.get_subcommands().cloned());
+            if command.is_subcommand_required_set() || command.is_hide_set() {
+                continue;
+            }
+            let name = command.get_name().to_owned();
+            let help = command.term_width(0).render_long_help().to_string();
+            let (_, examples) = help.split_once("Examples:").unwrap_or_default();
+            let examples = examples.lines().map(str::trim);
+            let examples: Vec<&str> = examples
+                .filter(|line| line.starts_with("orchestra "))
+                .collect();
+            assert!(!examples.is_empty(), "{name}: {help}");
+            for example in examples {
+                let parsed = Cli::try_parse_from(shell_words(example));
+                assert!(example.contains(&name), "{name}: {example}");
+                assert!(parsed.is_ok(), "{example}: {:?}", parsed.err());
+            }
+        }
+    }
+
     #[test]
     fn frequent_commands_are_parsed_without_the_other_commands() {
         for line in [

@@ -116,7 +116,7 @@ enum Command {
     ///
     /// Existing memories are skipped, so that a file can be imported repeatedly. Imported memories get new ids.
     /// A session is imported if it is unknown, or ended later than the stored one. A written summary takes
-    /// precedence over one that was generated from hook events.
+    /// precedence over a summary of hook events.
     #[command(after_help = examples(&["memory import memories.jsonl --project my-app"]))]
     Import {
         /// File to read, or - for stdin

@@ -168,13 +168,18 @@ fn paragraphs(page: &str) -> Vec<String> {
     let mut paragraphs = vec![String::new()];
     let mut is_code = false;
     for line in page.lines().map(str::trim) {
-        is_code ^= line.starts_with("```");
+        let is_fence = line.starts_with("```");
+        is_code ^= is_fence;
+        if is_code || is_fence {
+            paragraphs.push(String::new());
+            continue;
+        }
         let text = line.trim_start_matches(|c: char| "#*>- ".contains(c) || c.is_ascii_digit());
         let text = text.strip_prefix(". ").unwrap_or(text);
-        if is_code || text.is_empty() || text.len() < line.len() {
+        if text.is_empty() || text.len() < line.len() {
             paragraphs.push(String::new());
         }
-        for (column, cell) in text.split('|').enumerate().filter(|_| !is_code) {
+        for (column, cell) in text.split('|').enumerate() {
             if column > 0 {
                 paragraphs.push(String::new());
             }

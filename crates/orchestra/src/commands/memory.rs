@@ -80,7 +80,7 @@ enum Command {
         "memory save - --source prd < notes.md",
     ]))]
     Save(Save),
-    /// List memories by id
+    /// List memories, sorted by id
     #[command(after_help = examples(&["memory list", "memory list --state expired --limit 20"]))]
     List {
         /// State of the memories: current, superseded, expired or any

@@ -292,7 +292,7 @@ enum Command {
     /// Archive an ended plan: remove its worktrees and own branches
     ///
     /// Merged results are preserved. A worktree that holds files of a user is preserved as well, and is
-    /// reported. With --force, running jobs are ended first. An archived plan is still listed and cannot be
+    /// reported. With --force, running jobs are ended first. An archived plan can still be shown, but not
     /// resumed.
     #[command(after_help = examples(&["plan archive diamond", "plan archive diamond --force"]))]
     Archive {

@@ -280,7 +280,7 @@ struct Parts<'a> {
 
 impl<'a> Parts<'a> {
     fn classify(self, text: &'a str) -> Result<Message<'a>, Malformed> {
-        let this = self.without_nulls();
+        let this = self.without_vacant();
         this.classify_written(text)
     }
 
@@ -346,21 +346,47 @@ impl<'a> Parts<'a> {
         method.is_none_or(|method| method.starts_with("notifications/"))
     }
 
-    /// Leaves out members that are null because another kind of message has them.
-    fn without_nulls(mut self) -> Self {
-        let is_null = |value: &Option<&RawValue>| value.is_some_and(|value| value.get() == "null");
-        self.method = self.method.filter(|method| method.get() != "null");
+    /// Leaves out members that say nothing because another kind of message has them.
+    fn without_vacant(mut self) -> Self {
+        let is_there = |value: Option<&RawValue>| value.is_some_and(|value| !is_vacant(value));
+        let is_response = self.result.is_some() || self.error.is_some();
+        self.method = self
+            .method
+            .filter(|method| method.get() != "null" && !(is_response && is_vacant(method)));
         if self.method.is_some() {
-            self.result = self.result.filter(|result| result.get() != "null");
-            self.error = self.error.filter(|error| error.get() != "null");
+            self.result = self.result.filter(|result| !is_vacant(result));
+            self.error = self.error.filter(|error| !is_vacant(error));
         } else if self.result.is_some() && self.error.is_some() {
-            if is_null(&self.error) {
+            if !is_there(self.error) {
                 self.error = None;
-            } else if is_null(&self.result) {
+            } else if !is_there(self.result) {
                 self.result = None;
             }
         }
         self
+    }
+}
+
+/// Returns whether a member has no content: some programs write each member of the envelope in each
+/// message, as null or as the empty value of its type.
+fn is_vacant(value: &RawValue) -> bool {
+    /// An error of a program whose errors cannot be absent.
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct NoError {
+        code: Option<i64>,
+        message: Option<String>,
+        data: Option<IgnoredAny>,
+    }
+    let text = value.get();
+    match text.as_bytes().first() {
+        Some(b'{') => serde_json::from_str::<NoError>(text).is_ok_and(|error| {
+            error.code.unwrap_or_default() == 0
+                && error.message.unwrap_or_default().is_empty()
+                && error.data.is_none()
+        }),
+        Some(b'[') => text[1..].trim_ascii_start() == "]",
+        _ => matches!(text, "null" | "false" | "0" | "\"\""),
     }
 }
 

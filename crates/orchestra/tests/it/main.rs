@@ -105,6 +105,7 @@ mod plan_trust;
 mod plan_watch;
 mod plans;
 mod planted;
+mod plugin_authority;
 mod plugin_cmd;
 mod plugin_documents;
 #[cfg(target_os = "linux")]

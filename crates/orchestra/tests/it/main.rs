@@ -33,6 +33,7 @@ mod doctor;
 #[cfg(target_os = "linux")]
 mod earlier_workspace;
 mod elsewhere;
+mod ended_sessions;
 #[cfg(target_os = "linux")]
 mod engine;
 #[cfg(target_os = "linux")]

@@ -1,4 +1,5 @@
-//! Sessions that end are no fault: neither their end nor that of what they used is a warning.
+//! The end of a session is no warning, and neither is that of what it used. The end of a server that crashes is one, as
+//! what it is.
 
 use std::{fs, fs::File, path::Path, process::Command};
 
@@ -115,4 +116,27 @@ fn sessions_with_up_that_end_leave_no_warning() {
     up.signal(Signal::TERM);
     assert!(up.end().success());
     is_silent(&log, "up");
+}
+
+#[test]
+fn server_that_crashes_during_a_call_is_logged_as_ended_and_not_as_a_failed_start() {
+    let workspace = Workspace::new();
+    let servers =
+        json!({"mcpServers": {"faulty": {"command": example("faulty"), "health": false}}});
+    workspace.write("servers.json", &servers.to_string());
+    // The first call, and one after another that was answered.
+    for before in [0, 1] {
+        let log = workspace.home().join("crash.log");
+        let mut session = Session::over(started(workspace.command(["stdio"]), &log), "test");
+        for _ in 0..before {
+            session.tool("faulty__echo", &json!({"text": "hi"}));
+        }
+        let params = json!({"name": "faulty__crash", "arguments": {}});
+        session.request("tools/call", &params);
+        drop(session.process.stdin.take());
+        assert!(session.process.wait().success());
+        let text = fs::read_to_string(&log).unwrap();
+        assert!(text.contains("has ended"), "{before}: {text}");
+        assert!(!text.contains("could not be started"), "{before}: {text}");
+    }
 }

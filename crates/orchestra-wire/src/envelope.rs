@@ -276,6 +276,8 @@ struct Parts<'a> {
     result: Option<&'a RawValue>,
     error: Option<&'a RawValue>,
     duplicate: Option<&'static str>,
+    /// It has members that no envelope has.
+    has_more: bool,
 }
 
 impl<'a> Parts<'a> {
@@ -298,7 +300,8 @@ impl<'a> Parts<'a> {
             Some(Err(_)) if self.is_null_id() && self.may_lack_id() => None,
             Some(Err(error)) => return Err(invalid(None, format!("invalid request: {error}"))),
         };
-        if self.jsonrpc.map(RawValue::get) != Some("\"2.0\"") {
+        let is_2 = self.jsonrpc.map(RawValue::get) == Some("\"2.0\"");
+        if !is_2 && !(id.is_some() && self.is_lone_response()) {
             return Err(invalid(id, "invalid request: jsonrpc must be \"2.0\""));
         }
         match (self.method, self.result, self.error) {
@@ -333,6 +336,13 @@ impl<'a> Parts<'a> {
                 "invalid request: neither a request nor a response",
             )),
         }
+    }
+
+    /// Returns whether it is a response with nothing else in it, as JSON-RPC 1.0 has it. It can hardly be a line
+    /// of a log.
+    fn is_lone_response(&self) -> bool {
+        let has_one = self.result.is_some() != self.error.is_some();
+        has_one && self.method.is_none() && self.params.is_none() && !self.has_more
     }
 
     fn is_null_id(&self) -> bool {
@@ -417,6 +427,7 @@ impl<'de, P: Deserialize<'de> + Into<Params<'de>>> Visitor<'de> for PartsVisitor
                 Key::Error => (&mut parts.error, "error"),
                 Key::Other => {
                     map.next_value::<IgnoredAny>()?;
+                    parts.has_more = true;
                     continue;
                 }
             };

@@ -255,6 +255,39 @@ fn empty_member_of_another_kind_of_message_is_left_out() {
 }
 
 #[test]
+fn response_of_another_version_is_one_if_it_has_nothing_else() {
+    for odd in [
+        "",
+        r#""jsonrpc":"1.0","#,
+        r#""jsonrpc":2.0,"#,
+        r#""jsonrpc":null,"#,
+        r#""jsonrpc":"2","#,
+    ] {
+        let begin = format!("{{{odd}\"id\":7,");
+        check(
+            format!(r#"{begin}"result":[],"error":null}}"#).as_bytes(),
+            "result of 7: []",
+        );
+        check(
+            format!(r#"{begin}"result":null,"error":"it broke"}}"#).as_bytes(),
+            r#"error of 7: "it broke""#,
+        );
+        let refused = "-32600 to 7: invalid request: jsonrpc must be \"2.0\"";
+        for other in [
+            r#""result":[],"level":"info"}"#,
+            r#""error":"it broke","time":1}"#,
+            r#""method":"m"}"#,
+        ] {
+            check(format!("{begin}{other}").as_bytes(), refused);
+        }
+    }
+    check(
+        br#"{"error":"it broke"}"#,
+        "-32600 to null: invalid request: jsonrpc must be \"2.0\"",
+    );
+}
+
+#[test]
 fn a_byte_order_mark_before_a_message_is_skipped() {
     check(
         "\u{feff}{\"jsonrpc\":\"2.0\",\"method\":\"n\"}\r".as_bytes(),

@@ -302,7 +302,7 @@ fn members_without_a_place_on_the_board_are_reported_once_and_stay_in_the_copy()
     put(
         root,
         "my-app/prd-session.toon",
-        "project_name: my-app\nslug: my-app\nstatus: half\ncurrent_index: 1\nanswers:\n    - question: mood\n      answer: fine\n",
+        "project_name: my-app\nslug: my-app\nstatus: half\ncurrent_index: 0\nanswers:\n    - question: mood\n      answer: fine\n",
     );
     put(
         root,
@@ -322,7 +322,7 @@ fn members_without_a_place_on_the_board_are_reported_once_and_stay_in_the_copy()
         "{imported:?}"
     );
     let alone =
-        |what: &str, of: &str, path: &str| format!("{what} of a {of} is in the copy alone: {path}");
+        |what: &str, of: &str, path: &str| format!("{what} of one {of} is in the copy alone: {path}");
     for expected in [
         format!(
             "{story} and 1 more: status was `someday`, which is not known here; it is `backlog` now"

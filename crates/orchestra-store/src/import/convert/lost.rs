@@ -279,7 +279,7 @@ impl Lost {
             .kinds
             .iter()
             .map(|((name, what), (count, first))| match count {
-                1 => format!("{what} of a {name} is in the copy alone: {first}"),
+                1 => format!("{what} of one {name} is in the copy alone: {first}"),
                 _ => format!(
                     "{what} is in the copy alone; {count} entries of the kind `{name}` have it, first in {first}"
                 ),

@@ -206,7 +206,7 @@ impl Inner {
                 }
                 Err(fault) => return Err(failed(self.trouble(fault), &reply)),
             };
-            // A proxy puts some answers into events, with others of its own between them.
+            // A proxy puts some answers into events, and sends comments and other events between them.
             let line = match line.split_once(':') {
                 Some(("data", data)) => data.trim(),
                 Some(("" | "event" | "id" | "retry", _)) => continue,

@@ -252,7 +252,7 @@ pub(super) fn for_old_peers(result: &[u8]) -> Result<ToolResponse, Failure> {
         (None, None) if result.content.is_empty() => None,
         (None, None) => Some(json!({"content": result.content}).to_string()),
     };
-    // A number that no double holds keeps its digits in a text.
+    // A number that no double holds is sent as text with all digits.
     let encoded = json.map(
         |json| match structs::encode(json.as_bytes(), Numbers::Exact) {
             Err(structs::StructError::Inexact { .. } | structs::StructError::OutOfRange { .. }) => {
@@ -274,7 +274,7 @@ pub(super) fn for_old_peers(result: &[u8]) -> Result<ToolResponse, Failure> {
     })
 }
 
-/// Structured content with a text beside it, unless that is the same as JSON. Its numbers keep their digits.
+/// Structured content with a text beside it, unless that is the same as JSON. Its numbers are not rounded.
 fn with_text(structured: &str, text: &str) -> String {
     let value: Option<Value> = serde_json::from_str(structured).ok();
     let is_same = || serde_json::from_str::<Value>(text).is_ok_and(|said| Some(said) == value);
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn number_that_no_double_holds_keeps_its_digits_in_the_text() {
+    fn number_that_no_double_holds_is_sent_with_all_digits_in_the_text() {
         let text = |text: &str| json!({"type": "text", "text": text});
         for number in [
             "9007199254740993",

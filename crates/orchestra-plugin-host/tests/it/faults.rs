@@ -82,7 +82,7 @@ async fn call_that_ends_without_an_answer_is_reported_with_the_likely_size() {
         assert!(said.contains(expected), "{expected}: {said}");
     }
     assert!(!said.contains("JSON-RPC"), "{said}");
-    // The connection goes on.
+    // The connection remains usable.
     call(&client, "whole", json!({})).await.unwrap();
     client.close().await;
     rig.all_gone().await;

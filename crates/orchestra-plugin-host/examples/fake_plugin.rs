@@ -474,6 +474,11 @@ impl Handler for Fake {
                     if self.mode == "twice" {
                         let _ = reply.send(result.clone()).await;
                     }
+                    if self.mode == "huge" && call.tool_name == "echo" {
+                        // As a Go plugin, which writes nothing of a frame that is too large.
+                        let _ = reply.finish();
+                        return;
+                    }
                     if self.mode == "nonsense" {
                         // A frame, and no message.
                         let _ = reply.answer(Bytes::from_static(&[0xff; 9])).await;

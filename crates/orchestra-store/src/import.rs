@@ -182,7 +182,7 @@ pub(crate) fn import(shared: &Shared, mut engine: Engine) -> Result<Imported, Im
     };
     imported.remarks.append(&mut old.remarks);
     imported.left.append(&mut old.left);
-    let (usage, events, mut paths) = (old.usage, old.hook_events, old.files);
+    let (usage, events, mut paths, mut lost) = (old.usage, old.hook_events, old.files, old.lost);
     for memory in old.memories {
         imported.remarks.push(format!(
             "{}: {} remembered texts and {} sessions of orchestra-mcp were imported",
@@ -201,13 +201,17 @@ pub(crate) fn import(shared: &Shared, mut engine: Engine) -> Result<Imported, Im
             Ok(ledger::make_due(work.connection(), &owner)?)
         })?;
         paths.extend(memory.files);
+        lost.merge(memory.lost);
     }
-    for project in old.projects {
+    for mut project in old.projects {
         let own: BTreeSet<String> = project.files.iter().cloned().collect();
-        if take_over(&engine, project, &mut imported)? == Taken::Not {
-            paths.retain(|path| !own.contains(path));
+        let of_it = std::mem::take(&mut project.lost);
+        match take_over(&engine, project, &mut imported)? {
+            Taken::Whole => lost.merge(of_it),
+            Taken::Not => paths.retain(|path| !own.contains(path)),
         }
     }
+    imported.remarks.append(&mut lost.remarks());
     engine.write(move |work| {
         if let Some(usage) = &usage {
             work.load_usage(usage)?;

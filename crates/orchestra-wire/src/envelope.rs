@@ -276,11 +276,13 @@ struct Parts<'a> {
     result: Option<&'a RawValue>,
     error: Option<&'a RawValue>,
     duplicate: Option<&'static str>,
+    /// It has members that no envelope has.
+    has_more: bool,
 }
 
 impl<'a> Parts<'a> {
     fn classify(self, text: &'a str) -> Result<Message<'a>, Malformed> {
-        let this = self.without_nulls();
+        let this = self.without_vacant();
         this.classify_written(text)
     }
 
@@ -298,7 +300,8 @@ impl<'a> Parts<'a> {
             Some(Err(_)) if self.is_null_id() && self.may_lack_id() => None,
             Some(Err(error)) => return Err(invalid(None, format!("invalid request: {error}"))),
         };
-        if self.jsonrpc.map(RawValue::get) != Some("\"2.0\"") {
+        let is_2 = self.jsonrpc.map(RawValue::get) == Some("\"2.0\"");
+        if !is_2 && !(id.is_some() && self.is_lone_response()) {
             return Err(invalid(id, "invalid request: jsonrpc must be \"2.0\""));
         }
         match (self.method, self.result, self.error) {
@@ -335,6 +338,13 @@ impl<'a> Parts<'a> {
         }
     }
 
+    /// Returns whether it is a response with nothing else in it, as JSON-RPC 1.0 has it. It can hardly be a line
+    /// of a log.
+    fn is_lone_response(&self) -> bool {
+        let has_one = self.result.is_some() != self.error.is_some();
+        has_one && self.method.is_none() && self.params.is_none() && !self.has_more
+    }
+
     fn is_null_id(&self) -> bool {
         self.id.is_some_and(|id| id.get() == "null")
     }
@@ -346,21 +356,47 @@ impl<'a> Parts<'a> {
         method.is_none_or(|method| method.starts_with("notifications/"))
     }
 
-    /// Leaves out members that are null because another kind of message has them.
-    fn without_nulls(mut self) -> Self {
-        let is_null = |value: &Option<&RawValue>| value.is_some_and(|value| value.get() == "null");
-        self.method = self.method.filter(|method| method.get() != "null");
+    /// Leaves out members that say nothing because another kind of message has them.
+    fn without_vacant(mut self) -> Self {
+        let is_there = |value: Option<&RawValue>| value.is_some_and(|value| !is_vacant(value));
+        let is_response = self.result.is_some() || self.error.is_some();
+        self.method = self
+            .method
+            .filter(|method| method.get() != "null" && !(is_response && is_vacant(method)));
         if self.method.is_some() {
-            self.result = self.result.filter(|result| result.get() != "null");
-            self.error = self.error.filter(|error| error.get() != "null");
+            self.result = self.result.filter(|result| !is_vacant(result));
+            self.error = self.error.filter(|error| !is_vacant(error));
         } else if self.result.is_some() && self.error.is_some() {
-            if is_null(&self.error) {
+            if !is_there(self.error) {
                 self.error = None;
-            } else if is_null(&self.result) {
+            } else if !is_there(self.result) {
                 self.result = None;
             }
         }
         self
+    }
+}
+
+/// Returns whether a member has no content: some programs write each member of the envelope in each
+/// message, as null or as the empty value of its type.
+fn is_vacant(value: &RawValue) -> bool {
+    /// An error of a program whose errors cannot be absent.
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct NoError {
+        code: Option<i64>,
+        message: Option<String>,
+        data: Option<IgnoredAny>,
+    }
+    let text = value.get();
+    match text.as_bytes().first() {
+        Some(b'{') => serde_json::from_str::<NoError>(text).is_ok_and(|error| {
+            error.code.unwrap_or_default() == 0
+                && error.message.unwrap_or_default().is_empty()
+                && error.data.is_none()
+        }),
+        Some(b'[') => text[1..].trim_ascii_start() == "]",
+        _ => matches!(text, "null" | "false" | "0" | "\"\""),
     }
 }
 
@@ -391,6 +427,7 @@ impl<'de, P: Deserialize<'de> + Into<Params<'de>>> Visitor<'de> for PartsVisitor
                 Key::Error => (&mut parts.error, "error"),
                 Key::Other => {
                     map.next_value::<IgnoredAny>()?;
+                    parts.has_more = true;
                     continue;
                 }
             };

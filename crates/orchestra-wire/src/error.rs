@@ -116,7 +116,14 @@ impl RpcError {
         let message = match (message, parts.message.map(RawValue::get)) {
             (Some(message), _) => message.into_owned(),
             (None, Some(other)) if other != "null" && other != "\"\"" => shown(other).into_owned(),
-            (None, _) => "the peer sent an error without a message".to_owned(),
+            (None, _) => {
+                let data = parts.data.and_then(text_of);
+                let data = data.filter(|text| !text.trim().is_empty());
+                data.map_or_else(
+                    || "the peer sent an error without a message".to_owned(),
+                    |text| shown(&text).into_owned(),
+                )
+            }
         };
         let message = match (code, word) {
             (None, Some(word)) if !word.is_empty() => format!("{}: {message}", shown(&word)),
@@ -178,6 +185,8 @@ mod tests {
                 -1,
                 "the peer sent an error without a message",
             ),
+            (r#"{"code":-1,"message":"","data":"why"}"#, -1, "why"),
+            (r#"{"code":"E_GONE","data":"why"}"#, -32603, "E_GONE: why"),
             (r#""it broke""#, -32603, "it broke"),
             ("[]", -32603, "the peer sent a malformed error"),
             ("true", -32603, "the peer sent a malformed error"),

@@ -9,6 +9,7 @@ use std::sync::{
 };
 
 use orchestra_remote::{Endpoint, EndpointError, Fault};
+use orchestra_wire::without_mark;
 use serde::Deserialize;
 use serde_json::{Value, json, value::RawValue};
 use tokio::sync::mpsc;
@@ -17,7 +18,7 @@ use super::{
     About, Backend, BoxFuture, Failure, MAX_ANSWER, MAX_CALLS, Manner,
     lines::Lines,
     openai::is_of_model,
-    parts::{count, id, lenient, several, words},
+    parts::{count, failure, id, lenient, several, words},
     trouble_of,
 };
 use crate::{
@@ -133,7 +134,7 @@ impl Inner {
         let body = body.map(|body| body.to_string().into_bytes());
         let answer = self.endpoint.ask(path, body, self.manner.brief()).await?;
         let whole = answer.whole(MAX_ANSWER).await?;
-        serde_json::from_slice(&whole)
+        serde_json::from_slice(without_mark(&whole))
             .map_err(|error| Fault::Broken(format!("its answer is no JSON: {error}")))
     }
 
@@ -205,8 +206,15 @@ impl Inner {
                 }
                 Err(fault) => return Err(failed(self.trouble(fault), &reply)),
             };
-            // What stands between puts some answers into events.
-            let line = line.strip_prefix("data:").unwrap_or(&line);
+            // A proxy puts some answers into events, and sends comments and other events between them.
+            let line = match line.split_once(':') {
+                Some(("data", data)) => data.trim(),
+                Some(("" | "event" | "id" | "retry", _)) => continue,
+                _ => line.as_str(),
+            };
+            if line.is_empty() || line == "[DONE]" {
+                continue;
+            }
             let part: Part = match serde_json::from_str(line) {
                 Ok(part) => part,
                 Err(error) => {
@@ -335,6 +343,7 @@ struct Part {
     prompt_eval_count: u64,
     #[serde(deserialize_with = "count")]
     eval_count: u64,
+    #[serde(deserialize_with = "failure")]
     error: Option<Value>,
 }
 

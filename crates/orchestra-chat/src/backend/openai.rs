@@ -14,6 +14,7 @@ use std::{
 };
 
 use orchestra_remote::{Endpoint, EndpointError, Fault};
+use orchestra_wire::without_mark;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
@@ -123,11 +124,17 @@ impl Inner {
             .whole(MAX_ANSWER)
             .await
             .map_err(|fault| self.trouble(fault))?;
-        let found: Value = serde_json::from_slice(&whole).map_err(|error| Trouble::Odd {
-            what: format!("its list of models is no JSON: {error}"),
-        })?;
-        let models = found["data"].as_array().into_iter().flatten();
-        let names = models.filter_map(|model| model["id"].as_str());
+        let found: Value =
+            serde_json::from_slice(without_mark(&whole)).map_err(|error| Trouble::Odd {
+                what: format!("its list of models is no JSON: {error}"),
+            })?;
+        // Some have a list alone, or that of Ollama.
+        let lists = [&found["data"], &found["models"], &found];
+        let models = lists.into_iter().find_map(Value::as_array);
+        let names = models
+            .into_iter()
+            .flatten()
+            .filter_map(|model| model["id"].as_str().or_else(|| model["name"].as_str()));
         Ok(names.map(str::to_owned).collect())
     }
 

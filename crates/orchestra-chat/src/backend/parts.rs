@@ -53,6 +53,22 @@ pub(super) fn count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D
     Ok(number.map_or(0, |number| number as u64))
 }
 
+/// Reads an error; `None` where it is null or empty, as some servers write it beside an answer.
+pub(super) fn failure<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Value>, D::Error> {
+    let error = Value::deserialize(deserializer)?;
+    let is_empty = match &error {
+        Value::Null | Value::Bool(false) => true,
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(members) => members.is_empty(),
+        Value::Number(number) => number.as_f64() == Some(0.0),
+        Value::Bool(true) => false,
+    };
+    Ok((!is_empty).then_some(error))
+}
+
 /// The words of an error: a text, an object with a message, or whatever else was sent.
 pub(super) fn words(error: &Value) -> String {
     let word = |key: &str| match &error[key] {

@@ -342,3 +342,37 @@ async fn key_that_a_server_repeats_in_an_error_of_a_stream_is_masked() {
         }
     }
 }
+
+#[tokio::test]
+async fn list_of_models_is_read_in_each_form() {
+    for list in [
+        r#"{"object":"list","data":[{"id":"tiny"}]}"#,
+        r#"{"data":[{"id":"tiny"},{"id":7},"x",null]}"#,
+        r#"{"data":null,"models":[{"name":"tiny","model":"tiny"}]}"#,
+        r#"[{"id":"tiny"}]"#,
+        "\u{feff}{\"data\":[{\"id\":\"tiny\"}]}\r\n",
+    ] {
+        let fake = Fake::start(move |_, _| Say::Stream(vec![list.to_owned()]));
+        assert_eq!(openai(&fake).models().await.unwrap(), ["tiny"], "{list}");
+    }
+}
+
+#[tokio::test]
+async fn lines_of_ollama_are_read_from_events_of_a_proxy() {
+    let words = OllamaShapes("0.12.6").words(&["It is ", "sunny."]).concat();
+    let mut lines: Vec<String> = Vec::new();
+    for line in words.lines() {
+        let odd = line.replacen('{', "{\"error\":{},", 1);
+        lines.push(format!(
+            ": alive\r\nevent: message\r\nid: 1\r\ndata:{odd}\r\n\r\n"
+        ));
+    }
+    lines.push("data: [DONE]\n\n".to_owned());
+    let fake = Fake::ollama("0.12.6", vec![Say::Stream(lines)]);
+    let mut held = Held::new(Settings::default());
+    let ending = held.say(&ollama(&fake), "Weather?").await;
+    assert_eq!(
+        (ending.how, ending.text.as_str()),
+        (End::Answered, "It is sunny.")
+    );
+}

@@ -242,7 +242,8 @@ fn cause(error: &ClientError) -> String {
         ClientError::Unreachable { what }
         | ClientError::Busy { what }
         | ClientError::TooLarge { what }
-        | ClientError::AnswerTooLarge { what } => what.clone(),
+        | ClientError::AnswerTooLarge { what }
+        | ClientError::NoAnswer { what } => what.clone(),
         ClientError::NotYet { last, .. }
         | ClientError::CircuitOpen {
             last: Some(last), ..

@@ -46,6 +46,12 @@ pub enum ClientError {
         /// Which bound it is over.
         what: String,
     },
+    /// The server ended the call, and not its connection, without an answer.
+    #[error("{what}")]
+    NoAnswer {
+        /// Which call it was, with a likely cause.
+        what: String,
+    },
     /// HTTP refused or broke.
     #[error("transport: HTTP request failed")]
     Http(Arc<HttpFailure>),
@@ -181,6 +187,7 @@ impl ClientError {
             Self::Busy { .. } => "busy",
             Self::TooLarge { .. } => "request_too_large",
             Self::AnswerTooLarge { .. } => "answer_too_large",
+            Self::NoAnswer { .. } => "no_answer",
             Self::Cancelled => "cancelled",
             Self::Rpc(_) => "rpc",
         }
@@ -267,6 +274,7 @@ impl ClientError {
             | Self::Crashed(_)
             | Self::InvalidMessage { .. }
             | Self::AnswerTooLarge { .. }
+            | Self::NoAnswer { .. }
             | Self::Unreachable { .. }
             | Self::NotYet { .. }
             | Self::Handshake { .. } => true,

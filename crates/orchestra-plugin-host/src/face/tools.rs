@@ -246,16 +246,16 @@ pub(super) fn for_old_peers(result: &[u8]) -> Result<ToolResponse, Failure> {
     let structured = result.structured_content.map(RawValue::get);
     let structured = structured.filter(|text| text.starts_with('{'));
     let json = match (structured, text) {
-        (Some(structured), Some(text)) => with_text(structured, &text),
+        (Some(structured), Some(text)) => Some(with_text(structured, &text)),
         (Some(structured), None) => Some(structured.to_owned()),
         (None, Some(text)) => Some(json!({"text": text}).to_string()),
         (None, None) if result.content.is_empty() => None,
         (None, None) => Some(json!({"content": result.content}).to_string()),
     };
-    // An integer that no double holds keeps its digits in a text.
+    // A number that no double holds is sent as text with all digits.
     let encoded = json.map(
         |json| match structs::encode(json.as_bytes(), Numbers::Exact) {
-            Err(structs::StructError::Inexact { .. }) => {
+            Err(structs::StructError::Inexact { .. } | structs::StructError::OutOfRange { .. }) => {
                 let text = lone_text(&result).unwrap_or_else(|| json.clone());
                 let text = json!({ "text": text }).to_string();
                 structs::encode(text.as_bytes(), Numbers::Exact)
@@ -274,16 +274,20 @@ pub(super) fn for_old_peers(result: &[u8]) -> Result<ToolResponse, Failure> {
     })
 }
 
-/// Structured content with a text beside it, unless that is the same as JSON.
-fn with_text(structured: &str, text: &str) -> Option<String> {
-    let mut value: Value = serde_json::from_str(structured).ok()?;
-    let is_same = serde_json::from_str::<Value>(text).is_ok_and(|said| said == value);
-    let members = value.as_object_mut()?;
-    if is_same || members.contains_key("text") {
-        return Some(structured.to_owned());
+/// Structured content with a text beside it, unless that is the same as JSON. Its numbers are not rounded.
+fn with_text(structured: &str, text: &str) -> String {
+    let value: Option<Value> = serde_json::from_str(structured).ok();
+    let is_same = || serde_json::from_str::<Value>(text).is_ok_and(|said| Some(said) == value);
+    let members = value.as_ref().and_then(Value::as_object);
+    let members = members.filter(|members| !members.contains_key("text") && !is_same());
+    let open = structured.trim_end().strip_suffix('}');
+    match (members, open) {
+        (Some(members), Some(open)) => {
+            let comma = if members.is_empty() { "" } else { "," };
+            format!("{open}{comma}\"text\":{}}}", Value::from(text))
+        }
+        _ => structured.to_owned(),
     }
-    members.insert("text".to_owned(), text.into());
-    Some(value.to_string())
 }
 
 fn lone_text(result: &ToolResult<'_>) -> Option<String> {
@@ -356,6 +360,36 @@ mod tests {
             ),
         ] {
             assert_eq!(struct_of(&result), expected, "{result}");
+        }
+    }
+
+    #[test]
+    fn number_that_no_double_holds_is_sent_with_all_digits_in_the_text() {
+        let text = |text: &str| json!({"type": "text", "text": text});
+        for number in [
+            "9007199254740993",
+            "-9007199254740993",
+            "18446744073709551617",
+            "1e400",
+        ] {
+            for content in [
+                String::new(),
+                text(&format!("{{\"n\":{number}}}")).to_string(),
+                text("beside it").to_string(),
+            ] {
+                let result = format!(
+                    r#"{{"content":[{content}],"structuredContent":{{"n":{number},"m":1}}}}"#
+                );
+                let response = for_old_peers(result.as_bytes()).unwrap();
+                let back = structs::decode(&response.result.unwrap(), Style::Plain).unwrap();
+                let back: Value = serde_json::from_str(&back).unwrap();
+                let said = back["text"].as_str().unwrap();
+                assert!(
+                    said.contains(number) || said == "beside it",
+                    "{result}: {back}"
+                );
+                assert!(back.get("n").is_none(), "{result}: {back}");
+            }
         }
     }
 

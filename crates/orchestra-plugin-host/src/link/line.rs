@@ -332,7 +332,10 @@ impl Line {
             CallError::Answer(WireError::TooLarge { .. }) => ClientError::AnswerTooLarge {
                 what: format!("{} {operation} failed: {cause}", self.who),
             },
-            CallError::NoAnswer | CallError::Answer(_) => self.invalid(operation, &cause),
+            CallError::NoAnswer => ClientError::NoAnswer {
+                what: format!("{} {operation} failed: {cause}; {UNANSWERED}", self.who),
+            },
+            CallError::Answer(_) => self.invalid(operation, &cause),
         }
     }
 
@@ -350,6 +353,10 @@ impl Line {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+/// What a call without an answer mostly means: kits of the first orchestrators write nothing where an answer
+/// does not fit.
+const UNANSWERED: &str = "some plugins do so when an answer does not fit into a frame of 16 MiB";
 
 /// A request that was sent.
 pub(super) struct Exchange {

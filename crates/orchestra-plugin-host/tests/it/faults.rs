@@ -72,6 +72,23 @@ async fn an_answer_that_is_no_message_is_told() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn call_that_ends_without_an_answer_is_reported_with_the_likely_size() {
+    let rig = Rig::new("huge");
+    let client = rig.client();
+    let error = call(&client, "echo", json!({})).await.unwrap_err();
+    assert_eq!((error.code(), error.sent()), ("no_answer", Sent::Maybe));
+    let said = error.explain();
+    for expected in ["fake.plugin", "tool_call", "without an answer", "16 MiB"] {
+        assert!(said.contains(expected), "{expected}: {said}");
+    }
+    assert!(!said.contains("JSON-RPC"), "{said}");
+    // The connection remains usable.
+    call(&client, "whole", json!({})).await.unwrap();
+    client.close().await;
+    rig.all_gone().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn whoever_shows_the_certificate_of_another_is_not_believed() {
     let mut rig = Rig::new("ok");
     // The last of two flags counts.

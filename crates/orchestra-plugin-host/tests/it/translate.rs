@@ -114,6 +114,32 @@ fn arguments_that_do_not_fit_twice_go_once_to_those_who_know_the_json() {
 }
 
 #[test]
+fn integer_argument_that_no_double_holds_is_refused_and_never_rounded() {
+    for (number, fits) in [
+        (json!(9_007_199_254_740_992_u64), true),
+        (json!(-9_007_199_254_740_992_i64), true),
+        (json!(1_152_921_504_606_846_976_u64), true),
+        (json!(9_007_199_254_740_993_u64), false),
+        (json!(-9_007_199_254_740_993_i64), false),
+        (json!(u64::MAX), false),
+    ] {
+        let params = json!({"name": "t", "arguments": {"a": [{"b": number}]}});
+        match terms(0).step("tools/call", Some(&raw(&params))) {
+            Step::Here(Err(error)) => {
+                assert!(!fits, "{number}");
+                assert_eq!(error.code.0, -32602, "{number}");
+            }
+            Step::Ask(..) => assert!(fits, "{number}"),
+            Step::Here(Ok(answer)) => panic!("{answer:?}"),
+        }
+        // To a peer of ours the JSON goes with it.
+        let (call, _) = asked::<ToolRequest>(&terms(1), "tools/call", params.clone());
+        let sent: Value = serde_json::from_slice(&call.mcp_params).unwrap();
+        assert_eq!(sent, params);
+    }
+}
+
+#[test]
 fn a_call_belongs_to_the_session_that_it_is_made_for() {
     let long = "x".repeat(257);
     for (named, wanted) in [

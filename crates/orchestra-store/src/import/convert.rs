@@ -1,6 +1,7 @@
 //! From the earlier program's files to the board's own things.
 
 mod issues;
+mod lost;
 mod records;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,6 +16,7 @@ use super::Tree;
 use super::yaml::Fields;
 use crate::io::EntryKind;
 use crate::{Chunk, HookEventRecord, PlanRecord, SessionRecord, UsageRecord};
+use lost::{HOOK_EVENT, HOOK_EVENTS, Lost, PROJECT, ROW, USAGE, USAGE_REQUEST, USAGE_SESSION};
 use records::{hook_events, usage};
 
 /// What the earlier program left in a workspace.
@@ -27,6 +29,8 @@ pub(super) struct OldWorkspace {
     /// Old files that were understood, and so may go.
     pub(super) files: Vec<String>,
     pub(super) remarks: Vec<String>,
+    /// What has no place on the board, apart from projects and memories.
+    pub(super) lost: Lost,
     /// What was left as it is, and why.
     pub(super) left: Vec<String>,
 }
@@ -42,6 +46,7 @@ pub(super) struct OldProject {
     pub(super) sessions: Vec<SessionRecord>,
     pub(super) plans: Vec<(PlanRecord, Body)>,
     pub(super) files: Vec<String>,
+    pub(super) lost: Lost,
 }
 
 /// What it remembered of a project whose other files are not its own.
@@ -50,6 +55,7 @@ pub(super) struct OldMemory {
     pub(super) chunks: Vec<Chunk>,
     pub(super) sessions: Vec<SessionRecord>,
     pub(super) files: Vec<String>,
+    pub(super) lost: Lost,
 }
 
 /// The event that an imported issue begins with.
@@ -80,16 +86,34 @@ impl OldWorkspace {
                 continue;
             };
             let projects = old.projects.len();
+            let all = std::mem::take(&mut old.lost);
             old.read_project(tree, &slug, now)?;
             if old.projects.len() == projects {
+                old.lost = Lost::default();
                 old.read_memory(tree, &slug, now)?;
             }
+            old.lost = all;
         }
         if let Some(fields) = old.parse(tree, "usage.toon", "sessions")? {
             old.usage = Some(usage(&fields));
+            old.lost.look("usage.toon", &USAGE, &fields);
+            for session in fields.rows("sessions") {
+                old.lost.look("usage.toon", &USAGE_SESSION, &session);
+                let requests = session.rows("requests");
+                old.lost
+                    .look_at_rows("usage.toon", &USAGE_REQUEST, &requests);
+            }
         }
-        if let Some(fields) = old.parse(tree, ".events/hook-events.toon", "events")? {
+        let path = ".events/hook-events.toon";
+        if let Some(fields) = old.parse(tree, path, "events")? {
             old.hook_events = hook_events(&fields, now);
+            old.lost.look(path, &HOOK_EVENTS, &fields);
+            let rows = fields.rows("events");
+            old.lost.look_at_rows(path, &HOOK_EVENT, &rows);
+            if rows.len() > old.hook_events.len() {
+                let what = "all without `event_type`".to_owned();
+                old.lost.note(path, &HOOK_EVENT, what);
+            }
             if !old.hook_events.is_empty() {
                 old.remarks.push(
                     "hook events were taken over without their data, which was never masked"
@@ -107,7 +131,23 @@ impl OldWorkspace {
 
     /// Leaves what was remembered of projects that the board does not have.
     pub(super) fn leave_memories(&mut self, there: &[Slug]) {
-        self.memories.retain(|memory| there.contains(&memory.slug));
+        let (taken, left) = std::mem::take(&mut self.memories)
+            .into_iter()
+            .partition(|memory| there.contains(&memory.slug));
+        self.memories = taken;
+        for OldMemory { slug, files, .. } in left {
+            let of_it = |why: &String| {
+                why.strip_prefix(slug.as_str())
+                    .is_some_and(|rest| rest.starts_with('/'))
+            };
+            // A project that is left has a reason already.
+            if !self.left.iter().any(of_it) {
+                let path = files.first().map_or(slug.as_str(), String::as_str);
+                let why =
+                    format!("is of no project on the board; create `{slug}`, then import again");
+                self.left.push(format!("{path} {why}"));
+            }
+        }
     }
 
     /// Leaves projects that the board has already, with all of their files.
@@ -185,6 +225,7 @@ impl OldWorkspace {
                 chunks,
                 sessions,
                 files,
+                lost: std::mem::take(&mut self.lost),
             });
         }
         Ok(())
@@ -201,6 +242,14 @@ impl OldWorkspace {
             .title("project")
             .or_else(|| Title::cut(slug.as_str()))
             .expect("a slug is a title");
+        self.lost.look(&status, &PROJECT, &fields);
+        self.lost
+            .value(&status, &PROJECT, &fields, "status", |text| {
+                text == "active"
+            });
+        for list in ["epics", "stories", "tasks"] {
+            self.lost.look_at_rows(&status, &ROW, &fields.rows(list));
+        }
         let created_at = fields.time("created_at").unwrap_or(now);
         let issues = self.read_issues(tree, slug, created_at)?;
         let mut project = Project::new(
@@ -245,6 +294,7 @@ impl OldWorkspace {
             sessions,
             plans,
             files,
+            lost: std::mem::take(&mut self.lost),
         };
         old.project.next_issue = old.next_issue();
         old.project.next_bug = old.next_number(IssueId::BUG);

@@ -30,6 +30,21 @@ impl Fields {
         self.0.get(key).is_some()
     }
 
+    /// The keys whose values are not empty.
+    pub(super) fn keys(&self) -> impl Iterator<Item = String> {
+        let is_empty = |value: &Value| match value {
+            Value::Null => true,
+            Value::String(text) => text.is_empty(),
+            Value::Sequence(items) => items.is_empty(),
+            Value::Mapping(members) => members.is_empty(),
+            _ => false,
+        };
+        let members = self.0.as_mapping().into_iter().flatten();
+        members
+            .filter(move |(_, value)| !is_empty(value))
+            .map(|(key, _)| scalar(key).unwrap_or_else(|| "a key that is no text".to_owned()))
+    }
+
     /// A scalar as text.
     pub(super) fn text(&self, key: &str) -> Option<String> {
         scalar(self.0.get(key)?)

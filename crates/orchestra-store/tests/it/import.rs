@@ -235,3 +235,164 @@ fn what_the_earlier_program_remembers_of_a_project_on_the_board_is_imported() {
     );
     assert_eq!(board.problems(), "");
 }
+
+/// Replaces a text of an old file, which has it once.
+fn edit(root: &Path, path: &str, from: &str, to: &str) {
+    let full = root.join(".projects").join(path);
+    let text = fs::read_to_string(&full).expect("reads");
+    assert_eq!(text.matches(from).count(), 1, "{path}: {from}");
+    fs::write(full, text.replace(from, to)).expect("writes");
+}
+
+#[test]
+fn members_without_a_place_on_the_board_are_reported_once_and_stay_in_the_copy() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let root = directory.path();
+    old_workspace(root);
+    let story = "my-app/epics/MA-1/stories/MA-2/story.toon";
+    let tasks = "my-app/epics/MA-1/stories/MA-2/tasks";
+    let [task, bug] = ["MA-3", "BUG-4"].map(|id| format!("{tasks}/{id}.toon"));
+    for (path, from, to) in [
+        (story, "status: backlog", "status: someday\nestimate: 3"),
+        (&task, "status: in-review", "status: someday\nestimate: 5"),
+        (
+            &bug,
+            "status: todo",
+            "status: In_Progress\ndescription: [a]",
+        ),
+        (
+            "my-app/project-status.toon",
+            "status: active",
+            "status: paused\nowner: ada",
+        ),
+        (
+            "my-app/requests.toon",
+            "status: new",
+            "status: shipped\n      votes: 3",
+        ),
+        ("my-app/requests.toon", "type: feature", "type: wish"),
+        (
+            "my-app/.memory/chunks.toon",
+            "      source: task",
+            "      weight: 2\n      source: task",
+        ),
+        (
+            "my-app/.memory/sessions/s1.toon",
+            "summary: went well",
+            "mood: good\nsummary: went well",
+        ),
+        (
+            "my-app/plans/a-plan.md",
+            "issue_id: MA-3",
+            "issue_id: soon\nowner: ada",
+        ),
+        (
+            "usage.toon",
+            "provider: p",
+            "currency: eur\n      provider: p",
+        ),
+        (
+            ".events/hook-events.toon",
+            "session_id: s1",
+            "trace: t\n      session_id: s1",
+        ),
+    ] {
+        edit(root, path, from, to);
+    }
+    put(
+        root,
+        "my-app/prd-session.toon",
+        "project_name: my-app\nslug: my-app\nstatus: half\ncurrent_index: 0\nanswers:\n    - question: mood\n      answer: fine\n",
+    );
+    put(
+        root,
+        "my-app/.memory/sessions/a b.toon",
+        "session_id: a b\nproject: my-app\nsummary: spaced\nstarted_at: 2026-02-14T13:55:45Z\n",
+    );
+    put(
+        root,
+        "my-app/plans/A plan.md",
+        "---\ntitle: a-plan\n---\n\nagain\n",
+    );
+    let store = Store::open(root, still()).expect("opens");
+    let imported = store.import().expect("imports");
+    assert_eq!(
+        (imported.issues, imported.left.len()),
+        (4, 0),
+        "{imported:?}"
+    );
+    let alone =
+        |what: &str, of: &str, path: &str| format!("{what} of one {of} is in the copy alone: {path}");
+    for expected in [
+        format!(
+            "{story} and 1 more: status was `someday`, which is not known here; it is `backlog` now"
+        ),
+        format!(
+            "`estimate` is in the copy alone; 2 entries of the kind `issue` have it, first in {story}"
+        ),
+        alone("`description`", "issue", &bug),
+        alone("`status: paused`", "project", "my-app/project-status.toon"),
+        alone("`owner`", "project", "my-app/project-status.toon"),
+        alone("`status: shipped`", "request", "my-app/requests.toon"),
+        alone("`votes`", "request", "my-app/requests.toon"),
+        alone("`type: wish`", "request", "my-app/requests.toon"),
+        alone("`weight`", "remembered text", "my-app/.memory/chunks.toon"),
+        alone("`mood`", "session", "my-app/.memory/sessions/s1.toon"),
+        alone("`status: half`", "questionnaire", "my-app/prd-session.toon"),
+        alone("`question: mood`", "answer", "my-app/prd-session.toon"),
+        alone("`issue_id: soon`", "plan", "my-app/plans/a-plan.md"),
+        alone("`owner: ada`", "plan", "my-app/plans/a-plan.md"),
+        alone("`currency`", "session of usage", "usage.toon"),
+        alone("`trace`", "hook event", ".events/hook-events.toon"),
+        "my-app/.memory/sessions/a b.toon: the session is a-b now".to_owned(),
+    ] {
+        let count = imported
+            .remarks
+            .iter()
+            .filter(|remark| **remark == expected)
+            .count();
+        assert_eq!(count, 1, "{expected}: {:#?}", imported.remarks);
+    }
+    let backup = imported.backup.clone().expect("a backup");
+    for (path, text) in [
+        (story, "estimate: 3"),
+        (&bug, "description: [a]"),
+        ("usage.toon", "eur"),
+    ] {
+        let copy = fs::read_to_string(backup.join(path)).expect("reads");
+        assert!(copy.contains(text), "{path}: {copy}");
+    }
+    let board = Board { directory, store };
+    assert_eq!(
+        board.issue("BUG-4").expect("there").state,
+        State::InProgress
+    );
+    let answers = board.answers();
+    for text in ["spaced", "do it", "again"] {
+        assert!(answers.contains(text), "{text}: {answers}");
+    }
+    assert_eq!(board.problems(), "");
+}
+
+#[test]
+fn what_the_earlier_program_remembers_of_an_unknown_project_waits_for_it() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let root = directory.path();
+    put(
+        root,
+        "my-app/.memory/chunks.toon",
+        "chunks:\n    - id: mem-1\n      project: my-app\n      summary: s\n      content: theirs\n      created_at: 2026-02-14T13:55:45Z\n",
+    );
+    let store = Store::open(root, still()).expect("opens");
+    let imported = store.import().expect("imports");
+    let expected = "my-app/.memory/chunks.toon is of no project on the board; create `my-app`, then import again";
+    assert_eq!(
+        (imported.backup, &imported.left[..]),
+        (None, &[expected.to_owned()][..])
+    );
+    let board = Board { directory, store };
+    board.act(Action::Board(create_project("My App")));
+    let imported = board.store.import().expect("imports");
+    assert_eq!(imported.left, [""; 0]);
+    assert!(board.answers().contains("theirs"));
+}

@@ -90,6 +90,27 @@ async fn it_is_not_ready_any_more_when_it_stops() {
     assert_eq!((status, &answer["status"]), (503, &json!("stopping")));
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn health_counts_the_providers_that_run() {
+    let site = Site::new().await;
+    let server = visitor("weather", "visit");
+    site.hub.register(Arc::clone(&server) as _).unwrap();
+    for (status, count) in [
+        (PeerStatus::Ready, 2),
+        (PeerStatus::Degraded, 2),
+        (PeerStatus::Idle, 1),
+        (PeerStatus::Offline, 1),
+        (PeerStatus::NeedsAuth, 1),
+    ] {
+        *server.peer.lock().unwrap() = Some(PeerReport {
+            status,
+            ..PeerReport::default()
+        });
+        let (_, health) = site.rest("GET /health", &Value::Null).await;
+        assert_eq!(health["plugins"], count, "{status:?}");
+    }
+}
+
 /// What is wrong with one is not for everybody to read.
 #[tokio::test(flavor = "multi_thread")]
 async fn servers_that_failed_are_named_and_harm_no_other() {

@@ -161,7 +161,7 @@ fn json_that_is_no_message_is_an_invalid_request() {
     let neither = "-32600 to 1: invalid request: neither a request nor a response";
     check(br#"{"jsonrpc":"2.0","id":1}"#, neither);
     check(
-        br#"{"jsonrpc":"2.0","id":1,"result":1,"error":{}}"#,
+        br#"{"jsonrpc":"2.0","id":1,"result":1,"error":{"code":1}}"#,
         neither,
     );
     check(
@@ -200,6 +200,90 @@ fn members_that_are_null_belong_to_another_kind_of_message() {
     check(
         br#"{"jsonrpc":"2.0","id":1e0,"result":{}}"#,
         "result of 1: {}",
+    );
+}
+
+#[test]
+fn empty_member_of_another_kind_of_message_is_left_out() {
+    for empty in [
+        "null",
+        "false",
+        "0",
+        "\"\"",
+        "[]",
+        "[ ]",
+        "{}",
+        "{ }",
+        r#"{"code":0,"message":""}"#,
+        r#"{"message":"","code":0,"data":null}"#,
+    ] {
+        let of = |members: &str| format!(r#"{{"jsonrpc":"2.0","id":7,{members}}}"#);
+        check(
+            of(&format!(r#""result":{{"a":1}},"error":{empty}"#)).as_bytes(),
+            r#"result of 7: {"a":1}"#,
+        );
+        check(
+            of(&format!(r#""error":{{"code":1}},"result":{empty}"#)).as_bytes(),
+            r#"error of 7: {"code":1}"#,
+        );
+        check(
+            of(&format!(r#""method":"m","error":{empty},"result":null"#)).as_bytes(),
+            "request 7 m -",
+        );
+    }
+    check(
+        br#"{"jsonrpc":"2.0","id":7,"method":"","result":{"a":1}}"#,
+        r#"result of 7: {"a":1}"#,
+    );
+    // Neither side of these is empty.
+    for error in [
+        r#"{"code":0,"message":"m"}"#,
+        r#"{"code":1,"message":""}"#,
+        r#"{"code":0,"message":"","data":1}"#,
+        r#"{"what":""}"#,
+        "[0]",
+        "true",
+        "1",
+        "\" \"",
+    ] {
+        let text = format!(r#"{{"jsonrpc":"2.0","id":7,"result":{{"a":1}},"error":{error}}}"#);
+        check(
+            text.as_bytes(),
+            "-32600 to 7: invalid request: neither a request nor a response",
+        );
+    }
+}
+
+#[test]
+fn response_of_another_version_is_one_if_it_has_nothing_else() {
+    for odd in [
+        "",
+        r#""jsonrpc":"1.0","#,
+        r#""jsonrpc":2.0,"#,
+        r#""jsonrpc":null,"#,
+        r#""jsonrpc":"2","#,
+    ] {
+        let begin = format!("{{{odd}\"id\":7,");
+        check(
+            format!(r#"{begin}"result":[],"error":null}}"#).as_bytes(),
+            "result of 7: []",
+        );
+        check(
+            format!(r#"{begin}"result":null,"error":"it broke"}}"#).as_bytes(),
+            r#"error of 7: "it broke""#,
+        );
+        let refused = "-32600 to 7: invalid request: jsonrpc must be \"2.0\"";
+        for other in [
+            r#""result":[],"level":"info"}"#,
+            r#""error":"it broke","time":1}"#,
+            r#""method":"m"}"#,
+        ] {
+            check(format!("{begin}{other}").as_bytes(), refused);
+        }
+    }
+    check(
+        br#"{"error":"it broke"}"#,
+        "-32600 to null: invalid request: jsonrpc must be \"2.0\"",
     );
 }
 

@@ -227,3 +227,20 @@ fn what_is_taken_instead_of_an_old_value_is_told() {
         "{seen}"
     );
 }
+
+#[test]
+fn members_that_the_board_does_not_know_are_reported_once_with_the_copy() {
+    let workspace = left_behind();
+    let old = workspace.read(EPIC);
+    for id in ["MA-1", "MA-7", "MA-8"] {
+        let text = old.replace("id: MA-1", &format!("id: {id}\nestimate: 3"));
+        workspace.write(&format!(".projects/my-app/epics/{id}/epic.toon"), &text);
+    }
+    let said = workspace.run(["import"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let reported = "- `estimate` is in the copy alone; 3 entries of the kind `issue` have it, first in \
+                    my-app/epics/MA-1/epic.toon\n";
+    assert_eq!(said.out.matches("estimate").count(), 1, "{said:?}");
+    assert!(said.out.contains(reported), "{said:?}");
+    assert!(said.out.contains("the old files are in "), "{said:?}");
+}

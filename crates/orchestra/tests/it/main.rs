@@ -33,6 +33,7 @@ mod doctor;
 #[cfg(target_os = "linux")]
 mod earlier_workspace;
 mod elsewhere;
+mod ended_sessions;
 #[cfg(target_os = "linux")]
 mod engine;
 #[cfg(target_os = "linux")]
@@ -105,6 +106,7 @@ mod plan_trust;
 mod plan_watch;
 mod plans;
 mod planted;
+mod plugin_authority;
 mod plugin_cmd;
 mod plugin_documents;
 #[cfg(target_os = "linux")]

@@ -70,6 +70,38 @@ fn a_server_of_others_is_offered_alone_or_beside_the_board() {
 }
 
 #[test]
+fn tools_of_a_late_server_are_listed_from_its_pins_and_corrected_when_it_is_up() {
+    let workspace = workspace();
+    let hold = workspace.join("hold");
+    let serve = |tools: &str| {
+        let held = format!("while [ -e '{}' ]; do sleep 0.05; done\n", hold.display());
+        let one = r#"{"name":"say.hello","inputSchema":{"type":"object"},"x-own":[1.50]}"#;
+        assert!(SERVER.contains(one));
+        workspace.write("server.sh", &(held + &SERVER.replace(one, tools)));
+    };
+    let tool = |name: &str| json!({"name": name, "inputSchema": {"type": "object"}}).to_string();
+    let flags = ["stdio", "--mcp-config", "servers.json", "--only-servers"];
+    serve(&format!("{},{}", tool("say.hello"), tool("say.bye")));
+    let mut session = Session::start(workspace.command(flags));
+    let both = ["shell__say_bye", "shell__say_hello"];
+    let mut seen = names(&mut session);
+    seen.sort();
+    assert_eq!(seen, both);
+    assert!(session.process.end().success());
+    // It starts late the next time, and has lost a tool.
+    workspace.write("hold", "");
+    serve(&tool("say.hello"));
+    let mut session = Session::start(workspace.command(flags));
+    let mut seen = names(&mut session);
+    seen.sort();
+    assert_eq!(seen, both);
+    std::fs::remove_file(&hold).unwrap();
+    while names(&mut session) != ["shell__say_hello"] {
+        session.notified("notifications/tools/list_changed");
+    }
+}
+
+#[test]
 fn a_short_list_of_tools_is_about_the_built_in_ones() {
     let workspace = workspace();
     // One is called as a group of built-in tools.

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 
-use super::super::parts::{count, id, lenient, several, words};
+use super::super::parts::{count, failure, id, lenient, several, words};
 use crate::request::Trouble;
 
 /// Longest part that may come in several lines, in bytes.
@@ -36,6 +36,7 @@ pub(super) struct Part {
     pub(super) choices: Vec<Choice>,
     #[serde(deserialize_with = "lenient")]
     pub(super) usage: Option<Used>,
+    #[serde(deserialize_with = "failure")]
     error: Option<Value>,
     object: Value,
     message: Value,
@@ -104,7 +105,11 @@ impl Events {
 
     /// Takes a line that is not empty.
     pub(super) fn take(&mut self, line: &str) -> Taken {
-        let data = line.strip_prefix("data:").map(str::trim);
+        let mut data = line.strip_prefix("data:").map(str::trim);
+        if let (Some(error), false) = (line.strip_prefix("error:"), self.is_within()) {
+            self.is_error = true;
+            data = Some(error.trim());
+        }
         if let (Some("[DONE]"), true) = (data, self.begun.is_empty()) {
             return Taken::End;
         }
@@ -264,8 +269,10 @@ mod tests {
             r#"{"delta":{"content":"a","function_call":null,"tool_calls":[]},"logprobs":"x"}"#,
             r#"{"delta":{"content":"a","function_call":"x","tool_calls":[7]}}"#,
         ] {
-            let line = format!(r#"data: {{"choices":[{choice}],"error":null}}"#);
-            assert_eq!(taken(&[&line]), ["\"a\" 0/0"], "{choice}");
+            for error in ["null", "false", "0", "\"\"", "[]", "{}"] {
+                let line = format!(r#"data: {{"choices":[{choice}],"error":{error}}}"#);
+                assert_eq!(taken(&[&line]), ["\"a\" 0/0"], "{choice} {error}");
+            }
         }
         let call = r#"data: {"choices":[{"delta":{"tool_calls":{"index":"0","id":7,"function":{"name":"n"}}}}]}"#;
         assert_eq!(taken(&[call]), [r#"null None Some("7") Some("n") 0/0"#]);
@@ -290,5 +297,7 @@ mod tests {
             [expected]
         );
         assert_eq!(taken(&["event: error", "data: m"]), [expected]);
+        assert_eq!(taken(&[r#"error: {"code":500,"message":"m"}"#]), [expected]);
+        assert_eq!(taken(&["error: m"]), [expected]);
     }
 }

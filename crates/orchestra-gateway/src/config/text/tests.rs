@@ -88,12 +88,13 @@ fn a_mark_at_the_beginning_is_no_error() {
 
 #[test]
 fn a_merge_key_takes_over_the_members_of_another_mapping() {
-    let text =
-        "a: &a {command: x, args: [y]}\nb: &b\n  <<: *a\n  command: z\nc: {<<: *b, cwd: d}\n";
+    let text = "a: &a {command: x, args: [y]}\nb: &b\n  <<: *a\n  command: z\nc: {<<: *b, cwd: d}\n\
+         d: {<<: [*b, *a], env: e}\n";
     let root = Notation::Yaml.parse(text).unwrap();
     for (name, keys) in [
         ("b", &["command", "args"][..]),
         ("c", &["command", "args", "cwd"]),
+        ("d", &["command", "args", "env"]),
     ] {
         let node = &root.member(name).unwrap().node;
         assert!(keys.iter().all(|key| node.member(key).is_some()), "{name}");

@@ -270,7 +270,7 @@ async fn what_is_no_response_is_said_to_be_none() {
             }
             "both" => json_of(
                 200,
-                &json!({"jsonrpc": "2.0", "id": id, "result": 1, "error": {}}),
+                &json!({"jsonrpc": "2.0", "id": id, "result": 1, "error": {"code": 1}}),
             ),
             "wrong" => json_of(200, &json!({"jsonrpc": "2.0", "id": "wrong", "result": 1})),
             "null" => json_of(200, &json!({"jsonrpc": "2.0", "id": id, "result": null})),

@@ -1,6 +1,6 @@
 //! The earlier program's epics, stories and tasks.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::io;
 
 use orchestra_board::{
@@ -8,6 +8,7 @@ use orchestra_board::{
 };
 
 use super::OldWorkspace;
+use super::lost::{ISSUE, ROW, short};
 use crate::import::Tree;
 use crate::import::yaml::Fields;
 use crate::io::EntryKind;
@@ -23,7 +24,7 @@ impl OldWorkspace {
             slug: slug.clone(),
             at,
             taken: HashSet::new(),
-            remarks: Vec::new(),
+            remarks: Remarks::default(),
         };
         let mut all = Vec::new();
         let epics = format!("{slug}/epics");
@@ -67,7 +68,7 @@ impl OldWorkspace {
             all.append(&mut stories);
             all.append(&mut below);
         }
-        self.remarks.append(&mut read.remarks);
+        self.remarks.extend(read.remarks.lines());
         Ok(all)
     }
 
@@ -98,6 +99,8 @@ impl OldWorkspace {
             self.leave(path, "has no id that can be kept");
             return Ok(None);
         };
+        self.lost.look(path, &ISSUE, &fields);
+        self.lost.look_at_rows(path, &ROW, &fields.rows("children"));
         Ok(Some(read.issue(path, &fields, id, place, parent.cloned())))
     }
 }
@@ -107,7 +110,29 @@ struct Issues {
     slug: Slug,
     at: Timestamp,
     taken: HashSet<IssueId>,
-    remarks: Vec<String>,
+    remarks: Remarks,
+}
+
+/// Values that were not taken over as they were: for each sentence the first file and the number of files.
+#[derive(Default)]
+struct Remarks(BTreeMap<String, (String, usize)>);
+
+impl Remarks {
+    fn add(&mut self, path: &str, sentence: String) {
+        let (_, count) = self
+            .0
+            .entry(sentence)
+            .or_insert_with(|| (path.to_owned(), 0));
+        *count += 1;
+    }
+
+    fn lines(self) -> impl Iterator<Item = String> {
+        let lines = self.0.into_iter();
+        lines.map(|(sentence, (path, count))| match count - 1 {
+            0 => format!("{path}: {sentence}"),
+            more => format!("{path} and {more} more: {sentence}"),
+        })
+    }
 }
 
 impl Issues {
@@ -129,7 +154,9 @@ impl Issues {
         let kind = of.known("type", place.as_str(), |text| {
             Kind::parse(text).filter(fits)
         });
-        let state = of.known("status", State::Backlog.as_str(), State::parse);
+        let state = of.known("status", State::Backlog.as_str(), |text| {
+            State::parse(&text.trim().to_lowercase().replace(['_', ' '], "-"))
+        });
         let created_at = of.known("created_at", &self.at.to_string(), |text| {
             Timestamp::parse(text).ok()
         });
@@ -174,9 +201,8 @@ impl Issues {
                 .expect("six digits make an id");
         }
         if free != id {
-            self.remarks.push(format!(
-                "{path}: another issue has the id {id}; this one is {free} now"
-            ));
+            let sentence = format!("another issue has the id {id}; this one is {free} now");
+            self.remarks.add(path, sentence);
         }
         free
     }
@@ -186,7 +212,7 @@ impl Issues {
 struct Defaults<'a> {
     path: &'a str,
     fields: &'a Fields,
-    remarks: &'a mut Vec<String>,
+    remarks: &'a mut Remarks,
 }
 
 impl Defaults<'_> {
@@ -200,14 +226,14 @@ impl Defaults<'_> {
         let old = self.fields.text(field);
         let found = old.as_deref().and_then(parse);
         if found.is_none() {
-            let path = self.path;
-            self.remarks.push(match old {
+            let sentence = match old {
                 Some(old) => format!(
-                    "{path}: {field} was `{}`, which is not known here; it is `{instead}` now",
+                    "{field} was `{}`, which is not known here; it is `{instead}` now",
                     short(&old)
                 ),
-                None => format!("{path}: there was no {field}; it is `{instead}` now"),
-            });
+                None => format!("there was no {field}; it is `{instead}` now"),
+            };
+            self.remarks.add(self.path, sentence);
         }
         found
     }
@@ -227,20 +253,6 @@ impl Defaults<'_> {
         }
         self.known(field, "none", parse)
     }
-}
-
-/// The beginning of a text, for a remark of one line.
-fn short(text: &str) -> String {
-    const MAX_CHARS: usize = 60;
-    let mut shown: String = text
-        .chars()
-        .filter(|c| !c.is_control())
-        .take(MAX_CHARS)
-        .collect();
-    if shown.len() < text.len() {
-        shown.push('…');
-    }
-    shown
 }
 
 /// Sets a parent's state as its children say.

@@ -9,6 +9,9 @@ use orchestra_board::{
 };
 
 use super::OldWorkspace;
+use super::lost::{
+    ANSWER, CHUNK, CHUNKS, PLAN, PRD_SESSION, REQUEST, REQUESTS, SESSION, SESSION_EVENT, short,
+};
 use crate::import::Tree;
 use crate::import::yaml::{self, Fields};
 use crate::io::EntryKind;
@@ -16,6 +19,11 @@ use crate::{
     Chunk, ChunkId, HookEventRecord, PlanRecord, SessionEvent, SessionRecord, UsageRecord,
     UsageRequest, UsageSessionRecord,
 };
+
+/// Maximum number of tags of a remembered text.
+const MAX_TAGS: usize = 32;
+/// Maximum number of events of a session.
+const MAX_EVENTS: usize = 1_000;
 
 impl OldWorkspace {
     pub(super) fn read_prd_session(
@@ -27,6 +35,10 @@ impl OldWorkspace {
         let Some(fields) = self.parse(tree, &path, "status")? else {
             return Ok(None);
         };
+        self.lost.look(&path, &PRD_SESSION, &fields);
+        let is_known = |text: &str| PrdStatus::parse(text).is_some();
+        self.lost
+            .value(&path, &PRD_SESSION, &fields, "status", is_known);
         let status = fields
             .text("status")
             .and_then(|text| PrdStatus::parse(&text))
@@ -38,6 +50,7 @@ impl OldWorkspace {
         // Of two answers to one question the later holds.
         let mut answers = BTreeMap::new();
         for row in fields.rows("answers") {
+            self.lost.look(&path, &ANSWER, &row);
             let key = row.text("question").unwrap_or_default();
             if let Some(question) = QUESTIONS.iter().position(|question| question.key == key) {
                 answers.insert(
@@ -47,6 +60,8 @@ impl OldWorkspace {
                         text: row.body("answer"),
                     },
                 );
+            } else {
+                self.lost.value(&path, &ANSWER, &row, "question", |_| false);
             }
         }
         session.answers = answers.into_values().collect();
@@ -72,9 +87,18 @@ impl OldWorkspace {
         slug: &Slug,
         at: Timestamp,
     ) -> io::Result<Vec<Request>> {
-        let Some(fields) = self.parse(tree, &format!("{slug}/requests.toon"), "requests")? else {
+        let path = format!("{slug}/requests.toon");
+        let Some(fields) = self.parse(tree, &path, "requests")? else {
             return Ok(Vec::new());
         };
+        self.lost.look(&path, &REQUESTS, &fields);
+        for row in fields.rows("requests") {
+            self.lost.look(&path, &REQUEST, &row);
+            let is_known = |text: &str| RequestKind::parse(text).is_some();
+            self.lost.value(&path, &REQUEST, &row, "type", is_known);
+            let is_known = |text: &str| RequestStatus::parse(text).is_some();
+            self.lost.value(&path, &REQUEST, &row, "status", is_known);
+        }
         let request = |(number, row): (u64, Fields)| Request {
             number,
             kind: row
@@ -94,10 +118,18 @@ impl OldWorkspace {
         slug: &Slug,
         at: Timestamp,
     ) -> io::Result<Vec<Chunk>> {
-        let Some(fields) = self.parse(tree, &format!("{slug}/.memory/chunks.toon"), "chunks")?
-        else {
+        let path = format!("{slug}/.memory/chunks.toon");
+        let Some(fields) = self.parse(tree, &path, "chunks")? else {
             return Ok(Vec::new());
         };
+        self.lost.look(&path, &CHUNKS, &fields);
+        for row in fields.rows("chunks") {
+            self.lost.look(&path, &CHUNK, &row);
+            let tags = row.texts("tags");
+            if tags.len() > MAX_TAGS || tags.iter().any(|tag| yaml::label(tag).is_none()) {
+                self.lost.note(&path, &CHUNK, "part of `tags`".to_owned());
+            }
+        }
         let mut seen = HashSet::new();
         let rows = fields
             .rows("chunks")
@@ -114,7 +146,7 @@ impl OldWorkspace {
                 .texts("tags")
                 .iter()
                 .filter_map(|tag| yaml::label(tag))
-                .take(32)
+                .take(MAX_TAGS)
                 .collect(),
             created_at: row.time("created_at").unwrap_or(at),
             updated_at: None,
@@ -132,21 +164,35 @@ impl OldWorkspace {
     ) -> io::Result<Vec<SessionRecord>> {
         let directory = format!("{slug}/.memory/sessions");
         let mut sessions = Vec::new();
-        for name in tree.names(&directory, EntryKind::File)? {
+        let names = tree.names(&directory, EntryKind::File)?;
+        for name in &names {
             let path = format!("{directory}/{name}");
             if name == "index.toon" {
                 self.parse(tree, &path, "sessions")?;
                 continue;
             }
-            let Some(id) = name
-                .strip_suffix(".toon")
-                .and_then(|name| SessionId::parse(name).ok())
-            else {
+            let Some(stem) = name.strip_suffix(".toon") else {
                 continue;
             };
             let Some(fields) = self.parse(tree, &path, "session_id")? else {
                 continue;
             };
+            let Some(id) = session_id(stem, &names) else {
+                self.files.pop();
+                self.leave(&path, "has a name that no session can have");
+                continue;
+            };
+            if id.as_str() != stem {
+                self.remarks
+                    .push(format!("{path}: the session is {id} now"));
+            }
+            self.lost.look(&path, &SESSION, &fields);
+            let rows = fields.rows("events");
+            self.lost.look_at_rows(&path, &SESSION_EVENT, &rows);
+            if rows.len() > MAX_EVENTS {
+                self.lost
+                    .note(&path, &SESSION, "part of `events`".to_owned());
+            }
             let started_at = fields.time("started_at").unwrap_or(at);
             let event = |row: Fields| SessionEvent {
                 kind: row
@@ -160,12 +206,7 @@ impl OldWorkspace {
                 project: slug.clone(),
                 id,
                 summary: fields.body("summary"),
-                events: fields
-                    .rows("events")
-                    .into_iter()
-                    .map(event)
-                    .take(1_000)
-                    .collect(),
+                events: rows.into_iter().map(event).take(MAX_EVENTS).collect(),
                 started_at,
                 ended_at: fields.time("ended_at").unwrap_or(started_at),
                 from_hooks: false,
@@ -199,13 +240,22 @@ impl OldWorkspace {
             let title = Title::cut(field("title").unwrap_or(stem))
                 .or_else(|| Title::cut("Plan"))
                 .expect("`Plan` is a title");
-            let number = u64::try_from(plans.len()).unwrap_or_default() + 1;
-            let id = PlanId::parse(stem)
+            self.look_at_front(&path, front);
+            let mut number = u64::try_from(plans.len()).unwrap_or_default() + 1;
+            let mut id = PlanId::parse(stem)
                 .ok()
-                .or_else(|| PlanId::of_title(title.as_str()));
+                .or_else(|| PlanId::of_title(title.as_str()))
+                .unwrap_or_else(|| PlanId::numbered(number));
+            while plans.iter().any(|(known, _)| known.id == id) {
+                number += 1;
+                id = PlanId::numbered(number);
+            }
+            if id.as_str() != stem {
+                self.remarks.push(format!("{path}: the plan is {id} now"));
+            }
             let record = PlanRecord {
                 project: slug.clone(),
-                id: id.unwrap_or_else(|| PlanId::numbered(number)),
+                id,
                 title,
                 issue: field("issue_id").and_then(|id| IssueId::parse(id).ok()),
                 created_at: field("created")
@@ -213,13 +263,44 @@ impl OldWorkspace {
                     .unwrap_or(at),
                 updated_at: None,
             };
-            if plans.iter().all(|(known, _)| known.id != record.id) {
-                plans.push((record, yaml::body(content.trim_start_matches('\n'))));
-                self.files.push(path);
-            }
+            plans.push((record, yaml::body(content.trim_start_matches('\n'))));
+            self.files.push(path);
         }
         Ok(plans)
     }
+
+    /// Notes the lines of a plan's front matter that have no place on the board.
+    fn look_at_front(&mut self, path: &str, front: &str) {
+        for line in front.lines().filter(|line| !line.trim().is_empty()) {
+            let (key, value) = line.split_once(':').unwrap_or((line, ""));
+            let is_lost = match key {
+                "title" | "created" => false,
+                "issue_id" => IssueId::parse(value.trim()).is_err(),
+                _ => true,
+            };
+            if is_lost {
+                let what = format!("`{}`", short(line));
+                self.lost.note(path, &PLAN, what);
+            }
+        }
+    }
+}
+
+/// The id of a session whose file has a name, with other characters where none may be; `None` where no id
+/// is free.
+fn session_id(stem: &str, names: &[String]) -> Option<SessionId> {
+    if let Ok(id) = SessionId::parse(stem) {
+        return Some(id);
+    }
+    let legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    let text: String = stem
+        .chars()
+        .map(|c| if legal(c) { c } else { '-' })
+        .take(120)
+        .collect();
+    let id = SessionId::parse(text.trim_start_matches('.')).ok()?;
+    let is_free = !names.contains(&format!("{id}.toon"));
+    is_free.then_some(id)
 }
 
 pub(super) fn usage(fields: &Fields) -> UsageRecord {

@@ -6,5 +6,6 @@ mod commands;
 mod edges;
 mod features;
 mod papers;
+mod servers;
 mod tidy;
 mod tree;

@@ -16,6 +16,13 @@ await client.connect(url ? new StreamableHTTPClientTransport(url) : new StdioCli
 const unchecked = { "~standard": { version: 1, vendor: "judge", validate: (value) => ({ value }) } };
 const METHOD_NOT_FOUND = -32601;
 
+/** The error of the server. Over HTTP in 2026-07-28 the SDK reports a status, and the error is in its body. */
+function errorOf(error) {
+  const body = typeof error.code === "number" ? undefined : error.data?.text;
+  const { code, message, data } = body ? JSON.parse(body).error : error;
+  return { code, message, data };
+}
+
 /** All pages of a list, which is empty for a server without the method. */
 async function list(method, member) {
   const items = [];
@@ -26,7 +33,7 @@ async function list(method, member) {
       items.push(...page[member]);
       cursor = page.nextCursor;
     } catch (error) {
-      if (error.code !== METHOD_NOT_FOUND) throw error;
+      if (errorOf(error).code !== METHOD_NOT_FOUND) throw error;
       cursor = undefined;
     }
   } while (cursor);
@@ -43,8 +50,8 @@ async function answer(step) {
       : ["resources/read", { uri: step.read }];
   try {
     return { result: await client.request({ method, params: of }, unchecked) };
-  } catch ({ code, message, data }) {
-    return { error: { code, message, data } };
+  } catch (error) {
+    return { error: errorOf(error) };
   }
 }
 

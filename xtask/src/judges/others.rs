@@ -267,7 +267,7 @@ impl Installed {
     }
 }
 
-/// An address at which nothing listens now.
+/// Returns an address at which nothing listens now.
 pub(super) fn free_address() -> Result<SocketAddr> {
     let listener = TcpListener::bind("127.0.0.1:0").context("looking for a free port")?;
     Ok(listener.local_addr()?)

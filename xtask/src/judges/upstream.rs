@@ -1,7 +1,7 @@
 //! `cargo xtask servers`: popular servers and two servers of the official SDKs offer and answer the same behind the
 //! gateway as directly, over stdio and over HTTP, in each era that the server speaks.
 //!
-//! `judges/upstream` pins the servers, lists them with the calls, and needs neither a network nor an account:
+//! `judges/upstream` pins the servers and lists their calls, which need neither a network nor an account.
 //! `judges/typescript/record.mjs` records both sides.
 
 mod compare;
@@ -80,7 +80,7 @@ pub(crate) fn run(names: &[&str]) -> Result<()> {
     test::close(&tally)
 }
 
-/// A table with columns of equal width.
+/// Formats a table with aligned columns.
 fn aligned(table: &[[String; HEAD.len()]]) -> String {
     let width = |column: usize| {
         let cells = table.iter().map(|row| row[column].chars().count());
@@ -105,7 +105,7 @@ fn sit(
     through: Through,
     projects: &mut Projects,
 ) -> Result<Result<Comparison>, Absent> {
-    // What cannot be installed is absent, before anything runs.
+    // Everything is installed before anything runs: a missing tool is reported as absent.
     client(Judge::TypeScript("record.mjs"), revision).map_err(Absent)?;
     let program = projects.program(server).map_err(Absent)?;
     Ok(record_both(server, revision, through, &program))
@@ -182,7 +182,8 @@ impl Room {
         }
     }
 
-    /// Writes a script with the steps of a server, after the list that the gateway is to offer first.
+    /// Writes a script with the steps of a server. Its first step lists the tools that the gateway must offer before it
+    /// is recorded.
     fn script(&self, server: &Server, first: &[&str]) -> Result<PathBuf> {
         let mut steps = vec![json!({"list": "tools", "has": first})];
         steps.extend(server.steps(&self.places(0)));
@@ -192,7 +193,7 @@ impl Room {
     }
 }
 
-/// A recorder with its script, which takes the server next.
+/// Returns a command that records a script, and lacks only its server.
 fn recorder(revision: &str, script: &Path, room: &Room) -> Result<Command> {
     let mut recorder = client(Judge::TypeScript("record.mjs"), revision)?;
     recorder.current_dir(&room.files).arg(revision).arg(script);
@@ -279,7 +280,7 @@ fn recording(ended: &Ended) -> Result<Value> {
 }
 
 impl Comparison {
-    /// Numbers of tools and answers, and the differences.
+    /// Formats the numbers of tools and answers, and the differences.
     fn cells(&self) -> [String; 3] {
         let (direct, through) = self.tools;
         let (equal, all) = self.answers;

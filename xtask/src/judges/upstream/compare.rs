@@ -1,8 +1,8 @@
 //! Comparison of two recordings of a server. Texts are compared byte for byte, objects whatever the order of their
 //! members.
 //!
-//! In 2026-07-28 each result names the server that sent it, which is the gateway behind the gateway: this member alone
-//! is always left out. A server whose answers differ from run to run names a rule for it.
+//! In 2026-07-28 a result names the program that sent it, which is the gateway for a client of the gateway: this member
+//! of answers alone is always left out. A server whose answers differ from run to run has a rule for it in the list.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +26,9 @@ const MAX_VALUE: usize = 120;
 /// A difference between two runs of a server that does not count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Rule {
-    /// A date with a time, as in `2026-11-29T12:00:00`, is any other.
+    /// `async NAME: ` before the message of an error, which is there only when the function NAME had to wait.
+    Frames,
+    /// A date with a time, as in `2026-11-29T12:00:00`.
     Times,
 }
 
@@ -49,13 +51,15 @@ impl Rule {
     /// When there is no such rule.
     pub(super) fn parse(name: &str) -> Result<Self> {
         match name {
+            "frames" => Ok(Self::Frames),
             "times" => Ok(Self::Times),
-            _ => bail!("unknown rule {name:?}: there is times"),
+            _ => bail!("unknown rule {name:?}: there are frames, times"),
         }
     }
 
     fn apply(self, text: &str) -> String {
         match self {
+            Self::Frames => without_frames(text),
             Self::Times => without_times(text),
         }
     }
@@ -97,7 +101,7 @@ pub(super) fn compare(mut direct: Value, mut through: Value, rules: &[Rule]) -> 
     }
 }
 
-/// Items of a list of a recording.
+/// Indexes the items of a list by their names.
 fn by_name<'r>(recording: &'r Value, list: &str, key: &str) -> BTreeMap<&'r str, &'r Value> {
     let items = recording[list].as_array().into_iter().flatten();
     let named = items.map(|item| (item[key].as_str().unwrap_or_default(), item));
@@ -132,7 +136,7 @@ fn differ(place: &str, direct: &Value, through: &Value, differences: &mut Vec<St
     }
 }
 
-/// The beginning of a value, as JSON.
+/// Formats the beginning of a value as JSON.
 fn short(value: &Value) -> String {
     let text = value.to_string();
     match text.char_indices().nth(MAX_VALUE) {
@@ -165,7 +169,25 @@ fn normalise(value: &mut Value, rules: &[Rule]) {
     }
 }
 
-/// A text with `TIME` for each date with a time.
+/// Removes the names of asynchronous functions before messages of errors.
+fn without_frames(text: &str) -> String {
+    const BEFORE: &str = "Error: async ";
+    let mut parts = text.split(BEFORE);
+    let mut result = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let message = part.split_once(": ").filter(|(name, _)| {
+            let mut characters = name.chars();
+            characters.all(|character| character.is_alphanumeric() || "._".contains(character))
+        });
+        match message {
+            Some((_, message)) => result.push_str(&format!("Error: {message}")),
+            None => result.push_str(&format!("{BEFORE}{part}")),
+        }
+    }
+    result
+}
+
+/// Replaces each date with a time by `TIME`.
 fn without_times(text: &str) -> String {
     const FORM: &[u8] = b"0000-00-00T00:00:00";
     let is_time = |bytes: &[u8]| {
@@ -253,6 +275,24 @@ mod tests {
         let one = recording(json!({"name": "a"}), answer("git"));
         let other = recording(json!({"name": "a"}), answer("orchestra"));
         assert!(compare(one, other, &[]).differences.is_empty());
+    }
+
+    #[test]
+    fn frames_are_left_out_only_before_messages_of_errors() {
+        for (text, expected) in [
+            ("Error: async start.now: no file", "Error: no file"),
+            (
+                "a: Error: async b: c Error: async d: e",
+                "a: Error: c Error: e",
+            ),
+            (
+                "Error: async calls fail: here",
+                "Error: async calls fail: here",
+            ),
+            ("async a: b", "async a: b"),
+        ] {
+            assert_eq!(without_frames(text), expected);
+        }
     }
 
     #[test]

@@ -18,7 +18,7 @@ use crate::{
     run, tools,
 };
 
-/// The list, and the project of servers that name none.
+/// Project with the list, and with the servers that name no project.
 const PROJECT: &str = "judges/upstream";
 
 /// Proxies at a port where nothing listens: calls that need a network fail at once, and alike on each machine.
@@ -50,7 +50,7 @@ pub(super) struct Start {
 #[derive(Default)]
 pub(super) struct Projects(BTreeMap<(bool, String), Result<PathBuf, String>>);
 
-/// The named servers of the list, or all.
+/// Returns the named servers of the list, or all.
 ///
 /// # Errors
 /// When the list cannot be read, or does not have a name.
@@ -87,7 +87,7 @@ impl Server {
         self.0[member].as_str().unwrap_or_default()
     }
 
-    /// Pinned version of the server's package.
+    /// Returns the pinned version of the server's package.
     ///
     /// # Errors
     /// When the project does not pin it.
@@ -111,7 +111,7 @@ impl Server {
         version.with_context(|| format!("{package} is not pinned in {}", self.project()))
     }
 
-    /// Revisions and transports in which the server is compared.
+    /// Returns the revisions and transports in which the server is compared.
     pub(super) fn ways(&self) -> Vec<(&'static str, Through)> {
         let count = match self.0["stateless"].as_bool() {
             Some(true) => NEWEST_OF_EACH_ERA.len(),
@@ -124,7 +124,7 @@ impl Server {
             .collect()
     }
 
-    /// Rules by which answers of the server are normalised.
+    /// Returns the rules by which answers of the server are normalised.
     ///
     /// # Errors
     /// When a rule is unknown.
@@ -135,20 +135,20 @@ impl Server {
             .collect()
     }
 
-    /// Files that exist before the server starts: name and text.
+    /// Returns names and texts of the files that exist before the server starts.
     pub(super) fn files(&self) -> impl Iterator<Item = (&str, &str)> {
         let files = self.0["files"].as_object().into_iter().flatten();
         files.filter_map(|(name, text)| Some((name.as_str(), text.as_str()?)))
     }
 
-    /// Steps of the script.
+    /// Returns the steps of the script.
     pub(super) fn steps(&self, places: &Places<'_>) -> Vec<Value> {
         let steps = self.0["steps"].as_array().into_iter().flatten();
         steps.map(|step| places.fill(step)).collect()
     }
 
-    /// Command line and environment over one transport. An option of `http` adds to, or takes the place of, that of
-    /// the server.
+    /// Returns the command line and environment over one transport. `http` of the list replaces the arguments and adds
+    /// to the environment.
     pub(super) fn start(&self, program: &[PathBuf], over: Through, places: &Places<'_>) -> Start {
         let over_http = match over {
             Through::Stdio => &Value::Null,
@@ -205,7 +205,7 @@ impl Places<'_> {
 }
 
 impl Projects {
-    /// Program of a server, and the script that an interpreter runs. Installs them at first use.
+    /// Installs the program of a server at first use. Returns its path, or those of an interpreter and a script.
     ///
     /// # Errors
     /// When they cannot be installed.
@@ -224,7 +224,7 @@ impl Projects {
         let home = home.clone().map_err(anyhow::Error::msg)?;
         if server.is_node() {
             let name = server.text("node");
-            // A script of ours is beside its packages.
+            // A script of this repository is beside its packages.
             let script = match name.ends_with(".mjs") {
                 true => home.join(name),
                 false => home.join("node_modules/.bin").join(name),

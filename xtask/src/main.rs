@@ -41,6 +41,9 @@ usage: cargo xtask COMMAND
   codegen           writes the code anew that is made from schemas
   book [--check]    writes the reference in docs/reference anew from the program and builds the book;
                     --check says whether the reference and all links are right, and writes nothing
+  tidy [--limits]   check the rules that no compiler checks; --limits lowers the limits of hard words in
+                    xtask/language-limits.txt to the present counts, and writes them all if the file is
+                    missing
   deny              only the check of licences, sources and forbidden second versions
   bench [NAME]...   measure against the peers: echo, http, gateway, plugin, board, start,
                     writers, tokens, day, memory, plans, chat, web (default: all)
@@ -93,6 +96,8 @@ fn dispatch(arguments: &[String]) -> Result<()> {
         ["codegen"] => codegen::run(),
         ["book"] => book::run(),
         ["book", "--check"] => book::check(),
+        ["tidy"] => ci::tidy(),
+        ["tidy", "--limits"] => ci::lower_limits(),
         ["deny"] => deny::run(),
         ["bench", names @ ..] => {
             bench::check(names)?;
@@ -154,6 +159,7 @@ mod tests {
             ("judges --quick", "judges [WORD]"),
             ("servers nothing", "there are everything, filesystem"),
             ("ci --quick", "ci [--fast]"),
+            ("tidy --quick", "tidy [--limits]"),
             ("test bench", "usage: cargo xtask COMMAND"),
             ("eval", "eval memory [RANKER]"),
             ("eval memory --quick", "eval memory [RANKER]"),

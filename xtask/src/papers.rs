@@ -1,4 +1,4 @@
-//! The commands of the program that README, the tutorial and the how-tos show exist.
+//! Commands of the program that README and the pages of the book show: each must exist.
 
 use std::{
     collections::BTreeSet,
@@ -42,13 +42,18 @@ pub(crate) fn check(program: &Path) -> Result<usize> {
     Ok(known.len())
 }
 
-/// The pages that show what to type.
+/// README and the pages of the book that show commands.
 fn pages() -> Result<Vec<PathBuf>> {
     let docs = run::root().join("docs");
-    let how_to = docs.join("how-to");
-    let mut pages = vec![run::root().join("README.md"), docs.join("tutorial.md")];
-    for entry in fs::read_dir(&how_to).with_context(|| format!("reading {}", how_to.display()))? {
-        pages.push(entry.context("reading the how-tos")?.path());
+    let mut pages = vec![run::root().join("README.md")];
+    for directory in [docs.join("how-to"), docs] {
+        let reading = || format!("reading {}", directory.display());
+        for entry in fs::read_dir(&directory).with_context(reading)? {
+            let path = entry.with_context(reading)?.path();
+            if path.extension().is_some_and(|end| end == "md") {
+                pages.push(path);
+            }
+        }
     }
     Ok(pages)
 }

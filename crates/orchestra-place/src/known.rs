@@ -263,6 +263,22 @@ impl Databases {
         Ok(())
     }
 
+    /// Returns the directories of the databases that a workspace had at an earlier path, which leads nowhere now.
+    ///
+    /// # Errors
+    /// When the workspace cannot be looked at.
+    pub fn before_move(&self, workspace: &Path) -> Result<Vec<PathBuf>, ListError> {
+        let here = DirectoryId::of(workspace)?;
+        let is_moved = |listed: &DirectoryId| {
+            listed.is_same_directory(&here)
+                && listed.device == here.device
+                && path_of(&listed.path).symlink_metadata().is_err()
+        };
+        let entries = self.databases.iter();
+        let moved = entries.filter(|entry| entry.workspace.as_ref().is_some_and(is_moved));
+        Ok(moved.map(|entry| path_of(&entry.place.path)).collect())
+    }
+
     /// Removes the databases with this path from the list. Their ids are free for another workspace.
     ///
     /// # Errors

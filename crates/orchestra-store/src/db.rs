@@ -1,10 +1,11 @@
 //! The database file: where it is, how it is opened, and the lock that orders writers.
 
+mod log;
 pub(crate) mod schema;
 
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, mpsc};
+use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
@@ -12,7 +13,8 @@ use orchestra_fs::{Access, Directory};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
-use crate::{Fault, FileIo, Home, OpenError};
+pub(crate) use self::log::LogSync;
+use crate::{Fault, Home, OpenError};
 
 /// How long a connection waits for another program that locked the database by itself.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -286,7 +288,7 @@ fn make_private(path: &Path) -> Result<(), Fault> {
     }
 }
 
-/// The writer's connection to a database that exists. One that was removed a moment ago is not created empty.
+/// The writer's connection to an existing database. A database that was just removed is not created empty.
 pub(crate) fn open_writer(path: &Path) -> Result<Connection, Fault> {
     let connection = Connection::open_with_flags(path, existing_flags())?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
@@ -351,86 +353,6 @@ fn empty_log(connection: &Connection) -> Result<bool, Fault> {
     });
     connection.busy_timeout(BUSY_TIMEOUT)?;
     Ok(!busy?)
-}
-
-/// Makes commits durable.
-///
-/// SQLite would do so by `synchronous = FULL` inside of the commit, while all other processes wait.
-/// What it syncs then is the log's file and nothing else, and so it can be done here, behind the
-/// lock: a sync makes durable whatever was committed before it, and commits of several processes
-/// share the disk's work. A change is answered and told of only after it.
-///
-/// After a failure the system may report the same pages as kept although they are not. So the log
-/// stays in doubt until all of it was moved into the database, which writes and syncs it anew, and
-/// was cut off: what came behind a gap in it would be lost with the gap.
-#[derive(Debug)]
-pub(crate) struct LogSync {
-    files: Arc<dyn FileIo>,
-    /// Kept open, for of a failure the system tells every file that was open then, and maybe none
-    /// that is opened later: another process may have heard of it first.
-    opened: Option<(File, FileId)>,
-    in_doubt: bool,
-}
-
-impl LogSync {
-    pub(crate) fn new(files: &Arc<dyn FileIo>) -> Self {
-        Self {
-            files: Arc::clone(files),
-            opened: None,
-            in_doubt: false,
-        }
-    }
-
-    /// Opens the log before anything is written to it, so that a failure to keep it is heard of.
-    pub(crate) fn watch(&mut self, paths: &Paths) {
-        // A log that cannot be opened cannot be synced either, which says so.
-        let _ = self.file(&paths.log);
-    }
-
-    /// Makes everything durable that is committed. Closing this file is harmless: SQLite keeps no
-    /// locks on the log.
-    ///
-    /// # Errors
-    /// [`Fault::NotDurable`]: what is committed can be seen, but may not survive a power cut.
-    pub(crate) fn sync(&mut self, paths: &Paths) -> Result<(), Fault> {
-        let synced = self.try_sync(&paths.log);
-        self.in_doubt |= synced.is_err();
-        synced.map_err(|error| Fault::NotDurable(Arc::new(error)))
-    }
-
-    fn try_sync(&mut self, log: &Path) -> std::io::Result<()> {
-        self.file(log)?;
-        let (file, _) = self.opened.as_ref().expect("opened above");
-        self.files.sync_open(file, log)
-    }
-
-    /// Opens the log that is there now, unless it is open.
-    fn file(&mut self, log: &Path) -> std::io::Result<()> {
-        let now = FileId::of_metadata(&fs::metadata(log)?);
-        if self
-            .opened
-            .as_ref()
-            .is_none_or(|(_, opened)| *opened != now)
-        {
-            self.opened = Some((File::open(log)?, now));
-        }
-        Ok(())
-    }
-
-    /// Takes the doubt away that an earlier failure left, before anything more is written.
-    ///
-    /// # Errors
-    /// [`Fault::LogInDoubt`] where that is not possible now.
-    pub(crate) fn settle_doubt(&mut self, connection: &Connection) -> Result<(), Fault> {
-        if self.in_doubt {
-            // SQLite hears of the failure only now, and says so once.
-            if !empty_log(connection).unwrap_or(false) {
-                return Err(Fault::LogInDoubt);
-            }
-            self.in_doubt = false;
-        }
-        Ok(())
-    }
 }
 
 /// Puts a database that was built in its place, durably.

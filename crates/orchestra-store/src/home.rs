@@ -145,13 +145,18 @@ impl SharedHome {
     /// puts it back. Takes no lock.
     pub(crate) fn wait_for_database(&self, paths: &Paths) -> Result<(), Fault> {
         let start = Instant::now();
-        while !db::is_there(&paths.database)? && orchestra_fs::is_shared(&self.alive())? {
+        while self.awaits_database(paths)? {
             if start.elapsed() > RESCUE_PATIENCE {
                 return Err(Fault::Removed(self.directory()));
             }
             thread::sleep(RESCUE_LOOK);
         }
         Ok(())
+    }
+
+    /// Returns whether the database is not there while another program has it open.
+    pub(crate) fn awaits_database(&self, paths: &Paths) -> Result<bool, Fault> {
+        Ok(!db::is_there(&paths.database)? && orchestra_fs::is_shared(&self.alive())?)
     }
 
     /// Directory without which the board is another one: the git directory, or the workspace.

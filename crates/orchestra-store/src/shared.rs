@@ -268,8 +268,8 @@ impl Shared {
         }
     }
 
-    /// Opens the database of this user that is in the place of the one that is open: the writer follows a little later,
-    /// and a change that another program has acknowledged is to be seen before.
+    /// Opens this user's database that has replaced the open one. The writer reopens it a little later; readers see
+    /// acknowledged changes of other programs before that.
     fn reader_of_replacement(&self) -> Option<(Connection, Option<FileId>)> {
         let Home::Shared(home) = &self.options.home else {
             return None;
@@ -359,7 +359,7 @@ impl Shared {
         built.pragma_update(None, "journal_mode", "WAL")?;
         drop(built);
         db::publish(&paths.rebuilt, &paths.database)?;
-        // Other programs have the removed file open as well, and miss what is written to the new one.
+        // Other programs also have the removed file open, and do not see changes of the new one.
         let mark = "INSERT OR REPLACE INTO counter (name, value) VALUES ('superseded', 1)";
         if let Err(error) = former.execute(mark, []) {
             tracing::warn!(%error, "the removed database of the board is not marked");
@@ -502,7 +502,7 @@ fn prepare(paths: &Paths, options: &Options) -> Result<Connection, Fault> {
                 None => false,
             };
             let is_adopted = is_adopted
-                || match home.before_repository()? {
+                || match home.former()? {
                     Some(former) => adopt(paths, &former, home)?,
                     None => false,
                 };

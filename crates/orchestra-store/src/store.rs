@@ -153,13 +153,9 @@ impl Store {
         // The thread of the writer opens its own connection, so that a reader needs only one.
         let mut connection = None;
         if !shared.is_ready()? || !shared.is_admitted()? {
-            if let Home::Shared(home) = &options.home {
-                home.wait_for_database(paths)?;
-            }
-            lock = db::lock_within(lock, LOCK_PATIENCE)?;
+            lock = Self::lock_database(lock, paths, options)?;
             connection = Some(shared.reopen()?);
-            lock.unlock()
-                .map_err(|error| Fault::io("unlock .projects/.store/writer.lock", error))?;
+            unlock(&lock)?;
         } else if let Some(former) = paths.former() {
             shared::leave(&former)?;
         }
@@ -191,6 +187,22 @@ impl Store {
             threads: Mutex::default(),
             files: Some(files),
         })))
+    }
+
+    /// Takes the lock of the writers, once no other program is to put the database back.
+    fn lock_database(mut lock: File, paths: &Paths, options: &Options) -> Result<File, Fault> {
+        let Home::Shared(home) = &options.home else {
+            return db::lock_within(lock, LOCK_PATIENCE);
+        };
+        loop {
+            home.wait_for_database(paths)?;
+            lock = db::lock_within(lock, LOCK_PATIENCE)?;
+            // It may have been removed once more while the lock was waited for.
+            if !home.awaits_database(paths)? {
+                return Ok(lock);
+            }
+            unlock(&lock)?;
+        }
     }
 
     /// Starts the threads of a store that [`Store::open_idle`] has opened, unless they run. If the system
@@ -554,6 +566,11 @@ impl std::fmt::Debug for Handle {
             .field("shared", &self.shared)
             .finish_non_exhaustive()
     }
+}
+
+fn unlock(lock: &File) -> Result<(), Fault> {
+    let unlocked = lock.unlock();
+    unlocked.map_err(|error| Fault::io("unlock .projects/.store/writer.lock", error))
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

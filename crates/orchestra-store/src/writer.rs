@@ -244,6 +244,7 @@ impl Writer {
         if let Err(error) = begin(connection) {
             return (done, Err(error));
         }
+        self.log.make_room(&self.shared.paths);
         let began = Instant::now();
         while done.len() < MAX_GROUP && began.elapsed() < MAX_GROUP_TIME {
             let Some(job) = self.shared.queue.pop() else {

@@ -33,17 +33,16 @@ struct Cli {
 /// Flags of every command.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct Common {
-    /// Directory of the workspace [default: ORCHESTRATOR_WORKSPACE, else the nearest one upwards with
-    /// .projects or .git, else the current one]
+    /// Workspace directory [default: ORCHESTRATOR_WORKSPACE, else the nearest directory upwards with .projects
+    /// or .git, else the current directory]
     #[arg(long, value_name = "DIR", global = true)]
     pub(crate) workspace: Option<PathBuf>,
-    /// What to log to stderr, for instance `info` or `orchestra_store=debug`
+    /// Log filter for stderr, such as `info` or `orchestra_store=debug`
     #[arg(long, value_name = "FILTER", global = true)]
     pub(crate) log: Option<String>,
 }
 
-/// Commands that clients start often, without the description of the others, which takes
-/// milliseconds to build.
+/// Commands that clients start often. Building the description of all commands takes milliseconds.
 #[derive(Debug, Parser)]
 #[command(
     name = "orchestra",
@@ -63,11 +62,12 @@ enum QuickCommand {
     Hook(commands::hook::Arguments),
 }
 
-/// What to do. The help of each stands at its arguments.
+/// Subcommands. The arguments of each hold its help.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Up(Box<commands::up::Arguments>),
     Stdio(commands::stdio::Arguments),
+    #[command(after_help = examples(&["init", "init --client claude,vscode", "init --dry-run"]))]
     Init(commands::init::Arguments),
     Top(commands::top::Arguments),
     Tool(commands::tool::Arguments),
@@ -86,6 +86,7 @@ pub(crate) enum Command {
     JobBoard(commands::job_board::Arguments),
     Engine(commands::engine::Arguments),
     Hook(commands::hook::Arguments),
+    #[command(after_help = examples(&["doctor", "doctor --fix"]))]
     Doctor(commands::doctor::Arguments),
     Board(commands::board::Arguments),
     Audit(commands::audit::Arguments),
@@ -98,12 +99,10 @@ pub(crate) enum Command {
 /// The earlier program's command line.
 #[derive(Debug, Parser)]
 #[command(name = EARLIER_NAME, version, disable_version_flag = true)]
-#[command(
-    about = "Serves the workspace over MCP on stdin and stdout; the same as `orchestra stdio`"
-)]
+#[command(about = "Serve the workspace over MCP on stdin and stdout; same as `orchestra stdio`")]
 struct EarlierCli {
-    /// Directory of the workspace [default: ORCHESTRATOR_WORKSPACE, else the nearest one upwards with
-    /// .projects or .git, else the current one]
+    /// Workspace directory [default: ORCHESTRATOR_WORKSPACE, else the nearest directory upwards with .projects
+    /// or .git, else the current directory]
     #[arg(long, value_name = "DIR", global = true)]
     workspace: Option<PathBuf>,
     /// Print version
@@ -115,7 +114,7 @@ struct EarlierCli {
 
 #[derive(Debug, Subcommand)]
 enum EarlierCommand {
-    /// Set a workspace up; the same as `orchestra init`
+    /// Set up a workspace; same as `orchestra init`
     Init,
 }
 
@@ -175,13 +174,13 @@ pub(crate) fn help(words: &[&str]) -> String {
     })
 }
 
-/// The help of `--tools`.
+/// Help of `--tools`.
 pub(crate) fn tools_help() -> String {
     let groups: Vec<&str> = orchestra_tools::group_names().collect();
     format!(
-        "Which built-in tools are seen: all, lean, search, or groups separated by commas, of {}. \
-         Those of servers of others are seen beside them; server:NAME among the groups leaves only \
-         the servers so named",
+        "Built-in tools to offer: all, lean, search, or a comma-separated list of the groups {}. \
+         Tools of upstream MCP servers are offered as well; server:NAME in the list limits them to \
+         those of the named servers",
         groups.join(", ")
     )
 }
@@ -213,7 +212,15 @@ impl EarlierCli {
     }
 }
 
-/// The end of the help: exit codes and environment.
+/// The `Examples:` section of a command's help. The lines do not repeat the name of the program.
+pub(crate) fn examples(lines: &[&str]) -> String {
+    let lines = lines.iter().map(|line| format!("\n  orchestra {line}"));
+    std::iter::once("Examples:".to_owned())
+        .chain(lines)
+        .collect()
+}
+
+/// End of the help: exit codes and environment.
 fn after_help() -> String {
     let mut text = exit::table();
     text.push_str("\nEnvironment:\n");
@@ -240,6 +247,52 @@ mod tests {
         Cli::command().debug_assert();
         EarlierCli::command().debug_assert();
         QuickCli::command().debug_assert();
+    }
+
+    /// Words of a command line of a shell, up to a pipe or a redirection.
+    fn shell_words(line: &str) -> Vec<OsString> {
+        let mut words = vec![String::new()];
+        let mut quote = None;
+        for c in line.chars() {
+            match c {
+                c if quote == Some(c) => quote = None,
+                '\'' | '"' if quote.is_none() => quote = Some(c),
+                ' ' if quote.is_none() => words.push(String::new()),
+                c => words.last_mut().expect("there is a first word").push(c),
+            }
+        }
+        let words = words.into_iter();
+        let words = words.take_while(|word| !["|", ">", "<"].contains(&word.as_str()));
+        words.map(OsString::from).collect()
+    }
+
+    #[test]
+    fn every_command_has_examples_that_are_parsed() {
+        let mut program = description();
+        // Options may refer to those of all commands.
+        program.build();
+        let mut open = vec![program];
+        while let Some(command) = open.pop() {
+            let below = command.get_subcommands();
+            let below = below.filter(|command| command.get_name() != "help");
+            open.extend(below.cloned());
+            if command.is_subcommand_required_set() || command.is_hide_set() {
+                continue;
+            }
+            let name = command.get_name().to_owned();
+            let help = command.term_width(0).render_long_help().to_string();
+            let (_, examples) = help.split_once("Examples:").unwrap_or_default();
+            let examples = examples.lines().map(str::trim);
+            let examples: Vec<&str> = examples
+                .filter(|line| line.starts_with("orchestra "))
+                .collect();
+            assert!(!examples.is_empty(), "{name}: {help}");
+            for example in examples {
+                let parsed = Cli::try_parse_from(shell_words(example));
+                assert!(example.contains(&name), "{name}: {example}");
+                assert!(parsed.is_ok(), "{example}: {:?}", parsed.err());
+            }
+        }
     }
 
     #[test]

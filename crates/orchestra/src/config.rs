@@ -87,13 +87,13 @@ pub(crate) struct Setting<T> {
     pub(crate) origin: Origin,
 }
 
-/// How tool results are written as text.
+/// Text format of tool results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub(crate) enum TextFormat {
     /// Compact JSON.
     #[default]
     Json,
-    /// TOON, which costs a model fewer tokens.
+    /// TOON, which takes fewer tokens.
     Toon,
 }
 

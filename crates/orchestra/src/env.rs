@@ -131,43 +131,37 @@ impl Variable {
     /// What it does.
     pub(crate) const fn meaning(self) -> &'static str {
         match self {
-            Self::Log => "what to log, as --log",
-            Self::Token => "the token that callers of `orchestra up` must show; see --token-file",
-            Self::Workspace => "the workspace, where --workspace does not name it",
-            Self::Storage => {
-                "where plans are kept, from the workspace on, else in its git directory"
-            }
-            Self::Socket => "in a job that is in a sandbox, the descriptor to reach the board by",
-            Self::ClaudeProjectDir => "the workspace of `orchestra hook`",
+            Self::Log => "log filter; see --log",
+            Self::Token => "token that clients of `orchestra up` must send; see --token-file",
+            Self::Workspace => "workspace directory, if --workspace is not given",
+            Self::Storage => "path of plan data from the workspace, else in its git directory",
+            Self::Socket => "file descriptor of the board in a sandboxed job",
+            Self::ClaudeProjectDir => "workspace of `orchestra hook`",
             Self::ConfigHome => "directory of the user's orchestra/orchestra.toml",
-            Self::Home => "where .config is, without XDG_CONFIG_HOME",
-            Self::SudoUid => "the user whose workspaces root may use, as `sudo` sets it",
+            Self::Home => "parent of .config, if XDG_CONFIG_HOME is not set",
+            Self::SudoUid => "user whose workspaces root may use; set by `sudo`",
             Self::Path => {
-                "where clients look for orchestra; `orchestra init` warns when it is not there"
+                "search path of clients; `orchestra init` warns if orchestra is not in it"
             }
-            Self::StateHome => {
-                "where decisions over servers and your token are kept, else ~/.local/state"
-            }
-            Self::McpPath => "more files of MCP servers, and directories of them",
-            Self::SdekMcpPath => "the same, where ORCHESTRA_MCP_PATH is not set",
+            Self::StateHome => "directory of approvals and of your token, else ~/.local/state",
+            Self::McpPath => "additional files of MCP servers, and directories of such files",
+            Self::SdekMcpPath => "same, if ORCHESTRA_MCP_PATH is not set",
             Self::SystemDirectory => "directory of the system's mcp.json, else /etc/orchestra",
-            Self::Engine => "whether there is a memory engine, as --engine",
-            Self::EnginePort => "the port of the memory engine where it is free, else 50051",
-            Self::Model => "the model that finds by meaning, as memory.model",
-            Self::DataHome => "where installed models are kept, else ~/.local/share",
-            Self::ModelHub => "where models are fetched from, else https://huggingface.co",
-            Self::NoColor => "set to anything, nothing is printed in colours",
-            Self::Terminal => {
-                "the kind of terminal; on `dumb`, `orchestra plan watch` and `chat` print lines"
-            }
-            Self::OllamaHost => "where `orchestra chat` finds Ollama, as --host",
-            Self::OllamaKey => "the key that it is shown there, if it wants one",
+            Self::Engine => "use of the memory engine; see --engine",
+            Self::EnginePort => "port of the memory engine if it is free, else 50051",
+            Self::Model => "model for search by meaning; see memory.model",
+            Self::DataHome => "directory of installed models, else ~/.local/share",
+            Self::ModelHub => "address of the model hub, else https://huggingface.co",
+            Self::NoColor => "turns colours off, with any value",
+            Self::Terminal => "terminal type; on `dumb`, `plan watch` and `chat` print plain lines",
+            Self::OllamaHost => "address of Ollama for `orchestra chat`; see --host",
+            Self::OllamaKey => "key for Ollama, if it requires one",
             Self::OpenAiUrl => {
-                "where `orchestra chat --backend openai` finds its server, as --host"
+                "address of the server of `orchestra chat --backend openai`; see --host"
             }
-            Self::OpenAiKey => "the key that it is shown there",
-            Self::TerminalProgram => "which terminal it is: some can show images",
-            Self::KittyWindow => "the same, of Kitty",
+            Self::OpenAiKey => "key for that server",
+            Self::TerminalProgram => "terminal program; some can show images",
+            Self::KittyWindow => "window of Kitty, which can show images",
         }
     }
 

@@ -30,18 +30,18 @@ pub enum Exit {
 
 /// Every exit code with its meaning, for `--help`, the manual and the README.
 pub(crate) const TABLE: [(Exit, &str); 9] = [
-    (Exit::Ok, "done"),
+    (Exit::Ok, "success"),
     (
         Exit::Failed,
-        "something broke: a file, an address, the database; or a server failed its check",
+        "operation failed: a file, an address, the database; or a server failed its check",
     ),
     (
         Exit::Usage,
-        "wrong command line or configuration; nothing was done",
+        "invalid command line or configuration; nothing was done",
     ),
     (
         Exit::Refused,
-        "a tool refused, or a file that cannot be understood was left alone",
+        "a tool refused the call, or a file that cannot be parsed was skipped",
     ),
     (
         Exit::Problems,
@@ -49,16 +49,13 @@ pub(crate) const TABLE: [(Exit, &str); 9] = [
     ),
     (
         Exit::Denied,
-        "not permitted: nobody has approved it, or a rule forbids it",
+        "not permitted: not approved, or forbidden by a rule",
     ),
-    (Exit::PlanFailed, "the plan that was waited for failed"),
-    (
-        Exit::PlanCanceled,
-        "the plan that was waited for was canceled",
-    ),
+    (Exit::PlanFailed, "the awaited plan failed"),
+    (Exit::PlanCanceled, "the awaited plan was canceled"),
     (
         Exit::PlanOpen,
-        "the plan that was waited for is paused, or goes on in the background",
+        "the awaited plan is paused, or continues in the background",
     ),
 ];
 

@@ -38,32 +38,32 @@ pub(crate) fn wait_for(config: &ServerConfig, asked: Option<Duration>) -> Durati
     asked.or(configured).unwrap_or(WAIT)
 }
 
-/// Which servers of others are offered.
+/// Selection of upstream MCP servers.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct ServerFlags {
-    /// A file of MCP servers, trusted as it is and stronger than all others; may be given again
+    /// File of MCP servers, trusted as it is, with precedence over all other files; may be repeated
     #[arg(long, value_name = "FILE")]
     pub(crate) mcp_config: Vec<PathBuf>,
-    /// A list of plugins, as a plugins.yaml is one, trusted as it is; may be given again
+    /// Plugin list in the format of plugins.yaml, trusted as it is; may be repeated
     #[arg(long, value_name = "FILE")]
     pub(crate) plugins: Vec<PathBuf>,
-    /// Offer the servers alone, without the built-in tools
+    /// Offer only the tools of upstream MCP servers, without the built-in tools
     #[arg(long)]
     pub(crate) only_servers: bool,
     #[command(flatten)]
     pub(crate) trace: TraceFlags,
-    /// Look into no file but those that are named here.
+    /// Read no files except those given here.
     #[arg(skip)]
     pub(crate) only_named: bool,
 }
 
-/// Files of servers and plugins, for commands that look at them and have commands below them.
+/// Files of servers and plugins, for commands with subcommands.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct FileFlags {
-    /// A file of MCP servers, trusted as it is and stronger than all others; may be given again
+    /// File of MCP servers, trusted as it is, with precedence over all other files; may be repeated
     #[arg(long, value_name = "FILE", global = true)]
     mcp_config: Vec<PathBuf>,
-    /// A list of plugins, as a plugins.yaml is one, trusted as it is; may be given again
+    /// Plugin list in the format of plugins.yaml, trusted as it is; may be repeated
     #[arg(long, value_name = "FILE", global = true)]
     plugins: Vec<PathBuf>,
 }

@@ -16,24 +16,24 @@ use orchestra_secret::Masker;
 
 use crate::{exit::Failure, output, secrets};
 
-/// What is recorded.
+/// Recording of messages.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct TraceFlags {
-    /// Show a line on stderr for each message of a server: time, direction, server, id, method,
-    /// bytes, ms
+    /// Print a line on stderr for each message of a server: time, direction, server, id, method, bytes,
+    /// milliseconds
     #[arg(long)]
     trace: bool,
-    /// Record whole messages of servers here, a line of JSON each, secrets masked; put aside at
-    /// 64 MiB
+    /// File to record whole messages of servers in, one line of JSON each, with secrets masked; rotated at 64
+    /// MiB
     #[arg(long, value_name = "FILE")]
     trace_file: Option<PathBuf>,
-    /// Mask in recordings what arguments of this name hold; more than one may be given
+    /// Name of an argument whose values are masked in recordings; may be repeated
     #[arg(long, value_name = "NAME")]
     mask: Vec<String>,
-    /// What the lines on stderr say.
+    /// Form of the lines on stderr.
     #[arg(skip)]
     form: TraceForm,
-    /// Whether they are shown now, where that may change.
+    /// Switch for the lines on stderr, if they can be turned on and off.
     #[arg(skip)]
     switch: Option<Arc<AtomicBool>>,
 }

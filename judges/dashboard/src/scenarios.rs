@@ -6,6 +6,7 @@ mod keyboard;
 mod large;
 mod live;
 mod memory;
+mod picture;
 mod plans;
 mod servers;
 mod small;
@@ -44,6 +45,7 @@ pub(crate) async fn play(stage: &Stage<'_>, word: &str) -> usize {
         "memory": memory::what_is_remembered_is_found_edited_and_forgotten,
         "servers": servers::a_server_is_approved_tried_watched_and_switched_off,
         "usage": usage::what_was_used_is_shown,
+        "picture": picture::board_in_use_is_shown_in_light_and_dark,
         "large": large::ten_thousand_cards_are_shown_in_few_elements,
     }
     failed

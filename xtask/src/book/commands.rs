@@ -11,8 +11,12 @@ use super::{
 };
 
 const INTRODUCTION: &str = "\
-What `--help` says of each command. `orchestra man` prints the same as manual pages, and
-`orchestra completions SHELL` a script by which a shell completes them.
+```sh
+orchestra COMMAND --help
+```
+
+The output of `--help` for each command. `orchestra man` prints the same as manual pages, and
+`orchestra completions SHELL` prints a completion script.
 ";
 
 /// How deep commands in commands go.

@@ -12,13 +12,17 @@ use super::{
 };
 
 const INTRODUCTION: &str = "\
-Settings are read from `orchestra.toml` in the workspace, then from `orchestra/orchestra.toml` in
-`$XDG_CONFIG_HOME` or `~/.config`; the workspace's counts more, but for what a file that others share
-must not decide, as the meanings below say. Flags, and the variables [below](#environment), count more
-than either. `orchestra config show --origin` says what holds and where that stands. A key that is
-not known is an error that names its line.
+```sh
+orchestra config show --origin
+```
 
-Servers of others, agents of plans and plugins are tables with names of their own:
+This command shows the settings in effect and their origin. Settings are read from `orchestra.toml` in
+the workspace, then from `orchestra/orchestra.toml` in `$XDG_CONFIG_HOME` or `~/.config`. The
+workspace's file has precedence, except for settings that it may not decide, because other people may
+have written it; the meanings below name them. Flags, and the variables [below](#environment), have
+precedence over both. An unknown key is an error that names its line.
+
+Upstream servers, agents of plans and plugins are tables with names of their own:
 [servers](../servers.md#keys), [agents](../plans.md#agentsname), [plugins](../servers.md#plugins).
 ";
 
@@ -32,7 +36,7 @@ const OF_THE_MACHINE: [(&str, &str); 4] = [
     ("plans.machine_jobs", "twice the cores, 4 to 64"),
     (
         "plans.memory_bytes",
-        "three quarters of what the machine or the container has (Linux)",
+        "three quarters of the memory of the machine or the container (Linux)",
     ),
 ];
 
@@ -52,12 +56,12 @@ pub(super) fn page(program: &Program) -> Result<String> {
         let (table, key) = whole.rsplit_once('.').unwrap_or(("", whole));
         if section != Some(table) {
             let title = match table {
-                "" => "At the top".to_owned(),
+                "" => "Top level".to_owned(),
                 table => code(&format!("[{table}]")),
             };
             write!(
                 page,
-                "\n## {title}\n\n| key | unless given | what it is |\n|---|---|---|\n"
+                "\n## {title}\n\n| key | default | meaning |\n|---|---|---|\n"
             )?;
             section = Some(table);
         }

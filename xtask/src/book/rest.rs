@@ -16,9 +16,13 @@ use super::{
 };
 
 const INTRODUCTION: &str = "\
-What `orchestra up` serves beside MCP itself, which is at `/mcp`. The document that this page is made of is
-at `/api/openapi.json` of a running program. Where a token is asked for, it is shown as
-`Authorization: Bearer TOKEN`. What is refused has a body `{\"error\": text}`.
+```sh
+curl http://127.0.0.1:7420/api/openapi.json
+```
+
+The routes of `orchestra up` beside MCP itself, which is at `/mcp`. A running program serves their OpenAPI
+document at `/api/openapi.json`. Where a token is required, send it as `Authorization: Bearer TOKEN`. A refusal has
+a body `{\"error\": text}`.
 ";
 
 /// The methods, in the order in which they are shown.
@@ -41,8 +45,8 @@ fn written(document: &Value) -> Result<String> {
     let routes = routes(document)?;
     let common = common(&routes);
     let mut page = format!("# REST\n\n{GENERATED}\n\n{INTRODUCTION}");
-    page.push_str("\n## Refusals\n\nAny route may answer, where it applies:\n\n");
-    page.push_str("| status | means |\n|---|---|\n");
+    page.push_str("\n## Refusals\n\nAny route may answer with:\n\n");
+    page.push_str("| status | meaning |\n|---|---|\n");
     for (status, meaning) in &common {
         writeln!(page, "| {status} | {} |", cell(meaning))?;
     }
@@ -142,9 +146,7 @@ fn add_route(route: &Route<'_>, common: &BTreeMap<&str, &str>, page: &mut String
     }
     let parameters = operation["parameters"].as_array();
     if let Some(parameters) = parameters.filter(|parameters| !parameters.is_empty()) {
-        page.push_str(
-            "\n| parameter | in | type | must be given | what it is |\n|---|---|---|---|---|\n",
-        );
+        page.push_str("\n| parameter | in | type | required | meaning |\n|---|---|---|---|---|\n");
         for parameter in parameters {
             let field = |name: &str| parameter[name].as_str().unwrap_or_default();
             let must = if parameter["required"] == true {
@@ -167,7 +169,7 @@ fn add_route(route: &Route<'_>, common: &BTreeMap<&str, &str>, page: &mut String
         let about = text(body["description"].as_str().unwrap_or_default());
         write!(page, "\nBody: {about} {}\n", content(&body["content"]))?;
     }
-    page.push_str("\n| status | means | body |\n|---|---|---|\n");
+    page.push_str("\n| status | meaning | body |\n|---|---|---|\n");
     for (status, meaning, body) in answers(operation) {
         if common.get(status) != Some(&meaning) {
             writeln!(page, "| {status} | {} | {} |", cell(meaning), content(body))?;
@@ -196,7 +198,7 @@ fn add_schema(name: &str, of: &Value, page: &mut String) -> Result<()> {
     }
     let rows = schema::rows(of, &linked);
     if rows.is_empty() {
-        write!(page, "\nIs {}.\n", schema::type_of(of, &linked))?;
+        write!(page, "\nType: {}.\n", schema::type_of(of, &linked))?;
     } else {
         write!(page, "\n{}{rows}", schema::HEAD)?;
     }
@@ -231,7 +233,7 @@ mod tests {
         let document = json!({"paths": paths, "components": {"schemas": schemas}});
         let page = written(&document).unwrap();
         assert_eq!(page.matches("| 429 | Too often. |").count(), 1, "{page}");
-        let route = "### `GET /{id}`\n\n{id}\n\n| status | means | body |\n|---|---|---|\n\
+        let route = "### `GET /{id}`\n\n{id}\n\n| status | meaning | body |\n|---|---|---|\n\
                      | 200 | {id} | `application/json`: [`Thing`](#thing) |\n";
         assert!(page.contains(route), "{page}");
         assert!(page.contains("### `Thing`\n"), "{page}");

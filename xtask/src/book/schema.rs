@@ -10,7 +10,7 @@ use super::markdown::{cell, code};
 const DEPTH: usize = 4;
 
 /// The head of a table of properties.
-pub(super) const HEAD: &str = "| name | type | must be given | what it is |\n|---|---|---|---|\n";
+pub(super) const HEAD: &str = "| name | type | required | meaning |\n|---|---|---|---|\n";
 
 /// The rows of an object's properties and of those of objects in it, or nothing if it has none.
 /// `reference` says how a schema that is referred to by name is written.

@@ -13,12 +13,17 @@ use super::{
 };
 
 const INTRODUCTION: &str = "\
-The built-in tools, by the groups that `--tools` and `tools` of `orchestra.toml` know. Agents call them
-over MCP, people by `orchestra tool call NAME argument=value`, scripts by
-[REST](rest.md#post-apimcptoolscall). `orchestra tool show NAME` says the same of one, and `--json` adds
-its schemas. Those of servers of others are beside them as `SERVER__TOOL`.
+```sh
+orchestra tool show create_task
+orchestra tool call list_projects
+```
 
-The length of arguments is limited: 1 MiB for `content` of `write_prd`, 64 KiB for `content` of remembered texts,
+The built-in tools by group; `--tools` and `tools` of `orchestra.toml` select groups. Agents call them
+over MCP, people with `orchestra tool call NAME argument=value`, scripts with
+[REST](rest.md#post-apimcptoolscall). `orchestra tool show NAME` describes one, and `--json` adds its
+schemas. Tools of upstream servers are listed beside them as `SERVER__TOOL`.
+
+The length of arguments is limited: 1 MiB for `content` of `write_prd`, 64 KiB for `content` of memories,
 256 KiB for other texts, and 300 characters for a title. A longer one is refused with its limit.
 ";
 
@@ -64,11 +69,7 @@ fn described(tool: &Value) -> Result<String> {
     }
     if let Some(named) = arguments.get("$defs") {
         let named = serde_json::to_string_pretty(&schema::sorted(named))?;
-        write!(
-            page,
-            "\nThe types that are named above:\n\n{}",
-            block("json", &named)
-        )?;
+        write!(page, "\nTypes in the table:\n\n{}", block("json", &named))?;
     }
     if let Some(answer) = answers(&tool["outputSchema"]) {
         write!(page, "\n{answer}\n")?;
@@ -93,10 +94,10 @@ fn choices(schema: &Value) -> Option<String> {
         "At least one"
     };
     Some(match said {
-        Some(said) => format!("{how} of these must be given: {}.", said.join("; ")),
+        Some(said) => format!("{how} of these is required: {}.", said.join("; ")),
         None => {
             let rule = schema::sorted(&schema[rule]).to_string();
-            format!("{how} of these holds: {}", code(&rule))
+            format!("{how} of these applies: {}", code(&rule))
         }
     })
 }
@@ -106,10 +107,10 @@ fn answers(schema: &Value) -> Option<String> {
     let list = |names: Vec<&str>| names.into_iter().map(code).collect::<Vec<_>>().join(", ");
     match (always.is_empty(), at_times.is_empty()) {
         (true, true) => None,
-        (false, true) => Some(format!("Answers with {}.", list(always))),
-        (true, false) => Some(format!("Answers with what there is of {}.", list(at_times))),
+        (false, true) => Some(format!("Returns {}.", list(always))),
+        (true, false) => Some(format!("Returns, if present, {}.", list(at_times))),
         (false, false) => Some(format!(
-            "Answers with {}, and what there is of {}.",
+            "Returns {}, and if present {}.",
             list(always),
             list(at_times)
         )),
@@ -134,11 +135,11 @@ mod tests {
             "{page}"
         );
         assert!(
-            page.contains("Exactly one of these must be given: `id`; `name`."),
+            page.contains("Exactly one of these is required: `id`; `name`."),
             "{page}"
         );
         assert!(
-            page.ends_with("Answers with `id`, and what there is of `more`.\n"),
+            page.ends_with("Returns `id`, and if present `more`.\n"),
             "{page}"
         );
     }

@@ -5,6 +5,7 @@
 mod commands;
 mod edges;
 mod features;
+mod language;
 mod papers;
 mod servers;
 mod tidy;

@@ -9,14 +9,25 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::tree::{self, File};
 
-const WEAKNESSES: &str = "docs/weaknesses.md";
-const SEEDS: &str = "docs/seeds.md";
-const SERVERS: &str = "docs/servers-checked.md";
-const PLUGINS: &str = "docs/plugins-checked.md";
-const MEMORY: &str = "docs/memory-checked.md";
-const PLANS: &str = "docs/plans-checked.md";
+const WEAKNESSES: &str = "docs/internal/weaknesses.md";
+const SEEDS: &str = "docs/internal/seeds.md";
+const SERVERS: &str = "docs/internal/servers-checked.md";
+const PLUGINS: &str = "docs/internal/plugins-checked.md";
+const MEMORY: &str = "docs/internal/memory-checked.md";
+const PLANS: &str = "docs/internal/plans-checked.md";
 const SECURITY: &str = "docs/security.md";
+const INVARIANTS: &str = "docs/internal/invariants.md";
 const ARCHITECTURE: &str = "docs/architecture.md";
+
+/// Pages that are read in one sitting, and their maximum size in bytes.
+const SHORT: [(&str, usize); 3] = [
+    ("README.md", 9 * 1024),
+    ("CHANGELOG.md", 8 * 1024),
+    (ARCHITECTURE, 30 * 1024),
+];
+
+/// Maximum number of invariants on the architecture page.
+const MAX_INVARIANTS: usize = 60;
 
 /// The registry of environment variables that the program reads.
 const ENVIRONMENT: &str = "crates/orchestra/src/env.rs";
@@ -129,6 +140,7 @@ fn every_test_that_a_paper_names_exists() {
         MEMORY,
         PLANS,
         SECURITY,
+        INVARIANTS,
         ARCHITECTURE,
     ] {
         let text = paper(path);
@@ -207,14 +219,9 @@ fn every_environment_variable_has_a_row_on_the_security_page() {
 
 #[test]
 fn every_invariant_names_a_test() {
-    let text = paper(ARCHITECTURE);
-    let invariants = text
-        .split("\n## Invariants\n")
-        .nth(1)
-        .and_then(|rest| rest.split("\n**Deliberately absent**").next())
-        .expect("the section");
+    let text = paper(INVARIANTS);
     let mut found = 0;
-    for invariant in invariants.lines().filter(|line| line.starts_with("- ")) {
+    for invariant in invariants(&text) {
         // Each sentence promises something of its own.
         for sentence in invariant.split_inclusive("`. ") {
             assert!(names(sentence).next().is_some(), "{sentence}");
@@ -222,4 +229,33 @@ fn every_invariant_names_a_test() {
         }
     }
     assert!(found > 20, "{found}");
+}
+
+#[test]
+fn architecture_page_has_few_invariants_of_one_test_each() {
+    let text = paper(ARCHITECTURE);
+    let lines: Vec<&str> = invariants(&text).collect();
+    let found = lines.len();
+    assert!((20..=MAX_INVARIANTS).contains(&found), "{found}");
+    for line in lines {
+        assert_eq!(names(line).count(), 1, "{line}");
+    }
+}
+
+#[test]
+fn short_pages_stay_short() {
+    for (path, most) in SHORT {
+        let bytes = paper(path).len();
+        assert!(bytes <= most, "{path}: {bytes} bytes, at most {most}");
+    }
+}
+
+/// List items of the section "Invariants" of a page.
+fn invariants(text: &str) -> impl Iterator<Item = &str> {
+    let (_, section) = text
+        .split_once("\n## Invariants\n")
+        .expect("the page has a section \"Invariants\"");
+    let section = section.split("\n**Deliberately absent**").next();
+    let lines = section.unwrap_or_default().lines();
+    lines.filter(|line| line.starts_with("- "))
 }

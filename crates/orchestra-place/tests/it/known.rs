@@ -1,6 +1,6 @@
 //! The list of known databases.
 
-use std::{collections::BTreeMap, fs};
+use std::{collections::BTreeMap, fs, path::Path};
 
 use orchestra_place::{DatabaseId, KnownDatabases, ListError};
 
@@ -51,4 +51,28 @@ fn list_that_would_be_too_large_to_read_is_not_written() {
         "{refused:?}"
     );
     assert!(list.read().unwrap().has_place(&root.path));
+}
+
+#[test]
+fn databases_of_a_moved_workspace_are_found_until_they_are_forgotten() {
+    let root = Root::new();
+    let list = KnownDatabases::new(&root.state());
+    let [storage, workspace, moved] =
+        ["storage", "workspace", "moved"].map(|name| root.path.join(name));
+    for directory in [&storage, &workspace] {
+        fs::create_dir(directory).unwrap();
+    }
+    let id = DatabaseId::random().unwrap();
+    list.change(|list| list.record(id, &storage, &workspace))
+        .unwrap();
+    let found = |workspace: &Path| list.read().unwrap().before_move(workspace).unwrap();
+    assert!(found(&workspace).is_empty());
+    fs::rename(&workspace, &moved).unwrap();
+    assert_eq!(found(&moved), [storage.canonicalize().unwrap()]);
+    // The directory that is at its path now may be another user of the list.
+    fs::create_dir(&workspace).unwrap();
+    assert!(found(&workspace).is_empty());
+    list.change(|list| list.forget(&storage)).unwrap();
+    fs::remove_dir(&workspace).unwrap();
+    assert!(found(&moved).is_empty());
 }

@@ -1,13 +1,13 @@
-//! Boards in the user's state directory whose workspace is another one by now: another directory at its path, or a
-//! repository since.
+//! Boards in the user's state directory whose workspace has changed since: it has moved, has become a repository, or
+//! another directory is at its path.
 
 use std::path::{Path, PathBuf};
 
 use orchestra_place::{Choice, Listing, Place};
 
-use super::{SharedHome, listless};
-use crate::Fault;
+use super::{BOARD, SharedHome, id_of, listless};
 use crate::db::{self, Paths};
+use crate::{Fault, shared};
 
 impl SharedHome {
     /// Moves the database of a directory that was at the path of this one before out of the way. Only outside of
@@ -62,9 +62,39 @@ impl SharedHome {
         forgotten.map_err(listless)
     }
 
-    /// Directory of the board that the workspace had in the state directory before it became a repository.
-    pub(crate) fn before_repository(&self) -> Result<Option<PathBuf>, Fault> {
-        let (true, Some(main)) = (self.place.is_in_repository(), self.place.main()) else {
+    /// Directory of the board that the workspace had in the state directory at an earlier path, or before it became a
+    /// repository.
+    pub(crate) fn former(&self) -> Result<Option<PathBuf>, Fault> {
+        match self.place.is_in_repository() {
+            true => self.before_repository(),
+            false => self.before_move(),
+        }
+    }
+
+    fn before_move(&self) -> Result<Option<PathBuf>, Fault> {
+        let list = self.list().read().map_err(listless)?;
+        for directory in list.before_move(self.anchor()).map_err(listless)? {
+            let database = directory.join(db::DATABASE);
+            if !directory.ends_with(BOARD) || !shared::is_board(&database) {
+                continue;
+            }
+            // One that cannot be read is left where it is.
+            let Ok(Some(connection)) = db::open_any_reader(&database) else {
+                continue;
+            };
+            let Ok(Some(id)) = id_of(&connection) else {
+                continue;
+            };
+            let listing = list.listing(id, &directory, self.anchor(), |_| true);
+            if listing.map_err(listless)? == Listing::Moved {
+                return Ok(Some(directory));
+            }
+        }
+        Ok(None)
+    }
+
+    fn before_repository(&self) -> Result<Option<PathBuf>, Fault> {
+        let Some(main) = self.place.main() else {
             return Ok(None);
         };
         let Ok(place) = Place::find(main, Some(&self.state), Choice::State) else {
@@ -72,10 +102,10 @@ impl SharedHome {
         };
         let before = Self::new(place, self.state.clone());
         let directory = before.directory();
-        if before.place.shared() == self.place.shared() || !before.has_board() {
+        if !shared::is_board(&directory.join(db::DATABASE)) {
             return Ok(None);
         }
-        let Some(connection) = db::open_any_reader(&directory.join(db::DATABASE))? else {
+        let Ok(Some(connection)) = db::open_any_reader(&directory.join(db::DATABASE)) else {
             return Ok(None);
         };
         let is_ours = matches!(before.listing(&connection)?, Listing::Here | Listing::Moved);

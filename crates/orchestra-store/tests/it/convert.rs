@@ -159,6 +159,31 @@ fn board_of_another_directory_that_was_at_the_path_is_set_aside() {
 }
 
 #[test]
+fn board_of_a_directory_that_moves_comes_along() {
+    let checkouts = Checkouts::new();
+    let store = checkouts.open("main");
+    fill(&store);
+    claim(&store);
+    drop(store);
+    let (moved, state) = (checkouts.path("moved"), checkouts.path("state"));
+    fs::rename(checkouts.path("main"), &moved).unwrap();
+    let place = Place::find(&moved, Some(&state), Choice::State).unwrap();
+    let options = Options {
+        home: Home::Shared(SharedHome::new(place, state)),
+        ..checkouts.options()
+    };
+    let store = Store::open(&moved, options).unwrap();
+    assert!(is_claimed(&store));
+    task(&store);
+    assert!(has(&store, "MA-4") && !has(&store, "MA-5"));
+    // Another directory at the earlier path has a board of its own.
+    fs::create_dir(checkouts.path("main")).unwrap();
+    let other = checkouts.open("main");
+    assert!(!has(&other, "MA-1"));
+    assert!(has(&store, "MA-1"));
+}
+
+#[test]
 fn board_of_a_directory_moves_into_the_repository_that_it_becomes() {
     let checkouts = Checkouts::new();
     let (main, state) = (checkouts.path("main"), checkouts.path("state"));

@@ -23,15 +23,15 @@ const TRANSPORT: &str = "transport-stdio";
 /// The command line of the orchestrator.
 #[derive(Debug, Parser)]
 #[command(name = ORCHESTRATOR, version)]
-#[command(about = "Runs the plugins of a list, and serves them over QUIC")]
+#[command(about = "Run the plugins of a list and serve them over QUIC")]
 struct OrchestratorCli {
-    /// The list of plugins
+    /// Plugin list
     #[arg(long, value_name = "FILE", default_value = "plugins.yaml")]
     config: PathBuf,
-    /// Where to listen [default: what the list says, else localhost:50100]
+    /// Address to listen on [default: the address in the list, else localhost:50100]
     #[arg(long, value_name = "HOST:PORT")]
     listen_addr: Option<String>,
-    /// The directory of certificates [default: what the list says, else ~/.orchestra/certs]
+    /// Certificate directory [default: the directory in the list, else ~/.orchestra/certs]
     #[arg(long, value_name = "DIR")]
     certs_dir: Option<String>,
 }
@@ -39,12 +39,12 @@ struct OrchestratorCli {
 /// The command line of the bridge.
 #[derive(Debug, Parser)]
 #[command(name = TRANSPORT, version)]
-#[command(about = "Serves MCP over stdin and stdout, as `orchestra stdio --orchestrator-addr`")]
+#[command(about = "Serve MCP over stdin and stdout, like `orchestra stdio --orchestrator-addr`")]
 struct TransportCli {
-    /// The orchestrator
+    /// Address of the orchestrator
     #[arg(long, value_name = "HOST:PORT", default_value = "localhost:9100")]
     orchestrator_addr: String,
-    /// The directory of certificates [default: ~/.orchestra/certs]
+    /// Certificate directory [default: ~/.orchestra/certs]
     #[arg(long, value_name = "DIR")]
     certs_dir: Option<String>,
 }

@@ -8,7 +8,7 @@ use orchestra_hub::{Spot, Verified, verify_audit};
 use serde::Serialize;
 
 use crate::{
-    cli::Common,
+    cli::{Common, examples},
     config::{Config, Overrides},
     exit::{Exit, Failure},
     logging,
@@ -16,10 +16,11 @@ use crate::{
     workspace::{AUDIT, run_directory},
 };
 
-/// Check the records of calls
+/// Verify the log of calls
 ///
 /// Each call is a line in the file audit.jsonl, outside of the working tree; `verify` prints its path. Each
-/// line names the hash of the one before it. Where the kept ones begin and end is noted in audit.jsonl.head.
+/// line contains the hash of the previous line. The file audit.jsonl.head records the first and the last stored
+/// line.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
@@ -28,11 +29,12 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Name the first record that was changed, removed or put in
+    /// Report the first line that was changed, removed or inserted
     ///
-    /// Exit code 4 when there is one. Whoever can write the files can also make anew what follows a
-    /// record, and audit.jsonl.head with it, or remove all of it: keep the hash that is printed
-    /// elsewhere to find that out.
+    /// Exits with 4 if there is one. Anyone with write access can still rewrite the lines from some line
+    /// onward, together with audit.jsonl.head, or remove the log. To detect that, store the printed hash
+    /// elsewhere.
+    #[command(after_help = examples(&["audit verify"]))]
     Verify {
         /// Print JSON
         #[arg(long)]

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::{
     board::{self, BoardMode},
-    cli::Common,
+    cli::{Common, examples},
     config::{Config, Overrides},
     exit::{Exit, Failure},
     logging,
@@ -15,10 +15,6 @@ use crate::{
 };
 
 /// Manage the board that all worktrees share
-///
-/// Examples:
-///   orchestra board convert
-///   orchestra board trust
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
@@ -31,10 +27,7 @@ enum Command {
     ///
     /// Issues, history, claims and memory stay as they are. The program names what git sees then and the next git
     /// command. Refused while another program uses the board.
-    ///
-    /// Examples:
-    ///   orchestra board convert
-    ///   orchestra board convert checkout
+    #[command(after_help = examples(&["board convert", "board convert checkout"]))]
     Convert {
         /// Mode of the board
         #[arg(value_enum, default_value_t = BoardMode::Repository)]
@@ -46,9 +39,7 @@ enum Command {
     /// Accept a board that your programs did not create, without its claims
     ///
     /// A board in a git directory may come from an archive. Until it is accepted it can be read, not changed.
-    ///
-    /// Examples:
-    ///   orchestra board trust
+    #[command(after_help = examples(&["board trust"]))]
     Trust {
         /// Print JSON
         #[arg(long)]

@@ -21,7 +21,7 @@ use orchestra_plugin::{
 use serde::Serialize;
 
 use crate::{
-    cli::Common,
+    cli::{Common, examples},
     config::{Config, Overrides, QuicFlags},
     exit::{Exit, Failure},
     logging,
@@ -32,14 +32,13 @@ pub(in crate::commands) use shown::Row;
 use shown::day;
 use unsigned::{NO_KEY, unsigned};
 
-/// The certificates by which plugins, orchestrators and bridges know each other
+/// Manage the certificates of plugins, orchestrators and bridges
 ///
-/// One private authority signs a leaf for each name. Programs of the same user make what they need
-/// by themselves; this is to look at it, to give some of it to others, and to replace it.
+/// A private authority signs a certificate for each name. Programs of the same user create the certificates
+/// that they need. These commands list certificates, export some for other machines, and replace them.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// The directory of certificates [default: certs_dir of your orchestra.toml, else
-    /// ~/.orchestra/certs]
+    /// Certificate directory [default: certs_dir of your orchestra.toml, else ~/.orchestra/certs]
     #[arg(long, value_name = "DIR", global = true)]
     certs_dir: Option<String>,
     #[command(subcommand)]
@@ -48,40 +47,46 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Found the authority, unless there is one
+    /// Create the authority, unless it exists
+    #[command(after_help = examples(&["certs init"]))]
     Init {
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Make certificates for names, in the place of those that they have
+    /// Issue certificates for names, and replace existing ones
     ///
-    /// A plugin has two: its id, and its id with -client, by which it calls the orchestrator. A bridge
-    /// is transport.stdio-client.
+    /// A plugin has two certificates: one for its id, and one for its id with -client, with which it calls the
+    /// orchestrator. The certificate of a bridge is transport.stdio-client.
+    #[command(after_help = examples(&[
+        "certs issue tools.hello tools.hello-client --out hello-certs",
+    ]))]
     Issue {
-        /// The names: letters, digits, `.`, `_` and `-`
+        /// Names of letters, digits, `.`, `_` and `-`
         #[arg(value_name = "NAME", required = true)]
         names: Vec<String>,
-        /// Also write them, and the authority without its key, into this directory, to be given to a
-        /// plugin in a sandbox or to another machine
+        /// Directory to write the certificates to as well, with that of the authority but without its key, for
+        /// a plugin in a sandbox or on another machine
         #[arg(long, value_name = "DIR")]
         out: Option<PathBuf>,
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// List the certificates: whose, of which authority, until when
+    /// List the certificates with their issuers and expiry dates
+    #[command(after_help = examples(&["certs show", "certs show tools.hello --json"]))]
     Show {
-        /// Only that of this name
+        /// Name of the certificate to list
         name: Option<String>,
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Put a new authority in the place of the present one, which stays trusted until it ends
+    /// Replace the authority; the present one is trusted until it expires
+    #[command(after_help = examples(&["certs rotate", "certs rotate --now"]))]
     Rotate {
-        /// Trust no other authority any more, and rotate that of plugins that sign for themselves as
-        /// well: for a key that somebody else may have
+        /// Trust only the new authority, and replace those of self-signing plugins as well: for a key that may
+        /// have leaked
         #[arg(long)]
         now: bool,
         /// Print JSON

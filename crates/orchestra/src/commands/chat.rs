@@ -28,7 +28,7 @@ use clap::{Args, Subcommand};
 use orchestra_chat::Approval;
 
 use crate::{
-    cli::{self, Common},
+    cli::{self, Common, examples},
     config::{BackendKind, ChatFlags, Config, Overrides},
     exit::{Exit, Failure},
     logging, output,
@@ -37,15 +37,19 @@ use crate::{
     trace::TraceFlags,
 };
 
-/// Talk to a model that has every tool of the hub
+/// Chat with a model that can call every tool
 ///
-/// In a terminal it is a conversation; `/help` lists its commands. Where standard input is no terminal,
-/// that is read as queries: JSON ({"query": …}), a list of it, lines of it, or lines of text; one line
-/// of JSON is printed for each, in order. The built-in tools are there, and those of the configured
-/// servers and plugins; with a script, --stdio or --url those of that server alone:
-///
-///   orchestra chat server.js --config config.json
+/// In a terminal, this is a conversation; `/help` lists its commands. If stdin is not a terminal, queries are
+/// read from it: JSON ({"query": …}), a list of such objects, one object per line, or lines of text. One line
+/// of JSON is printed for each query, in order. The model can call the built-in tools and those of configured
+/// servers and plugins. With a script, --stdio or --url, it can call only the tools of that server.
 #[derive(Debug, Args)]
+#[command(after_help = examples(&[
+    "chat",
+    "chat --model llama3.1 -q 'List the open tasks of my-app'",
+    "chat --resume",
+    "chat server.js --config config.json",
+]))]
 #[command(
     args_conflicts_with_subcommands = true,
     subcommand_precedence_over_arg = true
@@ -68,117 +72,117 @@ enum Command {
     Branch(branch::Arguments),
 }
 
-/// How a conversation is held.
+/// Options of a conversation.
 #[derive(Debug, Args)]
 struct Talk {
-    /// Which kind of server has the model [default: chat.backend of orchestra.toml, else ollama]
+    /// Kind of server that runs the model [default: chat.backend of orchestra.toml, else ollama]
     #[arg(long, value_enum)]
     backend: Option<BackendKind>,
-    /// Where it is [default: OLLAMA_HOST or OPENAI_BASE_URL, else chat.host, else `http://127.0.0.1:11434`
-    /// or `https://api.openai.com/v1`]
+    /// Address of that server [default: OLLAMA_HOST or OPENAI_BASE_URL, else chat.host, else
+    /// `http://127.0.0.1:11434` or `https://api.openai.com/v1`]
     #[arg(long, value_name = "URL")]
     host: Option<String>,
-    /// The model [default: chat.model, else the first that is installed and takes tools]
+    /// Name of the model [default: chat.model, else the first installed model that supports tools]
     #[arg(long, value_name = "NAME")]
     model: Option<String>,
-    /// What the model says, with --backend scripted: a file of JSON
+    /// JSON file with the replies of the model, for --backend scripted
     #[arg(long, value_name = "FILE")]
     script: Option<PathBuf>,
-    /// Tools of this configured server alone; may be given again
+    /// Configured server whose tools are offered, without all other tools; may be repeated
     #[arg(long, value_name = "NAME")]
     server: Vec<String>,
-    /// Seconds to wait for the servers of --server [default: their start_timeout where it is set, else 10]
+    /// Seconds to wait for the servers of --server [default: their start_timeout if set, else 10]
     #[arg(long, value_name = "SECONDS", requires = "server", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     wait: Option<u64>,
-    /// Tools of a server alone that this command starts
+    /// Command of a server whose tools are offered, without all other tools
     #[arg(long, value_name = "COMMAND", conflicts_with_all = ["url", "server"])]
     stdio: Option<String>,
-    /// Tools of the server at this address alone
+    /// Address of a server whose tools are offered, without all other tools
     #[arg(long, value_name = "URL", conflicts_with = "server")]
     url: Option<String>,
-    /// A variable that the script or --stdio has beside the usual ones; may be given again
+    /// Additional environment variable of the script or --stdio; may be repeated
     #[arg(long, value_name = "NAME[=VALUE]")]
     env: Vec<String>,
-    /// What the script or --stdio may reach [default: chat.sandbox of orchestra.toml, else none]
+    /// Sandbox of the script or --stdio [default: chat.sandbox of orchestra.toml, else none]
     #[arg(long, value_enum)]
     sandbox: Option<script::SandboxChoice>,
-    /// A limit of the script or --stdio, as limits of configured servers: `files=64`, `address_space=1GiB`;
-    /// may be given again
+    /// Limit of the script or --stdio, in the form of a configured server: `files=64`, `address_space=1GiB`;
+    /// may be repeated
     #[arg(long, value_name = "NAME=VALUE")]
     limit: Vec<String>,
     #[arg(long, value_name = "TOOLS", conflicts_with = "server", help = cli::tools_help())]
     tools: Option<String>,
-    /// A file of MCP servers, trusted as it is and stronger than all others; may be given again
+    /// File of MCP servers, trusted as it is, with precedence over all other files; may be repeated
     #[arg(long, value_name = "FILE")]
     mcp_config: Vec<PathBuf>,
-    /// A list of plugins, as a plugins.yaml is one, trusted as it is; may be given again
+    /// Plugin list in the format of plugins.yaml, trusted as it is; may be repeated
     #[arg(long, value_name = "FILE")]
     plugins: Vec<PathBuf>,
-    /// What the model is told first, in place of the usual
+    /// File with the system prompt, instead of the default one
     #[arg(long, value_name = "FILE")]
     system: Option<PathBuf>,
-    /// How often tools may be called before the model has to answer
+    /// Maximum number of times that tools are called before the model must answer
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
     max_turns: Option<u32>,
-    /// How many tokens a turn may use up; 0 for any number
+    /// Maximum number of tokens per turn; 0 for no limit
     #[arg(long, value_name = "N")]
     max_tokens: Option<u64>,
-    /// How long a turn may take; 0 for any time
+    /// Maximum number of seconds per turn; 0 for no limit
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(0..=86_400))]
     max_seconds: Option<u64>,
-    /// What a turn may cost, by chat.price_input and chat.price_output; 0 for anything
+    /// Maximum cost of a turn, by chat.price_input and chat.price_output; 0 for no limit
     #[arg(long, value_name = "AMOUNT")]
     max_cost: Option<f64>,
-    /// How many tokens the model is given at once at most
+    /// Maximum number of tokens in one request to the model
     #[arg(long, value_name = "TOKENS")]
     context: Option<usize>,
-    /// How much chance there is in what the model says
+    /// Sampling temperature of the model
     #[arg(long, value_name = "T")]
     temperature: Option<f64>,
-    /// The number that its chance begins with
+    /// Seed of the sampling
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
     /// Agree to every call
     #[arg(long, short, group = "approval")]
     yes: bool,
-    /// Be asked about each call that may change something [default in a terminal]
+    /// Ask before each call that may change something [default in a terminal]
     #[arg(long, group = "approval")]
     ask: bool,
-    /// Refuse every call that may change something [default elsewhere]
+    /// Refuse every call that may change something [default without a terminal]
     #[arg(long, group = "approval")]
     deny: bool,
-    /// Ask this, print the answer, and end; what standard input holds is put below it. May be given again
+    /// Query to answer; the program ends then. The text of stdin is appended to it. May be repeated
     #[arg(long, short, value_name = "TEXT")]
     query: Vec<String>,
-    /// Print everything that happens, as lines of JSON
+    /// Print all events as lines of JSON
     #[arg(long)]
     json: bool,
-    /// How many queries are worked on at once
+    /// Maximum number of concurrent queries
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
     parallel: u16,
-    /// Keep the conversation in this file, and go on with it where it is there
+    /// File to store the conversation in; an existing conversation is continued
     #[arg(long, value_name = "FILE", conflicts_with_all = ["resume", "no_session"])]
     session: Option<PathBuf>,
-    /// Go on with a conversation: the last one, or that of this name
+    /// Name of a conversation to continue; without a name, the last one
     #[arg(long, value_name = "NAME", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     resume: Option<String>,
-    /// Keep the conversation nowhere
+    /// Do not store the conversation
     #[arg(long, conflicts_with = "resume")]
     no_session: bool,
-    /// Save each question with its answer as a memory of this project
+    /// Project in which each question is saved with its answer as a memory
     #[arg(long, value_name = "PROJECT")]
     remember: Option<String>,
-    /// Show each message of the servers on stderr, whole: SENT and RECEIVED
+    /// Print each message of the servers on stderr in full: SENT and RECEIVED
     #[arg(long)]
     trace: bool,
-    /// Record whole messages of servers here, a line of JSON each, secrets masked
+    /// File to record whole messages of servers in, one line of JSON each, with secrets masked
     #[arg(long, value_name = "FILE")]
     trace_file: Option<PathBuf>,
-    /// Mask in recordings what arguments of this name hold; may be given again
+    /// Name of an argument whose values are masked in recordings; may be repeated
     #[arg(long, value_name = "NAME")]
     mask: Vec<String>,
-    /// A script that is a server, and its arguments: by its extension node, python3 or java runs it,
-    /// else it is a program
+    /// Script that is a server, and its arguments. Its extension selects node, python3 or java; any other file
+    /// is run as a program
     #[arg(
         value_name = "SCRIPT [ARGS]",
         trailing_var_arg = true,

@@ -4,17 +4,18 @@ use clap::Args;
 use clap_complete::Shell;
 
 use crate::{
-    cli,
+    cli::{self, examples},
     exit::{Exit, Failure},
     output,
 };
 
-/// Print a shell's completion script
+/// Print the completion script of a shell
 ///
 /// For bash: source <(orchestra completions bash)
 #[derive(Debug, Args)]
+#[command(after_help = examples(&["completions zsh > _orchestra"]))]
 pub(crate) struct Arguments {
-    /// For which shell
+    /// Name of the shell
     shell: Shell,
 }
 

@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use serde::Serialize;
 
 use crate::{
-    cli::Common,
+    cli::{Common, examples},
     config::{Config, Entry, Origin, Overrides},
     exit::{Exit, Failure},
     output::{self, Format},
@@ -14,8 +14,8 @@ use crate::{
 
 /// Show the configuration
 ///
-/// It is read from the command line, the environment, orchestra.toml in the workspace and
-/// orchestra/orchestra.toml in the configuration directory of the user, in this order.
+/// Settings are read from the command line, the environment, orchestra.toml in the workspace and
+/// orchestra/orchestra.toml in the configuration directory of the user. The first value applies.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
@@ -24,9 +24,10 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Print every key with its value, as orchestra.toml would say it; defaults are comments
+    /// Print every key with its value in the format of orchestra.toml; defaults are comments
+    #[command(after_help = examples(&["config show", "config show --origin"]))]
     Show {
-        /// Say where each value comes from
+        /// Print the origin of each value
         #[arg(long)]
         origin: bool,
         /// Print JSON

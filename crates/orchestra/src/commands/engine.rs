@@ -12,7 +12,7 @@ use clap::Args;
 use orchestra_memory::engine::{self, Address, AddressError};
 
 use crate::{
-    cli::Common,
+    cli::{Common, examples},
     config::{Config, Overrides},
     env::Variable,
     exit::{Exit, Failure},
@@ -28,20 +28,21 @@ const MAX_ERROR: usize = 16 * 1024;
 
 /// Start `orchestra-engine`, which serves the memory of the workspace over gRPC
 ///
-/// The engine serves `orchestra.memory.v1.MemoryService` to programs of this machine until SIGINT, SIGTERM
-/// or SIGHUP. It prints its address and the file with the token for clients, which `orchestra token --engine`
-/// prints as well. `orchestra up` starts it by itself. If another engine serves the workspace already, this
-/// one reports it and ends.
+/// The engine serves `orchestra.memory.v1.MemoryService` to programs of this machine until SIGINT, SIGTERM or
+/// SIGHUP. It prints its address and the file with the token for clients, which `orchestra token --engine`
+/// prints as well. `orchestra up` starts it by itself. If another engine already serves the workspace, this one
+/// reports it and ends.
 #[derive(Debug, Args)]
+#[command(after_help = examples(&["engine", "engine --addr 50100"]))]
 pub(crate) struct Arguments {
-    /// Where to listen on this machine, as 127.0.0.1:50051, localhost:50051 or 50051; where that is
-    /// taken, the engine does not start [default: the port 50051 where it is free, else any]
+    /// Address to listen on, such as 127.0.0.1:50051, localhost:50051 or 50051. If the port is in use, the
+    /// engine does not start [default: port 50051 if it is free, else any]
     #[arg(long, value_name = "ADDR", value_parser = address)]
     pub(crate) addr: Option<Address>,
-    /// Let in every program of this machine, whether it shows the token or not
+    /// Admit every program of this machine, with or without the token
     #[arg(long)]
     pub(crate) no_token: bool,
-    /// The model that finds by meaning, as memory.model in orchestra.toml names it
+    /// Model for search by meaning, in the form of memory.model in orchestra.toml
     #[arg(long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
 }

@@ -14,7 +14,7 @@ use orchestra_store::{Action, Options, Store};
 
 use crate::{
     board,
-    cli::Common,
+    cli::{Common, examples},
     config::Config,
     env::Variable,
     exit::{Exit, Failure},
@@ -34,9 +34,10 @@ const LONG_LOG_BYTES: u64 = 1024 * 1024;
 
 /// Store one hook event that a client sends to stdin as JSON
 ///
-/// Contents that were read or written are left out, secrets are masked. It never fails the client: what
-/// cannot be stored is said on stderr, and the exit code is 0. Where there is no board, nothing is stored.
+/// Contents that were read or written are omitted, and secrets are masked. The command never fails the client:
+/// errors are printed on stderr, and the exit code is 0. Without a board, nothing is stored.
 #[derive(Debug, Args)]
+#[command(after_help = examples(&["hook < event.json"]))]
 pub(crate) struct Arguments {}
 
 /// Stores the event.

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::{
     board,
-    cli::Common,
+    cli::{Common, examples},
     commands::progress::Turning,
     config::{Config, Overrides},
     exit::{Exit, Failure},
@@ -20,12 +20,14 @@ use crate::{
     serving, workspace,
 };
 
-/// Take over the YAML files that orchestra-mcp left in .projects
+/// Import the YAML files of orchestra-mcp from .projects
 ///
-/// Their names end in .toon; what they hold is YAML. They are copied beside .projects first. Where there are none, nothing happens.
+/// The files are named *.toon but hold YAML. They are first copied to a directory beside .projects. Without
+/// such files, nothing happens.
 #[derive(Debug, Args)]
+#[command(after_help = examples(&["import", "import ~/my-app"]))]
 pub(crate) struct Arguments {
-    /// The workspace, the same as --workspace
+    /// Workspace, same as --workspace
     #[arg(value_name = "DIR", conflicts_with = "workspace")]
     directory: Option<PathBuf>,
     /// Print JSON

@@ -23,19 +23,19 @@ use crate::{
     workspace,
 };
 
-/// Run the plugins of a list and serve them over QUIC, as the earlier program `orchestrator` did
+/// Run the plugins of a list and serve them over QUIC, like the earlier program `orchestrator`
 ///
-/// There is no board and no HTTP. What it is called as, `orchestrator`, takes the same flags, also
-/// with one dash.
+/// There is no board and no HTTP. Under the name `orchestrator`, the program takes the same flags, also with
+/// one dash.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// The list of plugins
+    /// Plugin list
     #[arg(long, value_name = "FILE", default_value = "plugins.yaml")]
     pub(crate) config: PathBuf,
-    /// Where to listen [default: what the list says, else localhost:50100]
+    /// Address to listen on [default: the address in the list, else localhost:50100]
     #[arg(long, value_name = "HOST:PORT")]
     pub(crate) listen_addr: Option<String>,
-    /// The directory of certificates [default: what the list says, else ~/.orchestra/certs]
+    /// Certificate directory [default: the directory in the list, else ~/.orchestra/certs]
     #[arg(long, value_name = "DIR")]
     pub(crate) certs_dir: Option<String>,
 }

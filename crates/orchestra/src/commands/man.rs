@@ -3,17 +3,16 @@
 use clap::Args;
 
 use crate::{
-    cli,
+    cli::{self, examples},
     exit::{Exit, Failure},
     output,
 };
 
-/// Print the manual page, in roff
-///
-/// To read it: orchestra man | man -l -
+/// Print the manual page in roff format
 #[derive(Debug, Args)]
+#[command(after_help = examples(&["man | man -l -", "man tool call | man -l -"]))]
 pub(crate) struct Arguments {
-    /// The page of one command, such as `init` or `tool call`, instead of the whole program's
+    /// Command whose page is printed, such as `init` or `tool call` [default: the whole program]
     #[arg(value_name = "COMMAND")]
     command: Vec<String>,
 }

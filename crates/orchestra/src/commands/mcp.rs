@@ -45,18 +45,19 @@ use orchestra_gateway::{
 use orchestra_hub::ListKind;
 
 use crate::{
-    cli::Common,
+    cli::{Common, examples},
     config::{Config, Overrides},
     exit::{Exit, Failure},
     logging, output, servers,
 };
 
-/// Manage the MCP servers that are offered beside the built-in tools
+/// Manage upstream MCP servers
 ///
-/// They are looked for in --mcp-config, ORCHESTRA_MCP_PATH, orchestra.toml, .orchestra/mcp/*.json,
-/// .mcp.json, mcp.json, .vscode/mcp.json and .cursor/mcp.json of the workspace, orchestra.toml and
-/// mcp.json of the user, and /etc/orchestra/mcp.json and /etc/orchestra/mcp/*.json, in this order; of servers of one name
-/// the first is taken. Those of a workspace must be approved once.
+/// Servers are read from --mcp-config, ORCHESTRA_MCP_PATH, then orchestra.toml, .orchestra/mcp/*.json,
+/// .mcp.json, mcp.json, .vscode/mcp.json and .cursor/mcp.json of the workspace, then orchestra.toml and
+/// mcp.json of the user, and then /etc/orchestra/mcp.json and /etc/orchestra/mcp/*.json. If several files
+/// define a server of the same name, the first definition applies. Servers of a workspace must be approved
+/// once.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     #[command(flatten)]
@@ -65,16 +66,19 @@ pub(crate) struct Arguments {
     command: Command,
 }
 
-/// What to do. The help of each stands at its arguments.
+/// Subcommands. The arguments of each hold its help.
 #[derive(Debug, Subcommand)]
 enum Command {
     List(list::Arguments),
     Test(check::Arguments),
-    /// List the tools of servers, as these tell them
+    /// List the tools of servers
+    #[command(after_help = examples(&["mcp tools", "mcp tools docs --verbose"]))]
     Tools(offers::Arguments),
-    /// List the resources of servers, and their templates
+    /// List the resources and resource templates of servers
+    #[command(after_help = examples(&["mcp resources", "mcp resources docs --json"]))]
     Resources(offers::Arguments),
     /// List the prompts of servers
+    #[command(after_help = examples(&["mcp prompts", "mcp prompts docs"]))]
     Prompts(offers::Arguments),
     Call(call::Arguments),
     Logs(logs::Arguments),

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use crate::{
     board,
-    cli::Common,
+    cli::{Common, examples},
     commands::job,
     config::{Config, Overrides},
     exit::{Exit, Failure},
@@ -29,15 +29,14 @@ use crate::{
 use desk::Desk;
 use save::Save;
 
-/// Search, keep and look after what is remembered
+/// Search, save and manage memories
 ///
-/// Runs in this process; no server of Orchestra is needed. Where there is one project alone, it is
-/// meant.
+/// Runs in this process; no `orchestra up` is needed. With only one project, --project can be omitted.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     command: Command,
-    /// Which project [default: the only one; for stats and export, all]
+    /// Project [default: the only project; all projects for stats and export]
     #[arg(long, value_name = "SLUG", global = true)]
     project: Option<String>,
     /// Print JSON
@@ -47,85 +46,102 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Search what is remembered, best first
+    /// Search memories, best match first
+    #[command(after_help = examples(&[
+        "memory search flaky tests",
+        "memory search login --tag auth --since 2026-03-01T00:00:00Z",
+    ]))]
     Search {
-        /// What is searched for
+        /// Words to search for
         #[arg(required = true)]
         query: Vec<String>,
-        /// From there
+        /// Source of the memories, such as task, prd, session or user
         #[arg(long)]
         source: Option<String>,
-        /// With this tag; may be given several times
+        /// Tag of the memories; may be repeated
         #[arg(long = "tag", value_name = "TAG")]
         tags: Vec<String>,
-        /// Saved then or later, such as 2026-03-01T00:00:00Z
+        /// Earliest time of saving, such as 2026-03-01T00:00:00Z
         #[arg(long, value_name = "TIME")]
         since: Option<String>,
-        /// Saved then or earlier
+        /// Latest time of saving
         #[arg(long, value_name = "TIME")]
         until: Option<String>,
-        /// How many at most
+        /// Maximum number of memories
         #[arg(long, value_name = "N")]
         limit: Option<u32>,
-        /// Also what is superseded
+        /// Include superseded memories
         #[arg(long)]
         superseded: bool,
     },
-    /// Remember a text
+    /// Save a text as a memory
+    #[command(after_help = examples(&[
+        "memory save 'Tests need the fixture server' --tag tests",
+        "memory save - --source prd < notes.md",
+    ]))]
     Save(Save),
-    /// List what is remembered, by id
+    /// List memories, sorted by id
+    #[command(after_help = examples(&["memory list", "memory list --state expired --limit 20"]))]
     List {
-        /// Which: current, superseded, expired or any
+        /// State of the memories: current, superseded, expired or any
         #[arg(long, value_name = "STATE")]
         state: Option<String>,
-        /// From there
+        /// Source of the memories, such as task, prd, session or user
         #[arg(long)]
         source: Option<String>,
-        /// With this tag
+        /// Tag of the memories
         #[arg(long)]
         tag: Option<String>,
-        /// How many at most
+        /// Maximum number of memories
         #[arg(long, value_name = "N")]
         limit: Option<u32>,
-        /// Where to go on, as the list before said
+        /// Position to continue from, as printed by the previous list
         #[arg(long)]
         cursor: Option<String>,
     },
     /// Show a memory, or a session by its id
+    #[command(after_help = examples(&["memory show mem-3"]))]
     Show {
-        /// Such as mem-3, or the id of a session
+        /// Id of a memory, such as mem-3, or of a session
         id: String,
     },
-    /// Forget memories, or sessions by their ids
+    /// Delete memories or sessions by id
+    #[command(after_help = examples(&["memory forget mem-3 mem-4"]))]
     Forget {
-        /// Such as mem-3, or the id of a session
+        /// Id of a memory, such as mem-3, or of a session
         #[arg(required = true)]
         ids: Vec<String>,
     },
-    /// Remember what a file of JSON Lines says, as `export` writes it
+    /// Import memories from a file of JSON Lines, as written by `export`
     ///
-    /// What is remembered already stays as it is, so that the same file may be imported again. Ids are
-    /// given anew. Sessions are taken where they are not known or ended later; what somebody wrote of
-    /// one counts more than what was made of hook events.
+    /// Existing memories are skipped, so that a file can be imported repeatedly. Imported memories get new ids.
+    /// A session is imported if it is unknown, or ended later than the stored one. A written summary takes
+    /// precedence over a summary of hook events.
+    #[command(after_help = examples(&["memory import memories.jsonl --project my-app"]))]
     Import {
-        /// The file, or - for stdin
+        /// File to read, or - for stdin
         file: PathBuf,
     },
-    /// Write what is remembered as JSON Lines
+    /// Export memories as JSON Lines
     ///
-    /// One object a line. A memory has type "memory", id, project, content, summary, source,
-    /// source_id, tags, created_at, updated_at, expires_at and superseded_by; a session has type
-    /// "session", session_id, project, summary, events (type, summary, timestamp), started_at,
-    /// ended_at and from_hooks, which is true where it was made of hook events. What is empty is left
-    /// out.
+    /// Writes one object per line. A memory has type "memory", id, project, content, summary, source,
+    /// source_id, tags, created_at, updated_at, expires_at and superseded_by. A session has type "session",
+    /// session_id, project, summary, events (type, summary, timestamp), started_at, ended_at and from_hooks,
+    /// which is true if it was generated from hook events. Empty fields are omitted.
+    #[command(after_help = examples(&[
+        "memory export memories.jsonl",
+        "memory export --project my-app > memories.jsonl",
+    ]))]
     Export {
-        /// The file, or - for stdout
+        /// File to write, or - for stdout
         #[arg(default_value = "-")]
         file: PathBuf,
     },
-    /// Make the full-text index and the vectors of all projects anew, and remove what has expired
+    /// Rebuild the full-text index and the vectors of all projects, and delete expired memories
+    #[command(after_help = examples(&["memory reindex"]))]
     Reindex,
-    /// Say how much is remembered
+    /// Show the number and size of memories and sessions
+    #[command(after_help = examples(&["memory stats"]))]
     Stats,
     Model(model::Arguments),
 }

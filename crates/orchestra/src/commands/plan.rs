@@ -21,19 +21,19 @@ use clap::{Args, Subcommand, ValueEnum};
 use orchestra_plan::view::ListFilter;
 
 use crate::{
-    cli::Common,
+    cli::{Common, examples},
     exit::{Exit, Failure},
     output::{self, Format},
 };
 use desk::Desk;
 use file::Language;
 
-/// Make, run, watch and steer plans of jobs in git worktrees
+/// Create, run and manage plans of jobs in git worktrees
 ///
-/// A plan is a graph of jobs. Each works in a worktree of its own, is checked before and after, is
-/// healed where that fails, and all of it is merged into one branch at the end. A plan is named by its
-/// id, the first eight digits of that, or its name. Whichever program of the workspace runs it: what
-/// is asked here is forwarded to it, and where nobody does, a program in the background runs it on.
+/// A plan is a graph of jobs. Each job works in a worktree of its own, is checked before and after its work,
+/// and is healed if a check fails. The results are merged into one branch at the end. A plan is named by its
+/// id, the first eight digits of its id, or its name. Commands are forwarded to the program that runs the plan.
+/// If no program of the workspace runs it, a background process does.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
@@ -43,21 +43,21 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-/// Where a plan is read from, and what of it is said otherwise.
+/// Plan file, and values that replace those in it.
 #[derive(Debug, Args)]
 struct Given {
-    /// The file: .yaml, .toml, .toon or .json; - for stdin
+    /// Plan file (.yaml, .toml, .toon or .json), or - for stdin
     file: PathBuf,
-    /// In which language it is written [default: by the end of its name, or for stdin by how it begins]
+    /// Format of the file [default: by its extension, or for stdin by its first characters]
     #[arg(long, value_enum)]
     format: Option<Language>,
-    /// What the plan is called, instead of what the file says
+    /// Name of the plan, instead of the name in the file
     #[arg(long)]
     name: Option<String>,
-    /// The branch that it starts from
+    /// Branch to start from
     #[arg(long, value_name = "BRANCH")]
     base: Option<String>,
-    /// The branch that the result is merged into
+    /// Branch to merge the result into
     #[arg(long, value_name = "BRANCH")]
     target: Option<String>,
 }
@@ -65,20 +65,20 @@ struct Given {
 /// A plan, and one of its jobs.
 #[derive(Debug, Args)]
 struct OfJob {
-    /// The plan
+    /// Plan: its id, the first eight digits of its id, or its name
     plan: String,
-    /// The job: its producer id, its id, or its name
+    /// Job: its producer id, its id, or its name
     job: String,
 }
 
 /// A plan.
 #[derive(Debug, Args)]
 struct OfPlan {
-    /// The plan: its id, the first eight digits of that, or its name
+    /// Plan: its id, the first eight digits of its id, or its name
     plan: String,
 }
 
-/// As what a graph is drawn.
+/// Format of a drawn graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 enum Drawing {
     /// Boxes and lines for a terminal.
@@ -88,229 +88,274 @@ enum Drawing {
     Mermaid,
     /// DOT of Graphviz.
     Dot,
-    /// An image.
+    /// SVG image.
     Svg,
 }
 
-/// Which lines of a log.
+/// Lines of a log.
 #[derive(Debug, Args)]
 struct Lines {
-    /// The attempt [default: the last]
+    /// Number of the attempt [default: the last one]
     #[arg(long, value_name = "N")]
     attempt: Option<u32>,
-    /// Of this phase: merge-fi, setup, prechecks, work, commit, postchecks, merge-ri or cleanup
+    /// Phase: merge-fi, setup, prechecks, work, commit, postchecks, merge-ri or cleanup
     #[arg(long, value_name = "PHASE")]
     phase: Option<String>,
-    /// Only lines that contain this, whatever the case
+    /// Text that lines must contain, ignoring case
     #[arg(long, value_name = "TEXT")]
     grep: Option<String>,
-    /// The last so many lines
+    /// Number of trailing lines to show
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     tail: Option<u32>,
-    /// Go on as more is written, until the job has ended
+    /// Print new lines until the job has ended
     #[arg(long, short)]
     follow: bool,
 }
 
-/// What a job does from now on.
+/// Changes to a job.
 #[derive(Debug, Args)]
 struct Mended {
-    /// The work of the job from now on
+    /// New work of the job
     #[arg(long, value_name = "WORK", requires = "jobs")]
     work: Option<String>,
-    /// Its check before; empty for none
+    /// New check before the work; empty for none
     #[arg(long, value_name = "CHECK", requires = "jobs")]
     prechecks: Option<String>,
-    /// Its check after; empty for none
+    /// New check after the work; empty for none
     #[arg(long, value_name = "CHECK", requires = "jobs")]
     postchecks: Option<String>,
-    /// That its work changes nothing is right from now on
+    /// Accept work that changes nothing
     #[arg(long, requires = "jobs")]
     expects_no_changes: bool,
 }
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Make a plan of a file; it waits for `resume`, unless the file or --start say otherwise
+    /// Create a plan from a file
+    ///
+    /// The plan is paused until `resume`, unless the file or --start starts it.
+    #[command(after_help = examples(&[
+        "plan create plan.yaml",
+        "plan create plan.yaml --start --key nightly",
+    ]))]
     Create {
         #[command(flatten)]
         given: Given,
-        /// Start it at once
+        /// Start the plan at once
         #[arg(long)]
         start: bool,
-        /// The same key again makes nothing and names the plan that there is
+        /// Idempotency key: if it was used before, no plan is created and the existing one is named
         #[arg(long, value_name = "KEY")]
         key: Option<String>,
     },
-    /// Say what is wrong with a plan file, and what should be known of it; nothing is made
+    /// Check a plan file without creating a plan
+    #[command(after_help = examples(&["plan validate plan.yaml"]))]
     Validate {
         #[command(flatten)]
         given: Given,
     },
-    /// Make a plan of a file, start it, and wait for its end
+    /// Create a plan from a file, start it, and wait for its end
     ///
-    /// Exits with 0 when it succeeded, 6 when it failed, 7 when it was canceled, and 8 when it is
-    /// paused. One that waits for another plan is waited for as long as that one goes on. ctrl-c stops the
-    /// waiting alone: the plan goes on in the background.
+    /// Exits with 0 if the plan succeeded, 6 if it failed, 7 if it was canceled, and 8 if it is paused. If the
+    /// plan waits for another plan, the command waits as long as that one runs. Ctrl-C ends only the waiting:
+    /// the plan continues in the background.
+    #[command(after_help = examples(&[
+        "plan run plan.yaml",
+        "plan run plan.yaml --base main --target feature/search",
+    ]))]
     Run {
         #[command(flatten)]
         given: Given,
     },
     /// List the plans, oldest first
+    #[command(after_help = examples(&["plan list", "plan list --status running"]))]
     List {
-        /// Which: all, pending, running, paused, succeeded, failed, partial, canceled, archived, …
+        /// Status to list: all, pending, running, paused, succeeded, failed, partial, canceled, archived, …
         #[arg(long, value_name = "STATUS")]
         status: Option<String>,
     },
     /// Show a plan, or one of its jobs
+    #[command(after_help = examples(&["plan show diamond", "plan show diamond build"]))]
     Show {
-        /// The plan
+        /// Plan: its id, the first eight digits of its id, or its name
         plan: String,
-        /// The job
+        /// Job: its producer id, its id, or its name
         job: Option<String>,
     },
     /// List the jobs of a plan
+    #[command(after_help = examples(&["plan jobs diamond --status failed"]))]
     Jobs {
-        /// The plan
+        /// Plan: its id, the first eight digits of its id, or its name
         plan: String,
-        /// Only those that stand so: pending, ready, scheduled, running, succeeded, failed, …
+        /// Status to list: pending, ready, scheduled, running, succeeded, failed, …
         #[arg(long, value_name = "STATUS")]
         status: Option<String>,
-        /// Only those of this group and of the groups in it
+        /// Group to list, with the groups in it
         #[arg(long, value_name = "GROUP")]
         group: Option<String>,
     },
     /// List the attempts of a job
+    #[command(after_help = examples(&["plan attempts diamond build"]))]
     Attempts(OfJob),
     /// Watch a plan until its end, with a bar for each job
     ///
-    /// Where stderr is no terminal, a line for each change. Exits as `run` does.
+    /// If stderr is not a terminal, prints a line for each change. Exits like `run`.
+    #[command(after_help = examples(&["plan watch diamond"]))]
     Watch(OfPlan),
     /// Draw the graph of a plan, or of a plan file
+    #[command(after_help = examples(&[
+        "plan graph diamond",
+        "plan graph --file plan.yaml --format mermaid",
+    ]))]
     #[command(
         override_usage = "orchestra plan graph [OPTIONS] <PLAN>\n       orchestra plan graph [OPTIONS] --file <FILE>"
     )]
     Graph {
-        /// The plan
+        /// Plan: its id, the first eight digits of its id, or its name
         #[arg(required_unless_present = "file")]
         plan: Option<String>,
-        /// The file, which need not be a plan yet
+        /// Plan file to draw; no plan is created
         #[arg(long, value_name = "FILE", conflicts_with = "plan")]
         file: Option<PathBuf>,
-        /// As what
+        /// Output format
         #[arg(long, value_enum, default_value_t)]
         format: Drawing,
     },
     /// Print the log of a job
+    #[command(after_help = examples(&[
+        "plan logs diamond build --tail 50",
+        "plan logs diamond build --phase work --follow",
+    ]))]
     Logs {
         #[command(flatten)]
         of: OfJob,
         #[command(flatten)]
         lines: Lines,
     },
-    /// Start nothing new; what is at work ends its work
+    /// Pause a plan: running jobs finish, and no new job starts
+    #[command(after_help = examples(&["plan pause diamond"]))]
     Pause(OfPlan),
-    /// Let a plan start, or go on
+    /// Start or continue a plan
     ///
-    /// One that waits for another (`resumeAfterPlan`) starts by itself when that has succeeded; with this it
-    /// starts now, and waits no longer.
+    /// A plan that waits for another one (`resumeAfterPlan`) starts by itself after that one has succeeded.
+    /// This command starts it now.
+    #[command(after_help = examples(&["plan resume diamond"]))]
     Resume(OfPlan),
-    /// End all of a plan that has not ended
+    /// Cancel a plan and end its running jobs
+    #[command(after_help = examples(&["plan cancel diamond --reason 'wrong branch'"]))]
     Cancel {
         #[command(flatten)]
         of: OfPlan,
-        /// Why, for the log of the plan
+        /// Reason, for the log of the plan
         #[arg(long)]
         reason: Option<String>,
     },
-    /// Ask again for failed jobs: those named, or all
+    /// Retry failed jobs: the given ones, or all
     ///
-    /// What one job does can be mended with it: work and checks are given as in a plan file, as a command
-    /// line, as `@agent` with a task, or as JSON.
+    /// --work, --prechecks and --postchecks change the job. Their values are those of a plan file: a command
+    /// line, `@agent` with a task, or JSON.
+    #[command(after_help = examples(&[
+        "plan retry diamond",
+        "plan retry diamond build --postchecks 'cargo test' --clear-worktree",
+    ]))]
     Retry {
         #[command(flatten)]
         of: OfPlan,
-        /// The jobs
+        /// Jobs to retry [default: all failed jobs]
         jobs: Vec<String>,
-        /// Make their worktrees anew
+        /// Recreate their worktrees
         #[arg(long)]
         clear_worktree: bool,
         #[command(flatten)]
         mended: Mended,
     },
-    /// Bring back a canceled or failed plan, paused
+    /// Recover a canceled or failed plan; it is paused then
+    #[command(after_help = examples(&["plan recover diamond"]))]
     Recover(OfPlan),
-    /// Make a new plan of the jobs of another, none of them begun
+    /// Create a plan with the jobs of another plan, none of them started
     ///
-    /// It is still put together: agents may change its jobs, and `finalize` completes it.
+    /// The new plan is not complete yet: agents may change its jobs, and `finalize` completes it.
+    #[command(after_help = examples(&["plan clone diamond --name diamond-2"]))]
     Clone {
         #[command(flatten)]
         of: OfPlan,
-        /// What the new plan is called [default: as the other, with "(clone)" behind it]
+        /// Name of the new plan [default: the old name, followed by "(clone)"]
         #[arg(long)]
         name: Option<String>,
-        /// The branch that its result is merged into
+        /// Branch to merge its result into
         #[arg(long, value_name = "BRANCH")]
         target: Option<String>,
-        /// The same key again makes nothing and names the plan that there is
+        /// Idempotency key: if it was used before, no plan is created and the existing one is named
         #[arg(long, value_name = "KEY")]
         key: Option<String>,
     },
-    /// Remove the worktrees and own branches of a plan that has ended; it is still shown
+    /// Archive an ended plan: remove its worktrees and own branches
     ///
-    /// What it has merged stays, and so does a worktree that holds somebody's files, which is said. With
-    /// --force, what is at work is ended first. An archived plan does not come back.
+    /// Merged results are preserved. A worktree that holds files of a user is preserved as well, and is
+    /// reported. With --force, running jobs are ended first. An archived plan can still be shown, but not
+    /// resumed.
+    #[command(after_help = examples(&["plan archive diamond", "plan archive diamond --force"]))]
     Archive {
         #[command(flatten)]
         of: OfPlan,
-        /// Cancel it first, if it has not ended
+        /// Cancel the plan first if it has not ended
         #[arg(long)]
         force: bool,
     },
-    /// Remove a plan with all its data
+    /// Delete a plan with all its data
     ///
-    /// Where it has not ended, what is at work is ended first, without being asked. What it has merged stays,
-    /// and so does a worktree that holds somebody's files, which is said.
+    /// Running jobs are ended first, without a question. Merged results are preserved. A worktree that holds
+    /// files of a user is preserved as well, and is reported.
+    #[command(after_help = examples(&["plan delete diamond"]))]
     Delete(OfPlan),
-    /// Complete a plan that was put together job by job
+    /// Complete a plan that was built job by job
+    #[command(after_help = examples(&["plan finalize diamond --start"]))]
     Finalize {
         #[command(flatten)]
         of: OfPlan,
-        /// Start it at once
+        /// Start the plan at once
         #[arg(long)]
         start: bool,
     },
-    /// Show which agents plans may start in this workspace, and approve one
+    /// List the agents that plans may start in this workspace, and approve them
     ///
-    /// An agent starts where a plan or a job names it, or `agent` or `healer` of [plans] in your own
-    /// orchestra.toml. One that only a file of the workspace names or defines, or that nothing names, starts once
-    /// it is approved here, as it is shown: when its command line or the limits change, it is asked for again.
+    /// An agent may start if a plan or a job names it, or if `agent` or `healer` of [plans] in your own
+    /// orchestra.toml names it. An agent that only a file of the workspace names or defines, or that nothing
+    /// names, must be approved here. An approval applies to the agent as shown: after a change of its command
+    /// line or of the limits, it is required again.
+    #[command(after_help = examples(&[
+        "plan agents",
+        "plan agents --approve claude",
+        "plan agents --revoke claude",
+    ]))]
     Agents {
-        /// Agents to approve in this workspace; without a name, the known ones are listed
+        /// Agent to approve in this workspace; without a name, the known agents are listed; may be repeated
         #[arg(long, value_name = "NAME", num_args = 0..=1, default_missing_value = "")]
         approve: Vec<String>,
-        /// Agents whose approval to take back
+        /// Agent whose approval is revoked; may be repeated
         #[arg(long, value_name = "NAME")]
         revoke: Vec<String>,
-        /// Do not ask
+        /// Do not ask for consent
         #[arg(long, short, requires = "approve")]
         yes: bool,
     },
     /// Accept the plans of a workspace that your programs did not create
     ///
-    /// A clone, an archive or a copy can bring a database of plans along. Its plans are shown, and none of them
-    /// runs until you accept them here. Plans that have not ended are paused then: `resume` or `retry` continues
-    /// one.
+    /// A clone, an archive or a copy can bring a database of plans along. Its plans are listed, but none of
+    /// them runs until they are accepted here. Plans that have not ended are paused then: `resume` or `retry`
+    /// continues them.
+    #[command(after_help = examples(&["plan trust"]))]
     Trust {
-        /// Do not ask
+        /// Do not ask for consent
         #[arg(long, short)]
         yes: bool,
     },
-    /// Declare a job failed that has not ended
+    /// Mark a job that has not ended as failed
+    #[command(after_help = examples(&["plan force-fail diamond build --reason 'hangs'"]))]
     ForceFail {
         #[command(flatten)]
         of: OfJob,
-        /// Why, for the log of the plan
+        /// Reason, for the log of the plan
         #[arg(long)]
         reason: Option<String>,
     },

@@ -19,18 +19,18 @@ use orchestra_gateway::{
 
 use super::mcp::{self, Here};
 use crate::{
-    cli::Common,
+    cli::{Common, examples},
     config::{Config, Overrides},
     exit::{Exit, Failure},
     logging, output,
     servers::{FileFlags, ServerFlags},
 };
 
-/// Make plugins, and look at those that are configured
+/// Create, inspect and run plugins
 ///
-/// A plugin is a program that offers tools over QUIC, with a certificate of its own. It stands in
-/// orchestra.toml below [plugins."ID"], or in a plugins.yaml; what `orchestra mcp` does with servers
-/// (approve, enable, test, call …) it does with plugins.
+/// A plugin is a program that offers tools over QUIC, with a certificate of its own. It is configured below
+/// [plugins."ID"] in orchestra.toml, or in a plugins.yaml. The commands of `orchestra mcp` for servers
+/// (approve, enable, test, call and more) apply to plugins as well.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     #[command(flatten)]
@@ -44,9 +44,13 @@ enum Command {
     New(new::Arguments),
     List(list::Arguments),
     Run(run::Arguments),
-    /// Print what a plugin wrote to standard error, under any program that ran it in this workspace
+    /// Print the standard error of a plugin
+    ///
+    /// Includes the output of every program that ran the plugin in this workspace.
+    #[command(after_help = examples(&["plugin logs tools.hello --follow"]))]
     Logs(mcp::LogArguments),
-    /// Have the programs that run a plugin in this workspace start it anew
+    /// Restart plugins in the programs that run them in this workspace
+    #[command(after_help = examples(&["plugin restart tools.hello"]))]
     Restart(mcp::RestartArguments),
     Inspect(inspect::Arguments),
 }

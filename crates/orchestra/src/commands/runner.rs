@@ -20,10 +20,10 @@ use crate::{
 /// By which name it is called.
 pub(crate) const NAME: &str = "__runner";
 
-/// Run the plans of a workspace until none has anything to do
+/// Run the plans of a workspace until all of them are idle
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Where plans are kept
+    /// Directory of plan data
     #[arg(long, value_name = "DIR")]
     storage: PathBuf,
 }

@@ -9,7 +9,7 @@ use orchestra_mcp::{LifecycleTimes, ServerLifecycle, stdio};
 use orchestra_store::Options;
 
 use crate::{
-    cli::{self, Common},
+    cli::{self, Common, examples},
     commands::job,
     config::{Config, EngineFlags, Overrides, QuicFlags, TextFormat},
     exit::{Exit, Failure},
@@ -24,25 +24,29 @@ const FIRST_CLIENT: Duration = Duration::from_secs(1);
 
 /// Serve MCP over stdin and stdout
 ///
-/// Opens or creates the board, and serves it until the end of input, SIGINT or SIGTERM. This is what
-/// the configuration of an MCP client starts. With --orchestrator-addr it opens no board, and is a
-/// bridge to an orchestrator that runs already.
+/// Opens the board, or creates it, and serves it until the end of input, SIGINT or SIGTERM. MCP clients start
+/// this command. With --orchestrator-addr it opens no board: it forwards messages to a running orchestrator.
 #[derive(Debug, Default, Args)]
+#[command(after_help = examples(&[
+    "stdio",
+    "stdio --tools lean --format toon",
+    "stdio --workspace ~/my-app",
+]))]
 pub(crate) struct Arguments {
     #[arg(long, value_name = "TOOLS", help = cli::tools_help())]
     tools: Option<String>,
-    /// How results are written as text
+    /// Text format of results
     #[arg(long, value_enum)]
     format: Option<TextFormat>,
     #[command(flatten)]
     servers: ServerFlags,
     #[command(flatten)]
     engine: EngineFlags,
-    /// Be a bridge to the orchestrator that listens at this address over QUIC
+    /// Address of a running orchestrator to forward messages to over QUIC
     #[arg(long, value_name = "HOST:PORT")]
     orchestrator_addr: Option<String>,
-    /// Directory of the certificates for that, and for plugins [default: certs_dir of your
-    /// orchestra.toml, else ~/.orchestra/certs]
+    /// Certificate directory for QUIC and plugins [default: certs_dir of your orchestra.toml, else
+    /// ~/.orchestra/certs]
     #[arg(long, value_name = "DIR")]
     certs_dir: Option<String>,
 }

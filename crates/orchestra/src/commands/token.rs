@@ -5,7 +5,7 @@ use orchestra_memory::engine;
 
 use crate::{
     access,
-    cli::Common,
+    cli::{Common, examples},
     commands::up::endpoint::{Endpoint, Place, Tokens},
     config::{Config, Overrides, TokenSource},
     exit::{Exit, Failure},
@@ -13,20 +13,21 @@ use crate::{
     workspace::run_directory,
 };
 
-/// Print a token that `orchestra up` of the workspace admits
+/// Print a token for clients of `orchestra up`
 ///
-/// On Linux, your own clients on this machine need none. All other clients need one: on other systems,
-/// behind a proxy, in a container, or of another user to whom you give it.
+/// On Linux, your own clients on this machine need no token. All other clients need one: on other systems,
+/// behind a proxy, in a container, or of another user.
 ///
-/// Where the configuration names no tokens, this prints your own, which all your workspaces share. It
-/// is created when it is first needed, in ~/.local/state/orchestra/token. To replace it, remove the file
-/// and start `up` again.
+/// If the configuration names no tokens, this command prints your own token, which all your workspaces share.
+/// It is created on first use, in ~/.local/state/orchestra/token. To replace it, remove the file and restart
+/// `up`.
 ///
-/// While `up` runs, its tokens count: with `--token-file` the first of that file is printed. A token of
-/// its environment is not printed: use the value of ORCHESTRA_TOKEN that it was started with.
+/// While `up` runs, its tokens apply: with `--token-file`, the first token of that file is printed. A token of
+/// its environment is not printed: use the value of ORCHESTRA_TOKEN that `up` was started with.
 ///
 /// For curl: curl -H "Authorization: Bearer $(orchestra token)" http://127.0.0.1:7420/api/mcp/tools
 #[derive(Debug, Args)]
+#[command(after_help = examples(&["token", "token --engine"]))]
 pub(crate) struct Arguments {
     /// Print the token of the running memory engine of the workspace instead
     #[arg(long)]

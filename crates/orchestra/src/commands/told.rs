@@ -17,13 +17,13 @@ use crate::{
     output,
 };
 
-/// How a result is printed.
+/// Output of a result.
 #[derive(Debug, Args)]
 pub(crate) struct TellFlags {
-    /// Save images, audio and other files of the result in this directory
+    /// Directory to save images, audio and other files of the result in
     #[arg(long, value_name = "DIR")]
     output: Option<PathBuf>,
-    /// Print the whole result as JSON, as MCP has it
+    /// Print the whole MCP result as JSON
     #[arg(long)]
     pub(crate) json: bool,
 }

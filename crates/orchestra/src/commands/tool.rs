@@ -14,8 +14,8 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::{
-    cli::{self, Common},
-    commands,
+    cli::{self, Common, examples},
+    commands::{self, table},
     config::{Config, Overrides},
     exit::{Exit, Failure},
     logging,
@@ -26,11 +26,11 @@ use crate::{
 use call::Call;
 use theirs::Theirs;
 
-/// List tools, describe one, or call one
+/// List, describe and call tools
 ///
-/// Those of the board, and those of the configured MCP servers as SERVER__TOOL. Runs in this process;
-/// no server of Orchestra is needed. A server of others is started where one of its tools is meant,
-/// or listed and not known yet. In a job of a plan that is in a sandbox, those that the job has.
+/// Covers the tools of the board, and those of configured MCP servers as SERVER__TOOL. Runs in this process; no
+/// `orchestra up` is needed. An upstream MCP server is started to call or describe one of its tools, or to list
+/// tools that are not cached. In a sandboxed job of a plan, covers the tools of the job.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     #[command(flatten)]
@@ -42,26 +42,38 @@ pub(crate) struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// List the tools
+    #[command(after_help = examples(&[
+        "tool list",
+        "tool list --tools task,memory",
+        "tool list --json",
+    ]))]
     List {
         #[arg(long, value_name = "TOOLS", help = cli::tools_help())]
         tools: Option<String>,
-        /// Print JSON, with every tool's schema
+        /// Print JSON, with the schema of every tool
         #[arg(long)]
         json: bool,
     },
     /// Describe a tool and its arguments
+    #[command(after_help = examples(&["tool show create_task"]))]
     #[command(visible_alias = "describe")]
     Show {
-        /// The tool
+        /// Name of the tool
         name: String,
-        /// Print JSON, with the tool's schema
+        /// Print JSON, with the schema of the tool
         #[arg(long)]
         json: bool,
     },
     /// Call a tool
     ///
-    /// Where there is no board, create_project makes one, and those of plans need none; every other tool
-    /// of the board is refused.
+    /// Without a board, create_project creates one, and tools of plans need none. All other tools of the board
+    /// are refused then.
+    #[command(after_help = examples(&[
+        "tool call create_project name='My app'",
+        "tool call create_epic project=my-app title=Search",
+        "tool call create_task --args task.json",
+        "tool call create_task --help",
+    ]))]
     Call(Call),
 }
 
@@ -168,15 +180,13 @@ async fn list(config: &Config, theirs: Theirs, format: Format) -> Result<Exit, F
 
 fn print_listing(listing: &Listing, format: Format) -> Result<(), Failure> {
     format.print(listing, |listing| {
-        let rows = listing.items.iter();
-        let width = rows.map(|row| row.name.len()).max().unwrap_or(0);
-        let lines = listing.items.iter().map(|row| {
+        let rows = listing.items.iter().map(|row| {
             let description = row.description.as_deref().unwrap_or_default();
-            // Those of others may have several.
+            // A description of an upstream server may have several lines.
             let line = description.lines().next().unwrap_or_default();
-            format!("{:<width$}  {line}\n", row.name)
+            vec![row.name.clone(), line.to_owned()]
         });
-        output::printable(&lines.collect::<String>()).into_owned()
+        table::lines(&["NAME", "DESCRIPTION"], &rows.collect::<Vec<_>>())
     })
 }
 

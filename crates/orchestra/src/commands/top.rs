@@ -18,7 +18,7 @@ use std::io::IsTerminal as _;
 use clap::Args;
 
 use crate::{
-    cli::Common,
+    cli::{Common, examples},
     config::{Config, Overrides},
     env::Variable,
     exit::{Exit, Failure},
@@ -30,18 +30,18 @@ use source::{NotReached, Source};
 
 /// Watch the board, the plans and the servers in the terminal
 ///
-/// Shows what changes as it changes, told by the `orchestra up` that runs in the workspace; whenever
-/// that is started anew, it goes on. `?` shows the keys. Where stdin or stdout is no terminal, it
-/// prints how all stands now, and ends.
+/// Shows changes as they happen, from the `orchestra up` of the workspace, and reconnects when that restarts.
+/// `?` shows the keys. If stdin or stdout is not a terminal, prints the current state and ends.
 #[derive(Debug, Args)]
+#[command(after_help = examples(&["top", "top --project my-app", "top --once"]))]
 pub(crate) struct Arguments {
-    /// The project whose board is shown first [default: the first one]
+    /// Project whose board is shown first [default: the first project]
     #[arg(long, value_name = "SLUG")]
     project: Option<String>,
-    /// Print how all stands now, and end
+    /// Print the current state and end
     #[arg(long)]
     once: bool,
-    /// Print the same as JSON
+    /// Print the current state as JSON
     #[arg(long)]
     json: bool,
 }

@@ -18,7 +18,7 @@ use tokio::{net::TcpListener, sync::watch};
 
 use crate::{
     access, board,
-    cli::{self, Common},
+    cli::{self, Common, examples},
     commands::progress::Turning,
     config::{
         AccessFlags, Config, EngineFlags, Entry, Origin, Overrides, QuicAddress, QuicFlags,
@@ -35,14 +35,15 @@ use crate::{
 };
 use endpoint::{Endpoint, Place, Tokens};
 
-/// Serve the workspace over HTTP and say how to connect
+/// Serve the workspace over HTTP and print how to connect
 ///
-/// Opens or creates the board, and serves MCP over HTTP to this machine until SIGINT,
-/// SIGTERM or SIGHUP. Where another `up` serves the workspace already, it says where.
+/// Opens the board, or creates it, and serves MCP over HTTP to this machine until SIGINT, SIGTERM or SIGHUP. If
+/// another `up` already serves the workspace, prints its address and ends.
 #[derive(Debug, Args)]
+#[command(after_help = examples(&["up", "up --http 7500 --token-file tokens.txt", "up --json"]))]
 pub(crate) struct Arguments {
-    /// Where to listen, as 127.0.0.1:7420, localhost:7420 or 7420; the next free port is taken when
-    /// this one is in use, any with port 0 [default: 127.0.0.1:7420]
+    /// Address to listen on, such as 127.0.0.1:7420, localhost:7420 or 7420. If the port is in use, the next
+    /// free one is taken; 0 takes any free port [default: 127.0.0.1:7420]
     #[arg(long, value_name = "ADDR", value_parser = http::parse_address)]
     http: Option<SocketAddr>,
     #[command(flatten)]
@@ -51,7 +52,7 @@ pub(crate) struct Arguments {
     quic: QuicFlags,
     #[arg(long, value_name = "TOOLS", help = cli::tools_help())]
     tools: Option<String>,
-    /// How results are written as text
+    /// Text format of results
     #[arg(long, value_enum)]
     format: Option<TextFormat>,
     #[command(flatten)]

@@ -22,24 +22,23 @@ use crate::{env::Variable, exit::Failure};
 /// more than an agent ever makes, and little for this program.
 const DEFAULT_RATE: u32 = 200;
 
-/// Who is let in over HTTP
+/// Authentication of HTTP clients
 #[derive(Debug, Default, Args)]
 pub(crate) struct AccessFlags {
-    /// File with the tokens that callers must show, one a line; it is read at the start, so that one
-    /// that is taken out is let in until `up` is started again [default: ORCHESTRA_TOKEN, if it is
-    /// set]
+    /// File with the tokens that clients must send, one per line. It is read at the start: a removed token is
+    /// valid until `up` restarts [default: ORCHESTRA_TOKEN, if it is set]
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
-    /// Name under which other machines reach this one, as box.example; may be given again
+    /// Host name under which other machines reach this one, such as box.example; may be repeated
     #[arg(long = "allow-host", value_name = "HOST")]
     hosts: Vec<HostName>,
-    /// Origin whose pages may call, as `https://app.example`; may be given again
+    /// Web origin whose pages may call, such as `https://app.example`; may be repeated
     #[arg(long = "allow-origin", value_name = "ORIGIN")]
     origins: Vec<WebOrigin>,
-    /// Certificates in PEM, the server's own first; HTTP is served over TLS then
+    /// Certificate chain in PEM, starting with the server's own; turns TLS on
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     tls_cert: Option<PathBuf>,
-    /// The certificate's private key in PEM
+    /// Private key of the certificate in PEM
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
     #[command(flatten)]

@@ -38,15 +38,15 @@ const MAX_CONTEXT: std::ops::RangeInclusive<u64> = 2_048..=10_000_000;
 /// How long a turn may take, in seconds.
 const MAX_SECONDS: std::ops::RangeInclusive<u64> = 1..=86_400;
 
-/// A kind of server of models.
+/// Kind of model server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub(crate) enum BackendKind {
-    /// Ollama, by its own interface
+    /// Ollama, through its own API
     #[default]
     Ollama,
-    /// Any server that takes /chat/completions
+    /// Any server with /chat/completions
     Openai,
-    /// No model: a script says what it would
+    /// No model: replies from a script
     Scripted,
 }
 

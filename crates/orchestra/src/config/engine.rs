@@ -10,23 +10,23 @@ use crate::{env::Variable, exit::Failure, output};
 /// So much is shown of what is no port.
 const MAX_SHOWN: usize = 40;
 
-/// Whether there is a memory engine.
+/// Use of the memory engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub(crate) enum EngineUse {
-    /// Where it is of use: `up` has one, and `stdio` where a model is configured.
+    /// For `up`, and for `stdio` with a configured model.
     #[default]
     Auto,
-    /// Wherever a board is served.
+    /// For every program that serves a board.
     Always,
-    /// Nowhere.
+    /// For no program.
     Off,
 }
 
-/// Whether there is a memory engine
+/// Use of the memory engine
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct EngineFlags {
-    /// Whether there is a memory engine, a process of its own that programs of the workspace share:
-    /// auto, always or off [default: auto, which has one for `up`, and where a model is configured]
+    /// Use of the memory engine, a process that the programs of the workspace share: auto, always or off
+    /// [default: auto, for `up`, and if a model is configured]
     #[arg(long, value_enum, value_name = "WHEN", hide_possible_values = true)]
     engine: Option<EngineUse>,
 }

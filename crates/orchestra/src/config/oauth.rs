@@ -36,24 +36,23 @@ fn parse_resource(text: &str) -> Result<ServiceUrl, ResourceError> {
     text.parse().map_err(|_: OAuthNameError| ResourceError)
 }
 
-/// Whose tokens are trusted
+/// OAuth issuers and their tokens
 #[derive(Debug, Default, Args)]
 pub(crate) struct OAuthFlags {
-    /// OAuth issuer whose access tokens let callers in, as `https://login.example/main`; may be
-    /// given again
+    /// OAuth issuer whose access tokens are accepted, such as `https://login.example/main`; may be repeated
     #[arg(long = "oauth-issuer", value_name = "URL")]
     issuers: Vec<ServiceUrl>,
-    /// URL under which clients reach MCP here, which such tokens must name as their audience, as
+    /// URL under which clients reach MCP, which must be the audience of such tokens, such as
     /// `https://box.example:7420/mcp`
     #[arg(long = "oauth-resource", value_name = "URL", value_parser = parse_resource)]
     resource: Option<ServiceUrl>,
-    /// What else such tokens may name as their audience; may be given again
+    /// Additional accepted audience of such tokens; may be repeated
     #[arg(long = "oauth-audience", value_name = "NAME")]
     audiences: Vec<String>,
-    /// Scope that such tokens must have; may be given again
+    /// Scope that such tokens must have; may be repeated
     #[arg(long = "oauth-scope", value_name = "SCOPE")]
     scopes: Vec<Scope>,
-    /// Where the issuer's keys are, if it does not say so itself
+    /// URL of the issuer's keys, if its metadata does not name it
     #[arg(long = "oauth-jwks", value_name = "URL")]
     jwks_url: Option<KeysUrl>,
 }

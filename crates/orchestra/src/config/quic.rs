@@ -16,18 +16,17 @@ use orchestra_plugin::{certs::CertDir, ids::PluginId};
 use super::{Entry, Setting, file::ConfigFile, flag, settle};
 use crate::{env::Variable, exit::Failure, http};
 
-/// Where plugins and bridges reach the program, and with which certificates
+/// Address and certificates for plugins and bridges
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct QuicFlags {
-    /// Where to listen for plugins and bridges, as 127.0.0.1:7421 or 7421, or `off`; the next free
-    /// port is taken when this one is in use, any with port 0 [default: 127.0.0.1:7421]
+    /// Address to listen on for plugins and bridges, such as 127.0.0.1:7421 or 7421, or `off`. If the port is
+    /// in use, the next free one is taken; 0 takes any free port [default: 127.0.0.1:7421]
     #[arg(long, value_name = "ADDR")]
     pub(crate) quic: Option<QuicAddress>,
-    /// Directory of the certificates that plugins, bridges and orchestrators know each other by
-    /// [default: ~/.orchestra/certs]
+    /// Certificate directory of plugins, bridges and orchestrators [default: ~/.orchestra/certs]
     #[arg(long, value_name = "DIR")]
     pub(crate) certs_dir: Option<String>,
-    /// Id of a plugin that comes in by itself, which nobody here starts; may be given again
+    /// Id of a plugin that is not started here but connects by itself; may be repeated
     #[arg(long, value_name = "ID")]
     pub(crate) admit: Vec<PluginId>,
 }

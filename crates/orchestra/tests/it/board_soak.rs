@@ -164,7 +164,7 @@ impl World {
         up.kill();
     }
 
-    /// Findings of `orchestra doctor` other than files of the mirror that were removed, and those that it cannot fix.
+    /// Findings of `orchestra doctor`, without removed files of the mirror, and problems that it cannot fix.
     fn findings(&self) -> Vec<String> {
         let doctor = |words: &[&str], key: &str| {
             let examined = self.repository.run(&self.repository.main(), words);
@@ -175,13 +175,13 @@ impl World {
             findings.map(text).collect::<Vec<String>>()
         };
         let mut found = doctor(&["doctor", "--json"], "findings");
-        found.retain(|finding| !finding.contains(": is missing"));
+        found.retain(|finding| !finding.contains("missing"));
         found.extend(doctor(&["doctor", "--fix", "--json"], "remaining"));
         found
     }
 }
 
-/// Starts `orchestra up` in the main checkout. Returns its address as well.
+/// Starts `orchestra up` in the main checkout. Returns the process and its address.
 fn start_up(repository: &Repository) -> (Running, String) {
     let words = ["up", "--http", "127.0.0.1:0", "--quic", "off", "--json"];
     let command = repository.command(&repository.main(), &words);

@@ -1,5 +1,5 @@
-//! Every command of the documentation of `orchestra chat` is run: the README's section, `docs/chat.md`, and the
-//! READMEs of the chat crate and of the weather server. Every flag, command and key has its place there.
+//! Runs every command of the documentation of `orchestra chat`: `docs/how-to/chat.md`, `docs/chat.md`, and the READMEs
+//! of the chat crate and of the weather server. Every flag, command and key has its place there.
 
 use std::{
     collections::BTreeSet,
@@ -28,13 +28,6 @@ fn root() -> PathBuf {
 
 fn read(path: &str) -> String {
     fs::read_to_string(root().join(path)).unwrap()
-}
-
-/// What the README says of it.
-fn section() -> String {
-    let readme = read("README.md");
-    let begun = readme.split_once("\n## Chat\n").unwrap().1;
-    begun.split("\n## ").next().unwrap().to_owned()
 }
 
 /// The lines of the blocks of a document that are typed into a shell.
@@ -168,7 +161,7 @@ fn every_command_of_the_readmes_works_as_it_is_written() {
     let Some(place) = Place::new() else { return };
     let mut count = 0;
     for document in [
-        section(),
+        read("docs/how-to/chat.md"),
         read("crates/orchestra-chat/README.md"),
         read("examples/weather/README.md"),
         read("docs/chat.md"),

@@ -28,77 +28,75 @@ fn the_help_tells_commands_exit_codes_and_environment() {
     Usage: orchestra [OPTIONS] <COMMAND>
 
     Commands:
-      up           Serve the workspace over HTTP and say how to connect
+      up           Serve the workspace over HTTP and print how to connect
       stdio        Serve MCP over stdin and stdout
       init         Set a workspace up: client configurations, hooks, skills, agents, guides
       top          Watch the board, the plans and the servers in the terminal
-      tool         List tools, describe one, or call one
-      memory       Search, keep and look after what is remembered
-      plan         Make, run, watch and steer plans of jobs in git worktrees
-      mcp          Manage the MCP servers that are offered beside the built-in tools
-      chat         Talk to a model that has every tool of the hub
-      plugin       Make plugins, and look at those that are configured
-      token        Print a token that `orchestra up` of the workspace admits
-      certs        The certificates by which plugins, orchestrators and bridges know each other
+      tool         List, describe and call tools
+      memory       Search, save and manage memories
+      plan         Create, run and manage plans of jobs in git worktrees
+      mcp          Manage upstream MCP servers
+      chat         Chat with a model that can call every tool
+      plugin       Create, inspect and run plugins
+      token        Print a token for clients of `orchestra up`
+      certs        Manage the certificates of plugins, orchestrators and bridges
       engine       Start `orchestra-engine`, which serves the memory of the workspace over gRPC
       hook         Store one hook event that a client sends to stdin as JSON
       doctor       Look for what is wrong with the board and the plans, and mend it
       board        Manage the board that all worktrees share
-      audit        Check the records of calls
-      import       Take over the YAML files that orchestra-mcp left in .projects
+      audit        Verify the log of calls
+      import       Import the YAML files of orchestra-mcp from .projects
       config       Show the configuration
-      completions  Print a shell's completion script
-      man          Print the manual page, in roff
+      completions  Print the completion script of a shell
+      man          Print the manual page in roff format
       help         Print this message or the help of the given subcommand(s)
 
     Options:
-          --workspace <DIR>  Directory of the workspace [default: ORCHESTRATOR_WORKSPACE, else the
-                             nearest one upwards with .projects or .git, else the current one]
-          --log <FILTER>     What to log to stderr, for instance `info` or `orchestra_store=debug`
+          --workspace <DIR>  Workspace directory [default: ORCHESTRATOR_WORKSPACE, else the nearest
+                             directory upwards with .projects or .git, else the current directory]
+          --log <FILTER>     Log filter for stderr, such as `info` or `orchestra_store=debug`
       -h, --help             Print help
       -V, --version          Print version
 
     Exit codes:
-      0  done
-      1  something broke: a file, an address, the database; or a server failed its check
-      2  wrong command line or configuration; nothing was done
-      3  a tool refused, or a file that cannot be understood was left alone
+      0  success
+      1  operation failed: a file, an address, the database; or a server failed its check
+      2  invalid command line or configuration; nothing was done
+      3  a tool refused the call, or a file that cannot be parsed was skipped
       4  doctor or audit verify found problems, or a server cannot be reached
-      5  not permitted: nobody has approved it, or a rule forbids it
-      6  the plan that was waited for failed
-      7  the plan that was waited for was canceled
-      8  the plan that was waited for is paused, or goes on in the background
+      5  not permitted: not approved, or forbidden by a rule
+      6  the awaited plan failed
+      7  the awaited plan was canceled
+      8  the awaited plan is paused, or continues in the background
 
     Environment:
-      RUST_LOG               what to log, as --log
-      ORCHESTRA_TOKEN        the token that callers of `orchestra up` must show; see --token-file
-      ORCHESTRATOR_WORKSPACE the workspace, where --workspace does not name it
-      ORCHESTRATOR_STORAGE   where plans are kept, from the workspace on, else in its git directory
-      ORCHESTRA_SOCKET       in a job that is in a sandbox, the descriptor to reach the board by
-      CLAUDE_PROJECT_DIR     the workspace of `orchestra hook`
+      RUST_LOG               log filter; see --log
+      ORCHESTRA_TOKEN        token that clients of `orchestra up` must send; see --token-file
+      ORCHESTRATOR_WORKSPACE workspace directory, if --workspace is not given
+      ORCHESTRATOR_STORAGE   path of plan data from the workspace, else in its git directory
+      ORCHESTRA_SOCKET       file descriptor of the board in a sandboxed job
+      CLAUDE_PROJECT_DIR     workspace of `orchestra hook`
       XDG_CONFIG_HOME        directory of the user's orchestra/orchestra.toml
-      HOME                   where .config is, without XDG_CONFIG_HOME
-      SUDO_UID               the user whose workspaces root may use, as `sudo` sets it
-      PATH                   where clients look for orchestra; `orchestra init` warns when it is not
-      there
-      XDG_STATE_HOME         where decisions over servers and your token are kept, else ~/.local/state
-      ORCHESTRA_MCP_PATH     more files of MCP servers, and directories of them
-      SDEK_MCP_PATH          the same, where ORCHESTRA_MCP_PATH is not set
+      HOME                   parent of .config, if XDG_CONFIG_HOME is not set
+      SUDO_UID               user whose workspaces root may use; set by `sudo`
+      PATH                   search path of clients; `orchestra init` warns if orchestra is not in it
+      XDG_STATE_HOME         directory of approvals and of your token, else ~/.local/state
+      ORCHESTRA_MCP_PATH     additional files of MCP servers, and directories of such files
+      SDEK_MCP_PATH          same, if ORCHESTRA_MCP_PATH is not set
       ORCHESTRA_SYSTEM       directory of the system's mcp.json, else /etc/orchestra
-      ORCHESTRA_ENGINE       whether there is a memory engine, as --engine
-      ORCHESTRA_ENGINE_PORT  the port of the memory engine where it is free, else 50051
-      ORCHESTRA_MODEL        the model that finds by meaning, as memory.model
-      XDG_DATA_HOME          where installed models are kept, else ~/.local/share
-      HF_ENDPOINT            where models are fetched from, else https://huggingface.co
-      OLLAMA_HOST            where `orchestra chat` finds Ollama, as --host
-      OLLAMA_API_KEY         the key that it is shown there, if it wants one
-      OPENAI_BASE_URL        where `orchestra chat --backend openai` finds its server, as --host
-      OPENAI_API_KEY         the key that it is shown there
-      NO_COLOR               set to anything, nothing is printed in colours
-      TERM                   the kind of terminal; on `dumb`, `orchestra plan watch` and `chat` print
-      lines
-      TERM_PROGRAM           which terminal it is: some can show images
-      KITTY_WINDOW_ID        the same, of Kitty
+      ORCHESTRA_ENGINE       use of the memory engine; see --engine
+      ORCHESTRA_ENGINE_PORT  port of the memory engine if it is free, else 50051
+      ORCHESTRA_MODEL        model for search by meaning; see memory.model
+      XDG_DATA_HOME          directory of installed models, else ~/.local/share
+      HF_ENDPOINT            address of the model hub, else https://huggingface.co
+      OLLAMA_HOST            address of Ollama for `orchestra chat`; see --host
+      OLLAMA_API_KEY         key for Ollama, if it requires one
+      OPENAI_BASE_URL        address of the server of `orchestra chat --backend openai`; see --host
+      OPENAI_API_KEY         key for that server
+      NO_COLOR               turns colours off, with any value
+      TERM                   terminal type; on `dumb`, `plan watch` and `chat` print plain lines
+      TERM_PROGRAM           terminal program; some can show images
+      KITTY_WINDOW_ID        window of Kitty, which can show images
     ");
 }
 
@@ -724,16 +722,16 @@ fn under_its_earlier_name_it_serves_and_initialises() {
     assert!(session.process.end().success());
 }
 
-/// The README and the help name every group of tools there is.
+/// The guide "Connect a client" and the help name every group of tools.
 #[test]
 fn the_groups_of_tools_are_named() {
     let workspace = Workspace::new();
     let listing: Value =
         serde_json::from_str(&workspace.run(["tool", "list", "--json"]).out).unwrap();
-    let readme = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md"));
-    let readme = readme.unwrap();
-    let start = readme.find("The groups are").unwrap();
-    let sentence = &readme[start..start + readme[start..].find('.').unwrap()];
+    let guide = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/how-to/connect.md");
+    let guide = fs::read_to_string(guide).unwrap();
+    let start = guide.find("The groups are").unwrap();
+    let sentence = &guide[start..start + guide[start..].find('.').unwrap()];
     for command in [
         &["up", "--help"][..],
         &["stdio", "-h"],

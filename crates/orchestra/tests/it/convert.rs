@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{
     one_board::{Repository, git},
-    support::{Running, Session, Workspace},
+    support::{Running, Session, Workspace, until},
 };
 
 const TRACKED: &str = "git rm -r --cached --quiet .projects";
@@ -249,6 +249,9 @@ fn board_in_use_is_not_converted_and_the_program_is_named() {
         }
         let mut session = Session::start(repository.command(&main, &["stdio"]));
         session.ok("create_project", &json!({"name": "Other"}));
+        // The program that writes the readable files holds a lock.
+        let written = main.join(".projects/other/project-status.toon");
+        until(|| written.is_file().then_some(()));
         let words = ["board", "convert", mode];
         let refused = repository.run(&main, &words);
         assert_eq!(refused.code, Some(3), "{refused:?}");

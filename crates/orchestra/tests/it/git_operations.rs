@@ -46,7 +46,7 @@ struct Operation {
     group: Group,
     /// Commands before the board is looked at for the first time.
     set_up: Commands,
-    /// Whether the set-up leaves a task and a line of code that are not committed.
+    /// Adds a task and a line of code that no commit has.
     is_unsaved: bool,
     /// Commands after that.
     then: Commands,
@@ -203,7 +203,7 @@ const OPERATIONS: [Operation; 22] = {
     ]
 };
 
-/// What a user sees in a checkout.
+/// State of a checkout.
 #[derive(Debug)]
 struct Seen {
     /// Checkout with the readable files.
@@ -212,7 +212,7 @@ struct Seen {
     board: BTreeMap<String, String>,
     /// Titles of the tasks in the readable files.
     files: BTreeMap<String, String>,
-    /// Whether `git status` lists readable files.
+    /// `git status` lists readable files.
     is_changed: bool,
 }
 

@@ -40,7 +40,7 @@ fn every_plan_of_the_guide_is_taken() {
 }
 
 #[test]
-fn every_command_of_plans_has_its_row_and_the_readme_names_all() {
+fn every_command_of_plans_has_a_row() {
     let help = Workspace::new().run(["plan", "--help"]);
     let (_, commands) = help.out.split_once("Commands:\n").unwrap();
     let commands = commands.lines().take_while(|line| !line.is_empty());
@@ -54,10 +54,6 @@ fn every_command_of_plans_has_its_row_and_the_readme_names_all() {
         .map(|row| row.split([' ', '`']).next().unwrap())
         .collect();
     assert_eq!(rows, names);
-    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
-    let readme = fs::read_to_string(readme).unwrap();
-    let listed = format!("of jobs: {} |", names.join(", "));
-    assert!(readme.contains(&listed), "{listed}");
 }
 
 #[test]

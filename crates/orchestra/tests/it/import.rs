@@ -124,7 +124,7 @@ fn old_files_are_taken_over_once_with_a_copy() {
 
     let epic = workspace.call("get_epic", &json!({"project": "my-app", "epic_id": "MA-1"}));
     assert_eq!(epic["title"], "Fix: T2");
-    assert!(workspace.read(EPIC).starts_with("schema: 99\nend: true\n"));
+    assert!(workspace.read(EPIC).starts_with("schema: 1\n"));
     let made = workspace.call(
         "create_epic",
         &json!({"project": "my-app", "title": "Next"}),

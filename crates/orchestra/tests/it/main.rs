@@ -114,6 +114,7 @@ mod plugins;
 mod ports;
 mod protocol;
 mod pty;
+mod readme;
 mod realm;
 mod removed;
 mod run_directory;

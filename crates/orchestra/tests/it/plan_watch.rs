@@ -1,7 +1,7 @@
 //! `orchestra plan watch` on a terminal: what is drawn there, frame by frame.
 //!
-//! The frames of the README's plan are recorded in `docs/plan-watch.txt`. The recording is written anew
-//! where `ORCHESTRA_RECORD` is set; else what is seen is held against it, but for the times.
+//! The guide `docs/how-to/plans.md` shows the frames of its plan. They are recorded in `docs/plan-watch.txt`: the test
+//! rewrites the recording if `ORCHESTRA_RECORD` is set, and otherwise compares it with the frames, except for the times.
 
 use std::{
     fmt::Write as _,
@@ -171,7 +171,7 @@ fn example(name: &str) -> PathBuf {
     root.join(name)
 }
 
-/// A workspace with the README's plan, whose jobs wait for files beside it that are called as they are,
+/// A workspace with the plan of the guide, whose jobs wait for files beside it that are called as they are,
 /// and whose agent takes its time.
 pub(crate) fn slow() -> Workspace {
     let workspace = Workspace::git();
@@ -247,12 +247,10 @@ fn bars_go_from_empty_to_full_as_the_recording_in_the_documentation_shows() {
     }
     let kept = fs::read_to_string(&path).unwrap_or_default();
     assert_eq!(timeless(&recorded), timeless(&kept), "{recorded}");
-    let readme = fs::read_to_string(example("../../README.md")).unwrap();
-    assert!(
-        readme.contains(&kept),
-        "the README shows {}",
-        path.display()
-    );
+    for page in ["how-to/plans.md", "how-to/terminal.md"] {
+        let text = fs::read_to_string(path.with_file_name(page)).unwrap();
+        assert!(text.contains(&kept), "{page} shows {}", path.display());
+    }
 }
 
 #[test]

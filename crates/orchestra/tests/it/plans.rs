@@ -10,13 +10,13 @@ use serde_json::{Value, json};
 
 use crate::support::{Running, Said, Session, Workspace, said, until};
 
-/// The files of the README.
+/// Path of a file of the example plan.
 fn example(name: &str) -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/plan");
     root.join(name)
 }
 
-/// The program, not yet started, with the script of the README for its agent.
+/// The program, not yet started, with the script of the example for its agent.
 fn command(workspace: &Workspace, arguments: &[&str]) -> Command {
     let mut command = workspace.command(arguments);
     command.env("ORCHESTRA_AGENT_SCRIPT", example("mend.json"));
@@ -56,26 +56,24 @@ pub(crate) fn waits_for(name: &str, file: &Path) -> String {
     )
 }
 
-/// The blocks of the README's part about plans, in order.
+/// Code blocks of the guide "Run a plan", in order.
 fn blocks() -> Vec<String> {
-    let readme = fs::read_to_string(example("../../README.md")).unwrap();
-    let (_, part) = readme.split_once("\n## Plans\n").unwrap();
-    let (part, _) = part.split_once("\n## ").unwrap();
-    let fenced = part.split("```").skip(1).step_by(2);
+    let guide = fs::read_to_string(example("../../docs/how-to/plans.md")).unwrap();
+    let fenced = guide.split("```").skip(1).step_by(2);
     fenced
         .map(|block| block.split_once('\n').unwrap().1.to_owned())
         .collect()
 }
 
-/// A block of them.
+/// The first of these blocks that contains a text.
 fn block(part: &str) -> String {
     let found = blocks().into_iter().find(|block| block.contains(part));
     found.unwrap_or_else(|| panic!("no block with {part}"))
 }
 
-/// Does in an empty directory what the README says, up to a line that begins so; the directory of the
-/// repository.
-fn as_the_readme_says(workspace: &Workspace, end: Option<&str>) -> (Said, PathBuf) {
+/// Runs the commands of the guide in an empty directory, up to a line with this beginning. Returns the
+/// directory of the repository.
+fn follow_the_guide(workspace: &Workspace, end: Option<&str>) -> (Said, PathBuf) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let root = root.canonicalize().unwrap();
     let lines = block("git init diamond").replace("/path/to/orchestra", root.to_str().unwrap());
@@ -107,11 +105,11 @@ fn merged(repository: &Path, file: &str) -> String {
 }
 
 #[test]
-fn the_plan_of_the_readme_is_healed_and_merged() {
+fn plan_of_the_guide_is_healed_and_merged() {
     let file = fs::read_to_string(example("diamond.yaml")).unwrap();
     assert_eq!(block("producerId: words"), file);
     let workspace = Workspace::new();
-    let (ran, repository) = as_the_readme_says(&workspace, None);
+    let (ran, repository) = follow_the_guide(&workspace, None);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     // Every line that is shown there is printed, but for the times.
     let told = |line: &str| match line.trim_start().split_once("  ") {
@@ -171,9 +169,9 @@ fn the_plan_of_the_readme_is_healed_and_merged() {
 }
 
 #[test]
-fn the_plan_of_the_readme_is_made_and_merged_by_an_agent_as_well() {
+fn plan_of_the_guide_is_created_and_merged_by_an_agent() {
     let workspace = Workspace::new();
-    let (made, repository) = as_the_readme_says(&workspace, Some("ORCHESTRA_AGENT_SCRIPT"));
+    let (made, repository) = follow_the_guide(&workspace, Some("ORCHESTRA_AGENT_SCRIPT"));
     assert_eq!(made.code, Some(0), "{made:?}");
     let mut stdio = workspace.command(["stdio"]);
     stdio

@@ -60,9 +60,6 @@ pub(super) async fn cards_are_moved_by_mouse_and_refused_where_they_may_not_go(
     tab.until("document.querySelectorAll('.card').length > 5")
         .await?;
     stage.accessible(&tab, "the board").await?;
-    stage.picture(&tab, "board-light").await?;
-    tab.theme("dark").await?;
-    stage.picture(&tab, "board-dark").await?;
     tab.close().await
 }
 

@@ -9,21 +9,22 @@ use super::{
     replay::read,
 };
 use crate::{
-    cli::Common,
+    cli::{Common, examples},
     config::{Config, Overrides},
     exit::{Exit, Failure},
     output::Format,
 };
 
-/// Begin another conversation with the first turns of one
+/// Copy the first turns of a conversation into a new one
 ///
-/// `orchestra chat --resume` goes on with it.
+/// `orchestra chat --resume` continues the new conversation.
 #[derive(Debug, Args)]
+#[command(after_help = examples(&["chat branch release-notes.jsonl --turns 3"]))]
 pub(super) struct Arguments {
-    /// Its file, or its name
+    /// File or name of the conversation
     #[arg(value_name = "SESSION")]
     session: String,
-    /// How many of its turns [default: all]
+    /// Number of turns to copy [default: all]
     #[arg(long, value_name = "N")]
     turns: Option<usize>,
     /// Print JSON

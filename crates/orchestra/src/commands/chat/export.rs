@@ -5,15 +5,16 @@ use orchestra_chat::session::exported;
 
 use super::replay::read;
 use crate::{
-    cli::Common,
+    cli::{Common, examples},
     exit::{Exit, Failure},
     output, secrets,
 };
 
 /// Print a conversation as Markdown
 #[derive(Debug, Args)]
+#[command(after_help = examples(&["chat export > conversation.md"]))]
 pub(super) struct Arguments {
-    /// Its file, or its name; the last one where neither is given
+    /// File or name of the conversation [default: the last one]
     #[arg(value_name = "SESSION", default_value = "", hide_default_value = true)]
     session: String,
 }

@@ -6,19 +6,20 @@ use serde_json::json;
 
 use super::files;
 use crate::{
-    cli::Common,
+    cli::{Common, examples},
     config::{Config, Overrides},
     exit::{Exit, Failure},
     output::{self, Format},
 };
 
-/// Play a conversation again with what its model and tools said then
+/// Replay a conversation with the recorded replies of its model and tools
 ///
-/// Nobody is asked and nothing is called: the program is given what it was given then, and what it wants
-/// then is compared with what it wanted. The first difference is told, and the exit code is 4.
+/// No model is asked and no tool is called. The requests of the program are compared with the recorded ones.
+/// The first difference is printed, and the exit code is 4.
 #[derive(Debug, Args)]
+#[command(after_help = examples(&["chat replay", "chat replay release-notes.jsonl"]))]
 pub(super) struct Arguments {
-    /// Its file, or its name; the last one where neither is given
+    /// File or name of the conversation [default: the last one]
     #[arg(value_name = "SESSION", default_value = "", hide_default_value = true)]
     session: String,
     /// Print JSON

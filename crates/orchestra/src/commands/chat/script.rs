@@ -115,7 +115,7 @@ pub(super) fn named(arguments: &Talk) -> Result<Option<ServerConfig>, Failure> {
 /// Sandbox of a server that the command line starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum SandboxChoice {
-    /// Whatever you can reach
+    /// No restriction
     None,
     /// The working directory without its settings, and no network (Linux)
     Workspace,

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::files;
 use crate::{
-    cli::Common,
+    cli::{Common, examples},
     config::{Config, Overrides},
     exit::{Exit, Failure},
     output::{self, Format},
@@ -15,10 +15,11 @@ use crate::{
 /// Letters of what was said first.
 const TITLE_CHARS: usize = 60;
 
-/// List the conversations of the workspace that are kept, the last one first
+/// List the stored conversations of the workspace, newest first
 #[derive(Debug, Args)]
+#[command(after_help = examples(&["chat sessions", "chat sessions --limit 5"]))]
 pub(super) struct Arguments {
-    /// How many at most
+    /// Maximum number of conversations
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
     /// Print JSON

@@ -15,50 +15,54 @@ use super::{
     edit::{Scope, Target},
 };
 use crate::{
+    cli::examples,
     exit::{Exit, Failure},
     output,
 };
 
-/// Add a server to a file
+/// Add a server to a configuration file
 ///
-/// For instance `orchestra mcp add files -- npx -y @modelcontextprotocol/server-filesystem .` or
-/// `orchestra mcp add docs --url https://example.com/mcp`. Secrets stay out of files when they are
-/// written as ${VARIABLE}.
+/// Write secrets as ${VARIABLE}, so that the file does not hold them.
 #[derive(Debug, Args)]
+#[command(after_help = examples(&[
+    "mcp add files -- npx -y @modelcontextprotocol/server-filesystem .",
+    "mcp add docs --url https://example.com/mcp",
+    "mcp add build --scope workspace --env 'TOKEN=${BUILD_TOKEN}' -- build-server",
+]))]
 pub(super) struct Arguments {
-    /// Its name: 1 to 64 of a-z, 0-9 and -
+    /// Name of the server: 1 to 64 of a-z, 0-9 and -
     name: String,
-    /// The program and its arguments
+    /// Program and its arguments
     #[arg(last = true, value_name = "COMMAND", required_unless_present = "url")]
     command: Vec<String>,
-    /// Its address, for a server on the network
+    /// Address of a server on the network
     #[arg(long, conflicts_with = "command")]
     url: Option<String>,
-    /// How it is spoken to: http, sse or rpc [default: whichever it knows]
+    /// Transport: http, sse or rpc [default: detected]
     #[arg(long, requires = "url")]
     transport: Option<String>,
-    /// A variable of its environment
+    /// Environment variable; may be repeated
     #[arg(long, value_name = "NAME=VALUE", conflicts_with = "url")]
     env: Vec<String>,
-    /// A header of every request
+    /// Header of every request; may be repeated
     #[arg(long, value_name = "NAME: VALUE", requires = "url")]
     header: Vec<String>,
-    /// Reach it unencrypted although it is another machine
+    /// Allow an unencrypted connection to another machine
     #[arg(long, requires = "url")]
     allow_insecure: bool,
-    /// Where it runs
+    /// Working directory of the server
     #[arg(long, value_name = "DIR", conflicts_with = "url")]
     cwd: Option<String>,
-    /// Start it with the first call
+    /// Start the server at the first call
     #[arg(long)]
     lazy: bool,
-    /// Leave the names of its tools as they are
+    /// Offer its tools without the prefix SERVER__
     #[arg(long)]
     no_prefix: bool,
-    /// Whose file
+    /// Owner of the file to change
     #[arg(long, value_enum, default_value_t)]
     scope: Scope,
-    /// Replace a server of that name in the same file
+    /// Replace a server of the same name in that file
     #[arg(long)]
     force: bool,
     /// Print JSON

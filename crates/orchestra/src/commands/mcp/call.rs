@@ -29,6 +29,7 @@ use super::{
     live::{self, Live, Trouble, Within},
 };
 use crate::{
+    cli::examples,
     commands::{
         arguments::Given,
         consent,
@@ -43,31 +44,35 @@ use crate::{
 use once::{Put, Step};
 pub(in crate::commands) use unused::Unused;
 
-/// Call a tool of a server, under its rules, budgets and the tool's schema
+/// Call a tool of a server
 ///
-/// Of the budgets only `daily_quota` counts the calls of all programs; `requests_per_second`, `burst`
-/// and `concurrency` hold within one program, and this one makes one call.
+/// The rules and budgets of the server and the schema of the tool apply. Among the budgets, only `daily_quota`
+/// counts the calls of all programs; `requests_per_second`, `burst` and `concurrency` apply per program, and
+/// this program makes one call.
 #[derive(Debug, Args)]
+#[command(after_help = examples(&[
+    "mcp call docs search query='rate limits'",
+    "mcp call docs search --args query.json --json",
+]))]
 pub(super) struct Arguments {
-    /// The server
+    /// Name of the server
     server: String,
-    /// The tool, by its own name or as SERVER__TOOL
+    /// Name of the tool, with or without the prefix SERVER__
     tool: String,
-    /// Its arguments: text for what the tool takes as text, else JSON; a list also as a,b,c. Or all
-    /// of them as one JSON object
+    /// Arguments of the tool. A value is text where the tool takes text, else JSON; a list also as a,b,c. A single
+    /// JSON object holds all arguments
     #[arg(value_name = "KEY=VALUE")]
     words: Vec<String>,
-    /// An argument as KEY=VALUE, too; may be given again
+    /// Argument of the tool, same as a positional KEY=VALUE; may be repeated
     #[arg(long = "arg", value_name = "KEY=VALUE")]
     pairs: Vec<String>,
-    /// All arguments as one JSON object: the object, a file that holds it, or - for stdin
+    /// Arguments as one JSON object: the object, a file that holds it, or - for stdin
     #[arg(long, value_name = "JSON|FILE|-", conflicts_with_all = ["pairs", "words"])]
     args: Option<String>,
-    /// Seconds to wait for the server and its list of tools [default: its start_timeout where it is set,
-    /// else 10]
+    /// Seconds to wait for the server and its list of tools [default: its start_timeout if set, else 10]
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     wait: Option<u64>,
-    /// Agree where a rule wants somebody asked
+    /// Agree to a call for which a rule requires consent
     #[arg(long, short)]
     yes: bool,
     #[command(flatten)]

@@ -15,22 +15,24 @@ use super::{
     words,
 };
 use crate::{
+    cli::examples,
     commands::progress::Turning,
     exit::{Exit, Failure},
     output::{self, Format},
     trace::TraceFlags,
 };
 
-/// Start or reach servers, greet them, and ask how they are
+/// Start or reach servers, and check their health
 ///
-/// Exit code 0 when all are well, 1 when one is not, 3 when its configuration is invalid, 4 when it
-/// cannot be reached, 5 when it is not approved or wants a sign-in.
+/// Exits with 0 if all servers are healthy, 1 if one is not, 3 if its configuration is invalid, 4 if it cannot
+/// be reached, and 5 if it is not approved or requires a sign-in.
 #[derive(Debug, Args)]
+#[command(after_help = examples(&["mcp test", "mcp test docs --timeout 30"]))]
 pub(super) struct Arguments {
-    /// The servers [default: all that are used]
+    /// Names of the servers [default: all enabled servers]
     #[arg(value_name = "NAME")]
     names: Vec<String>,
-    /// How long each may take, in seconds [default: its start_timeout]
+    /// Maximum number of seconds per server [default: its start_timeout]
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     timeout: Option<u64>,
     #[command(flatten)]

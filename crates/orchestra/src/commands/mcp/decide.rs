@@ -19,38 +19,40 @@ use super::{
     words,
 };
 use crate::{
+    cli::examples,
     config::Config,
     exit::{Exit, Failure},
     output::{self, Format},
     servers,
 };
 
-/// Show what a server of the workspace would run, or how its tools changed, and approve it
+/// Approve servers of the workspace and changes of their tools
 ///
-/// An approval holds for the server as it is, in this directory. It is asked for again when anything
-/// changes that the file says of the server, and when a file of the workspace changes that its command
-/// line or environment names, or that is its package manifest or lock file. Files that these load by
-/// themselves may change without that. A tool that a server describes anew is hidden until that is
-/// approved, too, and what a plugin says later that it needs it has not got before.
+/// Shows what is approved: the command of a server, or the changes of its tools. An approval applies to the
+/// server as it is, in this directory. It is required again if the definition of the server changes, or a file
+/// of the workspace that its command line or environment names, or that is its package manifest or lock file.
+/// Files that these load are not covered. A tool whose description changes is hidden until it is approved. A
+/// permission that a plugin requests later is not granted until it is approved.
 #[derive(Debug, Args)]
+#[command(after_help = examples(&["mcp approve", "mcp approve docs", "mcp approve docs --revoke"]))]
 pub(super) struct Approve {
-    /// The servers [default: show all that wait]
+    /// Names of the servers [default: show all that wait for approval]
     #[arg(value_name = "NAME")]
     names: Vec<String>,
-    /// All that wait
+    /// Approve all servers that wait for approval
     #[arg(long, conflicts_with = "names")]
     all: bool,
-    /// Do not ask
+    /// Do not ask for consent
     #[arg(long, short)]
     yes: bool,
-    /// Approve the server without asking, if it is what --json showed with this fingerprint
+    /// Fingerprint that --json printed; the server is approved without a question if it still has it
     #[arg(long, value_name = "FINGERPRINT", conflicts_with_all = ["all", "revoke"], requires = "names")]
     fingerprint: Option<String>,
-    /// Take changes of their tools without a question: set `"pins": "follow"` in the user's file, or store
-    /// that with the approval of a server of the workspace
+    /// Accept changes of their tools without a question: set `"pins": "follow"` in the user's file, or store it
+    /// with the approval of a server of the workspace
     #[arg(long, conflicts_with_all = ["all", "fingerprint", "revoke"], requires = "names")]
     follow: bool,
-    /// Take approvals back
+    /// Revoke approvals
     #[arg(long, conflicts_with_all = ["all", "yes"], requires = "names")]
     revoke: bool,
     /// Print JSON
@@ -58,10 +60,11 @@ pub(super) struct Approve {
     json: bool,
 }
 
-/// Switch a server on in this workspace, whatever its file says
+/// Enable servers in this workspace, even if their files disable them
 #[derive(Debug, Args)]
+#[command(after_help = examples(&["mcp enable docs"]))]
 pub(super) struct Enable {
-    /// The servers
+    /// Names of the servers
     #[arg(value_name = "NAME", required = true)]
     names: Vec<String>,
     /// Print JSON
@@ -69,10 +72,11 @@ pub(super) struct Enable {
     json: bool,
 }
 
-/// Switch a server off in this workspace
+/// Disable servers in this workspace
 #[derive(Debug, Args)]
+#[command(after_help = examples(&["mcp disable docs"]))]
 pub(super) struct Disable {
-    /// The servers
+    /// Names of the servers
     #[arg(value_name = "NAME", required = true)]
     names: Vec<String>,
     /// Print JSON
@@ -80,10 +84,11 @@ pub(super) struct Disable {
     json: bool,
 }
 
-/// Have the programs that run a server in this workspace start it anew
+/// Restart servers in the programs that run them in this workspace
 #[derive(Debug, Args)]
+#[command(after_help = examples(&["mcp restart docs"]))]
 pub(in crate::commands) struct Restart {
-    /// Their names
+    /// Names of the servers or plugins
     #[arg(value_name = "NAME", required = true)]
     names: Vec<String>,
     /// Print JSON

@@ -16,13 +16,13 @@ use crate::{
     init::jsonc::{Document, Object, Refusal},
 };
 
-/// Whose file.
+/// Owner of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub(super) enum Scope {
     /// mcp.json in the user's configuration directory, for every workspace
     #[default]
     User,
-    /// .mcp.json of the workspace, for everybody who works there
+    /// .mcp.json of the workspace, for all its users
     Workspace,
 }
 

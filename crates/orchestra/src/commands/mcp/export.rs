@@ -12,34 +12,37 @@ use serde_json::{Map, Value, json};
 
 use super::Here;
 use crate::{
+    cli::examples,
     exit::{Exit, Failure},
     output,
 };
 
-/// Print servers as the file of another program
+/// Print servers in the file format of another program
 ///
-/// Values of the environment and of headers that may be secrets, and what looks like one in arguments
-/// and addresses, are replaced by ${NAME}, so that the file can be shared; which variables these are is said on stderr. What ${input:ID} stands for is said on stderr: VS Code asks for it,
-/// most other programs do not. Plugins and orchestrators elsewhere are left out.
+/// Secrets in the environment and in headers, and values that look like secrets in arguments and addresses, are
+/// replaced by ${NAME}, so that the file can be shared. The variables are listed on stderr, and so is the
+/// meaning of each ${input:ID}: VS Code asks for it, most other programs do not. Plugins and remote
+/// orchestrators are omitted.
 #[derive(Debug, Args)]
+#[command(after_help = examples(&["mcp export > mcp.json", "mcp export docs --shape vscode"]))]
 pub(super) struct Arguments {
-    /// The servers [default: all]
+    /// Names of the servers [default: all]
     #[arg(value_name = "NAME")]
     names: Vec<String>,
-    /// The shape of the file
+    /// Format of the file
     #[arg(long, value_enum, default_value_t)]
     shape: Shape,
-    /// Print values as they were written, secrets included
+    /// Print values unchanged, including secrets
     #[arg(long)]
     with_values: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 enum Shape {
-    /// {"mcpServers": …}, as most programs have it
+    /// {"mcpServers": …}, for most programs
     #[default]
     McpServers,
-    /// {"servers": …}, as VS Code has it
+    /// {"servers": …}, for VS Code
     Vscode,
     /// [mcp.servers.NAME], for orchestra.toml
     Toml,

@@ -21,6 +21,7 @@ use super::{
     edit::{Scope, Target},
 };
 use crate::{
+    cli::examples,
     commands::table,
     env::Variable,
     exit::{Exit, Failure},
@@ -31,23 +32,28 @@ use verdict::Verdict;
 /// The most that is read of a file in which programs keep servers for each project.
 const MAX_BYTES: u64 = 4 * 1024 * 1024;
 
-/// Take over servers that other programs know
+/// Import servers from other programs
 ///
-/// Servers are copied as they are; those whose names are known already are left alone. Of a program
-/// that keeps servers for each project, those for this workspace are taken with --scope workspace
-/// alone, before its others: the user's file holds for every workspace.
+/// Servers are copied unchanged. A server whose name exists is skipped. Some programs store servers per
+/// project: those of this workspace are imported with --scope workspace alone, and before the other servers of
+/// the program. The user's file applies to every workspace.
 #[derive(Debug, Args)]
+#[command(after_help = examples(&[
+    "mcp import --dry-run",
+    "mcp import claude-code vscode",
+    "mcp import --from servers.json --scope workspace",
+]))]
 pub(super) struct Arguments {
-    /// The programs [default: all that are here]
+    /// Programs to import from [default: all that are found]
     #[arg(value_enum, value_name = "PROGRAM")]
     programs: Vec<Program>,
-    /// Another file
+    /// Additional file to import; may be repeated
     #[arg(long, value_name = "FILE")]
     from: Vec<PathBuf>,
-    /// Whose file they are put into
+    /// Owner of the file to add the servers to
     #[arg(long, value_enum, default_value_t)]
     scope: Scope,
-    /// Only tell
+    /// Report the changes without making them
     #[arg(long)]
     dry_run: bool,
     /// Print JSON
@@ -55,7 +61,7 @@ pub(super) struct Arguments {
     json: bool,
 }
 
-/// A program that keeps servers in a file of the user.
+/// Program that stores servers in a file of the user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Program {
     ClaudeCode,

@@ -18,6 +18,7 @@ use super::{
     words,
 };
 use crate::{
+    cli::examples,
     commands::table,
     config::Config,
     exit::{Exit, Failure},
@@ -27,16 +28,17 @@ use crate::{
 
 /// List the servers
 ///
-/// While `orchestra up` runs in the workspace, it is asked how they are right now.
+/// While `orchestra up` runs in the workspace, the list includes their present state.
 #[derive(Debug, Args)]
+#[command(after_help = examples(&["mcp list", "mcp list --check", "mcp list --sources --json"]))]
 pub(super) struct Arguments {
-    /// Also list the files that were looked at, and servers whose names stronger ones have
+    /// Also list the files that were read, and servers that are shadowed by another of the same name
     #[arg(long)]
     sources: bool,
-    /// Start or reach each, to say how it is and how many tools it has
+    /// Start or reach each server, and report its state and number of tools
     #[arg(long, conflicts_with = "no_start")]
     check: bool,
-    /// Start none, as is done anyway
+    /// Start no server, as by default
     #[arg(long)]
     no_start: bool,
     /// Print JSON

@@ -13,19 +13,21 @@ use super::{
     live::{self, Trouble},
 };
 use crate::{
+    cli::examples,
     exit::{Exit, Failure},
     output, serving,
 };
 
-/// Sign in to a server on the network, with a browser
+/// Sign in to a server on the network with a browser
 ///
-/// Says where to go, and waits until the sign-in comes back to this machine. What it brings is kept
-/// for the user alone, and used by `up` and `stdio` from then on.
+/// Prints the address to open, and waits until the browser returns to this machine. The tokens are stored for
+/// the user alone. `up` and `stdio` use them from then on.
 #[derive(Debug, Args)]
+#[command(after_help = examples(&["mcp login docs", "mcp login docs --scope read"]))]
 pub(super) struct Login {
-    /// The server
+    /// Name of the server
     name: String,
-    /// A right to ask for, beside those that the server names; may be given again
+    /// Scope to request in addition to the scopes of the server; may be repeated
     #[arg(long, value_name = "SCOPE")]
     scope: Vec<String>,
     /// Print JSON
@@ -33,10 +35,11 @@ pub(super) struct Login {
     json: bool,
 }
 
-/// Forget what a sign-in brought, and have it taken back by whoever gave it out
+/// Delete the tokens of a sign-in, and revoke them at their issuer
 #[derive(Debug, Args)]
+#[command(after_help = examples(&["mcp logout docs"]))]
 pub(super) struct Logout {
-    /// The server
+    /// Name of the server
     name: String,
     /// Print JSON
     #[arg(long)]

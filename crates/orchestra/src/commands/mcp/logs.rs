@@ -15,20 +15,24 @@ use serde::Serialize;
 
 use super::Here;
 use crate::{
+    cli::examples,
     config::Config,
     exit::{Exit, Failure},
     output, servers,
 };
 
-/// Print what a server wrote to standard error, under any program that ran it in this workspace
+/// Print the standard error of a server
+///
+/// Includes the output of every program that ran the server in this workspace.
 #[derive(Debug, Args)]
+#[command(after_help = examples(&["mcp logs docs", "mcp logs docs --follow"]))]
 pub(in crate::commands) struct Arguments {
-    /// Its name
+    /// Name of the server or plugin
     name: String,
-    /// How many lines
+    /// Number of trailing lines to show
     #[arg(long, short = 'n', default_value_t = 50)]
     lines: usize,
-    /// Go on with what comes
+    /// Print new lines as they are written
     #[arg(long, short)]
     follow: bool,
     /// Print each line as JSON

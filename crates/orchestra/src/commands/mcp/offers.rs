@@ -22,19 +22,19 @@ use crate::{
     output::{self, Format},
 };
 
-/// Which servers are asked.
+/// Selection of servers.
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
-    /// The servers [default: all that are used]
+    /// Names of the servers [default: all enabled servers]
     #[arg(value_name = "NAME")]
     names: Vec<String>,
-    /// The same
+    /// Name of a server, same as NAME
     #[arg(long, value_name = "NAME")]
     server: Vec<String>,
-    /// Do not cut names and descriptions short
+    /// Print names and descriptions in full
     #[arg(long, short)]
     verbose: bool,
-    /// Print JSON, everything as the servers tell it
+    /// Print JSON, with all fields that the servers return
     #[arg(long)]
     json: bool,
 }

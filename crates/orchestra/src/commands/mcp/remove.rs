@@ -5,14 +5,16 @@ use orchestra_gateway::config::Source;
 
 use super::{Here, done::Done, edit::Target};
 use crate::{
+    cli::examples,
     exit::{Exit, Failure},
     output,
 };
 
-/// Remove a server from the file that it is in
+/// Remove a server from its configuration file
 #[derive(Debug, Args)]
+#[command(after_help = examples(&["mcp remove docs"]))]
 pub(super) struct Arguments {
-    /// The server
+    /// Name of the server
     name: String,
     /// Print JSON
     #[arg(long)]

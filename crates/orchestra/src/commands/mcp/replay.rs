@@ -21,43 +21,48 @@ use serde::Serialize;
 
 use super::{Here, live};
 use crate::{
+    cli::examples,
     exit::{Exit, Failure},
     output::{self, Format},
     serving,
     trace::masker,
 };
 
-/// Say a recording of `orchestra mcp tap` again, and compare the replies
+/// Replay a recording of `orchestra mcp tap`, and compare the replies
 ///
-/// Each request is sent as it was, one after the other. Exits with 1 when an answer differs. What
-/// holds masked secrets cannot be said again and is left out.
+/// Sends each request unchanged, one after the other. Exits with 1 if a reply differs. Messages with masked
+/// secrets cannot be replayed and are skipped.
 #[derive(Debug, Args)]
+#[command(after_help = examples(&[
+    "mcp replay docs.jsonl --server docs",
+    "mcp replay docs.jsonl --ignore /result/serverInfo/version -- docs-server",
+]))]
 pub(crate) struct Arguments {
-    /// The recording
+    /// Recording to replay
     file: PathBuf,
-    /// Which server of the recording, when it holds several
+    /// Name of the server in the recording, if it holds several
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// Say it to a configured server
+    /// Configured server to send the requests to
     #[arg(long, value_name = "NAME", conflicts_with_all = ["command", "url"])]
     pub(super) server: Option<String>,
-    /// Say it to the server at this URL
+    /// Address of the server to send the requests to
     #[arg(long, conflicts_with = "command")]
     url: Option<String>,
-    /// Do not compare what is at this place of an answer, such as /result/serverInfo/version; more
-    /// than one may be given
+    /// JSON pointer to a part of replies that is not compared, such as /result/serverInfo/version; may be
+    /// repeated
     #[arg(long, value_name = "POINTER")]
     ignore: Vec<String>,
-    /// Mask what arguments of this name hold, as in the recording; more than one may be given
+    /// Name of an argument whose values are masked, as in the recording; may be repeated
     #[arg(long, value_name = "NAME")]
     mask: Vec<String>,
-    /// How long one answer may take, in seconds
+    /// Maximum number of seconds per reply
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     timeout: u32,
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// Say it to a server that this command starts
+    /// Command of the server to send the requests to
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }

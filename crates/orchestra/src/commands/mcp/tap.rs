@@ -16,34 +16,38 @@ use orchestra_secret::Masker;
 
 use super::{Here, bridge, live};
 use crate::{
+    cli::examples,
     exit::{Exit, Failure},
     trace::{self, finish, masker},
 };
 
-/// Stand between a client and a server over stdio, and record what they say
+/// Record the messages between a client and a server over stdio
 ///
-/// In a client's configuration, put `orchestra mcp tap --file FILE --` before the server's command;
-/// or name a server that is configured here, which is started as its configuration says. Bytes are
-/// passed on as they are, at once, in both directions. Without --file, a line for each message goes
-/// to stderr.
+/// Put `orchestra mcp tap --file FILE --` before the command of the server in the configuration of a client. Or
+/// name a configured server, which is started by its configuration. Bytes are forwarded unchanged and at once,
+/// in both directions. Without --file, a line for each message is printed on stderr.
 #[derive(Debug, Args)]
+#[command(after_help = examples(&[
+    "mcp tap docs",
+    "mcp tap --file docs.jsonl -- docs-server --stdio",
+]))]
 pub(crate) struct Arguments {
-    /// A configured server, in place of a command
+    /// Name of a configured server, instead of a command
     #[arg(conflicts_with = "command", required_unless_present = "command")]
     pub(super) server: Option<String>,
-    /// Record whole messages here, a line of JSON each, secrets masked; put aside at 64 MiB
+    /// File to record whole messages in, one line of JSON each, with secrets masked; rotated at 64 MiB
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
-    /// Show a line for each message on stderr: time, direction, server, id, method, bytes, ms
+    /// Print a line on stderr for each message: time, direction, server, id, method, bytes, milliseconds
     #[arg(long)]
     trace: bool,
-    /// Mask what arguments of this name hold; more than one may be given
+    /// Name of an argument whose values are masked; may be repeated
     #[arg(long, value_name = "NAME")]
     mask: Vec<String>,
-    /// What the server is called in the recording [default: its own, or that of its program]
+    /// Name of the server in the recording [default: its own, or that of its program]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// The server's command
+    /// Command of the server
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }

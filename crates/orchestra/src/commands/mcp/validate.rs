@@ -13,15 +13,19 @@ use serde::Serialize;
 
 use super::{Here, list::DiagnosticRow};
 use crate::{
+    cli::examples,
     exit::{Exit, Failure},
     output::{self, Format},
     servers,
 };
 
-/// Check files of servers without starting anything; exit code 3 when something is wrong
+/// Check server files without starting anything
+///
+/// Exits with 3 if a file is invalid.
 #[derive(Debug, Args)]
+#[command(after_help = examples(&["mcp validate", "mcp validate .mcp.json"]))]
 pub(super) struct Arguments {
-    /// The files [default: all that are looked at]
+    /// Files to check [default: all files that servers are read from]
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Print JSON

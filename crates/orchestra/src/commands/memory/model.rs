@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use crate::{
     board,
+    cli::examples,
     commands::{
         engine::{self, MODEL_CHECK, MODEL_INSTALL},
         table,
@@ -24,10 +25,10 @@ use crate::{
     workspace::{self, run_directory},
 };
 
-/// Install and choose the model that finds by meaning
+/// Install and choose the model for search by meaning
 ///
-/// Without one, what is remembered is found by its words. A model runs on this machine; where the server
-/// of one is to be asked, `use ollama:NAME` and `use openai:NAME` say so.
+/// Without a model, a search compares words. An installed model runs on this machine. `use ollama:NAME` and
+/// `use openai:NAME` choose the model of a server instead.
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
     #[command(subcommand)]
@@ -36,44 +37,56 @@ pub(super) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Install a model for you, from a directory, an archive or a hub
+    /// Install a model from a directory, an archive or a hub
     ///
-    /// A model is tokenizer.json and model.safetensors (a table, as model2vec writes it) or model.onnx (a
-    /// network). Where two packages hold them, both are named.
+    /// A model consists of tokenizer.json and model.safetensors (a table in model2vec format) or model.onnx (a
+    /// network). If two packages hold these files, name both.
+    #[command(after_help = examples(&[
+        "memory model install minishlab/potion-base-8M",
+        "memory model install ./potion --name potion",
+    ]))]
     Install {
-        /// A directory, an archive (.zip, .whl, .tar, .tar.gz), or the name of a model of a hub, such as
+        /// Directory, archive (.zip, .whl, .tar, .tar.gz) or name of a model on a hub, such as
         /// minishlab/potion-base-8M
         #[arg(required = true)]
         source: Vec<String>,
-        /// What to call it [default: as its source]
+        /// Name of the installed model [default: name of its source]
         #[arg(long)]
         name: Option<String>,
     },
-    /// List the models that are installed
+    /// List the installed models
+    #[command(after_help = examples(&["memory model list"]))]
     List,
-    /// Choose the model that finds by meaning
+    /// Choose the model for search by meaning
+    #[command(after_help = examples(&[
+        "memory model use potion-base-8M",
+        "memory model use ollama:nomic-embed-text",
+        "memory model use none",
+    ]))]
     Use {
-        /// The name of an installed model, a directory, ollama:NAME, openai:NAME, or none
+        /// Installed model, directory, ollama:NAME, openai:NAME, or none
         name: String,
-        /// In whose orchestra.toml [default: yours, or the workspace's where that names one]
+        /// Configuration to change [default: yours, or that of the workspace if it names a model]
         #[arg(long)]
         scope: Option<Scope>,
     },
     /// Remove an installed model
+    #[command(after_help = examples(&["memory model remove potion"]))]
     Remove {
-        /// Its name
+        /// Name of the model
         name: String,
     },
-    /// Show the model in use, and how far it is with what is remembered
+    /// Show the model in use and the progress of its index
+    #[command(after_help = examples(&["memory model show"]))]
     Show,
 }
 
-/// Whose file.
+/// Owner of a configuration file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Scope {
     /// orchestra.toml in your configuration directory, for every workspace
     User,
-    /// orchestra.toml of the workspace, for everybody who works there
+    /// orchestra.toml of the workspace, for all its users
     Workspace,
 }
 

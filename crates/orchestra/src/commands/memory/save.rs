@@ -14,24 +14,24 @@ const MAX_TEXT_BYTES: u64 = 16 * 1024 * 1024;
 
 #[derive(Debug, Args)]
 pub(super) struct Save {
-    /// The text, or - for stdin
+    /// Text to save, or - for stdin
     content: String,
-    /// What it says in short, as somebody would search for it
+    /// Short summary, in words that a search would use
     #[arg(long)]
     summary: Option<String>,
-    /// Where it is from, such as task, prd, session or user
+    /// Source of the memory, such as task, prd, session or user
     #[arg(long)]
     source: Option<String>,
-    /// Which one of those
+    /// Id of the source, such as that of a task
     #[arg(long)]
     source_id: Option<String>,
-    /// A tag; may be given several times
+    /// Tag of the memory; may be repeated
     #[arg(long = "tag", value_name = "TAG")]
     tags: Vec<String>,
-    /// A memory that this one says better; may be given several times
+    /// Id of a memory that this one replaces; may be repeated
     #[arg(long, value_name = "ID")]
     supersedes: Vec<String>,
-    /// After how many days it is not found any more
+    /// Number of days until the memory expires
     #[arg(long, value_name = "N")]
     expires_in_days: Option<u32>,
 }

@@ -24,7 +24,7 @@ const MAX_BYTES: u64 = 16 * 1024 * 1024;
 /// The longest message about a file.
 const MAX_WORDS: usize = 1_000;
 
-/// In which language a plan is written.
+/// Format of a plan file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Language {
     /// YAML.

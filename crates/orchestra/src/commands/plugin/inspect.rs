@@ -17,6 +17,7 @@ use super::{
     named,
 };
 use crate::{
+    cli::examples,
     commands::{
         certs,
         mcp::{
@@ -30,19 +31,23 @@ use crate::{
     serving,
 };
 
-/// Show a plugin: what it says of itself, what it offers, what it may do, its certificates
+/// Show the manifest, tools, prompts, permissions and certificates of a plugin
 ///
-/// Its program is run twice: with --manifest, and as the plugin that it is, to be asked for its tools
-/// and prompts. It has nobody to call back meanwhile.
+/// Runs its program twice: with --manifest, and as a plugin, to list its tools and prompts. The plugin cannot
+/// call the orchestrator meanwhile.
 #[derive(Debug, Args)]
+#[command(after_help = examples(&[
+    "plugin inspect tools.hello",
+    "plugin inspect ./target/debug/hello --no-start",
+]))]
 pub(super) struct Arguments {
-    /// Its id, or the path of a program that is configured nowhere
+    /// Id of the plugin, or path of a program that is not configured
     #[arg(value_name = "ID|PROGRAM")]
     plugin: String,
     /// Arguments of the program
     #[arg(last = true, value_name = "ARGUMENTS")]
     args: Vec<String>,
-    /// Run it with --manifest alone
+    /// Run the program with --manifest only
     #[arg(long)]
     no_start: bool,
     /// Print JSON

@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use super::{is_plugin, manifest, plugin_of};
 use crate::{
+    cli::examples,
     commands::{
         mcp::{ELSEWHERE, Here, Now, words},
         table,
@@ -21,12 +22,13 @@ use crate::{
     servers, serving,
 };
 
-/// List the plugins that are configured
+/// List the configured plugins
 ///
-/// While `orchestra up` runs in the workspace, it is asked how they are right now.
+/// While `orchestra up` runs in the workspace, the list includes their present state.
 #[derive(Debug, Args)]
+#[command(after_help = examples(&["plugin list", "plugin list --check"]))]
 pub(super) struct Arguments {
-    /// Run each that is used with --manifest, to say of which version it is
+    /// Run each enabled plugin with --manifest, to show its version
     #[arg(long)]
     check: bool,
     /// Print JSON

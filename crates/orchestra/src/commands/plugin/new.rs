@@ -17,6 +17,7 @@ use orchestra_gateway::discovery::ServerState;
 use serde::Serialize;
 
 use crate::{
+    cli::examples,
     commands::mcp::Here,
     exit::{Exit, Failure},
     files::Root,
@@ -26,25 +27,29 @@ use entry::Entry;
 use kit::Kit;
 use name::Name;
 
-/// Write a small plugin that works at once
+/// Create a small working plugin
 ///
-/// `orchestra plugin new hello` makes the directory hello with a plugin of one tool and one prompt,
-/// and adds it to orchestra.toml of the workspace as tools.hello.
+/// `orchestra plugin new hello` creates the directory hello with a plugin of one tool and one prompt, and adds
+/// it to orchestra.toml of the workspace as tools.hello.
 #[derive(Debug, Args)]
+#[command(after_help = examples(&[
+    "plugin new hello",
+    "plugin new hello --language python --dir plugins/hello",
+]))]
 pub(super) struct Arguments {
-    /// Its name: 1 to 50 of a-z, 0-9, _ and -, a letter first
+    /// Name of the plugin: 1 to 50 of a-z, 0-9, _ and -, starting with a letter
     name: String,
-    /// What it is written in
+    /// Programming language
     #[arg(long, value_enum, default_value_t)]
     language: Language,
-    /// Its directory, which must not be there or be empty [default: its name]
+    /// Directory to create, which must be absent or empty [default: the name of the plugin]
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
-    /// The crate orchestra-plugin, by which it is written [default: of the sources of this program,
-    /// where they are still there, else from the registry]
+    /// Directory of the crate orchestra-plugin [default: that of the sources of this program if they exist,
+    /// else from the registry]
     #[arg(long, value_name = "DIR")]
     kit: Option<PathBuf>,
-    /// Leave orchestra.toml as it is
+    /// Do not change orchestra.toml
     #[arg(long)]
     no_config: bool,
     /// Print JSON

@@ -18,6 +18,7 @@ use tokio::{
 
 use super::{by_hand, inspect::by_program, named};
 use crate::{
+    cli::examples,
     commands::{
         mcp::{
             Here, Log,
@@ -29,21 +30,24 @@ use crate::{
     output, servers, serving,
 };
 
-/// Run a plugin in the foreground, until ctrl-c
+/// Run a plugin in the foreground until Ctrl-C
 ///
-/// It is started, registered and booted as an orchestrator does it; what it offers is listed, and
-/// what it writes to standard error is printed as it comes. When it ends by itself, it is said why,
-/// with exit code 4. It has nobody to call back: storage and the tools of others are there under
-/// `orchestra up`.
+/// Starts, registers and boots the plugin as an orchestrator does, lists its tools and prompts, and prints its
+/// standard error. If the plugin ends by itself, the reason is printed, and the exit code is 4. The plugin
+/// cannot call the orchestrator: storage and other tools are available under `orchestra up` only.
 #[derive(Debug, Args)]
+#[command(after_help = examples(&[
+    "plugin run tools.hello",
+    "plugin run --binary ./target/debug/hello",
+]))]
 pub(super) struct Arguments {
-    /// The plugin
+    /// Id of the plugin
     #[arg(required_unless_present = "binary")]
     id: Option<String>,
-    /// A program that is configured nowhere, instead
+    /// Program that is not configured, instead of an id
     #[arg(long, value_name = "PROGRAM", conflicts_with = "id")]
     binary: Option<PathBuf>,
-    /// The id of that program, where it does not tell it with --manifest
+    /// Id of that program, if its manifest does not name it
     #[arg(long = "id", value_name = "ID", requires = "binary")]
     as_id: Option<String>,
     /// Arguments of that program

@@ -35,28 +35,28 @@ use crate::{
     override_usage = "orchestra tool call [OPTIONS] <NAME> [KEY=VALUE]..."
 )]
 pub(super) struct Call {
-    /// The tool
+    /// Name of the tool
     #[arg(required_unless_present = "help")]
     pub(super) name: Option<String>,
-    /// Its arguments: text for what the tool takes as text, else JSON; a list also as a,b,c. Or all
-    /// of them as one JSON object
+    /// Arguments of the tool. A value is text where the tool takes text, else JSON; a list also as a,b,c. A single
+    /// JSON object holds all arguments
     #[arg(value_name = "KEY=VALUE")]
     pub(super) words: Vec<String>,
-    /// Its arguments as one JSON object: the object, a file that holds it, or - for stdin
+    /// Arguments as one JSON object: the object, a file that holds it, or - for stdin
     #[arg(long, value_name = "JSON|FILE|-", conflicts_with = "words")]
     pub(super) args: Option<String>,
-    /// How the result of a tool of the board is written
+    /// Text format of the result of a tool of the board
     #[arg(long, value_enum)]
     pub(super) format: Option<TextFormat>,
-    /// Seconds to wait for the server of the tool [default: its start_timeout where it is set, else 10]
+    /// Seconds to wait for the upstream MCP server [default: its start_timeout if set, else 10]
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     wait: Option<u64>,
-    /// Agree where a rule of a server wants somebody asked
+    /// Agree to a call for which a rule of the server requires consent
     #[arg(long, short)]
     yes: bool,
     #[command(flatten)]
     pub(super) tell: TellFlags,
-    /// Print help; after a tool's name, what the tool does and which arguments it takes
+    /// Print help; after the name of a tool, its description and arguments
     #[arg(short, long)]
     pub(super) help: bool,
 }

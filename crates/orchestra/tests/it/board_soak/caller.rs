@@ -49,6 +49,14 @@ pub(super) enum Failure {
     Unanswered(String),
 }
 
+impl Failure {
+    pub(super) fn text(&self) -> &str {
+        match self {
+            Self::Refused(text) | Self::Unanswered(text) => text,
+        }
+    }
+}
+
 fn unanswered(error: impl ToString) -> Failure {
     Failure::Unanswered(error.to_string())
 }
@@ -169,8 +177,7 @@ impl<'w> Caller<'w> {
         }
     }
 
-    /// Calls a tool until that is acknowledged. Each call is a change of its own: one that is not acknowledged may be on
-    /// the board or not.
+    /// Calls a tool until it is acknowledged. An attempt without an acknowledgement may have changed the board.
     pub(super) fn call_until_acknowledged(&mut self, tool: &str, arguments: &Value) -> Value {
         let world = self.world;
         world.until_acknowledged(tool, || {
@@ -229,7 +236,7 @@ struct Conversation {
 }
 
 impl Conversation {
-    /// Starts a server in place of one that has ended.
+    /// Starts a server, and ends the former one.
     fn start(mut command: Command, victim: &Victim) -> Result<Self, Failure> {
         if let Some(mut former) = victim.take() {
             let _ = former.kill();

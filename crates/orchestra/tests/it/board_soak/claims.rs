@@ -55,7 +55,7 @@ impl fmt::Display for Times {
 pub(super) struct Claims<'w> {
     world: &'w World,
     connected: Vec<Caller<'w>>,
-    /// One that starts a process for each look.
+    /// Client with a process for each call.
     command: Caller<'w>,
     number: u64,
 }

@@ -23,8 +23,8 @@ const EVIDENCE: &str = "ran the tests: 42 passed, none failed";
 /// Number of the newest unclaimed tasks that clients compete for.
 const CONTESTED: u64 = 4;
 
-/// Maximum pause of a client between two changes of a long run, in milliseconds. Agents think as well, and a machine
-/// without a moment to spare would measure its scheduler.
+/// Maximum pause of a client between two changes of a long run, in milliseconds. Agents think
+/// between calls; without pauses, times would measure the scheduler of a busy machine.
 const MAX_PAUSE: u64 = 500;
 
 /// Interval between attempts of a call that is not acknowledged.
@@ -100,7 +100,7 @@ impl<'w> Client<'w> {
         self.world.ledger().record_event(&self.name, number);
     }
 
-    /// Creates a task: in turn one that this client advances, and one that all compete for.
+    /// Creates a task, alternately for this client alone and for the competition of all.
     fn create(&mut self) {
         if self.story.is_null() {
             let story =
@@ -159,7 +159,7 @@ impl<'w> Client<'w> {
     fn claim(&mut self) {
         let back = usize::try_from(self.chance.below(CONTESTED)).expect("small");
         let contested = self.world.contested();
-        let task = contested.iter().rev().take(back + 1).last().cloned();
+        let task = contested.iter().rev().take(back + 1).next_back().cloned();
         drop(contested);
         let Some(task) = task else {
             return self.create();
@@ -200,7 +200,7 @@ impl World {
                 Ok(answer) => return answer,
                 Err(failure) => {
                     self.failed(&failure);
-                    assert!(Instant::now() < end, "{name}: {failure:?}");
+                    assert!(Instant::now() < end, "{name}: {}", failure.text());
                     thread::sleep(RETRY);
                 }
             }

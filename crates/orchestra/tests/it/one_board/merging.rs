@@ -42,7 +42,7 @@ impl Repository {
     }
 
     fn remember(&self, directory: &Path, text: &str) {
-        let text = json!({"project": "my-app", "content": text});
+        let text = json!({"project": "my-app", "content": text, "summary": text});
         self.call(directory, "save_memory", &text);
     }
 }
@@ -81,7 +81,7 @@ fn boards_of_linked_worktrees_are_merged_into_the_one_of_all_worktrees_once() {
         }
         assert!(!repository.has(directory, "MA-7"));
         let claimed = repository.get(directory, "MA-3");
-        assert_eq!(claimed["claimed_by"], "linked", "{claimed}");
+        assert_eq!(claimed["claim"]["agent"], "linked", "{claimed}");
         assert_eq!(claimed["labels"], json!(["merge-conflict"]), "{claimed}");
         let all = json!({"project": "my-app"});
         let remembered = repository.call(directory, "list_memory", &all);
@@ -127,6 +127,7 @@ fn worktree_that_comes_back_is_merged_when_it_is_found() {
 fn board_of_a_linked_worktree_in_use_names_the_process() {
     let repository = Repository::new(PER_CHECKOUT);
     let (main, linked) = (repository.main(), repository.linked());
+    repository.call(&main, "create_project", &json!({"name": "Of main"}));
     let process = Running::start(repository.command(&linked, &["stdio"]));
     let number = format!("process {}", process.id());
     let mut session = Session::over(process, "test");

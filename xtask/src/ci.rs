@@ -26,6 +26,7 @@ const FAST: &[Step] = &[("format", format), ("clippy", clippy), ("tidy", tidy)];
 /// What takes longer than a change may wait for.
 const FULL: &[Step] = &[
     ("ci", run),
+    ("servers", || judges::upstream::run(&[])),
     ("soak flaky", || soak::flaky(FLAKY_ROUNDS)),
     ("soak", || soak::run(1, &[])),
     ("soak board", || soak::Board::parse(&[])?.run()),

@@ -7,6 +7,7 @@
 mod others;
 mod pages;
 mod server;
+pub(crate) mod upstream;
 
 use std::{
     fs,

@@ -33,9 +33,11 @@ usage: cargo xtask COMMAND
   test              every test of the workspace, then the judges and the conformance suite
   judges [WORD]     only the judges whose name holds WORD
   conformance       the public conformance suite against the fixtures, over HTTP
+  servers [NAME]... popular upstream servers directly and through the gateway: prints a table of tools, answers
+                    and differences (default: all)
   ci [--fast]       what CI runs; --fast leaves out docs, judges, licences and most tests
-  full              ci, then soak flaky with three rounds, a soak, a soak of a board, every fuzz target
-                    and all benches
+  full              ci, then servers, soak flaky with three rounds, a soak, a soak of a board, every fuzz
+                    target and all benches
   codegen           writes the code anew that is made from schemas
   book [--check]    writes the reference in docs/reference anew from the program and builds the book;
                     --check says whether the reference and all links are right, and writes nothing
@@ -87,6 +89,7 @@ fn dispatch(arguments: &[String]) -> Result<()> {
         ["judges"] => judges::run(None),
         ["judges", word] if !is_option(word) => judges::run(Some(word)),
         ["conformance"] => conformance::run(),
+        ["servers", names @ ..] => judges::upstream::run(names),
         ["ci"] => ci::run(),
         ["ci", "--fast"] => ci::fast(),
         ["full"] => ci::full(),
@@ -154,6 +157,7 @@ mod tests {
             ("bench nothing", "echo, http, gateway"),
             ("bench echo --quick", "echo, http, gateway"),
             ("judges --quick", "judges [WORD]"),
+            ("servers nothing", "there are everything, filesystem"),
             ("ci --quick", "ci [--fast]"),
             ("tidy --quick", "tidy [--limits]"),
             ("test bench", "usage: cargo xtask COMMAND"),

@@ -50,7 +50,7 @@ const JUDGES: [(&str, Judge, &[&str]); 5] = [
 
 /// Through which command the servers are reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Through {
+pub(super) enum Through {
     Stdio,
     Up,
 }
@@ -65,9 +65,9 @@ struct Installed {
 }
 
 /// A server of others over HTTP, killed when dropped.
-struct Listening {
+pub(super) struct Listening {
     process: Child,
-    address: SocketAddr,
+    pub(super) address: SocketAddr,
 }
 
 /// Runs the judges whose name holds `word`, or all.
@@ -105,8 +105,8 @@ fn hear(
     renew(&directory)?;
     let directory = directory.canonicalize().context("the judge's workspace")?;
     fs::create_dir(directory.join("home")).context("creating a home directory")?;
-    let http = Listening::start(installed, "streamableHttp")?;
-    let sse = Listening::start(installed, "sse")?;
+    let http = installed.everything("streamableHttp")?;
+    let sse = installed.everything("sse")?;
     let fill = |text: String| {
         [
             ("DIRECTORY", directory.display().to_string()),
@@ -146,7 +146,7 @@ fn hear(
 
 /// Runs a client against the gateway, which offers the servers of a file alone; and how long the client
 /// took. The gateway's home is in the directory of its workspace.
-fn run_through(
+pub(super) fn run_through(
     mut client: Command,
     through: Through,
     directory: &Path,
@@ -255,23 +255,32 @@ impl Installed {
         })
     }
 
-    fn script(&self, server: &str) -> PathBuf {
-        self.modules.join(server).join("dist/index.js")
+    /// Starts the reference server `everything` over one of its transports.
+    fn everything(&self, transport: &str) -> Result<Listening> {
+        let address = free_address()?;
+        let mut command = Command::new(&self.node);
+        command.arg(self.modules.join("server-everything/dist/index.js"));
+        command
+            .arg(transport)
+            .env("PORT", address.port().to_string());
+        Listening::start(&mut command, address)
     }
 }
 
+/// Returns an address at which nothing listens now.
+pub(super) fn free_address() -> Result<SocketAddr> {
+    let listener = TcpListener::bind("127.0.0.1:0").context("looking for a free port")?;
+    Ok(listener.local_addr()?)
+}
+
 impl Listening {
-    /// Starts the reference server `everything` over one of its transports.
-    fn start(installed: &Installed, transport: &str) -> Result<Self> {
-        let free = TcpListener::bind("127.0.0.1:0").context("looking for a free port")?;
-        let address = free.local_addr()?;
-        drop(free);
-        let process = start(
-            &installed.node,
-            &installed.script("server-everything"),
-            transport,
-            address,
-        )?;
+    /// Starts a server and waits until it listens at the address that its command line names.
+    pub(super) fn start(command: &mut Command, address: SocketAddr) -> Result<Self> {
+        let quiet = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        let process = quiet.spawn().context("starting a server of others")?;
         let mut server = Self { process, address };
         let end = Instant::now() + PATIENCE;
         while TcpStream::connect(address).is_err() {
@@ -282,18 +291,6 @@ impl Listening {
         }
         Ok(server)
     }
-}
-
-fn start(node: &Path, script: &Path, transport: &str, address: SocketAddr) -> Result<Child> {
-    Command::new(node)
-        .arg(script)
-        .arg(transport)
-        .env("PORT", address.port().to_string())
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .context("starting a server of others")
 }
 
 impl Drop for Listening {

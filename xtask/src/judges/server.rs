@@ -1,9 +1,10 @@
 //! The servers that judges try, and how they are started over HTTP.
 
-use std::{net::TcpListener, path::Path, process::Command};
+use std::{path::Path, process::Command};
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 
+use super::others::free_address;
 use crate::served::{Served, Told};
 
 /// A server of ours under judgement.
@@ -59,8 +60,7 @@ const SCOPE: &str = "orchestra:use";
 /// # Errors
 /// When no port is free.
 pub(super) fn free_origin() -> Result<String> {
-    let listener = TcpListener::bind("127.0.0.1:0").context("looking for a free port")?;
-    Ok(format!("http://{}", listener.local_addr()?))
+    Ok(format!("http://{}", free_address()?))
 }
 
 /// Starts a server over HTTP, on any port.

@@ -7,5 +7,6 @@ mod edges;
 mod features;
 mod language;
 mod papers;
+mod servers;
 mod tidy;
 mod tree;

@@ -24,6 +24,7 @@ mod worker;
 
 pub(crate) use engine::Engine;
 
+pub(crate) use intake::read_document;
 pub(crate) use needs::{Board, Work};
 pub(crate) use owner::Owner;
 pub(crate) use place::{OTHERS, TEMP};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{GitError, Repository};
+use super::{GitError, Repository, call::Call};
 
 /// The variable by which git is told of a remote that it is to leave out.
 const LEFT_OUT: &str = "GIT_REMOTE_LEFT_OUT";
@@ -39,24 +39,18 @@ impl Repository {
         if !remotes {
             return Ok(());
         }
-        let mut call = self
-            .call(
-                "fetch the remotes",
-                [
-                    "fetch",
-                    "--all",
-                    "--quiet",
-                    "--no-recurse-submodules",
-                    "--no-write-fetch-head",
-                    "--no-auto-maintenance",
-                ],
-            )
-            .env("GIT_ASKPASS", "")
-            .env("SSH_ASKPASS_REQUIRE", "never")
-            .env("GCM_INTERACTIVE", "never");
-        if !has_command {
-            call = call.env("GIT_SSH_COMMAND", "ssh -oBatchMode=yes");
-        }
+        let mut call = self.call(
+            "fetch the remotes",
+            [
+                "fetch",
+                "--all",
+                "--quiet",
+                "--no-recurse-submodules",
+                "--no-write-fetch-head",
+                "--no-auto-maintenance",
+            ],
+        );
+        call = without_prompts(call, has_command);
         for name in left_out {
             tracing::info!(
                 name,
@@ -69,6 +63,26 @@ impl Repository {
                 .env(LEFT_OUT, "true");
         }
         call.run().await.map(drop)
+    }
+
+    /// A call that reaches a remote, with nobody there to be asked for a password.
+    pub(super) async fn unattended(&self, call: Call) -> Result<Call, GitError> {
+        let asked = ["config", "--get", "core.sshCommand"];
+        let found = self.call("look for the ssh command", asked);
+        let has_command = found.accept(&[0, 1]).run().await?.code == 0;
+        Ok(without_prompts(call, has_command))
+    }
+}
+
+/// A call without prompts. A configured ssh command is used as it is.
+fn without_prompts(call: Call, has_command: bool) -> Call {
+    let call = call
+        .env("GIT_ASKPASS", "")
+        .env("SSH_ASKPASS_REQUIRE", "never")
+        .env("GCM_INTERACTIVE", "never");
+    match has_command {
+        true => call,
+        false => call.env("GIT_SSH_COMMAND", "ssh -oBatchMode=yes"),
     }
 }
 

@@ -17,6 +17,7 @@ use super::{Write, Writing};
 use crate::document::DocumentBody;
 use crate::files::needs::Work;
 use crate::files::owner::Owner;
+use crate::merge::BoardContents;
 use crate::reader::{PRD, README};
 use crate::rows::{uid_of, unknown};
 use crate::toon::history;
@@ -330,5 +331,10 @@ impl Work for Writing<'_> {
         new: &IssueId,
     ) -> Result<(), ActionError> {
         self.renumber(project, old, new)
+    }
+
+    fn adopt(&mut self, before: &BoardContents, after: &BoardContents) -> Result<(), ActionError> {
+        self.change = None;
+        self.adopt_contents(before, after)
     }
 }

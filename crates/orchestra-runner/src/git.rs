@@ -47,7 +47,7 @@ mod submodules;
 mod unlock;
 mod worktree;
 
-pub use board::{BoardEntry, BoardReference, BoardTree, Pushed, TreeRefusal};
+pub use board::{BoardEntry, BoardReference, BoardTree, Pushed, TreeRefusal, shown_remote};
 pub use branches::{Base, Target, TargetChoice};
 pub use checkout::CheckoutRefusal;
 pub use commit::{CommitRefusal, Committed};

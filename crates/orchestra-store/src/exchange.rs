@@ -14,12 +14,13 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use orchestra_board::Timestamp;
+use rusqlite::OptionalExtension as _;
 
 use crate::files::Board;
 use crate::merge::{self, BoardContents, Context};
 use crate::reader::Reader;
 use crate::shared::Shared;
-use crate::{ActionError, Fault, ReadError};
+use crate::{ActionError, Clock as _, Fault, ReadError, SystemClock};
 
 pub use self::describe::changes_between;
 
@@ -86,6 +87,14 @@ impl BoardFiles {
         &self.0
     }
 
+    /// Checks that the files are those of a board, as a merge does.
+    ///
+    /// # Errors
+    /// When one of them is not.
+    pub fn check(&self) -> Result<(), ExchangeError> {
+        read::contents(self, SystemClock.now()).map(drop)
+    }
+
     /// Files that differ from those of `before`; `None` for a file that is gone.
     #[must_use]
     pub fn since(&self, before: &Self) -> BTreeMap<String, Option<Vec<u8>>> {
@@ -150,6 +159,33 @@ pub(crate) fn exchange(
         (Ok(()) | Err(_), Some(exchanged)) => Ok(exchanged),
         (Ok(()), None) => Err(Fault::Panicked.into()),
     }
+}
+
+/// Prefix of the counter whose name has the commit that a board was last exchanged as.
+const EXCHANGED: &str = "exchanged/";
+
+/// The commit that the board was last exchanged as.
+pub(crate) fn last(reader: &Reader<'_>) -> Result<Option<String>, ReadError> {
+    let sql = "SELECT name FROM counter WHERE name GLOB 'exchanged/*'";
+    let mut statement = reader.connection().prepare(sql).map_err(Fault::from)?;
+    let found = statement.query_row([], |row| row.get::<_, String>(0));
+    let found = found.optional().map_err(Fault::from)?;
+    Ok(found.and_then(|name| name.strip_prefix(EXCHANGED).map(str::to_owned)))
+}
+
+/// Records the commit that the board was exchanged as.
+pub(crate) fn note(shared: &Shared, commit: &str) -> Result<(), ActionError> {
+    let name = format!("{EXCHANGED}{commit}");
+    Board::write(
+        shared,
+        Box::new(move |work| {
+            let connection = work.connection();
+            connection.execute("DELETE FROM counter WHERE name GLOB 'exchanged/*'", [])?;
+            let sql = "INSERT INTO counter (name, value) VALUES (?1, 1)";
+            connection.execute(sql, [&name])?;
+            Ok(())
+        }),
+    )
 }
 
 /// The content of a local board after the merge with published content. What is published keeps its ids, and its values

@@ -88,6 +88,8 @@ pub(crate) enum Command {
     Hook(commands::hook::Arguments),
     Doctor(commands::doctor::Arguments),
     Board(commands::board::Arguments),
+    Sync(commands::sync::Arguments),
+    Log(commands::log::Arguments),
     Audit(commands::audit::Arguments),
     Import(commands::import::Arguments),
     Config(commands::config::Arguments),

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use orchestra_plan::ids::{Branch, Commit};
+use sha2::{Digest as _, Sha256};
 
 use super::{GitError, Repository, RepositoryLock, call::Call, error::classify, lock, names};
 
@@ -98,7 +99,15 @@ impl BoardReference {
 
     /// The reference for the state of this one in a remote, as far as it is known.
     fn tracking(&self, remote: &str) -> Self {
-        let (remote, name) = (encoded(remote), encoded(&self.0));
+        let is_name = remote
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
+        // A URL may have a password.
+        let remote = match is_name {
+            true => remote.to_owned(),
+            false => format!("%{}", digest(remote)),
+        };
+        let name = encoded(&self.0);
         Self(format!("{PREFIX}remotes/{remote}/{name}"))
     }
 
@@ -106,6 +115,31 @@ impl BoardReference {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+}
+
+/// The beginning of the digest of a text, in hexadecimal digits.
+fn digest(text: &str) -> String {
+    let digest = Sha256::digest(text.as_bytes());
+    digest
+        .iter()
+        .take(16)
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}
+
+/// The name or URL of a remote without user name and password.
+pub fn shown_remote(remote: &str) -> String {
+    let shown = match remote.split_once("://") {
+        Some((scheme, rest)) => {
+            let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+            let host = authority
+                .rsplit_once('@')
+                .map_or(authority, |(_, host)| host);
+            format!("{scheme}://{host}{path}")
+        }
+        None => remote.to_owned(),
+    };
+    names::shortened(&shown)
 }
 
 /// A name as one part of that of a reference. Different names have different parts.
@@ -167,23 +201,25 @@ impl Repository {
             .call(OPERATION, asked)
             .option("-c")
             .option("fetch.fsckObjects=true")
-            .on(remote)
+            .on(shown_remote(remote))
             .accept(&[0, 1, 128]);
         let answer = self.unattended(call).await?.run().await?;
         if answer.code != 0 {
             let asked = ["ls-remote", "--exit-code", "--", remote, name];
-            let call = self.call(OPERATION, asked).on(remote).accept(&[0, 2]);
+            let call = self.call(OPERATION, asked);
+            let call = call.on(shown_remote(remote)).accept(&[0, 2]);
             if self.unattended(call).await?.run().await?.code == 2 {
                 return Ok(None);
             }
             let status = format!("exit status: {}", answer.code);
-            return Err(classify(OPERATION, remote.to_owned(), status, answer.said));
+            let remote = shown_remote(remote);
+            return Err(classify(OPERATION, remote, status, answer.said));
         }
         match self.board(&tracking).await? {
             Some(commit) => Ok(Some(commit)),
             None => Err(Call::unreadable(
                 OPERATION,
-                remote,
+                &shown_remote(remote),
                 &format!("{name} names no commit"),
             )),
         }
@@ -214,13 +250,22 @@ impl Repository {
             remote,
             &format!("{commit}:{name}"),
         ];
-        let call = self.call("push the board", asked).on(remote);
+        let call = self.call("push the board", asked).on(shown_remote(remote));
         let call = self.unattended(call).await?;
         match call.run().await {
             Ok(_) => Ok(Pushed::Accepted),
             Err(error @ GitError::Failed { .. }) => Ok(Pushed::Refused(error)),
             Err(error) => Err(error),
         }
+    }
+
+    /// Names of the remotes of the repository.
+    ///
+    /// # Errors
+    /// When git fails.
+    pub async fn remotes(&self) -> Result<Vec<String>, GitError> {
+        let answer = self.call("list the remotes", ["remote"]).run().await?;
+        Ok(answer.text().lines().map(str::to_owned).collect())
     }
 
     /// The commit that two boards come from, if they have one in common.
@@ -512,7 +557,7 @@ fn remote_name(remote: &str) -> Result<&str, GitError> {
     };
     Err(GitError::Name {
         what: "remote",
-        name: names::shortened(remote),
+        name: shown_remote(remote),
         why,
     })
 }
@@ -593,6 +638,19 @@ mod tests {
             BoardReference::of_workspace("_").as_str(),
             "refs/orchestra/board"
         );
+    }
+
+    #[test]
+    fn remotes_are_shown_without_passwords() {
+        assert_eq!(
+            shown_remote("https://ada:secret@example.org/a@b"),
+            "https://example.org/a@b"
+        );
+        assert_eq!(
+            shown_remote("git@example.org:a.git"),
+            "git@example.org:a.git"
+        );
+        assert_eq!(shown_remote("../a"), "../a");
     }
 
     #[test]

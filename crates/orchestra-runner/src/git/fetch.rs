@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{GitError, Repository, call::Call};
+use super::{GitError, Repository, call::Call, names::shortened};
 
 /// The variable by which git is told of a remote that it is to leave out.
 const LEFT_OUT: &str = "GIT_REMOTE_LEFT_OUT";
@@ -66,10 +66,27 @@ impl Repository {
     }
 
     /// A call that reaches a remote, with nobody there to be asked for a password.
+    ///
+    /// # Errors
+    /// [`GitError::Starts`] when the configuration of the repository itself, which can come from an archive, names a
+    /// program for that.
     pub(super) async fn unattended(&self, call: Call) -> Result<Call, GitError> {
-        let asked = ["config", "--get", "core.sshCommand"];
-        let found = self.call("look for the ssh command", asked);
-        let has_command = found.accept(&[0, 1]).run().await?.code == 0;
+        const STARTS: &str = r"^(core\.(sshcommand|gitproxy|alternaterefscommand)|credential(\..*)?\.helper|remote\..*\.(uploadpack|receivepack|vcs))$";
+        let asked = ["config", "-z", "--show-scope", "--get-regexp", STARTS];
+        let found = self.call("look for programs that reach remotes", asked);
+        let answer = found.accept(&[0, 1]).run().await?;
+        let fields: Vec<&[u8]> = answer.fields().collect();
+        let mut has_command = false;
+        for setting in fields.chunks_exact(2) {
+            let key = String::from_utf8_lossy(setting[1]);
+            let key = key.split('\n').next().unwrap_or_default();
+            if matches!(setting[0], b"local" | b"worktree") {
+                let key = shortened(key);
+                return Err(GitError::Starts { key });
+            }
+            has_command |= key == "core.sshcommand";
+        }
+        let call = call.option("-c").option("protocol.ext.allow=never");
         Ok(without_prompts(call, has_command))
     }
 }

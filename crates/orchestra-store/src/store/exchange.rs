@@ -1,8 +1,8 @@
 //! Exchange of the board with its other clones.
 
 use super::Store;
-use crate::ReadError;
 use crate::exchange::{self, BoardFiles, Effect, ExchangeError, Exchanged};
+use crate::{ActionError, ReadError};
 
 impl Store {
     /// Files of the board as other clones get them: without claims, usage and hook events.
@@ -11,6 +11,23 @@ impl Store {
     /// When the database cannot be read.
     pub fn board_files(&self) -> Result<BoardFiles, ReadError> {
         self.read(|reader| exchange::files_of(reader))
+    }
+
+    /// The commit that the board was last exchanged as. A board that was built from its readable files alone has none.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn last_exchanged(&self) -> Result<Option<String>, ReadError> {
+        self.read(|reader| exchange::last(reader))
+    }
+
+    /// Records the commit that the board was exchanged as.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn note_exchanged(&self, commit: &str) -> Result<(), ActionError> {
+        self.start();
+        exchange::note(&self.0.shared, commit)
     }
 
     /// Merges files that another clone has published into the board, in one transaction. `base` has the files that both

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use orchestra_board::Timestamp;
-use rusqlite::OptionalExtension as _;
+use rusqlite::{OptionalExtension as _, params};
 
 use crate::files::Board;
 use crate::merge::{self, BoardContents, Context};
@@ -31,13 +31,35 @@ const ATTRIBUTES: (&str, &[u8]) = (".gitattributes", b"* -text\n");
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct BoardFiles(Arc<BTreeMap<String, Vec<u8>>>);
 
+/// State of a board: each later change has a greater one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BoardVersion(i64);
+
+/// Files of a board, with the version that they are of.
+#[derive(Debug, Clone)]
+pub struct BoardSnapshot {
+    /// The files.
+    pub files: BoardFiles,
+    /// The version.
+    pub version: BoardVersion,
+}
+
 /// Result of a merge of files into a board.
 #[derive(Debug, Clone)]
 pub struct Exchanged {
     /// Files of the board before the merge.
     pub before: BoardFiles,
-    /// Files of the board after it.
-    pub after: BoardFiles,
+    /// The board after it.
+    pub after: BoardSnapshot,
+}
+
+/// The last exchange of a board.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LastExchange {
+    /// The commit that it was exchanged as.
+    pub commit: String,
+    /// Whether the board has not changed since.
+    pub is_current: bool,
 }
 
 /// Whether a merge is applied to the board, or only computed.
@@ -111,10 +133,19 @@ impl BoardFiles {
 }
 
 /// Renders the files of the board that a reader sees.
-pub(crate) fn files_of(reader: &Reader<'_>) -> Result<BoardFiles, ReadError> {
+pub(crate) fn snapshot(reader: &Reader<'_>) -> Result<BoardSnapshot, ReadError> {
     // What has expired is part of the board until it is removed.
     let contents = Reader::new(reader.connection()).contents()?;
-    Ok(render::files(&contents))
+    Ok(BoardSnapshot {
+        files: render::files(&contents),
+        version: version(reader)?,
+    })
+}
+
+fn version(reader: &Reader<'_>) -> Result<BoardVersion, ReadError> {
+    let sql = "SELECT value FROM counter WHERE name = 'change'";
+    let mut statement = reader.connection().prepare_cached(sql)?;
+    Ok(BoardVersion(statement.query_row([], |row| row.get(0))?))
 }
 
 /// Merges published files into the board, in one transaction. `base` has the files that both sides come from.
@@ -136,10 +167,9 @@ pub(crate) fn exchange(
             let before = Reader::new(work.connection()).contents()?;
             let merged = merged(&published, &before, base.as_ref(), &origin, now);
             work.adopt(&before, &merged)?;
-            let after = Reader::new(work.connection()).contents()?;
             let exchanged = Exchanged {
                 before: render::files(&before),
-                after: render::files(&after),
+                after: snapshot(&Reader::new(work.connection()))?,
             };
             *sent.lock().unwrap_or_else(PoisonError::into_inner) = Some(exchanged);
             match effect {
@@ -164,25 +194,33 @@ pub(crate) fn exchange(
 /// Prefix of the counter whose name has the commit that a board was last exchanged as.
 const EXCHANGED: &str = "exchanged/";
 
-/// The commit that the board was last exchanged as.
-pub(crate) fn last(reader: &Reader<'_>) -> Result<Option<String>, ReadError> {
-    let sql = "SELECT name FROM counter WHERE name GLOB 'exchanged/*'";
-    let mut statement = reader.connection().prepare(sql).map_err(Fault::from)?;
-    let found = statement.query_row([], |row| row.get::<_, String>(0));
-    let found = found.optional().map_err(Fault::from)?;
-    Ok(found.and_then(|name| name.strip_prefix(EXCHANGED).map(str::to_owned)))
+/// The last exchange of the board.
+pub(crate) fn last(reader: &Reader<'_>) -> Result<Option<LastExchange>, ReadError> {
+    let sql = "SELECT name, value FROM counter WHERE name GLOB 'exchanged/*'";
+    let mut statement = reader.connection().prepare_cached(sql)?;
+    let row = |row: &rusqlite::Row<'_>| Ok((row.get::<_, String>(0)?, row.get(1)?));
+    let Some((name, value)) = statement.query_row([], row).optional()? else {
+        return Ok(None);
+    };
+    let is_current = version(reader)? == BoardVersion(value);
+    let commit = name.strip_prefix(EXCHANGED).map(str::to_owned);
+    Ok(commit.map(|commit| LastExchange { commit, is_current }))
 }
 
-/// Records the commit that the board was exchanged as.
-pub(crate) fn note(shared: &Shared, commit: &str) -> Result<(), ActionError> {
+/// Records the commit that a version of the board was exchanged as.
+pub(crate) fn note(
+    shared: &Shared,
+    commit: &str,
+    version: BoardVersion,
+) -> Result<(), ActionError> {
     let name = format!("{EXCHANGED}{commit}");
     Board::write(
         shared,
         Box::new(move |work| {
             let connection = work.connection();
             connection.execute("DELETE FROM counter WHERE name GLOB 'exchanged/*'", [])?;
-            let sql = "INSERT INTO counter (name, value) VALUES (?1, 1)";
-            connection.execute(sql, [&name])?;
+            let sql = "INSERT INTO counter (name, value) VALUES (?1, ?2)";
+            connection.execute(sql, params![name, version.0])?;
             Ok(())
         }),
     )

@@ -51,7 +51,10 @@ pub use document::{
     NewDocument,
 };
 pub use error::{ActionError, Fault, OpenError, ReadError};
-pub use exchange::{BoardFiles, Effect, ExchangeError, Exchanged, changes_between};
+pub use exchange::{
+    BoardFiles, BoardSnapshot, BoardVersion, Effect, ExchangeError, Exchanged, LastExchange,
+    changes_between,
+};
 pub use files::FilesError;
 pub use home::{Home, SharedHome};
 pub use import::{ImportError, Imported};

@@ -6,11 +6,10 @@
 
 use orchestra_plan::ids::{Branch, Commit};
 use orchestra_runner::git::{
-    BoardEntry, BoardReference, Git, GitError, GitSettings, Pushed, Repository, RepositoryLock,
-    shown_remote,
+    BoardEntry, BoardReference, Git, GitError, GitSettings, Pushed, Repository, shown_remote,
 };
 use orchestra_store::{
-    ActionError, BoardFiles, Effect, ExchangeError, Home, Options, ReadError, Store,
+    ActionError, BoardFiles, BoardSnapshot, Effect, ExchangeError, Home, Options, ReadError, Store,
     changes_between,
 };
 use std::{path::Path, time::Duration};
@@ -62,7 +61,7 @@ pub(crate) struct Outcome {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SyncError {
     /// Git failed.
-    #[error("{0}: {}", .0.hint())]
+    #[error("{}: {}", .0, .0.hint())]
     Git(#[from] GitError),
     /// The workspace is in no repository, or its repository has no working tree.
     #[error(
@@ -100,18 +99,23 @@ pub(crate) enum SyncError {
     Raced,
 }
 
-impl From<SyncError> for Failure {
-    fn from(error: SyncError) -> Self {
-        match error {
-            SyncError::Board(failure) => failure,
-            SyncError::Refused { .. } | SyncError::NoRepository(_) | SyncError::NoBoard(_) => {
-                Self::refused(error.to_string())
+impl SyncError {
+    /// The failure of the command, with its exit code.
+    fn failure(self) -> Failure {
+        match self {
+            Self::Board(failure) => failure,
+            Self::Refused { .. } | Self::NoRepository(_) | Self::NoBoard(_) => {
+                Failure::refused(self.to_string())
             }
-            SyncError::Git(GitError::Starts { .. }) => Self::denied(error.to_string()),
-            SyncError::Git(GitError::Name { .. }) => Self::usage_text(error.to_string()),
-            error => Self::Failed(error.into()),
+            Self::Git(GitError::Starts { .. }) => Failure::denied(self.to_string()),
+            Self::Git(GitError::Name { .. }) => Failure::usage_text(self.to_string()),
+            error => Failure::Failed(error.into()),
         }
     }
+}
+
+fn failure(error: impl Into<SyncError>) -> Failure {
+    error.into().failure()
 }
 
 impl Exchange {
@@ -131,13 +135,16 @@ impl Exchange {
             output: OUTPUT,
             ..GitSettings::default()
         };
-        let git = Git::find(settings).await.map_err(SyncError::from)?;
+        let git = Git::find(settings).await.map_err(failure)?;
         let repository = Repository::open(&git, workspace).await;
-        let repository = repository.map_err(|error| match error {
-            GitError::NotARepository { path } | GitError::Bare { path } => {
-                SyncError::NoRepository(path.display().to_string())
-            }
-            error => error.into(),
+        let repository = repository.map_err(|error| {
+            let error = match error {
+                GitError::NotARepository { path } | GitError::Bare { path } => {
+                    SyncError::NoRepository(path.display().to_string())
+                }
+                error => SyncError::Git(error),
+            };
+            error.failure()
         })?;
         let directory = home.directory();
         let key = directory.parent().and_then(Path::file_name);
@@ -168,7 +175,7 @@ impl Exchange {
         if let Some(name) = name {
             return Ok(Remote { name, reference });
         }
-        let known = self.repository.remotes().await.map_err(SyncError::from)?;
+        let known = self.repository.remotes().await.map_err(failure)?;
         let origin = known.iter().find(|name| *name == "origin");
         let name = match (origin, known.as_slice()) {
             (Some(name), _) | (None, [name]) => name.clone(),
@@ -197,8 +204,8 @@ impl Exchange {
         config: &Config,
         remote: &Remote,
         effect: Effect,
-    ) -> Result<Outcome, SyncError> {
-        let _lock = self.repository.lock_board().await?;
+    ) -> Result<Outcome, Failure> {
+        let _lock = self.repository.lock_board().await.map_err(failure)?;
         let mut round = Round {
             exchange: self,
             config,
@@ -208,13 +215,13 @@ impl Exchange {
             outcome: Outcome::default(),
         };
         if workspace::has_board(&config.workspace) {
-            round.open_board()?;
+            round.open_board().map_err(failure)?;
         }
         let run = round.run().await;
         if let Some(store) = round.store.take() {
             crate::serving::close(&store);
         }
-        run.map(|()| round.outcome)
+        run.map(|()| round.outcome).map_err(failure)
     }
 
     /// The newest commits of the board.
@@ -225,11 +232,13 @@ impl Exchange {
         &self,
         issue: Option<&str>,
         most: u32,
-    ) -> Result<Option<Vec<BoardEntry>>, SyncError> {
-        match self.repository.board(&self.local).await? {
-            None => Ok(None),
-            Some(commit) => Ok(Some(self.repository.board_log(&commit, issue, most).await?)),
-        }
+    ) -> Result<Option<Vec<BoardEntry>>, Failure> {
+        let commit = self.repository.board(&self.local).await.map_err(failure)?;
+        let Some(commit) = commit else {
+            return Ok(None);
+        };
+        let entries = self.repository.board_log(&commit, issue, most).await;
+        entries.map(Some).map_err(failure)
     }
 
     /// Reads the files of a commit that a remote or the local reference names.
@@ -247,6 +256,13 @@ fn refused(commit: &Commit, place: &str, reason: &dyn std::fmt::Display) -> Sync
         commit: commit.to_string(),
         place: place.to_owned(),
         reason: reason.to_string(),
+    }
+}
+
+fn unmerged(commit: &Commit, place: &str, error: ExchangeError) -> SyncError {
+    match error {
+        ExchangeError::Fault(_) => SyncError::Exchange(error),
+        reason => refused(commit, place, &reason),
     }
 }
 
@@ -350,8 +366,17 @@ impl Round<'_> {
             && !self.has(head).await?
         {
             let base = self.base(head).await?;
-            let merged = self.apply(head, &place, &published, base.as_ref()).await?;
-            let merged = merged.unwrap_or_else(|| published.clone());
+            let merged = match &self.store {
+                Some(store) => {
+                    let merged = self.apply(store, head, &place, &published, base.as_ref());
+                    merged.await?.files
+                }
+                None => {
+                    let checked = published.check();
+                    checked.map_err(|error| unmerged(head, &place, error))?;
+                    published.clone()
+                }
+            };
             self.receive(&after, &merged);
             after = merged;
         } else if self.store.is_none() {
@@ -372,10 +397,14 @@ impl Round<'_> {
         tip: Option<&Commit>,
     ) -> Result<Commit, SyncError> {
         let Exchange { repository, local } = self.exchange;
-        if self.store.is_none() {
-            workspace::check_board(&self.config.workspace)?;
+        let store = self.store()?;
+        if let (Some(tip), Some(last)) = (tip, store.last_exchange()?)
+            && (last.is_current && last.commit == tip.as_str() && found == Some(tip))
+        {
+            return Ok(tip.clone());
         }
-        let after = self.files_of_board()?;
+        let after = store.board_files()?;
+        let (after, version) = (after.files, after.version);
         let before = match tip {
             Some(tip) => self.exchange.files(tip, local.as_str()).await?,
             None => BoardFiles::default(),
@@ -390,13 +419,14 @@ impl Round<'_> {
         self.outcome.sent = changes_between(&published, &after);
         let changed = after.since(&before);
         if let Some(tip) = tip.filter(|_| changed.is_empty()) {
+            store.note_exchange(tip.as_str(), version)?;
             return Ok(tip.clone());
         }
         let message = message(&changes_between(&before, &after));
         let parents: Vec<&Commit> = tip.into_iter().collect();
         let commit = repository.commit_board(local, &parents, &changed, &message);
         let commit = commit.await?;
-        self.note(&commit)?;
+        store.note_exchange(commit.as_str(), version)?;
         Ok(commit)
     }
 
@@ -411,8 +441,16 @@ impl Round<'_> {
         let published = self.exchange.files(head, place).await?;
         let base = self.base(head).await?;
         let before = self.files_of_board()?;
-        let after = self.apply(head, place, &published, base.as_ref()).await?;
-        let after = after.unwrap_or_else(|| published.clone());
+        if self.store.is_none() {
+            // A board is created only for files that can be merged.
+            let checked = published.check();
+            checked.map_err(|error| unmerged(head, place, error))?;
+            workspace::check_narrow(&self.config.workspace)?;
+            self.open_board()?;
+        }
+        let merged = self.apply(self.store()?, head, place, &published, base.as_ref());
+        let merged = merged.await?;
+        let after = merged.files;
         self.receive(&before, &after);
         self.outcome.sent = changes_between(&published, &after);
         // A tip that the head comes from is no second parent.
@@ -430,7 +468,8 @@ impl Round<'_> {
             let commit = repository.commit_board(local, &parents, &changed, &message);
             commit.await?
         };
-        self.note(&commit)?;
+        self.store()?
+            .note_exchange(commit.as_str(), merged.version)?;
         Ok(commit)
     }
 
@@ -439,8 +478,8 @@ impl Round<'_> {
         let Some(store) = &self.store else {
             return Ok(None);
         };
-        match store.last_exchanged()? {
-            Some(last) => Ok(self.exchange.repository.find(&last).await?),
+        match store.last_exchange()? {
+            Some(last) => Ok(self.exchange.repository.find(&last.commit).await?),
             None => Ok(None),
         }
     }
@@ -474,47 +513,30 @@ impl Round<'_> {
 
     fn files_of_board(&self) -> Result<BoardFiles, SyncError> {
         Ok(match &self.store {
-            Some(store) => store.board_files()?,
+            Some(store) => store.board_files()?.files,
             None => BoardFiles::default(),
         })
     }
 
-    fn note(&self, commit: &Commit) -> Result<(), SyncError> {
-        match &self.store {
-            Some(store) => Ok(store.note_exchanged(commit.as_str())?),
-            None => Ok(()),
-        }
-    }
-
-    /// Merges files into the board, which is created if there is none. Returns the files of the board after that; `None`
-    /// for a preview without a board.
+    /// Merges the files of a commit into the board.
     async fn apply(
-        &mut self,
+        &self,
+        store: &Store,
         commit: &Commit,
         place: &str,
         files: &BoardFiles,
         base: Option<&BoardFiles>,
-    ) -> Result<Option<BoardFiles>, SyncError> {
-        let of_files = |error: ExchangeError| match error {
-            ExchangeError::Fault(_) => SyncError::Exchange(error),
-            reason => refused(commit, place, &reason),
-        };
-        if self.store.is_none() {
-            // A board is created only for files that can be merged.
-            files.check().map_err(of_files)?;
-            if self.effect == Effect::Preview {
-                return Ok(None);
-            }
-            workspace::check_narrow(&self.config.workspace)?;
-            self.open_board()?;
-        }
+    ) -> Result<BoardSnapshot, SyncError> {
         let author = self.exchange.repository.author().await?;
         let origin = format!("the board of {author}");
-        let Some(store) = &self.store else {
-            return Ok(None);
-        };
         let exchanged = store.exchange(files, base, &origin, self.effect);
-        Ok(Some(exchanged.map_err(of_files)?.after))
+        let exchanged = exchanged.map_err(|error| unmerged(commit, place, error))?;
+        Ok(exchanged.after)
+    }
+
+    fn store(&self) -> Result<&Store, SyncError> {
+        let missing = || WorkspaceError::NoBoard(self.config.workspace.clone());
+        Ok(self.store.as_ref().ok_or_else(missing)?)
     }
 
     fn receive(&mut self, before: &BoardFiles, after: &BoardFiles) {

@@ -99,11 +99,13 @@ fn place_of(project: &ProjectContents, contents: &IssueContents) -> IssuePlace {
     }
 }
 
-/// The newest lines of a history, each with its uid, as many as a file may have.
+/// The newest lines of a history by time, each with its uid, as many as a file may have.
 fn history_of(contents: &IssueContents) -> String {
     let mut uids = uid::OfLines::new(contents.uid());
     let mut lines = Vec::with_capacity(contents.events.len());
-    for event in &contents.events {
+    let mut events: Vec<_> = contents.events.iter().collect();
+    events.sort_by_key(|event| event.at);
+    for event in events {
         let Some(line) = history::line(event) else {
             continue;
         };

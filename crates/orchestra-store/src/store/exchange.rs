@@ -1,7 +1,9 @@
 //! Exchange of the board with its other clones.
 
 use super::Store;
-use crate::exchange::{self, BoardFiles, Effect, ExchangeError, Exchanged};
+use crate::exchange::{
+    self, BoardFiles, BoardSnapshot, BoardVersion, Effect, ExchangeError, Exchanged, LastExchange,
+};
 use crate::{ActionError, ReadError};
 
 impl Store {
@@ -9,25 +11,25 @@ impl Store {
     ///
     /// # Errors
     /// When the database cannot be read.
-    pub fn board_files(&self) -> Result<BoardFiles, ReadError> {
-        self.read(|reader| exchange::files_of(reader))
+    pub fn board_files(&self) -> Result<BoardSnapshot, ReadError> {
+        self.read(|reader| exchange::snapshot(reader))
     }
 
-    /// The commit that the board was last exchanged as. A board that was built from its readable files alone has none.
+    /// The last exchange of the board. One that was built from its readable files alone has none.
     ///
     /// # Errors
     /// When the database cannot be read.
-    pub fn last_exchanged(&self) -> Result<Option<String>, ReadError> {
+    pub fn last_exchange(&self) -> Result<Option<LastExchange>, ReadError> {
         self.read(|reader| exchange::last(reader))
     }
 
-    /// Records the commit that the board was exchanged as.
+    /// Records the commit that a version of the board was exchanged as.
     ///
     /// # Errors
     /// When the store fails.
-    pub fn note_exchanged(&self, commit: &str) -> Result<(), ActionError> {
+    pub fn note_exchange(&self, commit: &str, version: BoardVersion) -> Result<(), ActionError> {
         self.start();
-        exchange::note(&self.0.shared, commit)
+        exchange::note(&self.0.shared, commit, version)
     }
 
     /// Merges files that another clone has published into the board, in one transaction. `base` has the files that both

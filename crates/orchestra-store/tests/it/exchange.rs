@@ -42,13 +42,13 @@ impl Replica {
     }
 
     fn files(&self) -> BoardFiles {
-        self.workspace.store.board_files().expect("readable")
+        self.workspace.store.board_files().expect("readable").files
     }
 
     fn merge(&self, published: &BoardFiles, effect: Effect) -> Result<BoardFiles, ExchangeError> {
         let store = &self.workspace.store;
         let exchanged = store.exchange(published, self.base.as_ref(), self.name, effect)?;
-        Ok(exchanged.after)
+        Ok(exchanged.after.files)
     }
 
     /// Exchanges the board with a remote, as no other clone does meanwhile.
@@ -243,7 +243,7 @@ const TASK: &str = "my-app/epics/MA-1/stories/MA-2/tasks/MA-4.toon";
 fn claim_in_published_files_is_dropped() {
     let (_, two, remote) = pair();
     let forged = with(&remote, TASK, |text| {
-        let claim = "claimed_by: evil\nclaimed_until: 2099-01-01T00:00:00Z\n";
+        let claim = "claimed_by: evil\nclaimed_until: \"2099-01-01T00:00:00Z\"\n";
         text.replacen("created_at", &format!("{claim}created_at"), 1)
     });
     two.merge(&forged, Effect::Apply)
@@ -304,6 +304,24 @@ fn circular_dependencies_of_two_clones_are_cut() {
     assert_eq!(one.files(), two.files());
     let waiting = ["MA-4", "MA-5"].map(|task| one.issue(task).issue.depends_on.len());
     assert_eq!(waiting.iter().sum::<usize>(), 1, "{waiting:?}");
+}
+
+#[test]
+fn board_is_current_until_it_changes() {
+    let (one, _, _) = pair();
+    let store = &one.workspace.store;
+    assert_eq!(store.last_exchange().expect("readable"), None);
+    let version = store.board_files().expect("readable").version;
+    store.note_exchange("abc", version).expect("recorded");
+    let is_current = || {
+        store
+            .last_exchange()
+            .expect("readable")
+            .map(|last| last.is_current)
+    };
+    assert_eq!(is_current(), Some(true));
+    one.workspace.run(comment("MA-4", "changed"));
+    assert_eq!(is_current(), Some(false));
 }
 
 #[test]

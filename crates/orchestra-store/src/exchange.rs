@@ -134,7 +134,7 @@ impl BoardFiles {
 
 /// Renders the files of the board that a reader sees.
 pub(crate) fn snapshot(reader: &Reader<'_>) -> Result<BoardSnapshot, ReadError> {
-    // What has expired is part of the board until it is removed.
+    // Expired texts are part of the board until they are removed.
     let contents = Reader::new(reader.connection()).contents()?;
     Ok(BoardSnapshot {
         files: render::files(&contents),

@@ -65,7 +65,7 @@ impl Repository {
         call.run().await.map(drop)
     }
 
-    /// A call that reaches a remote, with nobody there to be asked for a password.
+    /// A call that reaches a remote without prompts.
     ///
     /// # Errors
     /// [`GitError::Starts`] when the configuration of the repository itself, which can come from an archive, names a

@@ -7,7 +7,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use orchestra_board::Timestamp;
+use orchestra_board::{Body, Timestamp};
 use rusqlite::Connection;
 
 use super::{ATTRIBUTES, BoardFiles, ExchangeError, cycles};
@@ -17,10 +17,15 @@ use crate::document::DocumentBody;
 use crate::files::place::Place;
 use crate::files::{FilesError, ledger, read_document, rebuild};
 use crate::io::{Entry, EntryKind, FileIo, Stat};
-use crate::merge::BoardContents;
+use crate::merge::{BoardContents, ProjectContents};
 use crate::reader::Reader;
 use crate::writing::{KnownWords, Limits, Writing};
 use crate::{ActionError, DocumentPath, Fault, ReadError};
+
+/// Beginning of a mark of an unfinished merge, which parsers refuse in texts.
+const MARK: &str = "<<<<<<<";
+/// The same, while it is parsed. Git merges none of the files, so a mark in a text is part of it.
+const COVERED: &str = "<<<<<<\u{E000}<";
 
 /// Directory that the files are in, as far as their parsers see.
 const ROOT: &str = "/";
@@ -46,6 +51,7 @@ pub(super) fn contents(files: &BoardFiles, now: Timestamp) -> Result<BoardConten
     let mut contents = Reader::new(&connection).contents().map_err(of_reading)?;
     contents.documents = documents;
     for project in contents.projects.values_mut() {
+        uncover(project);
         for issue in project.issues.values_mut() {
             issue.issue.claim = None;
         }
@@ -92,7 +98,7 @@ fn load(connection: &Connection, files: MemoryFiles, now: Timestamp) -> Result<(
     connection.execute_batch("BEGIN").map_err(Fault::from)?;
     migrate(connection)?;
     let mut words = KnownWords::default();
-    // What one board holds, another one can read.
+    // The board that wrote the files had limits of its own.
     let limits = Limits {
         chunks: u64::MAX,
         memory_bytes: u64::MAX,
@@ -125,6 +131,23 @@ fn check(connection: &Connection, own: &BTreeSet<String>) -> Result<(), Exchange
         Some(path) => Err(ExchangeError::File(format!(
             "{path}: belongs to an issue or a project that is missing"
         ))),
+    }
+}
+
+/// Restores marks in texts.
+fn uncover(project: &mut ProjectContents) {
+    let plans = project.plans.iter_mut().map(|(_, text)| text);
+    let texts = plans.chain([&mut project.prd]).chain(&mut project.readme);
+    for text in texts.filter(|text| text.contains(COVERED)) {
+        *text = text.replace(COVERED, MARK);
+    }
+    for issue in project.issues.values_mut() {
+        let description = &mut issue.issue.description;
+        if description.as_str().contains(COVERED)
+            && let Ok(restored) = Body::parse(&description.as_str().replace(COVERED, MARK))
+        {
+            *description = restored;
+        }
     }
 }
 
@@ -204,7 +227,14 @@ impl FileIo for MemoryFiles {
             return Err(io::ErrorKind::FileTooLarge.into());
         }
         let content = self.files.files().get(path);
-        Ok(content.ok_or(io::ErrorKind::NotFound)?.clone())
+        let content = content.ok_or(io::ErrorKind::NotFound)?.clone();
+        Ok(match path.ends_with(".md") {
+            false => content,
+            true => match String::from_utf8(content) {
+                Ok(text) => text.replace(MARK, COVERED).into_bytes(),
+                Err(error) => error.into_bytes(),
+            },
+        })
     }
 
     fn stat(&self, path: &Path) -> io::Result<Option<Stat>> {

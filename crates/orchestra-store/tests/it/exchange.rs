@@ -325,6 +325,27 @@ fn board_is_current_until_it_changes() {
 }
 
 #[test]
+fn text_with_marks_of_a_merge_is_exchanged() {
+    let (mut one, mut two, mut remote) = pair();
+    let marks = "How to solve:\n\n<<<<<<< ours\na\n=======\nb\n>>>>>>> theirs\n";
+    let description = Some(body(marks.trim_end()));
+    let patch = IssuePatch {
+        description,
+        ..IssuePatch::default()
+    };
+    one.workspace.run(update("MA-4", patch));
+    one.workspace.run(Command::WritePrd {
+        project: crate::words::slug(),
+        content: marks.to_owned(),
+    });
+    one.sync(&mut remote);
+    two.sync(&mut remote);
+    assert_eq!(one.files(), two.files());
+    let described = two.issue("MA-4").issue.description;
+    assert_eq!(described.as_str(), marks.trim_end());
+}
+
+#[test]
 fn preview_changes_nothing() {
     let (one, two, _) = pair();
     one.workspace.run(rename("MA-4", "Renamed"));

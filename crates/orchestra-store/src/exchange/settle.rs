@@ -39,6 +39,7 @@ pub(super) fn settle(
         settle_map(&base.sessions, &mut ours.sessions, &mut theirs.sessions);
         settle_plans(base, ours, theirs);
         settle_chunks(base, ours, theirs);
+        unbury(base, ours, theirs);
         bury(base, ours, now);
         bury(base, theirs, now);
     }
@@ -128,6 +129,20 @@ fn settle_chunks(base: &ProjectContents, ours: &mut ProjectContents, theirs: &mu
     settle_map(&by_number(base), &mut one, &mut other);
     ours.chunks = one.into_values().collect();
     theirs.chunks = other.into_values().collect();
+}
+
+/// Removes tombstones of issues that one side has again since the base, as after a change that outweighed the deletion.
+fn unbury(base: &ProjectContents, ours: &mut ProjectContents, theirs: &mut ProjectContents) {
+    let buried: HashSet<Uid> = base.retired.deleted.iter().map(|stone| stone.uid).collect();
+    let again = |side: &ProjectContents| -> HashSet<Uid> {
+        let uids = side.issues.values().map(IssueContents::uid);
+        uids.filter(|uid| buried.contains(uid)).collect()
+    };
+    let (on_ours, on_theirs) = (again(ours), again(theirs));
+    let stones = &mut theirs.retired.deleted;
+    stones.retain(|stone| !on_ours.contains(&stone.uid));
+    let stones = &mut ours.retired.deleted;
+    stones.retain(|stone| !on_theirs.contains(&stone.uid));
 }
 
 /// Adds tombstones of issues that a side has neither as an issue nor as a tombstone. Each project has a limited number of

@@ -369,8 +369,16 @@ impl Store {
     pub(crate) fn apply_edits(&self) -> Result<(), FilesError> {
         self.start();
         let mut engine = self.0.shared.engine().without_removals();
-        let Some(_lock) = engine.try_lock()? else {
-            return Err(FilesError::Timeout);
+        let end = Instant::now() + LOCK_PATIENCE;
+        let _lock = loop {
+            if let Some(lock) = engine.try_lock()? {
+                break lock;
+            }
+            // The own thread looks at the files when it starts.
+            if Instant::now() > end {
+                return Err(FilesError::Timeout);
+            }
+            thread::park_timeout(END_LOOK);
         };
         engine.sweep_whole()
     }

@@ -4,14 +4,16 @@ use std::collections::BTreeSet;
 
 use orchestra_board::{
     AgentName, Body, Change, Claim, Cost, Edit, Event, Issue, IssueId, Key, Kind, Label, OwnState,
-    Project, Slug, Source, State, Timestamp, Title, Uid, UsageTotals,
+    PlanId, PrdOrigin, Project, Request, RequestKind, RequestStatus, SessionId, Slug, Source,
+    State, Timestamp, Title, Uid, UsageTotals,
 };
 use proptest::prelude::*;
 
 use super::{BoardContents, CONFLICT, Context, IssueContents, ProjectContents, merge};
+use crate::document::DocumentBody;
 use crate::toon::history::line;
 use crate::toon::project::{Retired, Tombstone};
-use crate::{Chunk, ChunkId, UsageRecord};
+use crate::{Chunk, ChunkId, DocumentPath, PlanRecord, SessionEvent, SessionRecord, UsageRecord};
 
 const START: i64 = 1_770_000_000;
 
@@ -520,4 +522,138 @@ fn usage_of_a_side_is_added_once() {
     assert_eq!(again.usage, merged.usage);
     let none = UsageRecord::default();
     assert_eq!(base.board.usage, none);
+}
+
+fn plan(id: &str, text: &str) -> (PlanRecord, String) {
+    let record = PlanRecord {
+        project: slug(),
+        id: PlanId::parse(id).expect("an id"),
+        title: Title::parse(id).expect("a title"),
+        issue: None,
+        created_at: at(START),
+        updated_at: None,
+    };
+    (record, text.to_owned())
+}
+
+fn request(number: u64, text: &str) -> Request {
+    Request {
+        number,
+        kind: RequestKind::Feature,
+        description: Body::parse(text).expect("a text"),
+        status: RequestStatus::default(),
+        at: at(START),
+    }
+}
+
+#[test]
+fn texts_that_differ_are_on_the_board_beside_each_other() {
+    let (mut ours, mut theirs) = (Side::new(), Side::new());
+    for (side, name) in [(&mut ours, "ours"), (&mut theirs, "theirs")] {
+        let project = side.project();
+        project.prd = format!("PRD of {name}");
+        project.project.prd_origin = PrdOrigin::Written;
+        project.plans = vec![plan("both", "same"), plan("plan", name)];
+        project.requests = vec![request(1, "same"), request(2, name)];
+        project.project.next_request = 3;
+        let path = DocumentPath::parse("notes/a.md").expect("a path");
+        let content = name.as_bytes().to_vec();
+        let body = DocumentBody {
+            content,
+            metadata: None,
+        };
+        side.board.documents.insert(path.key(), (path, body));
+    }
+    let merged = merge(&ours.board, &theirs.board, &context(None, false));
+    let found = project(&merged);
+    assert_eq!(found.prd, "PRD of ours");
+    let plans: Vec<(&str, &str)> = found
+        .plans
+        .iter()
+        .map(|(plan, text)| (plan.id.as_str(), text.as_str()))
+        .collect();
+    let expected = [
+        ("both", "same"),
+        ("plan", "ours"),
+        ("plan-2", "theirs"),
+        ("prd-of-my-app-on-the-worktree-other", "PRD of theirs"),
+    ];
+    assert_eq!(plans, expected);
+    let requests: Vec<(u64, &str)> = found
+        .requests
+        .iter()
+        .map(|request| (request.number, request.description.as_str()))
+        .collect();
+    assert_eq!(requests, [(1, "same"), (2, "ours"), (3, "theirs")]);
+    assert_eq!(found.project.next_request, 4);
+    let documents: Vec<&str> = merged
+        .documents
+        .values()
+        .map(|(path, _)| path.as_str())
+        .collect();
+    assert_eq!(documents.len(), 2, "{documents:?}");
+    assert!(documents.contains(&"notes/a-2.md"), "{documents:?}");
+    let again = merge(&merged, &theirs.board, &context(None, true));
+    assert_eq!(again, merged);
+}
+
+#[test]
+fn sessions_are_merged_by_id_with_the_events_of_both() {
+    let session = |summary: &str, end: i64| SessionRecord {
+        project: slug(),
+        id: SessionId::parse("s").expect("an id"),
+        summary: Body::parse(summary).expect("a text"),
+        events: vec![SessionEvent {
+            kind: Label::parse("note").expect("a label"),
+            summary: Body::parse(summary).expect("a text"),
+            at: at(end),
+        }],
+        started_at: at(START),
+        ended_at: at(end),
+        from_hooks: false,
+    };
+    let (mut ours, mut theirs) = (Side::new(), Side::new());
+    for (side, session) in [
+        (&mut ours, session("early", START + 1)),
+        (&mut theirs, session("late", START + 2)),
+    ] {
+        let sessions = &mut side.project().sessions;
+        sessions.insert("s".to_owned(), session);
+    }
+    let merged = merge(&ours.board, &theirs.board, &context(None, false));
+    let session = &project(&merged).sessions["s"];
+    assert_eq!(session.summary.as_str(), "late");
+    assert_eq!(session.ended_at, at(START + 2));
+    let events: Vec<(&str, &str)> = session
+        .events
+        .iter()
+        .map(|event| (event.kind.as_str(), event.summary.as_str()))
+        .collect();
+    let expected = [("summary", "early"), ("note", "early"), ("note", "late")];
+    assert_eq!(events, expected);
+    let again = merge(&merged, &theirs.board, &context(None, true));
+    assert_eq!(again, merged);
+}
+
+#[test]
+fn project_whose_key_is_anothers_gets_another_key() {
+    let ours = with_an_epic();
+    let mut theirs = with_an_epic();
+    let mut other = theirs.board.projects.remove(&slug()).unwrap();
+    let slug = Slug::parse("my-api").unwrap();
+    other.project.slug = slug.clone();
+    other.project.name = Title::parse("My Api").unwrap();
+    for contents in other.issues.values_mut() {
+        contents.issue.project = slug.clone();
+        contents.issue.uid = Some(Uid::derived(["other"]));
+    }
+    theirs.board.projects.insert(slug.clone(), other);
+    let merged = merge(&ours.board, &theirs.board, &context(None, false));
+    let found = &merged.projects[&slug];
+    assert_eq!(found.project.key.as_str(), "MA2");
+    let ids: Vec<String> = found.issues.keys().map(ToString::to_string).collect();
+    assert_eq!(ids, ["MA2-1"]);
+    assert_eq!(project(&merged), project(&ours.board));
+    let again = merge(&merged, &theirs.board, &context(None, true));
+    assert_eq!(again, merged);
 }

@@ -13,9 +13,11 @@ use crate::fixture::{clock, options};
 use crate::words::{chunk, create, id, rename, slug, used_for};
 
 impl Checkouts {
-    /// A board of a checkout alone.
+    /// A board of a checkout alone, whose usage begins later than that of the shared one.
     fn alone(&self, name: &str) -> Store {
-        Store::open(&self.path(name), options(&clock())).expect("set up")
+        let clock = clock();
+        clock.pass(60);
+        Store::open(&self.path(name), options(&clock)).expect("set up")
     }
 
     fn database(&self, name: &str) -> PathBuf {

@@ -341,6 +341,79 @@ fn board_without_its_database_gets_everything_back() {
 }
 
 #[test]
+fn linked_worktree_exchanges_the_board_of_all_worktrees() {
+    let clones = Clones::new();
+    let (one, two) = (clones.one(), clones.clone_as("two"));
+    clones.sync(&clones.repository.linked(), &[]);
+    clones.sync(&two, &[]);
+    clones.rename(&two, "MA-3", "Renamed");
+    clones.sync(&two, &[]);
+    clones.sync(&clones.repository.linked(), &[]);
+    assert_eq!(clones.get(&one, "MA-3")["title"], "Renamed");
+}
+
+#[test]
+fn shallow_and_partial_clone_gets_the_whole_board() {
+    let clones = Clones::new();
+    let one = clones.one();
+    clones.sync(&one, &[]);
+    clones.rename(&one, "MA-3", "Renamed");
+    clones.sync(&one, &[]);
+    let (remote, two) = (clones.remote(), one.with_file_name("two"));
+    git(&remote, &["config", "uploadpack.allowFilter", "true"]);
+    let url = format!("file://{}", remote.display());
+    let two_text = two.display().to_string();
+    let filter = "--filter=blob:none";
+    git(
+        &one,
+        &["clone", "--quiet", "--depth=1", filter, &url, &two_text],
+    );
+    clones.sync(&two, &[]);
+    assert_eq!(clones.get(&two, "MA-3")["title"], "Renamed");
+    clones.repository.task(&two, "Of two");
+    clones.sync(&two, &[]);
+    clones.sync(&one, &[]);
+    assert_eq!(clones.get(&one, "MA-4")["title"], "Of two");
+}
+
+#[test]
+fn repositories_of_other_formats_exchange_boards() {
+    let clones = Clones::new();
+    for (name, format) in [
+        ("sha", "--object-format=sha256"),
+        ("table", "--ref-format=reftable"),
+    ] {
+        let directory = |suffix: &str| clones.one().with_file_name(format!("{name}-{suffix}"));
+        let (remote, first, second) = (directory("remote"), directory("one"), directory("two"));
+        let init = |path: &Path, kind: &str| {
+            let mut command = Command::new("git");
+            command.args(["init", "--quiet", kind, format]).arg(path);
+            command.stderr(Stdio::null()).status().unwrap().success()
+        };
+        // Not every version of git has each format.
+        if !init(&remote, "--bare") || !init(&first, "--initial-branch=main") {
+            continue;
+        }
+        let shown = remote.display().to_string();
+        git(&first, &["remote", "add", "origin", &shown]);
+        let project = json!({"name": "My App"});
+        clones.repository.call(&first, "create_project", &project);
+        clones.sync(&first, &[]);
+        git(
+            &clones.one(),
+            &["clone", "--quiet", &shown, &second.display().to_string()],
+        );
+        clones.sync(&second, &[]);
+        let projects = clones.repository.call(&second, "list_projects", &json!({}));
+        assert!(
+            projects.to_string().contains("my-app"),
+            "{format}: {projects}"
+        );
+        assert_eq!(tip(&first), tip(&second), "{format}");
+    }
+}
+
+#[test]
 fn sync_without_remote_names_the_next_step() {
     let repository = Repository::new("board = \"repository\"\n");
     repository.fill();

@@ -124,7 +124,7 @@ impl Exchange {
     /// # Errors
     /// When there is none, or the board is in the checkout and travels with its commits.
     pub(crate) async fn open(workspace: &Path) -> Result<Self, Failure> {
-        let Home::Shared(home) = board::home(workspace)? else {
+        let Home::Shared(_) = board::home(workspace)? else {
             return Err(Failure::refused(
                 "the files of this board are in the checkout (mode `checkout`) and travel with its commits: commit and \
                  push them, or run `orchestra board convert` first",
@@ -146,10 +146,10 @@ impl Exchange {
             };
             error.failure()
         })?;
-        let directory = home.directory();
-        let key = directory.parent().and_then(Path::file_name);
-        let key = key.unwrap_or_default().to_string_lossy();
-        let local = BoardReference::of_workspace(&key);
+        // Every clone has the workspace at the same path below the top.
+        let whole = workspace.canonicalize()?;
+        let below = whole.strip_prefix(repository.toplevel()).unwrap_or(&whole);
+        let local = BoardReference::of_workspace(&below.to_string_lossy());
         Ok(Self { repository, local })
     }
 

@@ -84,11 +84,11 @@ pub struct BoardEntry {
 }
 
 impl BoardReference {
-    /// The reference for the board of a workspace with this key; `_` is the top of the repository.
-    pub fn of_workspace(key: &str) -> Self {
-        match key {
-            "_" => Self(format!("{PREFIX}board")),
-            key => Self(format!("{PREFIX}boards/{}", encoded(key))),
+    /// The reference for the board of a workspace at this path below the top of the repository.
+    pub fn of_workspace(path: &str) -> Self {
+        match path {
+            "" => Self(format!("{PREFIX}board")),
+            path => Self(format!("{PREFIX}boards/{}", encoded(path))),
         }
     }
 
@@ -635,7 +635,7 @@ mod tests {
         assert_eq!(encoded("../a b"), "%2E%2E%2Fa%20b");
         assert_ne!(encoded("a%2Fb"), encoded("a/b"));
         assert_eq!(
-            BoardReference::of_workspace("_").as_str(),
+            BoardReference::of_workspace("").as_str(),
             "refs/orchestra/board"
         );
     }

@@ -124,12 +124,12 @@ impl Exchange {
     /// # Errors
     /// When there is none, or the board is in the checkout and travels with its commits.
     pub(crate) async fn open(workspace: &Path) -> Result<Self, Failure> {
-        let Home::Shared(_) = board::home(workspace)? else {
+        if matches!(board::home(workspace)?, Home::Checkout) {
             return Err(Failure::refused(
                 "the files of this board are in the checkout (mode `checkout`) and travel with its commits: commit and \
                  push them, or run `orchestra board convert` first",
             ));
-        };
+        }
         let settings = GitSettings {
             timeout: PATIENCE,
             output: OUTPUT,

@@ -397,7 +397,7 @@ impl Round<'_> {
         tip: Option<&Commit>,
     ) -> Result<Commit, SyncError> {
         let Exchange { repository, local } = self.exchange;
-        let store = self.store()?;
+        let store = opened(self.store.as_ref(), self.config)?;
         if let (Some(tip), Some(last)) = (tip, store.last_exchange()?)
             && (last.is_current && last.commit == tip.as_str() && found == Some(tip))
         {
@@ -448,7 +448,13 @@ impl Round<'_> {
             workspace::check_narrow(&self.config.workspace)?;
             self.open_board()?;
         }
-        let merged = self.apply(self.store()?, head, place, &published, base.as_ref());
+        let merged = self.apply(
+            opened(self.store.as_ref(), self.config)?,
+            head,
+            place,
+            &published,
+            base.as_ref(),
+        );
         let merged = merged.await?;
         let after = merged.files;
         self.receive(&before, &after);
@@ -468,8 +474,7 @@ impl Round<'_> {
             let commit = repository.commit_board(local, &parents, &changed, &message);
             commit.await?
         };
-        self.store()?
-            .note_exchange(commit.as_str(), merged.version)?;
+        opened(self.store.as_ref(), self.config)?.note_exchange(commit.as_str(), merged.version)?;
         Ok(commit)
     }
 
@@ -534,11 +539,6 @@ impl Round<'_> {
         Ok(exchanged.after)
     }
 
-    fn store(&self) -> Result<&Store, SyncError> {
-        let missing = || WorkspaceError::NoBoard(self.config.workspace.clone());
-        Ok(self.store.as_ref().ok_or_else(missing)?)
-    }
-
     fn receive(&mut self, before: &BoardFiles, after: &BoardFiles) {
         self.outcome.received.extend(changes_between(before, after));
     }
@@ -564,6 +564,12 @@ impl Round<'_> {
         self.store = Some(store);
         Ok(())
     }
+}
+
+/// The board that was opened for a workspace.
+fn opened<'a>(store: Option<&'a Store>, config: &Config) -> Result<&'a Store, SyncError> {
+    let missing = || WorkspaceError::NoBoard(config.workspace.clone());
+    Ok(store.ok_or_else(missing)?)
 }
 
 /// Message of a commit with these changes.

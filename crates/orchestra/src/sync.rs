@@ -16,7 +16,7 @@ use std::{path::Path, time::Duration};
 
 use crate::{
     board,
-    config::Config,
+    config::{self, Config},
     exit::Failure,
     workspace::{self, WorkspaceError},
 };
@@ -146,6 +146,10 @@ impl Exchange {
             };
             error.failure()
         })?;
+        // A file in a repository of another user can name the git directory of another repository.
+        let (top, own) = (repository.toplevel(), repository.directory());
+        orchestra_place::check_answer(workspace, config::safety(workspace), top, own)
+            .map_err(|error| failure(GitError::from(error)))?;
         // Every clone has the workspace at the same path below the top.
         let whole = workspace.canonicalize()?;
         let below = whole.strip_prefix(repository.toplevel()).unwrap_or(&whole);

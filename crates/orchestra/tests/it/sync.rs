@@ -426,6 +426,15 @@ fn sync_without_remote_names_the_next_step() {
 }
 
 #[test]
+fn board_of_a_checkout_travels_with_its_commits() {
+    let repository = Repository::new("board = \"checkout\"\n");
+    repository.fill();
+    let said = repository.run(&repository.main(), &["sync"]);
+    assert_eq!(said.code, Some(3), "{said:?}");
+    assert!(said.err.contains("travel with its commits"), "{said:?}");
+}
+
+#[test]
 fn program_that_the_repository_names_is_not_started() {
     let clones = Clones::new();
     let one = clones.one();

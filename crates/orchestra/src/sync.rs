@@ -303,6 +303,7 @@ impl Round<'_> {
             let found = repository.fetch_board(name, reference).await?;
             if let Some((expected, error)) = pushed.take()
                 && expected == found
+                && !matches!(error, GitError::Locked { .. })
             {
                 // No other clone was faster: it is refused for another reason.
                 return Err(error.into());

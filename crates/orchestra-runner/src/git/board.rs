@@ -254,7 +254,9 @@ impl Repository {
         let call = self.unattended(call).await?;
         match call.run().await {
             Ok(_) => Ok(Pushed::Accepted),
-            Err(error @ GitError::Failed { .. }) => Ok(Pushed::Refused(error)),
+            Err(error @ (GitError::Failed { .. } | GitError::Locked { .. })) => {
+                Ok(Pushed::Refused(error))
+            }
             Err(error) => Err(error),
         }
     }

@@ -404,7 +404,9 @@ impl Round<'_> {
         let Exchange { repository, local } = self.exchange;
         let store = opened(self.store.as_ref(), self.config)?;
         if let (Some(tip), Some(last)) = (tip, store.last_exchange()?)
-            && (last.is_current && last.commit == tip.as_str() && found == Some(tip))
+            && last.is_current
+            && last.commit == tip.as_str()
+            && found == Some(tip)
         {
             return Ok(tip.clone());
         }

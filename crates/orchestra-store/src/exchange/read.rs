@@ -7,7 +7,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use orchestra_board::{Body, Timestamp};
+use orchestra_board::{Body, IssueId, Timestamp};
 use rusqlite::Connection;
 
 use super::{ATTRIBUTES, BoardFiles, ExchangeError, cycles};
@@ -26,6 +26,11 @@ use crate::{ActionError, DocumentPath, Fault, ReadError};
 const MARK: &str = "<<<<<<<";
 /// The same, while it is parsed. Git merges none of the files, so a mark in a text is part of it.
 const COVERED: &str = "<<<<<<\u{E000}<";
+
+/// Largest number of an issue or request of another board. Larger ones would use up the ids of this board.
+const MAX_NUMBER: u64 = 1_000_000_000_000;
+/// Largest number of a remembered text, which fits into the numbers of files.
+const MAX_CHUNK: u64 = 60_000_000;
 
 /// Directory that the files are in, as far as their parsers see.
 const ROOT: &str = "/";
@@ -51,6 +56,7 @@ pub(super) fn contents(files: &BoardFiles, now: Timestamp) -> Result<BoardConten
     let mut contents = Reader::new(&connection).contents().map_err(of_reading)?;
     contents.documents = documents;
     for project in contents.projects.values_mut() {
+        check_numbers(project)?;
         uncover(project);
         for issue in project.issues.values_mut() {
             issue.issue.claim = None;
@@ -130,6 +136,26 @@ fn check(connection: &Connection, own: &BTreeSet<String>) -> Result<(), Exchange
         None => Ok(()),
         Some(path) => Err(ExchangeError::File(format!(
             "{path}: belongs to an issue or a project that is missing"
+        ))),
+    }
+}
+
+fn check_numbers(project: &ProjectContents) -> Result<(), ExchangeError> {
+    let own = &project.project;
+    let counters = [own.next_issue, own.next_bug, own.next_request];
+    let issues = project.issues.keys().map(IssueId::number);
+    let stones = project.retired.deleted.iter();
+    let retired = stones.map(|stone| stone.id.number());
+    let aliases = project.retired.aliases.iter();
+    let retired = retired.chain(aliases.map(|(old, _)| old.number()));
+    let all = issues.chain(retired).chain(counters);
+    let chunks = project.chunks.iter().map(|chunk| chunk.id.number());
+    let is_large = all.max() > Some(MAX_NUMBER) || chunks.max() > Some(MAX_CHUNK);
+    match is_large {
+        false => Ok(()),
+        true => Err(ExchangeError::File(format!(
+            "{}: a number of an id is too large",
+            own.slug
         ))),
     }
 }

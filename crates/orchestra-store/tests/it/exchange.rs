@@ -287,6 +287,18 @@ fn hostile_files_are_refused_and_the_board_stays() {
 }
 
 #[test]
+fn numbers_that_use_up_the_ids_are_refused() {
+    let (one, _, remote) = pair();
+    let path = "my-app/project-status.toon";
+    let hostile = with(&remote, path, |text| {
+        text.replacen("next_issue: 5", "next_issue: 999999999999999", 1)
+    });
+    assert_ne!(hostile, remote);
+    let refusal = one.merge(&hostile, Effect::Apply).expect_err("refused");
+    assert!(refusal.to_string().contains("too large"), "{refusal}");
+}
+
+#[test]
 fn circular_dependencies_of_two_clones_are_cut() {
     let (mut one, mut two, mut remote) = pair();
     one.workspace.create(Kind::Task, Some("MA-2"), "Other");

@@ -12,6 +12,7 @@
 //! must have made durable before an effect is handed to them as a value ([`Intent`]).
 
 mod baseline;
+mod board;
 mod branches;
 mod call;
 mod checkout;
@@ -46,6 +47,7 @@ mod submodules;
 mod unlock;
 mod worktree;
 
+pub use board::{BoardEntry, BoardReference, BoardTree, Pushed, TreeRefusal, shown_remote};
 pub use branches::{Base, Target, TargetChoice};
 pub use checkout::CheckoutRefusal;
 pub use commit::{CommitRefusal, Committed};

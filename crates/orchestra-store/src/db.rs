@@ -320,6 +320,13 @@ pub(crate) fn open_builder(path: &Path) -> Result<Connection, Fault> {
     Ok(connection)
 }
 
+/// Opens a database that is in memory alone.
+pub(crate) fn open_in_memory() -> Result<Connection, Fault> {
+    let connection = Connection::open_in_memory()?;
+    configure(&connection)?;
+    Ok(connection)
+}
+
 /// How long the log is, and how much of it is in the database already, in pages of 4 KiB.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LogState {

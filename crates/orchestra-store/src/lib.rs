@@ -12,6 +12,7 @@ mod db;
 mod doctor;
 mod document;
 mod error;
+mod exchange;
 mod files;
 mod home;
 mod import;
@@ -50,6 +51,10 @@ pub use document::{
     NewDocument,
 };
 pub use error::{ActionError, Fault, OpenError, ReadError};
+pub use exchange::{
+    BoardFiles, BoardSnapshot, BoardVersion, Effect, ExchangeError, Exchanged, LastExchange,
+    changes_between,
+};
 pub use files::FilesError;
 pub use home::{Home, SharedHome};
 pub use import::{ImportError, Imported};

@@ -1,6 +1,7 @@
 //! The door to the board of one workspace.
 
 mod documents;
+mod exchange;
 
 use std::fs::File;
 use std::path::{Path, PathBuf};

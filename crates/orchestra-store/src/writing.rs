@@ -2,6 +2,7 @@
 //! what was decided is written; so an action that is refused has left no trace.
 
 mod absorb;
+mod adopt;
 mod apply;
 mod delete;
 mod documents;

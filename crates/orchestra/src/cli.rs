@@ -89,6 +89,8 @@ pub(crate) enum Command {
     #[command(after_help = examples(&["doctor", "doctor --fix"]))]
     Doctor(commands::doctor::Arguments),
     Board(commands::board::Arguments),
+    Sync(commands::sync::Arguments),
+    Log(commands::log::Arguments),
     Audit(commands::audit::Arguments),
     Import(commands::import::Arguments),
     Config(commands::config::Arguments),

@@ -16,6 +16,7 @@ pub(crate) mod init;
 pub(crate) mod job;
 pub(crate) mod job_board;
 pub(crate) mod launched;
+pub(crate) mod log;
 pub(crate) mod man;
 pub(crate) mod mcp;
 pub(crate) mod memory;
@@ -24,6 +25,7 @@ pub(crate) mod plugin;
 pub(crate) mod progress;
 pub(crate) mod runner;
 pub(crate) mod stdio;
+pub(crate) mod sync;
 mod table;
 pub(crate) mod token;
 mod told;
@@ -63,6 +65,8 @@ pub(crate) fn run(invocation: Invocation) -> Result<Exit, Failure> {
         Command::Hook(arguments) => hook::run(&common, arguments),
         Command::Doctor(arguments) => doctor::run(&common, arguments),
         Command::Board(arguments) => board::run(&common, arguments),
+        Command::Sync(arguments) => sync::run(&common, arguments),
+        Command::Log(arguments) => log::run(&common, arguments),
         Command::Audit(arguments) => audit::run(&common, arguments),
         Command::Import(arguments) => import::run(&common, arguments),
         Command::Config(arguments) => config::run(&common, arguments),

@@ -25,6 +25,7 @@ mod secrets;
 mod servers;
 mod serving;
 mod stopping;
+mod sync;
 mod trace;
 mod workspace;
 

@@ -178,6 +178,12 @@ pub enum GitError {
         /// What is wrong with it.
         what: &'static str,
     },
+    /// The configuration of a repository, which can come from an archive, names a program that a remote is reached by.
+    #[error("`{key}` in the configuration of this repository starts a program")]
+    Starts {
+        /// The key.
+        key: String,
+    },
     /// Nothing is called by that name.
     #[error("no commit is called `{name}`")]
     Unknown {
@@ -230,6 +236,7 @@ impl GitError {
             Self::InTheWay { .. } => "branch-in-the-way",
             Self::Unborn { .. } => "branch-without-commits",
             Self::PathOfRepository { .. } => "path-of-repository",
+            Self::Starts { .. } => "configuration-starts-program",
             Self::Unknown { .. } => "unknown-commit",
             Self::Unrelated { .. } => "unrelated-histories",
         }
@@ -293,6 +300,10 @@ impl GitError {
             Self::PathOfRepository { .. } => {
                 "rename the directory, so that its path is UTF-8 without line breaks".to_owned()
             }
+            Self::Starts { key } => format!(
+                "if you trust it, set it in your own configuration (`git config --global {key}`, or a file that \
+                 `includeIf` names for this repository) and remove it from that of the repository"
+            ),
             Self::Unknown { .. } => "name a branch, a tag or a commit that is there".to_owned(),
             Self::Unrelated { .. } => {
                 "choose a base or a target that share a commit".to_owned()

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{GitError, Repository};
+use super::{GitError, Repository, call::Call, names::shortened};
 
 /// The variable by which git is told of a remote that it is to leave out.
 const LEFT_OUT: &str = "GIT_REMOTE_LEFT_OUT";
@@ -39,24 +39,18 @@ impl Repository {
         if !remotes {
             return Ok(());
         }
-        let mut call = self
-            .call(
-                "fetch the remotes",
-                [
-                    "fetch",
-                    "--all",
-                    "--quiet",
-                    "--no-recurse-submodules",
-                    "--no-write-fetch-head",
-                    "--no-auto-maintenance",
-                ],
-            )
-            .env("GIT_ASKPASS", "")
-            .env("SSH_ASKPASS_REQUIRE", "never")
-            .env("GCM_INTERACTIVE", "never");
-        if !has_command {
-            call = call.env("GIT_SSH_COMMAND", "ssh -oBatchMode=yes");
-        }
+        let mut call = self.call(
+            "fetch the remotes",
+            [
+                "fetch",
+                "--all",
+                "--quiet",
+                "--no-recurse-submodules",
+                "--no-write-fetch-head",
+                "--no-auto-maintenance",
+            ],
+        );
+        call = without_prompts(call, has_command);
         for name in left_out {
             tracing::info!(
                 name,
@@ -69,6 +63,43 @@ impl Repository {
                 .env(LEFT_OUT, "true");
         }
         call.run().await.map(drop)
+    }
+
+    /// A call that reaches a remote without prompts.
+    ///
+    /// # Errors
+    /// [`GitError::Starts`] when the configuration of the repository itself, which can come from an archive, names a
+    /// program for that.
+    pub(super) async fn unattended(&self, call: Call) -> Result<Call, GitError> {
+        const STARTS: &str = r"^(core\.(sshcommand|gitproxy|alternaterefscommand)|credential(\..*)?\.helper|remote\..*\.(uploadpack|receivepack|vcs))$";
+        let asked = ["config", "-z", "--show-scope", "--get-regexp", STARTS];
+        let found = self.call("look for programs that reach remotes", asked);
+        let answer = found.accept(&[0, 1]).run().await?;
+        let fields: Vec<&[u8]> = answer.fields().collect();
+        let mut has_command = false;
+        for setting in fields.chunks_exact(2) {
+            let key = String::from_utf8_lossy(setting[1]);
+            let key = key.split('\n').next().unwrap_or_default();
+            if matches!(setting[0], b"local" | b"worktree") {
+                let key = shortened(key);
+                return Err(GitError::Starts { key });
+            }
+            has_command |= key == "core.sshcommand";
+        }
+        let call = call.option("-c").option("protocol.ext.allow=never");
+        Ok(without_prompts(call, has_command))
+    }
+}
+
+/// A call without prompts. A configured ssh command is used as it is.
+fn without_prompts(call: Call, has_command: bool) -> Call {
+    let call = call
+        .env("GIT_ASKPASS", "")
+        .env("SSH_ASKPASS_REQUIRE", "never")
+        .env("GCM_INTERACTIVE", "never");
+    match has_command {
+        true => call,
+        false => call.env("GIT_SSH_COMMAND", "ssh -oBatchMode=yes"),
     }
 }
 

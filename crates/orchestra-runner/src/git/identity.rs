@@ -58,13 +58,33 @@ impl Repository {
         names::commit(answer.text().trim())
     }
 
+    /// Name of the author of commits that are made here.
+    ///
+    /// # Errors
+    /// When the configuration cannot be read.
+    pub async fn author(&self) -> Result<&str, GitError> {
+        Ok(&self.identity().await?.author.0)
+    }
+
+    /// Author and committer, each as `NAME <EMAIL>`.
+    pub(super) async fn signatures(&self) -> Result<(String, String), GitError> {
+        let plain = |text: &str| -> String {
+            let is_plain = |letter: &char| !matches!(letter, '<' | '>') && !letter.is_control();
+            text.chars().filter(is_plain).collect()
+        };
+        let line = |(name, email): &(String, String)| format!("{} <{}>", plain(name), plain(email));
+        let identity = self.identity().await?;
+        Ok((line(&identity.author), line(&identity.committer)))
+    }
+
+    async fn identity(&self) -> Result<&Identity, GitError> {
+        let identity = &self.0.identity;
+        identity.get_or_try_init(|| self.read_identity()).await
+    }
+
     /// A call that commits in the name of whoever the configuration names.
     pub(super) async fn signed(&self, call: Call) -> Result<Call, GitError> {
-        let identity = self
-            .0
-            .identity
-            .get_or_try_init(|| self.read_identity())
-            .await?;
+        let identity = self.identity().await?;
         Ok(call
             .env("GIT_AUTHOR_NAME", &identity.author.0)
             .env("GIT_AUTHOR_EMAIL", &identity.author.1)

@@ -25,6 +25,7 @@ use super::GitError;
 /// The lock files in the repository's common directory.
 pub(super) const WORKTREES: &str = "orchestra.lock";
 pub(super) const LANDING: &str = "orchestra-landing.lock";
+pub(super) const BOARD: &str = "orchestra-board.lock";
 
 /// How often the lock of another is tried again: at first, and at most.
 const FIRST_WAIT: Duration = Duration::from_millis(1);

@@ -45,6 +45,7 @@ pub(super) struct Inner {
     superproject: Option<PathBuf>,
     turns: Arc<Mutex<()>>,
     landings: Arc<Mutex<()>>,
+    pub(super) exchanges: Arc<Mutex<()>>,
     pub(super) identity: OnceCell<Identity>,
 }
 
@@ -193,6 +194,7 @@ impl Repository {
             superproject: rest.first().map(|line| path_of(line)),
             turns: Arc::default(),
             landings: Arc::default(),
+            exchanges: Arc::default(),
             identity: OnceCell::new(),
         })))
     }

@@ -11,7 +11,8 @@ mod unit;
 
 pub(crate) use course::above;
 pub(super) use issue::{apart, below_another, shorten_claim};
-pub(super) use single::{Value, read_document, side_version};
+pub(crate) use single::read_document;
+pub(super) use single::{Value, side_version};
 pub(super) use trouble::fault_of_file;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};

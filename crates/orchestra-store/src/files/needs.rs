@@ -14,6 +14,7 @@ use orchestra_board::{
 use rusqlite::Connection;
 
 use crate::document::DocumentBody;
+use crate::merge::BoardContents;
 use crate::toon::project::Retired;
 use crate::{
     ActionError, Chunk, DocumentPath, HookEventRecord, PlanRecord, ReadError, Reader,
@@ -143,4 +144,6 @@ pub(crate) trait Work {
     /// Gives an issue another id; the old one becomes an alias.
     fn renumber(&mut self, project: &Slug, old: &IssueId, new: &IssueId)
     -> Result<(), ActionError>;
+    /// Brings the board from its present content to that of a merge with another clone.
+    fn adopt(&mut self, before: &BoardContents, after: &BoardContents) -> Result<(), ActionError>;
 }

@@ -17,7 +17,7 @@ use crate::{IssueRecord, PageRequest};
 pub(crate) const USAGE_SESSIONS: u32 = 200;
 
 /// The most bytes of an issue's history that stand in its file: thousands of changes.
-const MAX_HISTORY_BYTES: usize = 2 * 1024 * 1024;
+pub(crate) const MAX_HISTORY_BYTES: usize = 2 * 1024 * 1024;
 /// The most bytes of a list that is shown for people and not read back. What is longer is cut: such
 /// a file helps nobody, and its costs would grow with the board.
 const MAX_SHOWN_BYTES: usize = 8 * 1024 * 1024;

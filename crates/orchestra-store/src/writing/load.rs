@@ -18,6 +18,7 @@ use crate::document::DocumentBody;
 use crate::files::identity::holder;
 use crate::files::needs::Work;
 use crate::files::owner::Owner;
+use crate::merge::BoardContents;
 use crate::reader::{PRD, README};
 use crate::rows::{uid_of, unknown};
 use crate::toon::history;
@@ -334,5 +335,10 @@ impl Work for Writing<'_> {
         new: &IssueId,
     ) -> Result<(), ActionError> {
         self.renumber(project, old, new)
+    }
+
+    fn adopt(&mut self, before: &BoardContents, after: &BoardContents) -> Result<(), ActionError> {
+        self.change = None;
+        self.adopt_contents(before, after)
     }
 }

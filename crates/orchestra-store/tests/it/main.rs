@@ -9,6 +9,7 @@ mod convert;
 mod crash;
 mod documents;
 mod doubt;
+mod exchange;
 mod faults;
 mod files;
 mod fixture;

@@ -44,6 +44,8 @@ fn the_help_tells_commands_exit_codes_and_environment() {
       hook         Store one hook event that a client sends to stdin as JSON
       doctor       Look for what is wrong with the board and the plans, and mend it
       board        Manage the board that all worktrees share
+      sync         Exchange the board with other clones through a git remote
+      log          Show who changed what on the board, and when
       audit        Verify the log of calls
       import       Import the YAML files of orchestra-mcp from .projects
       config       Show the configuration

@@ -38,6 +38,7 @@ const PLACES: [&[&str]; 7] = [
         ".git/info",
         ".git/orchestra.lock",
         ".git/orchestra-landing.lock",
+        ".git/orchestra-board.lock",
         ".claude",
         ".vscode",
         ".cursor",

@@ -130,6 +130,7 @@ mod skills;
 mod stdio;
 mod stopping;
 mod support;
+mod sync;
 mod tool;
 mod tool_theirs;
 mod top;

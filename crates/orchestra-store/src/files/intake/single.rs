@@ -5,7 +5,8 @@ mod document;
 mod project;
 mod value;
 
-pub(in crate::files) use document::{read as read_document, side_version};
+pub(crate) use document::read as read_document;
+pub(in crate::files) use document::side_version;
 pub(in crate::files) use value::Value;
 
 use orchestra_board::{Command, PrdOrigin};

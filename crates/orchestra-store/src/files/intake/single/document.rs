@@ -53,7 +53,7 @@ pub(super) fn take_in(
 }
 
 /// Reads the file of a document.
-pub(in crate::files) fn read(path: &str, bytes: &[u8]) -> Result<DocumentBody, FileError> {
+pub(crate) fn read(path: &str, bytes: &[u8]) -> Result<DocumentBody, FileError> {
     let file = front::read(bytes).map_err(|error| FileError {
         file: path.to_owned(),
         line: u64::try_from(error.line).unwrap_or(u64::MAX),

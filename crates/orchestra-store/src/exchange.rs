@@ -1,0 +1,287 @@
+//! Exchange of a board with its other clones: the board as readable files, and the merge of such files into it.
+//!
+//! The files are canonical: two boards with the same content have the same files. They are rendered from the content and
+//! not copied from `.projects/`. Claims, usage and hook events are records of one machine. No file contains them, and no
+//! merge changes them.
+
+mod cycles;
+mod describe;
+mod read;
+mod render;
+mod settle;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use orchestra_board::Timestamp;
+use rusqlite::{OptionalExtension as _, params};
+
+use crate::files::Board;
+use crate::merge::{self, BoardContents, Context};
+use crate::reader::Reader;
+use crate::shared::Shared;
+use crate::{ActionError, Clock as _, Fault, ReadError, SystemClock};
+
+pub use self::describe::changes_between;
+
+/// Rules for git about the files of a board: no line end is converted.
+const ATTRIBUTES: (&str, &[u8]) = (".gitattributes", b"* -text\n");
+
+/// Readable files of a board by their paths.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct BoardFiles(Arc<BTreeMap<String, Vec<u8>>>);
+
+/// State of a board: each later change has a greater one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BoardVersion(i64);
+
+/// Files of a board, with the version that they are of.
+#[derive(Debug, Clone)]
+pub struct BoardSnapshot {
+    /// The files.
+    pub files: BoardFiles,
+    /// The version.
+    pub version: BoardVersion,
+}
+
+/// Result of a merge of files into a board.
+#[derive(Debug, Clone)]
+pub struct Exchanged {
+    /// Files of the board before the merge.
+    pub before: BoardFiles,
+    /// The board after it.
+    pub after: BoardSnapshot,
+}
+
+/// The last exchange of a board.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LastExchange {
+    /// The commit that it was exchanged as.
+    pub commit: String,
+    /// Whether the board has not changed since.
+    pub is_current: bool,
+}
+
+/// Whether a merge is applied to the board, or only computed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effect {
+    /// The board is changed.
+    Apply,
+    /// The board stays as it is.
+    Preview,
+}
+
+/// Reason why files of another clone are not merged. The board stays as it is.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum ExchangeError {
+    /// A path is none of a board's.
+    #[error("`{0}` is not the path of a file that boards exchange")]
+    Path(String),
+    /// A file cannot be parsed, or contradicts another one.
+    #[error("{0}")]
+    File(String),
+    /// The dependencies of issues are circular.
+    #[error("issue {issue} of `{project}` waits for itself, by way of its dependencies")]
+    Circular {
+        /// The project.
+        project: String,
+        /// An issue of the circle.
+        issue: String,
+    },
+    /// The board does not accept the result.
+    #[error("the board cannot hold the result: {0}")]
+    Refused(String),
+    /// The store failed.
+    #[error(transparent)]
+    Fault(#[from] Fault),
+}
+
+impl BoardFiles {
+    /// The files with these paths and contents. They are parsed when they are merged.
+    #[must_use]
+    pub fn new(files: BTreeMap<String, Vec<u8>>) -> Self {
+        Self(Arc::new(files))
+    }
+
+    /// The files by their paths.
+    #[must_use]
+    pub fn files(&self) -> &BTreeMap<String, Vec<u8>> {
+        &self.0
+    }
+
+    /// Checks that the files are those of a board, as a merge does.
+    ///
+    /// # Errors
+    /// When one of them is not.
+    pub fn check(&self) -> Result<(), ExchangeError> {
+        read::contents(self, SystemClock.now()).map(drop)
+    }
+
+    /// Files that differ from those of `before`; `None` for a file that is gone.
+    #[must_use]
+    pub fn since(&self, before: &Self) -> BTreeMap<String, Option<Vec<u8>>> {
+        let mut changed: BTreeMap<String, Option<Vec<u8>>> = self
+            .0
+            .iter()
+            .filter(|(path, content)| before.0.get(*path) != Some(*content))
+            .map(|(path, content)| (path.clone(), Some(content.clone())))
+            .collect();
+        let gone = before.0.keys().filter(|path| !self.0.contains_key(*path));
+        changed.extend(gone.map(|path| (path.clone(), None)));
+        changed
+    }
+}
+
+/// Renders the files of the board that a reader sees.
+pub(crate) fn snapshot(reader: &Reader<'_>) -> Result<BoardSnapshot, ReadError> {
+    // Expired texts are part of the board until they are removed.
+    let contents = Reader::new(reader.connection()).contents()?;
+    Ok(BoardSnapshot {
+        files: render::files(&contents),
+        version: version(reader)?,
+    })
+}
+
+fn version(reader: &Reader<'_>) -> Result<BoardVersion, ReadError> {
+    let sql = "SELECT value FROM counter WHERE name = 'change'";
+    let mut statement = reader.connection().prepare_cached(sql)?;
+    Ok(BoardVersion(statement.query_row([], |row| row.get(0))?))
+}
+
+/// Merges published files into the board, in one transaction. `base` has the files that both sides come from.
+pub(crate) fn exchange(
+    shared: &Shared,
+    published: &BoardFiles,
+    base: Option<&BoardFiles>,
+    origin: &str,
+    effect: Effect,
+) -> Result<Exchanged, ExchangeError> {
+    let now = shared.options.clock.now();
+    let published = read::contents(published, now)?;
+    let base = base.map(|base| read::contents(base, now)).transpose()?;
+    let outcome = Arc::new(Mutex::new(None));
+    let (sent, origin) = (Arc::clone(&outcome), origin.to_owned());
+    let written = Board::write(
+        shared,
+        Box::new(move |work| {
+            let before = Reader::new(work.connection()).contents()?;
+            let merged = merged(&published, &before, base.as_ref(), &origin, now);
+            work.adopt(&before, &merged)?;
+            let exchanged = Exchanged {
+                before: render::files(&before),
+                after: snapshot(&Reader::new(work.connection()))?,
+            };
+            *sent.lock().unwrap_or_else(PoisonError::into_inner) = Some(exchanged);
+            match effect {
+                Effect::Apply => Ok(()),
+                // An error undoes all of it.
+                Effect::Preview => Err(ActionError::Invalid("it is a preview".to_owned())),
+            }
+        }),
+    );
+    let exchanged = outcome
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .take();
+    match (written, exchanged) {
+        (Err(ActionError::Fault(fault)), _) => Err(fault.into()),
+        (Err(error), None) => Err(ExchangeError::Refused(error.to_string())),
+        (Ok(()) | Err(_), Some(exchanged)) => Ok(exchanged),
+        (Ok(()), None) => Err(Fault::Panicked.into()),
+    }
+}
+
+/// Prefix of the counter whose name has the commit that a board was last exchanged as.
+const EXCHANGED: &str = "exchanged/";
+
+/// The last exchange of the board.
+pub(crate) fn last(reader: &Reader<'_>) -> Result<Option<LastExchange>, ReadError> {
+    let sql = "SELECT name, value FROM counter WHERE name GLOB 'exchanged/*'";
+    let mut statement = reader.connection().prepare_cached(sql)?;
+    let row = |row: &rusqlite::Row<'_>| Ok((row.get::<_, String>(0)?, row.get(1)?));
+    let Some((name, value)) = statement.query_row([], row).optional()? else {
+        return Ok(None);
+    };
+    let is_current = version(reader)? == BoardVersion(value);
+    let commit = name.strip_prefix(EXCHANGED).map(str::to_owned);
+    Ok(commit.map(|commit| LastExchange { commit, is_current }))
+}
+
+/// Records the commit that a version of the board was exchanged as.
+pub(crate) fn note(
+    shared: &Shared,
+    commit: &str,
+    version: BoardVersion,
+) -> Result<(), ActionError> {
+    let name = format!("{EXCHANGED}{commit}");
+    Board::write(
+        shared,
+        Box::new(move |work| {
+            let connection = work.connection();
+            connection.execute("DELETE FROM counter WHERE name GLOB 'exchanged/*'", [])?;
+            let sql = "INSERT INTO counter (name, value) VALUES (?1, ?2)";
+            connection.execute(sql, params![name, version.0])?;
+            Ok(())
+        }),
+    )
+}
+
+/// The content of a local board after the merge with published content. What is published keeps its ids, and its values
+/// where both sides changed a field. Claims, usage and hook events are those of the local board.
+fn merged(
+    published: &BoardContents,
+    local: &BoardContents,
+    base: Option<&BoardContents>,
+    origin: &str,
+    now: Timestamp,
+) -> BoardContents {
+    let (mut ours, mut theirs) = (portable(published), portable(local));
+    if let Some(base) = base {
+        settle::settle(base, &mut ours, &mut theirs, now);
+    }
+    let context = Context {
+        base,
+        origin,
+        now,
+        is_repeated: false,
+    };
+    let mut merged = merge::merge(&ours, &theirs, &context);
+    for project in merged.projects.values_mut() {
+        cycles::remove(project);
+    }
+    retain_own(&mut merged, local);
+    merged
+}
+
+/// The part of a board that clones exchange.
+fn portable(contents: &BoardContents) -> BoardContents {
+    let mut portable = BoardContents {
+        projects: contents.projects.clone(),
+        documents: contents.documents.clone(),
+        ..BoardContents::default()
+    };
+    for project in portable.projects.values_mut() {
+        for issue in project.issues.values_mut() {
+            issue.issue.claim = None;
+        }
+    }
+    portable
+}
+
+/// Restores the records of this machine in merged content.
+fn retain_own(merged: &mut BoardContents, local: &BoardContents) {
+    for (slug, project) in &mut merged.projects {
+        let local = local.projects.get(slug);
+        let claims: BTreeMap<_, _> = local
+            .into_iter()
+            .flat_map(|local| local.issues.values())
+            .filter_map(|contents| Some((contents.uid(), contents.issue.claim.clone()?)))
+            .collect();
+        for contents in project.issues.values_mut() {
+            let claim = claims.get(&contents.uid()).cloned();
+            contents.issue.claim = claim.filter(|_| !contents.issue.state.is_final());
+        }
+    }
+    merged.usage.clone_from(&local.usage);
+    merged.hook_events.clone_from(&local.hook_events);
+}

@@ -1,0 +1,126 @@
+//! Differences between the files of two boards, in words.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use orchestra_board::{Change, Edit, Event, IssueId, Slug};
+
+use super::BoardFiles;
+use crate::files::place::{Part, Place};
+use crate::toon::history;
+
+/// Describes the changes from one board to another, one line each.
+#[must_use]
+pub fn changes_between(before: &BoardFiles, after: &BoardFiles) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut rest = BTreeSet::new();
+    // Issues with a line of their own, and those whose other files differ.
+    let (mut described, mut touched) = (HashSet::new(), HashMap::new());
+    let changed = after.since(before);
+    // Files of an issue that moved are in another directory.
+    let former: HashMap<(Slug, IssueId), &String> = changed
+        .iter()
+        .filter(|(_, content)| content.is_none())
+        .filter_map(|(path, _)| match Place::parse(path)? {
+            Place::Issue(place, Part::History) => Some(((place.project, place.id), path)),
+            _ => None,
+        })
+        .collect();
+    for (path, content) in &changed {
+        let Some(place) = Place::parse(path) else {
+            continue;
+        };
+        let is_gone = content.is_none();
+        match place {
+            Place::Issue(place, Part::History) => {
+                let key = (place.project.clone(), place.id.clone());
+                let was_at = former.get(&key).copied().unwrap_or(path);
+                let old = before.files().get(was_at);
+                for event in news(old, content.as_ref(), &place.id, &place.project) {
+                    described.insert(key.clone());
+                    lines.push(line(&place.id, &event));
+                }
+            }
+            Place::Issue(place, Part::Fields | Part::Description) => {
+                let key = (place.project.clone(), place.id.clone());
+                let is_moved = touched
+                    .get(&key)
+                    .is_some_and(|was_gone| *was_gone != is_gone);
+                touched.insert(key, is_gone && !is_moved);
+            }
+            place => drop(rest.insert(other(&place, before.files().contains_key(path), is_gone))),
+        }
+    }
+    let undescribed = touched
+        .into_iter()
+        .filter(|(key, _)| !described.contains(key));
+    let undescribed: BTreeSet<String> = undescribed
+        .map(|((_, id), is_gone)| match is_gone {
+            true => format!("{id} deleted"),
+            false => format!("{id} changed"),
+        })
+        .collect();
+    lines.extend(undescribed);
+    lines.extend(rest.into_iter().flatten());
+    lines
+}
+
+/// Events of a history that an older version of it does not have.
+fn news(old: Option<&Vec<u8>>, new: Option<&Vec<u8>>, id: &IssueId, project: &Slug) -> Vec<Event> {
+    let text = |bytes: Option<&Vec<u8>>| {
+        let text = bytes.map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+        text.unwrap_or_default()
+    };
+    let (old, new) = (text(old), text(new));
+    let known: HashSet<&str> = old.lines().collect();
+    let lines = new.lines().filter(|line| !known.contains(line));
+    lines
+        .filter_map(|line| history::read_line(line, project, id).ok())
+        .collect()
+}
+
+fn line(id: &IssueId, event: &Event) -> String {
+    let text = match &event.change {
+        Change::IssueCreated(issue) => format!("created: {}", issue.title),
+        Change::Edited(Edit::Title(title)) => format!("title: {title}"),
+        Change::Edited(edit) => format!("{} changed", edit.field()),
+        Change::Moved { to } => format!("moved to {to}"),
+        Change::StateChanged { from, to, .. } => format!("{from} → {to}"),
+        Change::OwnStateChanged { own } => format!("→ {}", own.as_state()),
+        Change::Claimed { agent, .. } => format!("claimed by {agent}"),
+        Change::Released { agent } => format!("released by {agent}"),
+        Change::DependencyAdded { on } => format!("waits for {on}"),
+        Change::DependencyRemoved { on } => format!("no longer waits for {on}"),
+        Change::Commented { .. } => "comment".to_owned(),
+        _ => "changed".to_owned(),
+    };
+    match &event.agent {
+        Some(agent) => format!("{id} {text} ({agent})"),
+        None => format!("{id} {text}"),
+    }
+}
+
+/// Describes a change of a file that is no issue's. Counters of a project change with its issues, and are no change of
+/// their own.
+fn other(place: &Place, was_there: bool, is_gone: bool) -> Option<String> {
+    let verb = match (was_there, is_gone) {
+        (_, true) => "deleted",
+        (true, false) => "changed",
+        (false, false) => "created",
+    };
+    let what = match place {
+        Place::Project(_) if verb == "changed" => return None,
+        Place::Project(slug) => format!("project {slug}"),
+        Place::Prd(slug) => format!("{slug}: PRD"),
+        Place::PrdSession(slug) => format!("{slug}: PRD questionnaire"),
+        Place::Requests(slug) => format!("{slug}: requests"),
+        Place::Readme(slug) => format!("{slug}: README.md"),
+        Place::Plan(slug, plan) => format!("{slug}: plan {plan}"),
+        Place::Chunks(slug, _) => format!("{slug}: memory"),
+        Place::Session(slug, session) => format!("{slug}: session {session}"),
+        Place::Document(path) => format!("document {path}"),
+        Place::Issue(..) | Place::SessionIndex(_) | Place::HookEvents | Place::Usage => {
+            return None;
+        }
+    };
+    Some(format!("{what} {verb}"))
+}

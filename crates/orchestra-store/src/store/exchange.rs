@@ -1,0 +1,52 @@
+//! Exchange of the board with its other clones.
+
+use super::Store;
+use crate::exchange::{
+    self, BoardFiles, BoardSnapshot, BoardVersion, Effect, ExchangeError, Exchanged, LastExchange,
+};
+use crate::{ActionError, ReadError};
+
+impl Store {
+    /// Files of the board as other clones get them: without claims, usage and hook events.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn board_files(&self) -> Result<BoardSnapshot, ReadError> {
+        self.read(|reader| exchange::snapshot(reader))
+    }
+
+    /// The last exchange of the board. One that was built from its readable files alone has none.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn last_exchange(&self) -> Result<Option<LastExchange>, ReadError> {
+        self.read(|reader| exchange::last(reader))
+    }
+
+    /// Records the commit that a version of the board was exchanged as.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn note_exchange(&self, commit: &str, version: BoardVersion) -> Result<(), ActionError> {
+        self.start();
+        exchange::note(&self.0.shared, commit, version)
+    }
+
+    /// Merges files that another clone has published into the board, in one transaction. `base` has the files that both
+    /// boards come from, where there are some. What is published keeps its ids, and its values where both sides changed
+    /// a field; values of this board that lose are comments. `origin` describes this board in them.
+    ///
+    /// # Errors
+    /// When a file is none of a board, cannot be parsed or contradicts another one, or when the store fails. The board
+    /// stays as it is then.
+    pub fn exchange(
+        &self,
+        published: &BoardFiles,
+        base: Option<&BoardFiles>,
+        origin: &str,
+        effect: Effect,
+    ) -> Result<Exchanged, ExchangeError> {
+        self.start();
+        exchange::exchange(&self.0.shared, published, base, origin, effect)
+    }
+}

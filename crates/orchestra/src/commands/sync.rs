@@ -1,0 +1,127 @@
+//! `orchestra sync`: exchanges the board with other clones through a remote of the repository.
+
+use clap::Args;
+use orchestra_store::Effect;
+use serde::Serialize;
+
+use crate::{
+    cli::Common,
+    commands::progress::Turning,
+    config::{Config, Overrides},
+    exit::{Exit, Failure},
+    logging,
+    output::{self, Format},
+    serving,
+    sync::{Exchange, Outcome},
+};
+
+/// Number of changes in each direction that are shown to people.
+const SHOWN: usize = 20;
+
+/// Exchange the board with other clones through a git remote
+///
+/// Fetches the board of the remote, merges it into this one and pushes the result. A clone without a board gets that of
+/// the remote. Claims, usage, hook events and approvals stay on each machine. Never asks for a password.
+///
+/// Examples:
+///   orchestra sync
+///   orchestra sync origin --dry-run
+///   orchestra sync origin --branch board
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// Name or URL of the remote [default: origin, else the only one]
+    remote: Option<String>,
+    /// Branch of the remote that has the board, for servers that refuse other references
+    #[arg(long, value_name = "NAME")]
+    branch: Option<String>,
+    /// Show the changes in both directions, and change neither side
+    #[arg(long)]
+    dry_run: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Answer {
+    remote: String,
+    /// Reference of the board in the remote.
+    reference: String,
+    dry_run: bool,
+    /// Changes that came from other clones.
+    received: Vec<String>,
+    /// Changes that the remote did not have.
+    sent: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    commit: Option<String>,
+}
+
+/// Exchanges the board.
+///
+/// # Errors
+/// When there is no repository, remote or board, when the remote cannot be reached, and when its board cannot be merged.
+pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure> {
+    let config = Config::settle(common, Overrides::default())?;
+    logging::start(logging::of_a_report(&config.log))?;
+    let Arguments {
+        remote,
+        branch,
+        dry_run,
+        json,
+    } = arguments;
+    let effect = match dry_run {
+        true => Effect::Preview,
+        false => Effect::Apply,
+    };
+    let turning = Turning::new("exchanging the board");
+    let runtime = serving::runtime()?;
+    let answer = runtime.block_on(async {
+        let exchange = Exchange::open(&config.workspace).await?;
+        let remote = exchange.remote(remote, branch.as_deref()).await?;
+        let Outcome {
+            received,
+            sent,
+            commit,
+        } = exchange.run(&config, &remote, effect).await?;
+        Ok::<_, Failure>(Answer {
+            remote: remote.shown(),
+            reference: remote.reference().to_owned(),
+            dry_run,
+            received,
+            sent,
+            commit: commit.map(|commit| commit.to_string()),
+        })
+    })?;
+    drop(turning);
+    Format::of_flag(json).print(&answer, text)?;
+    Ok(Exit::Ok)
+}
+
+fn text(answer: &Answer) -> String {
+    let mut text = String::new();
+    let [received, sent] = match answer.dry_run {
+        true => ["would receive", "would send"],
+        false => ["received", "sent"],
+    };
+    for (verb, direction, changes) in [
+        (received, "from", &answer.received),
+        (sent, "to", &answer.sent),
+    ] {
+        let count = match changes.len() {
+            0 => continue,
+            1 => "1 change".to_owned(),
+            all => format!("{all} changes"),
+        };
+        text.push_str(&format!("{verb} {count} {direction} {}\n", answer.remote));
+        for change in changes.iter().take(SHOWN) {
+            text.push_str(&format!("  {change}\n"));
+        }
+        if changes.len() > SHOWN {
+            text.push_str(&format!("  and {} more\n", changes.len() - SHOWN));
+        }
+    }
+    if text.is_empty() {
+        text = format!("the board and {} have the same content\n", answer.remote);
+    }
+    output::printable(&text).into_owned()
+}

@@ -1,0 +1,634 @@
+//! Exchange of the board with a remote of its repository: fetch, merge in the program, commit, push, and again where
+//! another clone was faster.
+//!
+//! The local reference names the commit of the last exchange. The board itself is newer, and is committed by the next
+//! one.
+
+use orchestra_plan::ids::{Branch, Commit};
+use orchestra_runner::git::{
+    BoardEntry, BoardReference, Git, GitError, GitSettings, Pushed, Repository, shown_remote,
+};
+use orchestra_store::{
+    ActionError, BoardFiles, BoardSnapshot, Effect, ExchangeError, Home, Options, ReadError, Store,
+    changes_between,
+};
+use std::{path::Path, time::Duration};
+
+use crate::{
+    board,
+    config::{self, Config},
+    exit::Failure,
+    workspace::{self, WorkspaceError},
+};
+
+/// Number of times that other clones may be faster.
+const ATTEMPTS: u32 = 10;
+/// Most bytes that git may print: the files of a board with their headers.
+const OUTPUT: usize = 512 << 20;
+/// Longest time of a call of git, as a fetch or push over a slow network.
+const PATIENCE: Duration = Duration::from_secs(600);
+/// Longest time for edits of the readable files to become part of the board.
+const CATCHING_UP: Duration = Duration::from_secs(30);
+/// Most characters of the subject of a commit.
+const SUBJECT: usize = 72;
+/// Most changes that the message of a commit lists.
+const LISTED: usize = 500;
+
+/// The repository of a workspace, as far as its board is exchanged.
+pub(crate) struct Exchange {
+    repository: Repository,
+    local: BoardReference,
+}
+
+/// A remote, and the reference of the board in it.
+pub(crate) struct Remote {
+    name: String,
+    reference: BoardReference,
+}
+
+/// Result of an exchange.
+#[derive(Debug, Default)]
+pub(crate) struct Outcome {
+    /// Changes that came from other clones.
+    pub(crate) received: Vec<String>,
+    /// Changes of this clone that the remote did not have.
+    pub(crate) sent: Vec<String>,
+    /// Commit of the board; `None` where there is none, as after a preview.
+    pub(crate) commit: Option<Commit>,
+}
+
+/// Reason why a board is not exchanged. The board stays as it is.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SyncError {
+    /// Git failed.
+    #[error("{}: {}", .0, .0.hint())]
+    Git(#[from] GitError),
+    /// The workspace is in no repository, or its repository has no working tree.
+    #[error(
+        "boards are exchanged through the git repository of their workspace, and {0} is in no working tree of one: run \
+         `git init` there, or name another workspace with --workspace"
+    )]
+    NoRepository(String),
+    /// A commit does not have a board that can be merged.
+    #[error("the board in commit {commit} ({place}) is not merged: {reason}")]
+    Refused {
+        /// The commit.
+        commit: String,
+        /// The remote, or the local reference.
+        place: String,
+        /// The part of it that is wrong.
+        reason: String,
+    },
+    /// Neither side has a board.
+    #[error(transparent)]
+    NoBoard(#[from] WorkspaceError),
+    /// The board cannot be opened or written.
+    #[error("{}", .0.text())]
+    Board(Failure),
+    /// The board cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// The store failed.
+    #[error(transparent)]
+    Exchange(ExchangeError),
+    /// The board cannot be written.
+    #[error(transparent)]
+    Write(#[from] ActionError),
+    /// Other clones were faster each time.
+    #[error("other clones pushed their board first, {ATTEMPTS} times in a row: try again")]
+    Raced,
+}
+
+impl SyncError {
+    /// The failure of the command, with its exit code.
+    fn failure(self) -> Failure {
+        match self {
+            Self::Board(failure) => failure,
+            Self::Refused { .. } | Self::NoRepository(_) | Self::NoBoard(_) => {
+                Failure::refused(self.to_string())
+            }
+            Self::Git(GitError::Starts { .. }) => Failure::denied(self.to_string()),
+            Self::Git(GitError::Name { .. }) => Failure::usage_text(self.to_string()),
+            error => Failure::Failed(error.into()),
+        }
+    }
+}
+
+fn failure(error: impl Into<SyncError>) -> Failure {
+    error.into().failure()
+}
+
+impl Exchange {
+    /// Finds the repository of a workspace, and the reference of its board.
+    ///
+    /// # Errors
+    /// When there is none, or the board is in the checkout and travels with its commits.
+    pub(crate) async fn open(workspace: &Path) -> Result<Self, Failure> {
+        if matches!(board::home(workspace)?, Home::Checkout) {
+            return Err(Failure::refused(
+                "the files of this board are in the checkout (mode `checkout`) and travel with its commits: commit and \
+                 push them, or run `orchestra board convert` first",
+            ));
+        }
+        let settings = GitSettings {
+            timeout: PATIENCE,
+            output: OUTPUT,
+            ..GitSettings::default()
+        };
+        let git = Git::find(settings).await.map_err(failure)?;
+        let repository = Repository::open(&git, workspace).await;
+        let repository = repository.map_err(|error| {
+            let error = match error {
+                GitError::NotARepository { path } | GitError::Bare { path } => {
+                    SyncError::NoRepository(path.display().to_string())
+                }
+                error => SyncError::Git(error),
+            };
+            error.failure()
+        })?;
+        // A file in a repository of another user can name the git directory of another repository.
+        let (top, own) = (repository.toplevel(), repository.directory());
+        orchestra_place::check_answer(workspace, config::safety(workspace), top, own)
+            .map_err(|error| failure(GitError::from(error)))?;
+        // Every clone has the workspace at the same path below the top.
+        let whole = workspace.canonicalize()?;
+        let below = whole.strip_prefix(repository.toplevel()).unwrap_or(&whole);
+        let local = BoardReference::of_workspace(&below.to_string_lossy());
+        Ok(Self { repository, local })
+    }
+
+    /// The remote with this name or URL, else `origin`, else the only one of the repository. With a branch, the board is
+    /// in that branch of the remote.
+    ///
+    /// # Errors
+    /// When the repository has no remote, or several and none is called `origin`, or the name is no branch's.
+    pub(crate) async fn remote(
+        &self,
+        name: Option<String>,
+        branch: Option<&str>,
+    ) -> Result<Remote, Failure> {
+        let reference = match branch {
+            None => self.local.clone(),
+            Some(branch) => {
+                let branch = Branch::parse(branch);
+                let branch =
+                    branch.map_err(|error| Failure::usage_text(format!("--branch: {error}")))?;
+                BoardReference::of_branch(&branch)
+            }
+        };
+        if let Some(name) = name {
+            return Ok(Remote { name, reference });
+        }
+        let known = self.repository.remotes().await.map_err(failure)?;
+        let origin = known.iter().find(|name| *name == "origin");
+        let name = match (origin, known.as_slice()) {
+            (Some(name), _) | (None, [name]) => name.clone(),
+            (None, []) => {
+                return Err(Failure::refused(
+                    "this repository has no remote: add one by `git remote add origin URL`, or name it: `orchestra sync \
+                     URL`",
+                ));
+            }
+            (None, known) => {
+                return Err(Failure::refused(format!(
+                    "this repository has several remotes and none is called `origin`: name one of {}",
+                    known.join(", ")
+                )));
+            }
+        };
+        Ok(Remote { name, reference })
+    }
+
+    /// Exchanges the board with a remote. A workspace without a board gets that of the remote.
+    ///
+    /// # Errors
+    /// When the remote cannot be reached, or has no board that can be merged.
+    pub(crate) async fn run(
+        &self,
+        config: &Config,
+        remote: &Remote,
+        effect: Effect,
+    ) -> Result<Outcome, Failure> {
+        let _lock = self.repository.lock_board().await.map_err(failure)?;
+        let mut round = Round {
+            exchange: self,
+            config,
+            remote,
+            effect,
+            store: None,
+            outcome: Outcome::default(),
+        };
+        if workspace::has_board(&config.workspace) {
+            round.open_board().map_err(failure)?;
+        }
+        let run = round.run().await;
+        if let Some(store) = round.store.take() {
+            crate::serving::close(&store);
+        }
+        run.map(|()| round.outcome).map_err(failure)
+    }
+
+    /// The newest commits of the board.
+    ///
+    /// # Errors
+    /// When git fails.
+    pub(crate) async fn log(
+        &self,
+        issue: Option<&str>,
+        most: u32,
+    ) -> Result<Option<Vec<BoardEntry>>, Failure> {
+        let commit = self.repository.board(&self.local).await.map_err(failure)?;
+        let Some(commit) = commit else {
+            return Ok(None);
+        };
+        let entries = self.repository.board_log(&commit, issue, most).await;
+        entries.map(Some).map_err(failure)
+    }
+
+    /// Reads the files of a commit that a remote or the local reference names.
+    async fn files(&self, commit: &Commit, place: &str) -> Result<BoardFiles, SyncError> {
+        let tree = self.repository.board_tree(commit).await?;
+        match tree {
+            Ok(files) => Ok(BoardFiles::new(files)),
+            Err(refusal) => Err(refused(commit, place, &refusal)),
+        }
+    }
+}
+
+fn refused(commit: &Commit, place: &str, reason: &dyn std::fmt::Display) -> SyncError {
+    SyncError::Refused {
+        commit: commit.to_string(),
+        place: place.to_owned(),
+        reason: reason.to_string(),
+    }
+}
+
+fn unmerged(commit: &Commit, place: &str, error: ExchangeError) -> SyncError {
+    match error {
+        ExchangeError::Fault(_) => SyncError::Exchange(error),
+        reason => refused(commit, place, &reason),
+    }
+}
+
+impl Remote {
+    /// Its name for people, without a password.
+    pub(crate) fn shown(&self) -> String {
+        shown_remote(&self.name)
+    }
+
+    /// Name of the reference in it.
+    pub(crate) fn reference(&self) -> &str {
+        self.reference.as_str()
+    }
+}
+
+/// An exchange that is under way.
+struct Round<'a> {
+    exchange: &'a Exchange,
+    config: &'a Config,
+    remote: &'a Remote,
+    effect: Effect,
+    /// The board, where the workspace has one.
+    store: Option<Store>,
+    outcome: Outcome,
+}
+
+impl Round<'_> {
+    /// Fetches, merges and pushes until the remote has the board.
+    async fn run(&mut self) -> Result<(), SyncError> {
+        let Exchange { repository, local } = self.exchange;
+        let Remote { name, reference } = self.remote;
+        let mut pushed: Option<(Option<Commit>, GitError)> = None;
+        for _ in 0..ATTEMPTS {
+            let found = repository.fetch_board(name, reference).await?;
+            if let Some((expected, error)) = pushed.take()
+                && expected == found
+                && !matches!(error, GitError::Locked { .. })
+            {
+                // No other clone was faster: it is refused for another reason.
+                return Err(error.into());
+            }
+            let tip = repository.board(local).await?;
+            let commit = match self.effect {
+                Effect::Preview => return self.preview(found.as_ref(), tip.as_ref()).await,
+                Effect::Apply => self.combine(found.as_ref(), tip).await?,
+            };
+            if found.as_ref() != Some(&commit) {
+                let push = repository.push_board(name, reference, &commit, found.as_ref());
+                if let Pushed::Refused(error) = push.await? {
+                    pushed = Some((found, error));
+                    continue;
+                }
+            }
+            self.outcome.commit = Some(commit);
+            return Ok(());
+        }
+        Err(SyncError::Raced)
+    }
+
+    /// Merges what the board lacks, and commits what is new on it. Returns the commit of the board.
+    async fn combine(
+        &mut self,
+        found: Option<&Commit>,
+        mut tip: Option<Commit>,
+    ) -> Result<Commit, SyncError> {
+        let place = self.exchange.local.as_str().to_owned();
+        let mut is_merged = false;
+        // A board that was built from its readable files lacks what the local reference has.
+        if let Some(head) = tip.clone()
+            && !self.has(&head).await?
+        {
+            tip = Some(self.merge(&head, &place, tip.as_ref()).await?);
+            is_merged = true;
+        }
+        if let Some(head) = found
+            && !self.has(head).await?
+        {
+            let place = self.remote.shown();
+            tip = Some(self.merge(head, &place, tip.as_ref()).await?);
+            is_merged = true;
+        }
+        match tip {
+            Some(tip) if is_merged => Ok(tip),
+            tip => self.record(found, tip.as_ref()).await,
+        }
+    }
+
+    /// Computes the changes in both directions.
+    async fn preview(
+        &mut self,
+        found: Option<&Commit>,
+        tip: Option<&Commit>,
+    ) -> Result<(), SyncError> {
+        let place = self.remote.shown();
+        let head = found.or(tip);
+        let published = match head {
+            Some(head) => self.exchange.files(head, &place).await?,
+            None => BoardFiles::default(),
+        };
+        let mut after = self.files_of_board()?;
+        if let Some(head) = head
+            && !self.has(head).await?
+        {
+            let base = self.base(head).await?;
+            let merged = match &self.store {
+                Some(store) => {
+                    let merged = self.apply(store, head, &place, &published, base.as_ref());
+                    merged.await?.files
+                }
+                None => {
+                    let checked = published.check();
+                    checked.map_err(|error| unmerged(head, &place, error))?;
+                    published.clone()
+                }
+            };
+            self.receive(&after, &merged);
+            after = merged;
+        } else if self.store.is_none() {
+            workspace::check_board(&self.config.workspace)?;
+        }
+        let known = match found {
+            Some(_) => published,
+            None => BoardFiles::default(),
+        };
+        self.outcome.sent = changes_between(&known, &after);
+        Ok(())
+    }
+
+    /// Commits what is new on the board, all of which the local reference has as of the last exchange.
+    async fn record(
+        &mut self,
+        found: Option<&Commit>,
+        tip: Option<&Commit>,
+    ) -> Result<Commit, SyncError> {
+        let Exchange { repository, local } = self.exchange;
+        let store = opened(self.store.as_ref(), self.config)?;
+        if let (Some(tip), Some(last)) = (tip, store.last_exchange()?)
+            && last.is_current
+            && last.commit == tip.as_str()
+            && found == Some(tip)
+        {
+            return Ok(tip.clone());
+        }
+        let after = store.board_files()?;
+        let (after, version) = (after.files, after.version);
+        let before = match tip {
+            Some(tip) => self.exchange.files(tip, local.as_str()).await?,
+            None => BoardFiles::default(),
+        };
+        let published = match found {
+            Some(found) if Some(found) != tip => {
+                self.exchange.files(found, &self.remote.shown()).await?
+            }
+            Some(_) => before.clone(),
+            None => BoardFiles::default(),
+        };
+        self.outcome.sent = changes_between(&published, &after);
+        let changed = after.since(&before);
+        if let Some(tip) = tip.filter(|_| changed.is_empty()) {
+            store.note_exchange(tip.as_str(), version)?;
+            return Ok(tip.clone());
+        }
+        let message = message(&changes_between(&before, &after));
+        let parents: Vec<&Commit> = tip.into_iter().collect();
+        let commit = repository.commit_board(local, &parents, &changed, &message);
+        let commit = commit.await?;
+        store.note_exchange(commit.as_str(), version)?;
+        Ok(commit)
+    }
+
+    /// Merges a commit into the board, and commits the result. Without a board, one is created.
+    async fn merge(
+        &mut self,
+        head: &Commit,
+        place: &str,
+        tip: Option<&Commit>,
+    ) -> Result<Commit, SyncError> {
+        let Exchange { repository, local } = self.exchange;
+        let published = self.exchange.files(head, place).await?;
+        let base = self.base(head).await?;
+        let before = self.files_of_board()?;
+        if self.store.is_none() {
+            // A board is created only for files that can be merged.
+            let checked = published.check();
+            checked.map_err(|error| unmerged(head, place, error))?;
+            workspace::check_narrow(&self.config.workspace)?;
+            self.open_board()?;
+        }
+        let merged = self.apply(
+            opened(self.store.as_ref(), self.config)?,
+            head,
+            place,
+            &published,
+            base.as_ref(),
+        );
+        let merged = merged.await?;
+        let after = merged.files;
+        self.receive(&before, &after);
+        self.outcome.sent = changes_between(&published, &after);
+        // A tip that the head comes from is no second parent.
+        let other = match tip {
+            Some(tip) if !repository.is_ancestor(tip, head).await? => Some(tip),
+            _ => None,
+        };
+        let changed = after.since(&published);
+        let commit = if changed.is_empty() && other.is_none() {
+            repository.move_board(local, head, tip).await?;
+            head.clone()
+        } else {
+            let parents: Vec<&Commit> = std::iter::once(head).chain(other).collect();
+            let message = message(&self.outcome.sent);
+            let commit = repository.commit_board(local, &parents, &changed, &message);
+            commit.await?
+        };
+        opened(self.store.as_ref(), self.config)?.note_exchange(commit.as_str(), merged.version)?;
+        Ok(commit)
+    }
+
+    /// The commit that the board was last exchanged as, where the repository still has it.
+    async fn last(&self) -> Result<Option<Commit>, SyncError> {
+        let Some(store) = &self.store else {
+            return Ok(None);
+        };
+        match store.last_exchange()? {
+            Some(last) => Ok(self.exchange.repository.find(&last.commit).await?),
+            None => Ok(None),
+        }
+    }
+
+    /// Returns whether the board has everything of a commit.
+    async fn has(&self, commit: &Commit) -> Result<bool, SyncError> {
+        match self.last().await? {
+            Some(last) => Ok(self.exchange.repository.is_ancestor(commit, &last).await?),
+            None => Ok(false),
+        }
+    }
+
+    /// Files that the board and a commit come from. Without any, nothing that one side lacks was deleted there.
+    async fn base(&self, commit: &Commit) -> Result<Option<BoardFiles>, SyncError> {
+        let Some(last) = self.last().await? else {
+            return Ok(None);
+        };
+        let base = self
+            .exchange
+            .repository
+            .base_of_boards(&last, commit)
+            .await?;
+        match base {
+            Some(base) => {
+                let place = self.exchange.local.as_str();
+                Ok(Some(self.exchange.files(&base, place).await?))
+            }
+            None => Ok(None),
+        }
+    }
+
+    fn files_of_board(&self) -> Result<BoardFiles, SyncError> {
+        Ok(match &self.store {
+            Some(store) => store.board_files()?.files,
+            None => BoardFiles::default(),
+        })
+    }
+
+    /// Merges the files of a commit into the board.
+    async fn apply(
+        &self,
+        store: &Store,
+        commit: &Commit,
+        place: &str,
+        files: &BoardFiles,
+        base: Option<&BoardFiles>,
+    ) -> Result<BoardSnapshot, SyncError> {
+        let author = self.exchange.repository.author().await?;
+        let origin = format!("the board of {author}");
+        let exchanged = store.exchange(files, base, &origin, self.effect);
+        let exchanged = exchanged.map_err(|error| unmerged(commit, place, error))?;
+        Ok(exchanged.after)
+    }
+
+    fn receive(&mut self, before: &BoardFiles, after: &BoardFiles) {
+        self.outcome.received.extend(changes_between(before, after));
+    }
+
+    /// Opens the board, or creates it.
+    fn open_board(&mut self) -> Result<(), SyncError> {
+        let open = || -> Result<Store, Failure> {
+            let options = self.config.memory.apply(Options {
+                watch: false,
+                ..Options::default()
+            });
+            let options = board::options(&self.config.workspace, options)?;
+            let store = Store::open(&self.config.workspace, options)?;
+            match store.read_only() {
+                Some(fault) => Err(Failure::denied(fault.to_string())),
+                None => Ok(store),
+            }
+        };
+        let store = open().map_err(SyncError::Board)?;
+        if let Err(error) = store.settle(CATCHING_UP) {
+            tracing::warn!(%error, "edits of the readable files may not be part of the board yet");
+        }
+        self.store = Some(store);
+        Ok(())
+    }
+}
+
+/// The board that was opened for a workspace.
+fn opened<'a>(store: Option<&'a Store>, config: &Config) -> Result<&'a Store, SyncError> {
+    let missing = || WorkspaceError::NoBoard(config.workspace.clone());
+    Ok(store.ok_or_else(missing)?)
+}
+
+/// Message of a commit with these changes.
+fn message(changes: &[String]) -> String {
+    let Some(first) = changes.first() else {
+        return "Update the board\n".to_owned();
+    };
+    let more = match changes.len() {
+        1 => String::new(),
+        all => format!(" and {} more", all - 1),
+    };
+    let room = SUBJECT.saturating_sub(more.chars().count());
+    let subject = match first.chars().count() <= room {
+        true => first.clone(),
+        false => {
+            let short: String = first.chars().take(room.saturating_sub(1)).collect();
+            format!("{}…", short.trim_end())
+        }
+    };
+    let mut text = format!("{subject}{more}\n");
+    if changes.len() > 1 || subject != *first {
+        text.push('\n');
+        for change in changes.iter().take(LISTED) {
+            text.push_str(change);
+            text.push('\n');
+        }
+        if changes.len() > LISTED {
+            text.push_str(&format!("and {} more\n", changes.len() - LISTED));
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::message;
+
+    #[test]
+    fn subject_names_the_first_change_and_the_body_all() {
+        let one = ["P-3 in-progress → ready-for-testing".to_owned()];
+        assert_eq!(message(&one), "P-3 in-progress → ready-for-testing\n");
+        let two = ["P-3 created: A".to_owned(), "P-4 created: B".to_owned()];
+        assert_eq!(
+            message(&two),
+            "P-3 created: A and 1 more\n\nP-3 created: A\nP-4 created: B\n"
+        );
+        let long = [format!("P-3 created: {}", "x".repeat(200))];
+        let text = message(&long);
+        assert_eq!(
+            text.lines().next().map(|line| line.chars().count()),
+            Some(72)
+        );
+        assert!(text.contains(&long[0]), "{text}");
+    }
+}

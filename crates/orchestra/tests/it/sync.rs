@@ -1,0 +1,465 @@
+//! `orchestra sync` and `orchestra log`: clones that exchange one board through a bare repository.
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    io::Write as _,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use serde_json::{Value, json};
+
+use crate::one_board::{Repository, git};
+use crate::support::Said;
+
+const REFERENCE: &str = "refs/orchestra/board";
+
+/// A filled board in the first clone, and the bare repository that clones share.
+struct Clones {
+    repository: Repository,
+}
+
+impl Clones {
+    fn new() -> Self {
+        let repository = Repository::new("board = \"repository\"\n");
+        repository.fill();
+        let clones = Self { repository };
+        let (one, remote) = (clones.one(), clones.remote());
+        let remote = remote.display().to_string();
+        git(
+            &one,
+            &[
+                "init",
+                "--quiet",
+                "--bare",
+                "--initial-branch=main",
+                &remote,
+            ],
+        );
+        git(&one, &["remote", "add", "origin", &remote]);
+        git(&one, &["push", "--quiet", "origin", "HEAD:main"]);
+        clones
+    }
+
+    fn one(&self) -> PathBuf {
+        self.repository.main()
+    }
+
+    fn remote(&self) -> PathBuf {
+        self.one().with_file_name("remote.git")
+    }
+
+    /// One more clone, which has no board yet.
+    fn clone_as(&self, name: &str) -> PathBuf {
+        let clone = self.one().with_file_name(name);
+        let remote = self.remote().display().to_string();
+        git(
+            &self.one(),
+            &["clone", "--quiet", &remote, &clone.display().to_string()],
+        );
+        clone
+    }
+
+    fn run(&self, clone: &Path, words: &[&str]) -> Said {
+        self.repository.run(clone, words)
+    }
+
+    /// Runs `orchestra sync`, and returns its answer.
+    fn sync(&self, clone: &Path, words: &[&str]) -> Value {
+        let words: Vec<&str> = ["sync", "--json"]
+            .into_iter()
+            .chain(words.iter().copied())
+            .collect();
+        let said = self.run(clone, &words);
+        assert_eq!(said.code, Some(0), "{said:?}");
+        serde_json::from_str(&said.out).unwrap()
+    }
+
+    fn refused(&self, clone: &Path, code: i32, part: &str) {
+        let said = self.run(clone, &["sync"]);
+        assert_eq!(said.code, Some(code), "{said:?}");
+        assert!(said.err.contains(part), "{said:?}");
+        assert_eq!(said.err.lines().count(), 1, "{said:?}");
+    }
+
+    fn rename(&self, clone: &Path, task: &str, title: &str) {
+        let change = json!({"project": "my-app", "task_id": task, "title": title});
+        self.repository.call(clone, "update_task", &change);
+    }
+
+    fn get(&self, clone: &Path, task: &str) -> Value {
+        let task = json!({"project": "my-app", "task_id": task});
+        self.repository.call(clone, "get_task", &task)
+    }
+
+    /// Replaces the board of the remote by a tree with these entries of `git mktree`.
+    fn publish(&self, entries: &str) {
+        let remote = self.remote();
+        let tree = git_with(&remote, &["mktree", "--missing"], entries.as_bytes());
+        let commit = git(&remote, &["commit-tree", tree.trim(), "-m", "Hostile"]);
+        git(&remote, &["update-ref", REFERENCE, commit.trim()]);
+    }
+
+    fn blob(&self, content: &[u8]) -> String {
+        let blob = git_with(&self.remote(), &["hash-object", "-w", "--stdin"], content);
+        blob.trim().to_owned()
+    }
+}
+
+fn git_with(directory: &Path, words: &[&str], input: &[u8]) -> String {
+    let mut child = Command::new("git")
+        .args(words)
+        .current_dir(directory)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(input).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "git {words:?}: {output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn tip(directory: &Path) -> String {
+    git(directory, &["rev-parse", REFERENCE])
+}
+
+#[test]
+fn clones_exchange_their_boards() {
+    let clones = Clones::new();
+    let (one, two) = (clones.one(), clones.clone_as("two"));
+    let memory = json!({"project": "my-app", "content": "The sky is blue"});
+    clones.repository.call(&one, "save_memory", &memory);
+    let claim = json!({"project": "my-app", "task_id": "MA-3", "agent": "ada"});
+    clones.repository.call(&one, "claim_task", &claim);
+    let status = git(&one, &["status", "--porcelain"]);
+    let sent = clones.sync(&one, &[]);
+    assert_eq!(sent["reference"], REFERENCE, "{sent}");
+    assert!(
+        sent["sent"].to_string().contains("MA-3 created: T"),
+        "{sent}"
+    );
+    let received = clones.sync(&two, &[]);
+    assert!(
+        received["received"].to_string().contains("MA-3 created: T"),
+        "{received}"
+    );
+    assert_eq!(tip(&one), tip(&two));
+    assert_eq!(clones.get(&two, "MA-3")["title"], "T");
+    assert!(clones.get(&two, "MA-3")["claimed_by"].is_null());
+    let all = json!({"project": "my-app"});
+    let remembered = clones.repository.call(&two, "list_memory", &all);
+    assert_eq!(remembered["total"], 1, "{remembered}");
+
+    clones.rename(&two, "MA-3", "Renamed in two");
+    clones.repository.task(&two, "Of two");
+    clones.repository.task(&one, "Of one");
+    clones.sync(&two, &[]);
+    clones.sync(&one, &[]);
+    clones.sync(&two, &[]);
+    for clone in [&one, &two] {
+        assert_eq!(clones.get(clone, "MA-3")["title"], "Renamed in two");
+        assert_eq!(clones.get(clone, "MA-4")["title"], "Of two");
+        assert_eq!(clones.get(clone, "MA-5")["title"], "Of one");
+    }
+    assert_eq!(clones.get(&one, "MA-3")["claimed_by"], "ada");
+    assert_eq!(tip(&one), tip(&two));
+    assert_eq!(tip(&one), tip(&clones.remote()));
+    assert_eq!(git(&one, &["status", "--porcelain"]), status);
+    let again = clones.sync(&one, &[]);
+    assert_eq!(
+        (&again["received"], &again["sent"]),
+        (&json!([]), &json!([])),
+        "{again}"
+    );
+
+    let log = clones.run(&two, &["log", "MA-3"]);
+    assert!(log.out.contains("MA-3 title: Renamed in two"), "{log:?}");
+    assert!(!log.out.contains("MA-5"), "{log:?}");
+    let log = clones.run(&one, &["log", "--json", "--limit", "1"]);
+    let log: Value = serde_json::from_str(&log.out).unwrap();
+    assert_eq!(log.as_array().map(Vec::len), Some(1), "{log}");
+}
+
+#[test]
+fn value_that_two_clones_set_is_shown_on_both() {
+    let clones = Clones::new();
+    let (one, two) = (clones.one(), clones.clone_as("two"));
+    clones.sync(&one, &[]);
+    clones.sync(&two, &[]);
+    clones.rename(&one, "MA-3", "From one");
+    clones.rename(&two, "MA-3", "From two");
+    clones.sync(&one, &[]);
+    clones.sync(&two, &[]);
+    clones.sync(&one, &[]);
+    for clone in [&one, &two] {
+        let task = clones.get(clone, "MA-3");
+        assert_eq!(task["title"], "From one", "{task}");
+        assert_eq!(task["labels"], json!(["merge-conflict"]), "{task}");
+        let history = json!({"project": "my-app", "issue_id": "MA-3"});
+        let history = clones
+            .repository
+            .call(clone, "get_history", &history)
+            .to_string();
+        assert!(history.contains("From two"), "{history}");
+    }
+}
+
+#[test]
+fn dry_run_changes_neither_side() {
+    let clones = Clones::new();
+    let (one, two) = (clones.one(), clones.clone_as("two"));
+    let answer = clones.sync(&one, &["--dry-run"]);
+    assert!(
+        answer["sent"].to_string().contains("MA-3 created"),
+        "{answer}"
+    );
+    assert_eq!(
+        git(&clones.remote(), &["for-each-ref", "refs/orchestra"]),
+        ""
+    );
+    clones.sync(&one, &[]);
+    let before = tip(&one);
+    let answer = clones.sync(&two, &["--dry-run"]);
+    assert!(
+        answer["received"].to_string().contains("MA-3 created"),
+        "{answer}"
+    );
+    assert!(!two.join(".projects").exists());
+    assert!(!two.join(".git/.orchestra").exists());
+    clones.sync(&two, &[]);
+    clones.rename(&two, "MA-3", "Renamed");
+    let answer = clones.sync(&two, &["--dry-run"]);
+    assert_eq!(answer["sent"], json!(["MA-3 title: Renamed"]), "{answer}");
+    assert_eq!(tip(&clones.remote()), before);
+    assert_eq!(tip(&two), before);
+}
+
+#[test]
+fn branch_of_the_remote_can_have_the_board() {
+    let clones = Clones::new();
+    let (one, two) = (clones.one(), clones.clone_as("two"));
+    clones.sync(&one, &["origin", "--branch", "board"]);
+    let remote = clones.remote();
+    assert_eq!(git(&remote, &["for-each-ref", "refs/orchestra"]), "");
+    assert_eq!(git(&remote, &["rev-parse", "refs/heads/board"]), tip(&one));
+    clones.sync(&two, &["origin", "--branch", "board"]);
+    assert_eq!(clones.get(&two, "MA-3")["title"], "T");
+    // The code has no such branch here.
+    assert_eq!(git(&one, &["branch", "--list", "board"]), "");
+}
+
+#[test]
+fn clones_that_push_at_once_lose_nothing() {
+    let clones = Clones::new();
+    let directories = [
+        clones.one(),
+        clones.clone_as("two"),
+        clones.clone_as("three"),
+    ];
+    for clone in &directories {
+        clones.sync(clone, &[]);
+    }
+    for round in 0..3 {
+        std::thread::scope(|scope| {
+            for (number, clone) in directories.iter().enumerate() {
+                let clones = &clones;
+                scope.spawn(move || {
+                    clones
+                        .repository
+                        .task(clone, &format!("Task {round} of {number}"));
+                    clones.sync(clone, &[]);
+                });
+            }
+        });
+    }
+    for clone in directories.iter().chain(&directories) {
+        clones.sync(clone, &[]);
+    }
+    for clone in &directories {
+        assert_eq!(tip(clone), tip(&clones.remote()));
+        let found = git(clone, &["grep", "-h", "^title: Task", REFERENCE]);
+        let titles: BTreeSet<&str> = found.lines().collect();
+        assert_eq!(titles.len(), 9, "{titles:?}");
+    }
+}
+
+#[test]
+fn hostile_board_is_refused_and_the_own_one_is_used_further() {
+    let clones = Clones::new();
+    let (one, two) = (clones.one(), clones.clone_as("two"));
+    let blob = clones.blob(b"/etc/passwd");
+    let tree = git_with(
+        &clones.remote(),
+        &["mktree"],
+        format!("100644 blob {blob}\tproject-status.toon\n").as_bytes(),
+    );
+    let tree = tree.trim();
+    for (entries, part) in [
+        (format!("120000 blob {blob}\tlink\n"), "a symbolic link"),
+        (
+            format!("100755 blob {blob}\tprogram.md\n"),
+            "not a regular file",
+        ),
+        (
+            format!("160000 commit {}\tmodule\n", "1".repeat(40)),
+            "a submodule",
+        ),
+        (
+            format!("040000 tree {tree}\tmy-app\n"),
+            "my-app/project-status.toon",
+        ),
+        (
+            format!("040000 tree {tree}\t.store\n"),
+            ".store/project-status.toon",
+        ),
+    ] {
+        clones.publish(&entries);
+        clones.refused(&one, 3, part);
+        clones.refused(&two, 3, part);
+        assert!(!two.join(".projects").exists(), "{part}");
+        clones.rename(&one, "MA-3", part);
+    }
+}
+
+#[test]
+fn board_without_its_database_gets_everything_back() {
+    let clones = Clones::new();
+    let (one, two) = (clones.one(), clones.clone_as("two"));
+    clones.sync(&one, &[]);
+    clones.sync(&two, &[]);
+    fs::remove_dir_all(two.join(".git/.orchestra")).unwrap();
+    fs::remove_dir_all(two.join(".projects")).unwrap();
+    clones.repository.call(&two, "list_projects", &json!({}));
+    let answer = clones.sync(&two, &[]);
+    assert_eq!(answer["sent"], json!([]), "{answer}");
+    clones.sync(&one, &[]);
+    for clone in [&one, &two] {
+        assert_eq!(clones.get(clone, "MA-3")["title"], "T");
+    }
+}
+
+#[test]
+fn linked_worktree_exchanges_the_board_of_all_worktrees() {
+    let clones = Clones::new();
+    let (one, two) = (clones.one(), clones.clone_as("two"));
+    clones.sync(&clones.repository.linked(), &[]);
+    clones.sync(&two, &[]);
+    clones.rename(&two, "MA-3", "Renamed");
+    clones.sync(&two, &[]);
+    clones.sync(&clones.repository.linked(), &[]);
+    assert_eq!(clones.get(&one, "MA-3")["title"], "Renamed");
+}
+
+#[test]
+fn shallow_and_partial_clone_gets_the_whole_board() {
+    let clones = Clones::new();
+    let one = clones.one();
+    clones.sync(&one, &[]);
+    clones.rename(&one, "MA-3", "Renamed");
+    clones.sync(&one, &[]);
+    let (remote, two) = (clones.remote(), one.with_file_name("two"));
+    git(&remote, &["config", "uploadpack.allowFilter", "true"]);
+    let url = format!("file://{}", remote.display());
+    let two_text = two.display().to_string();
+    let filter = "--filter=blob:none";
+    git(
+        &one,
+        &["clone", "--quiet", "--depth=1", filter, &url, &two_text],
+    );
+    clones.sync(&two, &[]);
+    assert_eq!(clones.get(&two, "MA-3")["title"], "Renamed");
+    clones.repository.task(&two, "Of two");
+    clones.sync(&two, &[]);
+    clones.sync(&one, &[]);
+    assert_eq!(clones.get(&one, "MA-4")["title"], "Of two");
+}
+
+#[test]
+fn repositories_of_other_formats_exchange_boards() {
+    let clones = Clones::new();
+    for (name, format) in [
+        ("sha", "--object-format=sha256"),
+        ("table", "--ref-format=reftable"),
+    ] {
+        let directory = |suffix: &str| clones.one().with_file_name(format!("{name}-{suffix}"));
+        let (remote, first, second) = (directory("remote"), directory("one"), directory("two"));
+        let init = |path: &Path, kind: &str| {
+            let mut command = Command::new("git");
+            command.args(["init", "--quiet", kind, format]).arg(path);
+            command.stderr(Stdio::null()).status().unwrap().success()
+        };
+        // Not every version of git has each format.
+        if !init(&remote, "--bare") || !init(&first, "--initial-branch=main") {
+            continue;
+        }
+        let shown = remote.display().to_string();
+        git(&first, &["remote", "add", "origin", &shown]);
+        let project = json!({"name": "My App"});
+        clones.repository.call(&first, "create_project", &project);
+        clones.sync(&first, &[]);
+        git(
+            &clones.one(),
+            &["clone", "--quiet", &shown, &second.display().to_string()],
+        );
+        clones.sync(&second, &[]);
+        let projects = clones.repository.call(&second, "list_projects", &json!({}));
+        assert!(
+            projects.to_string().contains("my-app"),
+            "{format}: {projects}"
+        );
+        assert_eq!(tip(&first), tip(&second), "{format}");
+    }
+}
+
+#[test]
+fn sync_without_remote_names_the_next_step() {
+    let repository = Repository::new("board = \"repository\"\n");
+    repository.fill();
+    let said = repository.run(&repository.main(), &["sync"]);
+    assert_eq!(said.code, Some(3), "{said:?}");
+    assert!(said.err.contains("git remote add origin URL"), "{said:?}");
+    let said = repository.run(&repository.main(), &["log"]);
+    assert_eq!(said.code, Some(3), "{said:?}");
+    assert!(said.err.contains("orchestra sync"), "{said:?}");
+}
+
+#[test]
+fn board_of_a_checkout_travels_with_its_commits() {
+    let repository = Repository::new("board = \"checkout\"\n");
+    repository.fill();
+    let said = repository.run(&repository.main(), &["sync"]);
+    assert_eq!(said.code, Some(3), "{said:?}");
+    assert!(said.err.contains("travel with its commits"), "{said:?}");
+}
+
+#[test]
+fn program_that_the_repository_names_is_not_started() {
+    let clones = Clones::new();
+    let one = clones.one();
+    let mark = one.with_file_name("started");
+    let program = format!("touch {}; false", mark.display());
+    for key in [
+        "core.sshCommand",
+        "remote.origin.uploadpack",
+        "credential.helper",
+    ] {
+        git(&one, &["config", key, &program]);
+        clones.refused(&one, 5, "starts a program");
+        git(&one, &["config", "--unset", key]);
+    }
+    assert!(!mark.exists());
+    clones.sync(&one, &[]);
+}
+
+#[test]
+fn remote_that_cannot_be_reached_is_named() {
+    let clones = Clones::new();
+    let one = clones.one();
+    let said = clones.run(&one, &["sync", "../none-such"]);
+    assert_eq!(said.code, Some(1), "{said:?}");
+    assert!(said.err.contains("../none-such"), "{said:?}");
+    let said = clones.run(&one, &["sync", "--", "--upload-pack=touch"]);
+    assert_eq!(said.code, Some(2), "{said:?}");
+}

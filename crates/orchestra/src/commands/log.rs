@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::table;
 use crate::{
-    cli::Common,
+    cli::{Common, examples},
     config::{Config, Overrides},
     exit::{Exit, Failure},
     logging,
@@ -21,11 +21,8 @@ const SHORT: usize = 10;
 /// Show who changed what on the board, and when
 ///
 /// Shows the commits of the board, which `orchestra sync` makes. Changes since the last one are in `get_history` alone.
-///
-/// Examples:
-///   orchestra log
-///   orchestra log P-3 --limit 5
 #[derive(Debug, Args)]
+#[command(after_help = examples(&["log", "log P-3 --limit 5"]))]
 pub(crate) struct Arguments {
     /// Id of an issue whose changes to show
     issue: Option<String>,

@@ -5,7 +5,7 @@ use orchestra_store::Effect;
 use serde::Serialize;
 
 use crate::{
-    cli::Common,
+    cli::{Common, examples},
     commands::progress::Turning,
     config::{Config, Overrides},
     exit::{Exit, Failure},
@@ -22,12 +22,8 @@ const SHOWN: usize = 20;
 ///
 /// Fetches the board of the remote, merges it into this one and pushes the result. A clone without a board gets that of
 /// the remote. Claims, usage, hook events and approvals stay on each machine. Never asks for a password.
-///
-/// Examples:
-///   orchestra sync
-///   orchestra sync origin --dry-run
-///   orchestra sync origin --branch board
 #[derive(Debug, Args)]
+#[command(after_help = examples(&["sync", "sync origin --dry-run", "sync origin --branch board"]))]
 pub(crate) struct Arguments {
     /// Name or URL of the remote [default: origin, else the only one]
     remote: Option<String>,

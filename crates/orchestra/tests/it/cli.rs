@@ -685,7 +685,7 @@ fn completions_and_the_manual_are_printed() {
     assert!(workspace.run(["man"]).out.contains(".TH orchestra"));
     assert!(workspace.run(["man", "init"]).out.contains("dry"));
     let page = workspace.run(["man", "tool-call"]).out;
-    assert!(page.contains("create_project makes one"), "{page}");
+    assert!(page.contains("create_project creates one"), "{page}");
     for names in [&["tool", "call"][..], &["orchestra-tool-call"]] {
         assert_eq!(workspace.run(["man"].iter().chain(names)).out, page);
     }

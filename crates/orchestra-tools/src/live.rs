@@ -213,5 +213,5 @@ async fn blocking<T: Send + 'static>(
 }
 
 fn json(value: &impl Serialize) -> String {
-    serde_json::to_string(value).expect("what is shown has a JSON form")
+    serde_json::to_string(value).expect("live values serialize as JSON")
 }

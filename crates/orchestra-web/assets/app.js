@@ -89,7 +89,7 @@ let asking;
 function askForToken() {
   asking ??= new Promise((resolve) => {
     const token = h("input", { type: "password", name: "token", autocomplete: "current-password", required: true });
-    dialog("Who are you?", [h("p", {}, "This Orchestra asks for a token. `orchestra token` prints one on the machine where it runs."), field("Token", token)], {
+    dialog("Log in", [h("p", {}, "This dashboard requires a token. Run `orchestra token` on the machine of the server to print one."), field("Token", token)], {
       submit: "Log in",
       onSubmit: async () => {
         const response = await logIn(token.value);

@@ -43,7 +43,7 @@ class UsagePage {
     const { signal } = this;
     const again = () => this.again();
     const later = soon(again, PAUSE_MS, signal);
-    keys("r", "Load anew", again, signal);
+    keys("r", "Reload", again, signal);
     for (const [days, key] of RANGES) keys(key, `The last ${days} days`, () => this.last(days), signal);
     keys("c", "Copy as CSV", () => this.copy(), signal);
     on("anew", again, { signal });
@@ -125,7 +125,7 @@ class UsagePage {
     }
     const { totals } = this.usage;
     if (totals.requests === 0 && this.usage.days.length === 0) {
-      return replace(this.content, h("div.empty", {}, h("h1", {}, "Nothing was used in these days"), h("p", {}, "Agents tell what a request cost with the tool ", h("code", {}, "record_usage"), "; what agents of plans use is counted by itself.")));
+      return replace(this.content, h("div.empty", {}, h("h1", {}, "No usage in these days"), h("p", {}, "Agents report the cost of a request with the tool ", h("code", {}, "record_usage"), ". Usage by agents of plans is recorded automatically. Choose other days to see earlier usage.")));
     }
     this.series = gathered(this.usage.days, this.part, this.measure);
     const days = daysBetween(this.from, this.to);

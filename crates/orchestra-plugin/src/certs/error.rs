@@ -22,7 +22,7 @@ pub enum CertError {
         source: io::Error,
     },
     /// Others may write to the directory, so they could put an authority of their own there.
-    #[error("{} may be written by others: run `chmod 700` on it", .path.display())]
+    #[error("other users may write to {}: run `chmod 700` on it", .path.display())]
     Exposed {
         /// The directory.
         path: PathBuf,

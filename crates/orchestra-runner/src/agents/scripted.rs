@@ -71,9 +71,9 @@ enum Fault {
     NoScript,
     #[error("no step of the script is for this prompt, in run {run}")]
     NoStep { run: u32 },
-    #[error("{what} failed")]
+    #[error("{action} failed")]
     Act {
-        what: String,
+        action: String,
         #[source]
         source: io::Error,
     },
@@ -128,7 +128,7 @@ fn run(arguments: impl Iterator<Item = OsString>) -> Result<u8, Fault> {
     let here = Path::new(".");
     let script = script(&options, here, &prompt)?;
     let run = remember(here).map_err(|source| Fault::Act {
-        what: "remembering the run".to_owned(),
+        action: "storing the number of the run".to_owned(),
         source,
     })?;
     let resumed = options.session.is_some();
@@ -140,7 +140,7 @@ fn run(arguments: impl Iterator<Item = OsString>) -> Result<u8, Fault> {
     let step = script.step(&prompt, run).ok_or(Fault::NoStep { run })?;
     for action in &step.actions {
         let ended = act::act(action, here).map_err(|source| Fault::Act {
-            what: action.name().to_owned(),
+            action: action.name().to_owned(),
             source,
         })?;
         if let Ended::With(code) = ended {

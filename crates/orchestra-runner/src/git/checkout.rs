@@ -142,17 +142,17 @@ impl Repository {
             Ok(_) => Ok(Some(Ok(path))),
             // Between our look and git's something has changed, and git has touched nothing.
             Err(GitError::Locked { .. }) => Ok(Some(Err(CheckoutRefusal::Busy { path }))),
-            Err(GitError::Failed { said, .. }) if said.contains("would be overwritten") => {
+            Err(GitError::Failed { stderr, .. }) if stderr.contains("would be overwritten") => {
                 Ok(Some(Err(CheckoutRefusal::Dirty {
                     path,
                     changes: Vec::new(),
                 })))
             }
-            Err(GitError::Failed { said, .. }) if said.contains("fast-forward") => {
+            Err(GitError::Failed { stderr, .. }) if stderr.contains("fast-forward") => {
                 Ok(Some(Ok(path)))
             }
             // The user has moved it when the files were there already.
-            Err(GitError::Failed { said, .. }) if said.contains(MOVED) => {
+            Err(GitError::Failed { stderr, .. }) if stderr.contains(MOVED) => {
                 self.take_back(&path, intent).await?;
                 Ok(Some(Ok(path)))
             }

@@ -18,7 +18,7 @@ pub(super) fn tools() -> Vec<Tool> {
             "save_plan",
             "Save plan",
             Effect::Remove,
-            "Keep a plan (markdown); `replace` overwrites one with the same title.",
+            "Save a plan (Markdown); `replace` overwrites a plan with the same title.",
             save,
         ),
         Tool::new(

@@ -28,7 +28,7 @@ pub(super) fn tools() -> Vec<Tool> {
             "log_request",
             "Log request",
             Effect::Add,
-            "Keep a wish, remark or question for later.",
+            "Save a wish, remark or question for later.",
             log_request,
         ),
         Tool::new(

@@ -27,7 +27,7 @@ pub(super) fn tools() -> Vec<Tool> {
             "save_memory",
             "Save memory",
             Effect::Set,
-            "Remember a fact or decision; hides those it supersedes.",
+            "Save a fact or decision; memories that it supersedes are hidden.",
             save_memory,
         ),
         Tool::finding(
@@ -44,7 +44,7 @@ pub(super) fn tools() -> Vec<Tool> {
             "get_context",
             "Get context",
             Effect::Read,
-            "What fits the work at hand: memories, sessions, issues, plans.",
+            "Memories, sessions, issues and plans that fit the current work.",
             find::context_by_meaning,
             find::get_context,
         )
@@ -53,14 +53,14 @@ pub(super) fn tools() -> Vec<Tool> {
             "forget_memory",
             "Forget memory",
             Effect::Remove,
-            "Forget a remembered text.",
+            "Delete a memory.",
             forget_memory,
         ),
         Tool::new(
             "save_session",
             "Save session",
             Effect::Remove,
-            "Keep the summary of a session; saving the same id again replaces it.",
+            "Save the summary of a session; the same id again replaces it.",
             save_session,
         ),
         Tool::new(

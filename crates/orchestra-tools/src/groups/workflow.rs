@@ -148,10 +148,10 @@ fn reason(
         None => nothing_to_do(&project(reader, slug)?.census),
     };
     if claimed > 0 {
-        reason.push_str(&format!("; {claimed} claimed by others passed over"));
+        reason.push_str(&format!("; {claimed} skipped: claimed by other agents"));
     }
     if waiting > 0 {
-        reason.push_str(&format!("; {waiting} waiting for dependencies passed over"));
+        reason.push_str(&format!("; {waiting} skipped: waiting for dependencies"));
     }
     Ok(reason)
 }

@@ -137,7 +137,7 @@ async fn w10_parents_must_be_there_and_of_the_right_kind() {
         |epic: &str| json!({"project": "my-app", "epic_id": epic, "title": "S", "user_story": "U"});
     assert_eq!(
         bench.refused("create_story", story("MA-9")).await,
-        "epic MA-9 not found in project `my-app`; search or list_tasks shows what is there"
+        "epic MA-9 not found in project `my-app`; search or list_tasks lists the existing ones"
     );
     assert_eq!(
         bench.refused("create_story", story("MA-2")).await,

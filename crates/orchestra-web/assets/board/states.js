@@ -47,10 +47,10 @@ const NEXT = {
 };
 
 const QUESTIONS = {
-  "tests-passed": "What did you run, and what came out?",
-  "tests-verified": "What did you verify: is the coverage acceptable, are edge cases covered?",
-  "docs-written": "What documentation was added or changed?",
-  "review-approved": "What did you review, and is its quality confirmed?",
+  "tests-passed": "Which tests did you run, with which results?",
+  "tests-verified": "Which cases did you verify? Are coverage and edge cases acceptable?",
+  "docs-written": "Which documentation did you add or change?",
+  "review-approved": "Which changes did you review? Is their quality confirmed?",
 };
 
 /** Whether the state of an issue follows from what is below it. */
@@ -65,7 +65,7 @@ export function next(state) {
 
 /** What is asked at a gate. @param {{ gate?: string, asks?: string }} exit */
 export function question(exit) {
-  return QUESTIONS[exit.gate.replaceAll("_", "-")] ?? exit.asks ?? "What shows that it is so?";
+  return QUESTIONS[exit.gate.replaceAll("_", "-")] ?? exit.asks ?? "Which evidence do you have?";
 }
 
 /** Words as "a, b or c". */

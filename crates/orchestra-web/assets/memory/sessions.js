@@ -69,7 +69,7 @@ export async function sessionPage(root, project, id, signal) {
   const session = await call("get_session", { project, session_id: id }, { signal });
   if (signal.aborted) return;
   const forget = () => {
-    dialog(`Forget session ${id}?`, [h("p", {}, "Its summary and its events are found by nobody any more.")], {
+    dialog(`Forget session ${id}?`, [h("p", {}, "Its summary and events no longer appear in search results.")], {
       submit: "Forget",
       danger: true,
       onSubmit: async () => {

@@ -20,9 +20,9 @@ export function writeDialog(project, before, done) {
   dialog(
     before ? `Edit ${before.id}` : "New memory",
     [
-      field("Summary", summary, "One line by which it is recognised."),
+      field("Summary", summary, "One line that identifies the memory."),
       field("Text", content),
-      field("Source", source, "Where it is from, as decision, chat or review; may be left empty."),
+      field("Source", source, "Origin, for example decision, chat or review. Optional."),
       field("Tags", tags, "Separated by commas."),
       field("Days until it expires", days, before?.expires_at ? `It expires ${before.expires_at}; leave this empty to keep that.` : "Empty: it does not expire."),
       before?.expires_at && h("div.check", {}, h("label", {}, forever, " It does not expire any more")),

@@ -57,7 +57,7 @@ export function jobFacts(job, model) {
       state.pid !== undefined && ["Process", String(state.pid)],
       state.copilotSessionId && ["Session", [h("code", {}, state.copilotSessionId), copyButton(state.copilotSessionId, "Copy the id of the session")]],
     ]),
-    facts("What its agents used", usageRows(state.usage).filter(([, value]) => value !== "0").map(([name, value, more]) => [name, [value, more && h("small", {}, ` ${more}`)]])),
-    state.stateHistory.length > 0 && h("details.panel.history", {}, h("summary", {}, `How its state changed (${state.stateHistory.length})`), h("ol", {}, state.stateHistory.map(({ from, to, at, reason }) => h("li", {}, h("span.soft", {}, clock(at)), ` ${word(from)} → ${word(to)}`, reason && h("small", {}, ` ${reason}`))))),
+    facts("Usage by agents", usageRows(state.usage).filter(([, value]) => value !== "0").map(([name, value, more]) => [name, [value, more && h("small", {}, ` ${more}`)]])),
+    state.stateHistory.length > 0 && h("details.panel.history", {}, h("summary", {}, `State history (${state.stateHistory.length})`), h("ol", {}, state.stateHistory.map(({ from, to, at, reason }) => h("li", {}, h("span.soft", {}, clock(at)), ` ${word(from)} → ${word(to)}`, reason && h("small", {}, ` ${reason}`))))),
   ].filter(Boolean);
 }

@@ -103,11 +103,11 @@ class JobPage {
   }
 
   frame() {
-    this.crumbs = h("nav.crumbs", { "aria-label": "Where you are" });
+    this.crumbs = h("nav.crumbs", { "aria-label": "Breadcrumbs" });
     this.title = h("h1");
     this.standing = h("span");
-    this.took = h("span.took", { title: "How long it has taken" });
-    this.actions = h("div.actions", { role: "group", "aria-label": "What can be done with the job" });
+    this.took = h("span.took", { title: "Duration" });
+    this.actions = h("div.actions", { role: "group", "aria-label": "Actions of the job" });
     this.notes = h("div.warnings");
     this.attempt = h("select", { "aria-label": "Attempt", onchange: () => this.chooseAttempt(Number(this.attempt.value)) });
     this.panels = Object.fromEntries(Object.keys(VIEWS).map((name) => [name, h(`div.job-${name}`)]));
@@ -141,7 +141,7 @@ class JobPage {
     this.names = names;
     const waiting = model.jobs.get(this.id)?.waiting;
     const notes = [
-      state.error && h("div.panel.warning.bad", {}, h("strong", {}, state.status === "failed" ? `Failed${this.attempts.at(-1)?.failedPhase ? ` in ${this.attempts.at(-1).failedPhase}` : ""}: ` : ""), h("span.error", {}, state.error), state.healing && h("p", {}, `The heal of ${state.healing.phase} in attempt ${state.healing.attemptNumber} failed: ${state.healing.error}`), state.forceFailMessage && h("p", {}, `Somebody declared it failed: ${state.forceFailMessage}`)),
+      state.error && h("div.panel.warning.bad", {}, h("strong", {}, state.status === "failed" ? `Failed${this.attempts.at(-1)?.failedPhase ? ` in ${this.attempts.at(-1).failedPhase}` : ""}: ` : ""), h("span.error", {}, state.error), state.healing && h("p", {}, `The heal of ${state.healing.phase} in attempt ${state.healing.attemptNumber} failed: ${state.healing.error}`), state.forceFailMessage && h("p", {}, `Declared failed: ${state.forceFailMessage}`)),
       waiting && h("div.panel.warning", {}, waiting),
     ].filter(Boolean);
     const key = notes.map((note) => note.textContent).join("\n");

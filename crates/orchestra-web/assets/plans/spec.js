@@ -13,7 +13,7 @@ const MEMBERS = {
   modelTier: ["Tier of the model"],
   effort: ["Effort"],
   maxTurns: ["Most turns"],
-  resumeSession: ["Goes on with its session"],
+  resumeSession: ["Resumes its session"],
   instructionsFile: ["Instructions in the file"],
   allowedFolders: ["May read besides", (all) => all.join(", ")],
   allowedUrls: ["May open", (all) => all.join(", ")],

@@ -170,7 +170,7 @@ function members(schema, root, { deep, required }) {
   });
   const given = parts.filter(([, , , isNeeded]) => isNeeded);
   const others = parts.filter(([, , , isNeeded]) => !isNeeded);
-  const rest = others.length > 6 && given.length > 0 ? h("details", {}, h("summary", {}, `${others.length} more that may be given`), others.map(([, , element]) => element)) : others.map(([, , element]) => element);
+  const rest = others.length > 6 && given.length > 0 ? h("details", {}, h("summary", {}, `${others.length} optional arguments`), others.map(([, , element]) => element)) : others.map(([, , element]) => element);
   return {
     element: h("div.members", { role: "group" }, given.map(([, , element]) => element), rest),
     value: () => {

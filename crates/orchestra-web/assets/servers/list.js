@@ -12,7 +12,7 @@ import { millis, pathOf, stateOf } from "./words.js";
 /** Shows the list and keeps it as things are. */
 export async function listOf(root, signal) {
   const body = h("tbody", {});
-  const table = h("div.servers-table", { role: "region", "aria-label": "Servers", tabindex: "0" }, h("table", {}, h("caption.unseen", {}, "Servers of others"), h("thead", {}, h("tr", {}, ["Server", "State", "Calls", "Latency", "Restarts", "Actions"].map((name) => h("th", { scope: "col" }, name)))), body));
+  const table = h("div.servers-table", { role: "region", "aria-label": "Servers", tabindex: "0" }, h("table", {}, h("caption.unseen", {}, "MCP servers"), h("thead", {}, h("tr", {}, ["Server", "State", "Calls", "Latency", "Restarts", "Actions"].map((name) => h("th", { scope: "col" }, name)))), body));
   let states = new Map();
   let drawn = "";
   const show = ({ servers }) => {
@@ -67,5 +67,5 @@ function row(server) {
 }
 
 function nothing() {
-  return h("div.empty", {}, h("h1", {}, "No servers of others"), h("p", {}, "MCP servers that stand in ", h("code", {}, ".mcp.json"), ", ", h("code", {}, ".vscode/mcp.json"), " or ", h("code", {}, "orchestra.toml"), " are kept here for all agents, once they are approved. ", h("code", {}, "orchestra mcp add"), " adds one."));
+  return h("div.empty", {}, h("h1", {}, "No MCP servers yet"), h("p", {}, "Orchestra runs the MCP servers of ", h("code", {}, ".mcp.json"), ", ", h("code", {}, ".vscode/mcp.json"), " or ", h("code", {}, "orchestra.toml"), " for all agents, after you approve them. Add one with ", h("code", {}, "orchestra mcp add"), "."));
 }

@@ -27,9 +27,9 @@ export async function playgroundPage(root, name, query, signal) {
   const place = h("section.trial", { "aria-label": "Tool" });
   replace(root, h("div.playground", {}, h("div.tool-choice", {}, find, names), place));
   keys("/", "Filter the tools", () => find.focus(), signal);
-  if (!name) return replace(place, h("div.empty", {}, h("h1", {}, "Try a tool"), h("p", {}, `${tools.length} tools are offered. Choose one: its arguments become a form.`)));
+  if (!name) return replace(place, h("div.empty", {}, h("h1", {}, "Try a tool"), h("p", {}, `${tools.length} tools are available. Choose one to fill in its arguments in a form.`)));
   const tool = tools.find((one) => one.name === name);
-  if (!tool) return replace(place, h("div.empty", { role: "alert" }, h("h1", {}, "There is no such tool now"), h("p", {}, h("code", {}, name), " is offered by nobody, or its server is not there.")));
+  if (!tool) return replace(place, h("div.empty", { role: "alert" }, h("h1", {}, "Tool not found"), h("p", {}, h("code", {}, name), " is not in the catalog, or its server is not running. Choose another tool.")));
   names.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest" });
   new Trial(place, tool, signal).begin();
 }
@@ -65,7 +65,7 @@ class Trial {
   ask() {
     const { annotations = {}, name } = this.tool;
     if (annotations.destructiveHint !== true || annotations.readOnlyHint === true) return this.call();
-    dialog(`Call ${name}?`, [h("p", {}, "This tool says of itself that it may destroy something.")], { submit: "Call", danger: true, onSubmit: () => void this.call() });
+    dialog(`Call ${name}?`, [h("p", {}, "This tool declares that it may delete or overwrite data.")], { submit: "Call", danger: true, onSubmit: () => void this.call() });
   }
 
   async call() {

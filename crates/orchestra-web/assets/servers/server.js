@@ -14,11 +14,11 @@ import { bytes, millis, stateOf } from "./words.js";
 
 /** Shows a server. */
 export async function serverPage(root, name, signal) {
-  const facts = h("section.panel", { "aria-label": "How it is" });
-  const waits = h("section.panel.warning", { "aria-label": "What waits to be approved", hidden: true });
+  const facts = h("section.panel", { "aria-label": "Status" });
+  const waits = h("section.panel.warning", { "aria-label": "Waiting for approval", hidden: true });
   const does = h("section.panel", { "aria-label": "What it runs" });
-  const tools = h("section.panel", { "aria-label": "Its tools" });
-  const log = h("section.panel.server-log", { "aria-label": "What it writes" });
+  const tools = h("section.panel", { "aria-label": "Tools" });
+  const log = h("section.panel.server-log", { "aria-label": "Standard error" });
   replace(root, h("p", {}, link("/servers", {}, "All servers")), facts, waits, does, tools, log);
   let status;
   const define = async () => {
@@ -88,6 +88,6 @@ function approve(root, name, waits, again) {
       button.disabled = false;
       await again();
     }
-  } }, "Approve what is shown");
-  replace(root, h("h2", {}, "This waits to be approved"), h("pre", { tabindex: "0", "aria-label": "What would be approved" }, waits.shows.join("\n")), waits.tools.map(changeOf), h("p", {}, button), h("small", {}, "If it is other by the time you press, nothing is approved and it is shown anew."));
+  } }, "Approve this definition");
+  replace(root, h("h2", {}, "Waiting for approval"), h("pre", { tabindex: "0", "aria-label": "Definition to approve" }, waits.shows.join("\n")), waits.tools.map(changeOf), h("p", {}, button), h("small", {}, "If the definition changes before you approve it, nothing is approved and the new definition is shown."));
 }

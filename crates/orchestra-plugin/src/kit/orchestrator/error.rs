@@ -20,7 +20,7 @@ const BEFORE: [&str; 10] = [
 #[derive(Debug, thiserror::Error)]
 pub enum OrchestratorError {
     /// The plugin was started without one.
-    #[error("the plugin was started without --orchestrator-addr, so there is nobody to call")]
+    #[error("the plugin has no orchestrator to call: it was started without --orchestrator-addr")]
     None,
     /// There is no connection at the moment.
     #[error("there is no connection to the orchestrator: {0}")]

@@ -40,7 +40,7 @@ pub(super) fn tools() -> Vec<Tool> {
             "bulk_update_copilot_plan_jobs",
             "Update agents",
             Effect::Set,
-            "Change how agents work in many jobs; others are skipped.",
+            "Change agent settings of many jobs; jobs that cannot change are skipped.",
             bulk,
         )
         .starting(),

@@ -38,7 +38,7 @@ pub(super) fn tools() -> Vec<Tool> {
             "get_copilot_job_logs",
             "Get job logs",
             Effect::Read,
-            "What a job printed: last lines, or a page.",
+            "Output of a job: its last lines, or one page of the log.",
             logs::logs,
         ),
         Tool::of_plans(
@@ -52,7 +52,7 @@ pub(super) fn tools() -> Vec<Tool> {
             "get_copilot_job_failure_context",
             "Get failure context",
             Effect::Read,
-            "Why a job failed, with the end of its log.",
+            "Reason for the failure of a job, with the end of its log.",
             failed::context,
         ),
     ]

@@ -37,7 +37,7 @@ pub(super) fn tools() -> Vec<Tool> {
             "get_copilot_plan_status",
             "Get plan status",
             Effect::Read,
-            "How a plan and its jobs stand, and what waiting jobs wait for.",
+            "Status of a plan and its jobs, and the reason why jobs wait.",
             status,
         ),
         Tool::of_plans(

@@ -57,14 +57,14 @@ pub(super) fn tools() -> Vec<Tool> {
             "archive_copilot_plan",
             "Archive plan",
             Effect::Remove,
-            "Put an ended plan away with its worktrees and branches.",
+            "Archive an ended plan and remove its worktrees and branches.",
             archive,
         ),
         Tool::of_plans(
             "recover_copilot_plan",
             "Recover plan",
             Effect::Move,
-            "Bring a failed or canceled plan back, paused.",
+            "Recover a failed or canceled plan; it is paused afterwards.",
             recover,
         ),
         Tool::of_plans(
@@ -84,7 +84,7 @@ changing! {
 async fn pause(cx: PlanCx, args: OfPlan) -> Result<Changed, Failure> {
     let (_, done) = cx.change(&args, |_| Ok(Command::Pause)).await?;
     let message =
-        "Plan paused: running jobs finish, nothing new starts; resume_copilot_plan goes on.";
+        "Plan paused: running jobs finish and no new job starts; resume_copilot_plan resumes it.";
     Ok(Changed::new(&done, message))
 }
 
@@ -183,7 +183,7 @@ async fn archive(cx: PlanCx, args: ArchivePlan) -> Result<Archived, Failure> {
 
 changing! {
     struct RecoverPlan {
-        #[cfg_attr(feature = "schema", schemars(extend("x-say" = "Agents go on with their sessions.")))]
+        #[cfg_attr(feature = "schema", schemars(extend("x-say" = "Whether agents resume their sessions; false starts new ones.")))]
         use_copilot_agent: Option<bool>,
     }
 }
@@ -224,12 +224,12 @@ async fn recover(cx: PlanCx, args: RecoverPlan) -> Result<Recovered, Failure> {
     let count = nodes.len();
     let mut version = done.version;
     let mut message = format!(
-        "Plan recovered and paused; {} can run again. resume_copilot_plan goes on.",
+        "Plan recovered and paused; {} can run again. resume_copilot_plan resumes it.",
         counted(count, "job")
     );
     if count > NAMED {
         message.push_str(&format!(
-            " The first {NAMED} of them are named here; list_copilot_jobs has all."
+            " The first {NAMED} of them are named here; list_copilot_jobs lists all."
         ));
     }
     if args.use_copilot_agent == Some(false) && !done.repeated {
@@ -237,7 +237,7 @@ async fn recover(cx: PlanCx, args: RecoverPlan) -> Result<Recovered, Failure> {
             Ok(changed) => version = changed.unwrap_or(version),
             // The plan is back all the same.
             Err(failure) => message.push_str(&format!(
-                " Its agents still go on with their sessions: {failure}"
+                " Its agents still resume their sessions: {failure}"
             )),
         }
     }

@@ -46,7 +46,7 @@ pub(super) enum FetchError {
     },
     #[error("the answer of {0} describes another issuer")]
     Other(Url),
-    #[error("the answer of {0} names no place of keys that nobody on the way can change")]
+    #[error("the answer of {0} names no `jwks_uri` that uses https")]
     Place(Url),
     #[error("the keys at {url} cannot be used")]
     Keys {

@@ -77,7 +77,7 @@ async function show() {
     if (moved && !signal.aborted) announce(known.title);
   } catch (error) {
     if (signal.aborted) return;
-    const [title, text, again] = error.status === 401 ? ["You are not logged in", "Log in with a token. `orchestra token` prints one on the machine where this Orchestra runs.", "Log in"] : ["This cannot be shown", error.message, "Try again"];
+    const [title, text, again] = error.status === 401 ? ["You are not logged in", "Log in with a token. `orchestra token` prints one on the machine of the server.", "Log in"] : ["This cannot be shown", error.message, "Try again"];
     replace(root, h("div.empty", { role: "alert" }, h("h1", {}, title), h("p", {}, text), h("button", { type: "button", onclick: show }, again)));
     if (!(error instanceof ApiError)) throw error;
   }
@@ -89,7 +89,7 @@ let asking;
 function askForToken() {
   asking ??= new Promise((resolve) => {
     const token = h("input", { type: "password", name: "token", autocomplete: "current-password", required: true });
-    dialog("Log in", [h("p", {}, "This dashboard requires a token. Run `orchestra token` on the machine of the server to print one."), field("Token", token)], {
+    dialog("Log in", [h("p", {}, "Log in with a token. Run `orchestra token` on the machine of the server to print one."), field("Token", token)], {
       submit: "Log in",
       onSubmit: async () => {
         const response = await logIn(token.value);

@@ -111,10 +111,10 @@ export class Moves {
     if (answer.bug_created) {
       board.own(answer.bug_created.id);
       board.model.adopt(answer.bug_created);
-      toast(`${answer.bug_created.id} was made, to fix what was rejected.`, "good");
+      toast(`${answer.bug_created.id} was created to fix the rejected work.`, "good");
     }
     if (now.status === to) announce(`${card.id} is now in ${NAMES[to]}.`);
-    else toast(`${card.id} is in ${now.status}: the state of ${card.type === "epic" ? "an epic" : "a story"} follows from what is below it.`);
+    else toast(`${card.id} is in ${now.status}: the state of ${card.type === "epic" ? "an epic" : "a story"} follows from its children.`);
   }
 
   /** Moves an issue one step towards done. */
@@ -144,7 +144,7 @@ export class Moves {
       submit: "Move",
       onSubmit: (form) => {
         chosen = form.get("to");
-        if (!chosen) throw new Error("Choose where it goes.");
+        if (!chosen) throw new Error("Choose its new state.");
       },
       // Only when this dialog is away may the next one ask.
       onClose: () => chosen && this.move(id, chosen, how),

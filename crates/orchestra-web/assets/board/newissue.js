@@ -78,7 +78,7 @@ export function newIssue(board, beside) {
     },
     onClose: () => {
       if (!made) return;
-      announce(`${made.id} was made: ${made.title}`);
+      announce(`${made.id} was created: ${made.title}`);
       board.created(made.id);
     },
   });

@@ -8,12 +8,12 @@ import { announce, dialog, field, h, icon, replace } from "../lib/dom.js";
 export function newProject() {
   const name = h("input", { name: "name", required: true, maxlength: 200, "data-testid": "project-name" });
   const description = h("textarea", { name: "description", maxlength: 20_000 });
-  dialog("New project", [field("Name", name), field("Description", description, "It may be left empty.")], {
+  dialog("New project", [field("Name", name), field("Description", description, "Optional.")], {
     submit: "Create",
     onSubmit: async () => {
       if (!name.value.trim()) throw new Error("A project needs a name.");
       const made = await call("create_project", { name: name.value.trim(), ...(description.value.trim() && { description: description.value.trim() }) });
-      announce(`The project ${name.value.trim()} was made.`);
+      announce(`The project ${name.value.trim()} was created.`);
       go(`/board/${encodeURIComponent(made.slug)}`);
     },
   });

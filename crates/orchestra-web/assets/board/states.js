@@ -91,12 +91,12 @@ export function moves(card, exits) {
 
 /** Why a move is refused, in words that go on from the id; undefined where it is not. */
 export function refusal(card, to, exits) {
-  if (card.status === to) return `it is in ${to} already`;
+  if (card.status === to) return `it is already in ${to}`;
   const open = moves(card, exits).map((exit) => exit.to);
   if (open.includes(to)) return undefined;
   if (isParent(card)) {
     const may = open.length > 0 ? `from ${card.status} it can only be moved to ${either(open)} by hand` : `from ${card.status} it cannot be moved by hand`;
-    return `the state of ${card.type === "epic" ? "an epic" : "a story"} follows from what is below it; ${may}`;
+    return `the state of ${card.type === "epic" ? "an epic" : "a story"} follows from its children; ${may}`;
   }
   return `from ${card.status} an issue moves to ${either(open)}`;
 }

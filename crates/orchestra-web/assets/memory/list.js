@@ -119,9 +119,9 @@ class MemoryList {
   }
 
   nothing(isSearch) {
-    if (isSearch) return "Nothing that is remembered fits. Other words may find it, or fewer filters.";
-    if (this.tag || this.source || this.state !== "current") return "No memory is like that.";
-    return ["Nothing is remembered of this project yet. Agents remember with ", h("code", {}, "save_memory"), "; you can write the first one here."];
+    if (isSearch) return "No memory matches. Try other words or fewer filters.";
+    if (this.tag || this.source || this.state !== "current") return "No memory matches. Remove a filter.";
+    return ["This project has no memories yet. Agents save them with ", h("code", {}, "save_memory"), "; you can also write the first one here."];
   }
 
   row({ type, id, summary, content, snippet, why, tags = [], source, created_at: at, score }) {

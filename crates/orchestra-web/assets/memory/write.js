@@ -25,7 +25,7 @@ export function writeDialog(project, before, done) {
       field("Source", source, "Origin, for example decision, chat or review. Optional."),
       field("Tags", tags, "Separated by commas."),
       field("Days until it expires", days, before?.expires_at ? `It expires ${before.expires_at}; leave this empty to keep that.` : "Empty: it does not expire."),
-      before?.expires_at && h("div.check", {}, h("label", {}, forever, " It does not expire any more")),
+      before?.expires_at && h("div.check", {}, h("label", {}, forever, " Remove the expiry")),
     ].filter(Boolean),
     {
       submit: before ? "Save" : "Remember",

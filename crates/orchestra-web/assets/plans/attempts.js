@@ -101,7 +101,7 @@ export class AttemptList {
       attempt.baseCommit && ["Base", h("code", {}, attempt.baseCommit.slice(0, 10))],
       attempt.completedCommit && ["Reached", h("code", {}, attempt.completedCommit.slice(0, 10))],
       attempt.copilotSessionId && ["Session", [h("code", {}, attempt.copilotSessionId), copyButton(attempt.copilotSessionId, "Copy the id of the session")]],
-      pressure && ["Context of its agent", `${pressure.level}: ${Math.round((pressure.used / pressure.limit) * 100)} % of ${pressure.limit.toLocaleString("en")} tokens`],
+      pressure && ["Context of the agent", `${pressure.level}: ${Math.round((pressure.used / pressure.limit) * 100)} % of ${pressure.limit.toLocaleString("en")} tokens`],
       ...usageRows(attempt.usage).filter(([, value]) => value !== "0").map(([name, value, more]) => [name, `${value} ${more}`]),
     ].filter(Boolean);
     const phases = phasesOf(attempt, false).filter(({ status, phase }) => status !== "skipped" && !(status === "pending" && phase === "cleanup"));
@@ -111,14 +111,14 @@ export class AttemptList {
       failure?.files?.length > 0 && h("div", {}, h("h2", {}, "In conflict"), h("ul", {}, failure.files.map((file) => h("li", {}, h("code", {}, file))))),
       h("dl.facts", {}, facts.map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)])),
       isLatest && this.job.state.status === "failed" && this.context(attempt),
-      h("div.bar", {}, h("button", { type: "button", onclick: () => this.showLog(attempt.attemptNumber) }, "Show its log")),
+      h("div.bar", {}, h("button", { type: "button", onclick: () => this.showLog(attempt.attemptNumber) }, "Show log")),
     ];
   }
 
   /** The end of the log, as those get it who are to mend the failure. */
   context(attempt) {
     const number = attempt.attemptNumber;
-    const place = h("div.context", {}, this.contexts.get(number) ?? h("p.soft", {}, "Asking for the end of its log…"));
+    const place = h("div.context", {}, this.contexts.get(number) ?? h("p.soft", {}, "Loading the end of the log…"));
     if (!this.contexts.has(number)) {
       call("get_copilot_job_failure_context", { planId: this.planId, jobId: this.job.node.id }, { signal: this.signal })
         .then((context) => {

@@ -28,7 +28,7 @@ function retry(job, model, isFresh) {
   dialog(
     `${isFresh ? "Retry fresh" : "Retry"}: ${node.name}`,
     [
-      h("p", {}, isFresh ? "It is done again in a new worktree: what it has in the one it had is lost." : state.worktreePath ? "It is done again in the worktree that it has, with what is in it." : "It is done again."),
+      h("p", {}, isFresh ? "Runs again in a new worktree. The changes in its present worktree are lost." : state.worktreePath ? "Runs again in the existing worktree, including uncommitted changes." : "It is done again."),
       jobList("Runs again", [{ ...model.jobs.get(node.id) }]),
       jobList("Run after it", model.retried([node.id])),
       h("details", {}, h("summary", {}, "With other work"), field("Work", work, "A line for a shell, “@agent TASK”, or an object of JSON. Empty: as before.")),
@@ -48,7 +48,7 @@ function retry(job, model, isFresh) {
 function forceFail(job, model) {
   const { node } = job;
   const behind = [...model.reach([node.id])].map((id) => model.jobs.get(id)).filter((one) => !isEnded(one.status));
-  dialog(`Force fail: ${node.name}`, [h("p", {}, "The job is declared failed; what runs of it is killed. It can be retried then."), jobList("Are blocked behind it", behind) ?? h("p", {}, "Nothing waits for it."), field("Reason", h("textarea", { name: "reason", required: true, maxlength: 1000 }), "It is shown with the failure.")], {
+  dialog(`Force fail: ${node.name}`, [h("p", {}, "The job is declared failed and its processes are killed. You can retry it afterwards."), jobList("Are blocked behind it", behind) ?? h("p", {}, "No job waits for it."), field("Reason", h("textarea", { name: "reason", required: true, maxlength: 1000 }), "It is shown with the failure.")], {
     submit: "Declare it failed",
     danger: true,
     cancel: "Leave it",

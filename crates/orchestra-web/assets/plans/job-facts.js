@@ -27,7 +27,7 @@ function merged(state) {
 }
 
 function worktree(state) {
-  if (!state.worktreePath) return state.worktreeCleanedUp ? "removed, as it is not needed any more" : "none yet";
+  if (!state.worktreePath) return state.worktreeCleanedUp ? "removed after the job" : "none yet";
   return [h("code.path", {}, state.worktreePath), copyButton(state.worktreePath, "Copy the path of the worktree"), h("a", { href: `vscode://file${state.worktreePath.startsWith("/") ? "" : "/"}${encodeURI(state.worktreePath)}` }, "Open in VS Code")];
 }
 
@@ -48,7 +48,7 @@ export function jobFacts(job, model) {
       ["Worktree", worktree(state)],
     ]),
     facts("Times", [
-      state.scheduledAt !== undefined && ["Got its place", clock(state.scheduledAt)],
+      state.scheduledAt !== undefined && ["Scheduled", clock(state.scheduledAt)],
       state.startedAt !== undefined && ["Began", clock(state.startedAt)],
       state.endedAt !== undefined && ["Ended", clock(state.endedAt)],
       state.startedAt !== undefined && ["Took", h("span.live-took", {}, lasted(state.startedAt, isActive(state.status) ? undefined : state.endedAt))],

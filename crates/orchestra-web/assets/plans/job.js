@@ -68,7 +68,7 @@ class JobPage {
     const { model } = this;
     if (kind === "plan-gone" && data.planId === model.head.planId) {
       this.gone = true;
-      replace(this.root, h("div.empty", { role: "status" }, h("h1", {}, "This plan is gone"), h("p", {}, `${model.head.name} was deleted.`), link("/plans", { class: "button" }, "All plans")));
+      replace(this.root, h("div.empty", { role: "status" }, h("h1", {}, "This plan was deleted"), h("p", {}, `${model.head.name} was deleted.`), link("/plans", { class: "button" }, "All plans")));
       return;
     }
     if (kind === "plan" && data.plan.id === model.head.planId) {

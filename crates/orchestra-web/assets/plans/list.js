@@ -125,10 +125,10 @@ class PlanList {
     const none = this.plans.size === 0;
     this.find.hidden = this.kinds.hidden = none;
     this.nothing.hidden = none || passing.length > 0 || (live.length === 0 && archived.length > 0 && this.kind === "all" && this.text === "");
-    this.nothing.textContent = "No plan is like that.";
+    this.nothing.textContent = "No plan matches. Change the filter.";
     this.emptied?.remove();
     if (none) {
-      this.emptied = h("div.empty", {}, h("h1", {}, "No plans yet"), h("p", {}, "A plan is a graph of jobs that works beside you in git and ends as one merge."), waysToMake());
+      this.emptied = h("div.empty", {}, h("h1", {}, "No plans yet"), h("p", {}, "A plan is a graph of jobs that run in git worktrees of their own and end as one merge."), waysToMake());
       this.content.append(this.emptied);
     }
     this.bulk.update();
@@ -243,5 +243,5 @@ async function trySample(button) {
 }
 
 function howTo() {
-  dialog("New plan", [h("p", {}, "A plan is a graph of jobs that works beside you in git and ends as one merge."), waysToMake()]);
+  dialog("New plan", [h("p", {}, "A plan is a graph of jobs that run in git worktrees of their own and end as one merge."), waysToMake()]);
 }

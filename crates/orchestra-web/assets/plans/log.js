@@ -48,8 +48,8 @@ export class LogView {
       this.status,
       this.followButton,
       this.wrapButton,
-      button("copy", "Copy what is shown", () => copy(this.lines.text(), "The log is copied.")),
-      button("download", "Download what is shown", () => save(this.lines.text(), `${this.name()}.log`)),
+      button("copy", "Copy shown lines", () => copy(this.lines.text(), "The log is copied.")),
+      button("download", "Download shown lines", () => save(this.lines.text(), `${this.name()}.log`)),
     );
     this.empty = h("p.nothing");
     replace(host, this.bar, h("div.log-frame", {}, this.scroller, this.empty));
@@ -143,7 +143,7 @@ export class LogView {
     const height = `${lines.height}px`;
     if (space.style.height !== height) space.style.height = height;
     this.empty.hidden = lines.shown.length > 0;
-    this.empty.textContent = lines.all.length > 0 ? "This phase has printed nothing." : this.state === "live" ? "Nothing is printed yet." : this.state === "loading" ? "" : (this.reason ?? "Nothing was printed.");
+    this.empty.textContent = lines.all.length > 0 ? "This phase has printed nothing." : this.state === "live" ? "No output yet." : this.state === "loading" ? "" : (this.reason ?? "No output.");
     if (this.isFollowing) this.toEnd();
     if (lines.shown.length === 0) return;
     const first = Math.max(0, lines.at(scroller.scrollTop) - BEYOND);

@@ -99,7 +99,7 @@ export class PlanHead {
     if (head.paused) {
       const other = head.paused.kind === "resumeAfterPlan" && head.resumeAfterPlan;
       const isBad = ["branches", "variables"].includes(head.paused.kind);
-      panels.push(h("div.panel.warning", { class: isBad ? "bad" : "" }, h("strong", {}, head.status === "pausing" ? "Pausing: what runs finishes. " : ""), pausedInWords(head.paused), other && [" ", link(`/plans/${other}`, {}, "That plan")]));
+      panels.push(h("div.panel.warning", { class: isBad ? "bad" : "" }, h("strong", {}, head.status === "pausing" ? "Pausing: running jobs finish. " : ""), pausedInWords(head.paused), other && [" ", link(`/plans/${other}`, {}, "That plan")]));
     }
     for (const warning of head.warnings ?? []) panels.push(h("div.panel.warning", {}, warning));
     for (const offer of head.offers ?? []) {

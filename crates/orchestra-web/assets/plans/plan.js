@@ -104,7 +104,7 @@ class PlanPage {
 
   end() {
     this.gone = true;
-    replace(this.root, h("div.empty", { role: "status" }, h("h1", {}, "This plan is gone"), h("p", {}, `${this.model.head.name} was deleted.`), h("p", {}, link("/plans", { class: "button" }, "All plans"))));
+    replace(this.root, h("div.empty", { role: "status" }, h("h1", {}, "This plan was deleted"), h("p", {}, `${this.model.head.name} was deleted.`), h("p", {}, link("/plans", { class: "button" }, "All plans"))));
   }
 
   frame() {

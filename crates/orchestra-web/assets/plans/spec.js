@@ -12,11 +12,11 @@ const MEMBERS = {
   model: ["Model"],
   modelTier: ["Tier of the model"],
   effort: ["Effort"],
-  maxTurns: ["Most turns"],
+  maxTurns: ["Maximum turns"],
   resumeSession: ["Resumes its session"],
   instructionsFile: ["Instructions in the file"],
-  allowedFolders: ["May read besides", (all) => all.join(", ")],
-  allowedUrls: ["May open", (all) => all.join(", ")],
+  allowedFolders: ["Additional readable directories", (all) => all.join(", ")],
+  allowedUrls: ["Allowed URLs", (all) => all.join(", ")],
   shell: ["Shell"],
   errorAction: ["On an error"],
   cwd: ["Directory"],
@@ -27,7 +27,7 @@ const MEMBERS = {
 };
 
 function failureInWords({ noAutoHeal, message, resumeFromPhase }) {
-  return [noAutoHeal && "it is not healed", resumeFromPhase && `it is done again from ${resumeFromPhase}`, message && `“${message}”`].filter(Boolean).join("; ");
+  return [noAutoHeal && "it is not healed", resumeFromPhase && `it is retried from ${resumeFromPhase}`, message && `“${message}”`].filter(Boolean).join("; ");
 }
 
 /** The text of work: its command, its program with arguments, or its instructions. */
@@ -61,7 +61,7 @@ export function definition({ node, groupId }) {
     ["Producer id", node.producerId],
     ["Id", node.id],
     groupId && ["Group", groupId],
-    ["Heals by itself", details.autoHeal ? "yes" : "no"],
+    ["Auto-heal", details.autoHeal ? "yes" : "no"],
     ["May change nothing", details.expectsNoChanges ? "yes" : "no"],
     details.env.length > 0 && ["Variables", details.env.join(", ")],
   ].filter(Boolean);

@@ -21,7 +21,7 @@ export async function playgroundPage(root, name, query, signal) {
   const list = () => {
     const text = find.value.trim().toLowerCase();
     const passing = tools.filter((tool) => `${tool.name} ${tool.title ?? ""} ${tool.description ?? ""}`.toLowerCase().includes(text));
-    replace(names, passing.map((tool) => h("li", {}, link(`/servers/playground/${encodeURIComponent(tool.name)}${text ? `?q=${encodeURIComponent(find.value)}` : ""}`, { "aria-current": tool.name === name ? "true" : undefined, title: tool.description }, tool.name))), passing.length === 0 && h("li.nothing", {}, "No tool is like that."));
+    replace(names, passing.map((tool) => h("li", {}, link(`/servers/playground/${encodeURIComponent(tool.name)}${text ? `?q=${encodeURIComponent(find.value)}` : ""}`, { "aria-current": tool.name === name ? "true" : undefined, title: tool.description }, tool.name))), passing.length === 0 && h("li.nothing", {}, "No tool matches. Change the filter."));
   };
   list();
   const place = h("section.trial", { "aria-label": "Tool" });

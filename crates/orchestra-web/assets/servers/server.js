@@ -16,7 +16,7 @@ import { bytes, millis, stateOf } from "./words.js";
 export async function serverPage(root, name, signal) {
   const facts = h("section.panel", { "aria-label": "Status" });
   const waits = h("section.panel.warning", { "aria-label": "Waiting for approval", hidden: true });
-  const does = h("section.panel", { "aria-label": "What it runs" });
+  const does = h("section.panel", { "aria-label": "Definition" });
   const tools = h("section.panel", { "aria-label": "Tools" });
   const log = h("section.panel.server-log", { "aria-label": "Standard error" });
   replace(root, h("p", {}, link("/servers", {}, "All servers")), facts, waits, does, tools, log);
@@ -24,7 +24,7 @@ export async function serverPage(root, name, signal) {
   const define = async () => {
     const definition = await get(`/api/servers/${encodeURIComponent(name)}/definition`, { signal });
     if (signal.aborted) return;
-    replace(does, h("h2", {}, "What it runs"), definition.reason && h("p.problem", {}, definition.reason), h("pre", { tabindex: "0", "aria-label": "Definition" }, definition.does.join("\n")), h("p", {}, h("small", {}, "From ", definition.origin)));
+    replace(does, h("h2", {}, "Definition"), definition.reason && h("p.problem", {}, definition.reason), h("pre", { tabindex: "0", "aria-label": "Definition" }, definition.does.join("\n")), h("p", {}, h("small", {}, "From ", definition.origin)));
     approve(waits, name, definition.waits, define);
   };
   const list = async () => {
@@ -35,7 +35,7 @@ export async function serverPage(root, name, signal) {
   };
   const show = ({ servers }) => {
     const server = servers.find((one) => one.name === name);
-    if (!server) return replace(facts, h("h2", {}, name), h("p.problem", {}, "It is not configured any more."));
+    if (!server) return replace(facts, h("h2", {}, name), h("p.problem", {}, "This server is no longer configured."));
     drawFacts(facts, server);
     if (status !== undefined && status !== server.status) {
       announce(`${name} is ${stateOf(server.status)[0]}`);

@@ -29,16 +29,16 @@ const CATCHING_UP: Duration = Duration::from_secs(30);
 /// How long the readable files may take to catch up at the end.
 const CLOSING: Duration = Duration::from_secs(5);
 
-/// Look for what is wrong with the board and the plans, and mend it
+/// Check the board, the plans and their environment, and repair problems
 ///
-/// Says what is wrong, each with what to do about it: also of git, of the configuration of clients that `init`
-/// has written, and of certificates.
+/// Lists each problem with the next step. Also checks git, the client configurations that `init` wrote, and
+/// certificates.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Mend what can be mended without losing anything
+    /// Repair problems whose repair loses no data
     #[arg(long)]
     fix: bool,
-    /// Readable file whose issue gets the id that it claims; the board's issue with that id gets another
+    /// Readable file whose issue gets the disputed id; the board's issue with that id gets a new one
     #[arg(long, value_name = "FILE", requires = "fix")]
     take: Vec<String>,
     /// Print JSON

@@ -19,32 +19,33 @@ use crate::{
     workspace,
 };
 
-/// Set a workspace up: client configurations, hooks, skills, agents, guides
+/// Set up a workspace: board, client configurations, hooks, skills, agents, guides
 ///
-/// Makes the board in .projects as well. Doing it again changes nothing; what somebody edited, or what
-/// cannot be understood, is left alone.
+/// Creates the board in .projects. A second run changes nothing. Files that were edited or cannot be parsed are
+/// skipped.
 #[derive(Debug, Default, Args)]
 pub(crate) struct Arguments {
-    /// The workspace, the same as --workspace
+    /// Workspace directory, same as --workspace
     #[arg(value_name = "DIR", conflicts_with = "workspace")]
     directory: Option<PathBuf>,
-    /// Say what would be done, and do nothing
+    /// Print the planned steps without changing anything
     #[arg(long)]
     dry_run: bool,
-    /// Take out what was installed, except what was edited; the board stays
+    /// Remove the installed files, except edited ones; the board is preserved
     #[arg(long)]
     uninstall: bool,
-    /// Write the rule by which git ignores a shared board into .gitignore, and not only for this machine
+    /// Write the ignore rule of a shared board to .gitignore instead of .git/info/exclude
     #[arg(long)]
     shared: bool,
-    /// For which clients, separated by commas
+    /// Clients to configure, separated by commas
     #[arg(long, value_enum, value_delimiter = ',', value_name = "CLIENT")]
     client: Vec<Client>,
-    /// Skills to install in .claude/skills; those of an earlier choice are removed unless edited
-    /// [default: the choice made before, else default]
+    /// Skills to install in .claude/skills; unedited skills outside the set are removed [default: the earlier set,
+    /// else default]
     #[arg(long, value_enum, value_name = "SET", conflicts_with = "uninstall")]
     skills: Option<Selection>,
-    /// Agents to install in .claude/agents, in the same way
+    /// Agents to install in .claude/agents; unedited agents outside the set are removed [default: the earlier set,
+    /// else default]
     #[arg(long, value_enum, value_name = "SET", conflicts_with = "uninstall")]
     agents: Option<Selection>,
     /// Print JSON

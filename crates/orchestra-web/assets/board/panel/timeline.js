@@ -115,7 +115,7 @@ function sentence(item) {
   const because = item.cause ? ` (${item.cause})` : "";
   switch (item.event) {
     case "created":
-      return { who, did: `made it${because}` };
+      return { who, did: `created it${because}` };
     case "status":
       return item.cause === "follows what is below" ? { who: "It", did: `went from ${item.from} to ${item.to}, as what is below it` } : { who, did: `moved it from ${item.from} to ${item.to}${because}` };
     case "edited":

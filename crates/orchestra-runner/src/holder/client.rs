@@ -37,7 +37,9 @@ const MAX_WAITING: usize = 4 * MAX_IN_FLIGHT;
 pub(super) enum ConnectError {
     #[error("its endpoint file contains no address")]
     Silent,
-    #[error("it has version {0}, whose protocol this program does not support: end it, or use the program of that version")]
+    #[error(
+        "it has version {0}, whose protocol this program does not support: end it, or use the program of that version"
+    )]
     Version(String),
     #[error("another process listens on its socket")]
     Foreign,

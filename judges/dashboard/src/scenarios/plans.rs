@@ -103,11 +103,8 @@ pub(super) async fn a_job_is_followed_phase_by_phase_and_mended(stage: &Stage<'_
     tab.sees(".job-head .badge", Some("succeeded")).await?;
     tab.sees("details.attempt", Some("Attempt 2")).await?;
     // What was open stays so.
-    tab.click(
-        "details.attempt[data-number='1'] button",
-        Some("Show its log"),
-    )
-    .await?;
+    tab.click("details.attempt[data-number='1'] button", Some("Show log"))
+        .await?;
     tab.sees(".log-line", Some("it breaks")).await?;
     tab.until("location.search.includes('attempt=1')").await?;
     tab.close().await

@@ -85,8 +85,7 @@ pub(super) async fn a_server_is_approved_tried_watched_and_switched_off(
     tab.click("dialog button[type=submit]", None).await?;
     tab.sees("tr[data-name=shell][data-status=disabled]", None)
         .await?;
-    tab.click("button[aria-label='Enable shell']", None)
-        .await?;
+    tab.click("button[aria-label='Enable shell']", None).await?;
     tab.sees("tr[data-name=shell][data-status=ready]", None)
         .await?;
     tab.close().await

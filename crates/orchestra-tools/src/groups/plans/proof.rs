@@ -166,8 +166,11 @@ async fn run(cx: PlanCx, args: ProofOf) -> Result<Proof, Failure> {
             "The plan is expected to fail, with `always-fails` and `postchecks-fail` failed, \
              `blocked-downstream` and the validating job blocked, and all other jobs succeeded."
                 .to_owned(),
-            "Read the reason: get_copilot_job_failure_context with jobId `always-fails`.".to_owned(),
-            format!("Remove its worktrees and branches: delete_copilot_plan {{\"planId\":\"{plan}\"}}."),
+            "Read the reason: get_copilot_job_failure_context with jobId `always-fails`."
+                .to_owned(),
+            format!(
+                "Remove its worktrees and branches: delete_copilot_plan {{\"planId\":\"{plan}\"}}."
+            ),
         ],
         note: "Nothing is merged: the jobs that are expected to fail leave the target branch unchanged.",
     })

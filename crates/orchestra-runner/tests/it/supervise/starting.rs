@@ -97,7 +97,7 @@ async fn what_cannot_be_started_says_why_now_and_later() {
     let Found::Ended(ending) = end else {
         panic!("{end:?}");
     };
-    assert_eq!((ending.how, ending.detail), (How::NotStarted, Some(what)));
+    assert_eq!((ending.how, ending.detail), (How::NotStarted, Some(reason)));
     assert!(rig.texts()[0].contains("surely-no-program"));
 }
 

@@ -55,7 +55,7 @@ pub enum Refusal {
     #[error("GATE BLOCKED: {gate}: leaving {from} needs evidence of at least 10 characters: {}", .gate.asks_for())]
     GateBlocked { gate: Gate, from: State },
     #[error(
-        "{id} is {state}, which follows from what is below it; by hand it can only be cancelled, or moved between backlog and todo while nothing below has started"
+        "{id} is {state}: its state follows from its children; it can only be cancelled, or moved between backlog and todo while no child has started"
     )]
     FollowsChildren { id: IssueId, state: State },
     #[error(
@@ -68,7 +68,7 @@ pub enum Refusal {
     },
     #[error("{id} is not claimed")]
     NotClaimed { id: IssueId },
-    #[error("{id} is {state}; only work that is not over can be claimed")]
+    #[error("{id} is {state}; only unfinished work can be claimed")]
     NothingToClaim { id: IssueId, state: State },
     #[error("{id} has changed: its version is {actual}, not {given}; read it again")]
     VersionMismatch {
@@ -76,13 +76,13 @@ pub enum Refusal {
         given: Version,
         actual: Version,
     },
-    #[error("{id} cannot wait for {on}: that would close the circle {}", circle(.path))]
+    #[error("{id} cannot depend on {on}: the dependencies would form the cycle {}", circle(.path))]
     Circle {
         id: IssueId,
         on: IssueId,
         path: Vec<IssueId>,
     },
-    #[error("{id} does not wait for {on}")]
+    #[error("{id} does not depend on {on}")]
     NoDependency { id: IssueId, on: IssueId },
     #[error("at most {limit} {what}")]
     TooMany { what: &'static str, limit: usize },

@@ -122,9 +122,7 @@ pub enum Fault {
     #[error("the database failed; run `orchestra doctor` if this happens again")]
     Database(#[source] Arc<rusqlite::Error>),
     /// What is stored is not what was written: a value that the board does not know.
-    #[error(
-        "the database holds a {what} that the board does not know; run `orchestra doctor --fix`"
-    )]
+    #[error("the database contains an unknown {what}; run `orchestra doctor --fix`")]
     Unknown {
         /// What it was taken for.
         what: &'static str,

@@ -62,7 +62,7 @@ pub enum ManifestError {
         source: io::Error,
     },
     /// It is not JSON, or lacks something.
-    #[error("{} is not as it has to be", path.display())]
+    #[error("{} does not have the required form", path.display())]
     Form {
         /// Which.
         path: PathBuf,

@@ -56,7 +56,7 @@ pub enum EvidenceError {
         source: std::io::Error,
     },
     /// It is not JSON, or lacks something.
-    #[error("the evidence file {} is not as it has to be", path.display())]
+    #[error("the evidence file {} does not have the required form", path.display())]
     Form {
         /// Which.
         path: PathBuf,

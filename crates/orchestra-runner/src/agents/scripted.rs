@@ -47,7 +47,7 @@ const USAGE_CODE: u8 = 64;
 #[derive(Debug, Error)]
 enum Fault {
     #[error(
-        "`{0}` is no option; there are --session, --model, --effort and --max-turns, each with a value"
+        "`{0}` is not an option; the options are --session, --model, --effort and --max-turns, each with a value"
     )]
     Option(String),
     #[error("the prompt cannot be read")]
@@ -58,14 +58,14 @@ enum Fault {
         #[source]
         source: io::Error,
     },
-    #[error("the script {name} is not as it has to be")]
+    #[error("the script {name} does not have the required form")]
     Form {
         name: String,
         #[source]
         source: serde_json::Error,
     },
     #[error(
-        "there is no script: none in the prompt (a block marked {SCRIPT_BLOCK}), in {SCRIPT_VARIABLE}, or in \
+        "no script found: none in the prompt (a block marked {SCRIPT_BLOCK}), in {SCRIPT_VARIABLE}, or in \
          {SCRIPT_FILE}"
     )]
     NoScript,

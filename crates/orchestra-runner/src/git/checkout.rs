@@ -34,7 +34,7 @@ pub enum CheckoutRefusal {
         changes: Vec<PathBuf>,
     },
     /// Something is under way in it.
-    #[error("a {operation} is under way in `{}`, which has the branch checked out; conclude or abort it and retry", path.display())]
+    #[error("a {operation} is in progress in `{}`, which has the branch checked out; conclude or abort it and retry", path.display())]
     HalfDone {
         /// The working tree.
         path: PathBuf,
@@ -42,7 +42,7 @@ pub enum CheckoutRefusal {
         operation: HalfDone,
     },
     /// Another git is at work in it.
-    #[error("another git is at work in `{}`, which has the branch checked out; retry when it has ended, or remove its `index.lock` if none runs", path.display())]
+    #[error("another git process works in `{}`, which has the branch checked out; retry after it has ended, or remove its `index.lock` if no git process runs", path.display())]
     Busy {
         /// The working tree.
         path: PathBuf,

@@ -139,7 +139,7 @@ pub enum GitError {
         source: io::Error,
     },
     /// A name is none that git or we could use.
-    #[error("`{name}` is no {what}: {why}")]
+    #[error("`{name}` is not a valid {what}: {why}")]
     Name {
         /// What it was to be.
         what: &'static str,

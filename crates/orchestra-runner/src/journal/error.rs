@@ -29,7 +29,7 @@ pub enum Fault {
     Damaged,
     /// One event is not what was written.
     #[error(
-        "event {number} of plan {plan} is damaged; what comes before it can be read: stop all programs that use the plans and run `orchestra doctor --fix`, which takes it from the readable files"
+        "event {number} of plan {plan} is damaged; the events before it are readable: stop all programs that use the plans and run `orchestra doctor --fix`, which restores the event from the readable files"
     )]
     DamagedEvent {
         /// Of which plan.
@@ -58,7 +58,7 @@ pub enum Fault {
     )]
     Moved,
     /// It is another program's database.
-    #[error("{} is no database of plans; move it away", .0.display())]
+    #[error("{} is not a database of plans; move it away", .0.display())]
     Foreign(PathBuf),
     /// Somebody removed or replaced the database.
     #[error(

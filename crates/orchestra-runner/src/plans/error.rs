@@ -62,7 +62,7 @@ pub enum PlansError {
     #[error(transparent)]
     HandOver(#[from] HandOverError),
     /// Git has failed for good.
-    #[error("git failed for good: {what}; the next program that takes part tries it again")]
+    #[error("git failed permanently: {what}; the next program that runs the plans retries it")]
     LeftUndone {
         /// What was not done for it.
         what: String,

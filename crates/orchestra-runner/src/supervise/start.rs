@@ -58,7 +58,7 @@ pub enum StartError {
         reason: String,
     },
     /// Somebody has started it before, or it was found never to begin.
-    #[error("run {run} was started before; find out what became of it")]
+    #[error("run {run} was started before; look up its result")]
     AlreadyStarted {
         /// Its name.
         run: String,

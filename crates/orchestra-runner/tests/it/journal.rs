@@ -647,7 +647,7 @@ fn plans_of_the_earlier_system_are_read_as_far_as_they_can_be() {
         read_original(&broken)
             .unwrap_err()
             .to_string()
-            .contains("is no plan of the earlier system")
+            .contains("is not a plan of the earlier system")
     );
 }
 

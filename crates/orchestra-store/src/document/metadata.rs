@@ -18,7 +18,7 @@ pub enum MetadataError {
     NoObject,
     /// There is too much of it.
     #[error(
-        "the metadata has more than {} bytes; put what is long into the document",
+        "the metadata has more than {} bytes; move long values into the document",
         Metadata::MAX_BYTES
     )]
     TooLarge,

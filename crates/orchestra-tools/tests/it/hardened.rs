@@ -85,7 +85,7 @@ async fn w09_enums_ranges_and_unknown_arguments_are_enforced() {
     check(
         "update_epic",
         json!({"project": "my-app", "epic_id": "MA-1", "status": "finished"}),
-        "argument `status`: `finished` is not one of backlog, todo, cancelled; any other status follows from what is below it",
+        "argument `status`: `finished` is not one of backlog, todo, cancelled; any other status follows from its children",
     )
     .await;
     check(

@@ -43,7 +43,7 @@ pub enum OrchestratorError {
     #[error("it cannot be sent: {0}")]
     Unsendable(String),
     /// The answer cannot be understood.
-    #[error("the answer cannot be understood: {0}")]
+    #[error("the answer cannot be parsed: {0}")]
     Answer(String),
     /// The orchestrator is of an older kind, which does not know this.
     #[error("the orchestrator does not support {0}")]

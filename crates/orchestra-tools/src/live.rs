@@ -125,7 +125,7 @@ impl Live {
         let offer = offer.ok_or_else(unknown)?;
         if offer.digest() != seen {
             return Err(LiveError::Plans(format!(
-                "agent `{agent}` is another one than was shown: look at it again"
+                "agent `{agent}` has changed since it was shown: read it again"
             )));
         }
         Ok(plans.agree(offer).await?)

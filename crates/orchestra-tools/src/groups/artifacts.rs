@@ -25,14 +25,14 @@ pub(super) fn tools() -> Vec<Tool> {
             "list_plans",
             "List plans",
             Effect::Read,
-            "Saved plans.",
+            "List saved plans.",
             list,
         ),
         Tool::new(
             "read_plan",
             "Read plan",
             Effect::Read,
-            "A saved plan with its text.",
+            "Return a saved plan with its text.",
             read,
         ),
     ]

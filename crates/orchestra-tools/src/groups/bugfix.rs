@@ -35,7 +35,7 @@ pub(super) fn tools() -> Vec<Tool> {
             "list_requests",
             "List requests",
             Effect::Read,
-            "Logged requests.",
+            "List logged requests.",
             list_requests,
         ),
     ]

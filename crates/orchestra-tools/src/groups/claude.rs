@@ -32,7 +32,7 @@ pub(super) fn tools() -> Vec<Tool> {
             "list_skills",
             "List skills",
             Effect::Read,
-            "Skills in the workspace's .claude directory.",
+            "List the skills in the workspace's .claude directory.",
             list_skills,
         )
         .heavy(),
@@ -40,7 +40,7 @@ pub(super) fn tools() -> Vec<Tool> {
             "list_agents",
             "List agents",
             Effect::Read,
-            "Agents in the workspace's .claude directory.",
+            "List the agents in the workspace's .claude directory.",
             list_agents,
         )
         .heavy(),
@@ -55,7 +55,7 @@ pub(super) fn tools() -> Vec<Tool> {
             "get_hook_events",
             "Get hook events",
             Effect::Read,
-            "Stored hook events, newest first.",
+            "List stored hook events, newest first.",
             get_hook_events,
         ),
         Tool::new(

@@ -25,7 +25,7 @@ pub(super) fn tools() -> Vec<Tool> {
             "list_tasks",
             "List tasks",
             Effect::Read,
-            "Tasks of a story, epic or project.",
+            "List the tasks of a story, epic or project.",
             list,
         ),
         Tool::new(
@@ -39,7 +39,7 @@ pub(super) fn tools() -> Vec<Tool> {
             "get_task",
             "Get task",
             Effect::Read,
-            "A task without its history.",
+            "Return a task without its history.",
             get,
         ),
         Tool::new(
@@ -95,7 +95,7 @@ fn tools_of_every_issue() -> [Tool; 5] {
             "get_history",
             "Get history",
             Effect::Read,
-            "History of an issue: moves, evidence, reasons, claims, comments; oldest first.",
+            "Return the history of an issue: moves, evidence, reasons, claims, comments; oldest first.",
             history,
         ),
     ]

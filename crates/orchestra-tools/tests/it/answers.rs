@@ -116,7 +116,7 @@ async fn w21_the_next_task_is_addressed_ordered_and_explained() {
         passed["reason"]
             .as_str()
             .unwrap()
-            .ends_with("; 1 skipped: waiting for dependencies")
+            .ends_with("; 1 waiting for dependencies passed over")
     );
 
     // Two agents asking at once get different tasks, and the claim holds.

@@ -31,14 +31,14 @@ pub(super) fn tools() -> Vec<Tool> {
             "list_memory",
             "List memory",
             Effect::Read,
-            "Memories in the order of their ids, valid ones by default, without their full text.",
+            "List memories by id without their full text, by default only valid ones.",
             list_memory,
         ),
         Tool::new(
             "get_memory",
             "Get memory",
             Effect::Read,
-            "A memory with its full text and version.",
+            "Return a memory with its full text and version.",
             get_memory,
         ),
         Tool::new(
@@ -52,7 +52,7 @@ pub(super) fn tools() -> Vec<Tool> {
             "forget_session",
             "Forget session",
             Effect::Remove,
-            "Forget a saved session.",
+            "Delete a saved session.",
             forget_session,
         ),
     ]
@@ -100,7 +100,7 @@ pub(super) fn expiry(
 }
 
 fn two_ends() -> Failure {
-    Failure::text("give expires_at or expires_in_days, not both")
+    Failure::text("pass expires_at or expires_in_days, not both")
 }
 
 /// A remembered text in a list.
@@ -230,7 +230,7 @@ fn get_memory(services: &Services, args: GetMemory) -> Result<Step<MemoryFull>, 
     match services.read(|reader| Ok(reader.chunk(&slug, id)?))? {
         Some(chunk) => Ok(Step::Done(MemoryFull::new(&chunk))),
         None => Err(Failure::text(format!(
-            "{id} not found in project `{slug}`; list_memory shows what is remembered"
+            "{id} not found in project `{slug}`; list_memory lists the memories"
         ))),
     }
 }

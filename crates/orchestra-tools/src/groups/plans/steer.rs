@@ -27,14 +27,14 @@ pub(super) fn tools() -> Vec<Tool> {
             "pause_copilot_plan",
             "Pause plan",
             Effect::Set,
-            "Start nothing new; running jobs finish.",
+            "Pause a plan: no new job starts, and running jobs finish.",
             pause,
         ),
         Tool::of_plans(
             "resume_copilot_plan",
             "Resume plan",
             Effect::Set,
-            "Let jobs start. As a task it lasts until the plan ends; canceling it leaves the plan running.",
+            "Start or resume a plan. As a task, the call lasts until the plan ends; canceling the task leaves the plan running.",
             resume,
         )
         .lasting()
@@ -43,7 +43,7 @@ pub(super) fn tools() -> Vec<Tool> {
             "cancel_copilot_plan",
             "Cancel plan",
             Effect::Remove,
-            "Kill what runs and cancel all open jobs.",
+            "Cancel a plan: kill its running jobs and cancel all open ones.",
             cancel,
         ),
         Tool::of_plans(
@@ -103,7 +103,7 @@ async fn resume(cx: PlanCx, args: OfPlan) -> Result<Changed, Failure> {
     (done.status, done.version) = (plan.status(), plan.version());
     let mut message = format!("Plan resumed; it is {}.", done.status);
     if let Some(after) = after.filter(|_| !done.repeated) {
-        message.push_str(&format!(" It does not wait any longer for plan {after}."));
+        message.push_str(&format!(" It no longer waits for plan {after}."));
     }
     Ok(Changed::new(&done, message))
 }
@@ -113,7 +113,7 @@ async fn cancel(cx: PlanCx, args: OfPlan) -> Result<Changed, Failure> {
     let (_, done) = cx.change(&args, |_| Ok(Command::Cancel { reason })).await?;
     Ok(Changed::new(
         &done,
-        "Plan canceled; recover_copilot_plan brings it back.",
+        "Plan canceled; recover_copilot_plan restores it.",
     ))
 }
 
@@ -329,6 +329,6 @@ async fn force_fail(cx: PlanCx, args: ForceFail) -> Result<Changed, Failure> {
     let name = plan
         .find(&args.job_id.0)
         .map_or("the job", |job| job.producer().as_str());
-    let message = format!("Job `{name}` is declared failed; retry_copilot_job asks for it again.");
+    let message = format!("Job `{name}` is declared failed; retry_copilot_job retries it.");
     Ok(Changed::new(&done, message))
 }

@@ -32,7 +32,7 @@ export function noProject(root) {
       "div.empty",
       {},
       h("h1", {}, "No project yet"),
-      h("p", {}, "A project holds epics, an epic stories, and a story the tasks that people and agents work on. Make one here, or let an agent call ", h("code", {}, "create_project"), "."),
+      h("p", {}, "A project contains epics, an epic contains stories, and a story contains the tasks that people and agents work on. Create a project here, or let an agent call ", h("code", {}, "create_project"), "."),
       make(),
     ),
   );
@@ -45,7 +45,7 @@ export function unknownProject(root, slug, projects) {
     h(
       "div.empty",
       {},
-      h("h1", {}, "There is no such project"),
+      h("h1", {}, "Project not found"),
       h("p", {}, "No project has the name ", h("code", {}, slug), ". There are:"),
       h("ul.plain-list", {}, projects.map((project) => h("li", {}, link(`/board/${encodeURIComponent(project.slug)}`, {}, project.name)))),
       make(),

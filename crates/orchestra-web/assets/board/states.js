@@ -95,7 +95,7 @@ export function refusal(card, to, exits) {
   const open = moves(card, exits).map((exit) => exit.to);
   if (open.includes(to)) return undefined;
   if (isParent(card)) {
-    const may = open.length > 0 ? `from ${card.status} it can only be moved to ${either(open)} by hand` : `from ${card.status} it cannot be moved by hand`;
+    const may = open.length > 0 ? `from ${card.status} you can only move it to ${either(open)}` : `from ${card.status} you cannot move it`;
     return `the state of ${card.type === "epic" ? "an epic" : "a story"} follows from its children; ${may}`;
   }
   return `from ${card.status} an issue moves to ${either(open)}`;

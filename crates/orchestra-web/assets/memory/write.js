@@ -24,7 +24,7 @@ export function writeDialog(project, before, done) {
       field("Text", content),
       field("Source", source, "Origin, for example decision, chat or review. Optional."),
       field("Tags", tags, "Separated by commas."),
-      field("Days until it expires", days, before?.expires_at ? `It expires ${before.expires_at}; leave this empty to keep that.` : "Empty: it does not expire."),
+      field("Days until it expires", days, before?.expires_at ? `It expires ${before.expires_at}; leave this empty to preserve the date.` : "Empty: it does not expire."),
       before?.expires_at && h("div.check", {}, h("label", {}, forever, " Remove the expiry")),
     ].filter(Boolean),
     {
@@ -34,7 +34,7 @@ export function writeDialog(project, before, done) {
         const list = tags.value.split(",").map((tag) => tag.trim()).filter(Boolean);
         const said = { project, summary: summary.value.trim(), content: content.value, tags: list };
         const origin = source.value.trim();
-        if (forever.checked && days.value) throw new Error("Give days or let it not expire, not both.");
+        if (forever.checked && days.value) throw new Error("Enter days or remove the expiry, not both.");
         if (forever.checked) said.expires_at = "none";
         if (days.value) said.expires_in_days = Number(days.value);
         if (before) {

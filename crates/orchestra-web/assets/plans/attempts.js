@@ -63,7 +63,7 @@ export class AttemptList {
     if (latest && !this.seen.has(latest.attemptNumber)) this.open.add(latest.attemptNumber);
     for (const { attemptNumber } of attempts) this.seen.add(attemptNumber);
     const focused = document.activeElement?.closest?.("details.attempt")?.dataset.number;
-    replace(this.host, attempts.length === 0 ? h("p.nothing", {}, "It has not begun yet.") : attempts.toReversed().map((attempt) => this.card(attempt, attempt === latest)));
+    replace(this.host, attempts.length === 0 ? h("p.nothing", {}, "This attempt has not started yet.") : attempts.toReversed().map((attempt) => this.card(attempt, attempt === latest)));
     if (focused) this.host.querySelector(`details[data-number="${focused}"] summary`)?.focus({ preventScroll: true });
   }
 
@@ -142,5 +142,5 @@ function contextOf({ logs, logsTruncated, worktreePath }) {
     if (type !== "runner") look = lookAfter(message, look);
     return h("div", { class: type === "err" ? "is-err" : type === "runner" ? "runner" : "" }, h("span.phase", {}, phase), parts.map(({ text, name }) => (name ? h("span", { class: name }, text) : text)), "\n");
   });
-  return h("section", {}, h("h2", {}, icon("bad"), " Failure", logsTruncated && h("small", {}, ` the last ${logs.length} lines`)), h("pre.log-end", { tabindex: "0" }, lines), worktreePath && h("p", {}, h("small", {}, `Its worktree is still there: ${worktreePath}`)));
+  return h("section", {}, h("h2", {}, icon("bad"), " Failure", logsTruncated && h("small", {}, ` the last ${logs.length} lines`)), h("pre.log-end", { tabindex: "0" }, lines), worktreePath && h("p", {}, h("small", {}, `The worktree still exists: ${worktreePath}`)));
 }

@@ -27,7 +27,7 @@ export class DiffView {
     if (key === this.key) return;
     this.key = key;
     if (!completedCommit) return replace(this.host, h("p.nothing", {}, "The job has no commit yet."));
-    replace(this.host, h("p.nothing", { role: "status" }, "Asking for the changes…"));
+    replace(this.host, h("p.nothing", { role: "status" }, "Loading the changes…"));
     try {
       const { text, truncated } = await get(`/api/plans/${encodeURIComponent(this.planId)}/jobs/${encodeURIComponent(job.node.id)}/diff`, { signal: this.signal });
       if (this.key !== key) return;
@@ -36,14 +36,14 @@ export class DiffView {
     } catch (error) {
       if (this.signal.aborted) return;
       this.key = undefined;
-      replace(this.host, h("p.nothing", { role: "alert" }, `The changes cannot be shown: ${error.message}`));
+      replace(this.host, h("p.nothing", { role: "alert" }, `The changes cannot be loaded: ${error.message}`));
     }
     return undefined;
   }
 
   draw() {
     const { files } = this;
-    if (files.length === 0) return replace(this.host, h("p.nothing", {}, "Its commit changes no file."));
+    if (files.length === 0) return replace(this.host, h("p.nothing", {}, "The commit changes no files."));
     const [added, removed] = ["added", "removed"].map((side) => files.reduce((sum, file) => sum + file[side], 0));
     this.cards = files.map((file, index) => this.card(file, index));
     const fold = (open) => () => this.cards.forEach((card) => (card.open = open));

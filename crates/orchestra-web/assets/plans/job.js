@@ -173,7 +173,7 @@ class JobPage {
     const isOther = shown?.attemptNumber !== this.shown?.attemptNumber;
     this.shown = shown;
     this.strip.show(shown, job.state.worktreeCleanedUp && shown === attempts.at(-1));
-    if (!shown) this.log.none(job.state.status === "blocked" ? "It is blocked and has not begun." : "It has not begun yet.");
+    if (!shown) this.log.none(job.state.status === "blocked" ? "The job is blocked and has not started." : "The job has not started yet.");
     else if (isOther || this.log.state === "") this.log.start({ planId: this.model.head.planId, jobId: this.id, attempt: shown.attemptNumber, isLive: () => this.isLive(shown.attemptNumber) });
     this.cards.show(job, attempts);
   }

@@ -4,7 +4,7 @@ import { h } from "../lib/dom.js";
 import { span } from "../lib/time.js";
 import { copyButton } from "../lib/clipboard.js";
 
-const TYPES = { shell: "a line for a shell", process: "a program", agent: "a task for an agent" };
+const TYPES = { shell: "a shell command", process: "a program", agent: "a task for an agent" };
 
 /** Members of a work specification in words, but for the text that is shown by itself. */
 const MEMBERS = {

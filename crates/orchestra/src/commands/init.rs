@@ -190,11 +190,11 @@ fn text(report: &Report<'_>) -> String {
     if report.found_above {
         let workspace = report.workspace.display();
         text.push_str(&format!(
-            "workspace {workspace}, which holds the current directory:\n"
+            "workspace {workspace}, which contains the current directory:\n"
         ));
     }
     if report.dry_run {
-        text.push_str("nothing was changed; this is what would be done:\n");
+        text.push_str("dry run, nothing was changed; planned steps:\n");
     }
     let told = |step: &&Step| step.action != Action::Unchanged;
     for step in report.steps.iter().filter(told) {
@@ -207,7 +207,7 @@ fn text(report: &Report<'_>) -> String {
     let told_of = report.steps.iter().filter(told).count();
     match (told_of, report.steps.len() - told_of) {
         (_, 0) => {}
-        (0, unchanged) => text.push_str(&format!("all {unchanged} files are as they should be\n")),
+        (0, unchanged) => text.push_str(&format!("all {unchanged} files are up to date\n")),
         (_, unchanged) => text.push_str(&format!(
             "{:<9} {unchanged} more\n",
             Action::Unchanged.name()
@@ -231,7 +231,7 @@ fn outcome(steps: &[Step]) -> Exit {
         &format!("{refused} files were")
     };
     output::complain(&format!(
-        "error: {files} left alone; mend what is said above, then run it again"
+        "error: {files} skipped; correct the files listed above, then run `orchestra init` again"
     ));
     Exit::Refused
 }

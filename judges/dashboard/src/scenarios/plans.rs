@@ -96,7 +96,7 @@ pub(super) async fn a_job_is_followed_phase_by_phase_and_mended(stage: &Stage<'_
     tab.sees(".log-end", Some("it breaks")).await?;
     stage.accessible(&tab, "an attempt that has failed").await?;
     tab.click("[data-action=retry]", None).await?;
-    tab.click("dialog summary", Some("With other work")).await?;
+    tab.click("dialog summary", Some("New work")).await?;
     tab.fill("dialog textarea[name=work]", "echo mended > mended.txt")
         .await?;
     tab.click("dialog button[type=submit]", None).await?;

@@ -154,7 +154,7 @@ class UsagePage {
     const shown = this.usage.days.slice(-MOST_ROWS).reverse();
     const left = this.usage.days.length - shown.length;
     const rows = shown.map((row) => h("tr", {}, h("th", { scope: "row" }, row.day), h("td", {}, row.provider || "–"), h("td", {}, row.model || "–"), h("td", {}, row.project ? link(`/board/${encodeURIComponent(row.project)}`, {}, row.project) : "–"), h("td", {}, row.plan ? this.plan(row.plan) : "–"), h("td.number", {}, row.requests.toLocaleString()), h("td.number", {}, row.input.toLocaleString()), h("td.number", {}, row.output.toLocaleString()), h("td.number", {}, MEASURES.cost.format(row.cost))));
-    return h("section.usage-table", { tabindex: "0", role: "region", "aria-label": "All figures" }, h("table", {}, h("caption.unseen", {}, "All figures"), h("thead", {}, h("tr", {}, head, numbers)), h("tbody", {}, rows)), left > 0 && h("p", {}, `${left.toLocaleString()} older rows are left out here; the CSV has them.`));
+    return h("section.usage-table", { tabindex: "0", role: "region", "aria-label": "All figures" }, h("table", {}, h("caption.unseen", {}, "All figures"), h("thead", {}, h("tr", {}, head, numbers)), h("tbody", {}, rows)), left > 0 && h("p", {}, `${left.toLocaleString()} older rows are not shown; the CSV contains them.`));
   }
 
   async copy() {

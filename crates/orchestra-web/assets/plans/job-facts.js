@@ -22,8 +22,8 @@ function commit(hash) {
 }
 
 function merged(state) {
-  if (state.mergedToTarget === undefined) return state.isLeaf ? "not yet" : "with what depends on it";
-  return state.mergedToTarget ? "yes, it is in the target" : "not yet";
+  if (state.mergedToTarget === undefined) return state.isLeaf ? "not yet" : "with its dependents";
+  return state.mergedToTarget ? "yes, merged into the target branch" : "not yet";
 }
 
 function worktree(state) {

@@ -238,11 +238,11 @@ class JobPage {
   listen() {
     const { signal } = this;
     for (const [name, [label, key]] of Object.entries(VIEWS)) keys(key, `Show of the job: ${label.toLowerCase()}`, () => this.chooseView(name), signal);
-    keys("u", "Up to the plan", () => go(`/plans/${this.model.head.planId}`), signal);
+    keys("u", "Back to the plan", () => go(`/plans/${this.model.head.planId}`), signal);
     keys("/", "Search the log", () => (this.chooseView("log"), this.log.find.focus()), signal);
-    keys("n", "Next line that was found", () => this.log.step(1), signal);
-    keys("N", "Previous line that was found", () => this.log.step(-1), signal);
+    keys("n", "Next match", () => this.log.step(1), signal);
+    keys("N", "Previous match", () => this.log.step(-1), signal);
     keys("f", "Follow the end of the log", () => this.log.follow(!this.log.isFollowing), signal);
-    keys("w", "Break long lines of the log", () => this.log.wrap(), signal);
+    keys("w", "Wrap long lines of the log", () => this.log.wrap(), signal);
   }
 }

@@ -10,18 +10,18 @@ const TYPES = { shell: "a shell command", process: "a program", agent: "a task f
 const MEMBERS = {
   agent: ["Agent"],
   model: ["Model"],
-  modelTier: ["Tier of the model"],
+  modelTier: ["Model tier"],
   effort: ["Effort"],
   maxTurns: ["Maximum turns"],
   resumeSession: ["Resumes its session"],
-  instructionsFile: ["Instructions in the file"],
+  instructionsFile: ["Instructions file"],
   allowedFolders: ["Additional readable directories", (all) => all.join(", ")],
   allowedUrls: ["Allowed URLs", (all) => all.join(", ")],
   shell: ["Shell"],
   errorAction: ["On an error"],
   cwd: ["Directory"],
   timeoutMs: ["At most", span],
-  idleTimeoutMs: ["Silent for at most", span],
+  idleTimeoutMs: ["Time limit without output", span],
   env: ["Variables", (env) => Object.entries(env).map(([name, value]) => `${name}=${value}`).join("\n")],
   onFailure: ["On failure", failureInWords],
 };
@@ -62,7 +62,7 @@ export function definition({ node, groupId }) {
     ["Id", node.id],
     groupId && ["Group", groupId],
     ["Auto-heal", details.autoHeal ? "yes" : "no"],
-    ["May change nothing", details.expectsNoChanges ? "yes" : "no"],
+    ["Expects no changes", details.expectsNoChanges ? "yes" : "no"],
     details.env.length > 0 && ["Variables", details.env.join(", ")],
   ].filter(Boolean);
   return [

@@ -16,7 +16,7 @@ const WORDS = {
   failed: "failed",
   blocked: "blocked",
   canceled: "canceled",
-  scaffolding: "being put together",
+  scaffolding: "scaffolding",
   "pending-start": "not started",
   pausing: "pausing",
   paused: "paused",
@@ -135,7 +135,7 @@ export function pausedInWords(paused) {
     case "resumeAfterPlan":
       return "It waits for another plan to succeed and then starts automatically.";
     case "recovered":
-      return "It was brought back after it had ended: look at it, then resume it.";
+      return "It was recovered after it had ended: check it, then resume it.";
     case "branches":
       return `Its branches could not be prepared: ${paused.error}`;
     case "variables":

@@ -62,7 +62,7 @@ function row(server) {
     h("td", {}, String(sum), calls.failed > 0 && h("div", {}, h("small.problem", {}, `${calls.failed} failed`)), calls.in_flight > 0 && h("div", {}, h("small", {}, `${calls.in_flight} running`))),
     h("td", {}, sparkline(latency.recent), latency.recent.length > 0 && h("div", {}, h("small", {}, `half within ${millis(latency.p50)}, 99 % within ${millis(latency.p99)}`))),
     h("td", {}, String(restarts), failed > 0 && h("div", {}, h("small.problem", {}, `${failed} failed`))),
-    h("td", {}, h("div.actions", {}, status === "needs_approval" && link(pathOf(name), { class: "button" }, "Look and approve"), buttons(server))),
+    h("td", {}, h("div.actions", {}, status === "needs_approval" && link(pathOf(name), { class: "button" }, "Review and approve"), buttons(server))),
   );
 }
 

@@ -50,7 +50,7 @@ class Trial {
     this.answer = h("div.answer", { role: "region", "aria-label": "Answer", "aria-live": "off" });
     const hints = tool.annotations ?? {};
     const chips = [hints.readOnlyHint && ["only reads", "good"], hints.readOnlyHint !== true && hints.destructiveHint === true && ["may destroy", "bad"], hints.idempotentHint && ["safe to repeat", ""], hints.openWorldHint && ["reaches beyond", ""]].filter(Boolean);
-    this.form = h("form", { onsubmit: (event) => (event.preventDefault(), this.ask()) }, Object.keys(schema.properties ?? {}).length === 0 ? h("p", {}, "It takes no arguments.") : this.made.element, h("div.bar", {}, this.press, h("button", { type: "button", onclick: () => this.raw() }, "As JSON…"), h("button", { type: "button", onclick: () => copy(this.asCurl(), "The curl command was copied.") }, "Copy as curl"), h("button", { type: "button", onclick: () => copy(this.asShell(), "The command was copied.") }, "Copy as command")));
+    this.form = h("form", { onsubmit: (event) => (event.preventDefault(), this.ask()) }, Object.keys(schema.properties ?? {}).length === 0 ? h("p", {}, "It takes no arguments.") : this.made.element, h("div.bar", {}, this.press, h("button", { type: "button", onclick: () => this.raw() }, "As JSON…"), h("button", { type: "button", onclick: () => copy(this.asCurl(), "Command copied.") }, "Copy as curl"), h("button", { type: "button", onclick: () => copy(this.asShell(), "Command copied.") }, "Copy as command")));
     replace(this.root, h("h2", {}, tool.title ?? tool.name, " ", tool.title && h("small", {}, tool.name)), chips.length > 0 && h("p", {}, chips.map(([text, kind]) => h("span.chip", { class: kind }, text))), tool.description && h("p.description", {}, tool.description), this.form, this.answer);
     this.form.addEventListener("keydown", (event) => {
       if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) this.form.requestSubmit();
@@ -96,7 +96,7 @@ class Trial {
       wide: true,
       onSubmit: () => {
         const value = JSON.parse(text.value);
-        if (typeof value !== "object" || value === null || Array.isArray(value)) throw new Error("Arguments are an object.");
+        if (typeof value !== "object" || value === null || Array.isArray(value)) throw new Error("Enter a JSON object.");
         this.made.set(value);
       },
     });

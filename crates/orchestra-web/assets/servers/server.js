@@ -31,7 +31,7 @@ export async function serverPage(root, name, signal) {
     const answer = await get("/api/mcp/tools", { signal });
     if (signal.aborted) return;
     const own = answer.tools.filter((tool) => tool.name.startsWith(`${name}__`));
-    replace(tools, h("h2", {}, `Tools (${own.length})`), own.length === 0 ? h("p", {}, "It offers none now.") : h("ul.tool-list", {}, own.map((tool) => h("li", {}, link(`/servers/playground/${encodeURIComponent(tool.name)}`, {}, tool.name.slice(name.length + 2)), " ", h("small", {}, tool.description ?? "")))));
+    replace(tools, h("h2", {}, `Tools (${own.length})`), own.length === 0 ? h("p", {}, "This server offers no tools at present.") : h("ul.tool-list", {}, own.map((tool) => h("li", {}, link(`/servers/playground/${encodeURIComponent(tool.name)}`, {}, tool.name.slice(name.length + 2)), " ", h("small", {}, tool.description ?? "")))));
   };
   const show = ({ servers }) => {
     const server = servers.find((one) => one.name === name);

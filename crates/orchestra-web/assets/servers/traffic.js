@@ -12,7 +12,7 @@ import { bytes, millis } from "./words.js";
 /** How many rows stand on the page. */
 const MOST_ROWS = 300;
 
-const KINDS = { all: "All messages", calls: "Calls of tools", sent: "Begun by us", received: "Begun by servers" };
+const KINDS = { all: "All messages", calls: "Calls of tools", sent: "Sent by Orchestra", received: "Sent by servers" };
 
 /** Shows the traffic from now on. */
 export function trafficPage(root, query, signal) {

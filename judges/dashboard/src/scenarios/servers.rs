@@ -34,7 +34,7 @@ pub(super) async fn a_server_is_approved_tried_watched_and_switched_off(
     tab.sees("tr[data-name=shell] .chip", Some("waits for approval"))
         .await?;
     stage.accessible(&tab, "the servers").await?;
-    tab.click("tr[data-name=shell] a.button", Some("Look and approve"))
+    tab.click("tr[data-name=shell] a.button", Some("Review and approve"))
         .await?;
     tab.sees("pre", Some("server.sh")).await?;
     tab.click("button.primary", Some("Approve this definition"))

@@ -207,11 +207,20 @@ mod tests {
         for (args, message) in [
             (
                 &["--nope=1"][..],
-                "there is no flag --nope: `--help` lists them",
+                "there is no option --nope: `--help` lists the options",
             ),
-            (&["--nope"], "there is no flag --nope: `--help` lists them"),
-            (&["word"], "\"word\" is no flag: `--help` lists them"),
-            (&["--"], "\"--\" is no flag: `--help` lists them"),
+            (
+                &["--nope"],
+                "there is no option --nope: `--help` lists the options",
+            ),
+            (
+                &["word"],
+                "\"word\" is not an option: `--help` lists the options",
+            ),
+            (
+                &["--"],
+                "\"--\" is not an option: `--help` lists the options",
+            ),
             (&["--workspace"], "the flag --workspace needs a value"),
             (
                 &["--manifest=x"],

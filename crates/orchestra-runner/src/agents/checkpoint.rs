@@ -194,7 +194,7 @@ mod tests {
                 json!({"version": 1, "remaining": [{"task": " "}]}),
                 "needs a `task`",
             ),
-            (json!({"version": 1}), "not as it has to be"),
+            (json!({"version": 1}), "not have the required form"),
         ] {
             let error = said(&value).unwrap_err();
             assert!(error.contains(expected), "{error}");

@@ -183,7 +183,7 @@ mod tests {
             ("summary", json!("x".repeat(5_000)), "needs a `summary`"),
             ("timestamp", json!(""), "needs a `timestamp`"),
             ("type", json!("x".repeat(300)), "needs a `type`"),
-            ("version", json!("1"), "is not as it has to be"),
+            ("version", json!("1"), "does not have the required form"),
         ] {
             let mut evidence = good();
             evidence[name] = value;

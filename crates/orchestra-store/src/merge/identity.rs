@@ -193,7 +193,7 @@ impl Identities {
     }
 
     /// Retired ids of both sides, and ids that issues had on the other side. An id that one of our issues has or had is
-    /// no alias: who still uses it means that issue.
+    /// no alias: a call with it means that issue, also a deletion that is retried.
     pub(super) fn retired(&self, ours: &ProjectContents, theirs: &ProjectContents) -> Retired {
         let deleted = self.deleted(ours, theirs);
         let is_alive: HashSet<&IssueId> = self.ids.values().collect();

@@ -42,13 +42,7 @@ pub(super) const fn of(project: &Project) -> [u64; 3] {
 
 /// A project as a file or another board has it, with these counters in the place of those that would use up its ids.
 pub(super) fn limited(project: &Project, least: [u64; 3]) -> Project {
-    let mut next = of(project);
-    for (next, least) in next.iter_mut().zip(least) {
-        if *next > MAX_NUMBER + 1 {
-            *next = least;
-        }
-    }
-    let [next_issue, next_bug, next_request] = next;
+    let [next_issue, next_bug, next_request] = limit(of(project), least);
     Project {
         next_issue,
         next_bug,
@@ -57,16 +51,22 @@ pub(super) fn limited(project: &Project, least: [u64; 3]) -> Project {
     }
 }
 
+fn limit(mut next: [u64; 3], least: [u64; 3]) -> [u64; 3] {
+    for (next, least) in next.iter_mut().zip(least) {
+        if *next > MAX_NUMBER + 1 {
+            *next = least;
+        }
+    }
+    next
+}
+
 /// Lowers the counters of a database from elsewhere that would use up the ids of its projects.
 pub(crate) fn limit_counters(connection: &Connection) -> Read<()> {
     let reader = Reader::new(connection);
     for slug in reader.slugs()? {
         let id = reader.project_id(&slug)?;
         let (now, least) = counters(connection, id)?;
-        let [issue, bug, request] = [0, 1, 2].map(|at| match now[at] > MAX_NUMBER + 1 {
-            true => least[at],
-            false => now[at],
-        });
+        let [issue, bug, request] = limit(now, least);
         connection.execute(
             "UPDATE project SET next_issue = ?2, next_bug = ?3, next_request = ?4, \
              next_chunk = min(next_chunk, ?5) WHERE id = ?1",

@@ -261,6 +261,7 @@ fn portable(contents: &BoardContents) -> BoardContents {
         ..BoardContents::default()
     };
     for project in portable.projects.values_mut() {
+        project.project = project.counted();
         for issue in project.issues.values_mut() {
             issue.issue.claim = None;
         }
@@ -272,6 +273,13 @@ fn portable(contents: &BoardContents) -> BoardContents {
 fn retain_own(merged: &mut BoardContents, local: &BoardContents) {
     for (slug, project) in &mut merged.projects {
         let local = local.projects.get(slug);
+        if let Some(local) = local {
+            // They are also above ids of which nothing is left.
+            let (own, counted) = (&local.project, &mut project.project);
+            counted.next_issue = counted.next_issue.max(own.next_issue);
+            counted.next_bug = counted.next_bug.max(own.next_bug);
+            counted.next_request = counted.next_request.max(own.next_request);
+        }
         let claims: BTreeMap<_, _> = local
             .into_iter()
             .flat_map(|local| local.issues.values())

@@ -24,7 +24,7 @@ mod sweep;
 mod worker;
 
 pub(crate) use engine::Engine;
-pub(crate) use intake::{above, read_document};
+pub(crate) use intake::{above, read_document, shorten_claim};
 pub(crate) use needs::{Board, Work};
 pub(crate) use owner::Owner;
 pub(crate) use place::{OTHERS, TEMP};

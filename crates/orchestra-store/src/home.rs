@@ -378,7 +378,8 @@ fn has_table(connection: &Connection) -> Result<bool, Fault> {
     Ok(connection.query_row(sql, [], |row| row.get(0))?)
 }
 
-fn drop_claims(connection: &Connection) -> Result<(), Fault> {
+/// Drops all claims.
+pub(crate) fn drop_claims(connection: &Connection) -> Result<(), Fault> {
     let mut statement = connection.prepare(
         "SELECT p.slug, i.prefix || '-' || i.number FROM issue i JOIN project p ON p.id = i.project \
          WHERE i.claim_agent IS NOT NULL",

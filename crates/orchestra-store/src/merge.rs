@@ -19,11 +19,14 @@ use orchestra_board::{
 
 use self::identity::Identities;
 use crate::document::DocumentBody;
-use crate::toon::project::{Retired, Tombstone};
+use crate::files::shorten_claim;
+use crate::toon::project::{MAX_NUMBER, Retired, Tombstone};
 use crate::{Chunk, DocumentPath, HookEventRecord, PlanRecord, SessionRecord, UsageRecord, uid};
 
 /// Label of issues with values of two boards to choose from.
 pub(crate) const CONFLICT: &str = "merge-conflict";
+/// Largest number of a remembered text, which fits into the numbers of files.
+pub(crate) const MAX_CHUNK: u64 = 60_000_000;
 
 /// Everything of a board that is merged.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -130,7 +133,8 @@ fn merge_project(
         let Some(uid) = identities.uid_of(id) else {
             continue;
         };
-        let renamed = identities.theirs(theirs, uid);
+        let mut renamed = identities.theirs(theirs, uid);
+        shorten_claim(&mut renamed.issue, cx.now.unix_seconds());
         let contents = match by_uid.get(&uid) {
             Some(ours) => {
                 let base = base_by_uid.get(&uid).map(|base| identities.base(base, uid));
@@ -156,6 +160,25 @@ fn merge_project(
 }
 
 impl ProjectContents {
+    /// The project with counters that follow from its ids. Those of another board can be anything, and would use up the
+    /// ids of this one.
+    pub(crate) fn counted(&self) -> Project {
+        let stones = self.retired.deleted.iter().map(|stone| &stone.id);
+        let aliases = self.retired.aliases.iter().map(|(old, _)| old);
+        let ids = self.issues.keys().chain(stones).chain(aliases);
+        let ids: Vec<&IssueId> = ids.collect();
+        let above = |prefix: &str| {
+            let numbers = ids.iter().filter(|id| id.prefix() == prefix);
+            next_of(numbers.map(|id| id.number()))
+        };
+        Project {
+            next_issue: above(self.project.key.as_str()),
+            next_bug: above(IssueId::BUG),
+            next_request: next_of(self.requests.iter().map(|request| request.number)),
+            ..self.project.clone()
+        }
+    }
+
     /// Has no issue wait for a deleted one.
     fn release(&mut self) {
         let stones = self.retired.deleted.iter().map(|stone| stone.id.clone());
@@ -169,7 +192,12 @@ impl ProjectContents {
     /// A project that only the other side has, before anything of it is merged. Its key may be another project's here.
     fn without_content(&self, projects: &BTreeMap<Slug, Self>) -> Self {
         let is_free = |key: &Key| projects.values().all(|other| other.project.key != *key);
-        let mut project = self.project.clone();
+        let mut project = Project {
+            next_issue: 1,
+            next_bug: 1,
+            next_request: 1,
+            ..self.project.clone()
+        };
         if !is_free(&project.key) {
             let free = Key::candidates(project.name.as_str()).find(is_free);
             project.key = free.unwrap_or(project.key);
@@ -212,6 +240,12 @@ impl IssueContents {
             None => self.changed_at() > deleted.at,
         }
     }
+}
+
+/// The number after the highest one that counts.
+fn next_of(numbers: impl Iterator<Item = u64>) -> u64 {
+    let last = numbers.filter(|number| *number <= MAX_NUMBER).max();
+    last.map_or(1, |last| last + 1)
 }
 
 impl PartialEq for HookEvent {

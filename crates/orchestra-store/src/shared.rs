@@ -23,10 +23,10 @@ use crate::files::{Engine, Reports};
 use crate::pulse::{self, Place};
 use crate::queue::{Job, Queue};
 use crate::reader::Reader;
-use crate::writing::{KnownWords, Limits, Writing};
+use crate::writing::{KnownWords, Limits, Writing, limit_counters};
 use crate::{
     Action, ActionError, ChangeNotice, Fault, Home, Options, ReadError, Receipt, SharedHome,
-    Submission,
+    Submission, home,
 };
 
 /// The most connections for reading that are kept while nobody reads.
@@ -566,6 +566,11 @@ fn adopt(paths: &Paths, former: &Path, home: &SharedHome) -> Result<bool, Fault>
     let built = db::open_builder(&paths.rebuilt)?;
     built.execute_batch("BEGIN IMMEDIATE")?;
     migrate(&built)?;
+    if former.starts_with(&paths.projects) {
+        // It can have come along with the workspace.
+        home::drop_claims(&built)?;
+        limit_counters(&built).map_err(of_reading)?;
+    }
     home.identify(&built)?;
     built.execute_batch("COMMIT")?;
     built.pragma_update(None, "journal_mode", "WAL")?;
@@ -573,6 +578,13 @@ fn adopt(paths: &Paths, former: &Path, home: &SharedHome) -> Result<bool, Fault>
     db::publish(&paths.rebuilt, &paths.database)?;
     source.pragma_update(None, "user_version", schema::MOVED)?;
     Ok(true)
+}
+
+fn of_reading(error: ReadError) -> Fault {
+    match error {
+        ReadError::Fault(fault) => fault,
+        ReadError::Refused(_) | ReadError::Cursor(_) => Fault::Unknown { what: "project" },
+    }
 }
 
 /// Takes the locks of the directory that a database is moved out of. A program that uses it holds one of them, or takes

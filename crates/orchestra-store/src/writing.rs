@@ -35,7 +35,8 @@ use crate::{Action, ActionError, Fault, IssueRecord, Made, Receipt};
 
 use self::sides::NewPlan;
 
-pub(crate) use events::{change_kind, notice_kind};
+pub(crate) use events::notice_kind;
+pub(crate) use load::limit_counters;
 pub(crate) use memory::{CHUNK_OVERHEAD, text_hash};
 pub(crate) use text::{index_all_issues, index_all_memory};
 

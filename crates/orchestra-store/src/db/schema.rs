@@ -16,7 +16,7 @@ use crate::Fault;
 use crate::files::needs::TABLES;
 
 /// The newest schema this program knows; kept in the database's `user_version`.
-pub(crate) const SCHEMA: i64 = 5;
+pub(crate) const SCHEMA: i64 = 6;
 /// The oldest schema whose boards can be read as they stand, where nothing can be written.
 pub(crate) const READABLE: i64 = 1;
 
@@ -417,6 +417,9 @@ pub(crate) fn migrate(connection: &Connection) -> Result<Found, Fault> {
         uids::begin(connection)?;
         words::begin(connection)?;
     }
+    if found < 6 {
+        connection.execute_batch(uids::GONE)?;
+    }
     connection.pragma_update(None, "user_version", SCHEMA)?;
     if lacks {
         foreign::restore(connection)?;
@@ -434,6 +437,9 @@ pub(crate) fn read_as_newest(connection: &Connection, found: i64) -> Result<(), 
     }
     if found < 5 {
         connection.execute_batch(uids::AS_READ)?;
+    }
+    if found < 6 {
+        connection.execute_batch(uids::GONE_AS_READ)?;
     }
     Ok(())
 }

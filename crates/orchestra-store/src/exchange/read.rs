@@ -17,8 +17,9 @@ use crate::document::DocumentBody;
 use crate::files::place::Place;
 use crate::files::{FilesError, ledger, read_document, rebuild};
 use crate::io::{Entry, EntryKind, FileIo, Stat};
-use crate::merge::{BoardContents, ProjectContents};
+use crate::merge::{BoardContents, MAX_CHUNK, ProjectContents};
 use crate::reader::Reader;
+use crate::toon::project::MAX_NUMBER;
 use crate::writing::{KnownWords, Limits, Writing};
 use crate::{ActionError, DocumentPath, Fault, ReadError};
 
@@ -26,11 +27,6 @@ use crate::{ActionError, DocumentPath, Fault, ReadError};
 const MARK: &str = "<<<<<<<";
 /// The same, while it is parsed. Git merges none of the files, so a mark in a text is part of it.
 const COVERED: &str = "<<<<<<\u{E000}<";
-
-/// Largest number of an issue or request of another board. Larger ones would use up the ids of this board.
-const MAX_NUMBER: u64 = 1_000_000_000_000;
-/// Largest number of a remembered text, which fits into the numbers of files.
-const MAX_CHUNK: u64 = 60_000_000;
 
 /// Directory that the files are in, as far as their parsers see.
 const ROOT: &str = "/";
@@ -57,6 +53,7 @@ pub(super) fn contents(files: &BoardFiles, now: Timestamp) -> Result<BoardConten
     contents.documents = documents;
     for project in contents.projects.values_mut() {
         check_numbers(project)?;
+        project.project = project.counted();
         uncover(project);
         for issue in project.issues.values_mut() {
             issue.issue.claim = None;
@@ -142,13 +139,13 @@ fn check(connection: &Connection, own: &BTreeSet<String>) -> Result<(), Exchange
 
 fn check_numbers(project: &ProjectContents) -> Result<(), ExchangeError> {
     let own = &project.project;
-    let counters = [own.next_issue, own.next_bug, own.next_request];
     let issues = project.issues.keys().map(IssueId::number);
     let stones = project.retired.deleted.iter();
     let retired = stones.map(|stone| stone.id.number());
     let aliases = project.retired.aliases.iter();
     let retired = retired.chain(aliases.map(|(old, _)| old.number()));
-    let all = issues.chain(retired).chain(counters);
+    let requests = project.requests.iter().map(|request| request.number);
+    let all = issues.chain(retired).chain(requests);
     let chunks = project.chunks.iter().map(|chunk| chunk.id.number());
     let is_large = all.max() > Some(MAX_NUMBER) || chunks.max() > Some(MAX_CHUNK);
     match is_large {

@@ -43,7 +43,8 @@ fn add(files: &mut Files, place: &Place, text: impl Into<Vec<u8>>) {
 fn add_project(files: &mut Files, contents: &ProjectContents) {
     let slug = &contents.project.slug;
     // The tables for people follow from the issues, and would differ with each change of one.
-    let text = toon::project::write(&contents.project, &contents.retired, &Shown::default());
+    let project = contents.counted();
+    let text = toon::project::write(&project, &contents.retired, &Shown::default());
     add(files, &Place::Project(slug.clone()), text);
     add(files, &Place::Prd(slug.clone()), contents.prd.as_str());
     if let Some(session) = &contents.questionnaire {

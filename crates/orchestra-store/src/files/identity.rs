@@ -1,6 +1,6 @@
 //! Which issue a file is of: uids decide, where files have them.
 
-use orchestra_board::{Change, Event, Issue, IssueId, Slug, Timestamp, Uid};
+use orchestra_board::{Event, Issue, IssueId, Slug, Timestamp, Uid};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::ActionError;
@@ -8,7 +8,6 @@ use crate::reader::Reader;
 use crate::rows::{Read, id_of};
 use crate::toon::{FileError, FileFault};
 use crate::uid;
-use crate::writing::change_kind;
 
 /// How a file that is of another issue than the board's is named in the column `field` of `problem`.
 pub(crate) const UID_FIELD: &str = "uid";
@@ -33,14 +32,12 @@ pub(crate) fn deleted_at(
     project: &Slug,
     uid: Uid,
 ) -> Read<Option<Timestamp>> {
-    let row = Reader::new(connection).project_id(project)?;
+    let project = Reader::new(connection).project_id(project)?;
     let mut statement = connection.prepare_cached(
-        "SELECT at FROM tombstone WHERE project = ?1 AND uid = ?2 AND EXISTS \
-         (SELECT 1 FROM event WHERE kind = ?3 AND slug = ?4 AND instr(body, ?5))",
+        "SELECT t.at FROM tombstone t JOIN gone g ON g.project = t.project AND g.uid = t.uid \
+         WHERE t.project = ?1 AND t.uid = ?2",
     )?;
-    let kind = change_kind(&Change::IssueDeleted);
-    let key = params![row, uid.to_bytes(), kind, project.as_str(), uid.to_string()];
-    let found = statement.query_row(key, |row| row.get(0));
+    let found = statement.query_row(params![project, uid.to_bytes()], |row| row.get(0));
     Ok(found.optional()?.map(Timestamp::from_unix_seconds))
 }
 

@@ -10,7 +10,8 @@ mod trouble;
 mod unit;
 
 pub(crate) use course::above;
-pub(super) use issue::{apart, below_another, shorten_claim};
+pub(crate) use issue::shorten_claim;
+pub(super) use issue::{apart, below_another};
 pub(crate) use single::read_document;
 pub(super) use single::{Value, side_version};
 pub(super) use trouble::fault_of_file;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use orchestra_board::{Cause, Change, Issue, IssueId, Key, Kind, Project, Slug, Uid};
 
 use super::{IssueContents, ProjectContents};
-use crate::toon::project::{Retired, Tombstone};
+use crate::toon::project::{MAX_NUMBER, Retired, Tombstone};
 
 /// Issues of a project that two sides have.
 #[derive(Debug)]
@@ -43,7 +43,7 @@ impl Identities {
                 let theirs = theirs.project.key.to_string();
                 (theirs, ours.project.key.clone())
             }),
-            next: next(&ours.project, &theirs.project),
+            next: next(&ours.project, &theirs.counted()),
         };
         let alive = alive(base, ours, theirs, &identities.uids);
         identities.uids.retain(|_, uid| alive.contains(uid));
@@ -66,7 +66,8 @@ impl Identities {
         identities
     }
 
-    /// Assigns an id to each remaining issue: ours if we have the issue, else its own if that is free, else a new one.
+    /// Assigns an id to each remaining issue: ours if we have the issue, else its own if that is free and not too large,
+    /// else a new one.
     fn name(&mut self, ours: &ProjectContents, theirs: &ProjectContents, alive: &HashSet<Uid>) {
         for contents in ours.issues.values() {
             if alive.contains(&contents.uid()) {
@@ -97,7 +98,7 @@ impl Identities {
         for (id, uid) in news {
             let wanted = self.rekeyed(id);
             let is_buried = buried.get(&wanted).is_some_and(|other| *other != uid);
-            if is_buried || !used.insert(wanted.clone()) {
+            if is_buried || wanted.number() > MAX_NUMBER || !used.insert(wanted.clone()) {
                 crowded.push((id.is_reported_bug(), uid));
             } else {
                 given.push((uid, wanted));
@@ -191,12 +192,18 @@ impl Identities {
         contents
     }
 
-    /// Retired ids of both sides, and ids that issues had on the other side.
+    /// Retired ids of both sides, and ids that issues had on the other side. An id that one of our issues has or had is
+    /// no alias: a call with it means that issue, also a deletion that is retried.
     pub(super) fn retired(&self, ours: &ProjectContents, theirs: &ProjectContents) -> Retired {
+        let deleted = self.deleted(ours, theirs);
         let is_alive: HashSet<&IssueId> = self.ids.values().collect();
+        let buried = deleted.iter().chain(&ours.retired.deleted);
+        let mut taken: HashSet<&IssueId> = buried.map(|stone| &stone.id).collect();
+        taken.extend(ours.issues.keys());
+        taken.extend(&is_alive);
         let ours_alive = ours.retired.aliases.iter();
         let mut aliases: BTreeMap<IssueId, IssueId> = ours_alive
-            .filter(|(_, new)| is_alive.contains(new))
+            .filter(|(old, new)| is_alive.contains(new) && !taken.contains(old))
             .cloned()
             .collect();
         // An issue that we have as well may have another id there.
@@ -204,17 +211,33 @@ impl Identities {
             .theirs
             .iter()
             .map(|(old, new)| (self.rekeyed(old), new));
-        let mut before: Vec<(IssueId, &IssueId)> =
-            theirs_before.filter(|(old, new)| old != *new).collect();
+        let mut before: Vec<(IssueId, &IssueId)> = theirs_before
+            .filter(|(old, _)| !taken.contains(old) && old.number() <= MAX_NUMBER)
+            .collect();
         before.sort();
         for (old, new) in before {
             aliases.entry(old).or_insert_with(|| new.clone());
         }
+        Retired {
+            aliases: aliases.into_iter().collect(),
+            deleted,
+        }
+    }
+
+    /// Tombstones of both sides, oldest first. That of an issue of ours has our id.
+    fn deleted(&self, ours: &ProjectContents, theirs: &ProjectContents) -> Vec<Tombstone> {
+        let issues = ours.issues.iter();
+        let ids: HashMap<Uid, &IssueId> =
+            issues.map(|(id, contents)| (contents.uid(), id)).collect();
         let all = ours.retired.deleted.iter().cloned();
         let rekeyed = theirs.retired.deleted.iter().map(|stone| Tombstone {
-            id: self.rekeyed(&stone.id),
+            id: match ids.get(&stone.uid) {
+                Some(id) => (*id).clone(),
+                None => self.rekeyed(&stone.id),
+            },
             ..stone.clone()
         });
+        let rekeyed = rekeyed.filter(|stone| stone.id.number() <= MAX_NUMBER);
         let mut deleted: Vec<Tombstone> = Vec::new();
         let mut known = HashSet::new();
         for stone in all.chain(rekeyed) {
@@ -223,10 +246,7 @@ impl Identities {
             }
         }
         deleted.sort_by(|a, b| (a.at, &a.id, a.uid).cmp(&(b.at, &b.id, b.uid)));
-        Retired {
-            aliases: aliases.into_iter().collect(),
-            deleted,
-        }
+        deleted
     }
 
     /// A project with counters above the ids of both sides.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use orchestra_board::Label;
 
-use super::ProjectContents;
+use super::{MAX_CHUNK, ProjectContents};
 use crate::writing::text_hash;
 use crate::{Chunk, ChunkId, SessionEvent, SessionRecord};
 
@@ -37,7 +37,9 @@ fn merge_chunks(merged: &mut ProjectContents, theirs: &ProjectContents) {
         }
     }
     let first_free = merged.next_chunk;
-    let mut next = merged.next_chunk.max(theirs.next_chunk);
+    let last = theirs.chunks.iter().map(|chunk| chunk.id.number());
+    let last = last.filter(|number| *number <= MAX_CHUNK).max();
+    let mut next = first_free.max(last.map_or(1, |last| last + 1));
     let mut numbers: HashMap<u64, u64> = HashMap::new();
     for chunk in &theirs.chunks {
         let hash = text_hash(chunk.content.as_str());
@@ -49,9 +51,9 @@ fn merge_chunks(merged: &mut ProjectContents, theirs: &ProjectContents) {
             }
             continue;
         }
-        // An id that was not given here stays.
+        // An id that was not given here stays, unless it would use up the others.
         let mut number = their_number;
-        if number < first_free || chunks.contains_key(&number) {
+        if number < first_free || number > MAX_CHUNK || chunks.contains_key(&number) {
             number = next;
         }
         next = next.max(number.saturating_add(1));

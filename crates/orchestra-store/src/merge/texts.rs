@@ -9,6 +9,7 @@ use super::identity::Identities;
 use super::{Context, ProjectContents};
 use crate::document::DocumentBody;
 use crate::readme::is_generated;
+use crate::toon::project::MAX_NUMBER;
 use crate::toon::records::write_prd_session;
 use crate::{DocumentPath, PlanRecord};
 
@@ -130,7 +131,7 @@ fn merge_requests(merged: &mut ProjectContents, theirs: &[Request]) {
         }
         let mut request = request.clone();
         let is_taken = |number| merged.requests.iter().any(|other| other.number == number);
-        if is_taken(request.number) {
+        if is_taken(request.number) || request.number > MAX_NUMBER {
             let last = merged.requests.iter().map(|other| other.number).max();
             let free = last.map_or(1, |last| last.saturating_add(1));
             request.number = free.max(merged.project.next_request);

@@ -198,7 +198,7 @@ pub(super) fn merge_hook_events(ours: &[HookEvent], theirs: &[HookEvent]) -> Vec
     if news.is_empty() {
         return ours.to_vec();
     }
-    let numbers = ours.iter().chain(&news).map(|event| event.0.number);
+    let numbers = ours.iter().map(|event| event.0.number);
     let first = numbers.min().unwrap_or(1).max(1);
     let mut merged: Vec<HookEvent> = ours.iter().cloned().chain(news).collect();
     merged.sort_by_key(|event| event.0.at);

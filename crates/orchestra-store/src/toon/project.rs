@@ -182,3 +182,6 @@ pub(crate) fn read(file: &str, text: &str, slug: &Slug) -> Result<(Project, Reti
 
 /// The largest number an id can have: 15 digits.
 const LAST_NUMBER: u64 = 999_999_999_999_999;
+/// Largest number of an id or a request of another board or a file that raises a counter. Larger ones would use up the
+/// ids of a project.
+pub(crate) const MAX_NUMBER: u64 = 1_000_000_000_000;

@@ -53,6 +53,11 @@ impl Writing<'_> {
         let id = self.reader().project_id(slug)?;
         self.absorb_issues(id, before, after)?;
         self.load_project(&after.project, &after.retired)?;
+        for stone in &after.retired.deleted {
+            if !retired.deleted.contains(stone) {
+                self.put_gone(id, stone.uid)?;
+            }
+        }
         self.absorb_texts(before, after)?;
         let chunks = before.map_or(&[][..], |before| before.chunks.as_slice());
         for chunk in &after.chunks {

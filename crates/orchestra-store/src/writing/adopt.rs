@@ -165,10 +165,7 @@ impl Writing<'_> {
         }
         for (between, new) in waiting {
             self.renumber(slug, &between, new)?;
-            self.execute(
-                "DELETE FROM alias WHERE project = ?1 AND prefix = ?2 AND number = ?3",
-                params![id, between.prefix(), between.number()],
-            )?;
+            self.remove_alias(id, &between)?;
         }
         Ok(!moves.is_empty())
     }

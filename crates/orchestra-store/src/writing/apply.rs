@@ -97,11 +97,10 @@ impl Writing<'_> {
                 // A file that was removed may come back, with git for one; what was deleted by
                 // command does not.
                 let at = (event.source != Source::File).then_some(event.at);
-                let gone = match &event.issue {
-                    Some(issue) => self.delete_issue(id, slug, issue, at)?,
-                    None => Vec::new(),
-                };
-                self.log_deletion(event, &gone)?;
+                if let Some(issue) = &event.issue {
+                    self.delete_issue(id, slug, issue, at)?;
+                }
+                self.log(event, None)?;
             }
             Change::PrdWritten { content, .. } => {
                 self.put_document(id, crate::reader::PRD, Some(content))?;

@@ -15,18 +15,17 @@ use crate::toon::project::Tombstone;
 const MAX_TOMBSTONES: u32 = 512;
 
 impl Writing<'_> {
-    /// Deletes an issue and everything below it; returns their uids. Where a time is given, tombstones stay behind.
+    /// Deletes an issue and everything below it. Where a time is given, tombstones stay behind.
     pub(super) fn delete_issue(
         &mut self,
         project: i64,
         slug: &Slug,
         id: &IssueId,
         buried_at: Option<Timestamp>,
-    ) -> Write<Vec<Uid>> {
+    ) -> Write<()> {
         let reader = self.reader();
-        let mut uids = Vec::new();
         let Some(found) = reader.find_issue(slug, id)? else {
-            return Ok(uids);
+            return Ok(());
         };
         self.dirty(&Owner::Issue(slug.clone(), found.record.issue.id.clone()))?;
         if let Some(parent) = &found.record.issue.parent {
@@ -45,18 +44,17 @@ impl Writing<'_> {
         // The lowest first: each is counted out of a parent that is still there.
         for row in going.into_iter().rev() {
             let gone = self.remove_row(project, slug, row)?;
-            let Some((id, uid)) = gone.and_then(|gone| Some((gone.id, gone.uid?))) else {
-                continue;
-            };
-            uids.push(uid);
-            if let Some(at) = buried_at {
+            if let (Some(at), Some(gone)) = (buried_at, gone)
+                && let Some(uid) = gone.uid
+            {
+                let id = gone.id;
                 self.put_tombstone(project, &Tombstone { id, uid, at })?;
             }
         }
         if buried_at.is_some() {
             self.prune_tombstones(project)?;
         }
-        Ok(uids)
+        Ok(())
     }
 
     pub(super) fn put_tombstone(&self, project: i64, stone: &Tombstone) -> Write<()> {
@@ -69,6 +67,24 @@ impl Writing<'_> {
                 stone.id.number(),
                 stone.at.unix_seconds(),
             ],
+        )?;
+        self.remove_alias(project, &stone.id)
+    }
+
+    /// Records that an issue was on a board which is part of this one since.
+    pub(super) fn put_gone(&self, project: i64, uid: Uid) -> Write<()> {
+        self.execute(
+            "INSERT OR IGNORE INTO gone (project, uid) VALUES (?1, ?2)",
+            params![project, uid.to_bytes()],
+        )?;
+        Ok(())
+    }
+
+    /// Removes an alias: an id that an issue has or had leads to no other one.
+    pub(super) fn remove_alias(&self, project: i64, id: &IssueId) -> Write<()> {
+        self.execute(
+            "DELETE FROM alias WHERE project = ?1 AND prefix = ?2 AND number = ?3",
+            params![project, id.prefix(), id.number()],
         )?;
         Ok(())
     }
@@ -164,6 +180,7 @@ impl Writing<'_> {
             "DELETE FROM mark WHERE project = ?1",
             "DELETE FROM alias WHERE project = ?1",
             "DELETE FROM tombstone WHERE project = ?1",
+            "DELETE FROM gone WHERE project = ?1",
             "DELETE FROM document WHERE project = ?1",
             "DELETE FROM prd_session WHERE project = ?1",
             "DELETE FROM request WHERE project = ?1",

@@ -1,6 +1,6 @@
 //! The log of what happened.
 
-use orchestra_board::{AgentName, Change, Event, IssueId, Slug, Source, Uid};
+use orchestra_board::{AgentName, Change, Event, IssueId, Slug, Source};
 use rusqlite::params;
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use crate::notice::What;
 use crate::{toon, uid};
 
 /// What sort of change an event is, as the log names it.
-pub(crate) const fn change_kind(change: &Change) -> &'static str {
+const fn change_kind(change: &Change) -> &'static str {
     match change {
         Change::ProjectCreated(_) => "project-created",
         Change::ProjectRenamed { .. } => "project-renamed",
@@ -59,17 +59,6 @@ impl Writing<'_> {
             Some(line) => line,
             None => workspace_line(event),
         };
-        self.log_line(event, issue, &body)
-    }
-
-    /// Writes into the log that issues were deleted. It belongs to no issue's history.
-    pub(super) fn log_deletion(&self, event: &Event, uids: &[Uid]) -> Write<()> {
-        let uids: Vec<String> = uids.iter().map(Uid::to_string).collect();
-        let body = line(event.agent.as_ref(), event.source, json!({ "uids": uids }));
-        self.log_line(event, None, &body)
-    }
-
-    fn log_line(&self, event: &Event, issue: Option<i64>, body: &str) -> Write<()> {
         self.execute(
             "INSERT INTO event (at, kind, issue, slug, id, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
             params![

@@ -34,6 +34,7 @@ impl Writing<'_> {
             None => None,
         };
         self.insert_issue_at(project, row, parent, issue)?;
+        self.remove_alias(project, &issue.id)?;
         if let Some(uid) = issue.uid {
             // A file may list it as deleted, which this board never saw.
             self.remove_tombstone(project, uid)?;

@@ -6,6 +6,8 @@ mod counters;
 mod recount;
 mod renumber;
 
+pub(crate) use self::counters::limit_counters;
+
 use orchestra_board::{
     AgentName, Command, Event, Issue, IssueId, PrdOrigin, PrdSession, Project, Request, SessionId,
     Slug, Source,
@@ -31,12 +33,13 @@ use crate::{
 impl Writing<'_> {
     fn put_project(&mut self, project: &Project, retired: &Retired) -> Write<()> {
         let id = match self.reader().find_project(&project.slug)? {
-            Some((id, _)) => {
-                self.update_project(id, project)?;
-                self.update_origin(id, project)?;
+            Some((id, known)) => {
+                let project = counters::limited(project, counters::of(&known));
+                self.update_project(id, &project)?;
+                self.update_origin(id, &project)?;
                 id
             }
-            None => self.insert_project(project)?,
+            None => self.insert_project(&counters::limited(project, [1; 3]))?,
         };
         self.execute("DELETE FROM alias WHERE project = ?1", [id])?;
         for (old, new) in &retired.aliases {
@@ -60,10 +63,13 @@ impl Writing<'_> {
         self.dirty(&Owner::Project(project.slug.clone()))
     }
 
+    /// Has an id lead to an issue, unless it is or was the id of another one.
     fn put_alias(&self, project: i64, old: &IssueId, new: &IssueId) -> Write<()> {
         self.execute(
             "INSERT OR REPLACE INTO alias (project, prefix, number, issue) \
-             SELECT ?1, ?2, ?3, id FROM issue WHERE project = ?1 AND prefix = ?4 AND number = ?5",
+             SELECT ?1, ?2, ?3, id FROM issue WHERE project = ?1 AND prefix = ?4 AND number = ?5 \
+             AND NOT EXISTS (SELECT 1 FROM issue WHERE project = ?1 AND prefix = ?2 AND number = ?3) \
+             AND NOT EXISTS (SELECT 1 FROM tombstone WHERE project = ?1 AND prefix = ?2 AND number = ?3)",
             params![
                 project,
                 old.prefix(),

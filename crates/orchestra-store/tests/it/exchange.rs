@@ -287,13 +287,40 @@ fn hostile_files_are_refused_and_the_board_stays() {
 }
 
 #[test]
+fn issue_that_another_clone_deleted_counts_as_deleted_here() {
+    let (mut one, mut two, mut remote) = pair();
+    one.workspace.run(delete("MA-4"));
+    one.sync(&mut remote);
+    two.sync(&mut remote);
+    // It never had the issue.
+    let mut three = Replica::new("c");
+    three.sync(&mut remote);
+    for replica in [one, two, three] {
+        let path = replica.workspace.path().join(".projects/.store/board.db");
+        let raw = rusqlite::Connection::open(path).expect("opens");
+        let sql = "SELECT count(*) FROM tombstone t JOIN gone g ON g.project = t.project AND g.uid = t.uid";
+        let count = raw.query_row(sql, [], |row| row.get::<_, i64>(0));
+        assert_eq!(count.expect("readable"), 1, "{}", replica.name);
+    }
+}
+
+#[test]
 fn numbers_that_use_up_the_ids_are_refused() {
     let (one, _, remote) = pair();
     let path = "my-app/project-status.toon";
+    for counter in ["999999999", "999999999999999"] {
+        let raised = with(&remote, path, |text| {
+            text.replacen("next_issue: 5", &format!("next_issue: {counter}"), 1)
+        });
+        assert_ne!(raised, remote);
+        let after = one.merge(&raised, Effect::Preview).expect("merges");
+        assert_eq!(after, remote, "a counter alone raises none");
+    }
+    let uid = Uid::derived(["hostile"]);
+    let row = format!("MA-999999999999999,{uid},\"2030-01-01T00:00:00Z\"");
     let hostile = with(&remote, path, |text| {
-        text.replacen("next_issue: 5", "next_issue: 999999999999999", 1)
+        format!("{text}deleted[1]{{id,uid,at}}:\n  {row}\n")
     });
-    assert_ne!(hostile, remote);
     let refusal = one.merge(&hostile, Effect::Apply).expect_err("refused");
     assert!(refusal.to_string().contains("too large"), "{refusal}");
 }

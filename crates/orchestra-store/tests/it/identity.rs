@@ -293,6 +293,44 @@ fn row_that_comes_with_the_removal_of_its_issue_stays() {
 }
 
 #[test]
+fn issue_that_a_program_of_an_earlier_version_deleted_stays_deleted() {
+    let board = Board::with_tasks(still());
+    let path = task("MA-4.toon");
+    let file = board.file(&path);
+    delete(&board, "MA-4", Kind::Task);
+    let board = board.reopened(Options::default(), |projects| {
+        let raw = rusqlite::Connection::open(projects.join(".store/board.db")).expect("opens");
+        raw.execute_batch("DROP TRIGGER issue_gone; DROP TABLE gone; PRAGMA user_version = 5")
+            .expect("goes back");
+        fs::write(projects.join(&path), &file).expect("writes");
+    });
+    board.wait("the problem", |board| {
+        board.problems().contains("is of an issue that was deleted")
+    });
+    assert_eq!(board.issue("MA-4"), None);
+}
+
+#[test]
+fn alias_of_an_id_that_was_deleted_is_not_taken_from_a_file() {
+    let board = Board::with_tasks(still());
+    delete(&board, "MA-4", Kind::Task);
+    let board = board.rebuilt(|projects| {
+        let path = projects.join("my-app/project-status.toon");
+        let text = fs::read_to_string(&path).expect("reads");
+        let rows = "aliases[3]{old,new}:\n  MA-2,MA-3\n  MA-4,MA-3\n  MA-8,MA-3\n";
+        let text = text.replacen("deleted[", &format!("{rows}deleted["), 1);
+        fs::write(path, text).expect("writes");
+    });
+    let found = |name| {
+        let found = board.store.read(|reader| reader.issue(&slug(), &id(name)));
+        found.expect("reads").map(|record| record.issue.id)
+    };
+    assert_eq!(found("MA-2"), Some(id("MA-2")));
+    assert_eq!(found("MA-4"), None);
+    assert_eq!(found("MA-8"), Some(id("MA-3")));
+}
+
+#[test]
 fn counters_stay_above_the_ids_of_deleted_issues() {
     let board = Board::with_tasks(still());
     delete(&board, "MA-4", Kind::Task);

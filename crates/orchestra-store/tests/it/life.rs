@@ -476,13 +476,13 @@ fn a_remembered_text_costs_the_same_among_many() {
 
 /// What takes a board of schema 4 back to schema 3.
 pub(crate) const USAGE_SUMS: &str = "
-    DROP TRIGGER issue_without_uid; DROP INDEX issue_by_uid; ALTER TABLE issue DROP COLUMN uid;
+    DROP TRIGGER issue_gone; DROP TABLE gone; DROP TRIGGER issue_without_uid; DROP INDEX issue_by_uid; ALTER TABLE issue DROP COLUMN uid;
     DROP TABLE tombstone;
     DROP TABLE usage_of; DROP TABLE usage_day";
 
 /// What takes a board of the newest schema back to that of an earlier program.
 pub(crate) const EARLIER: &str = "
-    DROP TRIGGER issue_without_uid; DROP INDEX issue_by_uid; ALTER TABLE issue DROP COLUMN uid;
+    DROP TRIGGER issue_gone; DROP TABLE gone; DROP TRIGGER issue_without_uid; DROP INDEX issue_by_uid; ALTER TABLE issue DROP COLUMN uid;
     DROP TABLE tombstone;
     DROP TABLE usage_of; DROP TABLE usage_day;
     DROP TRIGGER chunk_added; DROP TRIGGER chunk_resized; DROP TRIGGER chunk_removed;
@@ -518,7 +518,7 @@ fn w40_a_board_of_an_earlier_schema_keeps_what_it_remembers() {
     let version: i64 = Connection::open(&path)
         .and_then(|raw| raw.pragma_query_value(None, "user_version", |row| row.get(0)))
         .expect("a version");
-    assert_eq!(version, 5);
+    assert_eq!(version, 6);
     assert_eq!(used(&store), (7, 0), "a request without what it was for");
     let again = Action::Board(Command::RecordUsage(used_for("MA-2", 5)));
     store.submit_blocking(None, again).expect("counted");
@@ -554,7 +554,7 @@ fn a_board_of_schema_3_counts_what_requests_were_for_from_now_on() {
 
 /// What makes of a board of the newest schema one of schema 4, with a text and marks decomposed.
 pub(crate) const DECOMPOSED: &str = "
-    DROP TRIGGER issue_without_uid; DROP INDEX issue_by_uid; ALTER TABLE issue DROP COLUMN uid;
+    DROP TRIGGER issue_gone; DROP TABLE gone; DROP TRIGGER issue_without_uid; DROP INDEX issue_by_uid; ALTER TABLE issue DROP COLUMN uid;
     DROP TABLE tombstone;
     DROP TABLE memory_text; DROP TABLE issue_text; DELETE FROM word;
     CREATE VIRTUAL TABLE issue_text USING fts5 (title, description,

@@ -360,6 +360,27 @@ fn board_that_was_in_the_checkout_is_moved_whole_and_once() {
 }
 
 #[test]
+fn database_that_was_in_the_checkout_has_no_claims_and_does_not_use_up_ids() {
+    let checkouts = Checkouts::new();
+    let main = checkouts.path("main");
+    let store = Store::open(&main, options(&clock())).unwrap();
+    fill(&store);
+    drop(store);
+    let raw = Connection::open(main.join(".projects/.store/board.db")).unwrap();
+    raw.execute_batch(
+        "UPDATE issue SET claim_agent = 'eve', claim_until = 99999999999 WHERE number = 3;
+         UPDATE project SET next_issue = 999999999999999;",
+    )
+    .unwrap();
+    drop(raw);
+    let store = checkouts.open("main");
+    let found = store.read(|reader| reader.issue(&slug(), &id("MA-3")));
+    assert_eq!(found.unwrap().unwrap().issue.claim, None);
+    run(&store, create(Kind::Task, Some("MA-2"), "Next"));
+    assert!(has(&store, "MA-4"));
+}
+
+#[test]
 fn removed_database_that_cannot_be_copied_is_kept_open_until_it_can() {
     let checkouts = Checkouts::new();
     let store = Store::open(&checkouts.path("main"), checkouts.without_files()).unwrap();

@@ -7,7 +7,14 @@ use super::{CREATE, DOCUMENTS, TABLES, life, migrate, uids};
 use crate::Fault;
 
 /// Statements that create the triggers and indexes of all schemas.
-const STATEMENTS: [&str; 5] = [CREATE, TABLES, DOCUMENTS, life::LIFE, uids::UNIQUE];
+const STATEMENTS: [&str; 6] = [
+    CREATE,
+    TABLES,
+    DOCUMENTS,
+    life::LIFE,
+    uids::UNIQUE,
+    uids::GONE,
+];
 
 /// Object of a schema that is not the project's.
 struct Foreign {

@@ -1,4 +1,5 @@
-//! Schema 5: uids of issues and of the lines of their histories, and tombstones of deleted issues.
+//! Schema 5: uids of issues and of the lines of their histories, and tombstones of deleted issues. Schema 6: issues that
+//! the board has had.
 
 use rusqlite::Connection;
 
@@ -27,6 +28,27 @@ CREATE TRIGGER issue_without_uid AFTER INSERT ON issue WHEN new.uid IS NULL BEGI
     UPDATE issue SET uid = randomblob(16) WHERE id = new.id;
 END;
 ";
+
+/// Makes of schema 5 schema 6. All deletions leave their uids in `gone`, also those by a program of an earlier version that
+/// has the database open. A tombstone without such a row came from a file.
+pub(super) const GONE: &str = "
+CREATE TABLE gone (
+    project INTEGER NOT NULL,
+    uid BLOB NOT NULL,
+    PRIMARY KEY (project, uid)
+) WITHOUT ROWID;
+INSERT INTO gone SELECT project, uid FROM tombstone;
+DELETE FROM alias WHERE EXISTS (SELECT 1 FROM issue i
+    WHERE i.project = alias.project AND i.prefix = alias.prefix AND i.number = alias.number)
+    OR EXISTS (SELECT 1 FROM tombstone t
+    WHERE t.project = alias.project AND t.prefix = alias.prefix AND t.number = alias.number);
+CREATE TRIGGER issue_gone AFTER DELETE ON issue BEGIN
+    INSERT OR IGNORE INTO gone VALUES (old.project, old.uid);
+END;
+";
+
+/// Lets a board of an older schema be read as if it were of schema 6, where nothing can be written.
+pub(super) const GONE_AS_READ: &str = "CREATE TEMP VIEW gone AS SELECT project, uid FROM tombstone";
 
 /// Lets a board of an older schema be read as if it were of schema 5, where nothing can be written.
 pub(super) const AS_READ: &str = "

@@ -47,8 +47,8 @@ impl<'c> Given<'c> {
     }
 }
 
-/// Shortens a claim of a file to what it could be if it began now; returns whether it was longer.
-pub(in crate::files) fn shorten_claim(issue: &mut Issue, now: i64) -> bool {
+/// Shortens a claim of a file or another board to what it could be if it began now; returns whether it was longer.
+pub(crate) fn shorten_claim(issue: &mut Issue, now: i64) -> bool {
     let longest = Timestamp::from_unix_seconds(now).plus_seconds(CLAIM_LEASE_SECONDS);
     match &mut issue.claim {
         Some(claim) if claim.until > longest => {

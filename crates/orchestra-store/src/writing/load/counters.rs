@@ -1,24 +1,27 @@
 //! What a project counts its ids with: never so low that one is given again.
 
-use orchestra_board::{IssueId, Slug};
+use orchestra_board::{IssueId, Project, Slug};
 use rusqlite::{Connection, params};
 
 use crate::files::owner::Owner;
+use crate::merge::MAX_CHUNK;
 use crate::reader::Reader;
 use crate::rows::Read;
+use crate::toon::project::MAX_NUMBER;
 use crate::writing::{Write, Writing};
 
-/// What a project counts its issues, bugs and requests with, and the least that each may be.
+/// What a project counts its issues, bugs and requests with, and the least that each may be. Numbers above
+/// [`MAX_NUMBER`] do not count.
 fn counters(connection: &Connection, project: i64) -> Read<([u64; 3], [u64; 3])> {
     let mut statement = connection.prepare_cached(
         "SELECT next_issue, next_bug, next_request, \
-         (SELECT max(number) FROM issue WHERE project = p.id AND prefix = p.key), \
-         (SELECT max(number) FROM alias WHERE project = p.id AND prefix = p.key), \
-         (SELECT max(number) FROM tombstone WHERE project = p.id AND prefix = p.key), \
-         (SELECT max(number) FROM issue WHERE project = p.id AND prefix = ?2), \
-         (SELECT max(number) FROM alias WHERE project = p.id AND prefix = ?2), \
-         (SELECT max(number) FROM tombstone WHERE project = p.id AND prefix = ?2), \
-         (SELECT max(number) FROM request WHERE project = p.id) \
+         (SELECT max(number) FROM issue WHERE project = p.id AND prefix = p.key AND number <= ?3), \
+         (SELECT max(number) FROM alias WHERE project = p.id AND prefix = p.key AND number <= ?3), \
+         (SELECT max(number) FROM tombstone WHERE project = p.id AND prefix = p.key AND number <= ?3), \
+         (SELECT max(number) FROM issue WHERE project = p.id AND prefix = ?2 AND number <= ?3), \
+         (SELECT max(number) FROM alias WHERE project = p.id AND prefix = ?2 AND number <= ?3), \
+         (SELECT max(number) FROM tombstone WHERE project = p.id AND prefix = ?2 AND number <= ?3), \
+         (SELECT max(number) FROM request WHERE project = p.id AND number <= ?3) \
          FROM project p WHERE p.id = ?1",
     )?;
     let read = |row: &rusqlite::Row<'_>| {
@@ -30,7 +33,47 @@ fn counters(connection: &Connection, project: i64) -> Read<([u64; 3], [u64; 3])>
         let bug = above(6)?.max(above(7)?).max(above(8)?);
         Ok((now, [issue, bug, above(9)?]))
     };
-    Ok(statement.query_row(params![project, IssueId::BUG], read)?)
+    Ok(statement.query_row(params![project, IssueId::BUG, MAX_NUMBER], read)?)
+}
+
+pub(super) const fn of(project: &Project) -> [u64; 3] {
+    [project.next_issue, project.next_bug, project.next_request]
+}
+
+/// A project as a file or another board has it, with these counters in the place of those that would use up its ids.
+pub(super) fn limited(project: &Project, least: [u64; 3]) -> Project {
+    let [next_issue, next_bug, next_request] = limit(of(project), least);
+    Project {
+        next_issue,
+        next_bug,
+        next_request,
+        ..project.clone()
+    }
+}
+
+fn limit(mut next: [u64; 3], least: [u64; 3]) -> [u64; 3] {
+    for (next, least) in next.iter_mut().zip(least) {
+        if *next > MAX_NUMBER + 1 {
+            *next = least;
+        }
+    }
+    next
+}
+
+/// Lowers the counters of a database from elsewhere that would use up the ids of its projects.
+pub(crate) fn limit_counters(connection: &Connection) -> Read<()> {
+    let reader = Reader::new(connection);
+    for slug in reader.slugs()? {
+        let id = reader.project_id(&slug)?;
+        let (now, least) = counters(connection, id)?;
+        let [issue, bug, request] = limit(now, least);
+        connection.execute(
+            "UPDATE project SET next_issue = ?2, next_bug = ?3, next_request = ?4, \
+             next_chunk = min(next_chunk, ?5) WHERE id = ?1",
+            params![id, issue, bug, request, MAX_CHUNK],
+        )?;
+    }
+    Ok(())
 }
 
 fn is_low(now: [u64; 3], least: [u64; 3]) -> bool {

@@ -47,8 +47,11 @@ impl Past {
         let mut later = events.clone();
         match history::read(given.history, place)? {
             Some(lines) if !is_history_shown => {
+                // A file has only the newest events of a long history.
+                let first = lines.first().map(|event| event.at);
                 let lines = Lines::of(&lines);
-                later.retain(|event| !lines.has(event));
+                let is_later = |event: &Event| first.is_none_or(|first| event.at >= first);
+                later.retain(|event| is_later(event) && !lines.has(event));
             }
             // Times are in seconds: what happened in the same one may be later.
             _ => later.retain(|event| event.at >= file.updated_at.unwrap_or(file.created_at)),

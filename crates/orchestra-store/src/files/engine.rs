@@ -42,6 +42,8 @@ pub(crate) struct Engine {
     pub(super) clock: Arc<dyn Clock>,
     /// Whether a file that is removed removes what it is about. Otherwise it is written again.
     pub(super) removes: bool,
+    /// Whether the board follows files that come back to an earlier state. Otherwise only edits are taken in.
+    pub(super) follows: bool,
     /// Files that were there and are not, since when.
     pub(super) absent: HashMap<String, Instant>,
     /// Whether the last taking in waits for what has only just vanished.
@@ -70,6 +72,7 @@ impl Engine {
             board,
             clock,
             removes,
+            follows: removes,
             absent: HashMap::new(),
             waiting: false,
             safe: HashSet::new(),

@@ -161,6 +161,16 @@ impl Fields {
         self.0.get(name).copied()
     }
 
+    /// Gives a field a value that no side has.
+    pub(crate) fn disagree(&mut self, name: &str) {
+        self.put(name, "\0");
+    }
+
+    /// Whether a field is the same in `other`.
+    pub(crate) fn agrees(&self, name: &str, other: &Self) -> bool {
+        self.says(name) == other.says(name)
+    }
+
     /// Takes a field as `other` has it.
     pub(crate) fn take(&mut self, name: &str, other: &Self) {
         match other.0.get(name) {

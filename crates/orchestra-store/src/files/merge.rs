@@ -6,7 +6,7 @@ use super::fields::{Base, Choice, DESCRIPTION, Fields, Side, Sides, of_issue};
 
 /// Fields that follow from others or are of no weight: where both sides changed one, the
 /// database's holds.
-const FOLLOWING: [&str; 6] = [
+pub(super) const FOLLOWING: [&str; 6] = [
     "own",
     "claim",
     "cancelled_with",

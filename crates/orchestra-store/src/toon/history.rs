@@ -129,7 +129,7 @@ fn edit_value(edit: &Edit) -> Value {
 }
 
 /// The beginning of a text; of its own result it gives the same again.
-fn shortened(text: &str) -> String {
+pub(crate) fn shortened(text: &str) -> String {
     match text.char_indices().nth(SHOWN_CHARS) {
         None => text.to_owned(),
         Some(_) => {

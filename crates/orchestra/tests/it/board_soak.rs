@@ -28,7 +28,7 @@ use crate::{
     support::Running,
 };
 use caller::{Caller, Kind};
-use claims::{Claims, Times};
+use claims::{Claims, Looks, Times};
 use client::Client;
 use fault::Faults;
 use ledger::Ledger;
@@ -45,7 +45,7 @@ const CHANGES: u64 = 6;
 /// Duration of the phases of each minute of a long run: without and with faults.
 const PHASES: [Duration; 2] = [Duration::from_secs(15), Duration::from_secs(45)];
 
-/// Bound of the time in which most claims are to be visible.
+/// Bound of the time in which 99 of 100 claims are visible to connected clients in a long run.
 const VISIBLE_WITHIN: Duration = Duration::from_millis(200);
 
 /// End of a phase.
@@ -199,7 +199,7 @@ fn phase<'w>(
     claims: &mut Claims<'w>,
     faults: Option<&mut Faults<'w>>,
     until: Until,
-) -> [Vec<Duration>; 2] {
+) -> [Looks; 2] {
     world.working.store(clients.len(), Ordering::Relaxed);
     thread::scope(|scope| {
         for client in clients {
@@ -249,7 +249,10 @@ fn soak(worktrees: usize, minutes: Option<u32>, seed: u64) -> (String, Option<St
     world.stop_up();
     let findings = world.findings();
     let [calm, disturbed] = &times;
+    let is_slow = |times: &&[Times; 2]| times[0].p99() > VISIBLE_WITHIN;
+    let slow = minutes.map_or(0, |_| times.iter().filter(is_slow).count());
     let counts = [
+        (slow, "kinds of phases with claims visible too late"),
         (found.lost.len(), "acknowledged changes lost"),
         (found.double_claims.len(), "double claims"),
         (found.ids_given_twice.len(), "ids given twice"),

@@ -44,6 +44,8 @@ pub(super) struct Candidate {
     pub(super) elsewhere: bool,
     /// Whether a file that is not there says something.
     pub(super) removes: bool,
+    /// Whether the board follows files that come back to an earlier state.
+    pub(super) follows: bool,
 }
 
 impl Candidate {
@@ -144,6 +146,7 @@ impl Engine {
             below: false,
             elsewhere: false,
             removes: self.removes,
+            follows: self.follows,
         };
         for path in unit.paths() {
             let mut is_blocked = false;

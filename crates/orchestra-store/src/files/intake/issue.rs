@@ -2,6 +2,7 @@
 
 mod history;
 mod known;
+mod past;
 mod refusal;
 mod removed;
 
@@ -114,6 +115,9 @@ fn take_in_new(
         Err(error) => (None, Some(error)),
     };
     let lines = events.as_deref_mut().unwrap_or_default();
+    if !given.candidate.follows {
+        file.claim = None;
+    }
     if let Settled::Deleted(at) = settle(work.connection(), &mut file, lines)? {
         return Err(deleted(&given.fields.path, at).into());
     }

@@ -38,6 +38,7 @@ pub(super) fn take_in(
     let known = Known {
         base: known.map(Entry::base).unwrap_or_default(),
         choice: candidate.choice(work)?,
+        follows: candidate.follows,
     };
     let text = || found.text().map(Option::unwrap_or_default);
     let taken = match place {
@@ -45,7 +46,7 @@ pub(super) fn take_in(
         Place::Project(slug) => {
             let (file, retired) = toon::project::read(&found.path, text()?, slug)?;
             let taken = project::take_in(work, &found.path, (&file, &retired), &known)?;
-            if taken.both.is_empty() {
+            if taken.both.is_empty() && known.follows {
                 aftermath.news.push(News::Project(Box::new(file), retired));
             }
             taken
@@ -105,6 +106,8 @@ fn ask(
 struct Known {
     base: Base,
     choice: Choice,
+    /// Whether the board follows files that come back to an earlier state.
+    follows: bool,
 }
 
 /// What a file came to.
@@ -150,6 +153,7 @@ fn take_in_whole(
     let sides = known.sides(&board_fields, &file_fields);
     match (sides.of("text"), &file) {
         (Side::Both, Value::Following(_)) | (Side::Board, _) => {}
+        _ if !known.follows && is_earlier(&reader, &file)? => {}
         (Side::File, _) => file.put(work)?,
         (Side::Both, _) => {
             return Ok(Taken {
@@ -161,6 +165,18 @@ fn take_in_whole(
     Ok(Taken {
         base: file_fields,
         both: Vec::new(),
+    })
+}
+
+/// Whether a file is taken for an earlier state of the board: it has another time of its last change, or is one that only
+/// programs add to.
+fn is_earlier(reader: &Reader<'_>, file: &Value) -> Result<bool, Trouble> {
+    Ok(match file {
+        Value::Plan(plan, _) => reader
+            .plan(&plan.project, &plan.id)?
+            .is_some_and(|(board, _)| board.updated_at != plan.updated_at),
+        Value::Requests(..) | Value::HookEvents(_) | Value::Usage(_) => true,
+        _ => false,
     })
 }
 

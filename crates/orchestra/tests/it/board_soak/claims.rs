@@ -24,29 +24,42 @@ const RECONNECT: Duration = Duration::from_secs(1);
 
 /// Times of the phases of a kind, in order.
 #[derive(Debug, Default)]
-pub(super) struct Times(Vec<Duration>);
+pub(super) struct Times {
+    seen: Vec<Duration>,
+    /// Number of looks whose client lost its connection before an answer showed the claim.
+    dropped: usize,
+}
+
+/// Times of a phase until claims were visible; `None` where a client lost its connection before.
+pub(super) type Looks = Vec<Option<Duration>>;
 
 impl Times {
     /// A time that so many of a thousand do not exceed.
     fn within(&self, thousandths: usize) -> Duration {
-        let place = (self.0.len() * thousandths).div_ceil(1000).max(1) - 1;
-        self.0.get(place).copied().unwrap_or_default()
+        let place = (self.seen.len() * thousandths).div_ceil(1000).max(1) - 1;
+        self.seen.get(place).copied().unwrap_or_default()
+    }
+
+    /// Time that 99 of 100 do not exceed.
+    pub(super) fn p99(&self) -> Duration {
+        self.within(990)
     }
 
     /// Adds the times of a phase.
-    pub(super) fn add(&mut self, mut times: Vec<Duration>) {
-        self.0.append(&mut times);
-        self.0.sort_unstable();
+    pub(super) fn add(&mut self, looks: Looks) {
+        self.dropped += looks.iter().filter(|look| look.is_none()).count();
+        self.seen.extend(looks.into_iter().flatten());
+        self.seen.sort_unstable();
     }
 }
 
 impl fmt::Display for Times {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [median, most, all] = [500, 990, 1000].map(|part| self.within(part));
-        let count = self.0.len();
+        let [median, all] = [500, 1000].map(|part| self.within(part));
+        let (count, most, dropped) = (self.seen.len(), self.p99(), self.dropped);
         write!(
             f,
-            "{count} answers, p50 {median:.1?}, p99 {most:.1?}, at most {all:.1?}"
+            "{count} answers, {dropped} dropped, p50 {median:.1?}, p99 {most:.1?}, at most {all:.1?}"
         )
     }
 }
@@ -80,7 +93,7 @@ impl<'w> Claims<'w> {
 
     /// Claims tasks until the end of a phase, each through another client. Returns the times through connected clients
     /// and through commands.
-    pub(super) fn measure(&mut self, until: Until) -> [Vec<Duration>; 2] {
+    pub(super) fn measure(&mut self, until: Until) -> [Looks; 2] {
         let mut times = [Vec::new(), Vec::new()];
         let first = self.number;
         loop {
@@ -96,7 +109,7 @@ impl<'w> Claims<'w> {
         }
     }
 
-    fn claim(&mut self, [connected, commands]: &mut [Vec<Duration>; 2]) {
+    fn claim(&mut self, [connected, commands]: &mut [Looks; 2]) {
         let world = self.world;
         let claimer = usize::try_from(self.number).unwrap_or_default() % self.connected.len();
         let (before, rest) = self.connected.split_at_mut(claimer);
@@ -117,10 +130,10 @@ impl<'w> Claims<'w> {
                 scope.spawn(move || {
                     let time = look(caller, id, agent, acknowledged);
                     let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
-                    seen.extend(time);
+                    seen.push(time);
                 });
             }
-            commands.extend(look(&mut self.command, &id, &agent, acknowledged));
+            commands.push(look(&mut self.command, &id, &agent, acknowledged));
         });
         world.ledger().record(&id, Change::Claimed { agent });
         connected.append(&mut seen.into_inner().unwrap_or_else(PoisonError::into_inner));

@@ -17,7 +17,10 @@ use super::{
     caller::{Caller, Kind, Victim},
     ledger::Change,
 };
-use crate::{one_board::git, support::until};
+use crate::{
+    one_board::git,
+    support::{PATIENCE, until},
+};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Fault {
@@ -230,6 +233,11 @@ fn attempt(directory: &Path, words: &[&str]) -> io::Result<Output> {
 
 /// Removes a directory in which programs may create files meanwhile.
 fn remove(directory: &Path) {
-    let is_left = |error: io::Error| error.kind() != ErrorKind::NotFound;
-    while fs::remove_dir_all(directory).is_err_and(is_left) {}
+    let end = Instant::now() + PATIENCE;
+    while let Err(error) = fs::remove_dir_all(directory) {
+        if error.kind() == ErrorKind::NotFound {
+            return;
+        }
+        assert!(Instant::now() < end, "{}: {error}", directory.display());
+    }
 }

@@ -2,6 +2,7 @@
 
 use orchestra_board::{Command, Issue};
 
+use super::past::{self, Past};
 use super::{Given, finish, history, refusal, whole};
 use crate::IssueRecord;
 use crate::files::conflict::{self, Ours, Question};
@@ -75,6 +76,11 @@ fn base_to_merge(
         .is_some_and(|entry| entry.seen.is_some() && entry.owner == given.owner.key());
     let base = base_of(work, known, &given.owner)?;
     let other = base.seen.is_none() && file.uid.is_none() && file.created_at != board.created_at;
+    let past = match given.candidate.follows {
+        true => None,
+        false => Past::of(work, given, (file, board), &base)?,
+    };
+    let moved = moved || past.as_ref().is_some_and(Past::is_moved);
     if given.candidate.elsewhere && !moved {
         return Err(refusal::twin(given.fields, place, "stands in two places").into());
     }
@@ -86,7 +92,10 @@ fn base_to_merge(
         }
         return Err(error.into());
     }
-    Ok(base)
+    Ok(match given.candidate.follows {
+        true => base,
+        false => past::base(past.as_ref(), file, board, base),
+    })
 }
 
 /// What both sides last agreed on: as the file at this place was, or where it was moved from.
@@ -115,7 +124,11 @@ fn put(
     aftermath: &mut Aftermath,
 ) -> Result<(), Trouble> {
     let place = given.place;
-    let unwritten = history::changed(work, given.history, board, aftermath.since)?;
+    let follows = given.candidate.follows;
+    let unwritten = match follows {
+        true => history::changed(work, given.history, board, aftermath.since)?,
+        false => None,
+    };
     if merged.issue != *board {
         work.command(&Command::PutIssue(Box::new(merged.issue.clone())))?;
     }
@@ -130,7 +143,9 @@ fn put(
             if !merged.rest.is_empty() {
                 put_rest(work, place, file, &merged.rest)?;
             }
-            history::take_in(work, given.history, place, board)?;
+            if follows {
+                history::take_in(work, given.history, place, board)?;
+            }
             if merged.issue != *board {
                 aftermath.news.push(News::ByHand(place.clone()));
             }

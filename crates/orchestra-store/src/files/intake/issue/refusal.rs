@@ -203,7 +203,8 @@ pub(super) fn check_state(
     }
     let history = given.history.seen(Fields::default()).map(|now| now.hash);
     let entry = ledger::at(work.connection(), &given.history.path)?;
-    if history.is_some_and(|now| entry.is_none_or(|entry| !entry.is(&now))) {
+    let is_of_git = given.candidate.follows;
+    if is_of_git && history.is_some_and(|now| entry.is_none_or(|entry| !entry.is(&now))) {
         return Ok(());
     }
     let reader = Reader::new(work.connection());

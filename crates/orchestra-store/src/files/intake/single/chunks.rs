@@ -38,6 +38,7 @@ pub(super) fn take_in(
     for name in sides.names() {
         match sides.of(name) {
             Side::Board => {}
+            _ if !known.follows && is_earlier(files.get(name), &board) => {}
             Side::File => {
                 if let Ok(id) = ChunkId::parse(name) {
                     merged.remove(&id);
@@ -56,4 +57,14 @@ pub(super) fn take_in(
         work.load_chunks(slug, segment, &merged)?;
     }
     Ok(Taken { base: agreed, both })
+}
+
+/// Whether a text of a file is taken for an earlier state of the board's: it is missing, or has another time of its last
+/// change.
+fn is_earlier(file: Option<&Chunk>, board: &[Chunk]) -> bool {
+    let Some(file) = file else {
+        return true;
+    };
+    let mut board = board.iter();
+    board.any(|chunk| chunk.id == file.id && chunk.updated_at != file.updated_at)
 }

@@ -7,7 +7,7 @@ use orchestra_board::{Command, Project, View};
 use super::{Known, Taken};
 use crate::ReadError;
 use crate::files::Work;
-use crate::files::fields::{Side, of_project};
+use crate::files::fields::{Fields, Side, of_project};
 use crate::files::intake::Trouble;
 use crate::reader::Reader;
 use crate::toon::project::Retired;
@@ -15,6 +15,8 @@ use crate::toon::{FileError, FileFault};
 
 /// The field with the issues that were deleted.
 const DELETED: &str = "deleted";
+/// Fields that only the board changes, in mode `repository`.
+const OF_THE_BOARD: [&str; 4] = ["counters", "aliases", DELETED, "updated_at"];
 
 pub(super) fn take_in(
     work: &mut dyn Work,
@@ -43,10 +45,23 @@ pub(super) fn take_in(
     let retired = reader.retired(slug)?;
     let board_fields = of_project(&board, &retired);
     let sides = known.sides(&board_fields, &file_fields);
+    let shown = [&known.base.seen, &known.base.announced];
+    let is_based = |shown: &Fields| shown.agrees("updated_at", &file_fields);
+    let is_based = known.follows || shown.into_iter().flatten().any(is_based);
     let (mut both, mut taken, mut agreed) = (Vec::new(), Vec::new(), sides.agreed());
     let mut deleted = Vec::new();
     for name in sides.names() {
         match sides.of(name) {
+            _ if !known.follows && OF_THE_BOARD.contains(&name) => {}
+            // It may be an edit, and may be an earlier state of the board.
+            Side::File if !is_based => match name {
+                "project" | "description" => {
+                    both.push(name.to_owned());
+                    agreed.disagree(name);
+                    continue;
+                }
+                _ => {}
+            },
             // Neither side's are lost: counters only rise, aliases and deleted issues are added to.
             Side::Both if matches!(name, "counters" | "aliases") => taken.push(name),
             Side::Both if name == DELETED => {
@@ -78,7 +93,7 @@ pub(super) fn take_in(
             aliases: file_retired.aliases.clone(),
             deleted,
         };
-        put_rest(work, file, &told, &rest)?;
+        put_rest(work, (file, &told), &rest, known.follows)?;
     }
     Ok(Taken { base: agreed, both })
 }
@@ -108,9 +123,9 @@ fn wrong_key(path: &str, what: String) -> FileError {
 /// where git has changed the issues as well, they are set to what the file has at the end.
 fn put_rest(
     work: &mut dyn Work,
-    file: &Project,
-    told: &Retired,
+    (file, told): (&Project, &Retired),
     names: &[&str],
+    follows: bool,
 ) -> Result<(), Trouble> {
     let slug = &file.slug;
     let reader = Reader::new(work.connection());
@@ -134,8 +149,10 @@ fn put_rest(
             _ => {}
         }
     }
-    project.next_issue = project.next_issue.max(file.next_issue);
-    project.next_bug = project.next_bug.max(file.next_bug);
-    project.next_request = project.next_request.max(file.next_request);
+    if follows {
+        project.next_issue = project.next_issue.max(file.next_issue);
+        project.next_bug = project.next_bug.max(file.next_bug);
+        project.next_request = project.next_request.max(file.next_request);
+    }
     Ok(work.load_project(&project, &retired)?)
 }

@@ -89,7 +89,8 @@ impl SharedHome {
     }
 
     /// Returns the directory of the workspace in each linked worktree of the repository that is wanted.
-    pub(crate) fn in_linked(&self, is_wanted: &dyn Fn(&Path) -> bool) -> Vec<PathBuf> {
+    #[must_use]
+    pub fn in_linked(&self, is_wanted: &dyn Fn(&Path) -> bool) -> Vec<PathBuf> {
         self.place.in_linked(is_wanted)
     }
 

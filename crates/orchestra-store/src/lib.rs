@@ -59,6 +59,7 @@ pub use files::FilesError;
 pub use home::{Home, SharedHome};
 pub use import::{ImportError, Imported};
 pub use io::{Entry, EntryKind, FileIo, RealFs, Stat};
+pub use linked::BoardSize;
 pub use notice::{ChangeNotice, What};
 pub use page::{Cursor, CursorError, Page, PageRequest};
 pub use reader::{

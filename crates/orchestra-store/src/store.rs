@@ -160,19 +160,6 @@ impl Store {
         } else if let Some(former) = paths.former() {
             shared::leave(&former)?;
         }
-        let due = linked::due(paths);
-        if !due.is_empty() {
-            lock = db::lock_within(lock, LOCK_PATIENCE)?;
-            let writer = match connection.take() {
-                Some(writer) => writer,
-                None => db::open_writer(&paths.database)?,
-            };
-            let merged = linked::merge_all(&shared, &writer, &due);
-            connection = Some(writer);
-            lock.unlock()
-                .map_err(|error| Fault::io("unlock .projects/.store/writer.lock", error))?;
-            merged?;
-        }
         // Changes from now on are sent, even if the sending thread starts later.
         let (begin, file) = shared.latest().unwrap_or_default();
         let writer = Writer::new(Arc::clone(&shared), lock, connection);
@@ -372,6 +359,19 @@ impl Store {
         let mut imported = crate::import::import(shared, shared.engine())?;
         imported.remarks.append(&mut unsaved);
         Ok(imported)
+    }
+
+    /// Merges the board that a linked worktree has of its own into this one, without its claims, and marks it as merged.
+    /// A worktree without a database has the board of its readable files.
+    ///
+    /// # Errors
+    /// [`Fault::Held`] while another program uses the board of the worktree, and when either board cannot be read or
+    /// written. This one is as it was then.
+    pub fn merge_worktree(&self, worktree: &Path) -> Result<(), Fault> {
+        match self.read_only() {
+            Some(fault) => Err(fault.clone()),
+            None => linked::merge(&self.0.shared, worktree),
+        }
     }
 
     /// Applies the edits of the readable files. A missing file removes nothing.

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use orchestra_fs::{Access, Directory};
 use orchestra_place::Place;
-use orchestra_store::{Home, Options, SharedHome, has_own_database};
+use orchestra_runner::git::WORKTREES;
+use orchestra_store::{BoardSize, Fault, Home, Options, SharedHome, has_own_database};
 
 use crate::{
     config::{self, Setting},
@@ -52,10 +53,13 @@ impl BoardMode {
 /// # Errors
 /// When the configuration cannot be used, or the board has no place.
 pub(crate) fn home(workspace: &Path) -> Result<Home, Failure> {
-    let configured = config::board(workspace).map(|found| found.map(|setting| setting.value));
-    if let Ok(Some(BoardMode::Checkout)) = configured {
-        return Ok(Home::Checkout);
-    }
+    let configured = match config::board(workspace) {
+        Ok(Some(set)) if set.value == BoardMode::Checkout => match split(workspace, &set)? {
+            Some(home) => return Ok(Home::Shared(home)),
+            None => return Ok(Home::Checkout),
+        },
+        other => other.map(|found| found.map(|setting| setting.value)),
+    };
     let shared = shared(workspace);
     let configured = match configured {
         // A board that exists is where it is, whatever is wrong with the configuration.
@@ -69,6 +73,22 @@ pub(crate) fn home(workspace: &Path) -> Result<Home, Failure> {
         BoardMode::Checkout => Ok(Home::Checkout),
         BoardMode::Repository => Ok(Home::Shared(shared?)),
     }
+}
+
+/// Returns the board that all worktrees share, where the file of a linked worktree sets [`BoardMode::Checkout`] and that
+/// of the main checkout does not: the worktree is of an older branch. A second board would give the same ids.
+fn split(workspace: &Path, set: &Setting<BoardMode>) -> Result<Option<SharedHome>, Failure> {
+    let file = workspace.join(config::FILE);
+    if !matches!(&set.origin, config::Origin::File(path) if *path == file) {
+        return Ok(None);
+    }
+    let home = shared(workspace)?;
+    let counts = match home.mirror() {
+        Some(main) if main == workspace => false,
+        Some(main) => matches!(self::home(main), Ok(Home::Shared(_))),
+        None => true,
+    };
+    Ok((counts && home.has_board()).then_some(home))
 }
 
 /// Decides the mode of a workspace: what is configured, else that of the board that exists. Without one it is
@@ -116,10 +136,23 @@ pub(crate) fn setting(
 /// As [`home`].
 pub(crate) fn options(workspace: &Path, options: Options) -> Result<Options, Failure> {
     let home = home(workspace)?;
-    if matches!(home, Home::Checkout) {
-        report_once(workspace);
+    match &home {
+        Home::Checkout => report_once(workspace),
+        Home::Shared(_) => report_split(workspace),
     }
     Ok(Options { home, ..options })
+}
+
+/// Reports a worktree whose file sets a board of its own beside the one that all worktrees share.
+fn report_split(workspace: &Path) {
+    let set = config::board(workspace).ok().flatten();
+    if set.is_some_and(|set| set.value == BoardMode::Checkout) {
+        output::complain(&format!(
+            "warning: `board = \"checkout\"` in {} is not used, since the worktrees of this repository share a board; \
+             `orchestra board convert checkout` moves that into the main checkout",
+            workspace.join(config::FILE).display()
+        ));
+    }
 }
 
 /// Reports the mode of a board that is in its checkout without a setting, the first time that a command opens it.
@@ -147,6 +180,77 @@ fn report_once(workspace: &Path) {
     }
 }
 
+/// Board of a linked worktree beside the one that all worktrees share.
+pub(crate) struct LinkedBoard {
+    /// Directory of the workspace in the worktree.
+    pub(crate) workspace: PathBuf,
+    /// `None` for readable files without a database.
+    pub(crate) size: Result<Option<BoardSize>, Fault>,
+    /// Reason why it is merged only if the user names it.
+    pub(crate) doubt: Option<&'static str>,
+}
+
+impl LinkedBoard {
+    fn of(workspace: PathBuf) -> Self {
+        let mut above = workspace.components();
+        let is_of_job = above.any(|name| name.as_os_str() == WORKTREES);
+        let doubt = match is_of_job {
+            true => Some("the directory is one for jobs of plans"),
+            false => orchestra_place::is_tracked(&workspace.join(PROJECTS).join(STORE))
+                .then_some("git tracks its database"),
+        };
+        Self {
+            size: BoardSize::of_checkout(&workspace),
+            workspace,
+            doubt,
+        }
+    }
+
+    /// Content of the board, in a line.
+    pub(crate) fn shown(&self) -> String {
+        let content = match &self.size {
+            Ok(Some(size)) => format!("issues: {}, memories: {}", size.issues, size.memories),
+            Ok(None) => "readable files without a database".to_owned(),
+            Err(fault) => self.failed(fault),
+        };
+        format!("{}: {content}", self.workspace.display())
+    }
+
+    /// Reason why the board cannot be merged, with the next step.
+    pub(crate) fn failed(&self, fault: &Fault) -> String {
+        let workspace = self.workspace.display();
+        match fault {
+            Fault::Corrupt => format!(
+                "its database is damaged: remove {}, and then merge its readable files by \
+                 `orchestra board merge {workspace}`, if you need them",
+                self.workspace.join(PROJECTS).join(STORE).display()
+            ),
+            fault => fault.to_string(),
+        }
+    }
+}
+
+/// Which boards of linked worktrees are looked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    /// Databases, and readable files that no commit has.
+    Uncommitted,
+    /// Databases and readable files.
+    All,
+}
+
+/// Finds the boards that linked worktrees have beside the one that all worktrees share, and were not merged into it.
+pub(crate) fn linked(workspace: &Path, home: &SharedHome, wanted: Wanted) -> Vec<LinkedBoard> {
+    let has_board = |workspace: &Path| has_own_board(&workspace.join(PROJECTS), wanted);
+    let mut found = home.in_linked(&has_board);
+    // A submodule of a linked worktree is in no list of worktrees.
+    let is_main = home.mirror().is_none_or(|main| main == workspace);
+    if !is_main && !found.iter().any(|found| found == workspace) && has_board(workspace) {
+        found.push(workspace.to_owned());
+    }
+    found.into_iter().map(LinkedBoard::of).collect()
+}
+
 /// Reports boards and readable files of linked worktrees that are not in the board that all worktrees share. They are
 /// lost when the worktree is removed.
 ///
@@ -156,31 +260,27 @@ pub(crate) fn left_behind(workspace: &Path) -> Result<Vec<String>, Failure> {
     let Home::Shared(home) = home(workspace)? else {
         return Ok(Vec::new());
     };
-    let target = match home.mirror() {
-        Some(main) => format!(
-            "copy the files that you need into {}, with ids that are free there",
-            main.join(PROJECTS).display()
-        ),
-        None => "create the issues that you need again".to_owned(),
-    };
-    let checkouts = orchestra_place::in_checkouts(workspace, config::safety(workspace)).into_iter();
-    let linked = checkouts.filter(|directory| Some(&**directory) != home.mirror());
-    let boards = linked.map(|directory| directory.join(PROJECTS));
+    let boards = linked(workspace, &home, Wanted::Uncommitted).into_iter();
+    // What a job wrote is removed with its worktree.
+    let boards = boards.filter(|board| board.doubt.is_none());
     Ok(boards
-        .filter(|projects| has_own_board(projects))
-        .map(|projects| {
-            let projects = projects.display();
-            format!(
-                "{projects}: a board of this worktree alone, which is not in the board that all worktrees share and is \
-                 lost with the worktree: {target}, and remove {projects}"
-            )
+        .map(|board| {
+            let shown = board.shown();
+            let workspace = board.workspace.display();
+            match board.size {
+                Ok(_) => format!(
+                    "{shown}: not in the board that all worktrees share, and lost with the worktree: merge it by \
+                     `orchestra board merge {workspace}`, or remove {}",
+                    board.workspace.join(PROJECTS).display()
+                ),
+                Err(_) => shown,
+            }
         })
         .collect())
 }
 
-/// Returns whether a worktree has a database that was not merged, or readable files that neither a database nor a commit
-/// has.
-fn has_own_board(projects: &Path) -> bool {
+/// Returns whether a worktree has a database that was not merged, or readable files without one.
+fn has_own_board(projects: &Path, wanted: Wanted) -> bool {
     let is_project = |entry: std::fs::DirEntry| {
         let is_hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
         !is_hidden && entry.file_type().is_ok_and(|kind| kind.is_dir())
@@ -191,7 +291,7 @@ fn has_own_board(projects: &Path) -> bool {
     };
     match projects.join(STORE).join(DATABASE).is_file() {
         true => has_own_database(projects),
-        false => has_project() && !orchestra_place::is_tracked(projects),
+        false => has_project() && (wanted == Wanted::All || !orchestra_place::is_tracked(projects)),
     }
 }
 

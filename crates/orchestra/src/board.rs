@@ -54,7 +54,7 @@ impl BoardMode {
 /// When the configuration cannot be used, or the board has no place.
 pub(crate) fn home(workspace: &Path) -> Result<Home, Failure> {
     let configured = match config::board(workspace) {
-        Ok(Some(set)) if set.value == BoardMode::Checkout => match split(workspace, &set)? {
+        Ok(Some(set)) if set.value == BoardMode::Checkout => match split(workspace, &set) {
             Some(home) => return Ok(Home::Shared(home)),
             None => return Ok(Home::Checkout),
         },
@@ -77,18 +77,18 @@ pub(crate) fn home(workspace: &Path) -> Result<Home, Failure> {
 
 /// Returns the board that all worktrees share, where the file of a linked worktree sets [`BoardMode::Checkout`] and that
 /// of the main checkout does not: the worktree is of an older branch. A second board would give the same ids.
-fn split(workspace: &Path, set: &Setting<BoardMode>) -> Result<Option<SharedHome>, Failure> {
+fn split(workspace: &Path, set: &Setting<BoardMode>) -> Option<SharedHome> {
     let file = workspace.join(config::FILE);
     if !matches!(&set.origin, config::Origin::File(path) if *path == file) {
-        return Ok(None);
+        return None;
     }
-    let home = shared(workspace)?;
+    let home = shared(workspace).ok()?;
     let counts = match home.mirror() {
         Some(main) if main == workspace => false,
         Some(main) => matches!(self::home(main), Ok(Home::Shared(_))),
         None => true,
     };
-    Ok((counts && home.has_board()).then_some(home))
+    (counts && home.has_board()).then_some(home)
 }
 
 /// Decides the mode of a workspace: what is configured, else that of the board that exists. Without one it is

@@ -106,8 +106,6 @@ fn opening_merges_no_board_of_a_linked_checkout_and_a_merge_drops_its_claims() {
     let claim = Command::Claim {
         target: target("MA-3"),
         agent: AgentName::parse("one").unwrap(),
-        lease: None,
-        limit: None,
     };
     run(&linked, claim);
     assert!(is_claimed(&linked));

@@ -224,8 +224,12 @@ fn tracked_database_and_that_of_a_job_are_merged_only_if_they_are_named() {
         let directory = main.join(worktree).canonicalize().unwrap();
         let store = directory.join(".projects/.store");
         fs::create_dir_all(&store).unwrap();
-        let database = other.main().join(".projects/.store/board.db");
-        fs::copy(database, store.join("board.db")).unwrap();
+        for name in ["board.db", "board.db-wal"] {
+            let file = other.main().join(".projects/.store").join(name);
+            if file.is_file() {
+                fs::copy(file, store.join(name)).unwrap();
+            }
+        }
         if worktree == "../planted" {
             git(&directory, &["add", "--force", ".projects"]);
             git(&directory, &["commit", "--quiet", "--message", "Plant"]);

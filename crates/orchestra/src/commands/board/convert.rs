@@ -91,10 +91,10 @@ pub(super) fn run(
     };
     format.print(&answer, text)?;
     for failed in &merged.failed {
-        output::complain(&format!("error: {failed}"));
+        output::complain(&output::printable(&format!("error: {failed}")));
     }
     for finding in board::left_behind(&main)? {
-        output::complain(&format!("warning: {finding}"));
+        output::complain(&output::printable(&format!("warning: {finding}")));
     }
     Ok(match merged.failed.is_empty() {
         true => Exit::Ok,

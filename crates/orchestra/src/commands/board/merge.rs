@@ -67,7 +67,7 @@ pub(super) fn run(
     };
     format.print(&answer, text)?;
     for failed in &answer.failed {
-        output::complain(&format!("error: {failed}"));
+        output::complain(&output::printable(&format!("error: {failed}")));
     }
     Ok(match answer.failed.is_empty() {
         true => Exit::Ok,

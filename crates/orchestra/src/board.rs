@@ -248,6 +248,8 @@ pub(crate) fn linked(workspace: &Path, home: &SharedHome, wanted: Wanted) -> Vec
     if !is_main && !found.iter().any(|found| found == workspace) && has_board(workspace) {
         found.push(workspace.to_owned());
     }
+    // The first of two values of a field wins.
+    found.sort();
     found.into_iter().map(LinkedBoard::of).collect()
 }
 

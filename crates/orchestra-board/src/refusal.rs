@@ -28,7 +28,7 @@ pub enum Refusal {
     #[error("project `{slug}` exists already; choose another name")]
     ProjectExists { slug: Slug },
     #[error(
-        "{what} {id} not found in project `{project}`; search or list_tasks shows what is there"
+        "{what} {id} not found in project `{project}`; search or list_tasks lists the existing ones"
     )]
     NoIssue {
         what: &'static str,
@@ -55,7 +55,7 @@ pub enum Refusal {
     #[error("GATE BLOCKED: {gate}: leaving {from} needs evidence of at least 10 characters: {}", .gate.asks_for())]
     GateBlocked { gate: Gate, from: State },
     #[error(
-        "{id} is {state}, which follows from what is below it; by hand it can only be cancelled, or moved between backlog and todo while nothing below has started"
+        "{id} is {state}: its state follows from its children; it can only be cancelled, or moved between backlog and todo while no child has started"
     )]
     FollowsChildren { id: IssueId, state: State },
     #[error(
@@ -66,9 +66,9 @@ pub enum Refusal {
         holder: AgentName,
         until: Timestamp,
     },
-    #[error("{id} is claimed by nobody")]
+    #[error("{id} is not claimed")]
     NotClaimed { id: IssueId },
-    #[error("{id} is {state}; only work that is not over can be claimed")]
+    #[error("{id} is {state}; only unfinished work can be claimed")]
     NothingToClaim { id: IssueId, state: State },
     #[error("{id} has changed: its version is {actual}, not {given}; read it again")]
     VersionMismatch {
@@ -76,13 +76,13 @@ pub enum Refusal {
         given: Version,
         actual: Version,
     },
-    #[error("{id} cannot wait for {on}: that would close the circle {}", circle(.path))]
+    #[error("{id} cannot depend on {on}: the dependencies would form the cycle {}", circle(.path))]
     Circle {
         id: IssueId,
         on: IssueId,
         path: Vec<IssueId>,
     },
-    #[error("{id} does not wait for {on}")]
+    #[error("{id} does not depend on {on}")]
     NoDependency { id: IssueId, on: IssueId },
     #[error("at most {limit} {what}")]
     TooMany { what: &'static str, limit: usize },
@@ -91,11 +91,11 @@ pub enum Refusal {
     #[error("no PRD session in project `{project}`; begin with start_prd_session")]
     NoPrdSession { project: Slug },
     #[error(
-        "a PRD session is under way in project `{project}`; go on with answer_prd_question, or pass restart to drop its answers"
+        "a PRD session is in progress in project `{project}`; continue it with answer_prd_question, or pass restart to discard its answers"
     )]
     PrdUnderWay { project: Slug },
     #[error(
-        "the PRD session is complete; back_prd_question reopens it, start_prd_session with restart begins anew"
+        "the PRD session is complete; reopen it with back_prd_question, or start a new one with start_prd_session and restart"
     )]
     PrdComplete,
     #[error("the question `{key}` is required; answer it")]
@@ -103,7 +103,7 @@ pub enum Refusal {
     #[error("this is the first question")]
     FirstQuestion,
     #[error(
-        "prd.md was written by somebody and would be replaced; pass overwrite to replace it, or edit it with write_prd"
+        "prd.md was written outside of this PRD session and would be replaced; pass overwrite to replace it, or edit it with write_prd"
     )]
     PrdWouldBeReplaced,
     #[error("the PRD session is not complete; answer all questions before splitting it")]

@@ -48,7 +48,7 @@ pub struct Watching {
 #[derive(Debug, thiserror::Error)]
 pub enum WatchError {
     /// What the user decided cannot be read; without it nothing is started.
-    #[error("read what was decided of servers")]
+    #[error("read the decisions on servers")]
     Decisions(#[from] DecisionsError),
 }
 

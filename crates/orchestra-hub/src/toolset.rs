@@ -68,12 +68,12 @@ pub enum ToolsetError {
     )]
     Empty,
     /// `search` is one of several.
-    #[error("search stands alone: it reaches every tool")]
+    #[error("search cannot be combined with groups or servers: it reaches every tool")]
     SearchInList,
     /// No tool belongs to the group.
     #[error(
-        "unknown tool group {group}: use all, lean, search or some of {}; server:NAME chooses a \
-         server of others",
+        "unknown tool group {group}: use all, lean, search or some of {}; server:NAME \
+         selects an upstream server",
         known.join(", ")
     )]
     UnknownGroup {
@@ -94,7 +94,7 @@ pub enum ToolsetError {
 
 fn told(known: &[String]) -> String {
     match known {
-        [] => "there are no servers of others".to_owned(),
+        [] => "no upstream servers are configured".to_owned(),
         known => format!("the servers are {}", known.join(", ")),
     }
 }
@@ -301,7 +301,7 @@ mod tests {
         assert_eq!(
             error.to_string(),
             "unknown tool group nope: use all, lean, search or some of memory, task; server:NAME \
-             chooses a server of others"
+             selects an upstream server"
         );
         let toolset = Toolset::parse("task,lean,server:fiels").unwrap();
         assert_eq!(toolset.check_groups(["task"]), Ok(()));
@@ -315,7 +315,7 @@ mod tests {
         );
         assert_eq!(
             error(&[]),
-            "unknown server fiels: there are no servers of others"
+            "unknown server fiels: no upstream servers are configured"
         );
         assert_eq!(toolset.check_servers(["fiels"]), Ok(()));
     }

@@ -52,7 +52,7 @@ pub enum PlaceError {
     },
     /// A symbolic link in a git directory that leads out of it.
     #[error(
-        "`{}` is a symbolic link to `{}`, where git would change files: replace it by what it leads to, or list the \
+        "`{}` is a symbolic link to `{}`, where git would change files: replace it by its target, or list the \
          workspace in `safe_directories` of your own orchestra.toml if you created it",
         link.display(), target.display()
     )]

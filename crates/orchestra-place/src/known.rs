@@ -46,7 +46,7 @@ pub enum ListError {
         what: String,
     },
     /// Another program keeps it locked.
-    #[error("another program keeps the list of your databases, {}, locked: try again, or end that program", .0.display())]
+    #[error("another program holds a lock on the list of your databases, {}: try again, or end that program", .0.display())]
     Busy(PathBuf),
     /// It would be larger than is read.
     #[error("the list of your databases, {}, would be larger than {} bytes: remove boards that you no longer need", .0.display(), MAX_BYTES)]

@@ -68,7 +68,7 @@ pub struct PlanView {
     pub counts: Counts,
     /// It grows with each change; give it back to have a command refused that comes too late.
     pub state_version: u64,
-    /// Why nothing new starts.
+    /// Reason why no new job starts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub paused: Option<PauseReason>,
     /// The plan whose success it waits for.

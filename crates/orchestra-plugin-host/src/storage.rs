@@ -56,7 +56,7 @@ pub enum StorageError {
         path: String,
     },
     /// The document has another version than the writer expected.
-    #[error("version {found} is there, not {expected}: read the document again")]
+    #[error("the document has version {found}, not {expected}: read it again")]
     Conflict {
         /// What the writer expected.
         expected: i64,

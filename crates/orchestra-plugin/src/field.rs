@@ -41,7 +41,7 @@ pub enum FieldError {
         wire_type: u8,
     },
     /// A known field has another wire type than its own.
-    #[error("field {number} has another type than the schema says")]
+    #[error("field {number} does not have the type of the schema")]
     Type {
         /// The number of the field.
         number: u32,

@@ -35,7 +35,7 @@ pub enum NameError {
     #[error("a name does not start with a dot")]
     Dot,
     /// A part of an id is none of a server's name in TLS, so nobody could connect to it.
-    #[error("{0}: a plugin's id is the name of its server in TLS, so nobody could connect to it")]
+    #[error("{0}: a plugin's id is its TLS server name, so clients could not connect to it")]
     Part(&'static str),
     /// It holds a character outside the alphabet.
     #[error("a name consists of letters, digits, `.`, `_` and `-`, not of {found:?}")]

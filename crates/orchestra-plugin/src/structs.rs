@@ -83,7 +83,7 @@ pub enum StructError {
         expected: &'static str,
     },
     /// The JSON is a value, but not an object.
-    #[error("a struct is made from a JSON object, and this is another value")]
+    #[error("a struct needs a JSON object, not another value")]
     NotAnObject,
     /// Objects and arrays lie too deep in each other.
     #[error("objects and arrays are nested more than {MAX_DEPTH} deep: flatten them")]

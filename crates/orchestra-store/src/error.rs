@@ -15,16 +15,16 @@ use crate::{CursorError, DocumentRefusal};
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Fault {
     /// No room.
-    #[error("the disk is full; nothing of this change was kept: free some space and try again")]
+    #[error("the disk is full; this change was not saved: free some space and try again")]
     DiskFull,
     /// A change was made, but the disk did not confirm that it keeps it.
     #[error(
-        "the change was made, but the disk could not confirm that it keeps it: after a power cut it may be gone. Look after the disk; do not repeat the change before you have looked whether it is there"
+        "the change was made, but the disk did not confirm the write, and a power failure may lose it; check the disk, and whether the change is there, before you repeat it"
     )]
     NotDurable(#[source] Arc<std::io::Error>),
     /// The log has been in doubt since the disk failed to keep it, and still is.
     #[error(
-        "the disk failed to keep an earlier change and what is left of that could not be cleared away yet, because somebody reads it or the disk still fails; nothing of this change was kept: try again, and look after the disk"
+        "the disk failed to store an earlier change whose log cannot be cleared yet, because another program reads it or the disk still fails; this change was not saved: check the disk and try again"
     )]
     LogInDoubt,
     /// The workspace cannot be written.
@@ -49,7 +49,7 @@ pub enum Fault {
     Removed(PathBuf),
     /// The directory of the board was removed and another database is in its place.
     #[error(
-        "another board was put in the place of the one that this program had open; nothing of this change was kept, and the earlier board is kept as {}: copy it over the `board.db` beside it, with all programs ended, or try again to work with the new board", .0.display()
+        "the board that this program had open was replaced by another; this change was not saved, and the earlier board is preserved as {}: end all programs and copy it over the `board.db` beside it, or try again to use the new board", .0.display()
     )]
     Replaced(PathBuf),
     /// The list of known databases cannot be used.
@@ -72,7 +72,7 @@ pub enum Fault {
     MovedAway(PathBuf),
     /// Another program keeps the database.
     #[error(
-        "another program keeps the board locked; close it (a database browser, perhaps) and try again"
+        "another program holds a lock on the board; close it (a database browser, perhaps) and try again"
     )]
     Locked,
     /// The database is damaged.
@@ -82,7 +82,7 @@ pub enum Fault {
     Corrupt,
     /// The full-text index of what is remembered is damaged, or not whole yet.
     #[error(
-        "the full-text index of what is remembered was damaged and is being made anew; nothing that is remembered is lost: try again in a moment, or run `orchestra memory reindex`"
+        "the full-text index of the memories was damaged and is being rebuilt; no memory is lost: try again in a moment, or run `orchestra memory reindex`"
     )]
     IndexDamaged,
     /// The database was written by a newer program.
@@ -122,15 +122,13 @@ pub enum Fault {
     #[error("the database failed; run `orchestra doctor` if this happens again")]
     Database(#[source] Arc<rusqlite::Error>),
     /// What is stored is not what was written: a value that the board does not know.
-    #[error(
-        "the database holds a {what} that the board does not know; run `orchestra doctor --fix`"
-    )]
+    #[error("the database contains an unknown {what}; run `orchestra doctor --fix`")]
     Unknown {
         /// What it was taken for.
         what: &'static str,
     },
     /// The work panicked; it left no trace.
-    #[error("an internal error stopped this change; nothing of it was kept")]
+    #[error("an internal error stopped this change; it was not saved")]
     Panicked,
 }
 

@@ -7,7 +7,7 @@ use orchestra_board::IssueId;
 
 /// Text that is not a cursor of this list.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the cursor is not one that this list gave; leave it out to begin at the front")]
+#[error("the cursor is not from this list; omit it to start at the first item")]
 pub struct CursorError;
 
 /// Where a list goes on: opaque to callers, a key of the last item shown to the store, so that

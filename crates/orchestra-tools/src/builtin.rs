@@ -28,16 +28,16 @@ use crate::{complete, groups, job, prompts, resources};
 const NOTICE_QUEUE: usize = 256;
 
 /// What the model is told once about working here.
-const INSTRUCTIONS: &str = "Orchestra keeps this workspace's project board. Projects hold epics, epics stories, \
-stories tasks. Work a task: get_next_task with your name as `agent`, set_current_task with the same `agent`, do the work, then advance_task \
+const INSTRUCTIONS: &str = "Orchestra is the project board of this workspace. Projects contain epics, epics contain \
+stories, stories contain tasks. To work on a task: get_next_task with your name as `agent`, set_current_task with the same `agent`, do the work, then advance_task \
 step by step to done, with evidence at the gates. Save what later sessions need with save_memory; start by reading \
 get_context.";
 
 /// What it is told besides where plans are run.
-const OF_PLANS: &str = "Where create_copilot_plan is among your tools and work has several steps that can be done apart, \
-above all at the same time, make a plan: a graph of jobs (command lines, programs, agents), each in a git worktree of \
-its own, checked, healed and merged into one branch. resume_copilot_plan starts it, get_copilot_plan_status tells how \
-it stands. Jobs see what is committed.";
+const OF_PLANS: &str = "If create_copilot_plan is among your tools and the work has several independent steps, above all steps that can run at \
+the same time, create a plan: a graph of jobs (shell commands, programs, agents). Each job runs in a git worktree of its \
+own; its result is checked, repaired if needed, and merged into one branch. Start a plan with resume_copilot_plan and \
+follow it with get_copilot_plan_status. Jobs see committed files only.";
 
 /// How the provider is set up.
 #[derive(Clone)]

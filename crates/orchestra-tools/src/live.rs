@@ -125,7 +125,7 @@ impl Live {
         let offer = offer.ok_or_else(unknown)?;
         if offer.digest() != seen {
             return Err(LiveError::Plans(format!(
-                "agent `{agent}` is another one than was shown: look at it again"
+                "agent `{agent}` has changed since it was shown: read it again"
             )));
         }
         Ok(plans.agree(offer).await?)
@@ -213,5 +213,5 @@ async fn blocking<T: Send + 'static>(
 }
 
 fn json(value: &impl Serialize) -> String {
-    serde_json::to_string(value).expect("what is shown has a JSON form")
+    serde_json::to_string(value).expect("live values serialize as JSON")
 }

@@ -50,7 +50,7 @@ const PROMPTS: [Prompt; 3] = [
         description: "Write a product requirements document",
         arguments: &[
             ("project_name", "Name of the project", Need::Required),
-            ("description", "What it is about", Need::Optional),
+            ("description", "Summary of the product", Need::Optional),
         ],
         write: create_prd,
     },
@@ -157,7 +157,7 @@ fn create_prd(_: &Services, arguments: &Arguments) -> Result<String, PromptError
         .map(|text| text.trim())
         .filter(|text| !text.is_empty())
     {
-        Some(description) => format!("\n\nWhat is known so far:\n{}", cut(description)),
+        Some(description) => format!("\n\nDescription so far:\n{}", cut(description)),
         None => String::new(),
     };
     Ok(format!(
@@ -234,7 +234,7 @@ fn plan_sprint(services: &Services, arguments: &Arguments) -> Result<String, Pro
     }
     text.push_str(
         "\nChoose what fits into the sprint and order it by value, risk and dependencies. \
-         Say why, then move what you chose to todo with update_task.",
+         Give your reasons, then move the chosen tasks to todo with update_task.",
     );
     Ok(text)
 }

@@ -26,7 +26,7 @@ impl Watched {
         if self.count >= MAX_WATCHED {
             tracing::warn!(
                 limit = MAX_WATCHED,
-                "too many watched resources; one more is not told of changes"
+                "too many watched resources; no changes are reported for one more"
             );
             return;
         }

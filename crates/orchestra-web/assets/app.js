@@ -41,7 +41,7 @@ export function link(path, props, ...children) {
 /** Says that there is nothing at an address. @param {HTMLElement} root */
 export function nowhere(root) {
   document.title = "Not found – Orchestra";
-  replace(root, h("div.empty", { role: "alert" }, h("h1", {}, "There is nothing at this address"), h("p", {}, link("/board", { class: "button" }, "To the board"))));
+  replace(root, h("div.empty", { role: "alert" }, h("h1", {}, "Page not found"), h("p", {}, link("/board", { class: "button" }, "Open the board"))));
 }
 
 /** The parts of the address below the base; none where it cannot be read. */
@@ -77,7 +77,7 @@ async function show() {
     if (moved && !signal.aborted) announce(known.title);
   } catch (error) {
     if (signal.aborted) return;
-    const [title, text, again] = error.status === 401 ? ["You are not logged in", "Log in with a token. `orchestra token` prints one on the machine where this Orchestra runs.", "Log in"] : ["This cannot be shown", error.message, "Try again"];
+    const [title, text, again] = error.status === 401 ? ["You are not logged in", "Log in with a token. `orchestra token` prints one on the machine of the server.", "Log in"] : ["This page cannot be loaded", error.message, "Try again"];
     replace(root, h("div.empty", { role: "alert" }, h("h1", {}, title), h("p", {}, text), h("button", { type: "button", onclick: show }, again)));
     if (!(error instanceof ApiError)) throw error;
   }
@@ -89,7 +89,7 @@ let asking;
 function askForToken() {
   asking ??= new Promise((resolve) => {
     const token = h("input", { type: "password", name: "token", autocomplete: "current-password", required: true });
-    dialog("Who are you?", [h("p", {}, "This Orchestra asks for a token. `orchestra token` prints one on the machine where it runs."), field("Token", token)], {
+    dialog("Log in", [h("p", {}, "Log in with a token. Run `orchestra token` on the machine of the server to print one."), field("Token", token)], {
       submit: "Log in",
       onSubmit: async () => {
         const response = await logIn(token.value);
@@ -167,7 +167,7 @@ async function begin() {
     if (event.reason instanceof ApiError) toast(event.reason.message, "bad");
   });
   for (const [index, name] of Object.keys(PAGES).entries()) keys(String(index + 1), `Go to ${PAGES[name].title}`, () => go(`/${name}`));
-  keys("?", "Show the keys", showKeys);
+  keys("?", "Show keyboard shortcuts", showKeys);
   setLogin(askForToken);
   on("state", tellState);
   tellState();

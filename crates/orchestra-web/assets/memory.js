@@ -14,13 +14,13 @@ export async function page(root, { parts, query }, signal) {
   const { projects } = await get("/api/board", { signal });
   if (signal.aborted) return;
   if (projects.length === 0) {
-    replace(root, h("div.empty", {}, h("h1", {}, "Nothing is remembered yet"), h("p", {}, "What is remembered belongs to a project, and there is none. ", link("/board", {}, "Make one on the board"), ", or let an agent call ", h("code", {}, "create_project"), ".")));
+    replace(root, h("div.empty", {}, h("h1", {}, "No memories yet"), h("p", {}, "Memories belong to a project, and there is no project yet. ", link("/board", {}, "Create a project on the board"), ", or let an agent call ", h("code", {}, "create_project"), ".")));
     return;
   }
   const [asked, kind, id] = parts;
   const known = projects.find((project) => project.slug === asked);
   if (asked && !known) {
-    replace(root, h("div.empty", {}, h("h1", {}, "There is no such project"), h("p", {}, "No project has the name ", h("code", {}, asked), ". There are:"), h("ul.plain-list", {}, projects.map(({ slug, name }) => h("li", {}, link(`/memory/${encodeURIComponent(slug)}`, {}, name))))));
+    replace(root, h("div.empty", {}, h("h1", {}, "Project not found"), h("p", {}, "No project has the name ", h("code", {}, asked), ". There are:"), h("ul.plain-list", {}, projects.map(({ slug, name }) => h("li", {}, link(`/memory/${encodeURIComponent(slug)}`, {}, name))))));
     return;
   }
   if (!known) {

@@ -43,7 +43,7 @@ class UsagePage {
     const { signal } = this;
     const again = () => this.again();
     const later = soon(again, PAUSE_MS, signal);
-    keys("r", "Load anew", again, signal);
+    keys("r", "Reload", again, signal);
     for (const [days, key] of RANGES) keys(key, `The last ${days} days`, () => this.last(days), signal);
     keys("c", "Copy as CSV", () => this.copy(), signal);
     on("anew", again, { signal });
@@ -125,7 +125,7 @@ class UsagePage {
     }
     const { totals } = this.usage;
     if (totals.requests === 0 && this.usage.days.length === 0) {
-      return replace(this.content, h("div.empty", {}, h("h1", {}, "Nothing was used in these days"), h("p", {}, "Agents tell what a request cost with the tool ", h("code", {}, "record_usage"), "; what agents of plans use is counted by itself.")));
+      return replace(this.content, h("div.empty", {}, h("h1", {}, "No usage in these days"), h("p", {}, "Agents report the cost of a request with the tool ", h("code", {}, "record_usage"), ". Usage by agents of plans is recorded automatically. Choose other days to see earlier usage.")));
     }
     this.series = gathered(this.usage.days, this.part, this.measure);
     const days = daysBetween(this.from, this.to);
@@ -154,7 +154,7 @@ class UsagePage {
     const shown = this.usage.days.slice(-MOST_ROWS).reverse();
     const left = this.usage.days.length - shown.length;
     const rows = shown.map((row) => h("tr", {}, h("th", { scope: "row" }, row.day), h("td", {}, row.provider || "–"), h("td", {}, row.model || "–"), h("td", {}, row.project ? link(`/board/${encodeURIComponent(row.project)}`, {}, row.project) : "–"), h("td", {}, row.plan ? this.plan(row.plan) : "–"), h("td.number", {}, row.requests.toLocaleString()), h("td.number", {}, row.input.toLocaleString()), h("td.number", {}, row.output.toLocaleString()), h("td.number", {}, MEASURES.cost.format(row.cost))));
-    return h("section.usage-table", { tabindex: "0", role: "region", "aria-label": "All figures" }, h("table", {}, h("caption.unseen", {}, "All figures"), h("thead", {}, h("tr", {}, head, numbers)), h("tbody", {}, rows)), left > 0 && h("p", {}, `${left.toLocaleString()} older rows are left out here; the CSV has them.`));
+    return h("section.usage-table", { tabindex: "0", role: "region", "aria-label": "All figures" }, h("table", {}, h("caption.unseen", {}, "All figures"), h("thead", {}, h("tr", {}, head, numbers)), h("tbody", {}, rows)), left > 0 && h("p", {}, `${left.toLocaleString()} older rows are not shown; the CSV contains them.`));
   }
 
   async copy() {

@@ -118,7 +118,7 @@ impl ServerFlags {
                     "line {}, column {}: {}",
                     wrong.place.line, wrong.place.column, wrong.message
                 ))),
-                _ => Err(broken("it cannot be understood")),
+                _ => Err(broken("it cannot be parsed")),
             }
         });
         lists.collect()

@@ -50,8 +50,8 @@ pub(crate) enum WorkspaceError {
     },
     /// It is the home or the root directory, where no board is created.
     #[error(
-        "{} is {what}, where no board is created, since every directory below would belong to it; change to the \
-         directory of a project and run `orchestra init` there, or name its board with --workspace",
+        "{} is {what}, where no board is created, because it would apply to every directory below; run \
+         `orchestra init` in the directory of a project, or pass that directory with --workspace",
         path.display()
     )]
     TooWide {

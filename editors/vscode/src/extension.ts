@@ -114,7 +114,7 @@ class Orchestra implements Face {
     if (this.folder) this.program();
     if (lm.isThere()) {
       subscriptions.push(lm.register(() => this.definition(), this.changed.event));
-      if (transport() === "http") this.log.info("The chat talks to the MCP server over HTTP, as the setting says; stdio needs no server that runs.");
+      if (transport() === "http") this.log.info("The chat uses the MCP server over HTTP because of the setting orchestra.mcp.transport. With stdio, no running server is needed.");
       this.checkTransport();
     }
     if (!this.folder) return;
@@ -140,7 +140,7 @@ class Orchestra implements Face {
   }
 
   private redefine(): void {
-    if (transport() === "http") this.log.info("The chat talks to the MCP server over HTTP, as the setting says.");
+    if (transport() === "http") this.log.info("The chat uses the MCP server over HTTP because of the setting orchestra.mcp.transport.");
     this.checkTransport();
     this.changed.fire();
   }
@@ -240,7 +240,7 @@ class Orchestra implements Face {
     if (kept !== undefined) return kept;
     const printed = await this.print(program, folder);
     if (printed !== undefined) return printed;
-    const entered = await vscode.window.showInputBox({ title: "Orchestra", prompt: `The token of ${address}, as its configuration says`, password: true, ignoreFocusOut: true });
+    const entered = await vscode.window.showInputBox({ title: "Orchestra", prompt: `Token of the server at ${address}, from its configuration`, password: true, ignoreFocusOut: true });
     if (!entered) return undefined;
     await secrets.store(tokenOf(address), entered);
     return entered;

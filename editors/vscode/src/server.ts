@@ -40,10 +40,10 @@ export function up(program: string, workspace: string, env: NodeJS.ProcessEnv = 
       if (isReady) return;
       said += part.toString("utf8");
       const line = said.split("\n", 1)[0] ?? "";
-      if (said.length > MOST_BYTES) return stop("orchestra up says too much");
+      if (said.length > MOST_BYTES) return stop("The first line of orchestra up is too long");
       if (line.length === said.length) return;
       const served = parse(line);
-      if (!served) return stop(`orchestra up says something else than where it is: ${line.slice(0, 200)}`);
+      if (!served) return stop(`orchestra up printed this line instead of its address: ${line.slice(0, 200)}`);
       isReady = true;
       clearTimeout(timer);
       done({ served, ended, end: () => end(child) });

@@ -28,7 +28,7 @@ pub struct Script(Vec<Step>);
 
 /// Why a text is no script.
 #[derive(Debug, thiserror::Error)]
-#[error("it is no script of a model: {0}")]
+#[error("not a script of a model: {0}")]
 pub struct ScriptError(#[from] serde_json::Error);
 
 /// One answer.

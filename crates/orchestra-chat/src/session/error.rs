@@ -17,7 +17,7 @@ pub enum SessionError {
         source: std::io::Error,
     },
     /// It is no session.
-    #[error("line {number} of {path} is none of a session: {what}")]
+    #[error("line {number} of {path} is not a line of a session: {what}")]
     Form {
         /// Which file.
         path: String,

@@ -30,7 +30,7 @@ pub(super) enum Interrupted {
     /// It is to stop, or another model was asked for.
     #[error("something else is to be done")]
     Asked,
-    #[error("what is remembered cannot be read: {0}")]
+    #[error("cannot read the memories and sessions to index: {0}")]
     Store(#[from] ReadError),
     #[error(transparent)]
     Model(#[from] EmbedError),

@@ -85,7 +85,7 @@ pub enum EmbedError {
         said: String,
     },
     /// The server's answer is no list of vectors.
-    #[error("{server} gave an answer that is of no use: {fault}")]
+    #[error("{server} returned an unusable answer: {fault}")]
     Answer {
         /// Which one, without any secret.
         server: String,

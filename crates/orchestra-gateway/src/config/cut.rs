@@ -17,13 +17,13 @@ use super::{
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CutError {
     /// The file cannot be understood.
-    #[error("it cannot be understood: {0}")]
+    #[error("it cannot be parsed: {0}")]
     Text(String),
     /// The server is not in it.
-    #[error("it holds no server {0}")]
+    #[error("it contains no server {0}")]
     Absent(String),
     /// It cannot be done without touching something else.
-    #[error("the server does not stand on lines of its own; take it out by hand")]
+    #[error("the server shares lines with other settings; remove it by hand")]
     Entangled,
 }
 

@@ -29,14 +29,14 @@ pub enum PluginIdError {
     /// It cannot be one.
     #[error(
         "a plugin's id has 1 to 64 of A-Z, a-z, 0-9, `.`, `_` and `-`; its parts between dots have \
-         1 to 63 of them and no `-` at an end, and the last part is no number"
+         1 to 63 of them and no `-` at an end, and the last part is not a number"
     )]
     Form,
     /// Somebody else is known by it, or would be by the names of its certificates.
     #[error(
-        "orchestrators, bridges and authorities are known by such names (`orchestrator`, \
-         `transport.stdio`, `ca`, what begins with `orchestrator-`, `ca-` or ends in `-client`); \
-         name the plugin otherwise"
+        "orchestrators, bridges and authorities use such names (`orchestrator`, `transport.stdio`, \
+         `ca`, and names that begin with `orchestrator-` or `ca-` or end in `-client`); \
+         choose another name for the plugin"
     )]
     Reserved,
 }

@@ -224,12 +224,14 @@ async fn fetch(server: Arc<Server>, stale: Stale) -> Looked {
             Ok(items) if kind == ListKind::Tools => lists.tools = definitions::once_each(items),
             Ok(items) => *lists.of_mut(kind) = items,
             Err(error) => {
-                tracing::warn!(
-                    server = server.name(),
-                    ?kind,
-                    error = error.explain(),
-                    "what it offers cannot be listed"
-                );
+                let (name, why) = (server.name(), error.explain());
+                match &error {
+                    // This program ends the server.
+                    ClientError::Closed => {
+                        tracing::debug!(server = name, ?kind, error = why, "list not fetched");
+                    }
+                    _ => tracing::warn!(server = name, ?kind, error = why, "list not fetched"),
+                }
                 failed.add(kind);
                 if kind == ListKind::Tools && before.is_none() {
                     // Whoever waits for its tools is told; none are shown for those that may be there.

@@ -70,13 +70,13 @@ pub enum SkillError {
     #[error("the description must have 1 to {MAX_DESCRIPTION_CHARS} characters")]
     Description,
     /// The URI of its directory is none.
-    #[error("`{0}` is no URI of a directory")]
+    #[error("`{0}` is not the URI of a directory")]
     Root(String),
     /// A file does not lie below its directory.
-    #[error("`{0}` is no file below the skill")]
+    #[error("`{0}` is not a file in the directory of the skill")]
     Outside(String),
     /// A file is there twice, or is a directory as well.
-    #[error("`{0}` is there twice")]
+    #[error("`{0}` is listed twice")]
     Twice(String),
     /// `SKILL.md` is not among its files.
     #[error("{ENTRY} is not among its files")]

@@ -137,11 +137,11 @@ async fn a_token_that_is_not_ours_lets_nobody_in() {
         ),
         (claims(json!({"exp": now() - 61})), "expired"),
         (claims(json!({"nbf": now() + 3_600})), "not valid yet"),
-        (claims(json!({"cnf": {"jkt": "x"}})), "proof of a key"),
+        (claims(json!({"cnf": {"jkt": "x"}})), "bound to a key"),
         (header(json!({"typ": "logout+jwt"})), "not for access"),
         (
             header(json!({"crit": ["b64"], "b64": false})),
-            "not understood",
+            "unsupported critical header",
         ),
         (header(json!({"kid": "none"})), "does not know the key"),
         (header(json!({"alg": "ES384"})), "does not know the key"),

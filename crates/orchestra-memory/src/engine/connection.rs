@@ -48,7 +48,7 @@ pub(crate) enum ConnectionError {
     #[error("refuses: {}", .0.message())]
     Refused(Status),
     /// It answers, but is not the one that was told of.
-    #[error("is another than the one that is told of")]
+    #[error("is not the engine that the endpoint file names")]
     Other,
 }
 

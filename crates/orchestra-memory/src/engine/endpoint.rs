@@ -104,8 +104,8 @@ impl Holder {
 /// A workspace that no program can be told of.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the path {} is not written in UTF-8, so that no program can be told which workspace an engine \
-     serves; rename the directory that is not",
+    "the path {} is not UTF-8, so an endpoint file cannot name the workspace that an engine serves; \
+     rename the directory whose name is not UTF-8",
     .0.display()
 )]
 pub struct PathError(PathBuf);
@@ -122,12 +122,12 @@ pub(crate) fn check_path(workspace: &Path) -> Result<(), PathError> {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Foreign {
     /// Its file was copied or moved here.
-    #[error("the engine that is told of here serves another workspace")]
+    #[error("the endpoint file names an engine of another workspace")]
     Workspace,
     /// It may answer otherwise than we expect.
     #[error(
-        "the engine that serves this workspace is of version {found}, and this program of {VERSION}; \
-         it is used again when those that use the other have ended"
+        "the engine of this workspace has version {found}, this program version {VERSION}; it is not used \
+         until all programs of the other version have ended"
     )]
     Version {
         /// Its version.

@@ -147,7 +147,7 @@ impl Inner {
                     if since.elapsed() < HANGS {
                         sleep(SILENT_EVERY).await;
                     } else {
-                        self.away("does not say where it listens");
+                        self.away("has not reported its address");
                         if since.elapsed() > NEVER_TOLD {
                             self.kill_silent().await;
                         }

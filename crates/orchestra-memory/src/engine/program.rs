@@ -45,7 +45,7 @@ pub enum NoEngine {
         answer: String,
     },
     /// The program that was found gives no answer to `--version`.
-    #[error("{} gave no answer to --version within {} s", path.display(), ANSWER.as_secs())]
+    #[error("{} did not answer --version within {} s", path.display(), ANSWER.as_secs())]
     Silent {
         /// Path of the program.
         path: PathBuf,

@@ -44,7 +44,7 @@ pub(crate) enum StartError {
         source: io::Error,
     },
     /// It has ended again.
-    #[error("ended ({status}); {} has what it said", log.display())]
+    #[error("ended ({status}); its output is in {}", log.display())]
     Ended {
         /// How.
         status: ExitStatus,
@@ -55,7 +55,7 @@ pub(crate) enum StartError {
     #[error("that was started is not used")]
     Foreign(#[source] Foreign),
     /// It runs, and does not say where it listens.
-    #[error("was started and did not say where it listens within {} seconds", START.as_secs())]
+    #[error("was started and did not report its address within {} seconds", START.as_secs())]
     Silent,
 }
 

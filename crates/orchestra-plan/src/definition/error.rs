@@ -36,7 +36,7 @@ pub enum Problem {
     )]
     ReservedProducerId,
     /// A dependency that is no job.
-    #[error("job `{job}` depends on `{dependency}`, which is no job of this plan")]
+    #[error("job `{job}` depends on `{dependency}`, which is not a job of this plan")]
     UnknownDependency {
         /// The job.
         job: ProducerId,

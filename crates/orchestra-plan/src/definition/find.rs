@@ -15,7 +15,7 @@ pub enum NotFound {
         known: String,
     },
     /// Several jobs have that name.
-    #[error("several jobs are called `{asked}`; say which by its producer id: {candidates}")]
+    #[error("several jobs are named `{asked}`; pass the producer id of one: {candidates}")]
     Ambiguous {
         /// What was asked for.
         asked: String,

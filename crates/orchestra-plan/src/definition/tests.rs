@@ -97,8 +97,8 @@ fn what_is_wrong_is_named() {
     assert_eq!(
         error(&[("one", &["two", "tree"]), ("two", &["four"])]),
         (
-            "job `one` depends on `tree`, which is no job of this plan; job `two` depends on \
-             `four`, which is no job of this plan; the jobs of this plan are one, two"
+            "job `one` depends on `tree`, which is not a job of this plan; job `two` depends on \
+             `four`, which is not a job of this plan; the jobs of this plan are one, two"
                 .to_owned(),
             "unknown-dependency"
         )

@@ -67,7 +67,7 @@ pub enum Misfit {
     #[error("there is a job already with the id or the producer id of {0}")]
     Duplicate(JobId),
     /// It is of an attempt that is not under way, or begins one that is not next.
-    #[error("attempt {attempt} of job {job} is not the one to go on with")]
+    #[error("attempt {attempt} of job {job} is neither running nor the next one")]
     Attempt {
         /// The job.
         job: JobId,
@@ -75,7 +75,7 @@ pub enum Misfit {
         attempt: AttemptNumber,
     },
     /// It begins or ends an act that is not next or under way.
-    #[error("{act} of job {job} is not the act to go on with")]
+    #[error("{act} of job {job} is neither running nor the next act")]
     Act {
         /// The job.
         job: JobId,

@@ -36,7 +36,7 @@ pub enum WorkError {
     TwoBriefs,
     /// A PowerShell whose error output is mixed into its output.
     #[error(
-        "a PowerShell turns `2>&1` into false failures; leave it out, both outputs are kept anyway"
+        "PowerShell turns `2>&1` into false failures; omit it: stdout and stderr are both logged without it"
     )]
     PowerShellRedirect,
     /// An error action for something that has none.

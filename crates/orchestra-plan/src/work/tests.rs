@@ -103,7 +103,7 @@ fn errors_name_the_field_and_what_is_expected() {
     );
     check(
         json!({"type": "shell", "command": "a 2>&1", "shell": "pwsh"}),
-        ".: a PowerShell turns `2>&1` into false failures; leave it out, both outputs are kept anyway",
+        ".: PowerShell turns `2>&1` into false failures; omit it: stdout and stderr are both logged without it",
     );
     check(
         json!({"type": "shell", "command": "a", "errorAction": "Stop"}),

@@ -22,7 +22,7 @@ pub enum CertError {
         source: io::Error,
     },
     /// Others may write to the directory, so they could put an authority of their own there.
-    #[error("{} may be written by others: run `chmod 700` on it", .path.display())]
+    #[error("other users may write to {}: run `chmod 700` on it", .path.display())]
     Exposed {
         /// The directory.
         path: PathBuf,
@@ -36,7 +36,7 @@ pub enum CertError {
         most: u64,
     },
     /// A file does not hold what its name promises.
-    #[error("{} is no usable {what}: {why}", .path.display())]
+    #[error("{} is not a usable {what}: {why}", .path.display())]
     Content {
         /// The file.
         path: PathBuf,
@@ -55,7 +55,7 @@ pub enum CertError {
     },
     /// A leaf is needed and this program cannot sign one.
     #[error(
-        "there is no valid certificate for {name} in {} and {why}: run `orchestra certs issue {name}` where the authority is",
+        "there is no valid certificate for {name} in {} and {why}: run `orchestra certs issue {name}` on the machine of the authority",
         .path.display()
     )]
     CannotSign {
@@ -68,7 +68,7 @@ pub enum CertError {
     },
     /// A leaf is needed, and there is no authority that could sign one.
     #[error(
-        "there is no certificate for {name} in {} and no authority, which `orchestra up` or `orchestra certs init` founds; if there is one elsewhere, `orchestra certs issue {name} --out DIR` makes there what belongs here",
+        "there is no certificate for {name} in {} and no authority, which `orchestra up` or `orchestra certs init` creates; if the authority is on another machine, run `orchestra certs issue {name} --out DIR` there and copy the files here",
         .path.display()
     )]
     NoAuthority {

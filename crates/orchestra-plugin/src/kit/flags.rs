@@ -37,11 +37,11 @@ pub(super) struct OwnFlag {
 /// Why a command line is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum FlagError {
-    #[error("the argument {0:?} is no text")]
+    #[error("the argument {0:?} is not UTF-8")]
     NotText(OsString),
-    #[error("{0:?} is no flag: `--help` lists them")]
+    #[error("{0:?} is not an option: `--help` lists the options")]
     NoFlag(String),
-    #[error("there is no flag --{0}: `--help` lists them")]
+    #[error("there is no option --{0}: `--help` lists the options")]
     Unknown(String),
     #[error("the flag --{0} needs a value")]
     NoValue(String),
@@ -207,11 +207,20 @@ mod tests {
         for (args, message) in [
             (
                 &["--nope=1"][..],
-                "there is no flag --nope: `--help` lists them",
+                "there is no option --nope: `--help` lists the options",
             ),
-            (&["--nope"], "there is no flag --nope: `--help` lists them"),
-            (&["word"], "\"word\" is no flag: `--help` lists them"),
-            (&["--"], "\"--\" is no flag: `--help` lists them"),
+            (
+                &["--nope"],
+                "there is no option --nope: `--help` lists the options",
+            ),
+            (
+                &["word"],
+                "\"word\" is not an option: `--help` lists the options",
+            ),
+            (
+                &["--"],
+                "\"--\" is not an option: `--help` lists the options",
+            ),
             (&["--workspace"], "the flag --workspace needs a value"),
             (
                 &["--manifest=x"],

@@ -47,7 +47,7 @@ const MOST_OFTEN: Duration = Duration::from_millis(10);
 /// What is wrong with what an author says.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum PluginError {
-    #[error("{id:?} is no id of a plugin")]
+    #[error("{id:?} is not a valid plugin id")]
     Id {
         id: String,
         #[source]

@@ -44,7 +44,7 @@ pub enum ConnectError {
         source: quinn::ConnectError,
     },
     /// Nobody has the port.
-    #[error("nobody listens at {address}")]
+    #[error("no process listens at {address}")]
     Nobody {
         /// The address.
         address: SocketAddr,

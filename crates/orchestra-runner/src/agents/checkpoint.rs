@@ -62,7 +62,7 @@ pub enum ManifestError {
         source: io::Error,
     },
     /// It is not JSON, or lacks something.
-    #[error("{} is not as it has to be", path.display())]
+    #[error("{} does not have the required form", path.display())]
     Form {
         /// Which.
         path: PathBuf,
@@ -71,12 +71,12 @@ pub enum ManifestError {
         source: serde_json::Error,
     },
     /// It says what cannot be taken.
-    #[error("{} {what}", path.display())]
+    #[error("{} {problem}", path.display())]
     Content {
         /// Which.
         path: PathBuf,
-        /// What is wrong, and what is expected.
-        what: String,
+        /// Problem, and the expected value.
+        problem: String,
     },
 }
 
@@ -128,7 +128,7 @@ pub fn read_manifest(
             && instructions.is_none_or(|text| is_text(text, MAX_INSTRUCTIONS_CHARS))
     };
     let pieces_max = pieces_max.min(MAX_REMAINING);
-    let what = if manifest.version != 1 {
+    let problem = if manifest.version != 1 {
         format!("has version {}; 1 is known", manifest.version)
     } else if !(1..=pieces_max).contains(&manifest.remaining.len()) {
         format!("needs 1 to {pieces_max} pieces in `remaining`")
@@ -137,7 +137,7 @@ pub fn read_manifest(
     } else {
         return Ok(Some(manifest));
     };
-    Err(ManifestError::Content { path, what })
+    Err(ManifestError::Content { path, problem })
 }
 
 #[cfg(test)]
@@ -194,7 +194,7 @@ mod tests {
                 json!({"version": 1, "remaining": [{"task": " "}]}),
                 "needs a `task`",
             ),
-            (json!({"version": 1}), "not as it has to be"),
+            (json!({"version": 1}), "not have the required form"),
         ] {
             let error = said(&value).unwrap_err();
             assert!(error.contains(expected), "{error}");

@@ -11,7 +11,7 @@ use super::{Feature, ProfileError};
 #[derive(Debug, Error)]
 pub enum AgentError {
     /// No profile has this name.
-    #[error("there is no agent `{name}`; there are: {}", agents.join(", "))]
+    #[error("there is no agent `{name}`; the agents are {}", agents.join(", "))]
     Unknown {
         /// The name that was asked for.
         name: String,
@@ -19,7 +19,7 @@ pub enum AgentError {
         agents: Vec<String>,
     },
     /// A profile is wrong.
-    #[error("the profile of agent `{agent}` is wrong: {what}")]
+    #[error("the profile of agent `{agent}` is invalid: {what}")]
     Profile {
         /// Agent of the profile.
         agent: String,
@@ -96,7 +96,7 @@ pub enum AgentError {
         what: String,
     },
     /// A folder that may not be allowed.
-    #[error("the allowed folder {} {what}; name an existing directory by its whole path", folder.display())]
+    #[error("the allowed folder {} {what}; pass the absolute path of an existing directory", folder.display())]
     Folder {
         /// Which.
         folder: PathBuf,
@@ -112,7 +112,7 @@ pub enum AgentError {
         what: String,
     },
     /// A value that does not fit the command line of the profile.
-    #[error("the command line of agent `{agent}` cannot be made: {what}")]
+    #[error("the command line of agent `{agent}` cannot be built: {what}")]
     Arguments {
         /// Which agent.
         agent: String,

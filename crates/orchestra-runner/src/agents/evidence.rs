@@ -56,7 +56,7 @@ pub enum EvidenceError {
         source: std::io::Error,
     },
     /// It is not JSON, or lacks something.
-    #[error("the evidence file {} is not as it has to be", path.display())]
+    #[error("the evidence file {} does not have the required form", path.display())]
     Form {
         /// Which.
         path: PathBuf,
@@ -183,7 +183,7 @@ mod tests {
             ("summary", json!("x".repeat(5_000)), "needs a `summary`"),
             ("timestamp", json!(""), "needs a `timestamp`"),
             ("type", json!("x".repeat(300)), "needs a `type`"),
-            ("version", json!("1"), "is not as it has to be"),
+            ("version", json!("1"), "does not have the required form"),
         ] {
             let mut evidence = good();
             evidence[name] = value;

@@ -47,7 +47,7 @@ const USAGE_CODE: u8 = 64;
 #[derive(Debug, Error)]
 enum Fault {
     #[error(
-        "`{0}` is no option; there are --session, --model, --effort and --max-turns, each with a value"
+        "`{0}` is not an option; the options are --session, --model, --effort and --max-turns, each with a value"
     )]
     Option(String),
     #[error("the prompt cannot be read")]
@@ -58,22 +58,22 @@ enum Fault {
         #[source]
         source: io::Error,
     },
-    #[error("the script {name} is not as it has to be")]
+    #[error("the script {name} does not have the required form")]
     Form {
         name: String,
         #[source]
         source: serde_json::Error,
     },
     #[error(
-        "there is no script: none in the prompt (a block marked {SCRIPT_BLOCK}), in {SCRIPT_VARIABLE}, or in \
+        "no script found: none in the prompt (a block marked {SCRIPT_BLOCK}), in {SCRIPT_VARIABLE}, or in \
          {SCRIPT_FILE}"
     )]
     NoScript,
     #[error("no step of the script is for this prompt, in run {run}")]
     NoStep { run: u32 },
-    #[error("{what} failed")]
+    #[error("{action} failed")]
     Act {
-        what: String,
+        action: String,
         #[source]
         source: io::Error,
     },
@@ -128,7 +128,7 @@ fn run(arguments: impl Iterator<Item = OsString>) -> Result<u8, Fault> {
     let here = Path::new(".");
     let script = script(&options, here, &prompt)?;
     let run = remember(here).map_err(|source| Fault::Act {
-        what: "remembering the run".to_owned(),
+        action: "storing the number of the run".to_owned(),
         source,
     })?;
     let resumed = options.session.is_some();
@@ -140,7 +140,7 @@ fn run(arguments: impl Iterator<Item = OsString>) -> Result<u8, Fault> {
     let step = script.step(&prompt, run).ok_or(Fault::NoStep { run })?;
     for action in &step.actions {
         let ended = act::act(action, here).map_err(|source| Fault::Act {
-            what: action.name().to_owned(),
+            action: action.name().to_owned(),
             source,
         })?;
         if let Ended::With(code) = ended {

@@ -69,7 +69,7 @@ pub(super) struct Values {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub(super) enum TemplateError {
     #[error(
-        "`{word}` names `{name}`, which is no placeholder; there are: {}",
+        "`{word}` contains `{name}`, which is not a placeholder; the placeholders are {}",
         known()
     )]
     Unknown { word: String, name: String },

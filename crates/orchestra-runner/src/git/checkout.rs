@@ -34,7 +34,7 @@ pub enum CheckoutRefusal {
         changes: Vec<PathBuf>,
     },
     /// Something is under way in it.
-    #[error("a {operation} is under way in `{}`, which has the branch checked out; conclude or abort it and retry", path.display())]
+    #[error("a {operation} is in progress in `{}`, which has the branch checked out; conclude or abort it and retry", path.display())]
     HalfDone {
         /// The working tree.
         path: PathBuf,
@@ -42,7 +42,7 @@ pub enum CheckoutRefusal {
         operation: HalfDone,
     },
     /// Another git is at work in it.
-    #[error("another git is at work in `{}`, which has the branch checked out; retry when it has ended, or remove its `index.lock` if none runs", path.display())]
+    #[error("another git process works in `{}`, which has the branch checked out; retry after it has ended, or remove its `index.lock` if no git process runs", path.display())]
     Busy {
         /// The working tree.
         path: PathBuf,
@@ -142,17 +142,17 @@ impl Repository {
             Ok(_) => Ok(Some(Ok(path))),
             // Between our look and git's something has changed, and git has touched nothing.
             Err(GitError::Locked { .. }) => Ok(Some(Err(CheckoutRefusal::Busy { path }))),
-            Err(GitError::Failed { said, .. }) if said.contains("would be overwritten") => {
+            Err(GitError::Failed { stderr, .. }) if stderr.contains("would be overwritten") => {
                 Ok(Some(Err(CheckoutRefusal::Dirty {
                     path,
                     changes: Vec::new(),
                 })))
             }
-            Err(GitError::Failed { said, .. }) if said.contains("fast-forward") => {
+            Err(GitError::Failed { stderr, .. }) if stderr.contains("fast-forward") => {
                 Ok(Some(Ok(path)))
             }
             // The user has moved it when the files were there already.
-            Err(GitError::Failed { said, .. }) if said.contains(MOVED) => {
+            Err(GitError::Failed { stderr, .. }) if stderr.contains(MOVED) => {
                 self.take_back(&path, intent).await?;
                 Ok(Some(Ok(path)))
             }

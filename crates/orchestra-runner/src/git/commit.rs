@@ -41,7 +41,7 @@ pub enum CommitRefusal {
         head: Commit,
     },
     /// The job has begun a merge or the like and not ended it.
-    #[error("a {operation} was begun in the worktree and not ended; conclude or abort it")]
+    #[error("a {operation} is in progress in the worktree; conclude or abort it")]
     HalfDone {
         /// What it is.
         operation: HalfDone,

@@ -39,12 +39,12 @@ pub enum GitError {
     #[error(transparent)]
     Place(#[from] orchestra_place::PlaceError),
     /// Git refuses the repository since somebody else owns it.
-    #[error("git does not trust the repository at `{subject}`: {said}")]
+    #[error("git does not trust the repository at `{subject}`: {stderr}")]
     Untrusted {
         /// Where it is.
         subject: String,
         /// Git's last words.
-        said: String,
+        stderr: String,
     },
     /// The program could not be started.
     #[error("{operation} ({subject}): git could not be started")]
@@ -58,7 +58,7 @@ pub enum GitError {
         source: io::Error,
     },
     /// Git said no.
-    #[error("{operation} ({subject}): git ended with {status}: {said}")]
+    #[error("{operation} ({subject}): git ended with {status}: {stderr}")]
     Failed {
         /// What was attempted.
         operation: &'static str,
@@ -67,7 +67,7 @@ pub enum GitError {
         /// Its exit code or signal.
         status: String,
         /// Git's last words.
-        said: String,
+        stderr: String,
     },
     /// Git took longer than it may; it was ended with all that it had started.
     #[error("{operation} ({subject}): git did not end within {} seconds", after.as_secs())]
@@ -80,7 +80,7 @@ pub enum GitError {
         after: Duration,
     },
     /// Git said more than we read.
-    #[error("{operation} ({subject}): git said more than {limit} bytes")]
+    #[error("{operation} ({subject}): git wrote more than {limit} bytes")]
     TooMuchOutput {
         /// What was attempted.
         operation: &'static str,
@@ -90,7 +90,7 @@ pub enum GitError {
         limit: usize,
     },
     /// Git said something that we do not understand.
-    #[error("{operation} ({subject}): git answered what we cannot read: {what}")]
+    #[error("{operation} ({subject}): cannot parse the output of git: {what}")]
     Unreadable {
         /// What was attempted.
         operation: &'static str,
@@ -100,24 +100,24 @@ pub enum GitError {
         what: String,
     },
     /// There is no room on the disk.
-    #[error("{operation} ({subject}): no room on the disk: {said}")]
+    #[error("{operation} ({subject}): the disk is full: {stderr}")]
     Full {
         /// What was attempted.
         operation: &'static str,
         /// On which path or reference.
         subject: String,
         /// Git's last words.
-        said: String,
+        stderr: String,
     },
     /// Another program holds a lock file of git.
-    #[error("{operation} ({subject}): another git program is at it: {said}")]
+    #[error("{operation} ({subject}): another git process holds a lock: {stderr}")]
     Locked {
         /// What was attempted.
         operation: &'static str,
         /// On which path or reference.
         subject: String,
         /// Git's last words.
-        said: String,
+        stderr: String,
     },
     /// Another of us held the lock of the repository for too long.
     #[error("the lock `{}` was not free within {} seconds", path.display(), after.as_secs())]
@@ -139,7 +139,7 @@ pub enum GitError {
         source: io::Error,
     },
     /// A name is none that git or we could use.
-    #[error("`{name}` is no {what}: {why}")]
+    #[error("`{name}` is not a valid {what}: {why}")]
     Name {
         /// What it was to be.
         what: &'static str,
@@ -206,8 +206,8 @@ impl GitError {
     pub(crate) fn is_interrupted(&self) -> bool {
         const MEANT_FOR_US: [&str; 3] = ["signal: 1 ", "signal: 2 ", "signal: 15 "];
         match self {
-            Self::Failed { status, said, .. } => {
-                said.is_empty() && MEANT_FOR_US.iter().any(|signal| status.starts_with(signal))
+            Self::Failed { status, stderr, .. } => {
+                stderr.is_empty() && MEANT_FOR_US.iter().any(|signal| status.starts_with(signal))
             }
             _ => false,
         }
@@ -263,7 +263,7 @@ impl GitError {
                 "if you trust it, run `git config --global --add safe.directory {subject}`"
             ),
             Self::Start { .. } => "see whether git can be run by hand in that directory".to_owned(),
-            Self::Failed { said, .. } if said.contains("promisor remote") => {
+            Self::Failed { stderr, .. } if stderr.contains("promisor remote") => {
                 "the repository is a partial clone that lacks files: see that its remote can be reached without \
                  a password, and retry"
                     .to_owned()
@@ -317,34 +317,34 @@ pub(super) fn classify(
     operation: &'static str,
     subject: String,
     status: String,
-    said: String,
+    stderr: String,
 ) -> GitError {
     const FULL: [&str; 3] = [
         "No space left on device",
         "Disk quota exceeded",
         "File too large",
     ];
-    if FULL.iter().any(|words| said.contains(words)) {
+    if FULL.iter().any(|words| stderr.contains(words)) {
         return GitError::Full {
             operation,
             subject,
-            said,
+            stderr,
         };
     }
-    if said.contains("dubious ownership") {
-        return GitError::Untrusted { subject, said };
+    if stderr.contains("dubious ownership") {
+        return GitError::Untrusted { subject, stderr };
     }
-    if said.contains(".lock': File exists") {
+    if stderr.contains(".lock': File exists") {
         return GitError::Locked {
             operation,
             subject,
-            said,
+            stderr,
         };
     }
     GitError::Failed {
         operation,
         subject,
         status,
-        said,
+        stderr,
     }
 }

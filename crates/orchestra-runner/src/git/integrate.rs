@@ -257,12 +257,12 @@ impl Repository {
             .run()
             .await;
         match moved {
-            Err(GitError::Failed { said, .. }) if said.contains("cannot create") => {
-                let (branch, other) = (intent.target.to_string(), in_the_way(&said));
+            Err(GitError::Failed { stderr, .. }) if stderr.contains("cannot create") => {
+                let (branch, other) = (intent.target.to_string(), in_the_way(&stderr));
                 Err(GitError::InTheWay { branch, other })
             }
             // The user has collected garbage since the commit was made.
-            Err(GitError::Failed { said, .. }) if said.contains("nonexistent object") => {
+            Err(GitError::Failed { stderr, .. }) if stderr.contains("nonexistent object") => {
                 Ok(Applied::Moved {
                     to: intent.old.clone(),
                 })

@@ -167,7 +167,7 @@ impl Repository {
         theirs: &Commit,
     ) -> Result<MergedTree, GitError> {
         let answer = match self.run_merge_tree(ours, theirs, &[]).await {
-            Err(GitError::Failed { said, .. }) if said.contains("unrelated histories") => {
+            Err(GitError::Failed { stderr, .. }) if stderr.contains("unrelated histories") => {
                 let root = self.empty_root().await?;
                 let from_nothing =
                     self.is_ancestor(&root, ours).await? || self.is_ancestor(&root, theirs).await?;

@@ -59,8 +59,8 @@ impl Repository {
                 .run()
                 .await;
             match listed {
-                Err(GitError::Failed { said, .. })
-                    if said.contains("commondir") && tries < TRIES =>
+                Err(GitError::Failed { stderr, .. })
+                    if stderr.contains("commondir") && tries < TRIES =>
                 {
                     tokio::time::sleep(Duration::from_millis(tries)).await;
                 }

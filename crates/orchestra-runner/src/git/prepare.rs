@@ -64,10 +64,10 @@ impl Repository {
             made += 1;
             match self.prepare_once(owner, commit).await {
                 // A git of a runner that was killed may have taken it for its own.
-                Err(GitError::Failed { said, .. })
+                Err(GitError::Failed { stderr, .. })
                     if made < MADE
-                        && (said.contains("not a git repository")
-                            || said.contains("already exists")) => {}
+                        && (stderr.contains("not a git repository")
+                            || stderr.contains("already exists")) => {}
                 Err(GitError::Locked { .. }) if made < MADE => {}
                 prepared => return prepared,
             }
@@ -190,7 +190,7 @@ impl Repository {
                 break;
             };
             let said = match &error {
-                GitError::Failed { said, .. } => said.as_str(),
+                GitError::Failed { stderr, .. } => stderr.as_str(),
                 _ => return Err(error),
             };
             if said.contains("is a missing but") && tries < TRIES {

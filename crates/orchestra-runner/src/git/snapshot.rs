@@ -40,10 +40,10 @@ impl Repository {
         made: Result<Answer, GitError>,
     ) -> Result<(), GitError> {
         match made {
-            Err(GitError::Failed { said, .. }) if said.contains("cannot create") => {
+            Err(GitError::Failed { stderr, .. }) if stderr.contains("cannot create") => {
                 Err(GitError::InTheWay {
                     branch: branch.to_string(),
-                    other: in_the_way(&said),
+                    other: in_the_way(&stderr),
                 })
             }
             other => other.map(drop),

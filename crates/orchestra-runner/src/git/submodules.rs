@@ -91,7 +91,7 @@ impl Worktree {
         drop(lock);
         match added {
             Ok(_) => {}
-            Err(GitError::Failed { said, .. }) if said.contains("invalid reference") => {
+            Err(GitError::Failed { stderr, .. }) if stderr.contains("invalid reference") => {
                 return Ok(false);
             }
             Err(error) => return Err(error),
@@ -196,7 +196,7 @@ impl Worktree {
             };
             match unlocked(&directory, call).await {
                 // The commit is not there, so nothing can keep it.
-                Err(GitError::Failed { said, .. }) if said.contains("nonexistent object") => {}
+                Err(GitError::Failed { stderr, .. }) if stderr.contains("nonexistent object") => {}
                 done => drop(done?),
             }
             // That commit may name others in turn.

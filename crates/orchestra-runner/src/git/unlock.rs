@@ -37,9 +37,9 @@ pub(super) async fn unlocked(
             Err(GitError::Locked {
                 operation,
                 subject,
-                said,
+                stderr,
             }) => {
-                let is_free = match ours(&said) {
+                let is_free = match ours(&stderr) {
                     Some(name) => free(&directory.join(format!("{name}.lock"))).await,
                     None => false,
                 };
@@ -47,7 +47,7 @@ pub(super) async fn unlocked(
                     return Err(GitError::Locked {
                         operation,
                         subject,
-                        said,
+                        stderr,
                     });
                 }
             }

@@ -217,7 +217,7 @@ impl Worktree {
                 return Err(GitError::Locked {
                     operation: "put a worktree in order",
                     subject: self.path.display().to_string(),
-                    said: "a git is at work in it and does not end".to_owned(),
+                    stderr: "a git process uses the worktree and does not end".to_owned(),
                 });
             }
             sleep(LOOK_EVERY).await;

@@ -35,11 +35,13 @@ const MAX_WAITING: usize = 4 * MAX_IN_FLIGHT;
 /// Why there is no connection to a holder.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ConnectError {
-    #[error("it does not say where it listens")]
+    #[error("its endpoint file contains no address")]
     Silent,
-    #[error("it is of version {0}, which speaks otherwise than this program: end it, or use that")]
+    #[error(
+        "it has version {0}, whose protocol this program does not support: end it, or use the program of that version"
+    )]
     Version(String),
-    #[error("who listens on its socket is somebody else")]
+    #[error("another process listens on its socket")]
     Foreign,
     #[error("it cannot be reached")]
     Io(#[from] io::Error),

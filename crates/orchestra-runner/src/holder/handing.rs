@@ -56,7 +56,7 @@ pub enum HandOverError {
         source: io::Error,
     },
     /// It has ended again.
-    #[error("the background runner ended ({status}); {} has what it said", .log.display())]
+    #[error("the background runner ended ({status}); its output is in {}", .log.display())]
     Ended {
         /// How.
         status: ExitStatus,
@@ -64,7 +64,7 @@ pub enum HandOverError {
         log: PathBuf,
     },
     /// It came, and nobody holds the place that was left to it.
-    #[error("the background runner cannot run the plans; {} has what it said", .log.display())]
+    #[error("the background runner cannot run the plans; its output is in {}", .log.display())]
     Unheld {
         /// Where it said why.
         log: PathBuf,

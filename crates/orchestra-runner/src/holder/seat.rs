@@ -107,23 +107,23 @@ pub enum CallError {
     Refused(Refused),
     /// The holder went away meanwhile.
     #[error(
-        "the process that runs the plans of this workspace ended meanwhile, so that nobody knows whether this was done; look, and ask again where it was not"
+        "the process that runs the plans of this workspace ended before it answered, and the request may or may not have been carried out; check the plan, and repeat the request if it was not"
     )]
     MaybeDone,
     /// Nobody answers.
-    #[error("nobody runs the plans of this workspace: {why}; nothing was done")]
+    #[error("no process runs the plans of this workspace: {why}; nothing was done")]
     Nobody {
         /// What is known of why.
         why: String,
     },
     /// It cannot be said in one line.
-    #[error("what is asked is too long; make it smaller")]
+    #[error("the request is too long; shorten it")]
     TooLong,
     /// This process takes part no more.
     #[error("this program is ending; nothing was done")]
     Ended,
     /// What the plans are kept in was removed meanwhile.
-    #[error("what the plans of this workspace are kept in was removed; nothing was done")]
+    #[error("the directory of this workspace's plans was removed; nothing was done")]
     Gone,
 }
 

@@ -10,7 +10,7 @@ use super::PlanKey;
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Fault {
     /// No room.
-    #[error("the disk is full; nothing of this change was kept: free some space and try again")]
+    #[error("the disk is full; this change was not saved: free some space and try again")]
     DiskFull,
     /// The directory cannot be written.
     #[error(
@@ -19,17 +19,17 @@ pub enum Fault {
     ReadOnly,
     /// Another program keeps the database.
     #[error(
-        "another program keeps the plans' database locked; close it (a database browser, perhaps) and try again"
+        "another program holds a lock on the plans' database; close it (a database browser, perhaps) and try again"
     )]
     Locked,
     /// The database is damaged.
     #[error(
-        "the plans' database is damaged; stop all programs that use it and run `orchestra doctor --fix`, which makes it anew from the readable files beside it"
+        "the plans' database is damaged; stop all programs that use it and run `orchestra doctor --fix`, which rebuilds it from the readable files beside it"
     )]
     Damaged,
     /// One event is not what was written.
     #[error(
-        "event {number} of plan {plan} is damaged; what comes before it can be read: stop all programs that use the plans and run `orchestra doctor --fix`, which takes it from the readable files"
+        "event {number} of plan {plan} is damaged; the events before it are readable: stop all programs that use the plans and run `orchestra doctor --fix`, which restores the event from the readable files"
     )]
     DamagedEvent {
         /// Of which plan.
@@ -58,21 +58,21 @@ pub enum Fault {
     )]
     Moved,
     /// It is another program's database.
-    #[error("{} is no database of plans; move it away", .0.display())]
+    #[error("{} is not a database of plans; move it away", .0.display())]
     Foreign(PathBuf),
     /// Somebody removed or replaced the database.
     #[error(
-        "the plans' database was removed or replaced while it was used; nothing of this change was kept: put it back, or restart the program to begin anew"
+        "the plans' database was removed or replaced while it was in use; this change was not saved: put it back, or restart the program to begin with an empty one"
     )]
     Gone,
     /// The disk did not say whether it keeps a change.
     #[error(
-        "the disk failed while a change was written, so that nobody knows whether it was kept; look after the disk, and look whether the change is there before you repeat it"
+        "the disk failed while a change was being written, and the change may or may not have been saved; check the disk, and whether the change is there, before you repeat it"
     )]
     Unsure(#[source] Arc<rusqlite::Error>),
     /// Another process runs the plans of this workspace by now.
     #[error(
-        "another process runs the plans of this workspace now; nothing of this change was kept: ask that process"
+        "another process runs the plans of this workspace now; this change was not saved: send the request to that process"
     )]
     Fenced,
     /// The journal was closed, or is closing.
@@ -127,7 +127,7 @@ impl From<rusqlite::Error> for Fault {
 pub enum AppendError {
     /// Others have appended meanwhile.
     #[error(
-        "plan {plan} has {found} events, not {expected}: somebody changed it meanwhile; read it again and decide anew"
+        "plan {plan} has {found} events, not {expected}: it has changed since it was read; read it again before you change it"
     )]
     Conflict {
         /// Which plan.

@@ -54,7 +54,7 @@ pub enum ImportError {
         source: io::Error,
     },
     /// It is no plan.
-    #[error("{} is no plan of the earlier system: {why}", .path.display())]
+    #[error("{} is not a plan of the earlier system: {why}", .path.display())]
     NoPlan {
         /// Which file.
         path: PathBuf,

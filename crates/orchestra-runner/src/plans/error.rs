@@ -25,7 +25,7 @@ pub enum PlansError {
         message: String,
     },
     /// There is no such plan.
-    #[error("no plan is called `{asked}`; there are: {known}")]
+    #[error("no plan is named `{asked}`; existing plans: {known}")]
     UnknownPlan {
         /// What was asked for.
         asked: String,
@@ -33,7 +33,7 @@ pub enum PlansError {
         known: String,
     },
     /// Several plans have that name.
-    #[error("`{asked}` is the name of several plans; say which by its id: {candidates}")]
+    #[error("several plans are named `{asked}`; pass the id of one: {candidates}")]
     AmbiguousPlan {
         /// What was asked for.
         asked: String,
@@ -62,7 +62,7 @@ pub enum PlansError {
     #[error(transparent)]
     HandOver(#[from] HandOverError),
     /// Git has failed for good.
-    #[error("git failed for good: {what}; the next program that takes part tries it again")]
+    #[error("git failed permanently: {what}; the next program that runs the plans retries it")]
     LeftUndone {
         /// What was not done for it.
         what: String,

@@ -52,19 +52,19 @@ struct Inner {
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The command cannot be run: that is how this run ended, and is written down as such.
-    #[error("{what}")]
+    #[error("{reason}")]
     NotStarted {
-        /// Why, with what to do.
-        what: String,
+        /// Reason, with the next step.
+        reason: String,
     },
     /// Somebody has started it before, or it was found never to begin.
-    #[error("run {run} was started before; find out what became of it")]
+    #[error("run {run} was started before; look up its result")]
     AlreadyStarted {
         /// Its name.
         run: String,
     },
     /// Another run of the attempt goes on.
-    #[error("another run of this attempt goes on; wait for it, or end it")]
+    #[error("another run of this attempt is in progress; wait for it, or end it")]
     Busy,
     /// The order is too long.
     #[error(
@@ -160,7 +160,7 @@ impl Supervised {
         };
         match reply {
             Reply::Begun => Ok(Self::new(record, order.id.clone(), process, order.logs.raw)),
-            Reply::NotStarted(what) => Err(StartError::NotStarted { what }),
+            Reply::NotStarted(reason) => Err(StartError::NotStarted { reason }),
             Reply::AlreadyStarted => Err(StartError::AlreadyStarted {
                 run: order.id.name(),
             }),

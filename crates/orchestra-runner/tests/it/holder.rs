@@ -555,7 +555,7 @@ async fn what_was_left_behind_is_neither_believed_nor_fatal() {
     let nobody = third.call(call("echo", json!(1))).await.unwrap_err();
     assert_eq!(
         nobody.to_string(),
-        "nobody runs the plans of this workspace: another process has the lock, and who listens on its socket is somebody else; nothing was done"
+        "no process runs the plans of this workspace: another process has the lock, and another process listens on its socket; nothing was done"
     );
     first.end().await;
     second.until(|role| matches!(role, Role::Holds(_))).await;
@@ -668,7 +668,7 @@ async fn who_cannot_begin_says_why_and_leaves_the_place() {
     let told = broken.call(call("echo", json!(1))).await.unwrap_err();
     assert_eq!(
         told.to_string(),
-        "nobody runs the plans of this workspace: the disk is full; nothing was done"
+        "no process runs the plans of this workspace: the disk is full; nothing was done"
     );
     let whole = Seat::open(settings(root.path(), &seq)).unwrap();
     whole.until(|role| matches!(role, Role::Holds(_))).await;

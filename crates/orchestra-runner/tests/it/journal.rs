@@ -95,7 +95,7 @@ async fn events_are_kept_in_their_order_and_who_was_too_late_is_refused() {
         .unwrap_err();
     assert_eq!(
         late.to_string(),
-        "plan a has 2 events, not 1: somebody changed it meanwhile; read it again and decide anew"
+        "plan a has 2 events, not 1: it has changed since it was read; read it again before you change it"
     );
     assert_eq!(add(&journal, "a", 2, json!(3)).await.seq, 4);
     assert_eq!(*journal.committed().borrow(), 4);
@@ -647,7 +647,7 @@ fn plans_of_the_earlier_system_are_read_as_far_as_they_can_be() {
         read_original(&broken)
             .unwrap_err()
             .to_string()
-            .contains("is no plan of the earlier system")
+            .contains("is not a plan of the earlier system")
     );
 }
 

@@ -17,12 +17,12 @@ pub enum DocumentError {
     Pattern(#[from] GlobError),
     /// The expected version is no number that means anything.
     #[error(
-        "expected_version {0} means nothing: 0 creates, a version must match, -1 writes whatever is there"
+        "expected_version {0} is invalid: pass 0 to create the document, its version to replace that version, or -1 to write in any case"
     )]
     Expected(i64),
     /// There is too much of it.
     #[error(
-        "the document has {bytes} bytes with its metadata, at most {} are kept; split it",
+        "the document has {bytes} bytes with its metadata, at most {} are allowed; split it",
         NewDocument::MAX_BYTES
     )]
     TooLarge {

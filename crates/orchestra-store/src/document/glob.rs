@@ -16,7 +16,7 @@ pub enum GlobError {
     },
     /// It does not end as it must, or a set of characters is none.
     #[error(
-        "the pattern is none: close each `[` by `]`, put a character into it, and one behind each `\\`"
+        "the pattern is invalid: close each `[` by `]`, put a character into it, and one behind each `\\`"
     )]
     Syntax,
 }

@@ -11,14 +11,14 @@ pub struct Metadata(String);
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MetadataError {
     /// It is no JSON.
-    #[error("the metadata is no JSON: {0}")]
+    #[error("the metadata is not valid JSON: {0}")]
     Syntax(String),
     /// It is no object.
-    #[error("the metadata is no JSON object; put what it says into fields")]
+    #[error("the metadata is not a JSON object; pass an object with named fields")]
     NoObject,
     /// There is too much of it.
     #[error(
-        "the metadata has more than {} bytes; put what is long into the document",
+        "the metadata has more than {} bytes; move long values into the document",
         Metadata::MAX_BYTES
     )]
     TooLarge,

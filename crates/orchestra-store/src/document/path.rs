@@ -59,7 +59,7 @@ pub enum DocumentPathError {
     Empty,
     /// It is too long.
     #[error(
-        "the path of a document has {bytes} bytes, at most {} are kept",
+        "the path of a document has {bytes} bytes, at most {} are allowed",
         DocumentPath::MAX_BYTES
     )]
     TooLong {
@@ -68,7 +68,7 @@ pub enum DocumentPathError {
     },
     /// One of its names is too long.
     #[error(
-        "a name in the path of a document has {bytes} bytes, at most {} are kept",
+        "a name in the path of a document has {bytes} bytes, at most {} are allowed",
         DocumentPath::MAX_NAME_BYTES
     )]
     NameTooLong {
@@ -77,7 +77,7 @@ pub enum DocumentPathError {
     },
     /// It has too many names.
     #[error(
-        "the path of a document has {names} names, at most {} are kept",
+        "the path of a document has {names} names, at most {} are allowed",
         DocumentPath::MAX_NAMES
     )]
     TooDeep {

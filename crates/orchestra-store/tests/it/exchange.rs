@@ -450,7 +450,12 @@ impl Written {
             }),
             Step::Delete(which) => {
                 if let Some(task) = pick(which) {
-                    self.deleted.insert(replica.uid(&task));
+                    let uid = replica.uid(&task);
+                    self.deleted.insert(uid);
+                    // A change of another clone brings the issue back as that clone had it.
+                    let own = format!("{}-", replica.name);
+                    self.texts
+                        .retain(|text, about| *about != Some(uid) || !text.starts_with(&own));
                     replica.try_run(delete(&task));
                 }
             }

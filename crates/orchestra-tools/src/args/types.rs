@@ -93,7 +93,7 @@ impl<const MAX: usize> FromText for Short<MAX> {
     fn from_text(text: &str) -> Result<Self, String> {
         if text.len() > MAX {
             return Err(format!(
-                "is too long: at most {MAX} bytes; remember it in parts, or shorten it"
+                "is too long: at most {MAX} bytes; save it in parts, or shorten it"
             ));
         }
         Body::from_text(text).map(Self)

@@ -28,14 +28,14 @@ pub(super) fn tools() -> Vec<Tool> {
             "log_request",
             "Log request",
             Effect::Add,
-            "Keep a wish, remark or question for later.",
+            "Save a wish, remark or question for later.",
             log_request,
         ),
         Tool::new(
             "list_requests",
             "List requests",
             Effect::Read,
-            "Logged requests.",
+            "List logged requests.",
             list_requests,
         ),
     ]

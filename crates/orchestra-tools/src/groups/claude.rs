@@ -32,7 +32,7 @@ pub(super) fn tools() -> Vec<Tool> {
             "list_skills",
             "List skills",
             Effect::Read,
-            "Skills in the workspace's .claude directory.",
+            "List the skills in the workspace's .claude directory.",
             list_skills,
         )
         .heavy(),
@@ -40,7 +40,7 @@ pub(super) fn tools() -> Vec<Tool> {
             "list_agents",
             "List agents",
             Effect::Read,
-            "Agents in the workspace's .claude directory.",
+            "List the agents in the workspace's .claude directory.",
             list_agents,
         )
         .heavy(),
@@ -48,21 +48,21 @@ pub(super) fn tools() -> Vec<Tool> {
             "receive_hook_event",
             "Receive hook event",
             Effect::Add,
-            "Keep an event of a coding agent's hook; secrets are masked.",
+            "Store an event of a coding agent's hook; secrets are masked.",
             receive_hook_event,
         ),
         Tool::new(
             "get_hook_events",
             "Get hook events",
             Effect::Read,
-            "Kept hook events, newest first.",
+            "List stored hook events, newest first.",
             get_hook_events,
         ),
         Tool::new(
             "install_skills",
             "Install skills",
             Effect::Set,
-            "Install bundled skills, all or those named; edited files are kept.",
+            "Install bundled skills, all or the named ones; edited files are not overwritten.",
             install_skills,
         )
         .heavy(),
@@ -70,7 +70,7 @@ pub(super) fn tools() -> Vec<Tool> {
             "install_agents",
             "Install agents",
             Effect::Set,
-            "Install bundled agents, all or those named; edited files are kept.",
+            "Install bundled agents, all or the named ones; edited files are not overwritten.",
             install_agents,
         )
         .heavy(),
@@ -78,7 +78,7 @@ pub(super) fn tools() -> Vec<Tool> {
             "install_docs",
             "Install guides",
             Effect::Set,
-            "Install the bundled guides; existing files are kept.",
+            "Install the bundled guides; existing files are not overwritten.",
             install_docs,
         )
         .heavy(),

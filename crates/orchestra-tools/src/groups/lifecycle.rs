@@ -25,7 +25,7 @@ pub(super) fn tools() -> Vec<Tool> {
             "reject_task",
             "Reject task",
             Effect::Move,
-            "Reject a task in review; makes a bug to fix it.",
+            "Reject a task in review and create a bug to fix it.",
             reject,
         ),
     ]

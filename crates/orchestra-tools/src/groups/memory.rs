@@ -27,14 +27,14 @@ pub(super) fn tools() -> Vec<Tool> {
             "save_memory",
             "Save memory",
             Effect::Set,
-            "Remember a fact or decision; hides those it supersedes.",
+            "Save a fact or decision; memories that it supersedes are hidden.",
             save_memory,
         ),
         Tool::finding(
             "search_memory",
             "Search memory",
             Effect::Read,
-            "Memories that fit a query, best first.",
+            "Find memories that match a query, best first.",
             find::by_meaning,
             find::search_memory,
         )
@@ -44,7 +44,7 @@ pub(super) fn tools() -> Vec<Tool> {
             "get_context",
             "Get context",
             Effect::Read,
-            "What fits the work at hand: memories, sessions, issues, plans.",
+            "Return memories, sessions, issues and plans that fit the current work.",
             find::context_by_meaning,
             find::get_context,
         )
@@ -53,28 +53,28 @@ pub(super) fn tools() -> Vec<Tool> {
             "forget_memory",
             "Forget memory",
             Effect::Remove,
-            "Forget a remembered text.",
+            "Delete a memory.",
             forget_memory,
         ),
         Tool::new(
             "save_session",
             "Save session",
             Effect::Remove,
-            "Keep the summary of a session; saving the same id again replaces it.",
+            "Save the summary of a session; the same id again replaces it.",
             save_session,
         ),
         Tool::new(
             "list_sessions",
             "List sessions",
             Effect::Read,
-            "Saved sessions, latest first.",
+            "List saved sessions, newest first.",
             list_sessions,
         ),
         Tool::new(
             "get_session",
             "Get session",
             Effect::Read,
-            "A saved session with its events.",
+            "Return a saved session with its events.",
             get_session,
         ),
     ];
@@ -164,7 +164,7 @@ fn save_memory(services: &Services, args: SaveMemory) -> Result<Step<Saved>, Fai
 }
 
 fn unanswered() -> Failure {
-    Failure::text("it was saved, but what was saved is unknown; read it again")
+    Failure::text("it was saved, but cannot be returned; read it again")
 }
 
 fn names(labels: &[Label]) -> Vec<String> {

@@ -49,7 +49,7 @@ impl FromText for ParentState {
             .map(Self)
             .ok_or_else(|| {
                 format!(
-                    "{}; any other status follows from what is below it",
+                    "{}; any other status follows from its children",
                     not_one_of(text, &Self::choices())
                 )
             })

@@ -84,7 +84,7 @@ impl PlanCx {
 fn bad_cursor() -> Failure {
     let fault = PlanFault::new(
         "bad-cursor",
-        "the cursor is none that this list gave: leave it out to begin with the first page",
+        "the cursor is not from this list; omit it to start with the first page",
     );
     fault.into()
 }

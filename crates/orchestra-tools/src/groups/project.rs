@@ -23,21 +23,21 @@ pub(super) fn tools() -> Vec<Tool> {
             "list_projects",
             "List projects",
             Effect::Read,
-            "Projects and their progress.",
+            "List projects with their progress.",
             list,
         ),
         Tool::new(
             "create_project",
             "Create project",
             Effect::Add,
-            "Create a project; returns its slug.",
+            "Create a project and return its slug.",
             create,
         ),
         Tool::new(
             "get_project_status",
             "Project status",
             Effect::Read,
-            "Counts, and the first epics, stories and tasks.",
+            "Return the counts of a project, and its first epics, stories and tasks.",
             status,
         ),
         Tool::new(
@@ -51,21 +51,21 @@ pub(super) fn tools() -> Vec<Tool> {
             "delete_project",
             "Delete project",
             Effect::Remove,
-            "Delete a project and everything in it.",
+            "Delete a project with all its issues, documents and memories.",
             delete,
         ),
         Tool::new(
             "read_prd",
             "Read PRD",
             Effect::Read,
-            "The product requirements document.",
+            "Return the product requirements document (prd.md).",
             read_prd,
         ),
         Tool::new(
             "write_prd",
             "Write PRD",
             Effect::Remove,
-            "Replace the whole PRD (markdown).",
+            "Replace the whole PRD (Markdown).",
             write_prd,
         ),
     ]
@@ -112,7 +112,11 @@ fn create(_: &Services, args: CreateProject) -> Result<Step<Created>, Failure> {
     Ok(Step::command(None, command, |_, receipt| {
         let project = receipt
             .project
-            .ok_or_else(|| Failure::text("the project was made and deleted at once"))?
+            .ok_or_else(|| {
+                Failure::text(
+                    "the project was created, and deleted by another change at the same time",
+                )
+            })?
             .project;
         Ok(Created {
             slug: project.slug.to_string(),

@@ -16,7 +16,7 @@ pub(super) fn tools() -> Vec<Tool> {
         "regenerate_readme",
         "Write status page",
         Effect::Replace,
-        "Write the project's status page, README.md in its directory. `overwrite` replaces a hand-written one.",
+        "Write the project's status page, README.md in its directory. `overwrite` replaces a page written by hand.",
         regenerate,
     );
     vec![tool.heavy()]

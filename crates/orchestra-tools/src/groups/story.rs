@@ -22,7 +22,7 @@ pub(super) fn tools() -> Vec<Tool> {
             "list_stories",
             "List stories",
             Effect::Read,
-            "Stories of an epic, or of the whole project.",
+            "List the stories of an epic, or of the whole project.",
             list,
         ),
         Tool::new(
@@ -36,14 +36,14 @@ pub(super) fn tools() -> Vec<Tool> {
             "get_story",
             "Get story",
             Effect::Read,
-            "A story and its tasks.",
+            "Return a story and its tasks.",
             get,
         ),
         Tool::new(
             "update_story",
             "Update story",
             Effect::Set,
-            "Change a story. Its status follows its tasks; cancelled takes open tasks along, backlog undoes that.",
+            "Change a story. Its status follows its tasks; `cancelled` also cancels open tasks, `backlog` undoes that.",
             change,
         ),
         Tool::new(

@@ -23,21 +23,21 @@ pub(super) fn tools() -> Vec<Tool> {
             "get_usage",
             "Get usage",
             Effect::Read,
-            "Tokens and cost: totals, projects and the last 10 sessions; or of one project or issue.",
+            "Return tokens and cost: totals, projects and the last 10 sessions, or those of one project or issue.",
             get,
         ),
         Tool::new(
             "record_usage",
             "Record usage",
             Effect::Add,
-            "Count one model request in the open usage session, and for the project and issue it was made for.",
+            "Add one model request to the open usage session, and to its project and issue.",
             record,
         ),
         Tool::new(
             "reset_session_usage",
             "End usage session",
             Effect::Set,
-            "End the open usage session; totals stay.",
+            "End the open usage session; totals are preserved.",
             reset,
         ),
     ]
@@ -161,7 +161,7 @@ fn meant(
     issue: Option<Arg<IssueId>>,
 ) -> Result<Option<UsageOf>, Failure> {
     if project.is_none() && issue.is_some() {
-        let text = "argument `issue_id` needs `project` beside it: an id is one of a project";
+        let text = "argument `issue_id` requires `project`: ids are unique within a project only";
         return Err(Failure::text(text));
     }
     Ok(project.map(|project| UsageOf {

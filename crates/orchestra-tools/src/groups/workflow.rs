@@ -22,7 +22,7 @@ pub(super) fn tools() -> Vec<Tool> {
             "get_next_task",
             "Get next task",
             Effect::Move,
-            "The next task, and why; `agent` claims it for 30 minutes.",
+            "Return the next task to work on, and the reason; `agent` claims it for 30 minutes.",
             next,
         ),
         Tool::new(
@@ -50,21 +50,21 @@ pub(super) fn tools() -> Vec<Tool> {
             "get_workflow_status",
             "Workflow status",
             Effect::Read,
-            "Counts, and task ids by stage.",
+            "Return task counts, and task ids by stage.",
             status,
         ),
         Tool::new(
             "claim_task",
             "Claim task",
             Effect::Set,
-            "Reserve a task for 30 minutes; changes renew it.",
+            "Claim a task for 30 minutes; each change renews the claim.",
             claim,
         ),
         Tool::new(
             "release_task",
             "Release task",
             Effect::Set,
-            "Give up a claim.",
+            "Release the claim of a task.",
             release,
         ),
     ]

@@ -75,7 +75,7 @@ pub(super) async fn log(
     let asked = match from.attempt {
         None => None,
         Some(number) => Some(AttemptNumber::new(number).ok_or_else(|| {
-            LiveError::Unknown("attempts are counted from 1, so there is no such one".to_owned())
+            LiveError::Unknown("attempt 0 does not exist: attempts are numbered from 1".to_owned())
         })?),
     };
     let found = plans.find(&plan).await?;

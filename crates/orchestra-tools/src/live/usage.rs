@@ -76,7 +76,7 @@ pub(super) async fn usage(
     for day in [from, to].into_iter().flatten() {
         if !is_day(day) {
             let text = format!(
-                "`{}` is no day; days are written as 2026-02-14",
+                "`{}` is not a day; write days as 2026-02-14",
                 day.escape_debug()
             );
             return Err(LiveError::Unknown(text));

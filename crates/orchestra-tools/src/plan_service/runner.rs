@@ -238,7 +238,7 @@ async fn archived(
         let kept = kept(plans, &before).await;
         if kept.is_empty() {
             notes.push(format!(
-                "{still} of its worktrees are still there, and are being removed."
+                "{still} of its worktrees still exist and are being removed."
             ));
         }
         notes.extend(kept);
@@ -246,8 +246,7 @@ async fn archived(
     let target = before.branches().map(|branches| branches.target.clone());
     notes.extend(target.filter(|_| remote).map(|target| {
         format!(
-            "Plans push nothing, so no remote branch is theirs; where you pushed `{target}`, \
-             `git push REMOTE --delete {target}` removes it."
+            "Plans never push. If you pushed `{target}`, remove it with `git push REMOTE --delete {target}`."
         )
     }));
     let worktrees = gone.filter_map(|job| job.worktree().map(str::to_owned));

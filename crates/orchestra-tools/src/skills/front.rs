@@ -15,7 +15,7 @@ pub(super) enum FrontError {
     )]
     Missing,
     /// What stands there is no YAML, has a key twice, or is no mapping.
-    #[error("the front matter of SKILL.md is no YAML mapping: {0}")]
+    #[error("the front matter of SKILL.md is not a YAML mapping: {0}")]
     Yaml(String),
     /// JSON has no form for a value.
     #[error("`{0}` in the front matter of SKILL.md has no form in JSON")]

@@ -71,7 +71,7 @@ enum Broken {
     Front(#[from] FrontError),
     #[error(transparent)]
     Skill(#[from] SkillError),
-    #[error("the name of a file is no text: {0}")]
+    #[error("the name of a file is not UTF-8: {0}")]
     Name(String),
     #[error("there are {MAX_SKILLS} already")]
     Many,

@@ -85,7 +85,7 @@ async fn w09_enums_ranges_and_unknown_arguments_are_enforced() {
     check(
         "update_epic",
         json!({"project": "my-app", "epic_id": "MA-1", "status": "finished"}),
-        "argument `status`: `finished` is not one of backlog, todo, cancelled; any other status follows from what is below it",
+        "argument `status`: `finished` is not one of backlog, todo, cancelled; any other status follows from its children",
     )
     .await;
     check(
@@ -137,7 +137,7 @@ async fn w10_parents_must_be_there_and_of_the_right_kind() {
         |epic: &str| json!({"project": "my-app", "epic_id": epic, "title": "S", "user_story": "U"});
     assert_eq!(
         bench.refused("create_story", story("MA-9")).await,
-        "epic MA-9 not found in project `my-app`; search or list_tasks shows what is there"
+        "epic MA-9 not found in project `my-app`; search or list_tasks lists the existing ones"
     );
     assert_eq!(
         bench.refused("create_story", story("MA-2")).await,

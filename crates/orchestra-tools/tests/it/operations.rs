@@ -59,7 +59,7 @@ async fn w35_the_missing_operations_are_there() {
         bench
             .refused("add_dependency", circle)
             .await
-            .contains("circle")
+            .contains("cycle")
     );
     assert!(
         bench

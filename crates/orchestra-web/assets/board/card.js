@@ -51,10 +51,10 @@ function labels(all) {
   return [all.slice(0, 2).map((label) => h("span.chip", {}, label)), all.length > 2 && h("span.chip", { title: all.slice(2).join(", ") }, `+${all.length - 2}`)];
 }
 
-function people(claim, others) {
+function people(claim, assignees) {
   return [
     claim && h("span.chip.run.who", { title: `Claimed by ${claim.agent}` }, sign("clock", "claimed by"), " ", h("span.name", {}, claim.agent), " ", h("span", { dataset: { until: claim.until } }, timeLeft(claim.until))),
-    others.length > 0 && h("span.who", { title: `Assigned to ${others.join(", ")}` }, sign("person", "assigned to"), " ", h("span.name", {}, others.join(", "))),
+    assignees.length > 0 && h("span.who", { title: `Assigned to ${assignees.join(", ")}` }, sign("person", "assigned to"), " ", h("span.name", {}, assignees.join(", "))),
   ];
 }
 

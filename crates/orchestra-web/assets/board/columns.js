@@ -69,7 +69,7 @@ export class Columns {
     const verdict = h("span.verdict");
     const fold = h("button.plain.fold", { type: "button", onclick: () => board.fold(state) }, icon("chevron"));
     const scroller = h("div.cards");
-    const empty = h("p.none", {}, "Nothing here");
+    const empty = h("p.none", {}, "No issues");
     const element = h("section.column", { dataset: { state }, "aria-labelledby": `column-${state}` }, h("header", {}, h("h2", {}, name), count, verdict, fold), scroller);
     const list = new ColumnList({
       scroller,

@@ -123,7 +123,7 @@ export class Board {
     model.filter(testOf(this.filter, model, myName()));
     if (this.view) this.view.renewed();
     else this.makeView();
-    if (snapshot.more) toast("There are more issues than can be shown at once.");
+    if (snapshot.more) toast("There are more issues than the board can show. Use a filter.");
     this.inbox.release(model, snapshot.at);
     this.toolbar.tell();
     this.later();

@@ -206,7 +206,7 @@ export class Lanes {
   paintCell(lane, band, { state, left, width, folded }, [from, to]) {
     let cell = lane.cells.get(state);
     if (!cell) {
-      cell = { element: h("div.lane-cell", { role: "list", dataset: { state }, "aria-label": `${NAMES[state]}, ${band.key || "others"}`, class: folded ? "folded" : "" }), rows: new Map() };
+      cell = { element: h("div.lane-cell", { role: "list", dataset: { state }, "aria-label": `${NAMES[state]}, ${band.key || "no lane"}`, class: folded ? "folded" : "" }), rows: new Map() };
       cell.element.style.left = `${left}px`;
       cell.element.style.width = `${width}px`;
       this.judgeCell(cell.element, state);

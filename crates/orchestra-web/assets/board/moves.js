@@ -44,13 +44,13 @@ export class Moves {
     const entry = this.board.model.get(id);
     if (!entry || entry.card.status === to) return;
     const { card } = entry;
-    if (this.under.has(id)) return toast(`${id} is being moved already.`);
+    if (this.under.has(id)) return toast(`${id} is already being moved.`);
     const why = refusal(card, to, this.exits(card));
     if (why) return toast(`${id} stays in ${card.status}: ${why}.`);
     const exit = this.exits(card).find((one) => one.to === to);
-    if (to === "rejected") this.ask(card, to, how, { label: "Why is it rejected?", name: "reason", hint: "A bug to fix it is made, which says this." });
-    else if (exit?.gate && !isParent(card)) this.ask(card, to, how, { label: question(exit), name: "evidence", least: MIN_EVIDENCE, hint: "At least 10 characters; it stays in the history." });
-    else if (to === "blocked") this.ask(card, to, how, { label: "What blocks it?", name: "evidence", optional: true, hint: "It stays in the history. It may be left empty." });
+    if (to === "rejected") this.ask(card, to, how, { label: "Reason for the rejection", name: "reason", hint: "A bug with this description is created." });
+    else if (exit?.gate && !isParent(card)) this.ask(card, to, how, { label: question(exit), name: "evidence", least: MIN_EVIDENCE, hint: "At least 10 characters. The text is stored in the history." });
+    else if (to === "blocked") this.ask(card, to, how, { label: "Reason for the block", name: "evidence", optional: true, hint: "Optional. The text is stored in the history." });
     else if (to === "cancelled" && isParent(card)) this.confirm(card, to, how);
     else this.send(card, to, how).catch((error) => toast(`${id} stays in ${card.status}: ${error.message}`, "bad"));
   }
@@ -60,11 +60,11 @@ export class Moves {
     dialog(`${card.id}: ${NAMES[card.status]} → ${NAMES[to]}`, [h("p", {}, card.title), field(label, text, hint)], {
       submit: to === "rejected" ? "Reject" : "Move",
       onSubmit: async () => {
-        const said = text.value.trim();
-        if (!optional && said.length < (least ?? 1)) throw new Error(least ? `Say it in at least ${least} characters.` : "Say why.");
-        // What is shorter than evidence may be would not be kept.
-        const shown = optional && said.length < MIN_EVIDENCE ? `Blocked by: ${said}` : said;
-        await this.send(card, to, how, said ? { [name]: shown } : {});
+        const given = text.value.trim();
+        if (!optional && given.length < (least ?? 1)) throw new Error(least ? `Enter at least ${least} characters.` : "Enter a reason.");
+        // A text shorter than the minimum for evidence would not be stored.
+        const evidence = optional && given.length < MIN_EVIDENCE ? `Blocked by: ${given}` : given;
+        await this.send(card, to, how, given ? { [name]: evidence } : {});
       },
       onClose: () => this.board.focusLost(card.id, how),
     });
@@ -74,10 +74,10 @@ export class Moves {
   confirm(card, to, how) {
     const { total, done } = this.board.model.progressOf(card.id);
     const open = total - done;
-    const words = open > 0 ? `What is open below it is cancelled with it: ${open === 1 ? "1 issue" : `up to ${open} issues`}. Moving it back to the backlog undoes that.` : "Nothing open is below it.";
+    const words = open > 0 ? `Its open children are cancelled too: ${open === 1 ? "1 issue" : `up to ${open} issues`}. Move it back to the backlog to undo this.` : "It has no open children.";
     dialog(`Cancel ${card.id}?`, [h("p", {}, card.title), h("p", {}, words)], {
-      submit: "Cancel it",
-      cancel: "Keep it",
+      submit: "Cancel issue",
+      cancel: "Close",
       danger: true,
       onSubmit: () => this.send(card, to, how),
       onClose: () => this.board.focusLost(card.id, how),
@@ -111,10 +111,10 @@ export class Moves {
     if (answer.bug_created) {
       board.own(answer.bug_created.id);
       board.model.adopt(answer.bug_created);
-      toast(`${answer.bug_created.id} was made, to fix what was rejected.`, "good");
+      toast(`${answer.bug_created.id} was created to fix the rejected work.`, "good");
     }
     if (now.status === to) announce(`${card.id} is now in ${NAMES[to]}.`);
-    else toast(`${card.id} is in ${now.status}: the state of ${card.type === "epic" ? "an epic" : "a story"} follows from what is below it.`);
+    else toast(`${card.id} is in ${now.status}: the state of ${card.type === "epic" ? "an epic" : "a story"} follows from its children.`);
   }
 
   /** Moves an issue one step towards done. */
@@ -144,7 +144,7 @@ export class Moves {
       submit: "Move",
       onSubmit: (form) => {
         chosen = form.get("to");
-        if (!chosen) throw new Error("Choose where it goes.");
+        if (!chosen) throw new Error("Choose its new state.");
       },
       // Only when this dialog is away may the next one ask.
       onClose: () => chosen && this.move(id, chosen, how),

@@ -53,7 +53,7 @@ export function newIssue(board, beside) {
   const labels = h("input", { name: "labels", placeholder: "backend, urgent" });
   const text = h("textarea", { name: "text", maxlength: 200_000 });
   const fields = { story: field("Story", story), epic: field("Epic", epic), text: field("Description", text) };
-  const hint = h("p", {}, h("small", {}, has.story ? "" : has.epic ? "A task stands in a story, and there is none yet: make one first." : "A task stands in a story, and a story in an epic: make an epic first."));
+  const hint = h("p", {}, h("small", {}, has.story ? "" : has.epic ? "A task belongs to a story, and there is none yet: create a story first." : "A task belongs to a story, and a story to an epic: create an epic first."));
   const told = () => {
     fields.story.hidden = ["story", "epic"].includes(type.value);
     fields.epic.hidden = type.value !== "story";
@@ -78,7 +78,7 @@ export function newIssue(board, beside) {
     },
     onClose: () => {
       if (!made) return;
-      announce(`${made.id} was made: ${made.title}`);
+      announce(`${made.id} was created: ${made.title}`);
       board.created(made.id);
     },
   });

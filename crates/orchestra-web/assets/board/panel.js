@@ -179,7 +179,7 @@ export class Panel {
     } catch (error) {
       if (!/has changed: its version/.test(error.message)) throw error;
       await this.reload();
-      throw new Conflict(`${this.id} was changed by somebody else meanwhile. It is shown as it is now; try again if you still want to change it.`);
+      throw new Conflict(`${this.id} was changed by another user or agent. The current version is shown; try again if you still want to change it.`);
     }
     announce("Saved");
   }

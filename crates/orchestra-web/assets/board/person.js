@@ -21,7 +21,7 @@ export function askMyName({ again = false } = {}) {
   if (known && !again) return Promise.resolve(known);
   return new Promise((resolve) => {
     const name = h("input", { name: "agent", required: true, maxlength: 100, autocomplete: "nickname", value: known ?? "", "data-testid": "agent-name" });
-    dialog("Your name", [field("Name", name, "Claims, comments and moves bear it. It is kept in this browser.")], {
+    dialog("Your name", [field("Name", name, "The name appears on your claims, comments and moves. It is stored in this browser.")], {
       submit: "Remember",
       onSubmit: () => localStorage.setItem(KEY, name.value.trim()),
       onClose: () => resolve(myName()),

@@ -47,8 +47,8 @@ export function pick(name, { choices, chosen, onChange }) {
         });
         return h("label.pick-row", {}, box, h("span.name", {}, text), count !== undefined && h("small", {}, count));
       }),
-      fit.length === 0 && h("p", {}, h("small", {}, "Nothing fits")),
-      fit.length > shown.length && h("p", {}, h("small", {}, `and ${fit.length - shown.length} more; write to find one`)),
+      fit.length === 0 && h("p", {}, h("small", {}, "No match")),
+      fit.length > shown.length && h("p", {}, h("small", {}, `and ${fit.length - shown.length} more; type to filter`)),
     ];
   };
 

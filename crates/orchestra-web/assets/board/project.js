@@ -8,12 +8,12 @@ import { announce, dialog, field, h, icon, replace } from "../lib/dom.js";
 export function newProject() {
   const name = h("input", { name: "name", required: true, maxlength: 200, "data-testid": "project-name" });
   const description = h("textarea", { name: "description", maxlength: 20_000 });
-  dialog("New project", [field("Name", name), field("Description", description, "It may be left empty.")], {
+  dialog("New project", [field("Name", name), field("Description", description, "Optional.")], {
     submit: "Create",
     onSubmit: async () => {
       if (!name.value.trim()) throw new Error("A project needs a name.");
       const made = await call("create_project", { name: name.value.trim(), ...(description.value.trim() && { description: description.value.trim() }) });
-      announce(`The project ${name.value.trim()} was made.`);
+      announce(`The project ${name.value.trim()} was created.`);
       go(`/board/${encodeURIComponent(made.slug)}`);
     },
   });
@@ -32,7 +32,7 @@ export function noProject(root) {
       "div.empty",
       {},
       h("h1", {}, "No project yet"),
-      h("p", {}, "A project holds epics, an epic stories, and a story the tasks that people and agents work on. Make one here, or let an agent call ", h("code", {}, "create_project"), "."),
+      h("p", {}, "A project contains epics, an epic contains stories, and a story contains the tasks that people and agents work on. Create a project here, or let an agent call ", h("code", {}, "create_project"), "."),
       make(),
     ),
   );
@@ -45,7 +45,7 @@ export function unknownProject(root, slug, projects) {
     h(
       "div.empty",
       {},
-      h("h1", {}, "There is no such project"),
+      h("h1", {}, "Project not found"),
       h("p", {}, "No project has the name ", h("code", {}, slug), ". There are:"),
       h("ul.plain-list", {}, projects.map((project) => h("li", {}, link(`/board/${encodeURIComponent(project.slug)}`, {}, project.name)))),
       make(),

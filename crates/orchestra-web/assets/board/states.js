@@ -47,10 +47,10 @@ const NEXT = {
 };
 
 const QUESTIONS = {
-  "tests-passed": "What did you run, and what came out?",
-  "tests-verified": "What did you verify: is the coverage acceptable, are edge cases covered?",
-  "docs-written": "What documentation was added or changed?",
-  "review-approved": "What did you review, and is its quality confirmed?",
+  "tests-passed": "Which tests did you run, with which results?",
+  "tests-verified": "Which cases did you verify? Are coverage and edge cases acceptable?",
+  "docs-written": "Which documentation did you add or change?",
+  "review-approved": "Which changes did you review? Is their quality confirmed?",
 };
 
 /** Whether the state of an issue follows from what is below it. */
@@ -65,7 +65,7 @@ export function next(state) {
 
 /** What is asked at a gate. @param {{ gate?: string, asks?: string }} exit */
 export function question(exit) {
-  return QUESTIONS[exit.gate.replaceAll("_", "-")] ?? exit.asks ?? "What shows that it is so?";
+  return QUESTIONS[exit.gate.replaceAll("_", "-")] ?? exit.asks ?? "Which evidence do you have?";
 }
 
 /** Words as "a, b or c". */
@@ -91,12 +91,12 @@ export function moves(card, exits) {
 
 /** Why a move is refused, in words that go on from the id; undefined where it is not. */
 export function refusal(card, to, exits) {
-  if (card.status === to) return `it is in ${to} already`;
+  if (card.status === to) return `it is already in ${to}`;
   const open = moves(card, exits).map((exit) => exit.to);
   if (open.includes(to)) return undefined;
   if (isParent(card)) {
-    const may = open.length > 0 ? `from ${card.status} it can only be moved to ${either(open)} by hand` : `from ${card.status} it cannot be moved by hand`;
-    return `the state of ${card.type === "epic" ? "an epic" : "a story"} follows from what is below it; ${may}`;
+    const may = open.length > 0 ? `from ${card.status} you can only move it to ${either(open)}` : `from ${card.status} you cannot move it`;
+    return `the state of ${card.type === "epic" ? "an epic" : "a story"} follows from its children; ${may}`;
   }
   return `from ${card.status} an issue moves to ${either(open)}`;
 }

@@ -13,7 +13,7 @@ export class ApiError extends Error {
 }
 
 /** Runs when the program asks who it is; set by `app.js`. */
-let login = () => Promise.reject(new ApiError(401, "a token is needed"));
+let login = () => Promise.reject(new ApiError(401, "a token is required"));
 
 /** @param {() => Promise<void>} how resolves once somebody has shown a token */
 export function setLogin(how) {
@@ -36,7 +36,7 @@ async function ask(path, options, again = true) {
   try {
     body = text === "" ? undefined : JSON.parse(text);
   } catch {
-    throw new ApiError(response.status, `an answer that cannot be read (${response.status})`);
+    throw new ApiError(response.status, `the answer of the program cannot be parsed (status ${response.status})`);
   }
   if (!response.ok) {
     throw new ApiError(response.status, body?.error ?? `refused (${response.status})`);

@@ -24,11 +24,11 @@ export async function entryPage(root, project, id, signal) {
   };
   const again = () =>
     load().catch((error) => {
-      if (!signal.aborted) replace(root, h("div.empty", { role: "alert" }, h("h2", {}, "It cannot be shown any more"), h("p", {}, error.message), h("p", {}, link(at, {}, "All memories"))));
+      if (!signal.aborted) replace(root, h("div.empty", { role: "alert" }, h("h2", {}, "This memory is no longer available"), h("p", {}, error.message), h("p", {}, link(at, {}, "All memories"))));
     });
   const edit = () => writeDialog(project, entry, () => (announce("Saved"), again()));
   const forget = () => {
-    dialog(`Forget ${id}?`, [h("p", {}, "“", entry.summary || entry.content.slice(0, 200), "” is found by nobody any more. This cannot be undone here; git may still have its file.")], {
+    dialog(`Forget ${id}?`, [h("p", {}, "“", entry.summary || entry.content.slice(0, 200), "” no longer appears in search results. You cannot undo this here; git may still have its file.")], {
       submit: "Forget",
       danger: true,
       onSubmit: async () => {

@@ -16,7 +16,7 @@ const CHANGED_MS = 300;
 /** How many are shown at a time. */
 const PAGE = 50;
 
-const STATES = { current: "Those that hold", superseded: "Superseded", expired: "Expired", any: "All" };
+const STATES = { current: "Current", superseded: "Superseded", expired: "Expired", any: "All" };
 
 /** Shows the list, and what is asked of it in the address. */
 export async function listOf(root, project, query, signal) {
@@ -37,8 +37,8 @@ class MemoryList {
   async begin() {
     const { signal } = this;
     const word = (name, label) => h("input", { type: "text", placeholder: label, "aria-label": label, value: this[name], size: 12, oninput: (event) => this.narrow({ [name]: event.target.value.trim() }) });
-    this.find = h("input.find", { type: "search", placeholder: "What do you want to know?", "aria-label": "Search memories", value: this.text, oninput: () => this.narrow({ text: this.find.value }) });
-    this.states = h("select", { "aria-label": "Which memories", onchange: () => this.narrow({ state: this.states.value }) }, Object.entries(STATES).map(([value, label]) => h("option", { value, selected: value === this.state }, label)));
+    this.find = h("input.find", { type: "search", placeholder: "Search memories", "aria-label": "Search memories", value: this.text, oninput: () => this.narrow({ text: this.find.value }) });
+    this.states = h("select", { "aria-label": "Filter by state", onchange: () => this.narrow({ state: this.states.value }) }, Object.entries(STATES).map(([value, label]) => h("option", { value, selected: value === this.state }, label)));
     this.count = h("p.count", { role: "status" });
     this.list = h("ul.memory-list", { "aria-label": "Memories" });
     this.more = h("button", { type: "button", hidden: true, onclick: () => this.load(this.cursor) }, "Show more");
@@ -119,9 +119,9 @@ class MemoryList {
   }
 
   nothing(isSearch) {
-    if (isSearch) return "Nothing that is remembered fits. Other words may find it, or fewer filters.";
-    if (this.tag || this.source || this.state !== "current") return "No memory is like that.";
-    return ["Nothing is remembered of this project yet. Agents remember with ", h("code", {}, "save_memory"), "; you can write the first one here."];
+    if (isSearch) return "No memory matches. Try other words or fewer filters.";
+    if (this.tag || this.source || this.state !== "current") return "No memory matches. Remove a filter.";
+    return ["This project has no memories yet. Agents save them with ", h("code", {}, "save_memory"), "; you can also write the first one here."];
   }
 
   row({ type, id, summary, content, snippet, why, tags = [], source, created_at: at, score }) {

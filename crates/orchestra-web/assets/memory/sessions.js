@@ -36,7 +36,7 @@ export async function sessionsPage(root, project, signal) {
     if (from) list.append(...rows);
     else replace(list, rows);
     if (focused) (list.querySelector(`a[href="${CSS.escape(focused)}"]`) ?? list.querySelector("a"))?.focus({ preventScroll: true });
-    if (answer.total === 0) replace(list, h("li.nothing", {}, "No session was saved yet. Agents save theirs with ", h("code", {}, "save_session"), "; the hooks of ", h("code", {}, "orchestra init"), " do it by themselves."));
+    if (answer.total === 0) replace(list, h("li.nothing", {}, "No sessions yet. Agents save them with ", h("code", {}, "save_session"), "; the hooks of ", h("code", {}, "orchestra init"), " save them automatically."));
   };
   replace(root, list, more);
   await load();
@@ -69,7 +69,7 @@ export async function sessionPage(root, project, id, signal) {
   const session = await call("get_session", { project, session_id: id }, { signal });
   if (signal.aborted) return;
   const forget = () => {
-    dialog(`Forget session ${id}?`, [h("p", {}, "Its summary and its events are found by nobody any more.")], {
+    dialog(`Forget session ${id}?`, [h("p", {}, "Its summary and events no longer appear in search results.")], {
       submit: "Forget",
       danger: true,
       onSubmit: async () => {

@@ -20,12 +20,12 @@ export function writeDialog(project, before, done) {
   dialog(
     before ? `Edit ${before.id}` : "New memory",
     [
-      field("Summary", summary, "One line by which it is recognised."),
+      field("Summary", summary, "One line that identifies the memory."),
       field("Text", content),
-      field("Source", source, "Where it is from, as decision, chat or review; may be left empty."),
+      field("Source", source, "Origin, for example decision, chat or review. Optional."),
       field("Tags", tags, "Separated by commas."),
-      field("Days until it expires", days, before?.expires_at ? `It expires ${before.expires_at}; leave this empty to keep that.` : "Empty: it does not expire."),
-      before?.expires_at && h("div.check", {}, h("label", {}, forever, " It does not expire any more")),
+      field("Days until it expires", days, before?.expires_at ? `It expires ${before.expires_at}; leave this empty to preserve the date.` : "Empty: it does not expire."),
+      before?.expires_at && h("div.check", {}, h("label", {}, forever, " Remove the expiry")),
     ].filter(Boolean),
     {
       submit: before ? "Save" : "Remember",
@@ -34,7 +34,7 @@ export function writeDialog(project, before, done) {
         const list = tags.value.split(",").map((tag) => tag.trim()).filter(Boolean);
         const said = { project, summary: summary.value.trim(), content: content.value, tags: list };
         const origin = source.value.trim();
-        if (forever.checked && days.value) throw new Error("Give days or let it not expire, not both.");
+        if (forever.checked && days.value) throw new Error("Enter days or remove the expiry, not both.");
         if (forever.checked) said.expires_at = "none";
         if (days.value) said.expires_in_days = Number(days.value);
         if (before) {

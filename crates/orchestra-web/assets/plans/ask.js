@@ -40,29 +40,29 @@ export function ask(name, model) {
   const show = (body, options = {}) => dialog(`${label}: ${title}`, body.filter(Boolean), { submit: label, danger: action.look === "danger", onSubmit: async () => done(await action.run(plan)), ...options });
   switch (name) {
     case "finalize":
-      return show([h("p", {}, `The plan has ${counted(model.jobs.size, "job")}. They are checked together: names, dependencies, cycles. Then no jobs are added any more, but by a reshape.`), jobList("Its jobs", [...model.jobs.values()]), check("start", "Start it at once", "Else it waits until it is started.", true)], {
+      return show([h("p", {}, `The plan has ${counted(model.jobs.size, "job")}. Their names, dependencies and cycles are checked. Afterwards only a reshape can add jobs.`), jobList("Jobs", [...model.jobs.values()]), check("start", "Start the plan now", "Otherwise the plan waits until it is started.", true)], {
         onSubmit: async (form) => done(await action.run(plan, { startPaused: !form.has("start") })),
       });
     case "resume":
       return show([
-        h("p", {}, status === "pending-start" ? "The plan starts." : "The plan goes on.", ` ${model.head.maxParallel > 0 ? `At most ${counted(model.head.maxParallel, "job is", "jobs are")} at work at once.` : "It sets no limit of its own to how many jobs are at work at once."}`, model.head.targetBranch && ` What comes of it is merged into ${model.head.targetBranch}.`),
+        h("p", {}, status === "pending-start" ? "The plan starts." : "The plan resumes.", ` ${model.head.maxParallel > 0 ? `At most ${counted(model.head.maxParallel, "job runs", "jobs run")} at once.` : "It sets no limit of its own on the number of jobs that run at once."}`, model.head.targetBranch && ` Its result is merged into ${model.head.targetBranch}.`),
         model.head.agents?.length > 0 ? [h("p", {}, "Agents that may start:"), h("ul", {}, model.head.agents.map((agent) => h("li", {}, agent)))] : h("p", {}, "No agent may start."),
-        model.head.resumeAfterPlan && model.head.paused?.kind === "resumeAfterPlan" && h("p", {}, "It then does not wait for the other plan any longer."),
-        jobList("Can start at once", withStatus(model, "ready")),
-        jobList("After others", withStatus(model, "pending")),
+        model.head.resumeAfterPlan && model.head.paused?.kind === "resumeAfterPlan" && h("p", {}, "The plan no longer waits for the other plan."),
+        jobList("Jobs that can start now", withStatus(model, "ready")),
+        jobList("Jobs that wait for dependencies", withStatus(model, "pending")),
       ]);
     case "pause":
-      return show([h("p", {}, "Nothing new starts until the plan is resumed."), jobList("Finish what they do", atWork(model)) ?? h("p", {}, "Nothing is at work now."), jobList("Wait", withStatus(model, "ready", "pending"))]);
+      return show([h("p", {}, "No new job starts until the plan is resumed."), jobList("Jobs that finish", atWork(model)) ?? h("p", {}, "No job is running."), jobList("Jobs that wait", withStatus(model, "ready", "pending"))]);
     case "cancel":
-      return show([jobList("Are killed", atWork(model)) ?? h("p", {}, "Nothing is at work now."), jobList("Are canceled", withStatus(model, "ready", "pending")), h("p", {}, `What ${counted(plan.counts.succeeded, "job has", "jobs have")} done stays, but is not merged. “Recover” brings the plan back.`)], { cancel: "Do not cancel", submit: "Cancel the plan" });
+      return show([jobList("Jobs that are killed", atWork(model)) ?? h("p", {}, "No job is running."), jobList("Jobs that are canceled", withStatus(model, "ready", "pending")), h("p", {}, `The results of ${counted(plan.counts.succeeded, "succeeded job", "succeeded jobs")} are preserved, but not merged. “Recover” restores the plan.`)], { cancel: "Do not cancel", submit: "Cancel the plan" });
     case "retry":
       return askRetry(model, plan, done);
     case "recover":
-      return show([jobList("Can run again", withStatus(model, "failed", "blocked", "canceled")), h("p", {}, "The plan is paused then, so that it can be looked at; “Resume” goes on."), check("sessions", "Agents go on with the sessions that they had", "Else they begin anew.", true)], {
+      return show([jobList("Jobs that can run again", withStatus(model, "failed", "blocked", "canceled")), h("p", {}, "The plan is paused afterwards, so that you can check it; “Resume” resumes it."), check("sessions", "Resume the sessions of agents", "Otherwise agents start new sessions.", true)], {
         onSubmit: async (form) => done(await action.run(plan, { useCopilotAgent: form.has("sessions") })),
       });
     case "clone":
-      return show([h("p", {}, `A new plan with the same ${counted(model.jobs.size, "job")} is made. It can be changed until it is finalized.`), field("Name", h("input", { name: "name", value: `${title} (copy)`.slice(0, 200), maxlength: 200, required: true })), field("Target branch", h("input", { name: "target", maxlength: 200, placeholder: "one made of its name" }), "The branch that its result is merged into.")], {
+      return show([h("p", {}, `A new plan with the same ${counted(model.jobs.size, "job")} is created. You can change it until it is finalized.`), field("Name", h("input", { name: "name", value: `${title} (copy)`.slice(0, 200), maxlength: 200, required: true })), field("Target branch", h("input", { name: "target", maxlength: 200, placeholder: "named after the plan" }), "The result of the plan is merged into this branch.")], {
         onSubmit: async (form) => {
           const target = form.get("target").trim();
           const made = await action.run(plan, { name: form.get("name"), ...(target && { targetBranch: target }) });
@@ -72,12 +72,12 @@ export function ask(name, model) {
       });
     case "archive":
       return show([
-        jobList("Worktrees that are removed", [...model.jobs.values()].filter((job) => job.worktreePath), "With what is in them and not committed."),
-        h("p", {}, "Its own branches and refs go as well; what is merged stays. The plan stays readable, but can not be retried any more."),
-        check("remote", "Delete its branches at the remote as well"),
+        jobList("Worktrees that are removed", [...model.jobs.values()].filter((job) => job.worktreePath), "Uncommitted changes in them are lost."),
+        h("p", {}, "The branches and refs of the plan are removed too; merged commits are preserved. You can still read the plan, but no longer retry it."),
+        check("remote", "Delete its branches on the remote too"),
       ], { onSubmit: async (form) => done(await action.run(plan, form.has("remote") ? { deleteRemoteBranches: true } : {})) });
     case "delete":
-      return show([jobList("Are killed", atWork(model)), h("p", {}, `The plan, what is known of its ${counted(model.jobs.size, "job")}, and their logs are removed for good. What is merged into ${model.head.targetBranch ?? "its target"} stays.`)], {
+      return show([jobList("Jobs that are killed", atWork(model)), h("p", {}, `The plan, its ${counted(model.jobs.size, "job")} and their logs are permanently deleted. Commits merged into ${model.head.targetBranch ?? "its target"} are preserved.`)], {
         onSubmit: async () => {
           done(await action.run(plan));
           go("/plans");
@@ -98,11 +98,11 @@ function askRetry(model, plan, done) {
     const ids = failed.length > MOST ? failed.map((job) => job.id) : chosen();
     const released = model.retried(ids);
     const waiting = withStatus(model, "blocked").length - released.length;
-    replace(follows, jobList("Run after them", released) ?? h("p", {}, "Nothing else runs again because of them."), waiting > 0 && h("p", {}, `${counted(waiting, "job stays", "jobs stay")} blocked behind others.`), h("p", {}, h("small", {}, `${counted(plan.counts.succeeded, "job that has succeeded is", "jobs that have succeeded are")} not done again.`)));
+    replace(follows, jobList("Jobs that run after them", released) ?? h("p", {}, "No other job runs again because of them."), waiting > 0 && h("p", {}, `${counted(waiting, "job stays", "jobs stay")} blocked by other failed jobs.`), h("p", {}, h("small", {}, `${counted(plan.counts.succeeded, "succeeded job does", "succeeded jobs do")} not run again.`)));
   };
   tell();
   const list = failed.map((job, index) => h("li", {}, h("label", {}, choices[index] ?? stateIcon(job.status), " ", job.name), job.error && h("small.problem", {}, job.error.slice(0, 200))));
-  const box = dialog(`Retry: ${plan.name}`, [h("section.preview", {}, h("h3", {}, `Failed jobs (${failed.length})`), h("ul.jobs", {}, list)), follows, check("fresh", "Begin with fresh worktrees", "What they have in their worktrees is lost; else it is still there.")], {
+  const box = dialog(`Retry: ${plan.name}`, [h("section.preview", {}, h("h3", {}, `Failed jobs (${failed.length})`), h("ul.jobs", {}, list)), follows, check("fresh", "Start in new worktrees", "The changes in their present worktrees are lost. Otherwise the jobs continue with them.")], {
     submit: "Retry",
     onSubmit: async (form) => {
       const ids = chosen();

@@ -9,39 +9,39 @@ import { healed, phaseTime, phasesOf } from "./phases.js";
 import { badge, lasted, stateIcon, usageRows, word } from "./words.js";
 
 const TRIGGERS = {
-  initial: "the first",
-  "auto-heal": "tried again by itself after a failure",
-  retry: "asked for again",
-  "postchecks-revalidation": "the target had moved: checked anew",
-  "context-pressure-reshape": "after a part was handed on",
-  recovery: "its process was gone",
-  transient: "what failed was to pass by itself",
+  initial: "first attempt",
+  "auto-heal": "retried automatically after a failure",
+  retry: "retried by a user or agent",
+  "postchecks-revalidation": "checked again: the target branch had advanced",
+  "context-pressure-reshape": "restarted after part of the work became a new job",
+  recovery: "restarted after its process was lost",
+  transient: "retried after a temporary failure",
 };
 const KINDS = {
-  "exit-code": "a process ended with a code other than 0",
+  "exit-code": "a process ended with a nonzero exit code",
   signal: "a signal ended a process",
-  timeout: "it took longer than it may",
-  "idle-timeout": "it was silent for longer than it may be",
-  "output-limit": "it printed more than it may",
-  "resource-limit": "it used more memory or processes than it may",
+  timeout: "it exceeded its time limit",
+  "idle-timeout": "it exceeded its time limit without output",
+  "output-limit": "it exceeded its output limit",
+  "resource-limit": "it exceeded its limit of memory or processes",
   spawn: "it could not be started",
-  transient: "something that passes by itself",
+  transient: "a temporary failure",
   conflict: "a merge left conflicts",
-  "nothing-changed": "there was nothing to commit, and nothing says that this is right",
-  "target-moved": "the target had moved",
-  "target-dirty": "the target is checked out, with changes",
-  "target-rewritten": "the target was rewritten",
-  "target-taken": "somebody else has made the branch",
-  "tree-destroyed": "the merge lost most of the files",
+  "nothing-changed": "there was nothing to commit, although changes were expected",
+  "target-moved": "the target branch had advanced",
+  "target-dirty": "the target branch is checked out, with uncommitted changes",
+  "target-rewritten": "the target branch was rewritten",
+  "target-taken": "another program created the branch",
+  "tree-destroyed": "the merge would remove most files",
   git: "a git command failed",
   worktree: "there was no worktree",
   storage: "a file could not be written",
-  lost: "its process was gone without a result",
-  forced: "somebody declared it failed",
+  lost: "its process was lost without a result",
+  forced: "a user or agent declared it failed",
   canceled: "the plan was canceled",
-  "budget-exceeded": "a budget is used up",
-  unavailable: "what it asks for is not there",
-  internal: "a fault of the program",
+  "budget-exceeded": "a budget is exhausted",
+  unavailable: "a required program, agent or model is unavailable",
+  internal: "an internal error of Orchestra",
 };
 
 /** Keeps cards open that were opened, whatever comes anew. */
@@ -63,7 +63,7 @@ export class AttemptList {
     if (latest && !this.seen.has(latest.attemptNumber)) this.open.add(latest.attemptNumber);
     for (const { attemptNumber } of attempts) this.seen.add(attemptNumber);
     const focused = document.activeElement?.closest?.("details.attempt")?.dataset.number;
-    replace(this.host, attempts.length === 0 ? h("p.nothing", {}, "It has not begun yet.") : attempts.toReversed().map((attempt) => this.card(attempt, attempt === latest)));
+    replace(this.host, attempts.length === 0 ? h("p.nothing", {}, "This attempt has not started yet.") : attempts.toReversed().map((attempt) => this.card(attempt, attempt === latest)));
     if (focused) this.host.querySelector(`details[data-number="${focused}"] summary`)?.focus({ preventScroll: true });
   }
 
@@ -101,7 +101,7 @@ export class AttemptList {
       attempt.baseCommit && ["Base", h("code", {}, attempt.baseCommit.slice(0, 10))],
       attempt.completedCommit && ["Reached", h("code", {}, attempt.completedCommit.slice(0, 10))],
       attempt.copilotSessionId && ["Session", [h("code", {}, attempt.copilotSessionId), copyButton(attempt.copilotSessionId, "Copy the id of the session")]],
-      pressure && ["Context of its agent", `${pressure.level}: ${Math.round((pressure.used / pressure.limit) * 100)} % of ${pressure.limit.toLocaleString("en")} tokens`],
+      pressure && ["Context of the agent", `${pressure.level}: ${Math.round((pressure.used / pressure.limit) * 100)} % of ${pressure.limit.toLocaleString("en")} tokens`],
       ...usageRows(attempt.usage).filter(([, value]) => value !== "0").map(([name, value, more]) => [name, `${value} ${more}`]),
     ].filter(Boolean);
     const phases = phasesOf(attempt, false).filter(({ status, phase }) => status !== "skipped" && !(status === "pending" && phase === "cleanup"));
@@ -111,14 +111,14 @@ export class AttemptList {
       failure?.files?.length > 0 && h("div", {}, h("h2", {}, "In conflict"), h("ul", {}, failure.files.map((file) => h("li", {}, h("code", {}, file))))),
       h("dl.facts", {}, facts.map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)])),
       isLatest && this.job.state.status === "failed" && this.context(attempt),
-      h("div.bar", {}, h("button", { type: "button", onclick: () => this.showLog(attempt.attemptNumber) }, "Show its log")),
+      h("div.bar", {}, h("button", { type: "button", onclick: () => this.showLog(attempt.attemptNumber) }, "Show log")),
     ];
   }
 
   /** The end of the log, as those get it who are to mend the failure. */
   context(attempt) {
     const number = attempt.attemptNumber;
-    const place = h("div.context", {}, this.contexts.get(number) ?? h("p.soft", {}, "Asking for the end of its log…"));
+    const place = h("div.context", {}, this.contexts.get(number) ?? h("p.soft", {}, "Loading the end of the log…"));
     if (!this.contexts.has(number)) {
       call("get_copilot_job_failure_context", { planId: this.planId, jobId: this.job.node.id }, { signal: this.signal })
         .then((context) => {
@@ -142,5 +142,5 @@ function contextOf({ logs, logsTruncated, worktreePath }) {
     if (type !== "runner") look = lookAfter(message, look);
     return h("div", { class: type === "err" ? "is-err" : type === "runner" ? "runner" : "" }, h("span.phase", {}, phase), parts.map(({ text, name }) => (name ? h("span", { class: name }, text) : text)), "\n");
   });
-  return h("section", {}, h("h2", {}, icon("bad"), " What went wrong", logsTruncated && h("small", {}, ` the last ${logs.length} lines`)), h("pre.log-end", { tabindex: "0" }, lines), worktreePath && h("p", {}, h("small", {}, `Its worktree is still there: ${worktreePath}`)));
+  return h("section", {}, h("h2", {}, icon("bad"), " Failure", logsTruncated && h("small", {}, ` the last ${logs.length} lines`)), h("pre.log-end", { tabindex: "0" }, lines), worktreePath && h("p", {}, h("small", {}, `The worktree still exists: ${worktreePath}`)));
 }

@@ -20,12 +20,12 @@ export function bulkBar(chosen, clear) {
       return [name, h(look === "danger" ? "button.danger" : "button", { type: "button", onclick: () => ask(name) }, icon(picture), " ", name === "retry" ? "Retry" : label())];
     }),
   );
-  const element = h("div.bulk.panel", { role: "toolbar", "aria-label": "The chosen plans", hidden: true }, count, [...buttons.values()], h("span.grow"), h("button", { type: "button", onclick: clear }, "Clear"));
+  const element = h("div.bulk.panel", { role: "toolbar", "aria-label": "Selected plans", hidden: true }, count, [...buttons.values()], h("span.grow"), h("button", { type: "button", onclick: clear }, "Clear"));
 
   function update() {
     const plans = chosen();
     element.hidden = plans.length === 0;
-    count.textContent = `${plans.length} chosen`;
+    count.textContent = `${plans.length} selected`;
     for (const [name, button] of buttons) button.disabled = !plans.some((plan) => ACTIONS[name].may(plan));
   }
 
@@ -37,7 +37,7 @@ export function bulkBar(chosen, clear) {
     if (may.length === 0) return;
     const label = name === "retry" ? "Retry" : action.label();
     const item = (plan, text) => h("li", {}, h("strong", {}, plan.name), " ", badge(plan.status), text && h("div", {}, text));
-    dialog(`${label} ${counted(may.length, "plan")}`, [h("ul.effects", {}, may.map((plan) => item(plan, action.does(plan)))), not.length > 0 && h("section.preview", {}, h("h3", {}, `Stay as they are (${not.length})`), h("ul.effects", {}, not.map((plan) => item(plan))))].filter(Boolean), {
+    dialog(`${label} ${counted(may.length, "plan")}`, [h("ul.effects", {}, may.map((plan) => item(plan, action.does(plan)))), not.length > 0 && h("section.preview", {}, h("h3", {}, `Not changed (${not.length})`), h("ul.effects", {}, not.map((plan) => item(plan))))].filter(Boolean), {
       submit: `${label} ${may.length === 1 ? "it" : `all ${may.length}`}`,
       cancel: name === "cancel" ? "Do not cancel" : "Cancel",
       danger: action.look === "danger",

@@ -26,8 +26,8 @@ export class DiffView {
     const key = `${job.node.id} ${completedCommit}`;
     if (key === this.key) return;
     this.key = key;
-    if (!completedCommit) return replace(this.host, h("p.nothing", {}, "The job has made no commit yet."));
-    replace(this.host, h("p.nothing", { role: "status" }, "Asking for the changes…"));
+    if (!completedCommit) return replace(this.host, h("p.nothing", {}, "The job has no commit yet."));
+    replace(this.host, h("p.nothing", { role: "status" }, "Loading the changes…"));
     try {
       const { text, truncated } = await get(`/api/plans/${encodeURIComponent(this.planId)}/jobs/${encodeURIComponent(job.node.id)}/diff`, { signal: this.signal });
       if (this.key !== key) return;
@@ -36,14 +36,14 @@ export class DiffView {
     } catch (error) {
       if (this.signal.aborted) return;
       this.key = undefined;
-      replace(this.host, h("p.nothing", { role: "alert" }, `The changes cannot be shown: ${error.message}`));
+      replace(this.host, h("p.nothing", { role: "alert" }, `The changes cannot be loaded: ${error.message}`));
     }
     return undefined;
   }
 
   draw() {
     const { files } = this;
-    if (files.length === 0) return replace(this.host, h("p.nothing", {}, "Its commit changes no file."));
+    if (files.length === 0) return replace(this.host, h("p.nothing", {}, "The commit changes no files."));
     const [added, removed] = ["added", "removed"].map((side) => files.reduce((sum, file) => sum + file[side], 0));
     this.cards = files.map((file, index) => this.card(file, index));
     const fold = (open) => () => this.cards.forEach((card) => (card.open = open));
@@ -51,7 +51,7 @@ export class DiffView {
     replace(
       this.host,
       h("div.bar.diff-bar", {}, h("span", {}, counted(files.length, "file"), " ", h("span.added", {}, `+${added}`), " ", h("span.removed", {}, `−${removed}`)), h("span.grow"), toggle("Unified", !this.isSplit, false), toggle("Side by side", this.isSplit, true), h("button", { type: "button", onclick: fold(true) }, "Unfold all"), h("button", { type: "button", onclick: fold(false) }, "Fold all"), h("button.plain", { type: "button", "aria-label": "Download the diff", title: "Download the diff", onclick: () => save(this.text, `${this.name}.diff`) }, icon("download"))),
-      this.truncated && h("p.panel.warning", {}, "The diff is longer than can be shown: its end is left out. Git has all of it."),
+      this.truncated && h("p.panel.warning", {}, "The diff is too long to show whole. Use git to see the rest."),
       this.cards,
     );
     return undefined;
@@ -78,7 +78,7 @@ export class DiffView {
 
   fill(body, file, most) {
     if (file.isBinary) return replace(body, h("p.soft", {}, "A binary file."));
-    if (file.hunks.length === 0) return replace(body, h("p.soft", {}, file.notes.join("; ") || "Nothing in it changed."));
+    if (file.hunks.length === 0) return replace(body, h("p.soft", {}, file.notes.join("; ") || "No changes."));
     let left = most;
     const parts = [];
     let rest = 0;

@@ -30,12 +30,12 @@ export class GraphView {
     this.boxes = s("g.boxes");
     this.edges = s("g.edges");
     this.nodes = s("g.nodes");
-    this.drawing = s("svg.drawing", { role: "group", "aria-label": "Jobs and what depends on what" }, this.boxes, this.edges, this.nodes);
+    this.drawing = s("svg.drawing", { role: "group", "aria-label": "Jobs and their dependencies" }, this.boxes, this.edges, this.nodes);
     this.frame = h("div.frame", {}, this.drawing);
     this.tip = new Tip(this.frame);
     this.note = h("p.graph-note", { hidden: true });
     const button = (name, label, act) => h("button.plain", { type: "button", "aria-label": label, title: label, onclick: act }, icon(name));
-    const tools = h("div.tools", { role: "group", "aria-label": "Zoom" }, button("plus", "Nearer (+)", () => this.camera.nearer()), button("minus", "Farther (-)", () => this.camera.farther()), button("fit", "All of it (0)", () => this.camera.fit()));
+    const tools = h("div.tools", { role: "group", "aria-label": "Zoom" }, button("plus", "Nearer (+)", () => this.camera.nearer()), button("minus", "Farther (-)", () => this.camera.farther()), button("fit", "Fit (0)", () => this.camera.fit()));
     const legend = h("details.legend", {}, h("summary", {}, "Legend"), h("ul", {}, LEGEND.map((status) => h("li", {}, stateIcon(status), word(status))), h("li", {}, h("span.edge.dashed"), "has not succeeded yet"), h("li", {}, h("span.edge"), "has succeeded"), h("li", {}, h("span.edge.critical"), "critical path")));
     replace(host, this.frame, tools, legend, this.note);
     this.camera = new Camera(this.frame, this.drawing, { onMove: () => this.look(), signal });

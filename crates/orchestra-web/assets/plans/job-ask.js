@@ -18,7 +18,7 @@ export function jobButtons(job, model) {
     add("fresh", "Retry fresh", "retry", () => retry(job, model, true));
   }
   if (!isEnded(state.status) && isPlanOpen) add("fail", "Force fail", "stop", () => forceFail(job, model), "danger");
-  if (state.worktreePath) add("path", "Copy worktree path", "copy", () => copy(state.worktreePath, "The path is copied."));
+  if (state.worktreePath) add("path", "Copy worktree path", "copy", () => copy(state.worktreePath, "Path copied."));
   return buttons;
 }
 
@@ -28,18 +28,18 @@ function retry(job, model, isFresh) {
   dialog(
     `${isFresh ? "Retry fresh" : "Retry"}: ${node.name}`,
     [
-      h("p", {}, isFresh ? "It is done again in a new worktree: what it has in the one it had is lost." : state.worktreePath ? "It is done again in the worktree that it has, with what is in it." : "It is done again."),
+      h("p", {}, isFresh ? "Runs again in a new worktree. The changes in its present worktree are lost." : state.worktreePath ? "Runs again in the existing worktree, including uncommitted changes." : "The job runs again."),
       jobList("Runs again", [{ ...model.jobs.get(node.id) }]),
-      jobList("Run after it", model.retried([node.id])),
-      h("details", {}, h("summary", {}, "With other work"), field("Work", work, "A line for a shell, “@agent TASK”, or an object of JSON. Empty: as before.")),
-      !node.details.expectsNoChanges && h("div.check", {}, h("label", {}, h("input", { type: "checkbox", name: "nothing" }), " It is right that it changes no file")),
+      jobList("Jobs that run after it", model.retried([node.id])),
+      h("details", {}, h("summary", {}, "New work"), field("Work", work, "A shell command, “@agent TASK”, or a JSON object. Leave it empty to repeat the present work.")),
+      !node.details.expectsNoChanges && h("div.check", {}, h("label", {}, h("input", { type: "checkbox", name: "nothing" }), " Expect no changes")),
     ].filter(Boolean),
     {
       submit: "Retry",
       onSubmit: async (form) => {
         const text = form.get("work").trim();
         const answer = await call("retry_copilot_job", { planId: model.head.planId, jobId: node.id, ...(isFresh && { clearWorktree: true }), ...(text && { newWork: text }), ...(form.has("nothing") && { expectsNoChanges: true }) });
-        toast(answer.message ?? "It is asked for again.", "good");
+        toast(answer.message ?? "The job is retried.", "good");
       },
     },
   );
@@ -48,8 +48,8 @@ function retry(job, model, isFresh) {
 function forceFail(job, model) {
   const { node } = job;
   const behind = [...model.reach([node.id])].map((id) => model.jobs.get(id)).filter((one) => !isEnded(one.status));
-  dialog(`Force fail: ${node.name}`, [h("p", {}, "The job is declared failed; what runs of it is killed. It can be retried then."), jobList("Are blocked behind it", behind) ?? h("p", {}, "Nothing waits for it."), field("Reason", h("textarea", { name: "reason", required: true, maxlength: 1000 }), "It is shown with the failure.")], {
-    submit: "Declare it failed",
+  dialog(`Force fail: ${node.name}`, [h("p", {}, "The job is declared failed and its processes are killed. You can retry it afterwards."), jobList("Jobs that it blocks", behind) ?? h("p", {}, "No job waits for it."), field("Reason", h("textarea", { name: "reason", required: true, maxlength: 1000 }), "Shown with the failure.")], {
+    submit: "Declare failed",
     danger: true,
     cancel: "Leave it",
     onSubmit: async (form) => {

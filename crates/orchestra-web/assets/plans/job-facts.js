@@ -22,12 +22,12 @@ function commit(hash) {
 }
 
 function merged(state) {
-  if (state.mergedToTarget === undefined) return state.isLeaf ? "not yet" : "with what depends on it";
-  return state.mergedToTarget ? "yes, it is in the target" : "not yet";
+  if (state.mergedToTarget === undefined) return state.isLeaf ? "not yet" : "with its dependents";
+  return state.mergedToTarget ? "yes, merged into the target branch" : "not yet";
 }
 
 function worktree(state) {
-  if (!state.worktreePath) return state.worktreeCleanedUp ? "removed, as it is not needed any more" : "none yet";
+  if (!state.worktreePath) return state.worktreeCleanedUp ? "removed after the job" : "none yet";
   return [h("code.path", {}, state.worktreePath), copyButton(state.worktreePath, "Copy the path of the worktree"), h("a", { href: `vscode://file${state.worktreePath.startsWith("/") ? "" : "/"}${encodeURI(state.worktreePath)}` }, "Open in VS Code")];
 }
 
@@ -48,7 +48,7 @@ export function jobFacts(job, model) {
       ["Worktree", worktree(state)],
     ]),
     facts("Times", [
-      state.scheduledAt !== undefined && ["Got its place", clock(state.scheduledAt)],
+      state.scheduledAt !== undefined && ["Scheduled", clock(state.scheduledAt)],
       state.startedAt !== undefined && ["Began", clock(state.startedAt)],
       state.endedAt !== undefined && ["Ended", clock(state.endedAt)],
       state.startedAt !== undefined && ["Took", h("span.live-took", {}, lasted(state.startedAt, isActive(state.status) ? undefined : state.endedAt))],
@@ -57,7 +57,7 @@ export function jobFacts(job, model) {
       state.pid !== undefined && ["Process", String(state.pid)],
       state.copilotSessionId && ["Session", [h("code", {}, state.copilotSessionId), copyButton(state.copilotSessionId, "Copy the id of the session")]],
     ]),
-    facts("What its agents used", usageRows(state.usage).filter(([, value]) => value !== "0").map(([name, value, more]) => [name, [value, more && h("small", {}, ` ${more}`)]])),
-    state.stateHistory.length > 0 && h("details.panel.history", {}, h("summary", {}, `How its state changed (${state.stateHistory.length})`), h("ol", {}, state.stateHistory.map(({ from, to, at, reason }) => h("li", {}, h("span.soft", {}, clock(at)), ` ${word(from)} → ${word(to)}`, reason && h("small", {}, ` ${reason}`))))),
+    facts("Usage by agents", usageRows(state.usage).filter(([, value]) => value !== "0").map(([name, value, more]) => [name, [value, more && h("small", {}, ` ${more}`)]])),
+    state.stateHistory.length > 0 && h("details.panel.history", {}, h("summary", {}, `State history (${state.stateHistory.length})`), h("ol", {}, state.stateHistory.map(({ from, to, at, reason }) => h("li", {}, h("span.soft", {}, clock(at)), ` ${word(from)} → ${word(to)}`, reason && h("small", {}, ` ${reason}`))))),
   ].filter(Boolean);
 }

@@ -68,7 +68,7 @@ class JobPage {
     const { model } = this;
     if (kind === "plan-gone" && data.planId === model.head.planId) {
       this.gone = true;
-      replace(this.root, h("div.empty", { role: "status" }, h("h1", {}, "This plan is gone"), h("p", {}, `${model.head.name} was deleted.`), link("/plans", { class: "button" }, "All plans")));
+      replace(this.root, h("div.empty", { role: "status" }, h("h1", {}, "This plan was deleted"), h("p", {}, `${model.head.name} was deleted.`), link("/plans", { class: "button" }, "All plans")));
       return;
     }
     if (kind === "plan" && data.plan.id === model.head.planId) {
@@ -103,11 +103,11 @@ class JobPage {
   }
 
   frame() {
-    this.crumbs = h("nav.crumbs", { "aria-label": "Where you are" });
+    this.crumbs = h("nav.crumbs", { "aria-label": "Breadcrumbs" });
     this.title = h("h1");
     this.standing = h("span");
-    this.took = h("span.took", { title: "How long it has taken" });
-    this.actions = h("div.actions", { role: "group", "aria-label": "What can be done with the job" });
+    this.took = h("span.took", { title: "Duration" });
+    this.actions = h("div.actions", { role: "group", "aria-label": "Actions of the job" });
     this.notes = h("div.warnings");
     this.attempt = h("select", { "aria-label": "Attempt", onchange: () => this.chooseAttempt(Number(this.attempt.value)) });
     this.panels = Object.fromEntries(Object.keys(VIEWS).map((name) => [name, h(`div.job-${name}`)]));
@@ -141,7 +141,7 @@ class JobPage {
     this.names = names;
     const waiting = model.jobs.get(this.id)?.waiting;
     const notes = [
-      state.error && h("div.panel.warning.bad", {}, h("strong", {}, state.status === "failed" ? `Failed${this.attempts.at(-1)?.failedPhase ? ` in ${this.attempts.at(-1).failedPhase}` : ""}: ` : ""), h("span.error", {}, state.error), state.healing && h("p", {}, `The heal of ${state.healing.phase} in attempt ${state.healing.attemptNumber} failed: ${state.healing.error}`), state.forceFailMessage && h("p", {}, `Somebody declared it failed: ${state.forceFailMessage}`)),
+      state.error && h("div.panel.warning.bad", {}, h("strong", {}, state.status === "failed" ? `Failed${this.attempts.at(-1)?.failedPhase ? ` in ${this.attempts.at(-1).failedPhase}` : ""}: ` : ""), h("span.error", {}, state.error), state.healing && h("p", {}, `The heal of ${state.healing.phase} in attempt ${state.healing.attemptNumber} failed: ${state.healing.error}`), state.forceFailMessage && h("p", {}, `Declared failed: ${state.forceFailMessage}`)),
       waiting && h("div.panel.warning", {}, waiting),
     ].filter(Boolean);
     const key = notes.map((note) => note.textContent).join("\n");
@@ -173,7 +173,7 @@ class JobPage {
     const isOther = shown?.attemptNumber !== this.shown?.attemptNumber;
     this.shown = shown;
     this.strip.show(shown, job.state.worktreeCleanedUp && shown === attempts.at(-1));
-    if (!shown) this.log.none(job.state.status === "blocked" ? "It is blocked and has not begun." : "It has not begun yet.");
+    if (!shown) this.log.none(job.state.status === "blocked" ? "The job is blocked and has not started." : "The job has not started yet.");
     else if (isOther || this.log.state === "") this.log.start({ planId: this.model.head.planId, jobId: this.id, attempt: shown.attemptNumber, isLive: () => this.isLive(shown.attemptNumber) });
     this.cards.show(job, attempts);
   }
@@ -238,11 +238,11 @@ class JobPage {
   listen() {
     const { signal } = this;
     for (const [name, [label, key]] of Object.entries(VIEWS)) keys(key, `Show of the job: ${label.toLowerCase()}`, () => this.chooseView(name), signal);
-    keys("u", "Up to the plan", () => go(`/plans/${this.model.head.planId}`), signal);
+    keys("u", "Back to the plan", () => go(`/plans/${this.model.head.planId}`), signal);
     keys("/", "Search the log", () => (this.chooseView("log"), this.log.find.focus()), signal);
-    keys("n", "Next line that was found", () => this.log.step(1), signal);
-    keys("N", "Previous line that was found", () => this.log.step(-1), signal);
+    keys("n", "Next match", () => this.log.step(1), signal);
+    keys("N", "Previous match", () => this.log.step(-1), signal);
     keys("f", "Follow the end of the log", () => this.log.follow(!this.log.isFollowing), signal);
-    keys("w", "Break long lines of the log", () => this.log.wrap(), signal);
+    keys("w", "Wrap long lines of the log", () => this.log.wrap(), signal);
   }
 }

@@ -125,10 +125,10 @@ class PlanList {
     const none = this.plans.size === 0;
     this.find.hidden = this.kinds.hidden = none;
     this.nothing.hidden = none || passing.length > 0 || (live.length === 0 && archived.length > 0 && this.kind === "all" && this.text === "");
-    this.nothing.textContent = "No plan is like that.";
+    this.nothing.textContent = "No plan matches. Change the filter.";
     this.emptied?.remove();
     if (none) {
-      this.emptied = h("div.empty", {}, h("h1", {}, "No plans yet"), h("p", {}, "A plan is a graph of jobs that works beside you in git and ends as one merge."), waysToMake());
+      this.emptied = h("div.empty", {}, h("h1", {}, "No plans yet"), h("p", {}, "A plan is a graph of jobs that run in git worktrees of their own and end as one merge."), waysToMake());
       this.content.append(this.emptied);
     }
     this.bulk.update();
@@ -202,11 +202,11 @@ class PlanList {
       const id = document.activeElement?.closest(".plan-row")?.dataset.id;
       if (id) this.chooseOne(id, !this.chosen.has(id), false);
     };
-    keys("x", "Choose the plan that has the focus", choose, signal);
+    keys("x", "Select the focused plan", choose, signal);
     // No key is called so: it is here for the list of keys alone.
-    keys("Ctrl+A", "Choose all plans that are shown", () => {}, signal);
+    keys("Ctrl+A", "Select all shown plans", () => {}, signal);
     keys("Escape", "Choose none", () => this.choose([]), signal);
-    keys("Delete", "Delete the chosen plans", () => this.chosen.size > 0 && this.bulk.ask("delete"), signal);
+    keys("Delete", "Delete the selected plans", () => this.chosen.size > 0 && this.bulk.ask("delete"), signal);
     document.addEventListener(
       "keydown",
       (event) => {
@@ -222,11 +222,11 @@ class PlanList {
 
 /** The ways in which a plan is made, with a button for the one that needs nothing. */
 function waysToMake() {
-  const sample = h("button.primary", { type: "button", onclick: (event) => trySample(event.currentTarget) }, "Try it with a sample plan");
+  const sample = h("button.primary", { type: "button", onclick: (event) => trySample(event.currentTarget) }, "Run a sample plan");
   return h(
     "div.ways",
     {},
-    h("ul", {}, h("li", {}, "From a shell: ", h("code", {}, "orchestra plan run FILE")), h("li", {}, "By an agent that is connected: it calls ", h("code", {}, "create_copilot_plan")), h("li", {}, "As a trial: eleven scripted jobs that prove this installation. Two of them fail, as they have to.")),
+    h("ul", {}, h("li", {}, "From a shell: ", h("code", {}, "orchestra plan run FILE")), h("li", {}, "By a connected agent: it calls ", h("code", {}, "create_copilot_plan")), h("li", {}, "As a trial: eleven scripted jobs that check this installation. Two of them are expected to fail.")),
     sample,
   );
 }
@@ -243,5 +243,5 @@ async function trySample(button) {
 }
 
 function howTo() {
-  dialog("New plan", [h("p", {}, "A plan is a graph of jobs that works beside you in git and ends as one merge."), waysToMake()]);
+  dialog("New plan", [h("p", {}, "A plan is a graph of jobs that run in git worktrees of their own and end as one merge."), waysToMake()]);
 }

@@ -34,8 +34,8 @@ export class LogView {
     this.find = h("input", { type: "search", placeholder: "Search the log", "aria-label": "Search the log", oninput: () => this.searchSoon(), onkeydown: (event) => this.findKey(event) });
     this.found = h("span.soft.found", { "aria-live": "polite" });
     const toggle = (label, title, isOn, act) => h("button.toggle", { type: "button", title, "aria-pressed": String(isOn), onclick: act }, label);
-    this.followButton = toggle("Follow", "Stay at the end (f)", true, () => this.follow(!this.isFollowing));
-    this.wrapButton = toggle("Wrap", "Break long lines (w)", this.isWrapped, () => this.wrap());
+    this.followButton = toggle("Follow", "Follow the end (f)", true, () => this.follow(!this.isFollowing));
+    this.wrapButton = toggle("Wrap", "Wrap long lines (w)", this.isWrapped, () => this.wrap());
     const button = (picture, label, act) => h("button.plain", { type: "button", "aria-label": label, title: label, onclick: act }, icon(picture));
     this.bar = h(
       "div.bar.log-bar",
@@ -48,8 +48,8 @@ export class LogView {
       this.status,
       this.followButton,
       this.wrapButton,
-      button("copy", "Copy what is shown", () => copy(this.lines.text(), "The log is copied.")),
-      button("download", "Download what is shown", () => save(this.lines.text(), `${this.name()}.log`)),
+      button("copy", "Copy shown lines", () => copy(this.lines.text(), "Log copied.")),
+      button("download", "Download shown lines", () => save(this.lines.text(), `${this.name()}.log`)),
     );
     this.empty = h("p.nothing");
     replace(host, this.bar, h("div.log-frame", {}, this.scroller, this.empty));
@@ -143,7 +143,7 @@ export class LogView {
     const height = `${lines.height}px`;
     if (space.style.height !== height) space.style.height = height;
     this.empty.hidden = lines.shown.length > 0;
-    this.empty.textContent = lines.all.length > 0 ? "This phase has printed nothing." : this.state === "live" ? "Nothing is printed yet." : this.state === "loading" ? "" : (this.reason ?? "Nothing was printed.");
+    this.empty.textContent = lines.all.length > 0 ? "This phase has no output." : this.state === "live" ? "No output yet." : this.state === "loading" ? "" : (this.reason ?? "No output.");
     if (this.isFollowing) this.toEnd();
     if (lines.shown.length === 0) return;
     const first = Math.max(0, lines.at(scroller.scrollTop) - BEYOND);
@@ -203,7 +203,7 @@ export class LogView {
       if (from < text.length) shown.push(piece(text.slice(from), name));
       at += text.length;
     }
-    if (left < 0) shown.push(h("em.soft", {}, ` … ${(-left).toLocaleString("en")} more characters; copy or download has them`));
+    if (left < 0) shown.push(h("em.soft", {}, ` … ${(-left).toLocaleString("en")} more characters; copy or download the log to see them`));
     return shown;
   }
 

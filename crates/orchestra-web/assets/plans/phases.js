@@ -7,14 +7,14 @@ import { lasted, stateIcon, word } from "./words.js";
 export const PHASES = ["merge-fi", "setup", "prechecks", "work", "commit", "postchecks", "merge-ri", "cleanup"];
 
 const TITLES = {
-  "merge-fi": "Its worktree is made, with what it depends on",
-  setup: "The worktree is made ready",
-  prechecks: "What must hold before the work",
-  work: "The work itself",
-  commit: "What the work changed becomes a commit",
-  postchecks: "What must hold after the work",
-  "merge-ri": "What came of the plan is merged into its target",
-  cleanup: "What is not needed any more is removed",
+  "merge-fi": "Create the worktree from the results of its dependencies",
+  setup: "Prepare the worktree",
+  prechecks: "Check the conditions before the work",
+  work: "Do the work",
+  commit: "Commit the changes",
+  postchecks: "Check the conditions after the work",
+  "merge-ri": "Merge the result of the plan into its target branch",
+  cleanup: "Remove the worktree",
 };
 
 /** How each phase of an attempt stands, and when it was done. */

@@ -19,14 +19,14 @@ export class PlanHead {
     this.crumb = h("span", { "aria-current": "page" });
     this.title = h("h1");
     this.standing = h("span.standing");
-    this.took = h("span.took", { title: "How long it has taken" });
-    this.actions = h("div.actions", { role: "group", "aria-label": "What can be done with the plan" });
+    this.took = h("span.took", { title: "Duration" });
+    this.actions = h("div.actions", { role: "group", "aria-label": "Actions of the plan" });
     this.flow = h("div.flow");
     this.bar = h("div.plan-progress");
     this.counts = h("div.kinds", { role: "group", "aria-label": "Show jobs that are" });
     this.buttons = new Map();
     this.warnings = h("div.warnings");
-    this.element = h("div.plan-head", {}, h("nav.crumbs", { "aria-label": "Where you are" }, link("/plans", {}, "Plans"), " / ", this.crumb), h("div.bar.title-line", {}, this.title, this.standing, this.took, h("span.grow"), this.actions), this.flow, h("div.bar", {}, this.bar, this.counts), this.warnings);
+    this.element = h("div.plan-head", {}, h("nav.crumbs", { "aria-label": "Breadcrumbs" }, link("/plans", {}, "Plans"), " / ", this.crumb), h("div.bar.title-line", {}, this.title, this.standing, this.took, h("span.grow"), this.actions), this.flow, h("div.bar", {}, this.bar, this.counts), this.warnings);
   }
 
   /** Shows how the plan stands now. */
@@ -63,9 +63,9 @@ export class PlanHead {
     const branch = (name, none, label) => h("span.branch", { title: label }, icon("branch"), h("span.unseen", {}, `${label}: `), name ?? none);
     replace(
       this.flow,
-      branch(head.baseBranch, "what is checked out", "Begins at"),
+      branch(head.baseBranch, "the checked-out branch", "Starts from"),
       h("span.arrow", { "aria-hidden": "true" }, "→"),
-      branch(head.targetBranch, "a branch of its own", "Is merged into"),
+      branch(head.targetBranch, "a new branch", "Merges into"),
       h("span.soft", {}, head.maxParallel > 0 ? `at most ${counted(head.maxParallel, "job")} at once` : "no limit of its own"),
       h("span.soft", { title: head.agents?.join("\n") ?? "" }, head.agents?.length > 0 ? `agents: ${head.agents.map((agent) => agent.split(" ", 1)[0]).filter((name, at, all) => all.indexOf(name) === at).join(", ")}` : "no agents"),
       h("span.soft", { title: new Date(head.createdAt).toLocaleString() }, `made ${ago(head.createdAt)}`),
@@ -99,7 +99,7 @@ export class PlanHead {
     if (head.paused) {
       const other = head.paused.kind === "resumeAfterPlan" && head.resumeAfterPlan;
       const isBad = ["branches", "variables"].includes(head.paused.kind);
-      panels.push(h("div.panel.warning", { class: isBad ? "bad" : "" }, h("strong", {}, head.status === "pausing" ? "Pausing: what runs finishes. " : ""), pausedInWords(head.paused), other && [" ", link(`/plans/${other}`, {}, "That plan")]));
+      panels.push(h("div.panel.warning", { class: isBad ? "bad" : "" }, h("strong", {}, head.status === "pausing" ? "Pausing: running jobs finish. " : ""), pausedInWords(head.paused), other && [" ", link(`/plans/${other}`, {}, "That plan")]));
     }
     for (const warning of head.warnings ?? []) panels.push(h("div.panel.warning", {}, warning));
     for (const offer of head.offers ?? []) {
@@ -109,7 +109,7 @@ export class PlanHead {
         head.offers = head.offers.filter((other) => other !== offer);
         this.showWarnings(head, counts);
       };
-      panels.push(h("div.panel.warning", {}, h("strong", {}, `Agent ${offer.agent} may not start before you approve it`), h("pre", { tabindex: "0", "aria-label": "What would be approved" }, offer.shows.join("\n")), h("button", { type: "button", onclick: approve }, `Approve ${offer.agent}`)));
+      panels.push(h("div.panel.warning", {}, h("strong", {}, `Agent ${offer.agent} needs your approval to start`), h("pre", { tabindex: "0", "aria-label": "Agent to approve" }, offer.shows.join("\n")), h("button", { type: "button", onclick: approve }, `Approve ${offer.agent}`)));
     }
     const failed = [...model.jobs.values()].filter((job) => job.status === "failed");
     if (failed.length > 0) {

@@ -104,15 +104,15 @@ class PlanPage {
 
   end() {
     this.gone = true;
-    replace(this.root, h("div.empty", { role: "status" }, h("h1", {}, "This plan is gone"), h("p", {}, `${this.model.head.name} was deleted.`), h("p", {}, link("/plans", { class: "button" }, "All plans"))));
+    replace(this.root, h("div.empty", { role: "status" }, h("h1", {}, "This plan was deleted"), h("p", {}, `${this.model.head.name} was deleted.`), h("p", {}, link("/plans", { class: "button" }, "All plans"))));
   }
 
   frame() {
     this.head = new PlanHead({ onFilter: (statuses) => ((this.statuses = statuses), this.filter()) });
     this.panel = h("div.view");
-    this.tabs = tabList("How the jobs are shown", Object.entries(VIEWS).map(([name, [label, key]]) => ({ name, content: [label], title: `${label} (${key})` })), { panel: this.panel, current: this.name, choose: (name) => this.choose(name) });
+    this.tabs = tabList("View of the jobs", Object.entries(VIEWS).map(([name, [label, key]]) => ({ name, content: [label], title: `${label} (${key})` })), { panel: this.panel, current: this.name, choose: (name) => this.choose(name) });
     this.find = h("input", { type: "search", placeholder: "Find a job", "aria-label": "Find a job", value: this.text, oninput: () => ((this.text = this.find.value), this.filter()), onkeydown: (event) => event.key === "Enter" && this.goToFound(event) });
-    this.criticalButton = h("button.toggle", { type: "button", "aria-pressed": "false", title: "The path that takes longest (c)", onclick: () => this.critical() }, icon("clock"), " Critical path");
+    this.criticalButton = h("button.toggle", { type: "button", "aria-pressed": "false", title: "Longest path by duration (c)", onclick: () => this.critical() }, icon("clock"), " Critical path");
     this.criticalNote = h("span.soft", { role: "status" });
     replace(this.root, this.head.element, h("div.bar.view-bar", {}, this.tabs.list, this.find, this.criticalButton, this.criticalNote), this.panel);
   }
@@ -166,7 +166,7 @@ class PlanPage {
     this.criticalButton.setAttribute("aria-pressed", String(this.isCritical));
     this.view.showCritical(this.isCritical);
     const { path } = this.isCritical ? this.model.criticalPath() : { path: [] };
-    this.criticalNote.textContent = this.isCritical ? `${counted(path.length, "job")} after each other` : "";
+    this.criticalNote.textContent = this.isCritical ? `${counted(path.length, "job")} in sequence` : "";
   }
 
   listen() {
@@ -177,7 +177,7 @@ class PlanPage {
     const camera = (act) => () => this.view.camera?.[act]();
     for (const key of ["+", "="]) keys(key, "Nearer", camera("nearer"), signal);
     keys("-", "Farther", camera("farther"), signal);
-    keys("0", "All of it", camera("fit"), signal);
+    keys("0", "Fit the graph to the view", camera("fit"), signal);
     // The graph hears these itself; they are here for the list of keys alone.
     keys("Arrow keys", "In the graph: along edges, up and down; Enter opens, f folds", () => {}, signal);
   }

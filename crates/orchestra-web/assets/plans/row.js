@@ -24,7 +24,7 @@ export function planRow(plan, { isChosen, onChoose }) {
     box,
     h("div.main", {}, h("div.line", {}, link(`/plans/${plan.id}`, { class: "title" }, plan.name), plan.waitsForTrust ? badge("blocked", "waits for `orchestra plan trust`") : badge(plan.status)), h("div.sub", {}, plan.targetBranch && h("span.branch", { title: "Target branch" }, icon("branch"), h("span.unseen", {}, "into "), plan.targetBranch), h("span", {}, counted(plan.nodes, "job")), h("span.id", { title: plan.id }, plan.id.slice(0, 8)))),
     h("div.standing", {}, progressBar(plan.counts, plan.progress), h("div.counts", {}, counts)),
-    h("div.times", {}, h("span.elapsed", { title: "How long it has taken" }, icon("clock"), h("span.unseen", {}, "took "), h("span.value", {}, elapsed(plan))), h("span.age", { title: new Date(plan.createdAt).toLocaleString() }, `made ${ago(plan.createdAt)}`)),
+    h("div.times", {}, h("span.elapsed", { title: "Duration" }, icon("clock"), h("span.unseen", {}, "took "), h("span.value", {}, elapsed(plan))), h("span.age", { title: new Date(plan.createdAt).toLocaleString() }, `made ${ago(plan.createdAt)}`)),
   );
 }
 

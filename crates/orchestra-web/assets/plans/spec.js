@@ -4,30 +4,30 @@ import { h } from "../lib/dom.js";
 import { span } from "../lib/time.js";
 import { copyButton } from "../lib/clipboard.js";
 
-const TYPES = { shell: "a line for a shell", process: "a program", agent: "a task for an agent" };
+const TYPES = { shell: "a shell command", process: "a program", agent: "a task for an agent" };
 
 /** Members of a work specification in words, but for the text that is shown by itself. */
 const MEMBERS = {
   agent: ["Agent"],
   model: ["Model"],
-  modelTier: ["Tier of the model"],
+  modelTier: ["Model tier"],
   effort: ["Effort"],
-  maxTurns: ["Most turns"],
-  resumeSession: ["Goes on with its session"],
-  instructionsFile: ["Instructions in the file"],
-  allowedFolders: ["May read besides", (all) => all.join(", ")],
-  allowedUrls: ["May open", (all) => all.join(", ")],
+  maxTurns: ["Maximum turns"],
+  resumeSession: ["Resumes its session"],
+  instructionsFile: ["Instructions file"],
+  allowedFolders: ["Additional readable directories", (all) => all.join(", ")],
+  allowedUrls: ["Allowed URLs", (all) => all.join(", ")],
   shell: ["Shell"],
   errorAction: ["On an error"],
   cwd: ["Directory"],
   timeoutMs: ["At most", span],
-  idleTimeoutMs: ["Silent for at most", span],
+  idleTimeoutMs: ["Time limit without output", span],
   env: ["Variables", (env) => Object.entries(env).map(([name, value]) => `${name}=${value}`).join("\n")],
   onFailure: ["On failure", failureInWords],
 };
 
 function failureInWords({ noAutoHeal, message, resumeFromPhase }) {
-  return [noAutoHeal && "it is not healed", resumeFromPhase && `it is done again from ${resumeFromPhase}`, message && `“${message}”`].filter(Boolean).join("; ");
+  return [noAutoHeal && "it is not healed", resumeFromPhase && `it is retried from ${resumeFromPhase}`, message && `“${message}”`].filter(Boolean).join("; ");
 }
 
 /** The text of work: its command, its program with arguments, or its instructions. */
@@ -61,8 +61,8 @@ export function definition({ node, groupId }) {
     ["Producer id", node.producerId],
     ["Id", node.id],
     groupId && ["Group", groupId],
-    ["Heals by itself", details.autoHeal ? "yes" : "no"],
-    ["May change nothing", details.expectsNoChanges ? "yes" : "no"],
+    ["Auto-heal", details.autoHeal ? "yes" : "no"],
+    ["Expects no changes", details.expectsNoChanges ? "yes" : "no"],
     details.env.length > 0 && ["Variables", details.env.join(", ")],
   ].filter(Boolean);
   return [

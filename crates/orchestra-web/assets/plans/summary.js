@@ -54,9 +54,9 @@ export class SummaryView {
     return h(
       "section.panel.wide",
       {},
-      h("div.bar", {}, h("h2", {}, "What jobs changed"), h("span.grow"), !this.countsLines && h("button", { type: "button", onclick: () => ((this.countsLines = true), this.draw()) }, "Count lines")),
-      sum ? h("p", {}, `${counted(sum.commits, "commit")}: ${counted(sum.filesAdded, "file is", "files are")} new, ${sum.filesModified} changed, ${sum.filesDeleted} gone.`) : h("p.soft", {}, "No job has committed anything yet."),
-      rows.length > 0 && h("div.table-scroll", { tabindex: "0", role: "region", "aria-label": "What each job changed" }, h("table", {}, h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Job"), h("th.number", { scope: "col" }, "Commits"), h("th.number", { scope: "col" }, "Files"), h("th.number", { scope: "col" }, "Lines"), h("th.number", { scope: "col" }, "Tokens"))), h("tbody", {}, rows))),
+      h("div.bar", {}, h("h2", {}, "Changes by jobs"), h("span.grow"), !this.countsLines && h("button", { type: "button", onclick: () => ((this.countsLines = true), this.draw()) }, "Count lines")),
+      sum ? h("p", {}, `${counted(sum.commits, "commit")}: ${counted(sum.filesAdded, "file is", "files are")} new, ${sum.filesModified} changed, ${sum.filesDeleted} deleted.`) : h("p.soft", {}, "No job has committed anything yet."),
+      rows.length > 0 && h("div.table-scroll", { tabindex: "0", role: "region", "aria-label": "Changes of each job" }, h("table", {}, h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Job"), h("th.number", { scope: "col" }, "Commits"), h("th.number", { scope: "col" }, "Files"), h("th.number", { scope: "col" }, "Lines"), h("th.number", { scope: "col" }, "Tokens"))), h("tbody", {}, rows))),
     );
   }
 
@@ -69,7 +69,7 @@ export class SummaryView {
 
   usage() {
     const rows = usageRows(this.model.head.usage).filter(([, value]) => value !== "0");
-    return h("section.panel", {}, h("h2", {}, "What agents used"), rows.length === 0 ? h("p.soft", {}, "Nothing, or their programs do not tell.") : h("dl.facts", {}, rows.map(([name, value, more]) => [h("dt", {}, name), h("dd", {}, value, more && h("small", {}, ` ${more}`))])));
+    return h("section.panel", {}, h("h2", {}, "Usage by agents"), rows.length === 0 ? h("p.soft", {}, "No usage yet, or the agents do not report it.") : h("dl.facts", {}, rows.map(([name, value, more]) => [h("dt", {}, name), h("dd", {}, value, more && h("small", {}, ` ${more}`))])));
   }
 
   facts() {
@@ -79,8 +79,8 @@ export class SummaryView {
     const rows = [
       ["Jobs", String(jobs.size)],
       ["Longest path", `${counted(path.length, "job")}${ms === undefined ? "" : `, ${lasted(0, ms)} so far and by the mean`}`],
-      ["Base branch", head.baseBranch ?? "what is checked out"],
-      ["Target branch", head.targetBranch ?? "one of its own"],
+      ["Base branch", head.baseBranch ?? "the checked-out branch"],
+      ["Target branch", head.targetBranch ?? "a new branch"],
       ["At once", head.maxParallel > 0 ? `at most ${head.maxParallel}` : "no limit of its own"],
       ["Agents", head.agents?.length > 0 ? h("ul", {}, head.agents.map((agent) => h("li", {}, agent))) : "none may start"],
       ["Made", time(head.createdAt)],

@@ -26,11 +26,11 @@ export class TimelineView {
     this.camera = { nearer: () => this.zoom(1.4), farther: () => this.zoom(1 / 1.4), fit: () => (this.axis.fit(), this.later()) };
     this.scale = s("svg.scale", { "aria-hidden": "true" });
     this.bars = s("svg.bars", { "aria-hidden": "true" });
-    this.labels = h("ul.labels", { "aria-label": "Jobs in the order in which they began" });
+    this.labels = h("ul.labels", { "aria-label": "Jobs in the order of their start" });
     this.space = h("div.space", {}, this.labels, this.bars);
     this.scroller = h("div.rows", {}, this.space);
     const button = (name, label, act) => h("button.plain", { type: "button", "aria-label": label, title: label, onclick: act }, icon(name));
-    const tools = h("div.tools", { role: "group", "aria-label": "Zoom" }, button("plus", "Nearer (+)", this.camera.nearer), button("minus", "Farther (-)", this.camera.farther), button("fit", "All of it (0)", this.camera.fit));
+    const tools = h("div.tools", { role: "group", "aria-label": "Zoom" }, button("plus", "Nearer (+)", this.camera.nearer), button("minus", "Farther (-)", this.camera.farther), button("fit", "Fit (0)", this.camera.fit));
     this.nothing = h("p.nothing", { hidden: true });
     this.legend = h("ul.phases-legend", { "aria-hidden": "true" }, ["merge", "checks", "work", "heal"].map((kind) => h("li", {}, h("span.swatch", { class: `ph-${kind}` }), { merge: "merge, setup, commit", checks: "checks", work: "work", heal: "healing" }[kind])));
     replace(host, h("div.gantt-head", {}, h("span.corner", {}, this.legend), this.scale), this.nothing, this.scroller, tools);
@@ -50,7 +50,7 @@ export class TimelineView {
     const started = [...model.jobs.values()].filter((job) => job.startedAt !== undefined);
     const isLive = isGoing(model.head.status) || model.isGoing();
     this.nothing.hidden = started.length > 0 && jobs.length > 0;
-    this.nothing.textContent = started.length === 0 ? "Nothing has begun yet: bars appear here when jobs run." : "No job is like that.";
+    this.nothing.textContent = started.length === 0 ? "No job has started yet. Bars appear here when jobs run." : "No job matches. Change the filter.";
     const labelWidth = this.labels.offsetWidth || 220;
     const width = Math.max(80, scroller.clientWidth - labelWidth);
     const start = started.reduce((least, job) => Math.min(least, job.startedAt), Infinity);

@@ -16,7 +16,7 @@ const WORDS = {
   failed: "failed",
   blocked: "blocked",
   canceled: "canceled",
-  scaffolding: "being put together",
+  scaffolding: "scaffolding",
   "pending-start": "not started",
   pausing: "pausing",
   paused: "paused",
@@ -129,13 +129,13 @@ export function isGoing(status) {
 export function pausedInWords(paused) {
   switch (paused?.kind) {
     case "user":
-      return "Somebody has paused it: nothing new starts until it is resumed.";
+      return "A user or agent paused it: no new job starts until it is resumed.";
     case "startPaused":
-      return "It was made to wait: it starts when it is resumed.";
+      return "It was created paused: it starts when it is resumed.";
     case "resumeAfterPlan":
-      return "It waits for another plan to succeed, and then starts by itself.";
+      return "It waits for another plan to succeed and then starts automatically.";
     case "recovered":
-      return "It was brought back after it had ended: look at it, then resume it.";
+      return "It was recovered after it had ended: check it, then resume it.";
     case "branches":
       return `Its branches could not be prepared: ${paused.error}`;
     case "variables":

@@ -11,7 +11,7 @@ export function changeOf({ name, was, now }) {
   const after = written(now);
   const rows = before.length > MOST_LINES || after.length > MOST_LINES ? [...before.map((text) => ["-", text]), ...after.map((text) => ["+", text])] : compared(before, after);
   const said = { "-": "removed: ", "+": "added: ", " ": "" };
-  return h("section.change", { "aria-label": `Change of ${name}` }, h("h3", {}, was === undefined ? `New tool ${name}` : `Tool ${name} is other than it was`), h("pre", { tabindex: "0" }, rows.map(([sign, text]) => h("span.line", { class: { "-": "is-gone", "+": "is-new", " ": "" }[sign] }, sign !== " " && h("span.unseen", {}, said[sign]), `${sign} ${text}\n`))));
+  return h("section.change", { "aria-label": `Change of ${name}` }, h("h3", {}, was === undefined ? `New tool ${name}` : `Tool ${name} has changed`), h("pre", { tabindex: "0" }, rows.map(([sign, text]) => h("span.line", { class: { "-": "is-gone", "+": "is-new", " ": "" }[sign] }, sign !== " " && h("span.unseen", {}, said[sign]), `${sign} ${text}\n`))));
 }
 
 function written(value) {

@@ -96,7 +96,7 @@ function text({ maxLength, minLength, pattern, format }, { name, required }) {
   const sized = { required: required && minLength !== 0, maxlength: maxLength, minlength: minLength > 0 ? minLength : undefined };
   const input = isLong ? h("textarea", { ...sized, rows: "3" }) : h("input", { type: KINDS[format] ?? "text", ...sized });
   if (pattern && !isLong) {
-    input.addEventListener("input", () => input.setCustomValidity(fits(pattern, input.value) ? "" : `It has to look like ${pattern}`));
+    input.addEventListener("input", () => input.setCustomValidity(fits(pattern, input.value) ? "" : `The value must match ${pattern}`));
   }
   return { element: input, input, value: () => (input.value === "" && !required ? undefined : input.value), set: (value) => (input.value = String(value ?? "")) };
 }
@@ -123,7 +123,7 @@ function json({ type }, { required }) {
       read();
       input.setCustomValidity("");
     } catch (error) {
-      input.setCustomValidity(`This is no JSON: ${error.message}`);
+      input.setCustomValidity(`Not valid JSON: ${error.message}`);
     }
   });
   return { element: input, input, value: read, set: (value) => (input.value = value === undefined ? "" : JSON.stringify(value, null, 2)) };
@@ -170,7 +170,7 @@ function members(schema, root, { deep, required }) {
   });
   const given = parts.filter(([, , , isNeeded]) => isNeeded);
   const others = parts.filter(([, , , isNeeded]) => !isNeeded);
-  const rest = others.length > 6 && given.length > 0 ? h("details", {}, h("summary", {}, `${others.length} more that may be given`), others.map(([, , element]) => element)) : others.map(([, , element]) => element);
+  const rest = others.length > 6 && given.length > 0 ? h("details", {}, h("summary", {}, `${others.length} optional arguments`), others.map(([, , element]) => element)) : others.map(([, , element]) => element);
   return {
     element: h("div.members", { role: "group" }, given.map(([, , element]) => element), rest),
     value: () => {

@@ -12,7 +12,7 @@ import { millis, pathOf, stateOf } from "./words.js";
 /** Shows the list and keeps it as things are. */
 export async function listOf(root, signal) {
   const body = h("tbody", {});
-  const table = h("div.servers-table", { role: "region", "aria-label": "Servers", tabindex: "0" }, h("table", {}, h("caption.unseen", {}, "Servers of others"), h("thead", {}, h("tr", {}, ["Server", "State", "Calls", "Latency", "Restarts", "Actions"].map((name) => h("th", { scope: "col" }, name)))), body));
+  const table = h("div.servers-table", { role: "region", "aria-label": "Servers", tabindex: "0" }, h("table", {}, h("caption.unseen", {}, "MCP servers"), h("thead", {}, h("tr", {}, ["Server", "State", "Calls", "Latency", "Restarts", "Actions"].map((name) => h("th", { scope: "col" }, name)))), body));
   let states = new Map();
   let drawn = "";
   const show = ({ servers }) => {
@@ -62,10 +62,10 @@ function row(server) {
     h("td", {}, String(sum), calls.failed > 0 && h("div", {}, h("small.problem", {}, `${calls.failed} failed`)), calls.in_flight > 0 && h("div", {}, h("small", {}, `${calls.in_flight} running`))),
     h("td", {}, sparkline(latency.recent), latency.recent.length > 0 && h("div", {}, h("small", {}, `half within ${millis(latency.p50)}, 99 % within ${millis(latency.p99)}`))),
     h("td", {}, String(restarts), failed > 0 && h("div", {}, h("small.problem", {}, `${failed} failed`))),
-    h("td", {}, h("div.actions", {}, status === "needs_approval" && link(pathOf(name), { class: "button" }, "Look and approve"), buttons(server))),
+    h("td", {}, h("div.actions", {}, status === "needs_approval" && link(pathOf(name), { class: "button" }, "Review and approve"), buttons(server))),
   );
 }
 
 function nothing() {
-  return h("div.empty", {}, h("h1", {}, "No servers of others"), h("p", {}, "MCP servers that stand in ", h("code", {}, ".mcp.json"), ", ", h("code", {}, ".vscode/mcp.json"), " or ", h("code", {}, "orchestra.toml"), " are kept here for all agents, once they are approved. ", h("code", {}, "orchestra mcp add"), " adds one."));
+  return h("div.empty", {}, h("h1", {}, "No MCP servers yet"), h("p", {}, "Orchestra runs the MCP servers of ", h("code", {}, ".mcp.json"), ", ", h("code", {}, ".vscode/mcp.json"), " or ", h("code", {}, "orchestra.toml"), " for all agents, after you approve them. Add one with ", h("code", {}, "orchestra mcp add"), "."));
 }

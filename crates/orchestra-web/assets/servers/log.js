@@ -12,8 +12,8 @@ export async function logOf(root, name, signal) {
   const { base } = document.documentElement.dataset;
   const path = `/api/servers/${encodeURIComponent(name)}/log`;
   const text = h("pre", { tabindex: "0", role: "log", "aria-label": "Standard error" });
-  const nothing = h("p", { hidden: true }, "It has written nothing to standard error.");
-  replace(root, h("h2", {}, "What it writes"), nothing, text);
+  const nothing = h("p", { hidden: true }, "The server has not written to standard error yet.");
+  replace(root, h("h2", {}, "Standard error"), nothing, text);
   let fresh = [];
   const draw = inNextFrame(() => {
     const isAtEnd = text.scrollTop + text.clientHeight >= text.scrollHeight - 8;

@@ -21,15 +21,15 @@ export async function playgroundPage(root, name, query, signal) {
   const list = () => {
     const text = find.value.trim().toLowerCase();
     const passing = tools.filter((tool) => `${tool.name} ${tool.title ?? ""} ${tool.description ?? ""}`.toLowerCase().includes(text));
-    replace(names, passing.map((tool) => h("li", {}, link(`/servers/playground/${encodeURIComponent(tool.name)}${text ? `?q=${encodeURIComponent(find.value)}` : ""}`, { "aria-current": tool.name === name ? "true" : undefined, title: tool.description }, tool.name))), passing.length === 0 && h("li.nothing", {}, "No tool is like that."));
+    replace(names, passing.map((tool) => h("li", {}, link(`/servers/playground/${encodeURIComponent(tool.name)}${text ? `?q=${encodeURIComponent(find.value)}` : ""}`, { "aria-current": tool.name === name ? "true" : undefined, title: tool.description }, tool.name))), passing.length === 0 && h("li.nothing", {}, "No tool matches. Change the filter."));
   };
   list();
   const place = h("section.trial", { "aria-label": "Tool" });
   replace(root, h("div.playground", {}, h("div.tool-choice", {}, find, names), place));
   keys("/", "Filter the tools", () => find.focus(), signal);
-  if (!name) return replace(place, h("div.empty", {}, h("h1", {}, "Try a tool"), h("p", {}, `${tools.length} tools are offered. Choose one: its arguments become a form.`)));
+  if (!name) return replace(place, h("div.empty", {}, h("h1", {}, "Try a tool"), h("p", {}, `${tools.length} tools are available. Choose one to fill in its arguments in a form.`)));
   const tool = tools.find((one) => one.name === name);
-  if (!tool) return replace(place, h("div.empty", { role: "alert" }, h("h1", {}, "There is no such tool now"), h("p", {}, h("code", {}, name), " is offered by nobody, or its server is not there.")));
+  if (!tool) return replace(place, h("div.empty", { role: "alert" }, h("h1", {}, "Tool not found"), h("p", {}, h("code", {}, name), " is not in the catalog, or its server is not running. Choose another tool.")));
   names.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest" });
   new Trial(place, tool, signal).begin();
 }
@@ -50,7 +50,7 @@ class Trial {
     this.answer = h("div.answer", { role: "region", "aria-label": "Answer", "aria-live": "off" });
     const hints = tool.annotations ?? {};
     const chips = [hints.readOnlyHint && ["only reads", "good"], hints.readOnlyHint !== true && hints.destructiveHint === true && ["may destroy", "bad"], hints.idempotentHint && ["safe to repeat", ""], hints.openWorldHint && ["reaches beyond", ""]].filter(Boolean);
-    this.form = h("form", { onsubmit: (event) => (event.preventDefault(), this.ask()) }, Object.keys(schema.properties ?? {}).length === 0 ? h("p", {}, "It takes no arguments.") : this.made.element, h("div.bar", {}, this.press, h("button", { type: "button", onclick: () => this.raw() }, "As JSON…"), h("button", { type: "button", onclick: () => copy(this.asCurl(), "The curl command was copied.") }, "Copy as curl"), h("button", { type: "button", onclick: () => copy(this.asShell(), "The command was copied.") }, "Copy as command")));
+    this.form = h("form", { onsubmit: (event) => (event.preventDefault(), this.ask()) }, Object.keys(schema.properties ?? {}).length === 0 ? h("p", {}, "It takes no arguments.") : this.made.element, h("div.bar", {}, this.press, h("button", { type: "button", onclick: () => this.raw() }, "As JSON…"), h("button", { type: "button", onclick: () => copy(this.asCurl(), "Command copied.") }, "Copy as curl"), h("button", { type: "button", onclick: () => copy(this.asShell(), "Command copied.") }, "Copy as command")));
     replace(this.root, h("h2", {}, tool.title ?? tool.name, " ", tool.title && h("small", {}, tool.name)), chips.length > 0 && h("p", {}, chips.map(([text, kind]) => h("span.chip", { class: kind }, text))), tool.description && h("p.description", {}, tool.description), this.form, this.answer);
     this.form.addEventListener("keydown", (event) => {
       if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) this.form.requestSubmit();
@@ -65,7 +65,7 @@ class Trial {
   ask() {
     const { annotations = {}, name } = this.tool;
     if (annotations.destructiveHint !== true || annotations.readOnlyHint === true) return this.call();
-    dialog(`Call ${name}?`, [h("p", {}, "This tool says of itself that it may destroy something.")], { submit: "Call", danger: true, onSubmit: () => void this.call() });
+    dialog(`Call ${name}?`, [h("p", {}, "This tool declares that it may delete or overwrite data.")], { submit: "Call", danger: true, onSubmit: () => void this.call() });
   }
 
   async call() {
@@ -96,7 +96,7 @@ class Trial {
       wide: true,
       onSubmit: () => {
         const value = JSON.parse(text.value);
-        if (typeof value !== "object" || value === null || Array.isArray(value)) throw new Error("Arguments are an object.");
+        if (typeof value !== "object" || value === null || Array.isArray(value)) throw new Error("Enter a JSON object.");
         this.made.set(value);
       },
     });

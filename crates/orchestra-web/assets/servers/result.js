@@ -10,12 +10,12 @@ const MOST_TEXT = 200_000;
 export function resultOf(result) {
   const parts = (result.content ?? []).map(part);
   const structured = result.structuredContent !== undefined && h("section", { "aria-label": "Structured result" }, h("h3", {}, "Structured"), tree(result.structuredContent));
-  return [parts.length === 0 && !structured && h("p", {}, "It answered nothing."), structured, parts];
+  return [parts.length === 0 && !structured && h("p", {}, "The result is empty."), structured, parts];
 }
 
 function part(content) {
   if (content.type === "text") return h("section", { "aria-label": "Text" }, h("h3", {}, "Text"), textOf(content.text));
-  if (content.type === "image" && /^image\/(png|jpeg|gif|webp)$/.test(content.mimeType)) return h("section", { "aria-label": "Picture" }, h("h3", {}, content.mimeType), h("img", { alt: "a picture that the tool answered", src: `data:${content.mimeType};base64,${content.data}` }));
+  if (content.type === "image" && /^image\/(png|jpeg|gif|webp)$/.test(content.mimeType)) return h("section", { "aria-label": "Picture" }, h("h3", {}, content.mimeType), h("img", { alt: "image in the result", src: `data:${content.mimeType};base64,${content.data}` }));
   return h("section", { "aria-label": String(content.type) }, h("h3", {}, String(content.type)), tree(content));
 }
 

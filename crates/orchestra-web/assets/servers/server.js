@@ -14,28 +14,28 @@ import { bytes, millis, stateOf } from "./words.js";
 
 /** Shows a server. */
 export async function serverPage(root, name, signal) {
-  const facts = h("section.panel", { "aria-label": "How it is" });
-  const waits = h("section.panel.warning", { "aria-label": "What waits to be approved", hidden: true });
-  const does = h("section.panel", { "aria-label": "What it runs" });
-  const tools = h("section.panel", { "aria-label": "Its tools" });
-  const log = h("section.panel.server-log", { "aria-label": "What it writes" });
+  const facts = h("section.panel", { "aria-label": "Status" });
+  const waits = h("section.panel.warning", { "aria-label": "Waiting for approval", hidden: true });
+  const does = h("section.panel", { "aria-label": "Definition" });
+  const tools = h("section.panel", { "aria-label": "Tools" });
+  const log = h("section.panel.server-log", { "aria-label": "Standard error" });
   replace(root, h("p", {}, link("/servers", {}, "All servers")), facts, waits, does, tools, log);
   let status;
   const define = async () => {
     const definition = await get(`/api/servers/${encodeURIComponent(name)}/definition`, { signal });
     if (signal.aborted) return;
-    replace(does, h("h2", {}, "What it runs"), definition.reason && h("p.problem", {}, definition.reason), h("pre", { tabindex: "0", "aria-label": "Definition" }, definition.does.join("\n")), h("p", {}, h("small", {}, "From ", definition.origin)));
+    replace(does, h("h2", {}, "Definition"), definition.reason && h("p.problem", {}, definition.reason), h("pre", { tabindex: "0", "aria-label": "Definition" }, definition.does.join("\n")), h("p", {}, h("small", {}, "From ", definition.origin)));
     approve(waits, name, definition.waits, define);
   };
   const list = async () => {
     const answer = await get("/api/mcp/tools", { signal });
     if (signal.aborted) return;
     const own = answer.tools.filter((tool) => tool.name.startsWith(`${name}__`));
-    replace(tools, h("h2", {}, `Tools (${own.length})`), own.length === 0 ? h("p", {}, "It offers none now.") : h("ul.tool-list", {}, own.map((tool) => h("li", {}, link(`/servers/playground/${encodeURIComponent(tool.name)}`, {}, tool.name.slice(name.length + 2)), " ", h("small", {}, tool.description ?? "")))));
+    replace(tools, h("h2", {}, `Tools (${own.length})`), own.length === 0 ? h("p", {}, "This server offers no tools at present.") : h("ul.tool-list", {}, own.map((tool) => h("li", {}, link(`/servers/playground/${encodeURIComponent(tool.name)}`, {}, tool.name.slice(name.length + 2)), " ", h("small", {}, tool.description ?? "")))));
   };
   const show = ({ servers }) => {
     const server = servers.find((one) => one.name === name);
-    if (!server) return replace(facts, h("h2", {}, name), h("p.problem", {}, "It is not configured any more."));
+    if (!server) return replace(facts, h("h2", {}, name), h("p.problem", {}, "This server is no longer configured."));
     drawFacts(facts, server);
     if (status !== undefined && status !== server.status) {
       announce(`${name} is ${stateOf(server.status)[0]}`);
@@ -88,6 +88,6 @@ function approve(root, name, waits, again) {
       button.disabled = false;
       await again();
     }
-  } }, "Approve what is shown");
-  replace(root, h("h2", {}, "This waits to be approved"), h("pre", { tabindex: "0", "aria-label": "What would be approved" }, waits.shows.join("\n")), waits.tools.map(changeOf), h("p", {}, button), h("small", {}, "If it is other by the time you press, nothing is approved and it is shown anew."));
+  } }, "Approve this definition");
+  replace(root, h("h2", {}, "Waiting for approval"), h("pre", { tabindex: "0", "aria-label": "Definition to approve" }, waits.shows.join("\n")), waits.tools.map(changeOf), h("p", {}, button), h("small", {}, "If the definition changes before you approve it, nothing is approved and the new definition is shown."));
 }

@@ -12,7 +12,7 @@ import { bytes, millis } from "./words.js";
 /** How many rows stand on the page. */
 const MOST_ROWS = 300;
 
-const KINDS = { all: "All messages", calls: "Calls of tools", sent: "Begun by us", received: "Begun by servers" };
+const KINDS = { all: "All messages", calls: "Calls of tools", sent: "Sent by Orchestra", received: "Sent by servers" };
 
 /** Shows the traffic from now on. */
 export function trafficPage(root, query, signal) {
@@ -46,7 +46,7 @@ class Traffic {
       h("div.traffic", {}, h("div.servers-table", { role: "region", "aria-label": "Messages", tabindex: "0" }, h("table", {}, h("caption.unseen", {}, "Messages, newest first"), h("thead", {}, h("tr", {}, ["When", "Server", "What", "Took", "Size"].map((name) => h("th", { scope: "col" }, name)))), this.body), this.nothing), this.details),
     );
     keys("/", "Filter the traffic", () => this.find.focus(), signal);
-    keys("p", "Pause or go on", () => this.pause(), signal);
+    keys("p", "Pause or resume", () => this.pause(), signal);
     keys("c", "Clear", () => this.clear(), signal);
     keys("j", "Next message", () => this.step(1), signal);
     keys("k", "Previous message", () => this.step(-1), signal);
@@ -92,8 +92,8 @@ class Traffic {
     this.isHeld = !this.isHeld;
     this.missed = 0;
     this.hold.setAttribute("aria-pressed", String(this.isHeld));
-    this.hold.textContent = this.isHeld ? "Go on" : "Pause";
-    announce(this.isHeld ? "Paused" : "Going on");
+    this.hold.textContent = this.isHeld ? "Resume" : "Pause";
+    announce(this.isHeld ? "Paused" : "Resumed");
     this.draw();
   }
 
@@ -133,9 +133,9 @@ class Traffic {
       else this.body.insertBefore(row, at);
     }
     const { dropped } = this.pairs;
-    this.state.textContent = [this.isHeld && `paused, ${this.missed} not shown`, dropped > 0 && `${dropped} were too many to be told`].filter(Boolean).join("; ");
+    this.state.textContent = [this.isHeld && `paused, ${this.missed} not shown`, dropped > 0 && `${dropped} messages dropped`].filter(Boolean).join("; ");
     this.nothing.hidden = shown.length > 0;
-    this.nothing.textContent = this.pairs.list.length > 0 ? "Nothing that passed is like that." : "What passes from now on is shown here: call a tool of a server, here or from an agent.";
+    this.nothing.textContent = this.pairs.list.length > 0 ? "No message matches. Change the filter." : "No messages yet. Call a tool of a server in the playground or from an agent: its messages are shown here.";
     if (this.opened) this.showDetails();
   }
 
@@ -181,7 +181,7 @@ class Traffic {
     replace(
       this.details,
       h("div.bar", {}, h("h2", {}, [first.method ?? first.type, first.tool].filter(Boolean).join(" ")), h("span.grow"), canRepeat && h("button", { type: "button", onclick: () => tryAgain(`${first.server}__${first.tool ?? params.name}`, params.arguments ?? {}) }, "Replay…"), h("button", { type: "button", onclick: () => this.close() }, "Close")),
-      masked && h("p", {}, h("small", {}, "What looks like a secret is masked; fill it in before you replay.")),
+      masked && h("p", {}, h("small", {}, "Values that look like secrets are masked. Fill them in before you replay the call.")),
       message(first, first.type === "request" ? "Request" : "Message"),
       reply && message(reply, "Reply"),
     );
@@ -195,6 +195,6 @@ class Traffic {
 }
 
 function message({ time, body, bytes: size }, title) {
-  const shown = body === undefined ? h("p", {}, "Its text is not told.") : typeof body === "string" ? [h("pre", { tabindex: "0" }, body), h("small", {}, "This is only its beginning.")] : tree(body);
+  const shown = body === undefined ? h("p", {}, "The text of this message was not recorded.") : typeof body === "string" ? [h("pre", { tabindex: "0" }, body), h("small", {}, "Only the beginning is shown.")] : tree(body);
   return h("section", { "aria-label": title }, h("h3", {}, title, " ", h("small", {}, `${new Date(time).toISOString()}, ${bytes(size)}`)), shown);
 }

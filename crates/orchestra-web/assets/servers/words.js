@@ -10,7 +10,7 @@ const STATES = {
   needs_approval: ["waits for approval", "warn"],
   offline: ["offline", "bad"],
   invalid: ["cannot be read", "bad"],
-  disabled: ["switched off", ""],
+  disabled: ["disabled", ""],
   closed: ["closed", ""],
 };
 

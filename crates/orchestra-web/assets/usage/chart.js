@@ -33,8 +33,8 @@ export function chart(days, series, { title, format }) {
   const every = Math.ceil(days.length / 8);
   const labels = days.map((day, at) => at % every === 0 && s("text", { x: LEFT + (at + 0.5) * wide, y: HEIGHT - 6, "text-anchor": "middle" }, day.slice(5)));
   const peak = sums.indexOf(most);
-  const said = most > 0 ? `${title} from ${days[0]} to ${days.at(-1)}; most on ${days[peak]}, ${format(most)}.` : `${title} from ${days[0]} to ${days.at(-1)}: none.`;
-  return s("svg.usage-chart", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": `${said} The table has all figures.` }, lines, bars, labels);
+  const summary = most > 0 ? `${title} from ${days[0]} to ${days.at(-1)}; most on ${days[peak]}, ${format(most)}.` : `${title} from ${days[0]} to ${days.at(-1)}: none.`;
+  return s("svg.usage-chart", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": `${summary} The table has all figures.` }, lines, bars, labels);
 }
 
 function bar(day, x, wide, series, y, format) {

@@ -7,9 +7,9 @@ const MOST_PARTS = 7;
 
 /** By what figures are told apart. */
 export const PARTS = {
-  model: { title: "By model", of: ({ model }) => model || "Model not told" },
-  provider: { title: "By provider", of: ({ provider }) => provider || "Provider not told" },
-  project: { title: "By project", of: ({ project }) => project ?? "Project not told" },
+  model: { title: "By model", of: ({ model }) => model || "Unknown model" },
+  provider: { title: "By provider", of: ({ provider }) => provider || "Unknown provider" },
+  project: { title: "By project", of: ({ project }) => project ?? "No project" },
   plan: { title: "By plan", of: ({ plan }) => plan ?? "Outside of plans" },
 };
 
@@ -56,7 +56,7 @@ export function gathered(rows, part, measure) {
   const sorted = [...parts.values()].sort((one, other) => other.sum - one.sum || one.name.localeCompare(other.name));
   if (sorted.length <= MOST_PARTS + 1) return sorted;
   const rest = new Map();
-  for (const { days } of sorted.slice(MOST_PARTS)) for (const [day, value] of days) add(rest, `${sorted.length - MOST_PARTS} others`, day, value);
+  for (const { days } of sorted.slice(MOST_PARTS)) for (const [day, value] of days) add(rest, `${sorted.length - MOST_PARTS} more`, day, value);
   return [...sorted.slice(0, MOST_PARTS), ...rest.values()];
 }
 

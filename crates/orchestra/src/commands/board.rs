@@ -26,14 +26,14 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Move the board to where all worktrees share it, or back into the checkout
+    /// Move the board to the repository, shared by all worktrees, or back to the checkout
     ///
-    /// Issues, history, claims and memory stay as they are. The program names what git sees then and the next git
-    /// command. Refused while another program uses the board. The boards of linked worktrees are merged into a shared
-    /// one, if you agree.
+    /// Issues, history, claims and memory are preserved. Prints the resulting state of the files in git and the next
+    /// git command. Refused while another program uses the board. The boards of linked worktrees are merged into a
+    /// shared one, if you agree.
     #[command(after_help = examples(&["board convert", "board convert checkout"]))]
     Convert {
-        /// Mode of the board
+        /// New mode of the board
         #[arg(value_enum, default_value_t = BoardMode::Repository)]
         mode: BoardMode,
         /// Merge the boards of linked worktrees without a question
@@ -62,7 +62,7 @@ enum Command {
     },
     /// Accept a board that your programs did not create, without its claims
     ///
-    /// A board in a git directory may come from an archive. Until it is accepted it can be read, not changed.
+    /// A board in a git directory may come from an archive. It is read-only until you accept it.
     #[command(after_help = examples(&["board trust"]))]
     Trust {
         /// Print JSON

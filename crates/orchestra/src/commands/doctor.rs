@@ -29,16 +29,16 @@ const CATCHING_UP: Duration = Duration::from_secs(30);
 /// How long the readable files may take to catch up at the end.
 const CLOSING: Duration = Duration::from_secs(5);
 
-/// Look for what is wrong with the board and the plans, and mend it
+/// Check the board, the plans and their environment, and repair problems
 ///
-/// Says what is wrong, each with what to do about it: also of git, of the configuration of clients that `init`
-/// has written, and of certificates.
+/// Lists each problem with the next step. Also checks git, the client configurations that `init` wrote, and
+/// certificates.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Mend what can be mended without losing anything
+    /// Repair problems whose repair loses no data
     #[arg(long)]
     fix: bool,
-    /// Readable file whose issue gets the id that it claims; the board's issue with that id gets another
+    /// Readable file whose issue gets the disputed id; the board's issue with that id gets a new one
     #[arg(long, value_name = "FILE", requires = "fix")]
     take: Vec<String>,
     /// Print JSON
@@ -66,7 +66,7 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
     if !config.plans.may_exist() {
         workspace::check_board(&config.workspace)?;
     }
-    let turning = Turning::new("looking at the board and the plans");
+    let turning = Turning::new("checking the board and the plans");
     let mut found = Found::default();
     match board::home(&config.workspace) {
         Ok(home) => {
@@ -108,7 +108,7 @@ fn tracked_mirror(home: &Home) -> Found {
         let mirror = mirror.display();
         found.still(format!(
             "{mirror}: git tracks the files of a board that all worktrees share; run `git rm -r --cached --quiet \
-             {mirror}`, and commit that"
+             {mirror}`, and commit the change"
         ));
     }
     found
@@ -150,7 +150,7 @@ fn of_board(workspace: &Path, mends: bool, taken: &[String]) -> Result<Found, Fa
 /// Examines a board, after it has taken in what was edited: an edit is no difference.
 fn examine(workspace: &Path, store: &Store, fix: Fix, taken: &[String]) -> Result<Report, Failure> {
     if let Err(error) = store.settle(CATCHING_UP) {
-        tracing::warn!(%error, "edits of the readable files may not be seen yet");
+        tracing::warn!(%error, "edits of the readable files may not be imported yet");
     }
     let examined = match fix {
         Fix::Nothing => store.doctor(fix),
@@ -199,7 +199,7 @@ fn open_anew(workspace: &Path) -> Result<(Store, String), Failure> {
     let place = aside::set_aside(workspace, &store, "damaged-store")?;
     drop(given_up);
     let told = format!(
-        "the database was damaged: it was made again from the readable files, and kept as {}",
+        "the database was damaged: it was rebuilt from the readable files, and the damaged one is preserved as {}",
         place.display()
     );
     Ok((Store::open(workspace, options(workspace)?)?, told))

@@ -19,32 +19,33 @@ use crate::{
     workspace,
 };
 
-/// Set a workspace up: client configurations, hooks, skills, agents, guides
+/// Set up a workspace: board, client configurations, hooks, skills, agents, guides
 ///
-/// Makes the board in .projects as well. Doing it again changes nothing; what somebody edited, or what
-/// cannot be understood, is left alone.
+/// Creates the board in .projects. A second run changes nothing. Files that were edited or cannot be parsed are
+/// skipped.
 #[derive(Debug, Default, Args)]
 pub(crate) struct Arguments {
-    /// The workspace, the same as --workspace
+    /// Workspace directory, same as --workspace
     #[arg(value_name = "DIR", conflicts_with = "workspace")]
     directory: Option<PathBuf>,
-    /// Say what would be done, and do nothing
+    /// Print the planned steps without changing anything
     #[arg(long)]
     dry_run: bool,
-    /// Take out what was installed, except what was edited; the board stays
+    /// Remove the installed files, except edited ones; the board is preserved
     #[arg(long)]
     uninstall: bool,
-    /// Write the rule by which git ignores a shared board into .gitignore, and not only for this machine
+    /// Write the ignore rule of a shared board to .gitignore instead of .git/info/exclude
     #[arg(long)]
     shared: bool,
-    /// For which clients, separated by commas
+    /// Clients to configure, separated by commas
     #[arg(long, value_enum, value_delimiter = ',', value_name = "CLIENT")]
     client: Vec<Client>,
-    /// Skills to install in .claude/skills; those of an earlier choice are removed unless edited
-    /// [default: the choice made before, else default]
+    /// Skills to install in .claude/skills; unedited skills outside the set are removed [default: the earlier set,
+    /// else default]
     #[arg(long, value_enum, value_name = "SET", conflicts_with = "uninstall")]
     skills: Option<Selection>,
-    /// Agents to install in .claude/agents, in the same way
+    /// Agents to install in .claude/agents; unedited agents outside the set are removed [default: the earlier set,
+    /// else default]
     #[arg(long, value_enum, value_name = "SET", conflicts_with = "uninstall")]
     agents: Option<Selection>,
     /// Print JSON
@@ -189,11 +190,11 @@ fn text(report: &Report<'_>) -> String {
     if report.found_above {
         let workspace = report.workspace.display();
         text.push_str(&format!(
-            "workspace {workspace}, which holds the current directory:\n"
+            "workspace {workspace}, which contains the current directory:\n"
         ));
     }
     if report.dry_run {
-        text.push_str("nothing was changed; this is what would be done:\n");
+        text.push_str("dry run, nothing was changed; planned steps:\n");
     }
     let told = |step: &&Step| step.action != Action::Unchanged;
     for step in report.steps.iter().filter(told) {
@@ -206,7 +207,7 @@ fn text(report: &Report<'_>) -> String {
     let told_of = report.steps.iter().filter(told).count();
     match (told_of, report.steps.len() - told_of) {
         (_, 0) => {}
-        (0, unchanged) => text.push_str(&format!("all {unchanged} files are as they should be\n")),
+        (0, unchanged) => text.push_str(&format!("all {unchanged} files are up to date\n")),
         (_, unchanged) => text.push_str(&format!(
             "{:<9} {unchanged} more\n",
             Action::Unchanged.name()
@@ -230,7 +231,7 @@ fn outcome(steps: &[Step]) -> Exit {
         &format!("{refused} files were")
     };
     output::complain(&format!(
-        "error: {files} left alone; mend what is said above, then run it again"
+        "error: {files} skipped; correct the files listed above, then run `orchestra init` again"
     ));
     Exit::Refused
 }

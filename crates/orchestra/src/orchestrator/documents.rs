@@ -120,7 +120,7 @@ impl Documents {
         let asked = match gateway {
             Some(gateway) => gateway.ask(&keeper.server, call).await,
             None => Err(ClientError::Unreachable {
-                what: "servers of others are not served now".to_owned(),
+                what: "upstream servers are not available now".to_owned(),
             }),
         };
         let result = asked.map_err(|error| {

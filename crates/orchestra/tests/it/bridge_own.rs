@@ -89,7 +89,7 @@ impl Up {
     /// Checks that the bridge learned from the port that its orchestrator was killed.
     fn port_was_found_unused(&self) {
         let end = self.end_of_connection();
-        let expected = format!("nobody listens at {}", self.address);
+        let expected = format!("no process listens at {}", self.address);
         assert!(end.contains(&expected), "{end}");
     }
 }
@@ -555,7 +555,7 @@ fn killed_orchestrator_is_used_again_when_it_is_back() {
     fail(&mut session);
     // Its port was free for a moment, and the program that has it now knows no such connection.
     let end = up.end_of_connection();
-    let reasons = ["nobody listens at", "reset by peer"];
+    let reasons = ["no process listens at", "reset by peer"];
     assert!(reasons.iter().any(|reason| end.contains(reason)), "{end}");
     let end = Instant::now() + PATIENCE;
     loop {

@@ -131,7 +131,9 @@ fn leaves_are_issued_shown_and_handed_out_without_the_key_of_the_authority() {
     let refused = workspace.run(["certs", "issue", "tools.b", "--certs-dir", &given]);
     assert_eq!(refused.code, Some(3), "{refused:?}");
     assert!(
-        refused.err.contains("issued where the authority is"),
+        refused
+            .err
+            .contains("issued on the machine of the authority"),
         "{refused:?}"
     );
     let taken = run(&["issue", "tools.b", "--out", &place]);

@@ -289,7 +289,7 @@ fn w14_an_engine_of_another_workspace_is_not_used() {
     let mut session = Session::start(with_engine(&ours, &["stdio"]));
     until(|| {
         talk(&ours)
-            .contains("serves another workspace")
+            .contains("names an engine of another workspace")
             .then_some(())
     });
     session.ok("create_project", &json!({"name": "Demo"}));

@@ -88,7 +88,7 @@ const fn in_archive(
 const UNTRUSTED: &str = "orchestra plan trust";
 
 /// Plans that are in the archive alone.
-const UNKNOWN: &str = "no plan is called";
+const UNKNOWN: &str = "no plan is named";
 
 /// Line on a plan of the user, which is created beside those that a clone has in the place of earlier versions.
 const OWN: &str = "plan Own";

@@ -32,7 +32,7 @@ fn from_below_the_workspace_is_named_first() {
     let workspace = Workspace::git();
     fs::create_dir_all(workspace.join("src/deep")).unwrap();
     let first = format!(
-        "workspace {}, which holds the current directory:",
+        "workspace {}, which contains the current directory:",
         workspace.path().display()
     );
     for arguments in [
@@ -82,7 +82,7 @@ fn an_empty_repository_is_set_up_once() {
     let said = workspace.run(["init"]);
     assert_eq!(said.code, Some(0), "{said:?}");
     assert_snapshot!(said.out, @r"
-    all 17 files are as they should be
+    all 17 files are up to date
     ");
     assert_eq!(files(&workspace), before);
     assert_snapshot!(workspace.read(".mcp.json"), @r#"
@@ -195,7 +195,7 @@ fn what_cannot_be_understood_is_refused_and_named() {
     created   CONTEXT.md
     created   .claude/hooks/orchestra-mcp-hook.sh
     refused   .claude/settings.json: the file does not hold a JSON object
-    error: 3 files were left alone; mend what is said above, then run it again
+    error: 3 files were skipped; correct the files listed above, then run `orchestra init` again
     ");
     assert_eq!(workspace.read(".mcp.json"), "{ \"mcpServers\": ");
     assert_eq!(workspace.read(".claude/settings.json"), "null");

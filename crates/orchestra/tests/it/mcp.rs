@@ -300,7 +300,7 @@ fn a_file_that_is_not_understood_is_left_alone() {
     workspace.write("orchestra.toml", entangled);
     let said = workspace.run(["mcp", "remove", "b"]);
     assert_eq!(said.code, Some(3), "{said:?}");
-    assert!(said.err.contains("take it out by hand"), "{said:?}");
+    assert!(said.err.contains("remove it by hand"), "{said:?}");
     assert_eq!(workspace.read("orchestra.toml"), entangled);
 }
 

@@ -499,7 +499,7 @@ fn unreadable_approvals_are_reported_in_words_and_approve_nothing() {
     ] {
         let refused = workspace.run(words.iter().copied());
         assert_eq!(refused.code, Some(3), "{words:?}: {refused:?}");
-        let told = "holds no decisions over servers";
+        let told = "is not a file of decisions on servers";
         assert!(refused.err.contains(told), "{words:?}: {refused:?}");
     }
 }

@@ -161,7 +161,7 @@ fn what_is_asked_of_a_plugin_that_it_cannot_do_is_refused_with_what_it_is() {
     assert_eq!(checked.code, Some(0), "{checked:?}");
     // Out of one file by the program, out of the other by hand.
     let removed = workspace.run(["mcp", "remove", "storage-markdown"]);
-    assert!(removed.err.contains("take it out by hand"), "{removed:?}");
+    assert!(removed.err.contains("remove it by hand"), "{removed:?}");
     let removed = workspace.run(["mcp", "remove", "tools.features"]);
     assert_eq!(removed.code, Some(0), "{removed:?}");
     let listed = workspace.run(["mcp", "list"]).out;

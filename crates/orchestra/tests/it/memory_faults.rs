@@ -212,7 +212,7 @@ fn an_index_that_is_damaged_under_a_running_program_is_mended_by_it() {
                 break answer["structuredContent"]["items"].clone();
             }
             let said = answer["content"][0]["text"].as_str().unwrap();
-            assert!(said.contains("being made anew"), "{how}: {said}");
+            assert!(said.contains("being rebuilt"), "{how}: {said}");
             assert!(begin.elapsed() < PATIENCE, "{how}");
         };
         assert_eq!(found.as_array().unwrap().len(), 1, "{how}");

@@ -151,7 +151,9 @@ fn a_short_list_of_tools_is_about_the_built_in_ones() {
     assert_eq!(unknown.code, Some(2), "{unknown:?}");
     assert!(
         unknown.err.contains("unknown tool group shell: ")
-            && unknown.err.contains("server:NAME chooses a server"),
+            && unknown
+                .err
+                .contains("server:NAME selects an upstream server"),
         "{unknown:?}"
     );
     // One that waits to be approved may be chosen before it is.

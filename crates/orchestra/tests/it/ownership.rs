@@ -194,7 +194,7 @@ fn home_and_root_directory_get_no_board_and_no_client_files() {
         &["memory", "list"],
     ] {
         let refused = said(command_in(&workspace, &home, arguments), "");
-        let hint = "change to the directory of a project and run `orchestra init` there";
+        let hint = "run `orchestra init` in the directory of a project";
         assert!(refused.err.contains(hint), "{arguments:?}: {refused:?}");
     }
     // What needs no board works there.

@@ -471,7 +471,7 @@ fn how_a_plan_ended_is_told_by_the_exit_code_and_failed_jobs_are_tried_again() {
     assert_eq!(deleted.code, Some(0), "{deleted:?}");
     let gone = plan(&workspace, &["show", "waits"]);
     assert_eq!(gone.code, Some(3), "{gone:?}");
-    assert!(gone.err.contains("no plan is called `waits`"), "{gone:?}");
+    assert!(gone.err.contains("no plan is named `waits`"), "{gone:?}");
 }
 
 #[test]

@@ -195,7 +195,7 @@ fn a_card_is_seen_as_it_moves_and_so_it_is_after_the_server_was_started_anew() {
     seen.until_holds(&["in-progress"]);
     first.signal(Signal::TERM);
     assert!(first.end().success());
-    let away = seen.until_holds(&["away", "is told on when it is back"]);
+    let away = seen.until_holds(&["away", "the last state is shown until it is back"]);
     assert!(away.contains("Driver"), "{away}");
     let second = up(&workspace);
     seen.until(|text| text.contains("● live") && !text.contains("away"));
@@ -203,7 +203,7 @@ fn a_card_is_seen_as_it_moves_and_so_it_is_after_the_server_was_started_anew() {
     seen.until_holds(&["todo 1"]);
     for (key, said) in [
         ("2", "no plans yet"),
-        ("3", "no servers of others"),
+        ("3", "no upstream servers"),
         ("?", "ctrl-c"),
     ] {
         seen.pty.write(key);

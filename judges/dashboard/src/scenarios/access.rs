@@ -10,7 +10,7 @@ const TOKEN: &str = "a-token-of-this-test-alone";
 pub(super) async fn whoever_shows_no_token_sees_nothing(stage: &Stage<'_>) -> Result<()> {
     let program = Program::start(stage.orchestra(), &[("ORCHESTRA_TOKEN", TOKEN)])?;
     let tab = stage.tab(&program, "/board").await?;
-    tab.sees("dialog", Some("Who are you?")).await?;
+    tab.sees("dialog", Some("Log in")).await?;
     stage.accessible(&tab, "the login").await?;
     tab.fill("dialog input[name=token]", "somebody-elses")
         .await?;
@@ -27,6 +27,6 @@ pub(super) async fn whoever_shows_no_token_sees_nothing(stage: &Stage<'_>) -> Re
     tab.sees("main h1", None).await?;
     tab.sees_no("dialog").await?;
     tab.click("#logout", None).await?;
-    tab.sees("dialog", Some("Who are you?")).await?;
+    tab.sees("dialog", Some("Log in")).await?;
     tab.close().await
 }

@@ -96,18 +96,15 @@ pub(super) async fn a_job_is_followed_phase_by_phase_and_mended(stage: &Stage<'_
     tab.sees(".log-end", Some("it breaks")).await?;
     stage.accessible(&tab, "an attempt that has failed").await?;
     tab.click("[data-action=retry]", None).await?;
-    tab.click("dialog summary", Some("With other work")).await?;
+    tab.click("dialog summary", Some("New work")).await?;
     tab.fill("dialog textarea[name=work]", "echo mended > mended.txt")
         .await?;
     tab.click("dialog button[type=submit]", None).await?;
     tab.sees(".job-head .badge", Some("succeeded")).await?;
     tab.sees("details.attempt", Some("Attempt 2")).await?;
     // What was open stays so.
-    tab.click(
-        "details.attempt[data-number='1'] button",
-        Some("Show its log"),
-    )
-    .await?;
+    tab.click("details.attempt[data-number='1'] button", Some("Show log"))
+        .await?;
     tab.sees(".log-line", Some("it breaks")).await?;
     tab.until("location.search.includes('attempt=1')").await?;
     tab.close().await

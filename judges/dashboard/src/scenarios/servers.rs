@@ -34,10 +34,10 @@ pub(super) async fn a_server_is_approved_tried_watched_and_switched_off(
     tab.sees("tr[data-name=shell] .chip", Some("waits for approval"))
         .await?;
     stage.accessible(&tab, "the servers").await?;
-    tab.click("tr[data-name=shell] a.button", Some("Look and approve"))
+    tab.click("tr[data-name=shell] a.button", Some("Review and approve"))
         .await?;
     tab.sees("pre", Some("server.sh")).await?;
-    tab.click("button.primary", Some("Approve what is shown"))
+    tab.click("button.primary", Some("Approve this definition"))
         .await?;
     tab.sees(".bar h2 + .chip", Some("ready")).await?;
     tab.sees(".server-log pre", Some("begun")).await?;
@@ -54,7 +54,7 @@ pub(super) async fn a_server_is_approved_tried_watched_and_switched_off(
     stage.picture(&tab, "playground").await?;
     // What passes is seen with its reply.
     let watching = stage.tab(&program, "/servers/traffic").await?;
-    watching.sees(".nothing", Some("from now on")).await?;
+    watching.sees(".nothing", Some("No messages yet")).await?;
     // Whoever watches is joined in a moment that the page does not tell, between a call and its reply, too.
     let call = json!({"name": "shell__greet", "arguments": {"name": "agent"}});
     let mut tries = 0;
@@ -80,13 +80,12 @@ pub(super) async fn a_server_is_approved_tried_watched_and_switched_off(
     tab.sees("tr[data-name=shell] .sparkline polyline", None)
         .await?;
     stage.picture(&tab, "servers").await?;
-    tab.click("button[aria-label='Switch off shell']", None)
+    tab.click("button[aria-label='Disable shell']", None)
         .await?;
     tab.click("dialog button[type=submit]", None).await?;
     tab.sees("tr[data-name=shell][data-status=disabled]", None)
         .await?;
-    tab.click("button[aria-label='Switch on shell']", None)
-        .await?;
+    tab.click("button[aria-label='Enable shell']", None).await?;
     tab.sees("tr[data-name=shell][data-status=ready]", None)
         .await?;
     tab.close().await

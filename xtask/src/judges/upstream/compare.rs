@@ -247,9 +247,9 @@ mod tests {
         assert_eq!(
             comparison.differences,
             [
-                "tools a: /d [1,2] became [1]",
                 "tools a: /inputSchema/x missing: 1",
                 "tools a: /inputSchema/y added: 2",
+                "tools a: /d [1,2] became [1]",
                 "answer 1: /result missing: {\"content\":[{\"text\":\"yes\"}]}",
                 "answer 1: /error added: {\"code\":1}",
             ]

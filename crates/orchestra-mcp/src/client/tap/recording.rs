@@ -73,7 +73,7 @@ pub enum RecordingError {
     #[error("cannot read the recording")]
     Io(#[from] io::Error),
     /// A line is none of a recording.
-    #[error("line {line} is no line of a recording")]
+    #[error("line {line} is not a line of a recording")]
     Line {
         /// Its number.
         line: usize,

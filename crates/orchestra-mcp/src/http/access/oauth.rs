@@ -127,11 +127,11 @@ enum Denied {
     Malformed,
     #[error("this token is signed in a way that is not trusted here")]
     Algorithm,
-    #[error("this token asks for what is not understood here")]
+    #[error("token has an unsupported critical header parameter")]
     Critical,
     #[error("this token is not for access")]
     Type,
-    #[error("this token needs a proof of a key, which is not understood here")]
+    #[error("token is bound to a key (`cnf`), which is not supported")]
     Bound,
     #[error("this token is of an issuer that is not trusted here")]
     Issuer,

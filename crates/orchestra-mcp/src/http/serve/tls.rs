@@ -24,13 +24,13 @@ pub struct Tls(TlsAcceptor);
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     /// The certificate cannot be read.
-    #[error("the certificate is no PEM")]
+    #[error("the certificate is not PEM-encoded")]
     Certificate(#[source] pem::Error),
     /// There is no certificate.
-    #[error("there is no certificate, only other things; it begins with BEGIN CERTIFICATE")]
+    #[error("the file contains no certificate: no block begins with BEGIN CERTIFICATE")]
     NoCertificate,
     /// The key cannot be read.
-    #[error("the key is no private key in PEM without a password")]
+    #[error("the key is not an unencrypted PEM-encoded private key")]
     Key(#[source] pem::Error),
     /// The two do not fit together, or are of a kind that is not known.
     #[error("the certificate and the key cannot be used together")]

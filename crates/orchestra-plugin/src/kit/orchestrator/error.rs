@@ -20,7 +20,7 @@ const BEFORE: [&str; 10] = [
 #[derive(Debug, thiserror::Error)]
 pub enum OrchestratorError {
     /// The plugin was started without one.
-    #[error("the plugin was started without --orchestrator-addr, so there is nobody to call")]
+    #[error("the plugin has no orchestrator to call: it was started without --orchestrator-addr")]
     None,
     /// There is no connection at the moment.
     #[error("there is no connection to the orchestrator: {0}")]
@@ -43,7 +43,7 @@ pub enum OrchestratorError {
     #[error("it cannot be sent: {0}")]
     Unsendable(String),
     /// The answer cannot be understood.
-    #[error("the answer cannot be understood: {0}")]
+    #[error("the answer cannot be parsed: {0}")]
     Answer(String),
     /// The orchestrator is of an older kind, which does not know this.
     #[error("the orchestrator does not support {0}")]

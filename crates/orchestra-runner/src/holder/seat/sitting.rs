@@ -80,7 +80,7 @@ impl Sitting {
         };
         if matches!(last, Role::Gone) {
             tracing::warn!(
-                "what the plans of this workspace are kept in was removed; this process runs them no more"
+                "the directory of this workspace's plans was removed; this process no longer runs them"
             );
         }
         self.inside.send_replace(Inside::Role(last));
@@ -262,7 +262,7 @@ impl Sitting {
                 },
                 _ = clients.changed() => {}
                 changed = live.changed() => if changed.is_err() {
-                    tracing::error!("the plans of this workspace are run no more: whoever ran them here has ended");
+                    tracing::error!("this process no longer runs the plans of this workspace: their runner has ended");
                     return Ended::Gone;
                 },
                 _ = looks.tick() => if !self.is_kept(claim, service) {

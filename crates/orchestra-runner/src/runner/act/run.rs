@@ -242,8 +242,8 @@ pub(super) async fn supervised(
             false => match Supervised::start(order).await {
                 Ok(run) => Found::Running(run),
                 Err(StartError::AlreadyStarted { .. }) => find(cx, order).await?,
-                Err(StartError::NotStarted { what }) => {
-                    return Err(Failure::new(FailureKind::Spawn, what));
+                Err(StartError::NotStarted { reason }) => {
+                    return Err(Failure::new(FailureKind::Spawn, reason));
                 }
                 Err(error @ (StartError::Busy | StartError::TooLong { .. })) => {
                     return Err(not_started(&error));

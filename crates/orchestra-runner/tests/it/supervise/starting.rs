@@ -85,10 +85,10 @@ async fn what_cannot_be_started_says_why_now_and_later() {
         executable: "surely-no-program".into(),
         arguments: Vec::new(),
     });
-    let Err(StartError::NotStarted { what }) = Supervised::start(&order).await else {
+    let Err(StartError::NotStarted { reason }) = Supervised::start(&order).await else {
         panic!("it starts");
     };
-    assert!(what.contains("surely-no-program"), "{what}");
+    assert!(reason.contains("surely-no-program"), "{reason}");
     let mut end = timeout(PATIENCE, rig.find(1)).await.unwrap();
     // The supervisor answers a moment before it ends.
     while matches!(end, Found::Running(_)) {
@@ -97,7 +97,7 @@ async fn what_cannot_be_started_says_why_now_and_later() {
     let Found::Ended(ending) = end else {
         panic!("{end:?}");
     };
-    assert_eq!((ending.how, ending.detail), (How::NotStarted, Some(what)));
+    assert_eq!((ending.how, ending.detail), (How::NotStarted, Some(reason)));
     assert!(rig.texts()[0].contains("surely-no-program"));
 }
 

@@ -31,28 +31,28 @@ pub(super) fn tools() -> Vec<Tool> {
             "list_memory",
             "List memory",
             Effect::Read,
-            "Memories by id, those that hold unless told otherwise, without their whole text.",
+            "List memories by id without their full text, by default only valid ones.",
             list_memory,
         ),
         Tool::new(
             "get_memory",
             "Get memory",
             Effect::Read,
-            "A memory with its whole text and version.",
+            "Return a memory with its full text and version.",
             get_memory,
         ),
         Tool::new(
             "update_memory",
             "Update memory",
             Effect::Remove,
-            "Change a memory; what is left out stays, `none` removes source or expiry.",
+            "Change a memory; omitted fields stay, `none` removes source or expiry.",
             update_memory,
         ),
         Tool::new(
             "forget_session",
             "Forget session",
             Effect::Remove,
-            "Forget a saved session.",
+            "Delete a saved session.",
             forget_session,
         ),
     ]
@@ -100,7 +100,7 @@ pub(super) fn expiry(
 }
 
 fn two_ends() -> Failure {
-    Failure::text("give expires_at or expires_in_days, not both")
+    Failure::text("pass expires_at or expires_in_days, not both")
 }
 
 /// A remembered text in a list.
@@ -230,7 +230,7 @@ fn get_memory(services: &Services, args: GetMemory) -> Result<Step<MemoryFull>, 
     match services.read(|reader| Ok(reader.chunk(&slug, id)?))? {
         Some(chunk) => Ok(Step::Done(MemoryFull::new(&chunk))),
         None => Err(Failure::text(format!(
-            "{id} not found in project `{slug}`; list_memory shows what is remembered"
+            "{id} not found in project `{slug}`; list_memory lists the memories"
         ))),
     }
 }

@@ -211,7 +211,7 @@ async fn add_jobs(cx: PlanCx, args: AddJobs) -> Result<AddedAll, Failure> {
         false => results.len(),
     };
     let message = match failed {
-        true => "None was added: mend the jobs that are refused and give all of them again.",
+        true => "No job was added: correct the refused jobs and pass all jobs again.",
         false => "Added; finalize_copilot_plan completes the plan.",
     };
     Ok(AddedAll {

@@ -40,7 +40,7 @@ pub(super) fn tools() -> Vec<Tool> {
             "bulk_update_copilot_plan_jobs",
             "Update agents",
             Effect::Set,
-            "Change how agents work in many jobs; others are skipped.",
+            "Change agent settings of many jobs; jobs that cannot change are skipped.",
             bulk,
         )
         .starting(),
@@ -107,7 +107,7 @@ async fn update_plan(cx: PlanCx, args: UpdatePlan) -> Result<UpdatedPlan, Failur
         .collect();
     let (after, message, warnings, repeated) = match updated.is_empty() {
         true => {
-            let message = "Nothing to change: give env, maxParallel, resumeAfterPlan or budget.";
+            let message = "Nothing to change: pass env, maxParallel, resumeAfterPlan or budget.";
             (plan, message.to_owned(), Vec::new(), false)
         }
         false => {

@@ -38,7 +38,7 @@ pub(super) fn tools() -> Vec<Tool> {
             "scaffold_copilot_plan",
             "Scaffold plan",
             Effect::Add,
-            "Begin a plan whose jobs are added later; finalize it then.",
+            "Create an empty plan; add jobs to it, then finalize it.",
             scaffold,
         )
         .starting(),
@@ -332,7 +332,7 @@ async fn clone(cx: PlanCx, args: ClonePlan) -> Result<Cloned, Failure> {
     let plan = cx.plan(&done.plan.to_string()).await?;
     let count = plan.definitions().count();
     let known = match done.repeated {
-        true => " before under this key",
+        true => " before with this key",
         false => "",
     };
     Ok(Cloned {

@@ -102,17 +102,17 @@ impl Verdict {
 
     fn words(self, plan: &Plan) -> String {
         match self {
-            Self::Proved => "The installation is proved: each job ended as it has to, those that have to \
-                             fail as well."
+            Self::Proved => "The installation is proved: every job ended as expected, including the jobs that are \
+                             expected to fail."
                 .to_owned(),
             Self::Disproved => {
-                "The installation is not proved: jobs in `unexpected` ended otherwise than they have to."
+                "The installation is not proved: the jobs in `unexpected` did not end as expected."
                     .to_owned()
             }
-            Self::Canceled => "It proves nothing: the plan was canceled.".to_owned(),
+            Self::Canceled => "Nothing is proved: the plan was canceled.".to_owned(),
             Self::NotEnded => format!(
-                "It proves nothing yet: the plan is {}. A call with the same idempotencyKey says later what it \
-                 proves; without one, get_copilot_plan_status says how the jobs end.",
+                "Nothing is proved yet: the plan is {}. Call again later with the same idempotencyKey for the verdict; \
+                 without a key, get_copilot_plan_status returns how the jobs ended.",
                 plan.status()
             ),
         }
@@ -161,14 +161,17 @@ async fn run(cx: PlanCx, args: ProofOf) -> Result<Proof, Failure> {
         instructions: vec![
             format!("Start it, if it is paused: resume_copilot_plan {{\"planId\":\"{plan}\"}}."),
             format!(
-                "Look at it until it has ended: get_copilot_plan_status {{\"planId\":\"{plan}\"}}."
+                "Follow it until it has ended: get_copilot_plan_status {{\"planId\":\"{plan}\"}}."
             ),
-            "It has to end failed, with `always-fails` and `postchecks-fail` failed, \
-             `blocked-downstream` and the validating job blocked, and all others succeeded."
+            "The plan is expected to fail, with `always-fails` and `postchecks-fail` failed, \
+             `blocked-downstream` and the validating job blocked, and all other jobs succeeded."
                 .to_owned(),
-            "See why: get_copilot_job_failure_context with jobId `always-fails`.".to_owned(),
-            format!("Remove what it made: delete_copilot_plan {{\"planId\":\"{plan}\"}}."),
+            "Read the reason: get_copilot_job_failure_context with jobId `always-fails`."
+                .to_owned(),
+            format!(
+                "Remove its worktrees and branches: delete_copilot_plan {{\"planId\":\"{plan}\"}}."
+            ),
         ],
-        note: "Nothing of it is merged: jobs that have to fail keep the target branch as it was.",
+        note: "Nothing is merged: the jobs that are expected to fail leave the target branch unchanged.",
     })
 }

@@ -42,7 +42,7 @@ impl Changed {
 pub(super) fn told(done: &Done, message: impl Into<String>) -> String {
     match done.repeated {
         true => {
-            "Done before under this key, and not again: look at how the plan stands.".to_owned()
+            "A request with this key was carried out before and is not repeated: read the status of the plan.".to_owned()
         }
         false => message.into(),
     }

@@ -23,7 +23,7 @@ pub(super) fn tools() -> Vec<Tool> {
             "reshape_copilot_plan",
             "Reshape plan",
             Effect::Replace,
-            "Add, remove and rewire jobs that have not started, each operation by itself.",
+            "Add, remove and reconnect jobs that have not started; each operation succeeds or fails alone.",
             reshape,
         )
         .starting(),

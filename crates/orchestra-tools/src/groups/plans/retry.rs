@@ -22,7 +22,7 @@ pub(super) fn tools() -> Vec<Tool> {
             "retry_copilot_plan",
             "Retry failed jobs",
             Effect::Replace,
-            "Ask again for failed jobs: those named, or all.",
+            "Retry failed jobs of a plan, the named ones or all.",
             retry_plan,
         )
         .lasting()
@@ -31,7 +31,7 @@ pub(super) fn tools() -> Vec<Tool> {
             "retry_copilot_job",
             "Retry job",
             Effect::Replace,
-            "Ask again for one failed job, as it is or with new work.",
+            "Retry one failed job, unchanged or with new work.",
             retry_job,
         )
         .lasting()
@@ -133,7 +133,7 @@ async fn retry_plan(cx: PlanCx, mut args: RetryPlan) -> Result<RetriedPlan, Fail
     }
     let any = done.repeated || !retried.is_empty();
     let (status, version) = followed(&cx, &done, any).await?;
-    let mut message = format!("{} asked for again", counted(retried.len(), "job"));
+    let mut message = format!("{} retried", counted(retried.len(), "job"));
     if !errors.is_empty() {
         message.push_str(&format!(", {} refused", errors.len()));
     }
@@ -215,10 +215,7 @@ async fn retry_job(cx: PlanCx, mut args: RetryJob) -> Result<RetriedJob, Failure
     let (plan, done) = cx.change(&args, command).await?;
     let job = plan.find(&args.job_id.0).map_err(not_found)?;
     let (status, version) = followed(&cx, &done, true).await?;
-    let message = format!(
-        "Job `{}` asked for again; the plan is {status}.",
-        job.producer()
-    );
+    let message = format!("Job `{}` is retried; the plan is {status}.", job.producer());
     Ok(RetriedJob {
         message: told(&done, message),
         plan_id: done.plan,

@@ -27,14 +27,14 @@ pub(super) fn tools() -> Vec<Tool> {
             "pause_copilot_plan",
             "Pause plan",
             Effect::Set,
-            "Start nothing new; running jobs finish.",
+            "Pause a plan: no new job starts, and running jobs finish.",
             pause,
         ),
         Tool::of_plans(
             "resume_copilot_plan",
             "Resume plan",
             Effect::Set,
-            "Let jobs start. As a task it lasts until the plan ends; canceling it leaves the plan running.",
+            "Start or resume a plan. As a task, the call lasts until the plan ends; canceling the task leaves the plan running.",
             resume,
         )
         .lasting()
@@ -43,7 +43,7 @@ pub(super) fn tools() -> Vec<Tool> {
             "cancel_copilot_plan",
             "Cancel plan",
             Effect::Remove,
-            "Kill what runs and cancel all open jobs.",
+            "Cancel a plan: kill its running jobs and cancel all open ones.",
             cancel,
         ),
         Tool::of_plans(
@@ -57,14 +57,14 @@ pub(super) fn tools() -> Vec<Tool> {
             "archive_copilot_plan",
             "Archive plan",
             Effect::Remove,
-            "Put an ended plan away with its worktrees and branches.",
+            "Archive an ended plan and remove its worktrees and branches.",
             archive,
         ),
         Tool::of_plans(
             "recover_copilot_plan",
             "Recover plan",
             Effect::Move,
-            "Bring a failed or canceled plan back, paused.",
+            "Recover a failed or canceled plan; it is paused afterwards.",
             recover,
         ),
         Tool::of_plans(
@@ -84,7 +84,7 @@ changing! {
 async fn pause(cx: PlanCx, args: OfPlan) -> Result<Changed, Failure> {
     let (_, done) = cx.change(&args, |_| Ok(Command::Pause)).await?;
     let message =
-        "Plan paused: running jobs finish, nothing new starts; resume_copilot_plan goes on.";
+        "Plan paused: running jobs finish and no new job starts; resume_copilot_plan resumes it.";
     Ok(Changed::new(&done, message))
 }
 
@@ -103,7 +103,7 @@ async fn resume(cx: PlanCx, args: OfPlan) -> Result<Changed, Failure> {
     (done.status, done.version) = (plan.status(), plan.version());
     let mut message = format!("Plan resumed; it is {}.", done.status);
     if let Some(after) = after.filter(|_| !done.repeated) {
-        message.push_str(&format!(" It does not wait any longer for plan {after}."));
+        message.push_str(&format!(" It no longer waits for plan {after}."));
     }
     Ok(Changed::new(&done, message))
 }
@@ -113,7 +113,7 @@ async fn cancel(cx: PlanCx, args: OfPlan) -> Result<Changed, Failure> {
     let (_, done) = cx.change(&args, |_| Ok(Command::Cancel { reason })).await?;
     Ok(Changed::new(
         &done,
-        "Plan canceled; recover_copilot_plan brings it back.",
+        "Plan canceled; recover_copilot_plan restores it.",
     ))
 }
 
@@ -183,7 +183,7 @@ async fn archive(cx: PlanCx, args: ArchivePlan) -> Result<Archived, Failure> {
 
 changing! {
     struct RecoverPlan {
-        #[cfg_attr(feature = "schema", schemars(extend("x-say" = "Agents go on with their sessions.")))]
+        #[cfg_attr(feature = "schema", schemars(extend("x-say" = "Whether agents resume their sessions; false starts new ones.")))]
         use_copilot_agent: Option<bool>,
     }
 }
@@ -224,12 +224,12 @@ async fn recover(cx: PlanCx, args: RecoverPlan) -> Result<Recovered, Failure> {
     let count = nodes.len();
     let mut version = done.version;
     let mut message = format!(
-        "Plan recovered and paused; {} can run again. resume_copilot_plan goes on.",
+        "Plan recovered and paused; {} can run again. resume_copilot_plan resumes it.",
         counted(count, "job")
     );
     if count > NAMED {
         message.push_str(&format!(
-            " The first {NAMED} of them are named here; list_copilot_jobs has all."
+            " The first {NAMED} of them are named here; list_copilot_jobs lists all."
         ));
     }
     if args.use_copilot_agent == Some(false) && !done.repeated {
@@ -237,7 +237,7 @@ async fn recover(cx: PlanCx, args: RecoverPlan) -> Result<Recovered, Failure> {
             Ok(changed) => version = changed.unwrap_or(version),
             // The plan is back all the same.
             Err(failure) => message.push_str(&format!(
-                " Its agents still go on with their sessions: {failure}"
+                " Its agents still resume their sessions: {failure}"
             )),
         }
     }
@@ -329,6 +329,6 @@ async fn force_fail(cx: PlanCx, args: ForceFail) -> Result<Changed, Failure> {
     let name = plan
         .find(&args.job_id.0)
         .map_or("the job", |job| job.producer().as_str());
-    let message = format!("Job `{name}` is declared failed; retry_copilot_job asks for it again.");
+    let message = format!("Job `{name}` is declared failed; retry_copilot_job retries it.");
     Ok(Changed::new(&done, message))
 }

@@ -375,8 +375,7 @@ impl PlanService for Model {
             .ok()
             .and_then(|id| state.plans.get(&id));
         let found = found.filter(|plan| !plan.is_deleted()).cloned();
-        let unknown =
-            || PlanFault::new("plan-unknown", format!("no plan is called `{asked:.100}`"));
+        let unknown = || PlanFault::new("plan-unknown", format!("no plan is named `{asked:.100}`"));
         Self::ready(found.map(Arc::new).ok_or_else(unknown))
     }
 

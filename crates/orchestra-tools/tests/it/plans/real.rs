@@ -525,7 +525,7 @@ async fn branches_of_remotes_stay_and_it_is_said_how_they_go() {
     let away = real.ok("archive_copilot_plan", archive).await;
     let said = away["message"].as_str().unwrap();
     assert!(
-        said.contains("Plans push nothing") && said.contains("git push REMOTE --delete result"),
+        said.contains("Plans never push") && said.contains("git push REMOTE --delete result"),
         "{said}"
     );
     let left = real.git(&["ls-remote", "--heads", "origin"]);

@@ -55,7 +55,7 @@ async fn a_repeated_retry_has_done_its_work() {
         let again = plans.ok(tool, retry).await;
         assert_eq!(again["repeated"], true, "{again}");
         let message = again["message"].as_str().unwrap();
-        assert!(message.contains("Done before"), "{message}");
+        assert!(message.contains("is not repeated"), "{message}");
     }
 }
 

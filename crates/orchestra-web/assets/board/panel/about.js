@@ -41,7 +41,7 @@ export function about(panel) {
         if (error instanceof Conflict && panel.issue) {
           // What was written stays; saved again, it takes the place of what the other wrote.
           ({ title: oldTitle, description: oldText = "", version } = panel.issue);
-          problem.textContent = "Somebody else changed it while you wrote. Below is how it is now; save again to put your text in its place.";
+          problem.textContent = "Another user or agent changed it while you wrote. The current version is shown below; save again to replace it with your text.";
           fresh.hidden = false;
           fresh.replaceChildren(h("h4", {}, oldTitle), h("div.text", {}, oldText || "No description."));
         }

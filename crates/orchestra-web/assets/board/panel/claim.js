@@ -18,7 +18,7 @@ export function claim(panel) {
   };
 
   const release = (holder) => {
-    const go = () => panel.press("release_task", { task_id: panel.id, agent: holder }, `${panel.id} is claimed by nobody now.`);
+    const go = () => panel.press("release_task", { task_id: panel.id, agent: holder }, `${panel.id} is no longer claimed.`);
     if (holder === myName()) return go();
     dialog(`Release the claim of ${holder}?`, [h("p", {}, `${holder} may be working on ${panel.id} right now. This acts in the name of ${holder}.`)], {
       submit: "Release",
@@ -35,10 +35,10 @@ export function claim(panel) {
     const who = h("button.plain", { type: "button", dataset: { key: "name" }, onclick: async () => {
       await askMyName({ again: true });
       if (panel.issue) show(panel.issue);
-    } }, me ? `You are ${me}` : "Say who you are");
+    } }, me ? `You are ${me}` : "Set your name");
     swap(
       element,
-      held ? [h("span.chip.run.who", {}, icon("clock"), "claimed by ", held.agent), h("small", { title: clock(held.until) }, h("span", { dataset: { until: held.until } }, timeLeft(held.until)), " left")] : h("small", {}, "Claimed by nobody."),
+      held ? [h("span.chip.run.who", {}, icon("clock"), "claimed by ", held.agent), h("small", { title: clock(held.until) }, h("span", { dataset: { until: held.until } }, timeLeft(held.until)), " left")] : h("small", {}, "Not claimed."),
       held?.agent === me && held ? button("renew", "Renew", take) : undefined,
       held ? button("release", "Release", () => release(held.agent)) : button("claim", "Claim", take),
       h("span.grow"),

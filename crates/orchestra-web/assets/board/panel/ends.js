@@ -32,7 +32,7 @@ export function ends(panel) {
   const askDelete = () => {
     const { issue } = panel;
     const under = [...(board.model.below.get(issue.id) ?? [])].length;
-    const words = isParent(issue) && under > 0 ? `${issue.title} is deleted for good, with everything below it (${under} ${issue.type === "epic" ? "stories and their tasks" : "tasks"}) and its history.` : `${issue.title} is deleted for good, with its history.`;
+    const words = isParent(issue) && under > 0 ? `${issue.title} is permanently deleted, with its ${under} ${issue.type === "epic" ? "stories and their tasks" : "tasks"} and its history.` : `${issue.title} is permanently deleted, with its history.`;
     dialog(`Delete ${issue.id}?`, [h("p", {}, words), h("p", {}, "To keep the history, cancel it instead.")], {
       submit: "Delete",
       cancel: "Keep it",

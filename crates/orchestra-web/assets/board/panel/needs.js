@@ -56,11 +56,11 @@ export function needs(panel) {
     if (why.hidden) return why.replaceChildren();
     swap(
       why,
-      h("h3", {}, icon("lock"), issue.status === "blocked" ? " Why it is blocked" : " It waits"),
-      move && h("p", {}, `${move.agent ?? "Somebody"} moved it to blocked ${ago(move.at)}${reason ? ": " : " without saying why."}`, reason && h("q", {}, reason)),
-      waits.length > 0 && h("p", {}, "It waits for what is unfinished:"),
+      h("h3", {}, icon("lock"), issue.status === "blocked" ? " Blocked" : " Waiting"),
+      move && h("p", {}, `${move.agent ?? "A user"} moved it to blocked ${ago(move.at)}${reason ? ": " : " without a reason."}`, reason && h("q", {}, reason)),
+      waits.length > 0 && h("p", {}, "It waits for these unfinished issues:"),
       waits.length > 0 && h("ul.issues", {}, waits.map((id) => row(id))),
-      issue.status === "blocked" && waits.length === 0 && h("p", {}, h("small", {}, "Everything that it needs is finished.")),
+      issue.status === "blocked" && waits.length === 0 && h("p", {}, h("small", {}, "All issues that it depends on are finished.")),
     );
   };
 

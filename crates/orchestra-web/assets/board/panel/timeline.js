@@ -115,9 +115,9 @@ function sentence(item) {
   const because = item.cause ? ` (${item.cause})` : "";
   switch (item.event) {
     case "created":
-      return { who, did: `made it${because}` };
+      return { who, did: `created it${because}` };
     case "status":
-      return item.cause === "follows what is below" ? { who: "It", did: `went from ${item.from} to ${item.to}, as what is below it` } : { who, did: `moved it from ${item.from} to ${item.to}${because}` };
+      return item.cause === "follows what is below" ? { who: "It", did: `went from ${item.from} to ${item.to}, following its children` } : { who, did: `moved it from ${item.from} to ${item.to}${because}` };
     case "edited":
       return { who, did: ["description", "title"].includes(item.field) ? `changed the ${item.field}` : `set the ${item.field} to ${item.text || "none"}` };
     case "moved":
@@ -129,9 +129,9 @@ function sentence(item) {
     case "released":
       return { who, did: `released the claim of ${item.to}` };
     case "dependency_added":
-      return { who, did: `let it wait for ${item.to}` };
+      return { who, did: `made it depend on ${item.to}` };
     case "dependency_removed":
-      return { who, did: `let it no longer wait for ${item.to}` };
+      return { who, did: `removed its dependency on ${item.to}` };
     case "commented":
       return { who, did: "said" };
     default:

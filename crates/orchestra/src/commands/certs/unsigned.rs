@@ -7,7 +7,7 @@ use crate::exit::Failure;
 
 /// What is to be known of an authority without its key.
 pub(super) const NO_KEY: &str = "there is no ca.key here, so nothing can be signed here: certificates are \
-                      issued where the authority is";
+                      issued on the machine of the authority";
 
 /// What stands in the way of signing, where there is an authority.
 pub(super) fn unsigned(directory: &CertDir) -> Result<Option<String>, Failure> {

@@ -74,9 +74,7 @@ pub(super) fn of_card(model: &Model, id: Option<&str>) -> Vec<Fact> {
     });
     let exits = match card.kind.as_str() {
         // The others follow from what is below it.
-        "epic" | "story" => {
-            "cancelled, by hand; its state follows from what is below it".to_owned()
-        }
+        "epic" | "story" => "cancelled; otherwise its state follows from its children".to_owned(),
         _ => exits.collect::<Vec<_>>().join(", "),
     };
     facts.add("may go to", exits);

@@ -129,7 +129,7 @@ fn foot_line(model: &Model, screen: &Screen, theme: Theme, room: u16) -> Line<'s
         return Line::styled(text, theme.strong());
     }
     if let Link::Lost(why) = &model.link {
-        let text = format!("{why}; what is seen is how it was, and is told on when it is back");
+        let text = format!("{why}; the last state is shown until it is back");
         return Line::styled(cut(&text, room), theme.bad());
     }
     if let Some(trouble) = &model.trouble {

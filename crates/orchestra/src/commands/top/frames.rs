@@ -13,7 +13,7 @@ pub(super) struct Event {
 
 /// An event that is longer than any should be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("it tells more at once than it should")]
+#[error("an event of the server is longer than allowed")]
 pub(super) struct TooLong;
 
 /// What has come and is no whole event yet.

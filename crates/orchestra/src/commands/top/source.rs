@@ -44,7 +44,7 @@ pub(super) struct Source {
 #[derive(Debug, thiserror::Error)]
 pub(super) enum NotReached {
     /// No `up` runs in the workspace.
-    #[error("nobody serves the workspace")]
+    #[error("no `orchestra up` serves the workspace")]
     Nobody,
     /// One does, and cannot be asked.
     #[error("the `orchestra up` of the workspace cannot be asked")]

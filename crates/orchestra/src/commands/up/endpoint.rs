@@ -220,7 +220,7 @@ impl Place {
             }
             anyhow::ensure!(
                 start.elapsed() < PATIENCE,
-                "another `orchestra up` has this workspace, but does not say where it listens"
+                "another `orchestra up` serves this workspace, but its endpoint file contains no address"
             );
             std::thread::sleep(Duration::from_millis(20));
         }

@@ -24,13 +24,13 @@ const ASSERTION_SECONDS: u64 = 60;
 /// Why a key cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum KeyError {
-    #[error("it is no private key in PEM of the form PKCS #8")]
+    #[error("not a PEM-encoded PKCS#8 private key")]
     Form,
     #[error(
         "the algorithm {0} is not known, or does not fit the key; known are ES256, ES384, RS256 and EdDSA"
     )]
     Algorithm(String),
-    #[error("there is no randomness, or the key cannot sign")]
+    #[error("the system provides no random bytes, or the key cannot sign")]
     Sign,
 }
 

@@ -38,7 +38,7 @@ pub(super) enum FetchError {
     Status { url: Url, status: StatusCode },
     #[error("the answer of {0} is longer than {MOST_BYTES} bytes")]
     Long(Url),
-    #[error("the answer of {url} is no description of an issuer")]
+    #[error("the answer of {url} is not the metadata of an issuer")]
     Description {
         url: Url,
         #[source]
@@ -46,7 +46,7 @@ pub(super) enum FetchError {
     },
     #[error("the answer of {0} describes another issuer")]
     Other(Url),
-    #[error("the answer of {0} names no place of keys that nobody on the way can change")]
+    #[error("the answer of {0} names no `jwks_uri` that uses https")]
     Place(Url),
     #[error("the keys at {url} cannot be used")]
     Keys {
@@ -54,7 +54,7 @@ pub(super) enum FetchError {
         #[source]
         source: KeysError,
     },
-    #[error("it takes too long")]
+    #[error("timed out")]
     Slow,
 }
 
@@ -101,10 +101,10 @@ pub(super) fn client(issuer: &TrustedIssuer) -> Result<Client, ClientError> {
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     /// TLS cannot be set up.
-    #[error("there are no certificates by which issuers could be known")]
+    #[error("the system has no root certificates to verify issuers")]
     Tls(#[source] rustls::Error),
     /// The client cannot be made.
-    #[error("no client can be made")]
+    #[error("cannot create an HTTP client")]
     Client(#[source] reqwest::Error),
 }
 

@@ -53,7 +53,7 @@ enum Material {
 /// A document that is no set of keys.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum KeysError {
-    #[error("it is no JSON object with a list of keys")]
+    #[error("not a JSON object with a list of keys")]
     Malformed(#[source] serde_json::Error),
     #[error("it has {0} keys, more than {MOST_KEYS}")]
     TooMany(usize),

@@ -24,17 +24,17 @@ const JOBS: [(&str, &str, JobStatus); 11] = [
     ),
     (
         "parallel-agent",
-        "An agent writes a file beside others at work.",
+        "An agent writes a file while other jobs run.",
         JobStatus::Succeeded,
     ),
     (
         "parallel-shell",
-        "A shell writes a file beside others at work.",
+        "A shell writes a file while other jobs run.",
         JobStatus::Succeeded,
     ),
     (
         "pressure-agent",
-        "An agent tells of much use, which is counted, and shown as context pressure where that is looked at.",
+        "An agent reports high token usage, which is counted and shown as context pressure.",
         JobStatus::Succeeded,
     ),
     (
@@ -44,22 +44,22 @@ const JOBS: [(&str, &str, JobStatus); 11] = [
     ),
     (
         "always-fails",
-        "It fails however often it is healed, which has an end: it ends failed.",
+        "It fails after every healing, and ends failed when no healing is left.",
         JobStatus::Failed,
     ),
     (
         "blocked-downstream",
-        "It depends on always-fails: it ends blocked and never starts.",
+        "It depends on always-fails: it never starts and ends blocked.",
         JobStatus::Blocked,
     ),
     (
         "postchecks-fail",
-        "The work succeeds, the check after it does not: it ends failed.",
+        "Its work succeeds and the check after it fails: it ends failed.",
         JobStatus::Failed,
     ),
     (
         "no-changes",
-        "It changes nothing, which is what is expected of it.",
+        "It changes nothing, as expected.",
         JobStatus::Succeeded,
     ),
     (
@@ -257,7 +257,7 @@ fn script(script: &Value) -> Value {
     json!({
         "type": "agent",
         "agent": "scripted",
-        "instructions": format!("Do what the script says.\n\n```{BLOCK}\n{script}\n```\n"),
+        "instructions": format!("Follow the script.\n\n```{BLOCK}\n{script}\n```\n"),
         "timeoutMs": 60_000,
     })
 }

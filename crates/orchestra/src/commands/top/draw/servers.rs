@@ -31,7 +31,7 @@ pub(super) fn draw(
     if servers.is_empty() {
         let said = match (model.has_servers, screen.filter.is_empty()) {
             (false, _) => "Servers are asked for …",
-            (true, true) => "There are no servers of others: `orchestra mcp add` adds one.",
+            (true, true) => "There are no upstream servers yet: add one with `orchestra mcp add`.",
             (true, false) => "No server holds that.",
         };
         return nothing(frame, area, theme, said);

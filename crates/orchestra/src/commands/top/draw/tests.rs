@@ -209,7 +209,7 @@ fn what_is_missing_is_said() {
     let seen = text(&model, &screen);
     assert!(seen[0].ends_with("away"), "{seen:?}");
     assert!(
-        seen[7].starts_with("it has stopped; what is seen is how it was"),
+        seen[7].starts_with("it has stopped; the last state is shown"),
         "{seen:?}"
     );
 }

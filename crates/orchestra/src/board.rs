@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use orchestra_fs::{Access, Directory};
 use orchestra_place::Place;
-use orchestra_store::{Home, Options, SharedHome, has_own_database};
+use orchestra_store::{Home, Options, SharedHome, has_own_database, own_database};
 
 use crate::{
     config::{self, Setting},
@@ -13,10 +13,7 @@ use crate::{
     workspace::{self, PROJECTS},
 };
 
-/// Directory and name of the database of a board in a checkout, and the file beside it that shows that the mode was
-/// reported.
-const STORE: &str = ".store";
-const DATABASE: &str = "board.db";
+/// File beside the database of a board in a checkout that shows that the mode was reported.
 const REPORTED: &str = "mode-reported";
 
 /// `board` of the configuration.
@@ -124,19 +121,12 @@ pub(crate) fn options(workspace: &Path, options: Options) -> Result<Options, Fai
 
 /// Reports the mode of a board that is in its checkout without a setting, the first time that a command opens it.
 fn report_once(workspace: &Path) {
-    let reported = Path::new(PROJECTS).join(STORE).join(REPORTED);
     let is_set = || config::board(workspace).is_ok_and(|found| found.is_some());
-    if workspace.join(&reported).exists() || is_set() {
+    if reported(workspace).exists() || is_set() {
         return;
     }
-    let note = || {
-        Directory::open(workspace)?
-            .make_below(PROJECTS.as_ref(), Access::Shared)?
-            .make_below(STORE.as_ref(), Access::Private)?;
-        orchestra_fs::create_new(&workspace.join(&reported), Access::Private)
-    };
     // Without the note each command would report it.
-    if note().is_ok() {
+    if note_report(workspace).is_ok() {
         output::complain(&format!(
             "warning: the board of {} is in this checkout alone (mode `checkout`), and git commands that change \
              {PROJECTS} change it; `orchestra board convert` makes it one board for all worktrees, and `board = \
@@ -145,6 +135,23 @@ fn report_once(workspace: &Path) {
             config::FILE
         ));
     }
+}
+
+fn reported(workspace: &Path) -> PathBuf {
+    own_database(&workspace.join(PROJECTS)).with_file_name(REPORTED)
+}
+
+/// Creates the note that the user knows that the board is in its checkout.
+///
+/// # Errors
+/// When it exists or cannot be created.
+pub(crate) fn note_report(workspace: &Path) -> orchestra_fs::Result<()> {
+    let reported = reported(workspace);
+    let store = reported.parent().and_then(Path::file_name);
+    Directory::open(workspace)?
+        .make_below(PROJECTS.as_ref(), Access::Shared)?
+        .make_below(store.unwrap_or_default(), Access::Private)?;
+    orchestra_fs::create_new(&reported, Access::Private).map(drop)
 }
 
 /// Reports boards and readable files of linked worktrees that are not in the board that all worktrees share. They are
@@ -189,7 +196,7 @@ fn has_own_board(projects: &Path) -> bool {
         let mut entries = std::fs::read_dir(projects).into_iter().flatten().flatten();
         entries.any(is_project)
     };
-    match projects.join(STORE).join(DATABASE).is_file() {
+    match own_database(projects).is_file() {
         true => has_own_database(projects),
         false => has_project() && !orchestra_place::is_tracked(projects),
     }
@@ -227,6 +234,16 @@ pub(crate) fn is_writable(directory: &Path) -> bool {
     rustix::fs::access(directory, rustix::fs::Access::WRITE_OK).is_ok()
 }
 
+/// Returns whether all checkouts share a board that the workspace has, or its readable files in the main checkout, from
+/// which it is built again.
+pub(crate) fn is_shared_or_mirrored(workspace: &Path) -> bool {
+    let has_mirror = |home: &SharedHome| {
+        let main = home.mirror();
+        main.is_some_and(|main| main.join(PROJECTS).is_dir())
+    };
+    matches!(home(workspace), Ok(Home::Shared(home)) if home.has_board() || has_mirror(&home))
+}
+
 /// Workspace whose programs serve the board: that of the main checkout where all checkouts share it.
 pub(crate) fn seat(workspace: &Path) -> PathBuf {
     match home(workspace) {
@@ -245,7 +262,7 @@ pub(crate) fn shared(workspace: &Path) -> Result<SharedHome, Failure> {
 }
 
 fn shared_in(place: Place) -> Result<SharedHome, Failure> {
-    Ok(SharedHome::new(place, servers::state_directory()?))
+    Ok(SharedHome::new(place, servers::state_directory()?).or_in_use_before())
 }
 
 /// The nearest directory upwards from `here` and below `top`, the top of a repository, of which all checkouts share a

@@ -557,15 +557,13 @@ pub(crate) fn open_newest(paths: &Paths) -> Result<Connection, Fault> {
 /// # Errors
 /// [`Fault::Untrusted`] when the copy is data until the user accepts it.
 fn adopt_any(paths: &Paths, home: &SharedHome) -> Result<bool, Fault> {
-    if let Some(former) = paths.former() {
-        // A database of this user's programs in a checkout is ignored by git; one that git tracks came from elsewhere.
-        if orchestra_place::is_tracked(&former) {
-            if copy_as_data(paths, &former)? {
-                return Err(Fault::Untrusted(home.directory()));
-            }
-        } else if adopt(paths, &former, home)? {
-            return Ok(true);
-        }
+    if copy_tracked(paths)? {
+        return Err(Fault::Untrusted(home.directory()));
+    }
+    if let Some(former) = paths.former()
+        && adopt(paths, &former, home)?
+    {
+        return Ok(true);
     }
     match home.earlier()? {
         Some(earlier) => adopt(paths, &earlier, home),
@@ -588,9 +586,13 @@ fn adopt(paths: &Paths, former: &Path, home: &SharedHome) -> Result<bool, Fault>
     Ok(true)
 }
 
-/// Copies a database without its id, which is in no list then. Leaves the original as it is. Returns whether it did: not
-/// for what is left of one that was moved.
-fn copy_as_data(paths: &Paths, from: &Path) -> Result<bool, Fault> {
+/// Copies a database in the checkout that git tracks: it came from elsewhere, since that of this user's programs is
+/// ignored. The copy has no id, so that it is in no list. Leaves the original as it is. Returns whether there was one.
+pub(crate) fn copy_tracked(paths: &Paths) -> Result<bool, Fault> {
+    let tracked = paths.former().filter(|it| orchestra_place::is_tracked(it));
+    let Some(from) = tracked else {
+        return Ok(false);
+    };
     let Some(source) = db::open_any_reader(&from.join(db::DATABASE))? else {
         return Ok(false);
     };

@@ -436,12 +436,15 @@ pub fn accept(workspace: &Path, options: &Options) -> Result<Option<PathBuf>, Op
     };
     let paths = Paths::of(workspace, &options.home);
     let accept = || {
-        if !db::is_there(&paths.database)? {
+        if !db::is_there(&paths.database)? && paths.former().is_none() {
             return Ok(None);
         }
         paths.make_directories()?;
         let file = db::lock_file(&paths.writer_lock)?;
         let _lock = db::lock_within(file, LOCK_PATIENCE)?;
+        if !db::is_there(&paths.database)? && !shared::copy_tracked(&paths)? {
+            return Ok(None);
+        }
         match home.check(&paths) {
             Err(Fault::Untrusted(_)) => {}
             other => return other.map(|()| None),

@@ -138,7 +138,14 @@ fn report_once(workspace: &Path) {
 }
 
 fn reported(workspace: &Path) -> PathBuf {
-    own_database(&workspace.join(PROJECTS)).with_file_name(REPORTED)
+    own_store(&workspace.join(PROJECTS)).join(REPORTED)
+}
+
+/// Directory of the database of a checkout, in the directory of its readable files.
+fn own_store(projects: &Path) -> PathBuf {
+    let mut database = own_database(projects);
+    database.pop();
+    database
 }
 
 /// Creates the note that the user knows that the board is in its checkout.
@@ -147,10 +154,10 @@ fn reported(workspace: &Path) -> PathBuf {
 /// When it exists or cannot be created.
 pub(crate) fn note_report(workspace: &Path) -> orchestra_fs::Result<()> {
     let reported = reported(workspace);
-    let store = reported.parent().and_then(Path::file_name);
+    let store = own_store(Path::new(""));
     Directory::open(workspace)?
         .make_below(PROJECTS.as_ref(), Access::Shared)?
-        .make_below(store.unwrap_or_default(), Access::Private)?;
+        .make_below(&store, Access::Private)?;
     orchestra_fs::create_new(&reported, Access::Private).map(drop)
 }
 
@@ -224,7 +231,7 @@ pub(crate) fn root(workspace: &Path) -> Result<PathBuf, Failure> {
 /// As [`home`].
 pub(crate) fn database_directory(workspace: &Path) -> Result<PathBuf, Failure> {
     Ok(match home(workspace)? {
-        Home::Checkout => workspace.join(PROJECTS).join(STORE),
+        Home::Checkout => own_store(&workspace.join(PROJECTS)),
         Home::Shared(home) => home.directory(),
     })
 }

@@ -23,7 +23,7 @@ use crate::{Fault, Options, shared};
 /// Directory of the board in a place.
 const BOARD: &str = "board";
 /// Directory of the state directory with the locks of boards that are open.
-const ALIVE: &str = "boards";
+const LOCKS: &str = "boards";
 /// Maximum time that a program with an open board needs to put a removed database back, and the interval of looks.
 const RESCUE_PATIENCE: Duration = Duration::from_secs(5);
 const RESCUE_LOOK: Duration = Duration::from_millis(20);
@@ -111,35 +111,64 @@ impl SharedHome {
         }
     }
 
-    /// Lock that each program with the board open shares, outside of what commands in the repository remove.
+    /// Lock that each program shares that has the board open to change it.
     fn alive(&self) -> PathBuf {
+        self.lock("lock")
+    }
+
+    /// Lock that each program with the board open shares, also one that only reads. A program that only reads does not
+    /// put a removed database back.
+    fn attached(&self) -> PathBuf {
+        self.lock("open.lock")
+    }
+
+    /// Path of a lock outside of what commands in the repository remove.
+    fn lock(&self, end: &str) -> PathBuf {
         let digest = Sha256::digest(self.directory().as_os_str().as_encoded_bytes());
         let number = digest
             .iter()
             .take(8)
             .fold(0_u64, |all, byte| all << 8 | u64::from(*byte));
-        self.state.join(ALIVE).join(format!("{number:016x}.lock"))
+        self.state.join(LOCKS).join(format!("{number:016x}.{end}"))
     }
 
-    /// Tells other programs that this one has the board open, until the lock is dropped.
+    fn make_locks(&self) -> orchestra_fs::Result<Directory> {
+        Directory::private(&self.state)?.make_below(LOCKS.as_ref(), Access::Private)
+    }
+
+    /// Shows other programs that this one has the board open to change it, until the lock is dropped.
     pub(crate) fn share(&self) -> Option<Lock> {
-        let share = || {
-            Directory::private(&self.state)?.make_below(ALIVE.as_ref(), Access::Private)?;
-            Lock::share(&self.alive())
-        };
-        share()
+        let shared = self.make_locks().and_then(|_| Lock::share(&self.alive()));
+        shared
             .inspect_err(
                 |error| tracing::warn!(%error, "other programs do not see that the board is open"),
             )
             .ok()
     }
 
-    /// Takes the lock that programs with the board open share: none has it open, and none begins to write meanwhile.
-    pub(crate) fn alone(&self) -> Result<Lock, Fault> {
-        Directory::private(&self.state)?.make_below(ALIVE.as_ref(), Access::Private)?;
-        let path = self.alive();
-        let lock = Lock::wait_for(&path, ALONE_PATIENCE)?;
-        lock.ok_or_else(|| Fault::held(self.directory(), &path))
+    /// Has moves of the board wait for this program, which may only read, until the lock is dropped.
+    pub(crate) fn attach(&self) -> Option<Lock> {
+        let attached = self
+            .make_locks()
+            .and_then(|_| Lock::share(&self.attached()));
+        attached
+            .inspect_err(|error| tracing::debug!(%error, "the board may be moved while it is open"))
+            .ok()
+    }
+
+    /// Takes the locks that programs with the board open share: none has it open, and none opens it meanwhile.
+    pub(crate) fn alone(&self) -> Result<[Lock; 2], Fault> {
+        self.make_locks()?;
+        let take = |path: PathBuf| {
+            let lock = Lock::wait_for(&path, ALONE_PATIENCE)?;
+            lock.ok_or_else(|| Fault::held(self.directory(), &path))
+        };
+        Ok([take(self.attached())?, take(self.alive())?])
+    }
+
+    /// Returns whether a program has the board open, also one that only reads.
+    fn is_attached(&self) -> bool {
+        self.is_open() || orchestra_fs::is_shared(&self.attached()).unwrap_or(false)
     }
 
     /// Waits for the database of a board whose directory was removed while another program has it open: that program
@@ -256,13 +285,13 @@ impl SharedHome {
     /// same board.
     pub(crate) fn place_beside(
         &self,
-        former: &Connection,
+        removed: &Connection,
         paths: &Paths,
     ) -> Result<Option<PathBuf>, Fault> {
         let Some(found) = db::open_any_reader(&paths.database)? else {
             return Ok(None);
         };
-        let id = id_of(former)?;
+        let id = id_of(removed)?;
         if id == id_of(&found)? {
             return Ok(None);
         }

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use orchestra_fs::{Access, Directory};
 use orchestra_place::Place;
 use orchestra_runner::git::WORKTREES;
-use orchestra_store::{BoardSize, Fault, Home, Options, SharedHome, has_own_database};
+use orchestra_store::{
+    BoardSize, Fault, Home, Options, SharedHome, has_own_database, own_database,
+};
 
 use crate::{
     config::{self, Setting},
@@ -14,10 +16,7 @@ use crate::{
     workspace::{self, PROJECTS},
 };
 
-/// Directory and name of the database of a board in a checkout, and the file beside it that shows that the mode was
-/// reported.
-const STORE: &str = ".store";
-const DATABASE: &str = "board.db";
+/// File beside the database of a board in a checkout that shows that the mode was reported.
 const REPORTED: &str = "mode-reported";
 
 /// `board` of the configuration.
@@ -157,19 +156,12 @@ fn report_split(workspace: &Path) {
 
 /// Reports the mode of a board that is in its checkout without a setting, the first time that a command opens it.
 fn report_once(workspace: &Path) {
-    let reported = Path::new(PROJECTS).join(STORE).join(REPORTED);
     let is_set = || config::board(workspace).is_ok_and(|found| found.is_some());
-    if workspace.join(&reported).exists() || is_set() {
+    if reported(workspace).exists() || is_set() {
         return;
     }
-    let note = || {
-        Directory::open(workspace)?
-            .make_below(PROJECTS.as_ref(), Access::Shared)?
-            .make_below(STORE.as_ref(), Access::Private)?;
-        orchestra_fs::create_new(&workspace.join(&reported), Access::Private)
-    };
     // Without the note each command would report it.
-    if note().is_ok() {
+    if note_report(workspace).is_ok() {
         output::complain(&format!(
             "warning: the board of {} is in this checkout alone (mode `checkout`), and git commands that change \
              {PROJECTS} change it; `orchestra board convert` makes it one board for all worktrees, and `board = \
@@ -178,6 +170,30 @@ fn report_once(workspace: &Path) {
             config::FILE
         ));
     }
+}
+
+fn reported(workspace: &Path) -> PathBuf {
+    own_store(&workspace.join(PROJECTS)).join(REPORTED)
+}
+
+/// Directory of the database of a checkout, in the directory of its readable files.
+fn own_store(projects: &Path) -> PathBuf {
+    let mut database = own_database(projects);
+    database.pop();
+    database
+}
+
+/// Creates the note that the user knows that the board is in its checkout.
+///
+/// # Errors
+/// When it exists or cannot be created.
+pub(crate) fn note_report(workspace: &Path) -> orchestra_fs::Result<()> {
+    let reported = reported(workspace);
+    let store = own_store(Path::new(""));
+    Directory::open(workspace)?
+        .make_below(PROJECTS.as_ref(), Access::Shared)?
+        .make_below(&store, Access::Private)?;
+    orchestra_fs::create_new(&reported, Access::Private).map(drop)
 }
 
 /// Board of a linked worktree beside the one that all worktrees share.
@@ -196,7 +212,7 @@ impl LinkedBoard {
         let is_of_job = above.any(|name| name.as_os_str() == WORKTREES);
         let doubt = match is_of_job {
             true => Some("the directory is one for jobs of plans"),
-            false => orchestra_place::is_tracked(&workspace.join(PROJECTS).join(STORE))
+            false => orchestra_place::is_tracked(&own_store(&workspace.join(PROJECTS)))
                 .then_some("git tracks its database"),
         };
         Self {
@@ -223,7 +239,7 @@ impl LinkedBoard {
             Fault::Corrupt => format!(
                 "its database is damaged: remove {}, and then merge its readable files by \
                  `orchestra board merge {workspace}`, if you need them",
-                self.workspace.join(PROJECTS).join(STORE).display()
+                own_store(&self.workspace.join(PROJECTS)).display()
             ),
             fault => fault.to_string(),
         }
@@ -291,7 +307,7 @@ fn has_own_board(projects: &Path, wanted: Wanted) -> bool {
         let mut entries = std::fs::read_dir(projects).into_iter().flatten().flatten();
         entries.any(is_project)
     };
-    match projects.join(STORE).join(DATABASE).is_file() {
+    match own_database(projects).is_file() {
         true => has_own_database(projects),
         false => has_project() && (wanted == Wanted::All || !orchestra_place::is_tracked(projects)),
     }
@@ -319,7 +335,7 @@ pub(crate) fn root(workspace: &Path) -> Result<PathBuf, Failure> {
 /// As [`home`].
 pub(crate) fn database_directory(workspace: &Path) -> Result<PathBuf, Failure> {
     Ok(match home(workspace)? {
-        Home::Checkout => workspace.join(PROJECTS).join(STORE),
+        Home::Checkout => own_store(&workspace.join(PROJECTS)),
         Home::Shared(home) => home.directory(),
     })
 }
@@ -327,6 +343,16 @@ pub(crate) fn database_directory(workspace: &Path) -> Result<PathBuf, Failure> {
 /// Returns whether the system lets this process write in a directory of a board.
 pub(crate) fn is_writable(directory: &Path) -> bool {
     rustix::fs::access(directory, rustix::fs::Access::WRITE_OK).is_ok()
+}
+
+/// Returns whether all checkouts share a board that the workspace has, or its readable files in the main checkout, from
+/// which it is built again.
+pub(crate) fn is_shared_or_mirrored(workspace: &Path) -> bool {
+    let has_mirror = |home: &SharedHome| {
+        let main = home.mirror();
+        main.is_some_and(|main| main.join(PROJECTS).is_dir())
+    };
+    matches!(home(workspace), Ok(Home::Shared(home)) if home.has_board() || has_mirror(&home))
 }
 
 /// Workspace whose programs serve the board: that of the main checkout where all checkouts share it.
@@ -347,7 +373,7 @@ pub(crate) fn shared(workspace: &Path) -> Result<SharedHome, Failure> {
 }
 
 fn shared_in(place: Place) -> Result<SharedHome, Failure> {
-    Ok(SharedHome::new(place, servers::state_directory()?))
+    Ok(SharedHome::new(place, servers::state_directory()?).or_in_use_before())
 }
 
 /// The nearest directory upwards from `here` and below `top`, the top of a repository, of which all checkouts share a

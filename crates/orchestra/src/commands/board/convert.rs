@@ -143,6 +143,8 @@ fn to_checkout(
         copy.finish()?;
     }
     changed.extend(ignore::lift(&config.root())?);
+    // The user has just chosen the mode. Where the note exists already, nothing is to do.
+    drop(board::note_report(main));
     serving::close(&open(config, Home::Checkout)?);
     Ok(changed)
 }
@@ -154,9 +156,11 @@ fn write_files(config: &Config, home: &SharedHome) -> Result<(), Failure> {
     store.settle(CATCHING_UP)?;
     let report = store.doctor(Fix::Mend)?;
     store.settle(CATCHING_UP)?;
-    let is_damaged = report.damaged;
     serving::close(&store);
-    match is_damaged {
+    for finding in &report.findings {
+        output::complain(&format!("warning: {finding}"));
+    }
+    match report.damaged {
         true => Err(Fault::Corrupt.into()),
         false => Ok(()),
     }

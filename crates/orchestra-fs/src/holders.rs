@@ -2,6 +2,10 @@
 
 use std::path::Path;
 
+/// Maximum number of ancestors of a process that are looked at.
+#[cfg(any(target_os = "linux", test))]
+const MAX_DEPTH: usize = 16;
+
 /// A process that holds a lock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Holder {
@@ -54,15 +58,47 @@ fn listed(path: &Path) -> Vec<Holder> {
             open.any(|entry| fs::metadata(entry.path()).is_ok_and(|found| is_file(&found)));
         is_open && *process != std::process::id()
     });
-    let holder = |process: u32| {
-        let program = fs::read_to_string(format!("/proc/{process}/comm")).unwrap_or_default();
-        let program = program.chars().filter(|letter| !letter.is_control());
-        Holder {
-            process,
-            program: program.collect(),
-        }
+    let roots = without_descendants(&processes, parent);
+    let holder = |process: u32| Holder {
+        process,
+        program: program(process),
     };
-    processes.into_iter().map(holder).collect()
+    roots.into_iter().map(holder).collect()
+}
+
+/// Returns the name of the file that a process runs, or the first letters of it where that is not shown.
+#[cfg(target_os = "linux")]
+fn program(process: u32) -> String {
+    let path = std::fs::read_link(format!("/proc/{process}/exe"));
+    let name = path.ok().and_then(|path| {
+        let name = path.file_name()?.to_string_lossy().into_owned();
+        // The file was replaced since, as by an update.
+        let name = name.strip_suffix(" (deleted)").unwrap_or(&name);
+        Some(name.to_owned())
+    });
+    let short = || std::fs::read_to_string(format!("/proc/{process}/comm")).unwrap_or_default();
+    let name = name.unwrap_or_else(short);
+    name.chars().filter(|letter| !letter.is_control()).collect()
+}
+
+#[cfg(target_os = "linux")]
+fn parent(process: u32) -> Option<u32> {
+    let state = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    // The name of the program before it can have any letter.
+    let (_, after) = state.rsplit_once(')')?;
+    after.split_whitespace().nth(1)?.parse().ok()
+}
+
+/// Removes the processes that another one of them started, directly or not: they end with it.
+#[cfg(any(target_os = "linux", test))]
+fn without_descendants(processes: &[u32], parent: impl Fn(u32) -> Option<u32>) -> Vec<u32> {
+    let is_root = |process: &&u32| {
+        let above = std::iter::successors(parent(**process), |process| parent(*process));
+        !above
+            .take(MAX_DEPTH)
+            .any(|above| processes.contains(&above))
+    };
+    processes.iter().filter(is_root).copied().collect()
 }
 
 /// Reads the processes with a lock on a file with this number, each once.
@@ -98,5 +134,16 @@ mod tests {
                      5: FLOCK  ADVISORY  READ 14 fe:00:5334 0 EOF\n\
                      6: FLOCK  ADVISORY\n";
         assert_eq!(processes(locks, 533), [12, 2195]);
+    }
+
+    #[test]
+    fn process_that_another_holder_started_is_not_listed() {
+        let parent = |process| match process {
+            30 => Some(20),
+            20 => Some(10),
+            10 | 40 => Some(1),
+            _ => None,
+        };
+        assert_eq!(without_descendants(&[10, 30, 40], parent), [10, 40]);
     }
 }

@@ -7,10 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::{
-    place::join,
-    repository::{Repository, Safety, checkouts},
-};
+use crate::repository::{Repository, Safety};
 
 /// Largest size of an index that is read: millions of files.
 const MAX_BYTES: u64 = 1024 * 1024 * 1024;
@@ -54,17 +51,6 @@ pub fn repository(workspace: &Path, safety: Safety) -> Option<(PathBuf, PathBuf)
     repository.check_back(safety).ok()?;
     let below = workspace.strip_prefix(&repository.top).ok()?.to_owned();
     Some((repository.common?, below))
-}
-
-/// Returns the directory of a workspace in each checkout of its repository, which need not exist. What cannot be read is
-/// skipped.
-#[must_use]
-pub fn in_checkouts(workspace: &Path, safety: Safety) -> Vec<PathBuf> {
-    let Some((common, below)) = repository(workspace, safety) else {
-        return Vec::new();
-    };
-    let found = checkouts(&common).into_iter();
-    found.map(|checkout| join(&checkout.top, &below)).collect()
 }
 
 fn shared_indexes(own: &Path) -> Vec<PathBuf> {

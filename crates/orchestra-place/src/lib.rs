@@ -20,7 +20,7 @@ mod shared;
 
 pub use error::PlaceError;
 pub use id::DatabaseId;
-pub use index::{in_checkouts, is_tracked, repository};
+pub use index::{is_tracked, repository};
 pub use known::{Databases, KnownDatabases, ListError, Listing};
 pub use place::{Choice, IN_GIT, Place};
 pub use repository::{Checkout, Safety, check_answer};

@@ -8,18 +8,21 @@ use std::path::{Path, PathBuf};
 
 use orchestra_fs::Lock;
 
-use crate::db::{self, Paths, schema};
+use crate::db::{self, Paths};
 use crate::home::ALONE_PATIENCE;
-use crate::shared::{self, clear, copy, lock_former};
+use crate::shared::{self, clear, lock_former, publish_newest};
 use crate::{Fault, Home, OpenError, SharedHome, linked};
 
-/// Lock of the program that writes the readable files.
-const KEEPER: &str = "keeper.lock";
+/// Path of the database that the board of a checkout has in the directory of its readable files.
+#[must_use]
+pub fn own_database(projects: &Path) -> PathBuf {
+    projects.join(db::STORE).join(db::DATABASE)
+}
 
 /// Returns whether a directory with readable files has the database of a board beside them.
 #[must_use]
 pub fn has_own_database(projects: &Path) -> bool {
-    shared::is_board(&projects.join(db::STORE).join(db::DATABASE))
+    shared::is_board(&own_database(projects))
 }
 
 impl SharedHome {
@@ -31,7 +34,7 @@ impl SharedHome {
         shared::is_moved(&self.directory().join(db::DATABASE))
     }
 
-    /// Checks that no program has changed the board and still runs.
+    /// Checks that no program has the board open.
     ///
     /// # Errors
     /// [`Fault::Held`] with the names of the programs, and when the lock cannot be taken.
@@ -49,7 +52,7 @@ pub fn clear_shared(workspace: &Path, home: &SharedHome) -> Result<(), OpenError
     let paths = Paths::of(workspace, &Home::Shared(home.clone()));
     let clear = || {
         if let Some(former) = paths.former() {
-            let lock = former.join(KEEPER);
+            let lock = former.join(db::KEEPER_LOCK);
             if Lock::wait_for(&lock, ALONE_PATIENCE)?.is_none() {
                 return Err(Fault::held(former, &lock));
             }
@@ -70,7 +73,7 @@ pub struct CheckoutCopy {
     shared: Paths,
     /// Held so that neither database is changed meanwhile.
     _locks: Vec<File>,
-    _alone: Lock,
+    _alone: [Lock; 2],
 }
 
 /// Copies a board that all checkouts share into its main checkout, or only locks both where the copy is there.
@@ -108,19 +111,7 @@ pub fn copy_to_checkout(home: &SharedHome, copies: bool) -> Result<CheckoutCopy,
 
 fn publish_copy(from: &Paths, to: &Paths) -> Result<(), Fault> {
     let source = db::open_writer(&from.database)?;
-    let version = db::schema_of(&source)?;
-    if version > schema::SCHEMA {
-        return Err(schema::newer(version));
-    }
-    clear(&to.leftovers())?;
-    copy(&source, to)?;
-    let built = db::open_builder(&to.rebuilt)?;
-    built.execute_batch("BEGIN IMMEDIATE")?;
-    schema::migrate(&built)?;
-    built.execute_batch("COMMIT")?;
-    built.pragma_update(None, "journal_mode", "WAL")?;
-    drop(built);
-    db::publish(&to.rebuilt, &to.database)
+    publish_newest(&source, to, |_| Ok(()))
 }
 
 impl CheckoutCopy {

@@ -14,7 +14,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 pub(crate) use self::log::LogSync;
-use crate::{Fault, Home, OpenError};
+use crate::{Fault, Home, OpenError, shared};
 
 /// How long a connection waits for another program that locked the database by itself.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -36,6 +36,10 @@ const PROJECTS: &str = ".projects";
 pub(crate) const STORE: &str = ".store";
 /// The database in its directory.
 pub(crate) const DATABASE: &str = "board.db";
+/// Locks beside it: of the program that writes the readable files, of each writer, and of each look at the files.
+pub(crate) const KEEPER_LOCK: &str = "keeper.lock";
+pub(crate) const WRITER_LOCK: &str = "writer.lock";
+pub(crate) const FILES_LOCK: &str = "files.lock";
 
 /// Where the parts of a board are.
 #[derive(Debug, Clone)]
@@ -86,9 +90,9 @@ impl Paths {
             rebuilt: store.join("board.db.new"),
             log: store.join("board.db-wal"),
             shared_memory: store.join("board.db-shm"),
-            writer_lock: store.join("writer.lock"),
-            files_lock: store.join("files.lock"),
-            keeper_lock: store.join("keeper.lock"),
+            writer_lock: store.join(WRITER_LOCK),
+            files_lock: store.join(FILES_LOCK),
+            keeper_lock: store.join(KEEPER_LOCK),
             projects,
             store,
         }
@@ -125,6 +129,12 @@ impl Paths {
         let is_mirror = matches!(&self.home, Home::Shared(home) if home.mirror().is_some());
         let former = self.projects.join(STORE);
         (is_mirror && former.join(DATABASE).is_file()).then_some(former)
+    }
+
+    /// Returns whether the board is in the checkout, and not what a move of it left there.
+    pub(crate) fn is_in_checkout(&self) -> bool {
+        let database = self.former().map(|former| former.join(DATABASE));
+        database.is_some_and(|database| !shared::is_moved(&database).unwrap_or(false))
     }
 
     /// Files of a database that is gone, which must not be taken for those of a new one.

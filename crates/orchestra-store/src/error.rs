@@ -57,12 +57,12 @@ pub enum Fault {
     Unlisted(#[source] Arc<orchestra_place::ListError>),
     /// Another program uses a board that is to be moved.
     #[error(
-        "the board in {} is to be moved, and {by} uses it: end that program and try again", directory.display()
+        "the board in {} is to be moved, and {by} and try again", directory.display()
     )]
     Held {
         /// The directory of the board.
         directory: PathBuf,
-        /// The programs, as far as the system names them.
+        /// The programs that use it, as far as the system names them, and the next step.
         by: String,
     },
     /// The database was moved into the checkout.
@@ -210,8 +210,11 @@ impl Fault {
         let holders = orchestra_fs::holders(lock);
         let names: Vec<String> = holders.iter().map(ToString::to_string).collect();
         let by = match &names[..] {
-            [] => "another program".to_owned(),
-            names => names.join(" and "),
+            [] => "another program uses it: end that program".to_owned(),
+            [name] => format!("{name} uses it: end that program"),
+            [names @ .., last] => {
+                format!("{} and {last} use it: end these programs", names.join(", "))
+            }
         };
         Self::Held { directory, by }
     }

@@ -9,8 +9,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use orchestra_board::CLAIM_LEASE_SECONDS;
 use orchestra_fs::{Access, Directory, Lock};
 use orchestra_place::{DatabaseId, KnownDatabases, ListError, Listing, Place, PlaceError};
 use rusqlite::{Connection, OptionalExtension as _};
@@ -23,7 +24,7 @@ use crate::{Fault, Options, shared};
 /// Directory of the board in a place.
 const BOARD: &str = "board";
 /// Directory of the state directory with the locks of boards that are open.
-const ALIVE: &str = "boards";
+const LOCKS: &str = "boards";
 /// Maximum time that a program with an open board needs to put a removed database back, and the interval of looks.
 const RESCUE_PATIENCE: Duration = Duration::from_secs(5);
 const RESCUE_LOOK: Duration = Duration::from_millis(20);
@@ -89,7 +90,8 @@ impl SharedHome {
     }
 
     /// Returns the directory of the workspace in each linked worktree of the repository that is wanted.
-    pub(crate) fn in_linked(&self, is_wanted: &dyn Fn(&Path) -> bool) -> Vec<PathBuf> {
+    #[must_use]
+    pub fn in_linked(&self, is_wanted: &dyn Fn(&Path) -> bool) -> Vec<PathBuf> {
         self.place.in_linked(is_wanted)
     }
 
@@ -110,35 +112,64 @@ impl SharedHome {
         }
     }
 
-    /// Lock that each program with the board open shares, outside of what commands in the repository remove.
+    /// Lock that each program shares that has the board open to change it.
     fn alive(&self) -> PathBuf {
+        self.lock("lock")
+    }
+
+    /// Lock that each program with the board open shares, also one that only reads. A program that only reads does not
+    /// put a removed database back.
+    fn attached(&self) -> PathBuf {
+        self.lock("open.lock")
+    }
+
+    /// Path of a lock outside of what commands in the repository remove.
+    fn lock(&self, end: &str) -> PathBuf {
         let digest = Sha256::digest(self.directory().as_os_str().as_encoded_bytes());
         let number = digest
             .iter()
             .take(8)
             .fold(0_u64, |all, byte| all << 8 | u64::from(*byte));
-        self.state.join(ALIVE).join(format!("{number:016x}.lock"))
+        self.state.join(LOCKS).join(format!("{number:016x}.{end}"))
     }
 
-    /// Tells other programs that this one has the board open, until the lock is dropped.
+    fn make_locks(&self) -> orchestra_fs::Result<Directory> {
+        Directory::private(&self.state)?.make_below(LOCKS.as_ref(), Access::Private)
+    }
+
+    /// Shows other programs that this one has the board open to change it, until the lock is dropped.
     pub(crate) fn share(&self) -> Option<Lock> {
-        let share = || {
-            Directory::private(&self.state)?.make_below(ALIVE.as_ref(), Access::Private)?;
-            Lock::share(&self.alive())
-        };
-        share()
+        let shared = self.make_locks().and_then(|_| Lock::share(&self.alive()));
+        shared
             .inspect_err(
                 |error| tracing::warn!(%error, "other programs do not see that the board is open"),
             )
             .ok()
     }
 
-    /// Takes the lock that programs with the board open share: none has it open, and none begins to write meanwhile.
-    pub(crate) fn alone(&self) -> Result<Lock, Fault> {
-        Directory::private(&self.state)?.make_below(ALIVE.as_ref(), Access::Private)?;
-        let path = self.alive();
-        let lock = Lock::wait_for(&path, ALONE_PATIENCE)?;
-        lock.ok_or_else(|| Fault::held(self.directory(), &path))
+    /// Has moves of the board wait for this program, which may only read, until the lock is dropped.
+    pub(crate) fn attach(&self) -> Option<Lock> {
+        let attached = self
+            .make_locks()
+            .and_then(|_| Lock::share(&self.attached()));
+        attached
+            .inspect_err(|error| tracing::debug!(%error, "the board may be moved while it is open"))
+            .ok()
+    }
+
+    /// Takes the locks that programs with the board open share: none has it open, and none opens it meanwhile.
+    pub(crate) fn alone(&self) -> Result<[Lock; 2], Fault> {
+        self.make_locks()?;
+        let take = |path: PathBuf| {
+            let lock = Lock::wait_for(&path, ALONE_PATIENCE)?;
+            lock.ok_or_else(|| Fault::held(self.directory(), &path))
+        };
+        Ok([take(self.attached())?, take(self.alive())?])
+    }
+
+    /// Returns whether a program has the board open, also one that only reads.
+    fn is_attached(&self) -> bool {
+        self.is_open() || orchestra_fs::is_shared(&self.attached()).unwrap_or(false)
     }
 
     /// Waits for the database of a board whose directory was removed while another program has it open: that program
@@ -255,13 +286,13 @@ impl SharedHome {
     /// same board.
     pub(crate) fn place_beside(
         &self,
-        former: &Connection,
+        removed: &Connection,
         paths: &Paths,
     ) -> Result<Option<PathBuf>, Fault> {
         let Some(found) = db::open_any_reader(&paths.database)? else {
             return Ok(None);
         };
-        let id = id_of(former)?;
+        let id = id_of(removed)?;
         if id == id_of(&found)? {
             return Ok(None);
         }
@@ -376,6 +407,17 @@ fn id_of(connection: &Connection) -> Result<Option<DatabaseId>, Fault> {
 fn has_table(connection: &Connection) -> Result<bool, Fault> {
     let sql = "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'home')";
     Ok(connection.query_row(sql, [], |row| row.get(0))?)
+}
+
+/// Shortens claims to what they could be if they began now.
+pub(crate) fn shorten_claims(connection: &Connection) -> Result<(), Fault> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let now = now.map_or(0, |since| i64::try_from(since.as_secs()).unwrap_or(i64::MAX));
+    connection.execute(
+        "UPDATE issue SET claim_until = ?1 WHERE claim_until > ?1",
+        [now.saturating_add(CLAIM_LEASE_SECONDS)],
+    )?;
+    Ok(())
 }
 
 /// Drops all claims.

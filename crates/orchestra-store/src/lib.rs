@@ -43,7 +43,9 @@ pub use action::{
     Reindex, Reindexed, Submission,
 };
 pub use clock::{Clock, SystemClock};
-pub use convert::{CheckoutCopy, clear_shared, copy_to_checkout, has_own_database};
+pub use convert::{
+    CheckoutCopy, clear_shared, copy_to_checkout, has_own_database, own_database,
+};
 pub use doctor::{DoctorError, Fix, Report};
 pub use document::{
     Detail, Document, DocumentDirectory, DocumentEntry, DocumentError, DocumentPath,
@@ -59,6 +61,7 @@ pub use files::FilesError;
 pub use home::{Home, SharedHome};
 pub use import::{ImportError, Imported};
 pub use io::{Entry, EntryKind, FileIo, RealFs, Stat};
+pub use linked::BoardSize;
 pub use notice::{ChangeNotice, What};
 pub use page::{Cursor, CursorError, Page, PageRequest};
 pub use reader::{

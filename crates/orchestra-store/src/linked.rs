@@ -1,10 +1,11 @@
-//! Boards of linked worktrees from before all checkouts shared one. Each is merged into that, once.
+//! Boards that linked worktrees have of their own beside the one that all checkouts share. Each is merged on command.
 //!
-//! A worktree that is not mounted is merged when a program finds it. The source is marked after the merge is durable. A
-//! program that ends in between leaves a source whose merge is repeated, which changes nothing.
+//! A worktree is content of its repository, or a job's: its database and readable files prove no origin. So an opening
+//! merges none, and a merge drops the claims of the source. The source is marked after the merge is durable. A program
+//! that ends in between leaves a source whose merge is repeated, which changes nothing.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use orchestra_board::Uid;
@@ -12,34 +13,42 @@ use rusqlite::{Connection, OptionalExtension as _};
 
 use crate::db::{self, LogSync, Paths, schema};
 use crate::merge::{self, Context};
+use crate::queue::LOCK_PATIENCE;
 use crate::reader::Reader;
 use crate::shared::{Shared, clear, header_version, lock_former, mark_as_moved};
 use crate::writing::KnownWords;
 use crate::{ActionError, Fault, Home, OpenError, Options, SharedHome, Store};
 
-/// Returns the directories of the workspace in linked worktrees that have a database to be merged.
-pub(crate) fn due(paths: &Paths) -> Vec<PathBuf> {
-    let Home::Shared(home) = &paths.home else {
-        return Vec::new();
-    };
-    let mut found = home.in_linked(&is_due);
-    // A submodule of a linked worktree is in no list of worktrees.
-    let own = &paths.workspace;
-    let is_mirror = paths.projects.parent() == Some(own.as_path());
-    if !is_mirror && !found.contains(own) && is_due(own) {
-        found.push(own.clone());
+/// Numbers of issues and of remembered texts of a board.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BoardSize {
+    /// Issues of all projects.
+    pub issues: u64,
+    /// Remembered texts of all projects.
+    pub memories: u64,
+}
+
+impl BoardSize {
+    /// Counts the content of the database that a checkout has of its own; `None` without one.
+    ///
+    /// # Errors
+    /// When the database is damaged, has views, or cannot be read.
+    pub fn of_checkout(workspace: &Path) -> Result<Option<Self>, Fault> {
+        let paths = Paths::of(workspace, &Home::Checkout);
+        paths.check().map_err(fault_of)?;
+        let Some(connection) = db::open_any_reader(&paths.database)? else {
+            return Ok(None);
+        };
+        // A view in place of a table can take any time.
+        if schema::has_views(&connection)? {
+            return Err(Fault::Corrupt);
+        }
+        let count = |sql| connection.query_row(sql, [], |row| row.get(0));
+        Ok(Some(Self {
+            issues: count("SELECT count(*) FROM issue")?,
+            memories: count("SELECT count(*) FROM chunk")?,
+        }))
     }
-    found
-}
-
-/// Returns whether a workspace has a database of its own that no program has moved or merged.
-fn is_due(workspace: &Path) -> bool {
-    let database = Paths::of(workspace, &Home::Checkout).database;
-    database.is_file() && is_unmarked(&database)
-}
-
-fn is_unmarked(database: &Path) -> bool {
-    header_version(database).is_ok_and(|version| (1..=schema::SCHEMA).contains(&version))
 }
 
 /// Removes the databases in linked worktrees whose boards were merged: each worktree has a board of its own again, which
@@ -56,33 +65,14 @@ pub(crate) fn remove_stubs(home: &SharedHome) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Merges the boards of worktrees. The caller holds the writers' lock. A board that cannot be read is logged and left as
-/// it is.
+/// Merges the board of a worktree into a shared one.
 ///
 /// # Errors
-/// [`Fault::Held`] when another program uses one of them.
-pub(crate) fn merge_all(
-    shared: &Shared,
-    connection: &Connection,
-    workspaces: &[PathBuf],
-) -> Result<(), Fault> {
-    for workspace in workspaces {
-        let shown = workspace.display();
-        match merge_one(shared, connection, workspace) {
-            Ok(()) => tracing::info!("the board of {shown} is part of the board of all worktrees"),
-            Err(fault @ Fault::Held { .. }) => return Err(fault),
-            Err(fault) => tracing::warn!(
-                error = &fault as &dyn std::error::Error,
-                "the board of {shown} is not merged into that of all worktrees"
-            ),
-        }
-    }
-    Ok(())
-}
-
-fn merge_one(shared: &Shared, connection: &Connection, workspace: &Path) -> Result<(), Fault> {
+/// [`Fault::Held`] while another program uses the board of the worktree.
+pub(crate) fn merge(shared: &Shared, workspace: &Path) -> Result<(), Fault> {
     let paths = Paths::of(workspace, &Home::Checkout);
     paths.check().map_err(fault_of)?;
+    paths.make_directories()?;
     drop(lock_former(&paths.store)?);
     match apply_edits(workspace, &shared.options) {
         // The mark is in the log alone.
@@ -91,17 +81,20 @@ fn merge_one(shared: &Shared, connection: &Connection, workspace: &Path) -> Resu
     }
     let _locks = lock_former(&paths.store)?;
     let source = db::open_ready_reader(&paths.database)?.ok_or(Fault::Corrupt)?;
-    let before = connection.total_changes();
+    let lock = db::lock_file(&shared.paths.writer_lock)?;
+    let _lock = db::lock_within(lock, LOCK_PATIENCE)?;
+    let connection = shared.open_whole(db::open_ready)?;
+    let connection = connection.ok_or_else(|| Fault::Removed(shared.paths.store.clone()))?;
     let mut log = LogSync::new(&shared.options.files);
     log.watch(&shared.paths);
     connection.execute_batch("BEGIN IMMEDIATE")?;
-    let merged = merge_content(shared, connection, &source, &paths)
+    let merged = merge_content(shared, &connection, &source, &paths)
         .and_then(|()| Ok(connection.execute_batch("COMMIT")?));
     if merged.is_err() && !connection.is_autocommit() {
         connection.execute_batch("ROLLBACK")?;
     }
     merged?;
-    if connection.total_changes() != before {
+    if connection.total_changes() != 0 {
         // The source is marked only after that.
         log.sync(&shared.paths)?;
     }
@@ -133,7 +126,12 @@ fn merge_content(
 ) -> Result<(), Fault> {
     let name = name_of(source, paths)?;
     let (ours, theirs) = (Reader::new(connection), Reader::new(source));
-    let (ours, theirs) = (contents(&ours)?, contents(&theirs)?);
+    let (ours, mut theirs) = (contents(&ours)?, contents(&theirs)?);
+    for project in theirs.projects.values_mut() {
+        for found in project.issues.values_mut() {
+            found.issue.claim = None;
+        }
+    }
     let context = Context {
         base: None,
         origin: &origin(&paths.workspace),

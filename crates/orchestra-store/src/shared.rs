@@ -156,6 +156,9 @@ impl Shared {
             .prepare_cached("BEGIN")
             .and_then(|mut begin| begin.execute([]))
             .map_err(ReadError::from)?;
+        if is_stub(&connection)? {
+            return Err(self.moved().into());
+        }
         let reader = Reader::new(&connection).at(self.options.clock.now());
         // What was found before concerns another database, perhaps.
         index_damage_was_found();
@@ -171,6 +174,18 @@ impl Shared {
             self.return_reader(connection, file);
         }
         result
+    }
+
+    /// Error of a program that has a database open which was moved to another place.
+    fn moved(&self) -> Fault {
+        match &self.paths.home {
+            Home::Checkout => Fault::Moved,
+            Home::Shared(_) if self.paths.is_in_checkout() => {
+                Fault::MovedAway(self.paths.store.clone())
+            }
+            // Its workspace has another path, or became a repository.
+            Home::Shared(_) => Fault::Closed,
+        }
     }
 
     /// Has the full-text index of what is remembered made anew, which somebody found damaged, unless
@@ -329,30 +344,30 @@ impl Shared {
     ///
     /// # Errors
     /// [`Fault::Replaced`] with the path of a copy beside the database, or the reason why there is no copy.
-    pub(crate) fn rescue(&self, former: &Connection) -> Result<(), Fault> {
+    pub(crate) fn rescue(&self, removed: &Connection) -> Result<(), Fault> {
         let paths = &self.paths;
         let Home::Shared(home) = &paths.home else {
             return Ok(());
         };
-        if db::schema_of(former)? == schema::MOVED {
+        if db::schema_of(removed)? == schema::MOVED {
             // It was replaced on purpose.
             return Ok(());
         }
         // A reader may not even write to another database.
-        former.pragma_update(None, "query_only", false)?;
+        removed.pragma_update(None, "query_only", false)?;
         if db::is_there(&paths.database)? {
-            let Some(beside) = home.place_beside(former, paths)? else {
+            let Some(beside) = home.place_beside(removed, paths)? else {
                 return Ok(());
             };
             if !db::is_there(&beside)? {
                 clear(&[&paths.rebuilt])?;
-                copy(former, paths)?;
+                copy(removed, paths)?;
                 db::publish(&paths.rebuilt, &beside)?;
             }
             return Err(Fault::Replaced(beside));
         }
         clear(&paths.leftovers())?;
-        copy(former, paths)?;
+        copy(removed, paths)?;
         let built = db::open_builder(&paths.rebuilt)?;
         home.keep(&built)?;
         built.execute("DELETE FROM counter WHERE name = 'superseded'", [])?;
@@ -361,7 +376,7 @@ impl Shared {
         db::publish(&paths.rebuilt, &paths.database)?;
         // Other programs also have the removed file open, and do not see changes of the new one.
         let mark = "INSERT OR REPLACE INTO counter (name, value) VALUES ('superseded', 1)";
-        if let Err(error) = former.execute(mark, []) {
+        if let Err(error) = removed.execute(mark, []) {
             tracing::warn!(%error, "the removed database of the board is not marked");
         }
         Ok(())
@@ -493,28 +508,16 @@ impl Board for Shared {
 fn prepare(paths: &Paths, options: &Options) -> Result<Connection, Fault> {
     paths.make_directories()?;
     if let Home::Shared(home) = &paths.home {
-        home.set_former_aside(paths)?;
+        home.set_foreign_aside(paths)?;
     }
     match (&paths.home, db::is_there(&paths.database)?) {
         (Home::Shared(home), false) => {
-            let is_adopted = match paths.former() {
-                Some(former) => adopt(paths, &former, home)?,
-                None => false,
-            };
-            let is_adopted = is_adopted
-                || match home.former()? {
-                    Some(former) => adopt(paths, &former, home)?,
-                    None => false,
-                };
-            if !is_adopted {
+            if !adopt_any(paths, home)? {
                 build(paths, options)?;
             }
         }
         (Home::Checkout, false) => build(paths, options)?,
         (Home::Shared(home), true) => {
-            if is_moved(&paths.database)? {
-                return Err(Fault::MovedAway(paths.store.clone()));
-            }
             home.check(paths)?;
             if let Some(former) = paths.former() {
                 leave(&former)?;
@@ -548,36 +551,87 @@ pub(crate) fn open_newest(paths: &Paths) -> Result<Connection, Fault> {
     Ok(connection)
 }
 
-/// Copies the database that earlier programs had in the mirror, and leaves it as one that those refuse. Returns whether
-/// it did: not where that was done before. The caller holds the lock of the new place.
+/// Copies the database that the workspace had in its checkout, or in the state directory before. Returns whether there
+/// was one. The caller holds the lock of the new place.
+///
+/// # Errors
+/// [`Fault::Untrusted`] when the copy is data until the user accepts it.
+fn adopt_any(paths: &Paths, home: &SharedHome) -> Result<bool, Fault> {
+    if copy_tracked(paths)? {
+        return Err(Fault::Untrusted(home.directory()));
+    }
+    if let Some(former) = paths.former()
+        && adopt(paths, &former, home)?
+    {
+        return Ok(true);
+    }
+    match home.earlier()? {
+        Some(earlier) => adopt(paths, &earlier, home),
+        None => Ok(false),
+    }
+}
+
+/// Copies a database of this user, and leaves it as one that programs refuse. Returns whether it did: not where that was
+/// done before.
 fn adopt(paths: &Paths, former: &Path, home: &SharedHome) -> Result<bool, Fault> {
-    clear(&paths.leftovers())?;
     let _locks = lock_former(former)?;
     let source = db::open_writer(&former.join(db::DATABASE))?;
-    let version = db::schema_of(&source)?;
-    if version == schema::MOVED {
+    if is_stub(&source)? {
         // The place that it was moved to is gone, and the readable files are newer.
         return Ok(false);
     }
+    publish_newest(&source, paths, |built| {
+        home::shorten_claims(built)?;
+        home.identify(built)
+    })?;
+    source.pragma_update(None, "user_version", schema::MOVED)?;
+    db::move_log(&source)?;
+    Ok(true)
+}
+
+/// Copies a database in the checkout that git tracks: it came from elsewhere, since that of this user's programs is
+/// ignored. The copy has no id, so that it is in no list. Leaves the original as it is. Returns whether there was one.
+pub(crate) fn copy_tracked(paths: &Paths) -> Result<bool, Fault> {
+    let tracked = paths.former().filter(|it| orchestra_place::is_tracked(it));
+    let Some(from) = tracked else {
+        return Ok(false);
+    };
+    let Some(source) = db::open_any_reader(&from.join(db::DATABASE))? else {
+        return Ok(false);
+    };
+    if is_stub(&source)? {
+        return Ok(false);
+    }
+    // A reader may not even write to another database.
+    source.pragma_update(None, "query_only", false)?;
+    publish_newest(&source, paths, |built| {
+        Ok(built.execute_batch("DROP TABLE IF EXISTS home")?)
+    })?;
+    Ok(true)
+}
+
+/// Puts a copy of what a connection sees in the place of a database, with the newest schema and a change.
+pub(crate) fn publish_newest(
+    source: &Connection,
+    paths: &Paths,
+    change: impl FnOnce(&Connection) -> Result<(), Fault>,
+) -> Result<(), Fault> {
+    let version = db::schema_of(source)?;
     if version > schema::SCHEMA {
         return Err(schema::newer(version));
     }
-    copy(&source, paths)?;
+    clear(&paths.leftovers())?;
+    copy(source, paths)?;
     let built = db::open_builder(&paths.rebuilt)?;
     built.execute_batch("BEGIN IMMEDIATE")?;
     migrate(&built)?;
-    if former.starts_with(&paths.projects) {
-        // It can have come along with the workspace.
-        home::drop_claims(&built)?;
-        limit_counters(&built).map_err(of_reading)?;
-    }
-    home.identify(&built)?;
+    // It can have come along with the workspace.
+    limit_counters(&built).map_err(of_reading)?;
+    change(&built)?;
     built.execute_batch("COMMIT")?;
     built.pragma_update(None, "journal_mode", "WAL")?;
     drop(built);
-    db::publish(&paths.rebuilt, &paths.database)?;
-    source.pragma_update(None, "user_version", schema::MOVED)?;
-    Ok(true)
+    db::publish(&paths.rebuilt, &paths.database)
 }
 
 fn of_reading(error: ReadError) -> Fault {
@@ -597,7 +651,7 @@ pub(crate) fn lock_former(former: &Path) -> Result<Vec<fs::File>, Fault> {
             .map_err(|_| Fault::held(former.to_owned(), &path))?;
         Ok(lock)
     };
-    ["keeper.lock", "writer.lock", "files.lock"]
+    [db::KEEPER_LOCK, db::WRITER_LOCK, db::FILES_LOCK]
         .into_iter()
         .map(lock)
         .collect()
@@ -637,7 +691,13 @@ pub(crate) fn is_moved(database: &Path) -> Result<bool, Fault> {
     let Some(connection) = db::open_any_reader(database)? else {
         return Ok(false);
     };
-    Ok(db::schema_of(&connection)? == schema::MOVED)
+    is_stub(&connection)
+}
+
+fn is_stub(connection: &Connection) -> Result<bool, Fault> {
+    let mut statement = connection.prepare_cached("PRAGMA user_version")?;
+    let version: i64 = statement.query_row([], |row| row.get(0))?;
+    Ok(version == schema::MOVED)
 }
 
 /// Reads the schema in the header of a database file, without SQLite.

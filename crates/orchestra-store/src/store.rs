@@ -10,6 +10,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use orchestra_board::{AgentName, Source, Timestamp};
+use orchestra_fs::Lock;
 use tokio::sync::broadcast;
 
 use crate::db::{self, Paths};
@@ -80,6 +81,8 @@ struct Handle {
     threads: Mutex<Vec<JoinHandle<()>>>,
     /// The readable files; none where nothing can be written.
     files: Option<Files>,
+    /// Held so that the board is not moved meanwhile.
+    _attached: Option<Lock>,
 }
 
 /// State of the threads before they run.
@@ -141,6 +144,7 @@ impl Store {
                     idle: Mutex::default(),
                     threads: Mutex::default(),
                     files: None,
+                    _attached: None,
                 })))
             }
             Err(fault) => Err(paths.failed(fault)),
@@ -149,6 +153,10 @@ impl Store {
 
     fn open_for_writing(paths: &Paths, options: &Options) -> Result<Self, Fault> {
         paths.make_directories()?;
+        let attached = match &options.home {
+            Home::Shared(home) => home.attach(),
+            Home::Checkout => None,
+        };
         let mut lock = db::lock_file(&paths.writer_lock)?;
         let shared = Arc::new(Shared::new(paths.clone(), options.clone(), None));
         // The thread of the writer opens its own connection, so that a reader needs only one.
@@ -159,19 +167,6 @@ impl Store {
             unlock(&lock)?;
         } else if let Some(former) = paths.former() {
             shared::leave(&former)?;
-        }
-        let due = linked::due(paths);
-        if !due.is_empty() {
-            lock = db::lock_within(lock, LOCK_PATIENCE)?;
-            let writer = match connection.take() {
-                Some(writer) => writer,
-                None => db::open_writer(&paths.database)?,
-            };
-            let merged = linked::merge_all(&shared, &writer, &due);
-            connection = Some(writer);
-            lock.unlock()
-                .map_err(|error| Fault::io("unlock .projects/.store/writer.lock", error))?;
-            merged?;
         }
         // Changes from now on are sent, even if the sending thread starts later.
         let (begin, file) = shared.latest().unwrap_or_default();
@@ -187,6 +182,7 @@ impl Store {
             })),
             threads: Mutex::default(),
             files: Some(files),
+            _attached: attached,
         })))
     }
 
@@ -374,6 +370,19 @@ impl Store {
         Ok(imported)
     }
 
+    /// Merges the board that a linked worktree has of its own into this one, without its claims, and marks it as merged.
+    /// A worktree without a database has the board of its readable files.
+    ///
+    /// # Errors
+    /// [`Fault::Held`] while another program uses the board of the worktree, and when either board cannot be read or
+    /// written. This one is as it was then.
+    pub fn merge_worktree(&self, worktree: &Path) -> Result<(), Fault> {
+        match self.read_only() {
+            Some(fault) => Err(fault.clone()),
+            None => linked::merge(&self.0.shared, worktree),
+        }
+    }
+
     /// Applies the edits of the readable files. A missing file removes nothing.
     ///
     /// # Errors
@@ -428,12 +437,15 @@ pub fn accept(workspace: &Path, options: &Options) -> Result<Option<PathBuf>, Op
     };
     let paths = Paths::of(workspace, &options.home);
     let accept = || {
-        if !db::is_there(&paths.database)? {
+        if !db::is_there(&paths.database)? && paths.former().is_none() {
             return Ok(None);
         }
         paths.make_directories()?;
         let file = db::lock_file(&paths.writer_lock)?;
         let _lock = db::lock_within(file, LOCK_PATIENCE)?;
+        if !db::is_there(&paths.database)? && !shared::copy_tracked(&paths)? {
+            return Ok(None);
+        }
         match home.check(&paths) {
             Err(Fault::Untrusted(_)) => {}
             other => return other.map(|()| None),

@@ -164,15 +164,15 @@ impl Writer {
     /// directory was removed, so there is no other copy.
     fn rescue(&mut self) -> Result<(), Fault> {
         let is_current = self.shared.is_current();
-        let former = match self.connection.take() {
+        let removed = match self.connection.take() {
             // Before the first change only a reader may have the database open.
             None if !is_current => self.shared.take_idle_reader(),
-            former => former,
+            open => open,
         };
-        let Some(former) = former.filter(|_| !is_current) else {
+        let Some(removed) = removed.filter(|_| !is_current) else {
             return Ok(());
         };
-        match self.shared.rescue(&former) {
+        match self.shared.rescue(&removed) {
             Ok(()) => Ok(()),
             Err(fault @ (Fault::Corrupt | Fault::Replaced(_))) => {
                 tracing::error!(%fault, "the board that this program had open is not in its place");
@@ -184,7 +184,7 @@ impl Writer {
             }
             Err(fault) => {
                 tracing::error!(%fault, "a board whose directory was removed cannot be copied");
-                self.connection = Some(former);
+                self.connection = Some(removed);
                 Err(fault)
             }
         }

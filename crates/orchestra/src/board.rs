@@ -4,7 +4,10 @@ use std::path::{Path, PathBuf};
 
 use orchestra_fs::{Access, Directory};
 use orchestra_place::Place;
-use orchestra_store::{Home, Options, SharedHome, has_own_database};
+use orchestra_runner::git::WORKTREES;
+use orchestra_store::{
+    BoardSize, Fault, Home, Options, SharedHome, has_own_database, own_database,
+};
 
 use crate::{
     config::{self, Setting},
@@ -13,10 +16,7 @@ use crate::{
     workspace::{self, PROJECTS},
 };
 
-/// Directory and name of the database of a board in a checkout, and the file beside it that shows that the mode was
-/// reported.
-const STORE: &str = ".store";
-const DATABASE: &str = "board.db";
+/// File beside the database of a board in a checkout that shows that the mode was reported.
 const REPORTED: &str = "mode-reported";
 
 /// `board` of the configuration.
@@ -52,10 +52,13 @@ impl BoardMode {
 /// # Errors
 /// When the configuration cannot be used, or the board has no place.
 pub(crate) fn home(workspace: &Path) -> Result<Home, Failure> {
-    let configured = config::board(workspace).map(|found| found.map(|setting| setting.value));
-    if let Ok(Some(BoardMode::Checkout)) = configured {
-        return Ok(Home::Checkout);
-    }
+    let configured = match config::board(workspace) {
+        Ok(Some(set)) if set.value == BoardMode::Checkout => match split(workspace, &set) {
+            Some(home) => return Ok(Home::Shared(home)),
+            None => return Ok(Home::Checkout),
+        },
+        other => other.map(|found| found.map(|setting| setting.value)),
+    };
     let shared = shared(workspace);
     let configured = match configured {
         // A board that exists is where it is, whatever is wrong with the configuration.
@@ -69,6 +72,22 @@ pub(crate) fn home(workspace: &Path) -> Result<Home, Failure> {
         BoardMode::Checkout => Ok(Home::Checkout),
         BoardMode::Repository => Ok(Home::Shared(shared?)),
     }
+}
+
+/// Returns the board that all worktrees share, where the file of a linked worktree sets [`BoardMode::Checkout`] and that
+/// of the main checkout does not: the worktree is of an older branch. A second board would give the same ids.
+fn split(workspace: &Path, set: &Setting<BoardMode>) -> Option<SharedHome> {
+    let file = workspace.join(config::FILE);
+    if !matches!(&set.origin, config::Origin::File(path) if *path == file) {
+        return None;
+    }
+    let home = shared(workspace).ok()?;
+    let counts = match home.mirror() {
+        Some(main) if main == workspace => false,
+        Some(main) => matches!(self::home(main), Ok(Home::Shared(_))),
+        None => true,
+    };
+    (counts && home.has_board()).then_some(home)
 }
 
 /// Decides the mode of a workspace: what is configured, else that of the board that exists. Without one it is
@@ -116,27 +135,33 @@ pub(crate) fn setting(
 /// As [`home`].
 pub(crate) fn options(workspace: &Path, options: Options) -> Result<Options, Failure> {
     let home = home(workspace)?;
-    if matches!(home, Home::Checkout) {
-        report_once(workspace);
+    match &home {
+        Home::Checkout => report_once(workspace),
+        Home::Shared(_) => report_split(workspace),
     }
     Ok(Options { home, ..options })
 }
 
+/// Reports a worktree whose file sets a board of its own beside the one that all worktrees share.
+fn report_split(workspace: &Path) {
+    let set = config::board(workspace).ok().flatten();
+    if set.is_some_and(|set| set.value == BoardMode::Checkout) {
+        output::complain(&format!(
+            "warning: `board = \"checkout\"` in {} is not used, since the worktrees of this repository share a board; \
+             `orchestra board convert checkout` moves that into the main checkout",
+            workspace.join(config::FILE).display()
+        ));
+    }
+}
+
 /// Reports the mode of a board that is in its checkout without a setting, the first time that a command opens it.
 fn report_once(workspace: &Path) {
-    let reported = Path::new(PROJECTS).join(STORE).join(REPORTED);
     let is_set = || config::board(workspace).is_ok_and(|found| found.is_some());
-    if workspace.join(&reported).exists() || is_set() {
+    if reported(workspace).exists() || is_set() {
         return;
     }
-    let note = || {
-        Directory::open(workspace)?
-            .make_below(PROJECTS.as_ref(), Access::Shared)?
-            .make_below(STORE.as_ref(), Access::Private)?;
-        orchestra_fs::create_new(&workspace.join(&reported), Access::Private)
-    };
     // Without the note each command would report it.
-    if note().is_ok() {
+    if note_report(workspace).is_ok() {
         output::complain(&format!(
             "warning: the board of {} is in this checkout alone (mode `checkout`), and git commands that change \
              {PROJECTS} change it; `orchestra board convert` makes it one board for all worktrees, and `board = \
@@ -145,6 +170,103 @@ fn report_once(workspace: &Path) {
             config::FILE
         ));
     }
+}
+
+fn reported(workspace: &Path) -> PathBuf {
+    own_store(&workspace.join(PROJECTS)).join(REPORTED)
+}
+
+/// Directory of the database of a checkout, in the directory of its readable files.
+fn own_store(projects: &Path) -> PathBuf {
+    let mut database = own_database(projects);
+    database.pop();
+    database
+}
+
+/// Creates the note that the user knows that the board is in its checkout.
+///
+/// # Errors
+/// When it exists or cannot be created.
+pub(crate) fn note_report(workspace: &Path) -> orchestra_fs::Result<()> {
+    let reported = reported(workspace);
+    let store = own_store(Path::new(""));
+    Directory::open(workspace)?
+        .make_below(PROJECTS.as_ref(), Access::Shared)?
+        .make_below(&store, Access::Private)?;
+    orchestra_fs::create_new(&reported, Access::Private).map(drop)
+}
+
+/// Board of a linked worktree beside the one that all worktrees share.
+pub(crate) struct LinkedBoard {
+    /// Directory of the workspace in the worktree.
+    pub(crate) workspace: PathBuf,
+    /// `None` for readable files without a database.
+    pub(crate) size: Result<Option<BoardSize>, Fault>,
+    /// Reason why it is merged only if the user names it.
+    pub(crate) doubt: Option<&'static str>,
+}
+
+impl LinkedBoard {
+    fn of(workspace: PathBuf) -> Self {
+        let mut above = workspace.components();
+        let is_of_job = above.any(|name| name.as_os_str() == WORKTREES);
+        let doubt = match is_of_job {
+            true => Some("the directory is one for jobs of plans"),
+            false => orchestra_place::is_tracked(&own_store(&workspace.join(PROJECTS)))
+                .then_some("git tracks its database"),
+        };
+        Self {
+            size: BoardSize::of_checkout(&workspace),
+            workspace,
+            doubt,
+        }
+    }
+
+    /// Content of the board, in a line.
+    pub(crate) fn shown(&self) -> String {
+        let content = match &self.size {
+            Ok(Some(size)) => format!("issues: {}, memories: {}", size.issues, size.memories),
+            Ok(None) => "readable files without a database".to_owned(),
+            Err(fault) => self.failed(fault),
+        };
+        format!("{}: {content}", self.workspace.display())
+    }
+
+    /// Reason why the board cannot be merged, with the next step.
+    pub(crate) fn failed(&self, fault: &Fault) -> String {
+        let workspace = self.workspace.display();
+        match fault {
+            Fault::Corrupt => format!(
+                "its database is damaged: remove {}, and then merge its readable files by \
+                 `orchestra board merge {workspace}`, if you need them",
+                own_store(&self.workspace.join(PROJECTS)).display()
+            ),
+            fault => fault.to_string(),
+        }
+    }
+}
+
+/// Which boards of linked worktrees are looked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    /// Databases, and readable files that no commit has.
+    Uncommitted,
+    /// Databases and readable files.
+    All,
+}
+
+/// Finds the boards that linked worktrees have beside the one that all worktrees share, and were not merged into it.
+pub(crate) fn linked(workspace: &Path, home: &SharedHome, wanted: Wanted) -> Vec<LinkedBoard> {
+    let has_board = |workspace: &Path| has_own_board(&workspace.join(PROJECTS), wanted);
+    let mut found = home.in_linked(&has_board);
+    // A submodule of a linked worktree is in no list of worktrees.
+    let is_main = home.mirror().is_none_or(|main| main == workspace);
+    if !is_main && !found.iter().any(|found| found == workspace) && has_board(workspace) {
+        found.push(workspace.to_owned());
+    }
+    // The first of two values of a field wins.
+    found.sort();
+    found.into_iter().map(LinkedBoard::of).collect()
 }
 
 /// Reports boards and readable files of linked worktrees that are not in the board that all worktrees share. They are
@@ -156,31 +278,27 @@ pub(crate) fn left_behind(workspace: &Path) -> Result<Vec<String>, Failure> {
     let Home::Shared(home) = home(workspace)? else {
         return Ok(Vec::new());
     };
-    let target = match home.mirror() {
-        Some(main) => format!(
-            "copy the files that you need into {}, with ids that are free there",
-            main.join(PROJECTS).display()
-        ),
-        None => "create the issues that you need again".to_owned(),
-    };
-    let checkouts = orchestra_place::in_checkouts(workspace, config::safety(workspace)).into_iter();
-    let linked = checkouts.filter(|directory| Some(&**directory) != home.mirror());
-    let boards = linked.map(|directory| directory.join(PROJECTS));
+    let boards = linked(workspace, &home, Wanted::Uncommitted).into_iter();
+    // What a job wrote is removed with its worktree.
+    let boards = boards.filter(|board| board.doubt.is_none());
     Ok(boards
-        .filter(|projects| has_own_board(projects))
-        .map(|projects| {
-            let projects = projects.display();
-            format!(
-                "{projects}: a board of this worktree alone, which is not in the board that all worktrees share and is \
-                 lost with the worktree: {target}, and remove {projects}"
-            )
+        .map(|board| {
+            let shown = board.shown();
+            let workspace = board.workspace.display();
+            match board.size {
+                Ok(_) => format!(
+                    "{shown}: not in the board that all worktrees share, and lost with the worktree: merge it by \
+                     `orchestra board merge {workspace}`, or remove {}",
+                    board.workspace.join(PROJECTS).display()
+                ),
+                Err(_) => shown,
+            }
         })
         .collect())
 }
 
-/// Returns whether a worktree has a database that was not merged, or readable files that neither a database nor a commit
-/// has.
-fn has_own_board(projects: &Path) -> bool {
+/// Returns whether a worktree has a database that was not merged, or readable files without one.
+fn has_own_board(projects: &Path, wanted: Wanted) -> bool {
     let is_project = |entry: std::fs::DirEntry| {
         let is_hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
         !is_hidden && entry.file_type().is_ok_and(|kind| kind.is_dir())
@@ -189,9 +307,9 @@ fn has_own_board(projects: &Path) -> bool {
         let mut entries = std::fs::read_dir(projects).into_iter().flatten().flatten();
         entries.any(is_project)
     };
-    match projects.join(STORE).join(DATABASE).is_file() {
+    match own_database(projects).is_file() {
         true => has_own_database(projects),
-        false => has_project() && !orchestra_place::is_tracked(projects),
+        false => has_project() && (wanted == Wanted::All || !orchestra_place::is_tracked(projects)),
     }
 }
 
@@ -217,7 +335,7 @@ pub(crate) fn root(workspace: &Path) -> Result<PathBuf, Failure> {
 /// As [`home`].
 pub(crate) fn database_directory(workspace: &Path) -> Result<PathBuf, Failure> {
     Ok(match home(workspace)? {
-        Home::Checkout => workspace.join(PROJECTS).join(STORE),
+        Home::Checkout => own_store(&workspace.join(PROJECTS)),
         Home::Shared(home) => home.directory(),
     })
 }
@@ -225,6 +343,16 @@ pub(crate) fn database_directory(workspace: &Path) -> Result<PathBuf, Failure> {
 /// Returns whether the system lets this process write in a directory of a board.
 pub(crate) fn is_writable(directory: &Path) -> bool {
     rustix::fs::access(directory, rustix::fs::Access::WRITE_OK).is_ok()
+}
+
+/// Returns whether all checkouts share a board that the workspace has, or its readable files in the main checkout, from
+/// which it is built again.
+pub(crate) fn is_shared_or_mirrored(workspace: &Path) -> bool {
+    let has_mirror = |home: &SharedHome| {
+        let main = home.mirror();
+        main.is_some_and(|main| main.join(PROJECTS).is_dir())
+    };
+    matches!(home(workspace), Ok(Home::Shared(home)) if home.has_board() || has_mirror(&home))
 }
 
 /// Workspace whose programs serve the board: that of the main checkout where all checkouts share it.
@@ -245,7 +373,7 @@ pub(crate) fn shared(workspace: &Path) -> Result<SharedHome, Failure> {
 }
 
 fn shared_in(place: Place) -> Result<SharedHome, Failure> {
-    Ok(SharedHome::new(place, servers::state_directory()?))
+    Ok(SharedHome::new(place, servers::state_directory()?).or_in_use_before())
 }
 
 /// The nearest directory upwards from `here` and below `top`, the top of a repository, of which all checkouts share a

@@ -123,7 +123,7 @@ pub(crate) fn check_narrow(workspace: &Path) -> Result<(), WorkspaceError> {
 
 /// Returns whether a workspace has a board. Commands that only look ask first, since opening creates one.
 pub(crate) fn has_board(workspace: &Path) -> bool {
-    workspace.join(PROJECTS).is_dir() || board::is_shared(workspace)
+    workspace.join(PROJECTS).is_dir() || board::is_shared_or_mirrored(workspace)
 }
 
 /// Refuses a workspace without a board, for commands that only look. `orchestra init` is named as the next step only

@@ -1,28 +1,35 @@
 //! Boards in the user's state directory whose workspace has changed since: it has moved, has become a repository, or
 //! another directory is at its path.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use orchestra_place::{Choice, Listing, Place};
 
 use super::{BOARD, SharedHome, id_of, listless};
-use crate::db::{self, Paths};
+use crate::db::{self, Paths, schema};
 use crate::{Fault, shared};
 
 impl SharedHome {
-    /// Moves the database of a directory that was at the path of this one before out of the way. Only outside of
-    /// repositories: a repository may have been cloned again. The caller holds the writers' lock.
-    pub(crate) fn set_former_aside(&self, paths: &Paths) -> Result<(), Fault> {
-        if self.place.is_in_repository() || is_versioned(self.anchor()) {
-            return Ok(());
-        }
+    /// Moves a database out of the way that is not that of this workspace: of another directory, which was at the path
+    /// before, or what a move to another place left. The caller holds the writers' lock.
+    ///
+    /// # Errors
+    /// [`Fault::MovedAway`] when the board is in the checkout now.
+    pub(crate) fn set_foreign_aside(&self, paths: &Paths) -> Result<(), Fault> {
         let Some(connection) = db::open_any_reader(&paths.database)? else {
             return Ok(());
         };
-        if self.listing(&connection)? != Listing::Foreign {
+        // The git directory has its databases with it.
+        let is_foreign =
+            !self.place.is_in_repository() && self.listing(&connection)? == Listing::Foreign;
+        let is_stub = db::schema_of(&connection)? == schema::MOVED;
+        drop(connection);
+        if !is_foreign && !is_stub {
             return Ok(());
         }
-        drop(connection);
+        if !is_foreign && paths.is_in_checkout() {
+            return Err(Fault::MovedAway(paths.store.clone()));
+        }
         let aside = (1..)
             .map(|number| paths.store.join(format!("former-{number}.db")))
             .find(|path| !path.exists())
@@ -38,13 +45,13 @@ impl SharedHome {
             // Both names are in a directory that is the user's alone.
             match std::fs::rename(file, name) {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                    return Err(Fault::io(
-                        "set the board of a former directory aside",
-                        error,
-                    ));
+                    return Err(Fault::io("set an earlier board aside", error));
                 }
                 _ => {}
             }
+        }
+        if !is_foreign {
+            return Ok(());
         }
         self.forget()?;
         tracing::warn!(
@@ -64,10 +71,23 @@ impl SharedHome {
 
     /// Directory of the board that the workspace had in the state directory at an earlier path, or before it became a
     /// repository.
-    pub(crate) fn former(&self) -> Result<Option<PathBuf>, Fault> {
+    pub(crate) fn earlier(&self) -> Result<Option<PathBuf>, Fault> {
         match self.place.is_in_repository() {
-            true => self.before_repository(),
+            true => Ok(self.before_repository()?.map(|before| before.directory())),
             false => self.before_move(),
+        }
+    }
+
+    /// Returns the place that the board had before its workspace became a repository, while a program has it open there,
+    /// and otherwise this one. The board moves when it is opened after that.
+    #[must_use]
+    pub fn or_in_use_before(self) -> Self {
+        if !self.place.is_in_repository() || self.directory().join(db::DATABASE).exists() {
+            return self;
+        }
+        match self.before_repository() {
+            Ok(Some(before)) if before.is_attached() => before,
+            _ => self,
         }
     }
 
@@ -93,7 +113,7 @@ impl SharedHome {
         Ok(None)
     }
 
-    fn before_repository(&self) -> Result<Option<PathBuf>, Fault> {
+    fn before_repository(&self) -> Result<Option<Self>, Fault> {
         let Some(main) = self.place.main() else {
             return Ok(None);
         };
@@ -101,20 +121,14 @@ impl SharedHome {
             return Ok(None);
         };
         let before = Self::new(place, self.state.clone());
-        let directory = before.directory();
-        if !shared::is_board(&directory.join(db::DATABASE)) {
+        let database = before.directory().join(db::DATABASE);
+        if !shared::is_board(&database) {
             return Ok(None);
         }
-        let Ok(Some(connection)) = db::open_any_reader(&directory.join(db::DATABASE)) else {
+        let Ok(Some(connection)) = db::open_any_reader(&database) else {
             return Ok(None);
         };
         let is_ours = matches!(before.listing(&connection)?, Listing::Here | Listing::Moved);
-        Ok(is_ours.then_some(directory))
+        Ok(is_ours.then_some(before))
     }
-}
-
-/// Returns whether a directory is in a repository.
-fn is_versioned(directory: &Path) -> bool {
-    let mut above = directory.ancestors();
-    above.any(|above| above.join(".git").symlink_metadata().is_ok())
 }

@@ -1,5 +1,7 @@
 //! Boards that move: between the main checkout and the place that all checkouts share, and with their workspace.
 
+mod moved;
+
 use std::fs;
 use std::io;
 use std::path::Path;

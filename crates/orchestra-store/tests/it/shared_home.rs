@@ -360,7 +360,7 @@ fn board_that_was_in_the_checkout_is_moved_whole_and_once() {
 }
 
 #[test]
-fn database_that_was_in_the_checkout_has_no_claims_and_does_not_use_up_ids() {
+fn database_that_was_in_the_checkout_has_no_claim_without_end_and_does_not_use_up_ids() {
     let checkouts = Checkouts::new();
     let main = checkouts.path("main");
     let store = Store::open(&main, options(&clock())).unwrap();
@@ -375,7 +375,8 @@ fn database_that_was_in_the_checkout_has_no_claims_and_does_not_use_up_ids() {
     drop(raw);
     let store = checkouts.open("main");
     let found = store.read(|reader| reader.issue(&slug(), &id("MA-3")));
-    assert_eq!(found.unwrap().unwrap().issue.claim, None);
+    let claim = found.unwrap().unwrap().issue.claim.unwrap();
+    assert!(claim.until.unix_seconds() < 99_999_999_999, "{claim:?}");
     run(&store, create(Kind::Task, Some("MA-2"), "Next"));
     assert!(has(&store, "MA-4"));
 }

@@ -1,6 +1,9 @@
 //! `orchestra board`: place of the board, and acceptance of one that the user's programs did not create.
 
 mod convert;
+mod merge;
+
+use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use serde::Serialize;
@@ -26,12 +29,33 @@ enum Command {
     /// Move the board to the repository, shared by all worktrees, or back to the checkout
     ///
     /// Issues, history, claims and memory are preserved. Prints the resulting state of the files in git and the next
-    /// git command. Refused while another program uses the board.
+    /// git command. Refused while another program uses the board. The boards of linked worktrees are merged into a
+    /// shared one, if you agree.
     #[command(after_help = examples(&["board convert", "board convert checkout"]))]
     Convert {
         /// New mode of the board
         #[arg(value_enum, default_value_t = BoardMode::Repository)]
         mode: BoardMode,
+        /// Merge the boards of linked worktrees without a question
+        #[arg(long, short)]
+        yes: bool,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Merge boards that linked worktrees have of their own into the one that all worktrees share
+    ///
+    /// Shows each worktree with the numbers of its issues and memories, and asks. Claims of a worktree are dropped, and
+    /// its database stays as a stub. Worktrees of jobs, and databases that git tracks, are merged only if you name
+    /// them. A board that another program uses is refused.
+    #[command(after_help = examples(&["board merge", "board merge ../shop-fix --yes"]))]
+    Merge {
+        /// Directories of the worktrees [default: all]
+        #[arg(value_name = "WORKTREE")]
+        worktrees: Vec<PathBuf>,
+        /// Do not ask for consent
+        #[arg(long, short)]
+        yes: bool,
         /// Print JSON
         #[arg(long)]
         json: bool,
@@ -63,7 +87,12 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
     let config = Config::settle(common, Overrides::default())?;
     logging::start(logging::of_a_report(&config.log))?;
     match arguments.command {
-        Command::Convert { mode, json } => convert::run(&config, mode, json),
+        Command::Convert { mode, yes, json } => convert::run(&config, mode, yes, json),
+        Command::Merge {
+            worktrees,
+            yes,
+            json,
+        } => merge::run(&config, &worktrees, yes, json),
         Command::Trust { json } => trust(&config, json),
     }
 }

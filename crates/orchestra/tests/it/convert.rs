@@ -270,6 +270,37 @@ fn board_in_use_is_not_converted_and_the_program_is_named() {
     }
 }
 
+#[test]
+fn board_that_a_client_reads_is_not_converted_and_the_client_is_named() {
+    let repository = Repository::new("");
+    let main = repository.main();
+    repository.fill();
+    let mut session = Session::start(repository.command(&main, &["stdio"]));
+    session.ok("list_projects", &json!({}));
+    let words = ["board", "convert", "checkout"];
+    let refused = repository.run(&main, &words);
+    assert_eq!(refused.code, Some(3), "{refused:?}");
+    if cfg!(target_os = "linux") {
+        let process = format!("orchestra (process {}) uses it", session.process.id());
+        assert!(refused.err.contains(&process), "{refused:?}");
+    }
+    assert!(session.process.end().success());
+    convert(&repository, &main, "checkout");
+}
+
+#[test]
+fn conversion_into_the_checkout_reports_what_was_missing_and_the_mode_is_not_reported_again() {
+    let repository = Repository::new("");
+    let main = repository.main();
+    repository.fill();
+    fs::remove_dir_all(main.join(".projects/my-app/epics")).unwrap();
+    let converted = repository.run(&main, &["board", "convert", "checkout"]);
+    assert_eq!(converted.code, Some(0), "{converted:?}");
+    assert!(converted.err.contains("written again"), "{converted:?}");
+    let listed = repository.run(&main, &["tool", "call", "list_projects"]);
+    assert_eq!((listed.code, &*listed.err), (Some(0), ""), "{listed:?}");
+}
+
 /// Each file is one that a conversion creates on its way, so that the kill comes at another step each time.
 #[test]
 fn conversion_that_is_killed_leaves_one_board_that_is_whole() {

@@ -106,6 +106,7 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
     attempt("init", &[], Ends, IMPOSTOR),
     attempt("doctor", &[], Ends, UNTRUSTED),
     attempt("board trust", &[], Ends, ""),
+    attempt("board merge", &["--yes"], Ends, ""),
     attempt("stdio", &[], Speaks, ""),
     attempt("stdio", &["--tools", "search"], Speaks, ""),
     attempt(

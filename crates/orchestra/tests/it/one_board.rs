@@ -274,6 +274,32 @@ fn worktrees_share_a_board_in_the_state_directory() {
 }
 
 #[test]
+fn removed_board_is_built_again_by_a_command_in_a_linked_worktree() {
+    let repository = Repository::new(ONE_BOARD);
+    repository.fill();
+    fs::remove_dir_all(repository.main().join(".git/.orchestra")).unwrap();
+    let listed = repository.call(&repository.linked(), "list_projects", &json!({}));
+    assert_eq!(listed["items"].as_array().unwrap().len(), 1, "{listed}");
+}
+
+#[test]
+fn board_in_use_is_changed_by_commands_after_its_directory_becomes_a_repository() {
+    let workspace = Workspace::new();
+    workspace.call("create_project", &json!({"name": "My App"}));
+    let before = workspace.database();
+    let mut session = Session::start(workspace.command(["stdio"]));
+    session.ok("list_projects", &json!({}));
+    git(&workspace.path(), &["init", "--quiet"]);
+    workspace.call("create_project", &json!({"name": "Other"}));
+    let listed = session.ok("list_projects", &json!({}));
+    assert_eq!(listed["items"].as_array().unwrap().len(), 2, "{listed}");
+    assert!(session.process.end().success());
+    let listed = workspace.call("list_projects", &json!({}));
+    assert_eq!(listed["items"].as_array().unwrap().len(), 2, "{listed}");
+    assert!(workspace.database().is_file() && workspace.database() != before);
+}
+
+#[test]
 fn board_of_an_archive_is_read_and_not_changed_until_it_is_accepted() {
     let (origin, repository) = (Repository::new(ONE_BOARD), Repository::new(ONE_BOARD));
     origin.fill();

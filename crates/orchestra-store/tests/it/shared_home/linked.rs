@@ -4,13 +4,13 @@ use std::error::Error as _;
 use std::fs::{self, File};
 use std::path::PathBuf;
 
-use orchestra_board::{Command, Kind};
-use orchestra_store::{Action, Options, Store};
+use orchestra_board::{AgentName, Command, Kind};
+use orchestra_store::{Action, BoardSize, Options, Store};
 use rusqlite::Connection;
 
 use super::{Checkouts, SETTLE, fill, has, run};
 use crate::fixture::{clock, options};
-use crate::words::{chunk, create, id, rename, slug, used_for};
+use crate::words::{chunk, create, id, rename, slug, target, used_for};
 
 impl Checkouts {
     /// A board of a checkout alone, whose usage begins later than that of the shared one.
@@ -18,6 +18,14 @@ impl Checkouts {
         let clock = clock();
         clock.pass(60);
         Store::open(&self.path(name), options(&clock)).expect("set up")
+    }
+
+    /// The shared board with that of the linked checkout in it.
+    fn merged(&self) -> Store {
+        let store = self.open("linked");
+        let merged = store.merge_worktree(&self.path("linked"));
+        merged.expect("merged");
+        store
     }
 
     fn database(&self, name: &str) -> PathBuf {
@@ -29,6 +37,12 @@ fn title(store: &Store, issue: &str) -> String {
     let found = store.read(|reader| reader.issue(&slug(), &id(issue)));
     let found = found.expect("readable").expect("it is there");
     found.issue.title.to_string()
+}
+
+fn is_claimed(store: &Store) -> bool {
+    let found = store.read(|reader| reader.issue(&slug(), &id("MA-3")));
+    let found = found.expect("readable").expect("it is there");
+    found.issue.claim.is_some()
 }
 
 /// Tokens that were used, and the number of remembered texts.
@@ -65,7 +79,7 @@ fn board_of_a_linked_checkout_is_merged_once_even_if_its_mark_is_lost() {
     saved.unwrap();
     assert!(!has(&main, "MA-4"));
     for _ in 0..2 {
-        let store = checkouts.open("linked");
+        let store = checkouts.merged();
         assert!(has(&store, "MA-6") && !has(&store, "MA-7"));
         assert_eq!(title(&store, "MA-3"), "Of main");
         assert_eq!(title(&store, "MA-6"), "Task");
@@ -78,10 +92,31 @@ fn board_of_a_linked_checkout_is_merged_once_even_if_its_mark_is_lost() {
     }
     run(&main, create(Kind::Task, Some("MA-2"), "Next"));
     assert!(has(&main, "MA-7"));
-    drop(checkouts.open("linked"));
+    drop(checkouts.merged());
     let refused = Store::open(&checkouts.path("linked"), options(&clock())).unwrap_err();
     let source = refused.source().unwrap().to_string();
     assert!(source.contains("board = \"repository\""), "{source}");
+}
+
+#[test]
+fn opening_merges_no_board_of_a_linked_checkout_and_a_merge_drops_its_claims() {
+    let checkouts = Checkouts::new();
+    let linked = checkouts.alone("linked");
+    fill(&linked);
+    let claim = Command::Claim {
+        target: target("MA-3"),
+        agent: AgentName::parse("one").unwrap(),
+    };
+    run(&linked, claim);
+    assert!(is_claimed(&linked));
+    drop(linked);
+    for name in ["main", "linked"] {
+        assert!(!has(&checkouts.open(name), "MA-3"), "{name}");
+    }
+    let size = BoardSize::of_checkout(&checkouts.path("linked"));
+    assert_eq!(size.unwrap().unwrap().issues, 3);
+    let merged = checkouts.merged();
+    assert!(has(&merged, "MA-3") && !is_claimed(&merged));
 }
 
 #[test]
@@ -95,11 +130,13 @@ fn board_of_a_linked_checkout_in_use_is_not_merged() {
         .or_else(|_| File::create(store.join("keeper.lock")))
         .unwrap();
     lock.lock().unwrap();
-    let refused = Store::open(&checkouts.path("linked"), checkouts.options()).unwrap_err();
-    let source = refused.source().unwrap().to_string();
-    assert!(source.contains(&store.display().to_string()), "{source}");
-    drop(lock);
-    assert!(has(&checkouts.open("linked"), "MA-3"));
+    let shared = checkouts.open("linked");
+    let refused = shared.merge_worktree(&checkouts.path("linked"));
+    let refused = refused.unwrap_err().to_string();
+    assert!(refused.contains(&store.display().to_string()), "{refused}");
+    assert!(!has(&shared, "MA-3"));
+    drop((lock, shared));
+    assert!(has(&checkouts.merged(), "MA-3"));
 }
 
 #[test]
@@ -118,7 +155,7 @@ fn edits_of_files_are_merged_and_missing_files_remove_nothing() {
     let text = fs::read_to_string(&epic).unwrap();
     fs::write(&epic, text.replace("Epic", "Renamed")).unwrap();
     fs::remove_dir_all(epic.with_file_name("stories")).unwrap();
-    let store = checkouts.open("linked");
+    let store = checkouts.merged();
     assert_eq!(title(&store, "MA-1"), "Renamed");
     assert!(has(&store, "MA-3"));
     store.settle(SETTLE).unwrap();

@@ -11,6 +11,7 @@ use orchestra_store::{
 };
 use serde::Serialize;
 
+use super::merge::{self, Merged};
 use crate::{
     board::{self, BoardMode},
     config::{self, Config},
@@ -35,6 +36,9 @@ struct Answer {
     files: PathBuf,
     /// Files of the configuration and of git's rules that were changed for it.
     changed: Vec<String>,
+    /// Linked worktrees whose boards were merged.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    merged: Vec<PathBuf>,
     /// State of the files in git, and the next step.
     git: String,
 }
@@ -44,7 +48,12 @@ struct Answer {
 /// # Errors
 /// When there is no board or no main checkout, while another program uses the board, and when a file cannot be read or
 /// written. The board is whole where it was, or where it belongs.
-pub(super) fn run(config: &Config, mode: BoardMode, json: bool) -> Result<Exit, Failure> {
+pub(super) fn run(
+    config: &Config,
+    mode: BoardMode,
+    yes: bool,
+    json: bool,
+) -> Result<Exit, Failure> {
     let home = board::shared(&config.workspace)?;
     let main = home.mirror().ok_or_else(|| {
         Failure::refused(
@@ -66,19 +75,31 @@ pub(super) fn run(config: &Config, mode: BoardMode, json: bool) -> Result<Exit, 
         BoardMode::Repository => to_repository(config, &home, in_checkout)?,
         BoardMode::Checkout => to_checkout(config, &home, in_checkout)?,
     };
+    let format = Format::of_flag(json);
+    let merged = match mode {
+        BoardMode::Repository => merge::offer(config, &home, yes, format)?,
+        BoardMode::Checkout => Merged::default(),
+    };
     let answer = Answer {
         mode: mode.name(),
         converted: !was_there,
         directory: board::database_directory(&main)?,
         files: main.join(PROJECTS),
         changed,
+        merged: merged.merged,
         git: of_git(&main, mode),
     };
-    Format::of_flag(json).print(&answer, text)?;
-    for finding in board::left_behind(&main)? {
-        output::complain(&format!("warning: {finding}"));
+    format.print(&answer, text)?;
+    for failed in &merged.failed {
+        output::complain(&output::printable(&format!("error: {failed}")));
     }
-    Ok(Exit::Ok)
+    for finding in board::left_behind(&main)? {
+        output::complain(&output::printable(&format!("warning: {finding}")));
+    }
+    Ok(match merged.failed.is_empty() {
+        true => Exit::Ok,
+        false => Exit::Refused,
+    })
 }
 
 fn to_repository(
@@ -122,6 +143,8 @@ fn to_checkout(
         copy.finish()?;
     }
     changed.extend(ignore::lift(&config.root())?);
+    // The user has just chosen the mode. Where the note exists already, nothing is to do.
+    drop(board::note_report(main));
     serving::close(&open(config, Home::Checkout)?);
     Ok(changed)
 }
@@ -133,9 +156,11 @@ fn write_files(config: &Config, home: &SharedHome) -> Result<(), Failure> {
     store.settle(CATCHING_UP)?;
     let report = store.doctor(Fix::Mend)?;
     store.settle(CATCHING_UP)?;
-    let is_damaged = report.damaged;
     serving::close(&store);
-    match is_damaged {
+    for finding in &report.findings {
+        output::complain(&format!("warning: {finding}"));
+    }
+    match report.damaged {
         true => Err(Fault::Corrupt.into()),
         false => Ok(()),
     }
@@ -151,7 +176,7 @@ fn set_mode(config: &Config, mode: BoardMode) -> Result<Vec<String>, Failure> {
     Ok(vec![path.display().to_string()])
 }
 
-fn open(config: &Config, home: Home) -> Result<Store, Failure> {
+pub(super) fn open(config: &Config, home: Home) -> Result<Store, Failure> {
     let options = config.memory.apply(Options {
         watch: false,
         home,
@@ -212,6 +237,9 @@ fn text(answer: &Answer) -> String {
     };
     for file in &answer.changed {
         text.push_str(&format!("changed {file}\n"));
+    }
+    for worktree in &answer.merged {
+        text.push_str(&format!("merged the board of {}\n", worktree.display()));
     }
     text.push_str(&format!("{}\n", answer.git));
     output::printable(&text).into_owned()

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::{ONE_BOARD, Repository, git};
-use crate::support::{Running, Session, until};
+use crate::support::{Running, Said, Session, until};
 
 const PER_CHECKOUT: &str = "board = \"checkout\"\n";
 
@@ -28,6 +28,17 @@ impl Repository {
         git(&self.linked(), &["reset", "--quiet", "--hard", head.trim()]);
         git(&main, &["worktree", "add", "--quiet", "../second"]);
         main.with_file_name("second")
+    }
+
+    /// Merges boards of linked worktrees, without a question.
+    fn merge(&self, worktrees: &[&str]) -> Said {
+        let words = [&["board", "merge", "--yes"], worktrees].concat();
+        self.run(&self.main(), &words)
+    }
+
+    fn lists(&self, directory: &Path, name: &str) -> bool {
+        let listed = self.call(directory, "list_projects", &json!({}));
+        listed.to_string().contains(name)
     }
 
     fn get(&self, directory: &Path, task: &str) -> Value {
@@ -69,6 +80,14 @@ fn boards_of_linked_worktrees_are_merged_into_the_one_of_all_worktrees_once() {
         }
     }
     repository.configure(ONE_BOARD);
+    assert!(repository.has(&main, "MA-4") && !repository.has(&linked, "MA-5"));
+    let asked = repository.run(&linked, &["board", "merge"]);
+    assert_eq!(asked.code, Some(3), "{asked:?}");
+    let size = format!("{}: issues: 4, memories: 2", second.display());
+    assert!(asked.err.contains(&size), "{asked:?}");
+    assert!(asked.err.contains("--yes"), "{asked:?}");
+    let merged = repository.merge(&[]);
+    assert_eq!(merged.code, Some(0), "{merged:?}");
     for directory in [&main, &linked, &second, &main] {
         for (task, title) in [
             ("MA-3", "From linked"),
@@ -81,7 +100,7 @@ fn boards_of_linked_worktrees_are_merged_into_the_one_of_all_worktrees_once() {
         }
         assert!(!repository.has(directory, "MA-7"));
         let claimed = repository.get(directory, "MA-3");
-        assert_eq!(claimed["claim"]["agent"], "linked", "{claimed}");
+        assert_eq!(claimed["claim"]["agent"], Value::Null, "{claimed}");
         assert_eq!(claimed["labels"], json!(["merge-conflict"]), "{claimed}");
         let all = json!({"project": "my-app"});
         let remembered = repository.call(directory, "list_memory", &all);
@@ -105,7 +124,7 @@ fn boards_of_linked_worktrees_are_merged_into_the_one_of_all_worktrees_once() {
 }
 
 #[test]
-fn worktree_that_comes_back_is_merged_when_it_is_found() {
+fn worktree_that_comes_back_is_reported_and_merged_on_command() {
     let repository = Repository::new(PER_CHECKOUT);
     repository.fill();
     let (main, linked) = (repository.main(), repository.linked());
@@ -114,17 +133,21 @@ fn worktree_that_comes_back_is_merged_when_it_is_found() {
     let away = linked.with_file_name("away");
     fs::rename(&linked, &away).unwrap();
     repository.configure(ONE_BOARD);
-    let lists = |name: &str| {
-        let listed = repository.call(&main, "list_projects", &json!({}));
-        listed.to_string().contains(name)
-    };
-    assert!(lists("my-app") && !lists("of-linked"));
+    assert!(repository.lists(&main, "my-app"));
     fs::rename(&away, &linked).unwrap();
-    assert!(lists("my-app") && lists("of-linked"));
+    assert!(!repository.lists(&main, "of-linked"));
+    let doctor = repository.run(&main, &["doctor"]);
+    let command = format!("orchestra board merge {}", linked.display());
+    assert!(doctor.out.contains(&command), "{doctor:?}");
+    let merged = repository.merge(&[]);
+    assert_eq!(merged.code, Some(0), "{merged:?}");
+    assert!(repository.lists(&main, "my-app") && repository.lists(&main, "of-linked"));
+    let doctor = repository.run(&main, &["doctor"]);
+    assert!(!doctor.out.contains("board merge"), "{doctor:?}");
 }
 
 #[test]
-fn board_of_a_linked_worktree_in_use_names_the_process() {
+fn board_of_a_linked_worktree_in_use_is_not_merged_and_blocks_nothing() {
     let repository = Repository::new(PER_CHECKOUT);
     let (main, linked) = (repository.main(), repository.linked());
     repository.call(&main, "create_project", &json!({"name": "Of main"}));
@@ -136,12 +159,16 @@ fn board_of_a_linked_worktree_in_use_names_the_process() {
     let written = linked.join(".projects/my-app/project-status.toon");
     until(|| written.is_file().then_some(()));
     repository.configure(ONE_BOARD);
-    let refused = repository.run(&main, &["tool", "call", "list_projects"]);
-    assert_ne!(refused.code, Some(0), "{refused:?}");
-    assert!(refused.err.contains(&number), "{refused:?}");
-    drop(session);
-    let listed = repository.call(&main, "list_projects", &json!({}));
-    assert!(listed.to_string().contains("my-app"), "{listed}");
+    assert!(repository.lists(&main, "of-main") && repository.lists(&linked, "of-main"));
+    let refused = repository.merge(&[]);
+    assert_eq!(refused.code, Some(3), "{refused:?}");
+    if cfg!(target_os = "linux") {
+        assert!(refused.err.contains(&number), "{refused:?}");
+    }
+    assert!(session.process.end().success());
+    let merged = repository.merge(&[]);
+    assert_eq!(merged.code, Some(0), "{merged:?}");
+    assert!(repository.lists(&main, "my-app"));
 }
 
 #[test]
@@ -160,8 +187,9 @@ fn worktree_that_leads_to_another_repository_is_not_merged() {
     }
     let main = repository.main();
     repository.call(&main, "create_project", &json!({"name": "Own"}));
-    let listed = repository.call(&main, "list_projects", &json!({}));
-    assert!(!listed.to_string().contains("my-app"), "{listed}");
+    let merged = repository.merge(&[]);
+    assert_eq!(merged.code, Some(0), "{merged:?}");
+    assert!(!repository.lists(&main, "my-app"));
     assert!(other.has(&other.main(), "MA-3"));
 }
 
@@ -173,6 +201,8 @@ fn linked_worktree_has_a_board_of_its_own_again_after_a_conversion() {
     repository.share_by_git();
     repository.task(&linked, "Of linked");
     repository.configure(ONE_BOARD);
+    let merged = repository.merge(&[]);
+    assert_eq!(merged.code, Some(0), "{merged:?}");
     assert!(repository.has(&main, "MA-4"));
     repository.configure("");
     let converted = repository.run(&main, &["board", "convert", "checkout"]);
@@ -180,4 +210,98 @@ fn linked_worktree_has_a_board_of_its_own_again_after_a_conversion() {
     repository.task(&main, "Of main");
     assert!(repository.has(&main, "MA-4") && repository.has(&main, "MA-5"));
     assert!(repository.has(&linked, "MA-4") && !repository.has(&linked, "MA-5"));
+}
+
+#[test]
+fn tracked_database_and_that_of_a_job_are_merged_only_if_they_are_named() {
+    let other = Repository::new(PER_CHECKOUT);
+    other.fill();
+    for worktree in ["../planted", ".worktrees/job"] {
+        let repository = Repository::new(ONE_BOARD);
+        let main = repository.main();
+        repository.call(&main, "create_project", &json!({"name": "Own"}));
+        git(&main, &["worktree", "add", "--quiet", worktree]);
+        let directory = main.join(worktree).canonicalize().unwrap();
+        let store = directory.join(".projects/.store");
+        fs::create_dir_all(&store).unwrap();
+        for name in ["board.db", "board.db-wal"] {
+            let file = other.main().join(".projects/.store").join(name);
+            if file.is_file() {
+                fs::copy(file, store.join(name)).unwrap();
+            }
+        }
+        if worktree == "../planted" {
+            git(&directory, &["add", "--force", ".projects"]);
+            git(&directory, &["commit", "--quiet", "--message", "Plant"]);
+        }
+        assert!(!repository.lists(&main, "my-app"), "{worktree}");
+        let merged = repository.merge(&[]);
+        assert_eq!(merged.code, Some(0), "{merged:?}");
+        let reported = format!("left out {}", directory.display());
+        assert!(merged.out.contains(&reported), "{merged:?}");
+        assert!(!repository.lists(&directory, "my-app"), "{worktree}");
+        let merged = repository.merge(&[worktree]);
+        assert_eq!(merged.code, Some(0), "{merged:?}");
+        assert!(repository.lists(&main, "my-app"), "{worktree}");
+    }
+}
+
+#[test]
+fn damaged_database_of_a_worktree_is_reported_with_a_way_to_merge_its_files() {
+    let repository = Repository::new(PER_CHECKOUT);
+    let (main, linked) = (repository.main(), repository.linked());
+    let project = json!({"name": "Of linked"});
+    repository.call(&linked, "create_project", &project);
+    let store = linked.join(".projects/.store");
+    for name in ["board.db-wal", "board.db-shm"] {
+        drop(fs::remove_file(store.join(name)));
+    }
+    fs::write(store.join("board.db"), "damaged".repeat(1_000)).unwrap();
+    repository.configure(ONE_BOARD);
+    let own = json!({"name": "Own"});
+    repository.call(&main, "create_project", &own);
+    let listed = repository.run(&linked, &["tool", "call", "list_projects"]);
+    assert_eq!((listed.code, &*listed.err), (Some(0), ""), "{listed:?}");
+    let hint = format!("remove {}", store.display());
+    let doctor = repository.run(&main, &["doctor"]);
+    assert!(doctor.out.contains(&hint), "{doctor:?}");
+    let refused = repository.merge(&[]);
+    assert_eq!(refused.code, Some(3), "{refused:?}");
+    assert!(refused.err.contains(&hint), "{refused:?}");
+    fs::remove_dir_all(&store).unwrap();
+    let merged = repository.merge(&["../linked"]);
+    assert_eq!(merged.code, Some(0), "{merged:?}");
+    assert!(repository.lists(&main, "of-linked"));
+}
+
+#[test]
+fn worktree_of_a_branch_that_sets_a_board_of_its_own_uses_the_shared_one() {
+    let repository = Repository::new("");
+    repository.fill();
+    let (main, linked) = (repository.main(), repository.linked());
+    fs::write(linked.join("orchestra.toml"), PER_CHECKOUT).unwrap();
+    repository.task(&linked, "Of linked");
+    assert!(repository.has(&main, "MA-4"));
+    assert!(!linked.join(".projects").exists());
+    let listed = repository.run(&linked, &["tool", "call", "list_projects"]);
+    let warned = listed.err.matches("orchestra board convert checkout");
+    assert_eq!(warned.count(), 1, "{listed:?}");
+}
+
+#[test]
+fn conversion_merges_boards_of_linked_worktrees_only_with_consent() {
+    let repository = Repository::new(PER_CHECKOUT);
+    repository.fill();
+    let (main, linked) = (repository.main(), repository.linked());
+    let project = json!({"name": "Of linked"});
+    repository.call(&linked, "create_project", &project);
+    repository.configure("");
+    let moved = repository.run(&main, &["board", "convert"]);
+    assert_eq!(moved.code, Some(0), "{moved:?}");
+    assert!(moved.err.contains("orchestra board merge"), "{moved:?}");
+    assert!(repository.has(&linked, "MA-3"));
+    assert!(!repository.lists(&main, "of-linked"));
+    let merged = repository.run(&main, &["board", "convert", "--yes"]);
+    assert_eq!(merged.code, Some(0), "{merged:?}");
+    assert!(repository.lists(&main, "of-linked"));
 }

@@ -12,7 +12,7 @@ use std::{
 
 use crate::{
     error::PlaceError,
-    inside::check_links,
+    inside::GitDirectories,
     shared::{is_bare, is_shared, working_trees},
 };
 
@@ -58,8 +58,8 @@ impl Repository {
     /// where another file system begins.
     ///
     /// # Errors
-    /// When a `.git` file does not name a git directory, when that directory does not lead back or has links that lead
-    /// out of it, when other users own or may write it or its configuration, and when it cannot be read.
+    /// When a `.git` file does not name a git directory, when that directory does not lead back or has entries that are
+    /// links out of it, when other users own or may write it or its configuration, and when it cannot be read.
     pub(crate) fn find(directory: &Path, safety: Safety) -> Result<Option<Self>, PlaceError> {
         let found = Self::locate(directory)?;
         if let Some(found) = &found {
@@ -100,7 +100,7 @@ impl Repository {
 }
 
 impl Repository {
-    /// Refuses a git directory that does not lead back to this working tree, or has links that lead out of it. A `.git`
+    /// Refuses a git directory that does not lead back to this working tree, or has entries that are links out of it. A `.git`
     /// file, a link and `commondir` can name any directory, so that they prove nothing about the repository that they lead
     /// to.
     pub(crate) fn check_back(&self, safety: Safety) -> Result<(), PlaceError> {
@@ -109,7 +109,8 @@ impl Repository {
         let is_named = has_working_tree(&self.own, &self.top)?;
         let common = common_directory(&self.own)?;
         if safety == Safety::Unlisted {
-            check_links(&[self.own.as_path(), common.as_path()])?;
+            let (own, common) = (&*self.own, &*common);
+            GitDirectories { own, common }.check_entries()?;
         }
         if common != self.own {
             let is_inside = self.own.parent() == Some(&*common.join("worktrees"));
@@ -372,11 +373,12 @@ pub(crate) fn unreadable(path: &Path, source: io::Error) -> PlaceError {
     PlaceError::Unreadable { path, source }
 }
 
-/// Checks that git has found the working tree and the git directory of a workspace that its files name, and that these
-/// lead to each other.
+/// Checks that git has found the working tree and the git directory of a workspace that its files name, that these
+/// lead to each other, and that no link in the git directory, at any depth, leads out of it. Comes before git is asked
+/// to write there.
 ///
 /// # Errors
-/// When they do not, and when they cannot be read.
+/// When they do not, when there is such a link or too many references to look for one, and when they cannot be read.
 pub fn check_answer(
     workspace: &Path,
     safety: Safety,
@@ -386,6 +388,10 @@ pub fn check_answer(
     let workspace = canonical(workspace)?;
     if let Some(found) = Repository::locate(&workspace)? {
         found.check_back(safety)?;
+        if safety == Safety::Unlisted {
+            let (own, common) = (&*found.own, &*common_directory(&found.own)?);
+            GitDirectories { own, common }.check_below_entries()?;
+        }
         if is_same(&found.top, top)? && is_same(&found.own, own)? {
             return Ok(());
         }

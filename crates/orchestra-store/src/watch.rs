@@ -11,26 +11,24 @@ use crate::files::{OTHERS, Reports, TEMP};
 #[derive(Debug)]
 pub(crate) struct Watcher {
     root: PathBuf,
-    /// `None` when the system offers no watching, or has run out of it.
+    /// `None` where the directory does not exist yet, and when the system offers no watching, or has run out of it.
     running: Option<notify::RecommendedWatcher>,
 }
 
 impl Watcher {
     /// Begins to watch `.projects/` and all directories in it but those that hold nothing
     /// readable. Where that is not possible, changes are only seen at the next start or before a
-    /// file is written; that is logged.
+    /// file is written; that is logged. Where the directory does not exist there is nothing to watch:
+    /// the caller starts another watcher once it does.
     pub(crate) fn start(projects: &Path, reports: &Arc<Reports>) -> Self {
         // Events name files by the real path.
         let root = projects
             .canonicalize()
             .unwrap_or_else(|_| projects.to_path_buf());
-        let running = match watch(root.clone(), Arc::clone(reports)) {
-            Ok(running) => Some(running),
-            Err(error) => {
-                complain(&error);
-                None
-            }
-        };
+        let running = watch(root.clone(), Arc::clone(reports)).unwrap_or_else(|error| {
+            complain(&error);
+            None
+        });
         let mut watcher = Self { root, running };
         let entries = std::fs::read_dir(&watcher.root)
             .into_iter()
@@ -63,13 +61,19 @@ fn complain(error: &notify::Error) {
     tracing::warn!("the readable files cannot be watched, so edits are seen late: {error}");
 }
 
-fn watch(root: PathBuf, reports: Arc<Reports>) -> notify::Result<notify::RecommendedWatcher> {
+/// Begins to watch a directory; `None` where it does not exist.
+fn watch(
+    root: PathBuf,
+    reports: Arc<Reports>,
+) -> notify::Result<Option<notify::RecommendedWatcher>> {
     let below = root.clone();
     let config = notify::Config::default().with_follow_symlinks(false);
     let mut watcher =
         notify::RecommendedWatcher::new(move |event| tell(&below, &reports, event), config)?;
-    watcher.watch(&root, RecursiveMode::NonRecursive)?;
-    Ok(watcher)
+    match watcher.watch(&root, RecursiveMode::NonRecursive) {
+        Err(_) if !root.exists() => Ok(None),
+        watched => watched.map(|()| Some(watcher)),
+    }
 }
 
 fn tell(root: &Path, reports: &Reports, event: notify::Result<notify::Event>) {
@@ -101,4 +105,19 @@ fn below(root: &Path, path: &Path) -> Option<String> {
     let top = path.split('/').next().unwrap_or_default();
     let ours = !(path.is_empty() || path.ends_with(TEMP) || OTHERS.contains(&top));
     ours.then_some(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_that_does_not_exist_yet_is_no_fault_and_is_watched_once_it_does() {
+        let top = tempfile::tempdir().unwrap();
+        let root = top.path().join("projects");
+        let begin = || watch(root.clone(), Arc::default()).unwrap();
+        assert!(begin().is_none());
+        std::fs::create_dir(&root).unwrap();
+        assert!(begin().is_some());
+    }
 }

@@ -400,20 +400,24 @@ pub(crate) fn is_safe(workspace: &Path) -> bool {
 
 /// Returns [`is_safe`] as the place of a workspace takes it.
 pub(crate) fn safety(workspace: &Path) -> Safety {
-    match is_safe(workspace) {
+    safety_of(is_safe(workspace))
+}
+
+const fn safety_of(is_safe: bool) -> Safety {
+    match is_safe {
         true => Safety::Safe,
         false => Safety::Unlisted,
     }
 }
 
-/// Returns `place` of the user's own configuration.
+/// Returns `place` of the user's own configuration, and [`safety`].
 ///
 /// # Errors
 /// When the file is wrong or cannot be read.
-pub(crate) fn place() -> Result<Choice, Failure> {
-    let user = read_user_file()?;
-    let place = user.and_then(|(_, file)| file.place);
-    Ok(place.unwrap_or_default())
+pub(crate) fn place(workspace: &Path) -> Result<(Choice, Safety), Failure> {
+    let user = read_user_file()?.map(|(_, file)| file).unwrap_or_default();
+    let safety = safety_of(user.is_safe(workspace));
+    Ok((user.place.unwrap_or_default(), safety))
 }
 
 /// Returns `board` of the configuration of a workspace, if a file sets it.

@@ -1,8 +1,10 @@
 //! Which directory is the workspace, and whose it may be.
 
 use std::{
+    collections::BTreeMap,
     fs, io,
     path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
 };
 
 use orchestra_mcp::owners::{ForeignError, Owners};
@@ -161,16 +163,27 @@ pub(crate) fn directory(path: &Path) -> Result<PathBuf, WorkspaceError> {
     }
 }
 
-/// Finds the place of a workspace's private state, and creates nothing.
+/// Finds the place of a workspace's private state, and creates nothing. A place in a repository is found once: a process
+/// has it as long as the git directory exists, so that its board, its plans and its locks are in the same one.
 ///
 /// # Errors
 /// When its repository or the user's configuration cannot be used, and when a state directory is needed and there
 /// is none.
 pub(crate) fn place(workspace: &Path) -> Result<Place, Failure> {
+    static FOUND: Mutex<BTreeMap<PathBuf, Place>> = Mutex::new(BTreeMap::new());
+    let found = || FOUND.lock().unwrap_or_else(PoisonError::into_inner);
+    let known = found().get(workspace).cloned();
+    if let Some(place) = known.filter(|place| place.base().is_dir()) {
+        return Ok(place);
+    }
     let state = servers::state_directory().ok();
-    let safety = config::safety(workspace);
-    let found = Place::find_as(workspace, state.as_deref(), config::place()?, safety);
-    found.map_err(|error| Failure::Failed(error.into()))
+    let (choice, safety) = config::place(workspace)?;
+    let place = Place::find_as(workspace, state.as_deref(), choice, safety)
+        .map_err(|error| Failure::Failed(error.into()))?;
+    if place.is_in_repository() {
+        found().insert(workspace.to_owned(), place.clone());
+    }
+    Ok(place)
 }
 
 /// The run directory of a workspace, which may not exist yet.
@@ -265,6 +278,25 @@ mod tests {
         assert_eq!(nearest(root, Some(root)), Some(root));
         fs::create_dir(first.join(PROJECTS)).unwrap();
         assert_eq!(nearest(&deep, None), Some(&*first));
+    }
+
+    #[test]
+    fn place_in_a_repository_is_found_once_while_the_git_directory_exists() {
+        let root = tempfile::tempdir().unwrap();
+        let workspace = root.path().canonicalize().unwrap();
+        let git = workspace.join(".git");
+        for name in ["objects", "refs"] {
+            fs::create_dir_all(git.join(name)).unwrap();
+        }
+        fs::write(git.join("HEAD"), "ref: refs/heads/main\n").unwrap();
+        let first = place(&workspace).unwrap();
+        assert!(first.shared().starts_with(&git));
+        // It is refused where it is found.
+        let config = "[core]\n\tworktree = ../elsewhere\n";
+        fs::write(git.join("config"), config).unwrap();
+        assert_eq!(place(&workspace).unwrap(), first);
+        fs::rename(&git, workspace.join("renamed")).unwrap();
+        assert!(!place(&workspace).is_ok_and(|place| place == first));
     }
 
     #[test]

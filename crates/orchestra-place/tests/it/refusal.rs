@@ -182,9 +182,7 @@ fn link_in_a_git_directory_that_leads_out_of_it_is_refused() {
         "packed-refs",
         "refs",
         "refs/heads",
-        "refs/heads/orchestra/plans",
         "worktrees",
-        "worktrees/linked",
     ]
     .into_iter()
     .enumerate()
@@ -206,6 +204,55 @@ fn link_in_a_git_directory_that_leads_out_of_it_is_refused() {
         check_answer(&evil, Safety::Unlisted, &evil, &git).unwrap_err();
         root.find_safe(&evil);
     }
+}
+
+#[test]
+fn link_below_the_entries_of_a_git_directory_is_refused_before_git_writes() {
+    let root = Root::new();
+    let own = root.repository("own");
+    for (index, name) in [
+        "logs/HEAD",
+        "objects/ab",
+        "refs/heads/orchestra/plans",
+        "refs/tags/deep/er/v1",
+        "worktrees/linked",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let evil = root.repository(&format!("evil-{index}"));
+        let git = evil.join(".git");
+        let link = git.join(name);
+        fs::create_dir_all(link.parent().unwrap()).unwrap();
+        drop(fs::remove_file(&link));
+        symlink(own.join(".git").join(name), &link).unwrap();
+        root.find(&evil).unwrap();
+        let error = check_answer(&evil, Safety::Unlisted, &evil, &git).unwrap_err();
+        assert!(matches!(error, PlaceError::LinkOut { .. }), "{error}");
+        let text = error.to_string();
+        for part in [link.to_str().unwrap(), "safe_directories"] {
+            assert!(text.contains(part), "{text}");
+        }
+        check_answer(&evil, Safety::Safe, &evil, &git).unwrap();
+    }
+}
+
+/// The longest path of the system is shorter than that of the last directory, which a walk from the top cannot list.
+#[test]
+fn references_are_walked_before_git_writes_and_not_where_a_place_is_found() {
+    let root = Root::new();
+    let main = root.repository("main");
+    let git = main.join(".git");
+    let name = "d".repeat(200);
+    let mut directory = orchestra_fs::Directory::open(&git.join("refs")).unwrap();
+    for _ in 0..30 {
+        let access = orchestra_fs::Access::Private;
+        directory = directory.make_below(name.as_ref(), access).unwrap();
+    }
+    root.found(&main, "_");
+    let error = check_answer(&main, Safety::Unlisted, &main, &git).unwrap_err();
+    assert!(matches!(error, PlaceError::Unreadable { .. }), "{error}");
+    check_answer(&main, Safety::Safe, &main, &git).unwrap();
 }
 
 #[test]

@@ -246,7 +246,7 @@ fn asked(
     if !io::stdin().is_terminal() || format == Format::Json {
         output::complain(&output::printable(question.trim_end()));
         return Err(Failure::denied(format!(
-            "`{}` is not approved: there is nobody to ask; --yes agrees to what is shown",
+            "`{}` is not approved: no terminal to ask on; --yes approves what is shown",
             server.name
         )));
     }
@@ -379,7 +379,8 @@ pub(in crate::commands) fn restart(
     let workspace = &here.places.workspace;
     if !servers::is_served(workspace) {
         let names = names.iter().map(|name| {
-            Done::new(name, "not restarted").noting("nobody runs it in this workspace")
+            Done::new(name, "not restarted")
+                .noting("no program runs it in this workspace; `orchestra up` does")
         });
         done::print(&names.collect::<Vec<_>>(), arguments.json)?;
         return Ok(Exit::Problems);

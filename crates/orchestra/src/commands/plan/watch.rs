@@ -164,12 +164,12 @@ fn told(plan: &Plan, awaited: Option<&Plan>) -> Result<(), Failure> {
                 awaited.status()
             ),
             None => format!(
-                "plan {name} is {}; `orchestra plan resume {id}` lets it go on\n",
+                "plan {name} is {}; `orchestra plan resume {id}` continues it\n",
                 look::standing(plan)
             ),
         },
         PlanStatus::Scaffolding => format!(
-            "plan {name} is still put together; `orchestra plan finalize {id}` completes it\n"
+            "plan {name} is still being built; `orchestra plan finalize {id}` completes it\n"
         ),
         status => format!("plan {name} is {status}{took}\n"),
     };
@@ -190,7 +190,7 @@ fn told(plan: &Plan, awaited: Option<&Plan>) -> Result<(), Failure> {
         let attempt = attempt.unwrap_or_default();
         let has_log = !failed.attempts().is_empty();
         let hint = match has_log {
-            true => format!("; `orchestra plan logs {id} {job}{attempt}` has what it said"),
+            true => format!("; `orchestra plan logs {id} {job}{attempt}` shows its output"),
             false => String::new(),
         };
         text.push_str(&format!("  {job}: {}{hint}\n", output::in_a_line(error)));

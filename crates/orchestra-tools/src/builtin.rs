@@ -27,17 +27,17 @@ use crate::{complete, groups, job, prompts, resources};
 /// How many notices wait for the hub before the watching of the store waits, too.
 const NOTICE_QUEUE: usize = 256;
 
-/// What the model is told once about working here.
-const INSTRUCTIONS: &str = "Orchestra keeps this workspace's project board. Projects hold epics, epics stories, \
-stories tasks. Work a task: get_next_task with your name as `agent`, set_current_task with the same `agent`, do the work, then advance_task \
-step by step to done, with evidence at the gates. Save what later sessions need with save_memory; start by reading \
-get_context.";
+/// Instructions for models, sent once in the result of `initialize`.
+const INSTRUCTIONS: &str = "Orchestra is this workspace's project board. A project has epics, an epic has stories, a story \
+has tasks. Start with get_context. To do a task, call get_next_task with your name as `agent`, then set_current_task \
+with the same `agent`. Do the work. Then call advance_task for each step until the task is done; some steps require \
+`evidence`. Store facts for later sessions with save_memory.";
 
-/// What it is told besides where plans are run.
-const OF_PLANS: &str = "Where create_copilot_plan is among your tools and work has several steps that can be done apart, \
-above all at the same time, make a plan: a graph of jobs (command lines, programs, agents), each in a git worktree of \
-its own, checked, healed and merged into one branch. resume_copilot_plan starts it, get_copilot_plan_status tells how \
-it stands. Jobs see what is committed.";
+/// Instructions that follow where plans can run.
+const OF_PLANS: &str = "If you have the tool create_copilot_plan and the work has independent parts, create a plan: a graph \
+of jobs (shell commands, programs or agents). Each job runs in its own git worktree and is checked; results are merged into one \
+branch. resume_copilot_plan starts the plan, get_copilot_plan_status returns its progress. Jobs see only committed \
+files.";
 
 /// How the provider is set up.
 #[derive(Clone)]

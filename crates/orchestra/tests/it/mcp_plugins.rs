@@ -56,12 +56,12 @@ fn plugins_are_listed_as_what_they_are() {
     );
     assert_eq!(
         lines[2][..3],
-        ["tools-features", "plugin", "needs_approval"]
+        ["tools.features", "plugin", "needs_approval"]
     );
     assert_eq!(lines[2][4], "bin/tools-features");
     assert_eq!(
         lines[3][..3],
-        ["storage-markdown", "plugin", "needs_approval"]
+        ["storage.markdown", "plugin", "needs_approval"]
     );
     assert!(!listed.out.contains("s3cret"), "{}", listed.out);
 }
@@ -77,7 +77,7 @@ fn approval_shows_what_a_plugin_runs_and_is_told() {
     far: waits
       reaches the orchestrator hub.example:7421
       with the certificates of certs
-    tools-features: waits
+    tools.features: waits
       runs "bin/tools-features" "--level" "info"
       as the plugin tools.features, from WORKSPACE
       in WORKSPACE
@@ -165,5 +165,5 @@ fn what_is_asked_of_a_plugin_that_it_cannot_do_is_refused_with_what_it_is() {
     let removed = workspace.run(["mcp", "remove", "tools.features"]);
     assert_eq!(removed.code, Some(0), "{removed:?}");
     let listed = workspace.run(["mcp", "list"]).out;
-    assert!(!listed.contains("tools-features"), "{listed}");
+    assert!(!listed.contains("tools.features"), "{listed}");
 }

@@ -8,7 +8,7 @@ mod frame;
 mod lines;
 mod screen;
 
-use std::{io::IsTerminal as _, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, io::IsTerminal as _, sync::Arc, time::Duration};
 
 use orchestra_plan::{
     event::Event,
@@ -180,9 +180,11 @@ fn told(plan: &Plan, awaited: Option<&Plan>) -> Result<(), Failure> {
         .jobs()
         .iter()
         .filter(|job| job.status().name() == "failed");
+    let mut unhealed = BTreeSet::new();
     for failed in failed {
         let error = error_of(failed).unwrap_or_default();
-        let error = error.lines().next().unwrap_or_default();
+        let (error, reason) = hints::parts_of(&error);
+        unhealed.extend(reason.map(str::to_owned));
         let job = failed.producer();
         // The log of the last attempt is that of the agent, where a heal failed in it.
         let attempt = failed.failed_heal().and(failed.failed_attempt());
@@ -194,6 +196,9 @@ fn told(plan: &Plan, awaited: Option<&Plan>) -> Result<(), Failure> {
             false => String::new(),
         };
         text.push_str(&format!("  {job}: {}{hint}\n", output::in_a_line(error)));
+    }
+    for reason in unhealed {
+        text.push_str(&format!("  not healed: {}\n", output::in_a_line(&reason)));
     }
     if plan.status() == PlanStatus::Failed {
         text.push_str(&hints::of_failed(plan));

@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use crate::{
     board,
-    cli::Common,
+    cli::{Common, examples},
     commands::progress::Turning,
     config::{Config, Overrides},
     exit::{Exit, Failure},
@@ -29,13 +29,17 @@ const CATCHING_UP: Duration = Duration::from_secs(30);
 /// How long the readable files may take to catch up at the end.
 const CLOSING: Duration = Duration::from_secs(5);
 
-/// Look for what is wrong with the board and the plans, and mend it
+/// Check the board, plans, client configurations, git and certificates, and repair them
 ///
-/// Says what is wrong, each with what to do about it: also of git, of the configuration of clients that `init`
-/// has written, and of certificates.
+/// Each finding names the next step. Without --fix nothing is changed.
 #[derive(Debug, Args)]
+#[command(after_help = examples(&[
+    "doctor",
+    "doctor --fix",
+    "doctor --fix --take my-app/epics/MA-1/MA-1.toon",
+]))]
 pub(crate) struct Arguments {
-    /// Mend what can be mended without losing anything
+    /// Repair findings whose repair loses no data
     #[arg(long)]
     fix: bool,
     /// Readable file whose issue gets the id that it claims; the board's issue with that id gets another

@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::{
     board,
     bundle::Selection,
-    cli::Common,
+    cli::{Common, examples},
     config::{Config, Overrides},
     env::Variable,
     exit::{Exit, Failure},
@@ -19,32 +19,38 @@ use crate::{
     workspace,
 };
 
-/// Set a workspace up: client configurations, hooks, skills, agents, guides
+/// Set up a workspace: board, client configurations, hooks, skills, agents and guides
 ///
-/// Makes the board in .projects as well. Doing it again changes nothing; what somebody edited, or what
-/// cannot be understood, is left alone.
+/// A second run changes nothing. Files that you edited, and files that cannot be parsed, are not changed.
 #[derive(Debug, Default, Args)]
+#[command(after_help = examples(&[
+    "init",
+    "init --dry-run",
+    "init --client claude --skills all --agents none",
+    "init --uninstall",
+]))]
 pub(crate) struct Arguments {
-    /// The workspace, the same as --workspace
+    /// Workspace, same as --workspace
     #[arg(value_name = "DIR", conflicts_with = "workspace")]
     directory: Option<PathBuf>,
-    /// Say what would be done, and do nothing
+    /// Show the changes without making them
     #[arg(long)]
     dry_run: bool,
-    /// Take out what was installed, except what was edited; the board stays
+    /// Remove the installed files, except edited ones. The board, .projects and the rule by which git ignores it stay
     #[arg(long)]
     uninstall: bool,
-    /// Write the rule by which git ignores a shared board into .gitignore, and not only for this machine
+    /// Write the rule by which git ignores a shared board into .gitignore, instead of .git/info/exclude
     #[arg(long)]
     shared: bool,
-    /// For which clients, separated by commas
+    /// Clients to configure, separated by commas [default: all]
     #[arg(long, value_enum, value_delimiter = ',', value_name = "CLIENT")]
     client: Vec<Client>,
-    /// Skills to install in .claude/skills; those of an earlier choice are removed unless edited
-    /// [default: the choice made before, else default]
+    /// Skills to install in .claude/skills; others that init installed are removed unless edited
+    /// [default: the previous choice, else default]
     #[arg(long, value_enum, value_name = "SET", conflicts_with = "uninstall")]
     skills: Option<Selection>,
-    /// Agents to install in .claude/agents, in the same way
+    /// Agents to install in .claude/agents; others that init installed are removed unless edited
+    /// [default: the previous choice, else default]
     #[arg(long, value_enum, value_name = "SET", conflicts_with = "uninstall")]
     agents: Option<Selection>,
     /// Print JSON
@@ -192,12 +198,13 @@ fn text(report: &Report<'_>) -> String {
             "workspace {workspace}, which holds the current directory:\n"
         ));
     }
-    if report.dry_run {
-        text.push_str("nothing was changed; this is what would be done:\n");
-    }
+    let (name, width): (fn(Action) -> &'static str, _) = match report.dry_run {
+        true => (Action::intent, 12),
+        false => (Action::name, 9),
+    };
     let told = |step: &&Step| step.action != Action::Unchanged;
     for step in report.steps.iter().filter(told) {
-        text.push_str(&format!("{:<9} {}", step.action.name(), step.path));
+        text.push_str(&format!("{:<width$} {}", name(step.action), step.path));
         if let Some(reason) = &step.reason {
             text.push_str(&format!(": {reason}"));
         }
@@ -206,10 +213,10 @@ fn text(report: &Report<'_>) -> String {
     let told_of = report.steps.iter().filter(told).count();
     match (told_of, report.steps.len() - told_of) {
         (_, 0) => {}
-        (0, unchanged) => text.push_str(&format!("all {unchanged} files are as they should be\n")),
+        (0, unchanged) => text.push_str(&format!("all {unchanged} files are up to date\n")),
         (_, unchanged) => text.push_str(&format!(
-            "{:<9} {unchanged} more\n",
-            Action::Unchanged.name()
+            "{:<width$} {unchanged} more\n",
+            name(Action::Unchanged)
         )),
     }
     output::printable(&text).into_owned()
@@ -230,7 +237,7 @@ fn outcome(steps: &[Step]) -> Exit {
         &format!("{refused} files were")
     };
     output::complain(&format!(
-        "error: {files} left alone; mend what is said above, then run it again"
+        "error: {files} not changed; fix the problems above, then run `orchestra init` again"
     ));
     Exit::Refused
 }

@@ -43,7 +43,7 @@ fn claimed_task_is_not_edited_by_a_job_of_another_agent() {
     let update = Command::UpdateIssue {
         target: board.target("MA-3"),
         patch: IssuePatch {
-            priority: Some(Priority::High),
+            priority: Some(Some(Priority::High)),
             ..IssuePatch::default()
         },
         evidence: None,

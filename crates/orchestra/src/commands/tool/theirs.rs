@@ -181,7 +181,7 @@ impl Theirs {
         if self.perhaps.is_empty() {
             return None;
         }
-        let unused: Vec<String> = self.perhaps.iter().map(Unused::to_string).collect();
+        let unused: Vec<String> = self.perhaps.iter().map(Unused::waiting).collect();
         Some(Failure::denied(format!(
             "`{tool}` is not available: {}",
             unused.join("; ")

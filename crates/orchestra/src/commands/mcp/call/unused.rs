@@ -57,6 +57,11 @@ impl Unused {
         })
     }
 
+    /// States that the server waits for approval, and why.
+    pub(in crate::commands) fn waiting(&self) -> String {
+        format!("{} waits for approval: {}", self.display_name, self.why)
+    }
+
     /// As other commands tell it.
     pub(super) fn trouble(self) -> Trouble {
         Trouble {

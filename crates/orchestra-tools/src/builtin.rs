@@ -28,10 +28,9 @@ use crate::{complete, groups, job, prompts, resources};
 const NOTICE_QUEUE: usize = 256;
 
 /// Instructions for models, sent once in the result of `initialize`.
-const INSTRUCTIONS: &str = "Orchestra is this workspace's project board. A project has epics, an epic has stories, a story \
-has tasks. Start with get_context. To do a task, call get_next_task with your name as `agent`, then set_current_task \
-with the same `agent`. Do the work. Then call advance_task for each step until the task is done; some steps require \
-`evidence`. Store facts for later sessions with save_memory.";
+const INSTRUCTIONS: &str = "Orchestra is this workspace's project board: epics, their stories, and their tasks. Start with get_context. For a task, call get_next_task with your name as `agent`, then set_current_task with the \
+same `agent`. Do the work. Call advance_task for each step until it is done; some steps require `evidence`. Store facts \
+for later sessions with save_memory.";
 
 /// Instructions that follow where plans can run.
 const OF_PLANS: &str = "If you have the tool create_copilot_plan and the work has independent parts, create a plan: a graph \

@@ -36,7 +36,7 @@ const CLOSING: Duration = Duration::from_secs(5);
 #[command(after_help = examples(&[
     "doctor",
     "doctor --fix",
-    "doctor --fix --take my-app/epics/MA-1/MA-1.toon",
+    "doctor --fix --take my-app/epics/MA-1/epic.toon",
 ]))]
 pub(crate) struct Arguments {
     /// Repair findings whose repair loses no data

@@ -29,7 +29,7 @@ const CATCHING_UP: Duration = Duration::from_secs(30);
 /// How long the readable files may take to catch up at the end.
 const CLOSING: Duration = Duration::from_secs(5);
 
-/// Check the board, plans, client configurations, git and certificates, and repair them
+/// Check the board, plans, configurations, git and certificates, and repair them
 ///
 /// Each finding names the next step. Without --fix nothing is changed.
 #[derive(Debug, Args)]

@@ -19,7 +19,7 @@ use crate::{
     workspace,
 };
 
-/// Set up a workspace: board, client configurations, hooks, skills, agents and guides
+/// Set up a workspace: board, client configurations, hooks, skills, agents, guides
 ///
 /// A second run changes nothing. Files that you edited, and files that cannot be parsed, are not changed.
 #[derive(Debug, Default, Args)]

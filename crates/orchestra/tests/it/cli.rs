@@ -30,7 +30,7 @@ fn the_help_tells_commands_exit_codes_and_environment() {
     Commands:
       up           Serve the workspace over HTTP and print how to connect
       stdio        Serve MCP over stdin and stdout
-      init         Set up a workspace: board, client configurations, hooks, skills, agents and guides
+      init         Set up a workspace: board, client configurations, hooks, skills, agents, guides
       top          Watch the board, the plans and the servers in the terminal
       tool         List, describe and call tools
       memory       Search, save and manage memories
@@ -42,7 +42,7 @@ fn the_help_tells_commands_exit_codes_and_environment() {
       certs        Manage the certificates of plugins, orchestrators and bridges
       engine       Start `orchestra-engine`, which serves the memory of the workspace over gRPC
       hook         Store one hook event that a client sends to stdin as JSON
-      doctor       Check the board, plans, client configurations, git and certificates, and repair them
+      doctor       Check the board, plans, configurations, git and certificates, and repair them
       board        Manage the board that all worktrees share
       sync         Exchange the board with other clones through a git remote
       log          Show who changed what on the board, and when

@@ -68,7 +68,8 @@ pub(super) fn cancel(plan: &Plan, reason: Option<String>) -> Result<Vec<What>, R
     match plan.status() {
         PlanStatus::Canceled => Ok(Vec::new()),
         status if status.is_ended() => Err(wrong_plan(format!(
-            "the plan is {status}: there is nothing to cancel"
+            "cannot cancel the plan: it has already {}",
+            ended(status)
         ))),
         _ => Ok(vec![canceled(reason)]),
     }

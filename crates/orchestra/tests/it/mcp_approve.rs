@@ -183,7 +183,7 @@ fn approval_without_a_terminal_is_refused_after_the_server_is_shown() {
     assert_eq!(refused.code, Some(5), "{refused:?}");
     for part in [
         "runs \"sh\" \"server.sh\"",
-        "nobody to ask; --yes agrees to what is shown",
+        "no terminal to ask on; --yes approves what is shown",
     ] {
         assert!(refused.err.contains(part), "{part}: {refused:?}");
     }

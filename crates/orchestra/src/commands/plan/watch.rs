@@ -124,11 +124,11 @@ async fn left(desk: &Desk, plan: &Plan, format: Format) -> Result<Exit, Failure>
             }
         }
         (Format::Text, Ok(())) => output::complain(&format!(
-            "plan {id} goes on in the background; `orchestra plan watch {id}` shows it again, \
+            "plan {id} continues in the background; `orchestra plan watch {id}` shows it again, \
              `orchestra plan cancel {id}` ends it"
         )),
         (Format::Text, Err(why)) => output::complain(&format!(
-            "plan {id} was left and nobody runs it now: {why}; `orchestra doctor --fix` continues it"
+            "no program runs plan {id} now: {why}; `orchestra doctor --fix` continues it"
         )),
     }
     Ok(Exit::PlanOpen)

@@ -44,7 +44,7 @@ fn approval_shows_what_a_server_may_do_beside_what_it_runs() {
       that may also read "${HOME}"
       that may also write "/"
       receives the roots "/"
-      its tools keep their names, which may look like those of others
+      its tools have no prefix, so their names may resemble those of other servers
       calls that may change something are repeated
     far: waits
       reaches http://example.com/mcp

@@ -85,7 +85,7 @@ fn approval_shows_what_a_plugin_runs_and_is_told() {
       is told key=…
       is started after storage.markdown
       gets to know HOME
-      its tools keep their names, which may look like those of others
+      its tools have no prefix, so their names may resemble those of other servers
     storage-markdown: waits
       runs "bin/storage-markdown" "--workspace=WORKSPACE"
       as the plugin storage.markdown, from WORKSPACE
@@ -94,7 +94,7 @@ fn approval_shows_what_a_plugin_runs_and_is_told() {
       with all of your environment
       signs for itself, by a key that plugins of the past share
       keeps what is stored as markdown
-      its tools keep their names, which may look like those of others
+      its tools have no prefix, so their names may resemble those of other servers
     `orchestra mcp approve NAME` approves one
     "#);
     // By the id as well as by the name.

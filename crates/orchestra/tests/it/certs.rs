@@ -275,7 +275,7 @@ fn a_rotation_at_once_trusts_nothing_that_was() {
     let notes = rotated["notes"].to_string();
     assert!(notes.contains("know it within seconds"), "{notes}");
     assert!(notes.contains("restart them all the same"), "{notes}");
-    assert!(notes.contains("is of no use any more"), "{notes}");
+    assert!(notes.contains("are no longer valid: issue them again"), "{notes}");
     // What was given to somebody else is theirs: it is not known again as ours, and nothing is made
     // for it.
     let leaf = || fs::read(workspace.home().join(".orchestra/certs/tools.a.crt")).unwrap();

@@ -86,7 +86,7 @@ fn approval_shows_what_a_plugin_runs_and_is_told() {
       is started after storage.markdown
       gets to know HOME
       its tools have no prefix, so their names may resemble those of other servers
-    storage-markdown: waits
+    storage.markdown: waits
       runs "bin/storage-markdown" "--workspace=WORKSPACE"
       as the plugin storage.markdown, from WORKSPACE
       in WORKSPACE

@@ -45,11 +45,11 @@ pub(crate) struct Arguments {
     /// Clients to configure, separated by commas [default: all]
     #[arg(long, value_enum, value_delimiter = ',', value_name = "CLIENT")]
     client: Vec<Client>,
-    /// Skills to install in .claude/skills; others that init installed are removed unless edited
+    /// Skills to install in .claude/skills; installed skills outside of SET are removed unless edited
     /// [default: the previous choice, else default]
     #[arg(long, value_enum, value_name = "SET", conflicts_with = "uninstall")]
     skills: Option<Selection>,
-    /// Agents to install in .claude/agents; others that init installed are removed unless edited
+    /// Agents to install in .claude/agents; installed agents outside of SET are removed unless edited
     /// [default: the previous choice, else default]
     #[arg(long, value_enum, value_name = "SET", conflicts_with = "uninstall")]
     agents: Option<Selection>,

@@ -273,8 +273,8 @@ fn a_rotation_at_once_trusts_nothing_that_was() {
     assert!(shown.out.contains(told), "{shown:?}");
     assert!(shown.out.contains("with --out DIR"), "{shown:?}");
     let notes = rotated["notes"].to_string();
-    assert!(notes.contains("know it within seconds"), "{notes}");
-    assert!(notes.contains("restart them all the same"), "{notes}");
+    assert!(notes.contains("apply this within seconds"), "{notes}");
+    assert!(notes.contains("restart them to end connections"), "{notes}");
     assert!(notes.contains("are no longer valid: issue them again"), "{notes}");
     // What was given to somebody else is theirs: it is not known again as ours, and nothing is made
     // for it.

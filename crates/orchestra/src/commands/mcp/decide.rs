@@ -376,10 +376,14 @@ pub(in crate::commands) fn restart(
     let names = arguments.names.iter();
     let names = names.map(|name| here.known(config, name));
     let names: Vec<ServerName> = names.collect::<Result<_, _>>()?;
+    let shown = |name: &ServerName| match here.found.server(name.as_str()) {
+        Some(server) => server.display_name().to_owned(),
+        None => name.to_string(),
+    };
     let workspace = &here.places.workspace;
     if !servers::is_served(workspace) {
         let names = names.iter().map(|name| {
-            Done::new(name, "not restarted")
+            Done::new(shown(name), "not restarted")
                 .noting("no program runs it in this workspace; `orchestra up` does")
         });
         done::print(&names.collect::<Vec<_>>(), arguments.json)?;
@@ -391,7 +395,7 @@ pub(in crate::commands) fn restart(
         }
     })?;
     let done = names.iter();
-    let done = done.map(|name| Done::new(name, "restart asked for"));
+    let done = done.map(|name| Done::new(shown(name), "restart requested"));
     done::print(&done.collect::<Vec<_>>(), arguments.json)?;
     Ok(Exit::Ok)
 }

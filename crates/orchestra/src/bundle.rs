@@ -370,7 +370,7 @@ mod tests {
             for name in ["skill", "Skill", "planner", ".claude/", "\n\n\n"] {
                 assert!(!bare.contains(name), "{}: {name}: {bare}", guide.name);
             }
-            assert!(bare.ends_with(|end| end == '\n') && !bare.ends_with("\n\n"));
+            assert!(bare.ends_with('\n') && !bare.ends_with("\n\n"));
         }
         let guide = RESOURCES.iter().find(|one| one.name == "AGENTS.md");
         let without_agents = guide.unwrap().text_with(Selection::All, Selection::None);

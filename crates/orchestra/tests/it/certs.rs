@@ -275,7 +275,10 @@ fn a_rotation_at_once_trusts_nothing_that_was() {
     let notes = rotated["notes"].to_string();
     assert!(notes.contains("apply this within seconds"), "{notes}");
     assert!(notes.contains("restart them to end connections"), "{notes}");
-    assert!(notes.contains("are no longer valid: issue them again"), "{notes}");
+    assert!(
+        notes.contains("are no longer valid: issue them again"),
+        "{notes}"
+    );
     // What was given to somebody else is theirs: it is not known again as ours, and nothing is made
     // for it.
     let leaf = || fs::read(workspace.home().join(".orchestra/certs/tools.a.crt")).unwrap();

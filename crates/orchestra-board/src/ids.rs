@@ -299,6 +299,12 @@ impl AgentName {
         printable(text, 64, "a name of 1 to 64 printable characters").map(Self)
     }
 
+    /// Returns whether a job in a sandbox has this name: `job PLAN/JOB`, or `NAME (job PLAN/JOB)`.
+    #[must_use]
+    pub fn is_of_job(&self) -> bool {
+        self.0.starts_with("job ") || (self.0.contains(" (job ") && self.0.ends_with(')'))
+    }
+
     /// The name as text.
     #[must_use]
     pub fn as_str(&self) -> &str {

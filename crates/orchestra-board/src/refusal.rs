@@ -59,7 +59,7 @@ pub enum Refusal {
     )]
     FollowsChildren { id: IssueId, state: State },
     #[error(
-        "{id} is claimed by {holder} until {until}; pass agent to act as {holder}, wait, or let it be released with release_task"
+        "{id} is claimed by {holder} until {until}; wait, choose another task, or ask {holder} to release it"
     )]
     Claimed {
         id: IssueId,

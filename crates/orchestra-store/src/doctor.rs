@@ -305,7 +305,7 @@ fn told_once(questionable: Vec<(String, String, String)>) -> Vec<String> {
         match others.is_empty() {
             true => finding,
             false => format!(
-                "{finding}; until then {} is not taken in either",
+                "{finding}; until then {} is not imported either",
                 others.join(", ")
             ),
         }

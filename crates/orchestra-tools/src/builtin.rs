@@ -27,17 +27,16 @@ use crate::{complete, groups, job, prompts, resources};
 /// How many notices wait for the hub before the watching of the store waits, too.
 const NOTICE_QUEUE: usize = 256;
 
-/// What the model is told once about working here.
-const INSTRUCTIONS: &str = "Orchestra is the project board of this workspace. Projects contain epics, epics contain \
-stories, stories contain tasks. To work on a task: get_next_task with your name as `agent`, set_current_task with the same `agent`, do the work, then advance_task \
-step by step to done, with evidence at the gates. Save what later sessions need with save_memory; start by reading \
-get_context.";
+/// Instructions for models, sent once in the result of `initialize`.
+const INSTRUCTIONS: &str = "Orchestra is this workspace's project board: epics, their stories, and their tasks. Start with get_context. For a task, call get_next_task with your name as `agent`, then set_current_task with the \
+same `agent`. Do the work. Call advance_task for each step until it is done; some steps require `evidence`. Store facts \
+for later sessions with save_memory.";
 
-/// What it is told besides where plans are run.
-const OF_PLANS: &str = "If create_copilot_plan is among your tools and the work has several independent steps, above all steps that can run at \
-the same time, create a plan: a graph of jobs (shell commands, programs, agents). Each job runs in a git worktree of its \
-own; its result is checked, repaired if needed, and merged into one branch. Start a plan with resume_copilot_plan and \
-follow it with get_copilot_plan_status. Jobs see committed files only.";
+/// Instructions that follow where plans can run.
+const OF_PLANS: &str = "If you have the tool create_copilot_plan and the work has independent parts, create a plan: a graph \
+of jobs (shell commands, programs or agents). Each job runs in its own git worktree and is checked; results are merged into one \
+branch. resume_copilot_plan starts the plan, get_copilot_plan_status returns its progress. Jobs see only committed \
+files.";
 
 /// How the provider is set up.
 #[derive(Clone)]

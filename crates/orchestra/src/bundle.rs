@@ -1,7 +1,10 @@
 //! The bundled resources: skills, agents, guides and the hook script that `init` installs in a
 //! workspace. They are neutral about language and product; a project adds its own.
 
-use std::path::{Path, PathBuf};
+use std::{
+    borrow::Cow,
+    path::{Path, PathBuf},
+};
 
 /// One bundled file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +37,9 @@ pub(crate) const HOOK_COMMAND: &str = "orchestra hook";
 
 /// The hook script's name.
 pub(crate) const HOOK_SCRIPT: &str = "orchestra-mcp-hook.sh";
+
+/// Heading of the part of a guide that names agents.
+const ROLES: &str = "## Roles";
 
 /// Bundled skills and agents that a choice of users installs.
 #[derive(
@@ -159,6 +165,27 @@ impl Selection {
 }
 
 impl Resource {
+    /// Returns the text to install. A guide has no lines about skills or roles of agents if none of them are installed.
+    pub(crate) fn text_with(&self, skills: Selection, agents: Selection) -> Cow<'static, str> {
+        let (has_skills, has_agents) = (skills != Selection::None, agents != Selection::None);
+        if self.kind != Kind::Guide || (has_skills && has_agents) {
+            return Cow::Borrowed(self.text);
+        }
+        let (mut text, mut is_of_roles) = (String::new(), false);
+        for line in self.text.split_inclusive('\n') {
+            if line.starts_with("## ") {
+                is_of_roles = line.trim_end() == ROLES;
+            }
+            let is_of_skills = line.to_lowercase().contains("skill");
+            if (has_agents || !is_of_roles) && (has_skills || !is_of_skills) {
+                text.push_str(line);
+            }
+        }
+        text.truncate(text.trim_end().len());
+        text.push('\n');
+        Cow::Owned(text)
+    }
+
     /// Where it belongs, relative to the workspace.
     pub(crate) fn path(&self) -> PathBuf {
         match self.kind {
@@ -332,6 +359,26 @@ mod tests {
             let text = found.unwrap().text;
             assert!(text.contains("create_copilot_plan"), "{name}");
         }
+    }
+
+    #[test]
+    fn guides_name_skills_and_agents_only_where_they_are_installed() {
+        for guide in of_kind(Kind::Guide) {
+            let all = guide.text_with(Selection::All, Selection::Default);
+            assert_eq!(all, guide.text);
+            let bare = guide.text_with(Selection::None, Selection::None);
+            for name in ["skill", "Skill", "planner", ".claude/", "\n\n\n"] {
+                assert!(!bare.contains(name), "{}: {name}: {bare}", guide.name);
+            }
+            assert!(bare.ends_with('\n') && !bare.ends_with("\n\n"));
+        }
+        let guide = RESOURCES.iter().find(|one| one.name == "AGENTS.md");
+        let without_agents = guide.unwrap().text_with(Selection::All, Selection::None);
+        assert!(
+            without_agents.contains("install_skills"),
+            "{without_agents}"
+        );
+        assert!(!without_agents.contains(ROLES), "{without_agents}");
     }
 
     #[test]

@@ -67,7 +67,6 @@ enum QuickCommand {
 pub(crate) enum Command {
     Up(Box<commands::up::Arguments>),
     Stdio(commands::stdio::Arguments),
-    #[command(after_help = examples(&["init", "init --client claude,vscode", "init --dry-run"]))]
     Init(commands::init::Arguments),
     Top(commands::top::Arguments),
     Tool(commands::tool::Arguments),
@@ -86,7 +85,6 @@ pub(crate) enum Command {
     JobBoard(commands::job_board::Arguments),
     Engine(commands::engine::Arguments),
     Hook(commands::hook::Arguments),
-    #[command(after_help = examples(&["doctor", "doctor --fix"]))]
     Doctor(commands::doctor::Arguments),
     Board(commands::board::Arguments),
     Sync(commands::sync::Arguments),

@@ -268,11 +268,14 @@ impl Installer {
                 return Ok(());
             }
         };
+        let skills = self.manifest.selection(Kind::Skill);
+        let agents = self.manifest.selection(Kind::Agent);
+        let wanted = resource.text_with(skills, agents);
         let mut reason = None;
         let action = match &present {
             None => Action::Created,
             // A checkout may have changed the line ends.
-            Some(text) if text.replace("\r\n", "\n") == resource.text => Action::Unchanged,
+            Some(text) if text.replace("\r\n", "\n") == wanted => Action::Unchanged,
             Some(text) if self.manifest.has_file(&path, text) => Action::Updated,
             Some(text) if resource.kind == Kind::Hook && is_earlier_hook(text) => {
                 let backup = self.back_up(&path, text)?;
@@ -300,11 +303,11 @@ impl Installer {
         };
         let repair = mode == Access::Executable && !is_executable(&self.root.path().join(&path));
         if action != Action::Unchanged || repair {
-            self.write(&path, resource.text, mode)?;
+            self.write(&path, &wanted, mode)?;
         }
         // What the user put there is not ours for being the same.
         if action != Action::Unchanged {
-            self.manifest.add_file(&path, resource.text);
+            self.manifest.add_file(&path, &wanted);
         }
         if repair && action == Action::Unchanged {
             let reason = "it could not be executed".to_owned();

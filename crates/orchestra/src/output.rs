@@ -2,6 +2,7 @@
 
 use std::{
     borrow::Cow,
+    fmt::Display,
     io::{self, Write as _},
 };
 
@@ -38,6 +39,15 @@ impl Format {
             Self::Text => lines(&text(value)),
             Self::Json => json(value),
         }
+    }
+}
+
+/// Formats a number of things: `1 memory`, `2 memories`.
+pub(crate) fn counted<N: Display + PartialEq + From<u8>>(number: N, thing: &str) -> String {
+    match thing.strip_suffix('y') {
+        _ if number == N::from(1) => format!("{number} {thing}"),
+        Some(stem) => format!("{number} {stem}ies"),
+        None => format!("{number} {thing}s"),
     }
 }
 

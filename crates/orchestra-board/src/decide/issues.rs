@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::tasks::{check_own_claim, renew, transition};
+use super::tasks::{check_claim_for_job, check_own_claim, renew, transition};
 use super::work::{Result, Work};
 use crate::{
     Body, Cause, Change, Edit, Issue, IssueId, IssuePatch, IssueRef, Kind, NewIssue, OwnState,
@@ -160,6 +160,7 @@ pub(super) fn update(
         }
         .into());
     }
+    check_claim_for_job(work, &issue)?;
     check_counts(patch.assignees.as_ref(), patch.labels.as_ref())?;
     for edit in edits(&issue, patch) {
         work.emit(&issue, Change::Edited(edit))?;
@@ -308,6 +309,7 @@ fn restore_below(work: &mut Work<'_>, parent: &Issue, ancestor: &IssueId) -> Res
 
 pub(super) fn move_to(work: &mut Work<'_>, target: &IssueRef, to: &IssueId) -> Result<()> {
     let issue = work.target(target)?;
+    check_claim_for_job(work, &issue)?;
     let Some(expected) = issue.kind.parent_kind() else {
         return Err(Refusal::wrong_kind(&issue, "story or task").into());
     };
@@ -353,6 +355,7 @@ fn check_own_claims(work: &mut Work<'_>, issue: &Issue) -> Result<()> {
 
 pub(super) fn add_dependency(work: &mut Work<'_>, target: &IssueRef, on: &IssueId) -> Result<()> {
     let issue = work.target(target)?;
+    check_claim_for_job(work, &issue)?;
     let slug = issue.project.clone();
     let other = work
         .find(&slug, on)?
@@ -403,6 +406,7 @@ pub(super) fn remove_dependency(
     on: &IssueId,
 ) -> Result<()> {
     let issue = work.target(target)?;
+    check_claim_for_job(work, &issue)?;
     if !issue.depends_on.contains(on) {
         return Err(Refusal::NoDependency {
             id: issue.id.clone(),

@@ -187,6 +187,15 @@ pub(super) fn check_own_claim(work: &Work<'_>, task: &Issue) -> Result<()> {
     }
 }
 
+/// Refuses each change by a job in a sandbox of a task that another agent has claimed. People and agents outside of
+/// sandboxes may edit such a task.
+pub(super) fn check_claim_for_job(work: &Work<'_>, task: &Issue) -> Result<()> {
+    match work.cx.agent.as_ref().is_some_and(AgentName::is_of_job) {
+        true => check_own_claim(work, task),
+        false => Ok(()),
+    }
+}
+
 fn lease(work: &mut Work<'_>, task: &Issue, agent: &AgentName) -> Result<()> {
     let until = work.cx.now.plus_seconds(CLAIM_LEASE_SECONDS);
     work.emit(

@@ -36,6 +36,32 @@ fn two_agents_get_different_tasks() {
 }
 
 #[test]
+fn claimed_task_is_not_edited_by_a_job_of_another_agent() {
+    let mut board = Board::with_a_task();
+    board.force("MA-3", State::Todo);
+    next(&mut board, "ada (job 1a2b/one)");
+    let update = Command::UpdateIssue {
+        target: board.target("MA-3"),
+        patch: IssuePatch {
+            priority: Some(Some(Priority::High)),
+            ..IssuePatch::default()
+        },
+        evidence: None,
+        version: None,
+    };
+    for job in ["job 1a2b/one", "ada (job 1a2b/two)"] {
+        let refused = board.run_as(Some(job), &update).expect_err("claimed");
+        assert!(
+            refused.to_string().contains("is claimed by ada"),
+            "{refused}"
+        );
+    }
+    for allowed in ["ada (job 1a2b/one)", "bob"] {
+        board.run_as(Some(allowed), &update).expect("may edit");
+    }
+}
+
+#[test]
 fn what_is_above_a_foreign_claim_is_neither_deleted_nor_cancelled() {
     let mut board = Board::with_a_task();
     board.force("MA-3", State::Todo);

@@ -8,7 +8,7 @@ use std::{
 
 use crate::approval::{Covered, Fingerprint, Waits};
 use crate::config::{
-    Diagnostic, Origin, Place, PluginsFile, ServerConfig, ServerName, Source, nearest,
+    Diagnostic, Origin, Place, PluginsFile, ServerConfig, ServerName, Source, Transport, nearest,
 };
 
 /// Everything that was found.
@@ -125,6 +125,15 @@ impl Server {
             | ServerState::Disabled { config, .. }
             | ServerState::NeedsApproval { config, .. } => Some(config),
             ServerState::Invalid { .. } | ServerState::Own => None,
+        }
+    }
+
+    /// Name in messages: the id of a plugin, else the name.
+    #[must_use]
+    pub fn display_name(&self) -> &str {
+        match self.config().map(|config| &config.transport) {
+            Some(Transport::Plugin(plugin)) => plugin.id.as_str(),
+            _ => self.name.as_str(),
         }
     }
 

@@ -243,10 +243,9 @@ pub(super) fn retry_all(
     let asked = jobs.unwrap_or_else(all);
     if asked.is_empty() {
         return Err(wrong_job(match plan.counts().canceled {
-            0 => "no job of the plan is failed: there is nothing to retry",
+            0 => "cannot retry: the plan has no failed job",
             _ => {
-                "no job of the plan is failed: there is nothing to retry; what was canceled comes back when the \
-                 plan is recovered"
+                "cannot retry: the plan has no failed job; recovering the plan restores its canceled jobs"
             }
         }));
     }

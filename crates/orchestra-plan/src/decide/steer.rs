@@ -11,16 +11,27 @@ use crate::status::PlanStatus;
 /// How many links a chain of waiting plans may have.
 const CHAIN_MAX: usize = 1000;
 
+/// Completes the sentence "it has already …" for a plan that has ended.
+const fn ended(status: PlanStatus) -> &'static str {
+    match status {
+        PlanStatus::Succeeded => "succeeded",
+        PlanStatus::Failed => "failed",
+        PlanStatus::Canceled => "been canceled",
+        _ => "been archived",
+    }
+}
+
 pub(super) fn pause(plan: &Plan) -> Result<Vec<What>, Refusal> {
     let status = plan.status();
     if status == PlanStatus::Scaffolding {
         return Err(wrong_plan(
-            "the plan is scaffolding: nothing of it starts before it is finalized",
+            "cannot pause the plan: it is not finalized, so no job of it runs",
         ));
     }
     if status.is_ended() {
         return Err(wrong_plan(format!(
-            "the plan is {status}: there is nothing to pause"
+            "cannot pause the plan: it has already {}",
+            ended(status)
         )));
     }
     // Asked for twice, it is paused as before; but a person's pause outlasts the end of another
@@ -57,7 +68,8 @@ pub(super) fn cancel(plan: &Plan, reason: Option<String>) -> Result<Vec<What>, R
     match plan.status() {
         PlanStatus::Canceled => Ok(Vec::new()),
         status if status.is_ended() => Err(wrong_plan(format!(
-            "the plan is {status}: there is nothing to cancel"
+            "cannot cancel the plan: it has already {}",
+            ended(status)
         ))),
         _ => Ok(vec![canceled(reason)]),
     }

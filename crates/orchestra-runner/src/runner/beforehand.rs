@@ -71,14 +71,14 @@ async fn settled(
     let prefix = prefix.filter(|_| settings.target_branch.is_none());
     for (branch, prefix, instead) in repository.prefixes_in_the_way(prefix).await? {
         warnings.push(format!(
-            "the branch `{branch}` leaves no room for branches below `{prefix}`: this plan uses a branch that begins \
-             with `{instead}`"
+            "git cannot create branches below `{prefix}` while the branch `{branch}` exists: this plan uses a branch \
+             that begins with `{instead}`"
         ));
     }
     if base.made {
         warnings.push(
-            "the repository has no commits: the target begins a history of its own, which `git switch` or `git \
-             merge` takes up as long as nothing else is committed"
+            "the repository has no commits: the target branch begins a history of its own; `git switch` and `git \
+             merge` can use it until something else is committed"
                 .to_owned(),
         );
     }

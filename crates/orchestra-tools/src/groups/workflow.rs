@@ -148,12 +148,25 @@ fn reason(
         None => nothing_to_do(&project(reader, slug)?.census),
     };
     if claimed > 0 {
-        reason.push_str(&format!("; {claimed} claimed by others passed over"));
+        reason.push_str(&format!(
+            "; {claimed} {} claimed by another agent",
+            is_or_are(claimed)
+        ));
     }
     if waiting > 0 {
-        reason.push_str(&format!("; {waiting} waiting for dependencies passed over"));
+        reason.push_str(&format!(
+            "; {waiting} {} waiting for dependencies",
+            is_or_are(waiting)
+        ));
     }
     Ok(reason)
+}
+
+const fn is_or_are(count: u64) -> &'static str {
+    match count {
+        1 => "is",
+        _ => "are",
+    }
 }
 
 fn nothing_to_do(census: &orchestra_store::Census) -> String {
@@ -162,16 +175,16 @@ fn nothing_to_do(census: &orchestra_store::Census) -> String {
         census.leaves_in(State::Blocked),
     );
     match (census.leaves(), backlog, blocked) {
-        (0, _, _) => "no tasks yet; make some with create_task".to_owned(),
-        (_, 0, 0) => "nothing to work on".to_owned(),
+        (0, _, _) => "no tasks yet; create some with create_task".to_owned(),
+        (_, 0, 0) => "no task available".to_owned(),
         (_, backlog, 0) => {
             format!(
-                "nothing to work on: {backlog} in the backlog; plan one with update_task to status todo"
+                "no task available: {backlog} in the backlog; plan one with update_task to status todo"
             )
         }
-        (_, 0, blocked) => format!("nothing to work on: {blocked} blocked"),
+        (_, 0, blocked) => format!("no task available: {blocked} blocked"),
         (_, backlog, blocked) => format!(
-            "nothing to work on: {backlog} in the backlog, {blocked} blocked; plan one with update_task to status todo"
+            "no task available: {backlog} in the backlog, {blocked} blocked; plan one with update_task to status todo"
         ),
     }
 }

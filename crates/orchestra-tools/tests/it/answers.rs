@@ -61,7 +61,7 @@ async fn w21_the_next_task_is_addressed_ordered_and_explained() {
     };
     assert_eq!(
         next(None).await["reason"],
-        "no tasks yet; make some with create_task"
+        "no tasks yet; create some with create_task"
     );
     let make = async |kind: &str, priority: &str| {
         let arguments = json!({"project": "my-app", "story_id": "MA-2", "title": "T", "type": kind, "priority": priority});
@@ -76,7 +76,7 @@ async fn w21_the_next_task_is_addressed_ordered_and_explained() {
     assert!(only_backlog["task"].is_null());
     assert_eq!(
         only_backlog["reason"],
-        "nothing to work on: 2 in the backlog; plan one with update_task to status todo"
+        "no task available: 2 in the backlog; plan one with update_task to status todo"
     );
     bench.bring(&low, "todo").await;
     bench.bring(&critical, "todo").await;
@@ -116,7 +116,7 @@ async fn w21_the_next_task_is_addressed_ordered_and_explained() {
         passed["reason"]
             .as_str()
             .unwrap()
-            .ends_with("; 1 waiting for dependencies passed over")
+            .ends_with("; 1 is waiting for dependencies")
     );
 
     // Two agents asking at once get different tasks, and the claim holds.
@@ -130,6 +130,8 @@ async fn w21_the_next_task_is_addressed_ordered_and_explained() {
     advance["agent"] = json!("bob");
     let refusal = bench.refused("advance_task", advance.clone()).await;
     assert!(refusal.contains("is claimed by ada until"), "{refusal}");
+    let advice = "; wait, choose another task, or ask ada to release it";
+    assert!(refusal.ends_with(advice), "{refusal}");
     bench
         .ok(
             "add_comment",

@@ -243,8 +243,8 @@ fn issue(
     let is_new = |row: &Row| names.iter().any(|name| name.as_str() == row.name);
     if let Some(taker) = &taker {
         notes.push(format!(
-            "{} holds them and the authority without its key: whoever has it is these names, and \
-             can make no others",
+            "{} contains the certificates, their keys, and the certificate of the authority without its key: \
+             its owner can authenticate under these names and cannot issue other certificates",
             taker.path().display()
         ));
     }
@@ -315,28 +315,27 @@ fn rotate(path: &Path, is_at_once: bool, now: SystemTime, format: Format) -> Res
     let mut notes = Vec::new();
     if is_at_once {
         notes.push(
-            "no authority before counts any more: `orchestra up` and plugins that run know it within \
-             seconds; restart them all the same, so that connections end which somebody may have made \
-             by the old key"
+            "earlier authorities are no longer trusted: running `orchestra up` and plugins apply this within \
+             seconds; restart them to end connections that were opened with the old key"
                 .to_owned(),
         );
     } else if before.valid {
         let ends = shown::time(before.not_after);
         let ends = day(&ends);
         notes.push(format!(
-            "the one before stays trusted until {ends}: programs that run go on, and leaves that it \
-             signed stay valid that long"
+            "the previous authority stays trusted until {ends}: running programs continue, and certificates \
+             that it signed stay valid until then"
         ));
     }
     notes.push(
         match is_at_once {
             true => {
-                "programs that may read ca.key make themselves new leaves; what was handed out with \
-                 --out is of no use any more and is issued again"
+                "programs that can read ca.key renew their certificates themselves; certificates that were \
+                 issued with --out are no longer valid: issue them again"
             }
             false => {
-                "programs that may read ca.key make themselves new leaves when they start; what was \
-                 handed out with --out is issued again before the old authority ends"
+                "programs that can read ca.key renew their certificates when they start; issue certificates \
+                 that were issued with --out again before the previous authority expires"
             }
         }
         .to_owned(),

@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use crate::{
     board,
-    cli::Common,
+    cli::{Common, examples},
     commands::progress::Turning,
     config::{Config, Overrides},
     exit::{Exit, Failure},
@@ -29,13 +29,17 @@ const CATCHING_UP: Duration = Duration::from_secs(30);
 /// How long the readable files may take to catch up at the end.
 const CLOSING: Duration = Duration::from_secs(5);
 
-/// Check the board, the plans and their environment, and repair problems
+/// Check the board, plans, configurations, git and certificates, and repair them
 ///
-/// Lists each problem with the next step. Also checks git, the client configurations that `init` wrote, and
-/// certificates.
+/// Each finding names the next step. Without --fix nothing is changed.
 #[derive(Debug, Args)]
+#[command(after_help = examples(&[
+    "doctor",
+    "doctor --fix",
+    "doctor --fix --take my-app/epics/MA-1/epic.toon",
+]))]
 pub(crate) struct Arguments {
-    /// Repair problems whose repair loses no data
+    /// Repair findings whose repair loses no data
     #[arg(long)]
     fix: bool,
     /// Readable file whose issue gets the disputed id; the board's issue with that id gets a new one

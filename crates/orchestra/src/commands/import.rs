@@ -1,9 +1,6 @@
 //! `orchestra import`: takes over the files of the earlier program, which are YAML in spite of their ending.
 
-use std::{
-    fmt::Display,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use orchestra_store::{Imported, Options, Store};
@@ -16,7 +13,7 @@ use crate::{
     config::{Config, Overrides},
     exit::{Exit, Failure},
     logging,
-    output::{self, Format},
+    output::{self, Format, counted},
     serving, workspace,
 };
 
@@ -72,7 +69,7 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
         ..Options::default()
     };
     let options = board::options(&config.workspace, options)?;
-    let turning = Turning::new("taking over old files");
+    let turning = Turning::new("importing old files");
     let store = Store::open(&config.workspace, options)?;
     let imported = store.import()?;
     serving::close(&store);
@@ -82,7 +79,7 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
         Exit::Ok
     } else {
         output::complain(
-            "error: not all was taken over; mend what was left by hand, then import again",
+            "error: some files were not imported; repair them by hand, then run the import again",
         );
         Exit::Refused
     })
@@ -110,7 +107,7 @@ fn text(report: &Report<'_>) -> String {
             let mut text = format!("the old files are in {}\n", backup.display());
             if !report.projects.is_empty() || report.remarks.is_empty() {
                 let taken = format!(
-                    "took over {} of {}: {}\n",
+                    "imported {} of {}: {}\n",
                     counted(report.issues, "issue"),
                     counted(report.projects.len(), "project"),
                     report.projects.join(", "),
@@ -119,8 +116,8 @@ fn text(report: &Report<'_>) -> String {
             }
             text
         }
-        None if report.left.is_empty() => "there are no files of orchestra-mcp here\n".to_owned(),
-        None => "took over nothing\n".to_owned(),
+        None if report.left.is_empty() => "no files of orchestra-mcp found\n".to_owned(),
+        None => "imported nothing\n".to_owned(),
     };
     for remark in report.remarks {
         text.push_str(&format!("- {remark}\n"));
@@ -132,10 +129,4 @@ fn text(report: &Report<'_>) -> String {
         text.push_str(&format!("- {left}\n"));
     }
     output::printable(&text).into_owned()
-}
-
-/// A number of things, in words: `1 issue`, `2 issues`.
-fn counted<N: Display + PartialEq + From<u8>>(number: N, thing: &str) -> String {
-    let ending = if number == N::from(1) { "" } else { "s" };
-    format!("{number} {thing}{ending}")
 }

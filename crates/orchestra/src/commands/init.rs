@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::{
     board,
     bundle::Selection,
-    cli::Common,
+    cli::{Common, examples},
     config::{Config, Overrides},
     env::Variable,
     exit::{Exit, Failure},
@@ -21,31 +21,36 @@ use crate::{
 
 /// Set up a workspace: board, client configurations, hooks, skills, agents, guides
 ///
-/// Creates the board in .projects. A second run changes nothing. Files that were edited or cannot be parsed are
-/// skipped.
+/// A second run changes nothing. Files that you edited, and files that cannot be parsed, are not changed.
 #[derive(Debug, Default, Args)]
+#[command(after_help = examples(&[
+    "init",
+    "init --dry-run",
+    "init --client claude --skills all --agents none",
+    "init --uninstall",
+]))]
 pub(crate) struct Arguments {
-    /// Workspace directory, same as --workspace
+    /// Workspace, same as --workspace
     #[arg(value_name = "DIR", conflicts_with = "workspace")]
     directory: Option<PathBuf>,
-    /// Print the planned steps without changing anything
+    /// Show the changes without making them
     #[arg(long)]
     dry_run: bool,
-    /// Remove the installed files, except edited ones; the board is preserved
+    /// Remove the installed files, except edited ones. The board, .projects and the rule by which git ignores it stay
     #[arg(long)]
     uninstall: bool,
-    /// Write the ignore rule of a shared board to .gitignore instead of .git/info/exclude
+    /// Write the rule by which git ignores a shared board into .gitignore, instead of .git/info/exclude
     #[arg(long)]
     shared: bool,
-    /// Clients to configure, separated by commas
+    /// Clients to configure, separated by commas [default: all]
     #[arg(long, value_enum, value_delimiter = ',', value_name = "CLIENT")]
     client: Vec<Client>,
-    /// Skills to install in .claude/skills; unedited skills outside the set are removed [default: the earlier set,
-    /// else default]
+    /// Skills to install in .claude/skills; installed skills outside of SET are removed unless edited
+    /// [default: the previous choice, else default]
     #[arg(long, value_enum, value_name = "SET", conflicts_with = "uninstall")]
     skills: Option<Selection>,
-    /// Agents to install in .claude/agents; unedited agents outside the set are removed [default: the earlier set,
-    /// else default]
+    /// Agents to install in .claude/agents; installed agents outside of SET are removed unless edited
+    /// [default: the previous choice, else default]
     #[arg(long, value_enum, value_name = "SET", conflicts_with = "uninstall")]
     agents: Option<Selection>,
     /// Print JSON
@@ -193,12 +198,13 @@ fn text(report: &Report<'_>) -> String {
             "workspace {workspace}, which contains the current directory:\n"
         ));
     }
-    if report.dry_run {
-        text.push_str("dry run, nothing was changed; planned steps:\n");
-    }
+    let (name, width): (fn(Action) -> &'static str, _) = match report.dry_run {
+        true => (Action::intent, 12),
+        false => (Action::name, 9),
+    };
     let told = |step: &&Step| step.action != Action::Unchanged;
     for step in report.steps.iter().filter(told) {
-        text.push_str(&format!("{:<9} {}", step.action.name(), step.path));
+        text.push_str(&format!("{:<width$} {}", name(step.action), step.path));
         if let Some(reason) = &step.reason {
             text.push_str(&format!(": {reason}"));
         }
@@ -209,8 +215,8 @@ fn text(report: &Report<'_>) -> String {
         (_, 0) => {}
         (0, unchanged) => text.push_str(&format!("all {unchanged} files are up to date\n")),
         (_, unchanged) => text.push_str(&format!(
-            "{:<9} {unchanged} more\n",
-            Action::Unchanged.name()
+            "{:<width$} {unchanged} more\n",
+            name(Action::Unchanged)
         )),
     }
     output::printable(&text).into_owned()
@@ -231,7 +237,7 @@ fn outcome(steps: &[Step]) -> Exit {
         &format!("{refused} files were")
     };
     output::complain(&format!(
-        "error: {files} skipped; correct the files listed above, then run `orchestra init` again"
+        "error: {files} not changed; fix the problems above, then run `orchestra init` again"
     ));
     Exit::Refused
 }

@@ -66,7 +66,7 @@ async fn shown(config: &Config, arguments: &Arguments) -> Result<Exit, Failure> 
         Err(NotReached::Nobody) => {
             let workspace = output::in_a_line(&config.workspace.display().to_string());
             output::complain(&format!(
-                "no `orchestra up` serves {workspace}; start one in another terminal"
+                "no program serves {workspace}; run `orchestra up` in another terminal"
             ));
             return Ok(Exit::Problems);
         }

@@ -455,7 +455,11 @@ fn others(servers: &[Shown]) -> String {
         if place == 0 {
             text.push_str("\nServers:\n");
         }
-        text.push_str(&format!("  {:<15}  {}\n", server.name, server.words()));
+        text.push_str(&format!(
+            "  {:<15}  {}\n",
+            server.display_name,
+            server.words()
+        ));
     }
     text
 }

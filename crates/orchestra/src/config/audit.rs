@@ -206,16 +206,16 @@ impl AuditSettings {
             Entry {
                 key: "audit.keep_days",
                 value: (self.age.value.as_secs() / DAY).to_string(),
-                meaning: "after how many days a file of records of calls is put aside, and, counted \
-                          from its last record, removed, so that one may become twice as old; sooner \
-                          where max_bytes and keep_files say so, 1 to 3650",
+                meaning: "days after which a file of call records is rotated, and days after its last \
+                          record until it is removed; sooner because of max_bytes and keep_files; 1 to \
+                          3650",
                 origin: self.age.origin.clone(),
             },
             Entry {
                 key: "audit.max_bytes",
                 value: self.bytes.value.to_string(),
-                meaning: "how large a file of records becomes before it is put aside, 65536 to \
-                          1073741824 bytes",
+                meaning: "size in bytes at which a file of call records is rotated, 65536 to \
+                          1073741824",
                 origin: self.bytes.origin.clone(),
             },
             Entry {

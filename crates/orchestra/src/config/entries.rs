@@ -63,8 +63,7 @@ impl Config {
             Entry {
                 key: WORKSPACE,
                 value: quoted(&self.workspace.display().to_string()),
-                meaning: "the directory that all of this is about; said by --workspace or \
-                          ORCHESTRATOR_WORKSPACE, and by no file",
+                meaning: "directory that is served; set by --workspace or ORCHESTRATOR_WORKSPACE, not by a file",
                 origin: self.workspace_origin.clone(),
             },
             Entry {

@@ -200,14 +200,14 @@ impl QuicConfig {
                     "" => USUAL,
                     named => named,
                 }),
-                meaning: "directory of the certificates that plugins, bridges and orchestrators \
-                          know each other by",
+                meaning: "directory of the certificates by which plugins, bridges and orchestrators \
+                          authenticate each other",
                 origin: self.certs.origin.clone(),
             },
             Entry {
                 key: "admit",
                 value: list(&self.admit.value),
-                meaning: "ids of plugins that come in by themselves, which nobody here starts",
+                meaning: "ids of plugins that may connect without being started by Orchestra",
                 origin: self.admit.origin.clone(),
             },
             Entry {

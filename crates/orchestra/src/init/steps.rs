@@ -30,6 +30,18 @@ impl Action {
         }
     }
 
+    /// Its name in the report of a dry run.
+    pub(crate) const fn intent(self) -> &'static str {
+        match self {
+            Self::Created => "would create",
+            Self::Updated => "would update",
+            Self::Unchanged => "unchanged",
+            Self::Kept => "would keep",
+            Self::Removed => "would remove",
+            Self::Refused => "would refuse",
+        }
+    }
+
     /// Its name.
     pub(crate) const fn name(self) -> &'static str {
         match self {

@@ -130,6 +130,7 @@ impl Others {
         let gateway = Arc::new(Gateway::new(hub.clone(), options));
         let shown = Shown {
             name: server.name.to_string(),
+            display_name: server.shown_name.clone(),
             state: "starting",
             trust: server.trust,
             is_sandboxed: is_sandboxed(&server),
@@ -164,6 +165,9 @@ impl Others {
 pub(crate) struct Shown {
     /// Its name.
     pub(crate) name: String,
+    /// Its name in messages.
+    #[serde(skip)]
+    pub(crate) display_name: String,
     /// What becomes of it.
     pub(crate) state: &'static str,
     /// Whether what it says of its own tools is believed.
@@ -193,6 +197,7 @@ impl Shown {
         };
         Some(Self {
             name: server.name.to_string(),
+            display_name: server.display_name().to_owned(),
             state,
             trust: server.config().is_some_and(|config| config.trust),
             is_sandboxed: match &server.state {
@@ -207,7 +212,7 @@ impl Shown {
 
     /// Its state in words.
     pub(crate) fn words(&self) -> String {
-        let name = &self.name;
+        let name = &self.display_name;
         match self.state {
             "needs_approval" => {
                 format!("waits for approval: orchestra mcp approve {name}")
@@ -279,7 +284,9 @@ impl Following {
             matches!(server.state, ServerState::NeedsApproval { .. }) && is_reached(&server.name)
         };
         let waiting = found.servers.iter().filter(waits);
-        let waiting: HashSet<String> = waiting.map(|server| server.name.to_string()).collect();
+        let waiting: HashSet<String> = waiting
+            .map(|server| server.display_name().to_owned())
+            .collect();
         for name in waiting.difference(&self.waiting) {
             tracing::warn!("{name} waits for approval: orchestra mcp approve {name}");
         }

@@ -236,8 +236,8 @@ fn a_rotation_overlaps_and_says_what_follows() {
     ca-cross     authority, signed by the one before  ca-previous  DAY  valid        SUM
     ca-previous  authority before, still trusted      ca-previous  DAY  valid        SUM
     tools.a      tools.a, as server                   ca-previous  DAY  renewal due  SUM
-    the one before stays trusted until DAY: programs that run go on, and leaves that it signed stay valid that long
-    programs that may read ca.key make themselves new leaves when they start; what was handed out with --out is issued again before the old authority ends
+    the previous authority stays trusted until DAY: running programs continue, and certificates that it signed stay valid until then
+    programs that can read ca.key renew their certificates when they start; issue certificates that were issued with --out again before the previous authority expires
     ");
     let listed = json(&workspace.run(["certs", "show", "--json"]));
     let rows = listed["certificates"].as_array().unwrap();
@@ -275,9 +275,12 @@ fn a_rotation_at_once_trusts_nothing_that_was() {
     assert!(shown.out.contains(told), "{shown:?}");
     assert!(shown.out.contains("with --out DIR"), "{shown:?}");
     let notes = rotated["notes"].to_string();
-    assert!(notes.contains("know it within seconds"), "{notes}");
-    assert!(notes.contains("restart them all the same"), "{notes}");
-    assert!(notes.contains("is of no use any more"), "{notes}");
+    assert!(notes.contains("apply this within seconds"), "{notes}");
+    assert!(notes.contains("restart them to end connections"), "{notes}");
+    assert!(
+        notes.contains("are no longer valid: issue them again"),
+        "{notes}"
+    );
     // What was given to somebody else is theirs: it is not known again as ours, and nothing is made
     // for it.
     let leaf = || fs::read(workspace.home().join(".orchestra/certs/tools.a.crt")).unwrap();

@@ -42,7 +42,7 @@ fn the_help_tells_commands_exit_codes_and_environment() {
       certs        Manage the certificates of plugins, orchestrators and bridges
       engine       Start `orchestra-engine`, which serves the memory of the workspace over gRPC
       hook         Store one hook event that a client sends to stdin as JSON
-      doctor       Check the board, the plans and their environment, and repair problems
+      doctor       Check the board, plans, configurations, git and certificates, and repair them
       board        Manage the board that all worktrees share
       sync         Exchange the board with other clones through a git remote
       log          Show who changed what on the board, and when
@@ -221,11 +221,11 @@ fn the_configuration_is_shown_with_its_origin() {
     # from: default
     # quic = "127.0.0.1:7421"
 
-    # directory of the certificates that plugins, bridges and orchestrators know each other by
+    # directory of the certificates by which plugins, bridges and orchestrators authenticate each other
     # from: default
     # certs_dir = "~/.orchestra/certs"
 
-    # ids of plugins that come in by themselves, which nobody here starts
+    # ids of plugins that may connect without being started by Orchestra
     # from: default
     # admit = []
 
@@ -241,7 +241,7 @@ fn the_configuration_is_shown_with_its_origin() {
     # from: command line
     log = "debug"
 
-    # the directory that all of this is about; said by --workspace or ORCHESTRATOR_WORKSPACE, and by no file
+    # directory that is served; set by --workspace or ORCHESTRATOR_WORKSPACE, not by a file
     # from: default
     # workspace = "WORKSPACE"
 
@@ -275,11 +275,11 @@ fn the_configuration_is_shown_with_its_origin() {
     # line_bytes = 10485760
 
     [audit]
-    # after how many days a file of records of calls is put aside, and, counted from its last record, removed, so that one may become twice as old; sooner where max_bytes and keep_files say so, 1 to 3650
+    # days after which a file of call records is rotated, and days after its last record until it is removed; sooner because of max_bytes and keep_files; 1 to 3650
     # from: default
     # keep_days = 7
 
-    # how large a file of records becomes before it is put aside, 65536 to 1073741824 bytes
+    # size in bytes at which a file of call records is rotated, 65536 to 1073741824
     # from: default
     # max_bytes = 4194304
 

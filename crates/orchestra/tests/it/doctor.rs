@@ -69,7 +69,7 @@ fn a_wrong_name_is_told_once_with_those_there_are() {
         .unwrap();
     let expected = format!(
         "- my-app/epics/MA-1/epic.toon:{}: priority: cannot be `hgih`; it is one of low, medium, \
-         high, critical; until then my-app/epics/MA-1/MA-1.history.jsonl is not taken in either",
+         high, critical; until then my-app/epics/MA-1/MA-1.history.jsonl is not imported either",
         line + 1
     );
     assert_eq!(findings, [expected.as_str()]);

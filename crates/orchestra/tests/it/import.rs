@@ -26,7 +26,7 @@ fn without_a_board_nothing_happens() {
     let workspace = Workspace::git();
     let said = workspace.run(["import"]);
     assert_eq!(said.code, Some(0), "{said:?}");
-    assert_eq!(said.out, "there are no files of orchestra-mcp here\n");
+    assert_eq!(said.out, "no files of orchestra-mcp found\n");
     let said = workspace.run(["import", "--json"]);
     let report: Value = serde_json::from_str(&said.out).unwrap();
     assert_eq!(
@@ -134,7 +134,7 @@ fn old_files_are_taken_over_once_with_a_copy() {
     let again = workspace.run(["import"]);
     assert_eq!(
         (again.code, again.out.as_str()),
-        (Some(0), "there are no files of orchestra-mcp here\n")
+        (Some(0), "no files of orchestra-mcp found\n")
     );
     assert_eq!(workspace.run(["doctor"]).code, Some(0));
 }
@@ -145,7 +145,7 @@ fn one_of_something_is_not_several() {
     let said = workspace.run(["import"]);
     assert!(
         said.out
-            .starts_with("took over 1 issue of 1 project: my-app\n"),
+            .starts_with("imported 1 issue of 1 project: my-app\n"),
         "{said:?}"
     );
 }

@@ -195,7 +195,7 @@ fn what_cannot_be_understood_is_refused_and_named() {
     created   CONTEXT.md
     created   .claude/hooks/orchestra-mcp-hook.sh
     refused   .claude/settings.json: the file does not hold a JSON object
-    error: 3 files were skipped; correct the files listed above, then run `orchestra init` again
+    error: 3 files were not changed; fix the problems above, then run `orchestra init` again
     ");
     assert_eq!(workspace.read(".mcp.json"), "{ \"mcpServers\": ");
     assert_eq!(workspace.read(".claude/settings.json"), "null");
@@ -284,8 +284,31 @@ fn a_dry_run_changes_nothing() {
             .iter()
             .all(|step| step["action"] == "created" || step["path"] == ".git/info/exclude")
     );
+    let said = workspace.run(["init", "--dry-run"]);
+    let is_intent =
+        |line: &str| line.starts_with("would create ") || line.starts_with("would update ");
+    assert!(said.out.lines().all(is_intent), "{said:?}");
     assert!(files(&workspace).is_empty());
     assert!(!workspace.join(".projects").exists());
+}
+
+#[test]
+fn guides_name_no_skills_and_agents_that_are_not_installed() {
+    let workspace = Workspace::git();
+    let none = ["init", "--skills", "none", "--agents", "none"];
+    assert_eq!(workspace.run(none).code, Some(0));
+    for guide in ["AGENTS.md", "CLAUDE.md"] {
+        let text = workspace.read(guide);
+        assert!(
+            !text.contains("skill") && !text.contains("planner"),
+            "{text}"
+        );
+    }
+    // The same choice finds its own files, and another one completes them.
+    assert_eq!(workspace.run(["doctor"]).code, Some(0));
+    assert!(workspace.run(["init"]).out.starts_with("all "));
+    assert_eq!(workspace.run(["init", "--skills", "default"]).code, Some(0));
+    assert!(workspace.read("CLAUDE.md").contains("`board-workflow`"));
 }
 
 #[test]

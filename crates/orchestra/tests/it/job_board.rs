@@ -97,12 +97,22 @@ fn sandboxed_job_acts_under_no_name_but_its_own() {
                 for agent in robot 'robot (job 00000000/inside)'; do\n\
                 if orchestra tool call $tool project=my-app task_id=MA-3 \"agent=$agent\"; then exit 11; fi\ndone\n\
                 if orchestra tool call $tool project=my-app task_id=MA-3; then exit 12; fi\ndone\n\
+                for field in title=Taken description=Taken priority=high; do\n\
+                if orchestra tool call update_task project=my-app task_id=MA-3 $field 2>> said.txt; then exit 13; fi\n\
+                if orchestra tool call update_task project=my-app task_id=MA-3 $field agent=robot; then exit 14; fi\ndone\n\
                 orchestra tool call add_comment project=my-app issue_id=MA-3 text=named agent=robot\n\
                 orchestra tool call add_comment project=my-app issue_id=MA-3 text=unnamed\necho done > done.txt";
     let ran = run_confined(&workspace, line);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let task = workspace.call("get_task", &json!({"project": "my-app", "task_id": "MA-3"}));
     assert!(task.to_string().contains("\"agent\":\"robot\""), "{task}");
+    assert!(!task.to_string().contains("Taken"), "{task}");
+    let refusals = merged(&workspace, "said.txt");
+    assert_eq!(
+        refusals.matches("is claimed by robot until").count(),
+        3,
+        "{refusals}"
+    );
     let history = json!({"project": "my-app", "issue_id": "MA-3"});
     let history = workspace.call("get_history", &history).to_string();
     for part in ["\"robot (job ", "/inside)\"", "\"job ", "/inside\""] {

@@ -43,8 +43,8 @@ fn approval_shows_what_a_server_may_do_beside_what_it_runs() {
       in a sandbox: its directory, no network
       that may also read "${HOME}"
       that may also write "/"
-      is told the roots "/"
-      its tools keep their names, which may look like those of others
+      receives the roots "/"
+      its tools have no prefix, so their names may resemble those of other servers
       calls that may change something are repeated
     far: waits
       reaches http://example.com/mcp
@@ -183,7 +183,7 @@ fn approval_without_a_terminal_is_refused_after_the_server_is_shown() {
     assert_eq!(refused.code, Some(5), "{refused:?}");
     for part in [
         "runs \"sh\" \"server.sh\"",
-        "nobody to ask; --yes agrees to what is shown",
+        "no terminal to ask on; --yes approves what is shown",
     ] {
         assert!(refused.err.contains(part), "{part}: {refused:?}");
     }
@@ -268,7 +268,7 @@ fn value_of_a_variable_is_shown_unless_its_name_means_a_secret() {
         r#"with PLAIN="a\u{1b}[2J\nb""#,
         r#"with BASH_ENV="./hook" of its file of variables"#,
         "with DB_PASSWORD=… of its file of variables",
-        "is asked for again when one of these files changes: .env",
+        "needs a new approval when one of these files changes: .env",
     ] {
         assert!(lines.contains(&line), "{line}: {lines:#?}");
         assert!(in_text.contains(line), "{line}: {in_text}");

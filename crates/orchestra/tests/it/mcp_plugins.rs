@@ -56,12 +56,12 @@ fn plugins_are_listed_as_what_they_are() {
     );
     assert_eq!(
         lines[2][..3],
-        ["tools-features", "plugin", "needs_approval"]
+        ["tools.features", "plugin", "needs_approval"]
     );
     assert_eq!(lines[2][4], "bin/tools-features");
     assert_eq!(
         lines[3][..3],
-        ["storage-markdown", "plugin", "needs_approval"]
+        ["storage.markdown", "plugin", "needs_approval"]
     );
     assert!(!listed.out.contains("s3cret"), "{}", listed.out);
 }
@@ -77,7 +77,7 @@ fn approval_shows_what_a_plugin_runs_and_is_told() {
     far: waits
       reaches the orchestrator hub.example:7421
       with the certificates of certs
-    tools-features: waits
+    tools.features: waits
       runs "bin/tools-features" "--level" "info"
       as the plugin tools.features, from WORKSPACE
       in WORKSPACE
@@ -85,8 +85,8 @@ fn approval_shows_what_a_plugin_runs_and_is_told() {
       is told key=…
       is started after storage.markdown
       gets to know HOME
-      its tools keep their names, which may look like those of others
-    storage-markdown: waits
+      its tools have no prefix, so their names may resemble those of other servers
+    storage.markdown: waits
       runs "bin/storage-markdown" "--workspace=WORKSPACE"
       as the plugin storage.markdown, from WORKSPACE
       in WORKSPACE
@@ -94,7 +94,7 @@ fn approval_shows_what_a_plugin_runs_and_is_told() {
       with all of your environment
       signs for itself, by a key that plugins of the past share
       keeps what is stored as markdown
-      its tools keep their names, which may look like those of others
+      its tools have no prefix, so their names may resemble those of other servers
     `orchestra mcp approve NAME` approves one
     "#);
     // By the id as well as by the name.
@@ -165,5 +165,5 @@ fn what_is_asked_of_a_plugin_that_it_cannot_do_is_refused_with_what_it_is() {
     let removed = workspace.run(["mcp", "remove", "tools.features"]);
     assert_eq!(removed.code, Some(0), "{removed:?}");
     let listed = workspace.run(["mcp", "list"]).out;
-    assert!(!listed.contains("tools-features"), "{listed}");
+    assert!(!listed.contains("tools.features"), "{listed}");
 }

@@ -370,7 +370,7 @@ fn a_restart_is_asked_of_somebody_or_refused() {
     let alone = workspace.run(["mcp", "restart", "shell"]);
     assert_eq!(alone.code, Some(4), "{alone:?}");
     assert!(
-        alone.out.contains("nobody runs it in this workspace"),
+        alone.out.contains("no program runs it in this workspace"),
         "{alone:?}"
     );
     let session = Session::start(workspace.command(["stdio", "--only-servers"]));

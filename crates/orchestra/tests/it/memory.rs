@@ -33,7 +33,7 @@ fn what_is_saved_is_found_listed_shown_and_forgotten() {
         &workspace,
         &["save", text, "--tag", "deploy", "--tag", "ops"],
     );
-    assert_eq!(said, "mem-1 is remembered\n");
+    assert_eq!(said, "saved mem-1\n");
     let said = done(
         &workspace,
         &[
@@ -41,7 +41,7 @@ fn what_is_saved_is_found_listed_shown_and_forgotten() {
             "we  DEPLOY on mondays because nobody works on sundays",
         ],
     );
-    assert_eq!(said, "mem-1 said that already; the two are one now\n");
+    assert_eq!(said, "merged with mem-1, which has the same text\n");
     let said = done(&workspace, &["search", "deploy", "on", "Mondays"]);
     assert!(said.starts_with("mem-1  1.000  "), "{said}");
     let listed = done(&workspace, &["list", "--tag", "ops"]);
@@ -83,8 +83,8 @@ fn what_is_saved_is_found_listed_shown_and_forgotten() {
     );
     assert_eq!(
         done(&workspace, &["search", "deploy"]),
-        "nothing is remembered in my-app yet; `orchestra memory save TEXT` remembers a text, and \
-         `orchestra memory import FILE` many\n"
+        "no memories in my-app; `orchestra memory save TEXT` stores one, and `orchestra memory import \
+         FILE` stores many\n"
     );
     let said = memory(&workspace, &["show", "mem-1"]);
     assert_eq!((said.code, said.out.as_str()), (Some(3), ""), "{said:?}");
@@ -220,7 +220,7 @@ fn an_export_is_imported_whole_and_again_without_change() {
     let file = workspace.join("out.jsonl").display().to_string();
     assert_eq!(
         done(&workspace, &["export", &file]),
-        "3 memories and 1 sessions written\n"
+        "exported 3 memories and 1 session\n"
     );
     let lines = workspace.read("out.jsonl");
     assert_eq!(lines, done(&workspace, &["export"]), "the same on stdout");
@@ -272,7 +272,7 @@ fn lines_that_are_wrong_are_told_and_the_others_taken() {
     assert_eq!(said.code, Some(3), "{said:?}");
     assert!(
         said.out
-            .starts_with("1 memories remembered, 0 were known, 1 have expired")
+            .starts_with("imported 1 memory and 0 sessions; skipped 0 duplicates and 1 expired")
     );
     for line in [
         "line 2: ",

@@ -285,7 +285,7 @@ fn a_frame_takes_the_place_of_the_last_in_a_terminal_of_another_size_as_well() {
     rustix::process::kill_process(seen.pty.id(), rustix::process::Signal::INT).unwrap();
     let (status, _, said) = seen.end();
     assert_eq!(status.code(), Some(8), "{said}");
-    assert!(said.contains("goes on in the background"), "{said}");
+    assert!(said.contains("continues in the background"), "{said}");
     assert!(!said.contains('\u{1b}'), "{said:?}");
     for job in ["words", "count", "shout"] {
         open(&workspace, job);

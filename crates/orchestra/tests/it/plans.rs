@@ -79,11 +79,15 @@ fn follow_the_guide(workspace: &Workspace, end: Option<&str>) -> (Said, PathBuf)
     let lines = block("git init diamond").replace("/path/to/orchestra", root.to_str().unwrap());
     let is_done = |line: &&str| end.is_none_or(|end| !line.starts_with(end));
     let lines: Vec<&str> = lines.lines().take_while(is_done).collect();
+    let ran = run_in_shell(workspace, &workspace.path(), &lines.join("\n"));
+    (ran, workspace.join("diamond"))
+}
+
+/// Runs commands of the guide, up to the first that fails.
+fn run_in_shell(workspace: &Workspace, directory: &Path, commands: &str) -> Said {
     let orchestra = workspace.command::<&str>([]);
     let mut shell = Command::new("sh");
-    shell
-        .args(["-e", "-c", &lines.join("\n")])
-        .current_dir(workspace.path());
+    shell.args(["-e", "-c", commands]).current_dir(directory);
     shell.env_clear();
     for (name, value) in orchestra.get_envs() {
         shell.env(name, value.unwrap_or_default());
@@ -93,7 +97,7 @@ fn follow_the_guide(workspace: &Workspace, end: Option<&str>) -> (Said, PathBuf)
     shell
         .stdout(std::process::Stdio::piped())
         .stderr(std::process::Stdio::piped());
-    (said(shell, ""), workspace.join("diamond"))
+    said(shell, "")
 }
 
 /// What git says of a file of the branch into which the plan is merged.
@@ -166,6 +170,28 @@ fn plan_of_the_guide_is_healed_and_merged() {
     // What it printed is all that stands in its log.
     let logs = plan(&["logs", "diamond", "shout"]);
     assert!(logs.ends_with("[orchestra] postchecks: done\n"), "{logs}");
+}
+
+#[test]
+fn commands_of_the_guide_steer_a_plan_in_the_printed_order() {
+    let workspace = Workspace::new();
+    let (made, repository) = follow_the_guide(&workspace, Some("ORCHESTRA_AGENT_SCRIPT"));
+    assert_eq!(made.code, Some(0), "{made:?}");
+    // The job works until the plan is watched, however slow the machine is.
+    let go = workspace.join("go");
+    let go = go.display();
+    let commands = block("name: Nap")
+        .replace(
+            "sleep 60",
+            &format!("until test -e '{go}'; do sleep 0.05; done"),
+        )
+        .replace(
+            "orchestra plan watch",
+            &format!("touch '{go}'\norchestra plan watch"),
+        );
+    let ran = run_in_shell(&workspace, &repository, &commands);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.out.contains("plan Nap succeeded"), "{ran:?}");
 }
 
 #[test]

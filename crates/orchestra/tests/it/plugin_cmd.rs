@@ -90,6 +90,30 @@ fn a_plugin_is_made_with_its_place_and_is_approved() {
 }
 
 #[test]
+fn call_of_a_plugin_that_waits_for_approval_is_refused_and_names_the_plugin() {
+    let workspace = Workspace::git();
+    assert_eq!(workspace.run(["plugin", "new", "hello"]).code, Some(0));
+    let readme = workspace.read("hello/README.md");
+    let approve = readme.find("orchestra mcp approve --yes tools.hello");
+    assert!(approve.unwrap() < readme.find("orchestra tool call").unwrap());
+    // The build creates the program, which the approval covers.
+    workspace.write("hello/target/debug/hello", "#!/bin/sh\nexit 1\n");
+    let called = workspace.run(["tool", "call", "hello_greet", "name=World"]);
+    assert_eq!(called.code, Some(5), "{called:?}");
+    let refusal = "`hello_greet` is not available: tools.hello waits for approval: ";
+    assert!(called.err.contains(refusal), "{called:?}");
+    let command = "`orchestra mcp approve tools.hello`";
+    assert!(called.err.contains(command), "{called:?}");
+    let listed = workspace.run(["mcp", "list"]);
+    assert!(listed.out.contains("tools.hello"), "{listed:?}");
+    // Either name is accepted.
+    for name in ["tools-hello", "tools.hello"] {
+        let approved = workspace.run(["mcp", "approve", "--yes", name]);
+        assert_eq!(approved.code, Some(0), "{approved:?}");
+    }
+}
+
+#[test]
 fn what_is_to_be_typed_is_typed_where_the_plugin_was_made() {
     let workspace = Workspace::git();
     fs::create_dir(workspace.join("sub")).unwrap();

@@ -180,7 +180,7 @@ pub(super) fn approve(here: &Here, arguments: &Approve) -> Result<Exit, Failure>
             (None, _) => ("needs no approval", Vec::new()),
         };
         decided.push(Decided {
-            name: server.name.as_str(),
+            name: server.display_name(),
             result,
             shows,
             fingerprint,
@@ -236,7 +236,7 @@ fn asked(
     format: Format,
 ) -> Result<bool, Failure> {
     let origin = output::in_a_line(&server.origin.to_string());
-    let mut question = format!("{} from {origin}\n", server.name);
+    let mut question = format!("{} from {origin}\n", server.display_name());
     for line in shows {
         question.push_str(&format!("  {}\n", line_of(line)));
     }
@@ -246,8 +246,8 @@ fn asked(
     if !io::stdin().is_terminal() || format == Format::Json {
         output::complain(&output::printable(question.trim_end()));
         return Err(Failure::denied(format!(
-            "`{}` is not approved: there is nobody to ask; --yes agrees to what is shown",
-            server.name
+            "`{}` is not approved: no terminal to ask on; --yes approves what is shown",
+            server.display_name()
         )));
     }
     question.push_str("Approve it? [y/N]");
@@ -276,7 +276,7 @@ fn follow(here: &Here, arguments: &Approve) -> Result<Exit, Failure> {
             let workspace = &here.places.workspace;
             here.decide(|decisions| decisions.follow(workspace, &server.name))?;
             release(server)?;
-            done.push(Done::new(&server.name, TAKEN));
+            done.push(Done::new(server.display_name(), TAKEN));
             continue;
         }
         if !words::can_follow(server) {
@@ -292,7 +292,7 @@ fn follow(here: &Here, arguments: &Approve) -> Result<Exit, Failure> {
             None => Ok(()),
         })?;
         release(server)?;
-        let written = Done::new(&server.name, "`\"pins\": \"follow\"` is written");
+        let written = Done::new(server.display_name(), "`\"pins\": \"follow\"` is written");
         done.push(written.at(file.to_path_buf()).noting(TAKEN));
     }
     done::print(&done, arguments.json)?;
@@ -321,7 +321,7 @@ fn revoke(here: &Here, arguments: &Approve) -> Result<Exit, Failure> {
             true => "approval taken back",
             false => "was not approved",
         };
-        done.push(Done::new(&server.name, result));
+        done.push(Done::new(server.display_name(), result));
     }
     done::print(&done, arguments.json)?;
     Ok(Exit::Ok)
@@ -358,7 +358,7 @@ fn switch(here: &Here, names: &[String], enabled: bool, json: bool) -> Result<Ex
     switch_all(here, &servers, enabled)?;
     let result = if enabled { "enabled" } else { "disabled" };
     let done = servers.iter().map(|server| {
-        let done = Done::new(&server.name, result);
+        let done = Done::new(server.display_name(), result);
         match (&server.state, enabled) {
             (ServerState::NeedsApproval { .. }, true) => done.noting("it is still to be approved"),
             _ => done,
@@ -376,10 +376,15 @@ pub(in crate::commands) fn restart(
     let names = arguments.names.iter();
     let names = names.map(|name| here.known(config, name));
     let names: Vec<ServerName> = names.collect::<Result<_, _>>()?;
+    let shown = |name: &ServerName| match here.found.server(name.as_str()) {
+        Some(server) => server.display_name().to_owned(),
+        None => name.to_string(),
+    };
     let workspace = &here.places.workspace;
     if !servers::is_served(workspace) {
         let names = names.iter().map(|name| {
-            Done::new(name, "not restarted").noting("nobody runs it in this workspace")
+            Done::new(shown(name), "not restarted")
+                .noting("no program runs it in this workspace; `orchestra up` does")
         });
         done::print(&names.collect::<Vec<_>>(), arguments.json)?;
         return Ok(Exit::Problems);
@@ -390,7 +395,7 @@ pub(in crate::commands) fn restart(
         }
     })?;
     let done = names.iter();
-    let done = done.map(|name| Done::new(name, "restart asked for"));
+    let done = done.map(|name| Done::new(shown(name), "restart requested"));
     done::print(&done.collect::<Vec<_>>(), arguments.json)?;
     Ok(Exit::Ok)
 }

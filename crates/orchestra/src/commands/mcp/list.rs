@@ -60,6 +60,8 @@ struct Listing<'a> {
 #[derive(Serialize)]
 pub(super) struct Row<'a> {
     name: &'a str,
+    #[serde(skip)]
+    display_name: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     shown_name: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -232,6 +234,7 @@ impl<'a> Row<'a> {
         let running = running.filter(|_| !outdated);
         Self {
             name,
+            display_name: server.display_name(),
             shown_name: Some(server.shown_name.as_str()).filter(|shown| *shown != name),
             description: config.and_then(|config| config.description.as_deref()),
             state: server.state.as_str(),
@@ -258,6 +261,7 @@ impl<'a> Row<'a> {
     fn kept(name: &'a str, now: &Now) -> Self {
         Self {
             name,
+            display_name: name,
             shown_name: None,
             description: None,
             state: "kept",
@@ -361,7 +365,7 @@ fn servers_table(servers: &[Row<'_>]) -> String {
             (None, None) => row.state,
         };
         let mut cells = vec![
-            row.name.to_owned(),
+            row.display_name.to_owned(),
             row.transport.unwrap_or("-").to_owned(),
             state.to_owned(),
         ];

@@ -169,7 +169,7 @@ pub(in crate::commands) fn reach(
 ) -> anyhow::Result<(SocketAddr, Option<String>)> {
     anyhow::ensure!(
         endpoint.http.starts_with("http://"),
-        "it is told over TLS; look there, or at its /metrics"
+        "the state of a program that serves TLS is not readable from here; open its dashboard, or read its /metrics"
     );
     let address = near(endpoint.address).context("that is another machine")?;
     let token = match endpoint.asks_token {

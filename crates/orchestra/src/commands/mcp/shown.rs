@@ -52,9 +52,11 @@ pub(crate) fn shown(config: &ServerConfig, covered: &Covered) -> Vec<String> {
         // Nobody confines what runs elsewhere.
         Sandbox::None => {}
     }
-    lines.extend(paths("is told the roots", &config.roots));
+    lines.extend(paths("receives the roots", &config.roots));
     if !config.prefix {
-        lines.push("its tools keep their names, which may look like those of others".into());
+        lines.push(
+            "its tools have no prefix, so their names may resemble those of other servers".into(),
+        );
     }
     if config.retry.repeat_unsafe {
         lines.push("calls that may change something are repeated".into());
@@ -141,7 +143,7 @@ pub(super) fn reason(why: &Waits) -> Option<String> {
                 .to_owned(),
         ),
         Waits::OtherDirectory => Some(
-            "it is asked for again: it was approved for another directory at this path".to_owned(),
+            "it needs a new approval: it was approved for another directory at this path".to_owned(),
         ),
     }
 }
@@ -171,7 +173,7 @@ fn files(lines: &mut Vec<String>, covered: &Covered) {
     if !files.is_empty() {
         let files = files.join(", ");
         lines.push(format!(
-            "is asked for again when one of these files changes: {files}"
+            "needs a new approval when one of these files changes: {files}"
         ));
     }
 }

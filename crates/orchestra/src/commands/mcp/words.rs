@@ -43,7 +43,7 @@ pub(super) fn collisions(
 /// What else can be done about tools that changed since they were approved.
 pub(super) fn follow(server: &Server) -> Option<String> {
     let advice = server.config()?.follow_advice();
-    let name = &server.name;
+    let name = server.display_name();
     Some(match can_follow(server) {
         true => format!("{advice}; `orchestra mcp approve {name} --follow` writes that"),
         false => advice,
@@ -108,7 +108,7 @@ pub(in crate::commands) fn target(config: &ServerConfig) -> String {
 
 /// Why a server is not used, and what to do.
 pub(crate) fn reason(server: &Server) -> Option<String> {
-    let name = &server.name;
+    let name = server.display_name();
     match &server.state {
         ServerState::Usable(_) => None,
         ServerState::Disabled { by_hand: true, .. } => Some(format!(

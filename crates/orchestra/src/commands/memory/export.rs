@@ -21,7 +21,7 @@ use super::{
 use crate::{
     commands::progress,
     exit::{Exit, Failure},
-    output::{self, Format},
+    output::{self, Format, counted},
     serving,
     stopping::Signals,
 };
@@ -76,7 +76,11 @@ pub(super) fn run(
     }
     if place.finish()? {
         format.print(&json!({"memories": memories, "sessions": sessions}), |_| {
-            format!("{memories} memories and {sessions} sessions written\n")
+            format!(
+                "exported {} and {}\n",
+                counted(memories, "memory"),
+                counted(sessions, "session")
+            )
         })?;
     }
     Ok(Exit::Ok)

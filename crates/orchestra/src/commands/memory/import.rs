@@ -19,7 +19,7 @@ use super::{
 use crate::{
     commands::progress,
     exit::{Exit, Failure},
-    output::{self, Format},
+    output::{self, Format, counted},
 };
 
 /// The longest line: more than the largest session comes to.
@@ -130,7 +130,9 @@ fn tell(report: &Report, format: Format) -> Result<Exit, Failure> {
         "refused": refused, "reasons": told});
     format.print(&answer, |_| {
         format!(
-            "{saved} memories remembered, {known} were known, {expired} have expired; {sessions} sessions kept\n"
+            "imported {} and {}; skipped {known} duplicates and {expired} expired\n",
+            counted(*saved, "memory"),
+            counted(*sessions, "session")
         )
     })?;
     if *refused > 0 && format == Format::Text {

@@ -100,21 +100,21 @@ pub(super) fn nothing(project: &str, is_empty: bool) -> String {
     let project = in_a_line(project);
     if is_empty {
         return format!(
-            "nothing is remembered in {project} yet; `orchestra memory save TEXT` remembers a text, and \
-             `orchestra memory import FILE` many"
+            "no memories in {project}; `orchestra memory save TEXT` stores one, and `orchestra memory import \
+             FILE` stores many"
         );
     }
     format!(
-        "nothing that is remembered in {project} fits; other words may, and `orchestra memory list \
-         --project {project} --state any` shows all"
+        "no memory in {project} matches; try other words, or list all: `orchestra memory list --project \
+         {project} --state any`"
     )
 }
 
 pub(super) fn saved(answer: &Value) -> String {
     let id = in_a_line(text(answer, "id"));
     match answer["merged"].as_bool() {
-        Some(true) => format!("{id} said that already; the two are one now\n"),
-        _ => format!("{id} is remembered\n"),
+        Some(true) => format!("merged with {id}, which has the same text\n"),
+        _ => format!("saved {id}\n"),
     }
 }
 

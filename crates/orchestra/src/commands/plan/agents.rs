@@ -53,7 +53,7 @@ pub(super) async fn run(
         if !yes && !can_ask(format) {
             output::complain(&output::printable(shown(&offer).trim_end()));
             return Err(Failure::denied(format!(
-                "agent `{name}` is not approved: there is nobody to ask; --yes agrees to \
+                "agent `{name}` is not approved: no terminal to ask on; --yes approves \
                  what is shown"
             )));
         }

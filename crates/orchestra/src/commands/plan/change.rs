@@ -53,15 +53,15 @@ impl Change {
     /// What was done, in words.
     const fn words(&self) -> &'static str {
         match self {
-            Self::Pause => "is paused; what is at work ends its work",
-            Self::Resume => "goes on",
+            Self::Pause => "is paused; running jobs finish their work",
+            Self::Resume => "is resumed",
             Self::Cancel(_) => "is canceled",
-            Self::Retry(..) => "tries again",
-            Self::Recover => "is back, paused; `orchestra plan resume` lets it go on",
-            Self::Archive(_) => "is put away",
+            Self::Retry(..) => "retries its failed jobs",
+            Self::Recover => "is recovered and paused; `orchestra plan resume` continues it",
+            Self::Archive(_) => "is archived",
             Self::Delete => "is deleted",
             Self::Finalize(_) => "is complete",
-            Self::ForceFail(..) => "has one more failed job",
+            Self::ForceFail(..) => "has a job that was set to failed",
         }
     }
 }

@@ -15,6 +15,19 @@ use super::look;
 /// Maximum number of named jobs whose own budgets are used up.
 const NAMED: usize = 3;
 
+/// Separator between a failure and the reason why no agent heals it.
+const NOT_HEALED: &str = "; not healed: ";
+
+/// Returns the first line of an error, and apart from it the reason why no agent heals the job. Many jobs may share
+/// that reason.
+pub(super) fn parts_of(error: &str) -> (&str, Option<&str>) {
+    let line = error.lines().next().unwrap_or_default();
+    match line.split_once(NOT_HEALED) {
+        Some((failure, reason)) => (failure, Some(reason)),
+        None => (line, None),
+    }
+}
+
 /// The lines about a failed plan.
 pub(super) fn of_failed(plan: &Plan) -> String {
     let id = plan.id();

@@ -138,8 +138,8 @@ async fn built_upon(desk: &Desk, plan: &Plan) -> Result<(), Failure> {
     });
     if let (Some(before), Some(target)) = (before, asked) {
         output::complain(&format!(
-            "{target} holds what plan {} ({}) has done: this plan begins from there, and a job that \
-             finds its work done changes nothing, which is a failure unless it says expectsNoChanges",
+            "{target} has the result of plan {} ({}): this plan starts from it, and a job that changes \
+             nothing fails unless it sets expectsNoChanges",
             output::in_a_line(before.name()),
             before.id()
         ));

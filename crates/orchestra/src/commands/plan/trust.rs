@@ -73,7 +73,7 @@ pub(super) async fn run(desk: &Desk, yes: bool, format: Format) -> Result<Exit, 
         if !can_ask(format) {
             output::complain(&output::printable(text.trim_end()));
             return Err(Failure::denied(
-                "the plans are not accepted: there is nobody to ask; --yes accepts what is shown",
+                "the plans are not accepted: no terminal to ask on; --yes accepts what is shown",
             ));
         }
         text.push_str("Accept these plans, paused? [y/N]");

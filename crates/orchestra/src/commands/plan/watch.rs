@@ -8,7 +8,7 @@ mod frame;
 mod lines;
 mod screen;
 
-use std::{io::IsTerminal as _, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, io::IsTerminal as _, sync::Arc, time::Duration};
 
 use orchestra_plan::{
     event::Event,
@@ -124,11 +124,11 @@ async fn left(desk: &Desk, plan: &Plan, format: Format) -> Result<Exit, Failure>
             }
         }
         (Format::Text, Ok(())) => output::complain(&format!(
-            "plan {id} goes on in the background; `orchestra plan watch {id}` shows it again, \
+            "plan {id} continues in the background; `orchestra plan watch {id}` shows it again, \
              `orchestra plan cancel {id}` ends it"
         )),
         (Format::Text, Err(why)) => output::complain(&format!(
-            "plan {id} was left and nobody runs it now: {why}; `orchestra doctor --fix` continues it"
+            "no program runs plan {id} now: {why}; `orchestra doctor --fix` continues it"
         )),
     }
     Ok(Exit::PlanOpen)
@@ -164,12 +164,12 @@ fn told(plan: &Plan, awaited: Option<&Plan>) -> Result<(), Failure> {
                 awaited.status()
             ),
             None => format!(
-                "plan {name} is {}; `orchestra plan resume {id}` lets it go on\n",
+                "plan {name} is {}; `orchestra plan resume {id}` continues it\n",
                 look::standing(plan)
             ),
         },
         PlanStatus::Scaffolding => format!(
-            "plan {name} is still put together; `orchestra plan finalize {id}` completes it\n"
+            "plan {name} is still being built; `orchestra plan finalize {id}` completes it\n"
         ),
         status => format!("plan {name} is {status}{took}\n"),
     };
@@ -180,9 +180,11 @@ fn told(plan: &Plan, awaited: Option<&Plan>) -> Result<(), Failure> {
         .jobs()
         .iter()
         .filter(|job| job.status().name() == "failed");
+    let mut unhealed = BTreeSet::new();
     for failed in failed {
         let error = error_of(failed).unwrap_or_default();
-        let error = error.lines().next().unwrap_or_default();
+        let (error, reason) = hints::parts_of(&error);
+        unhealed.extend(reason.map(str::to_owned));
         let job = failed.producer();
         // The log of the last attempt is that of the agent, where a heal failed in it.
         let attempt = failed.failed_heal().and(failed.failed_attempt());
@@ -190,10 +192,13 @@ fn told(plan: &Plan, awaited: Option<&Plan>) -> Result<(), Failure> {
         let attempt = attempt.unwrap_or_default();
         let has_log = !failed.attempts().is_empty();
         let hint = match has_log {
-            true => format!("; `orchestra plan logs {id} {job}{attempt}` has what it said"),
+            true => format!("; `orchestra plan logs {id} {job}{attempt}` shows its output"),
             false => String::new(),
         };
         text.push_str(&format!("  {job}: {}{hint}\n", output::in_a_line(error)));
+    }
+    for reason in unhealed {
+        text.push_str(&format!("  not healed: {}\n", output::in_a_line(&reason)));
     }
     if plan.status() == PlanStatus::Failed {
         text.push_str(&hints::of_failed(plan));

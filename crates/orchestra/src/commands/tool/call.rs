@@ -107,10 +107,7 @@ pub(super) async fn run(config: &Config, theirs: Theirs, call: Call) -> Result<E
     let answer = match theirs.is_empty() {
         true => {
             let answer = of_board(config, &asked).await;
-            if answer.is_err() {
-                theirs.complain();
-            }
-            answer?
+            answer.map_err(|failure| theirs.unavailable(&asked.name).unwrap_or(failure))?
         }
         false => of_server(config, theirs, &asked).await?,
     };

@@ -176,11 +176,16 @@ impl Theirs {
         self.configs.is_empty().then_some(first)
     }
 
-    /// Says on stderr which servers that are not used may have a tool that is not found.
-    pub(super) fn complain(&self) {
-        for unused in &self.perhaps {
-            output::complain(&output::printable(&unused.to_string()));
+    /// Returns why a tool that is not listed is not available, if servers that are not used may have it.
+    pub(super) fn unavailable(&self, tool: &str) -> Option<Failure> {
+        if self.perhaps.is_empty() {
+            return None;
         }
+        let unused: Vec<String> = self.perhaps.iter().map(Unused::waiting).collect();
+        Some(Failure::denied(format!(
+            "`{tool}` is not available: {}",
+            unused.join("; ")
+        )))
     }
 
     /// Offers them beside what is served, and waits until the tool is listed, until each server that it

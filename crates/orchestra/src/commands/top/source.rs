@@ -44,7 +44,7 @@ pub(super) struct Source {
 #[derive(Debug, thiserror::Error)]
 pub(super) enum NotReached {
     /// No `up` runs in the workspace.
-    #[error("no `orchestra up` serves the workspace")]
+    #[error("no program serves the workspace")]
     Nobody,
     /// One does, and cannot be asked.
     #[error("the `orchestra up` of the workspace cannot be asked")]
@@ -71,7 +71,7 @@ impl Source {
         let endpoint = endpoint.ok_or(NotReached::Nobody)?;
         if !endpoint.http.starts_with("http://") {
             let text = format!(
-                "it is reached over TLS alone, which is not followed here: open {} in a browser",
+                "`orchestra top` does not connect over TLS; open {} in a browser",
                 endpoint.http
             );
             return Err(NotReached::Other(anyhow::Error::msg(text)));

@@ -24,6 +24,7 @@ use crate::{
 #[derive(Debug)]
 pub(in crate::commands) struct Unused {
     server: ServerName,
+    display_name: String,
     /// The name of the reason, for the record.
     code: &'static str,
     /// In words, with what to do.
@@ -33,7 +34,7 @@ pub(in crate::commands) struct Unused {
 
 impl fmt::Display for Unused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.server, self.why)
+        write!(f, "{}: {}", self.display_name, self.why)
     }
 }
 
@@ -49,10 +50,16 @@ impl Unused {
         };
         Some(Self {
             server: server.name.clone(),
+            display_name: server.display_name().to_owned(),
             code,
             why: words::reason(server).unwrap_or_default(),
             exit,
         })
+    }
+
+    /// States that the server waits for approval, and why.
+    pub(in crate::commands) fn waiting(&self) -> String {
+        format!("{} waits for approval: {}", self.display_name, self.why)
     }
 
     /// As other commands tell it.

@@ -8,7 +8,7 @@ use orchestra_plan::{
     view::error_of,
 };
 
-use super::super::look;
+use super::super::{hints, look};
 use crate::output;
 
 /// The longest name that is shown whole.
@@ -201,7 +201,7 @@ fn said(job: &Job, now: Millis) -> String {
     if status == JobStatus::Failed
         && let Some(error) = error_of(job)
     {
-        let line = error.lines().next().unwrap_or_default();
+        let (line, _) = hints::parts_of(&error);
         text.push_str(&format!("  {}", output::in_a_line(line)));
     }
     text

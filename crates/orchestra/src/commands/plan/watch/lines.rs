@@ -11,7 +11,7 @@ use orchestra_plan::{
 };
 use serde::Serialize;
 
-use super::super::look;
+use super::super::{hints, look};
 use crate::{
     exit::Failure,
     output::{self, Format},
@@ -147,7 +147,7 @@ impl Lines {
             text.push_str(&format!("  (attempt {attempt})"));
         }
         if let Some(error) = &line.error {
-            let error = error.lines().next().unwrap_or_default();
+            let (error, _) = hints::parts_of(error);
             text.push_str(&format!("  {}", output::in_a_line(error)));
         }
         output::lines(&text)

@@ -106,7 +106,11 @@ mod tests {
     #[test]
     fn every_mark_that_begins_a_call_is_broken() {
         for mark in marks() {
-            for said in [mark.to_owned(), mark.to_uppercase(), format!("x\n {mark}{mark}")] {
+            for said in [
+                mark.to_owned(),
+                mark.to_uppercase(),
+                format!("x\n {mark}{mark}"),
+            ] {
                 let guarded = guarded(&said).to_ascii_lowercase();
                 assert_eq!(places(&guarded, mark).count(), 0, "{guarded}");
             }

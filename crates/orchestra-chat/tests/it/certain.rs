@@ -725,7 +725,8 @@ fn thinking_is_shown_as_thinking_and_not_sent_back() {
 fn only_the_first_choice_of_one_answer_makes_a_call() {
     let part = |id: &str, index: u32, name: &str, arguments: &str, reason: Option<&str>| {
         let calls = json!([{"index": 0, "function": {"name": name, "arguments": arguments}}]);
-        let choice = json!({"index": index, "delta": {"tool_calls": calls}, "finish_reason": reason});
+        let choice =
+            json!({"index": index, "delta": {"tool_calls": calls}, "finish_reason": reason});
         format!("data: {}\n\n", json!({"id": id, "choices": [choice]}))
     };
     let rome = ("get_weather".to_owned(), json!({"city": "Rome"}));

@@ -181,6 +181,21 @@ fn truth(value: &RawJson, notes: &mut Notes<'_>) -> Fixed {
     Fixed::Other(RawJson::from_static(flag))
 }
 
+/// Fits the flag of a failure: a word or a number of another meaning reports one.
+fn failed(value: &RawJson, notes: &mut Notes<'_>) -> Fixed {
+    let is_unclear = match text(value) {
+        Some(word) => {
+            !matches!(word.trim(), "" | "0") && !word.trim().eq_ignore_ascii_case("false")
+        }
+        None => value.parse::<f64>().is_ok_and(|number| number != 0.0),
+    };
+    if !is_unclear {
+        return truth(value, notes);
+    }
+    notes.add("was no flag: rewritten");
+    Fixed::Other(RawJson::from_static("true"))
+}
+
 fn list(shape: &Shape, value: &RawJson, notes: &mut Notes<'_>) -> Fixed {
     let Some(items) = items(value) else {
         return Fixed::Gone;

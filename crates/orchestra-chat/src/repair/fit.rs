@@ -67,7 +67,9 @@ pub(super) fn arguments(
     for value in positional {
         let name = own.next().filter(|name| !given.contains_key(*name));
         let name = name.ok_or_else(|| {
-            Fault::Unreadable(format!("no argument can be meant by `{value:.40}`: name it"))
+            Fault::Unreadable(format!(
+                "no argument can be meant by `{value:.40}`: name it"
+            ))
         })?;
         given.insert(name.to_owned(), value.clone());
     }

@@ -79,19 +79,19 @@ fn has_place(text: &str) -> bool {
     })
 }
 
-/// Returns whether a text has the prefix of a well-known token, as `ghp_…`. A word behind a hyphen makes another word of
-/// it: `key-value`.
+/// Returns whether a text has the prefix of a well-known token, as `ghp_…`. A word behind it makes
+/// another word of a short one: `key-value`, `npm_version`.
 fn has_token_form(text: &str) -> bool {
     TOKENS.iter().any(|token| {
         let prefix = token.prefix;
         let is_prefix = prefix.len() > 2 && prefix.ends_with(['_', '-']);
-        let has_marks = prefix.ends_with('_') || prefix.matches('-').count() > 1;
+        let is_long = prefix.matches(['_', '-']).count() > 1;
         is_prefix
             && text.match_indices(prefix).any(|(at, _)| {
                 let next = text[at + prefix.len()..].chars().next();
                 let is_word = next.is_some_and(|c| c.is_alphabetic() && !matches!(c, 'x' | 'X'));
                 !text[..at].ends_with(|c: char| c.is_alphanumeric() || matches!(c, '_' | '-'))
-                    && (has_marks || !is_word)
+                    && (is_long || !is_word)
             })
     })
 }

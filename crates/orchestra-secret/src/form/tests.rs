@@ -86,6 +86,8 @@ fn token_form_and_file_of_secrets_name_a_secret() {
         "npm run build",
         "Summary in 12 words",
         "a pypi-server",
+        "npm_version",
+        "fw_version",
     ] {
         assert!(!mentions_secret(text), "{text}");
     }

@@ -67,9 +67,8 @@ pub(super) fn arguments(
     for value in positional {
         let name = own.next().filter(|name| !given.contains_key(*name));
         let name = name.ok_or_else(|| {
-            Fault::Unreadable(format!(
-                "no argument can be meant by `{value:.40}`: name it"
-            ))
+            let value: String = value.to_string().chars().take(40).collect();
+            Fault::Unreadable(format!("no argument can be meant by `{value}`: name it"))
         })?;
         given.insert(name.to_owned(), value.clone());
     }

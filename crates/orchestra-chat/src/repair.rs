@@ -4,7 +4,7 @@
 //! The forms are those that models document or were seen to print: marks of their own (`<tool_call>`, `[TOOL_CALLS]`,
 //! `<|python_tag|>`, …), tags, JSON in fences or by itself, and Python. Behind a mark everything counts as a call. By
 //! itself a value is one only where it names a tool that there is, has arguments that this takes, and is not shown as
-//! an example. Other text may only be before the calls of an answer: plain prose that ends before the line of the first.
+//! an example. A call is only made where the answer is nothing but calls, or `Thought: …` before an `Action:`.
 //!
 //! Only calls that are whole are made. What ends too early or takes a guess to read is recognised all the same, and has
 //! a [`Fault`], which the model is given as the result of the call.
@@ -14,7 +14,6 @@ mod lenient;
 mod marked;
 mod names;
 mod pieces;
-mod place;
 mod plain;
 mod python;
 mod shapes;
@@ -64,7 +63,7 @@ impl fmt::Display for Fault {
                 "the call is in a code fence with other text, like an example; write it without the fence",
             ),
             Self::Surrounded => f.write_str(
-                "other text is around the call, as around a quotation; end the answer with the call, on a line of its own",
+                "other text is around the call, as around a quotation; repeat the call alone if you mean it",
             ),
         }
     }
@@ -155,11 +154,6 @@ pub fn recognised(text: &str, tools: &[Arc<Tool>]) -> Option<Recognised> {
 /// Returns whether a text holds nothing but blanks and marks of templates.
 pub(crate) fn is_nothing(text: &str) -> bool {
     marked::is_nothing(text)
-}
-
-/// Returns whether a text is plain prose, behind which a call can be meant.
-pub(crate) fn is_prose(text: &str) -> bool {
-    place::is_prose(&marked::without_templates(text))
 }
 
 /// A call that a model server reports as a call: its name and arguments put right. `null` is a whole call without
@@ -278,9 +272,14 @@ impl Wait {
     }
 }
 
-/// What begins a call that is printed, but for words that a sentence may have as well.
+/// Marks that begin a printed call, in lower case.
 pub(crate) fn marks() -> impl Iterator<Item = &'static str> {
     marked::begins()
+}
+
+/// Places of a mark in a text; both are in lower case.
+pub(crate) fn places<'t>(folded: &'t str, mark: &'t str) -> impl Iterator<Item = usize> + 't {
+    marked::places(folded, mark)
 }
 
 /// Calls found in a text, and the rest of it.

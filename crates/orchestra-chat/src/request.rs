@@ -63,7 +63,7 @@ impl Reply {
                 text: part,
             });
             is_surrounded |= match found.calls.is_empty() {
-                true => !more.calls.is_empty() && !repair::is_prose(&found.text),
+                true => !more.calls.is_empty() && !repair::is_nothing(&found.text),
                 false => !repair::is_nothing(&more.text),
             };
             found.calls.extend(more.calls);

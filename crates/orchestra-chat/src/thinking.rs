@@ -434,6 +434,7 @@ mod tests {
             ("```function_call", vec![think]),
             ("to=functions.", vec![harmony]),
             ("to=tool.", vec![harmony]),
+            ("action:", vec![think]),
         ];
         for mark in crate::repair::marks() {
             let vendor = vendors.iter().find(|(begin, _)| *begin == mark);

@@ -1,7 +1,7 @@
 //! What tools answer is data from outside: it is bounded, has none of the marks by which a model tells who speaks,
 //! and moves nothing on a terminal.
 
-use crate::repair::marks;
+use crate::repair::{marks, places};
 
 /// Marks by which templates of models tell who speaks. A blank in them makes them plain words.
 const MARKS: [&str; 14] = [
@@ -38,7 +38,7 @@ fn broken(text: &str, mark: &str) -> String {
     let within = mark.chars().next().map_or(0, char::len_utf8);
     let mut out = String::with_capacity(text.len());
     let mut from = 0;
-    for (at, _) in folded.match_indices(&mark) {
+    for at in places(&folded, &mark) {
         out.push_str(&text[from..at + within]);
         out.push(' ');
         from = at + within;
@@ -101,6 +101,22 @@ mod tests {
             super::guarded("plain ü 🦀 a < b | c"),
             "plain ü 🦀 a < b | c"
         );
+    }
+
+    #[test]
+    fn every_mark_that_begins_a_call_is_broken() {
+        for mark in marks() {
+            for said in [
+                mark.to_owned(),
+                mark.to_uppercase(),
+                format!("x\n {mark}{mark}"),
+            ] {
+                let guarded = guarded(&said).to_ascii_lowercase();
+                assert_eq!(places(&guarded, mark).count(), 0, "{guarded}");
+            }
+        }
+        let plain = "Transaction: 7, factions: 2";
+        assert_eq!(guarded(plain), plain);
     }
 
     #[test]

@@ -6,6 +6,7 @@ mod objection;
 use std::{borrow::Cow, collections::HashMap};
 
 use orchestra_wire::{ErrorCode, RawJson, RpcError};
+use reqwest::Url;
 use serde_json::value::RawValue;
 
 use crate::translation::{object, others};
@@ -77,7 +78,7 @@ pub fn attribute_error(error: RpcError, server: &str) -> RpcError {
 }
 
 /// Whether `url` is an address of HTTP in the characters of URIs (RFC 3986), whose host can be read: without the name of
-/// a user before it, which could look like the host, and without escapes in it.
+/// a user before it, which could look like the host, and without escapes in it. A browser must be able to read it too.
 fn has_web_address(page: &RawJson) -> bool {
     let Some(Ok(url)) = page.member("url").map(|url| url.parse::<String>()) else {
         return false;
@@ -95,6 +96,7 @@ fn has_web_address(page: &RawJson) -> bool {
             .all(|byte| byte.is_ascii_graphic() && byte != b'\\')
         && !host.is_empty()
         && !host.contains(['@', '%'])
+        && Url::parse(&url).is_ok()
 }
 
 /// Text of a server on one line: a second one could look like the name of another server.

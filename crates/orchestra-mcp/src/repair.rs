@@ -16,7 +16,7 @@ use std::{borrow::Cow, collections::HashSet};
 
 use orchestra_wire::{RawJson, Rope, write};
 use reqwest::Url;
-use serde_json::value::RawValue;
+use serde_json::{Value, value::RawValue};
 
 use shapes::{Need, Shape};
 
@@ -179,6 +179,26 @@ fn truth(value: &RawJson, notes: &mut Notes<'_>) -> Fixed {
     };
     notes.add("was no flag: rewritten");
     Fixed::Other(RawJson::from_static(flag))
+}
+
+/// Fits the flag of a failure.
+fn failed(value: &RawJson, notes: &mut Notes<'_>) -> Fixed {
+    let flag = value.parse::<Value>().ok();
+    if !flag.is_none_or(|flag| !flag.is_boolean() && is_failure(&flag)) {
+        return truth(value, notes);
+    }
+    notes.add("was no flag: rewritten");
+    Fixed::Other(RawJson::from_static("true"))
+}
+
+/// Returns whether a flag of a result (`isError`) reports a failure: a word or a number of another meaning does.
+pub(crate) fn is_failure(flag: &Value) -> bool {
+    match flag {
+        Value::Bool(flag) => *flag,
+        Value::Number(number) => number.as_f64() != Some(0.0),
+        Value::String(word) => !["", "0", "false"].contains(&&*word.trim().to_ascii_lowercase()),
+        Value::Null | Value::Array(_) | Value::Object(_) => false,
+    }
 }
 
 fn list(shape: &Shape, value: &RawJson, notes: &mut Notes<'_>) -> Fixed {

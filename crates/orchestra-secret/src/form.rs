@@ -11,8 +11,9 @@ use unicode_normalization::{UnicodeNormalization as _, char::is_combining_mark};
 use crate::{
     is_secret_name,
     table::{
-        ASKED_ATTRIBUTES, ASKED_CAPITALS, ASKED_NAMES, ASKED_PARTS, ASKED_PHRASES, ASKED_WORDS,
-        ASKING_WORDS, LOOKALIKES, NOT_ASKED_PARTS, PLAIN_TOKENS, SECRET_PARTS, SUBSTITUTES,
+        ASKED_ATTRIBUTES, ASKED_CAPITALS, ASKED_NAMES, ASKED_PARTS, ASKED_PHRASES, ASKED_PLACES,
+        ASKED_WORDS, ASKING_WORDS, LOOKALIKES, NOT_ASKED_PARTS, PLAIN_TOKENS, SECRET_PARTS,
+        SUBSTITUTES, TOKENS,
     },
 };
 
@@ -53,6 +54,9 @@ pub fn mentions_secret(text: &str) -> bool {
         return true;
     }
     let plain = skeleton(text);
+    if has_place(&plain) || has_token_form(&plain) {
+        return true;
+    }
     let is_turned = text.contains(['\u{202d}', '\u{202e}']);
     let turned = is_turned.then(|| plain.chars().rev().collect());
     let substituted = substituted(&plain);
@@ -61,6 +65,35 @@ pub fn mentions_secret(text: &str) -> bool {
         .iter()
         .flatten()
         .any(|reading| asks(&words(reading)))
+}
+
+/// Returns whether a text names a file that holds secrets.
+fn has_place(text: &str) -> bool {
+    let text = text.to_ascii_lowercase();
+    ASKED_PLACES.iter().any(|place| {
+        text.match_indices(place).any(|(at, _)| {
+            let behind = &text[at + place.len()..];
+            !text[..at].ends_with(char::is_alphanumeric)
+                && (place.ends_with('/') || !behind.starts_with(char::is_alphanumeric))
+        })
+    })
+}
+
+/// Returns whether a text has the prefix of a well-known token, as `ghp_…`. A word behind it makes
+/// another word of a short one: `key-value`, `npm_version`.
+fn has_token_form(text: &str) -> bool {
+    TOKENS.iter().any(|token| {
+        let prefix = token.prefix;
+        let is_prefix = prefix.len() > 2 && prefix.ends_with(['_', '-']);
+        let is_long = prefix.matches(['_', '-']).count() > 1;
+        is_prefix
+            && text.match_indices(prefix).any(|(at, _)| {
+                let next = text[at + prefix.len()..].chars().next();
+                let is_word = next.is_some_and(|c| c.is_alphabetic() && !matches!(c, 'x' | 'X'));
+                !text[..at].ends_with(|c: char| c.is_alphanumeric() || matches!(c, '_' | '-'))
+                    && (is_long || !is_word)
+            })
+    })
 }
 
 /// Returns whether the label of a choice asks a person to enter a secret elsewhere in the form, as `I typed my password

@@ -102,7 +102,10 @@ pub(crate) const ASKED_PHRASES: &[&str] = &[
     "twofactorauthentication", "onetimecode", "otpcode", "verificationcode", "securitycode", "recoverycode", "backupcode",
     "authenticationcode", "authorizationcode", "authcode", "accesscode", "logincode", "signincode", "smscode", "unlockcode",
     "confirmationcode", "6digitcode", "sixdigitcode", "codewesent", "codewetexted", "codesentto", "magiclink",
+    "sixdigits", "6digits", "digitswesent", "digitsthatweresent", "digitsyoureceived", "authorizationheader",
     // Phrases of wallets.
+    "your12words", "your24words", "the12words", "the24words", "enter12words", "enter24words", "yourtwelvewords", "thetwelvewords",
+    "entertwelvewords",
     "seedphrase", "seedwords", "recoveryphrase", "recoverywords", "backupphrase", "backupwords", "mnemonicwords",
     "walletphrase", "walletwords", "12wordphrase", "24wordphrase",
     // Logins.
@@ -110,6 +113,13 @@ pub(crate) const ASKED_PHRASES: &[&str] = &[
     "browsercookie", "yourcookie", "cookievalue", "cookieheader", "cookiestring",
     // Cards.
     "creditcard", "debitcard", "cardnumber",
+];
+
+/// Files that hold secrets, in lower case; one that ends with `/` is a directory, or the beginning of a name.
+#[rustfmt::skip]
+pub(crate) const ASKED_PLACES: &[&str] = &[
+    ".netrc", ".npmrc", ".pypirc", ".pgpass", ".git-credentials", ".ssh/", "id_rsa", "id_ed25519", "id_ecdsa", "id_dsa", ".env",
+    "kubeconfig", ".kube/config", ".aws/credentials", ".docker/config.json", ".gnupg/",
 ];
 
 /// Last words of the names of fields for secrets, which mean something else in a sentence.

@@ -29,7 +29,7 @@ use crate::{
     tool::Tool,
 };
 
-use events::{Events, Part, Taken, ToldCall};
+use events::{Choice, Events, Part, Taken, ToldCall};
 
 /// Values of `finish_reason` of an answer for which there was no more room.
 const CUT: [&str; 3] = ["length", "max_tokens", "model_length"];
@@ -232,6 +232,8 @@ fn refuses_tools(said: &str) -> bool {
 #[derive(Default)]
 struct Reading {
     reply: Reply,
+    /// The id of the answer, once a part with a choice names one.
+    id: Option<String>,
     calls: Vec<SaidPieces>,
     /// Where the call is that a server counts so.
     places: BTreeMap<usize, usize>,
@@ -284,9 +286,15 @@ impl Reading {
                 output: usage.completion_tokens,
             };
         }
-        let Some(choice) = part.choices.into_iter().next() else {
+        let Some(choice) = part.choices.into_iter().find(Choice::is_first) else {
             return;
         };
+        // A part of another answer never joins this one.
+        let id = part.id.filter(|id| !id.is_empty());
+        if id.is_some() && self.id.is_some() && id != self.id {
+            return;
+        }
+        self.id = id.or(self.id.take());
         // An answer that does not stream is whole.
         let is_whole = choice.message.is_some() && choice.delta.is_none();
         let said = choice.delta.or(choice.message).unwrap_or_default();

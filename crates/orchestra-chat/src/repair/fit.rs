@@ -63,8 +63,14 @@ pub(super) fn arguments(
             None => break,
         }
     }
-    for (name, value) in tool.arguments().zip(positional) {
-        given.entry(name).or_insert_with(|| value.clone());
+    let mut own = tool.arguments();
+    for value in positional {
+        let name = own.next().filter(|name| !given.contains_key(*name));
+        let name = name.ok_or_else(|| {
+            let value: String = value.to_string().chars().take(40).collect();
+            Fault::Unreadable(format!("no argument can be meant by `{value}`: name it"))
+        })?;
+        given.insert(name.to_owned(), value.clone());
     }
     Ok(object(given, schema, schema, DEPTH))
 }

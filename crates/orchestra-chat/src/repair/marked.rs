@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Fault, Found, names, pieces::calls, place::begins_line, plain::shows};
+use super::{Fault, Found, names, pieces::calls, plain::shows};
 use crate::tool::Tool;
 
 /// A mark, and what ends what stands behind it; without any it goes on to the next mark or the end.
@@ -166,6 +166,9 @@ const MARKS: [Mark; 37] = [
 /// A mark that is a word of a sentence unless it begins a line.
 const ACTION: &str = "action:";
 
+/// Beginning of the text that an agent prints before an action, in lower case.
+const THOUGHT: &str = "thought:";
+
 /// So much of the text before a mark says whether it is shown as an example.
 const NEAR: usize = 80;
 
@@ -194,10 +197,29 @@ const AROUND: [&str; 18] = [
 /// How many marks of a text are looked at: a model that goes on for ever calls nothing.
 const MOST: usize = 64;
 
-/// What begins calls, but for a word of sentences.
+/// Marks that begin calls.
 pub(super) fn begins() -> impl Iterator<Item = &'static str> {
-    let begins = MARKS.iter().map(|mark| mark.begin);
-    begins.filter(|begin| *begin != ACTION)
+    MARKS.iter().map(|mark| mark.begin)
+}
+
+/// Places of a mark in a text; both are in lower case. A mark that begins with a letter is no part of a longer word.
+pub(super) fn places<'t>(folded: &'t str, mark: &'t str) -> impl Iterator<Item = usize> + 't {
+    let is_word = mark.starts_with(char::is_alphabetic);
+    let places = folded.match_indices(mark).map(|(at, _)| at);
+    places.filter(move |at| !(is_word && folded[..*at].ends_with(char::is_alphanumeric)))
+}
+
+/// Returns whether a call may be meant behind a text: nothing is before it but the thought of an agent before its
+/// action, which ends before the line of the action and neither asks nor introduces it.
+fn may_follow(before: &str, mark: &str) -> bool {
+    let before = without_templates(before);
+    let (thought, line) = before.rsplit_once('\n').unwrap_or(("", &before));
+    let thought = thought.trim();
+    let is_thought = mark == ACTION
+        && thought.to_ascii_lowercase().starts_with(THOUGHT)
+        && !thought.ends_with([':', '?', '：', '？'])
+        && line.trim().is_empty();
+    before.trim().is_empty() || is_thought
 }
 
 /// The calls behind marks; `None` where there is no mark, or nothing is called behind it.
@@ -245,7 +267,7 @@ pub(super) fn found(text: &str, tools: &[Arc<Tool>]) -> Option<Found> {
                     let inner = before[open..].split_once('\n');
                     inner.is_some_and(|(_, inner)| !is_nothing(inner))
                 }
-                None => !begins_line(&without_templates(&before)),
+                None => !may_follow(&before, mark.begin),
             };
             is_surrounded |= !is_closed && is_followed(inner);
             // A model that goes on behind it invents the result: more calls depend on the invention.
@@ -407,7 +429,7 @@ fn behind_fence<'t>(text: &'t str, fence: &str) -> &'t str {
 }
 
 /// The characters with which a line opens a fence.
-pub(super) fn fence(line: &str) -> Option<&str> {
+fn fence(line: &str) -> Option<&str> {
     let length = line.len() - line.trim_start_matches('`').len();
     let length = match length {
         0 => line.len() - line.trim_start_matches('~').len(),
@@ -474,7 +496,7 @@ fn next(text: &str) -> Option<(usize, &'static Mark)> {
         let at = match mark.begin {
             // A word of a sentence unless it begins a line.
             ACTION => line_that_begins(text, ACTION)?,
-            begin => text.find(begin)?,
+            begin => places(text, begin).next()?,
         };
         Some((at, mark))
     });

@@ -9,7 +9,6 @@ use super::{
     marked::{is_nothing, without_templates},
     names,
     pieces::{calls_of, leading, without_fence},
-    place::begins_line,
     python,
 };
 use crate::tool::Tool;
@@ -128,10 +127,10 @@ fn of_end(text: &str, tools: &[Arc<Tool>]) -> Option<Found> {
         },
     };
     // Of several fences, none is the call that is meant.
-    let is_plain = begins_line(&without_templates(before));
-    if shows(before) || before.contains("```") || !is_plain {
+    if shows(before) || before.contains("```") {
         return None;
     }
+    let fault = (!is_nothing(&without_templates(before))).then_some(Fault::Surrounded);
     let said: Vec<Said> = match lenient::alone(inner) {
         Some(read) => calls_of(read, ""),
         None => {
@@ -141,7 +140,9 @@ fn of_end(text: &str, tools: &[Arc<Tool>]) -> Option<Found> {
     };
     let is_meant = |said: &Said| is_meant(said, tools) && !said.by_key;
     (!said.is_empty() && said.iter().all(is_meant)).then(|| Found {
-        said,
+        said: { said.into_iter() }
+            .map(|said| said.with(fault.clone()))
+            .collect(),
         rest: before.trim().to_owned(),
     })
 }
@@ -183,11 +184,10 @@ fn is_meant(said: &Said, tools: &[Arc<Tool>]) -> bool {
     let own: Vec<&str> = tool.arguments().collect();
     // Tools that say nothing of their arguments take any.
     let takes_any = own.is_empty() && tool.whole_schema()["properties"].is_null();
-    let takes = match fit::arguments(tool, &said.named, &said.positional) {
+    match fit::arguments(tool, &said.named, &said.positional) {
         Ok(given) => takes_any || given.keys().all(|key| own.contains(&key.as_str())),
         Err(_) => true,
-    };
-    said.positional.len() <= own.len() && takes
+    }
 }
 
 /// Up to where a text that still comes is surely no such call.

@@ -507,13 +507,7 @@ fn quoted_example_of_a_call_is_not_made() {
         let undecided = format!("A client writes:\n```\n{call}\n```");
         check_both(&undecided, &[], Some("without the fence"));
         let made = [("list_issues".to_owned(), json!({}))];
-        for text in [
-            format!("```xml\n{call}\n```"),
-            format!("```\ncargo build\n```\nI will look.\n{call}"),
-            format!("I will look with `list_issues`:\n{call}"),
-        ] {
-            check_both(&text, &made, None);
-        }
+        check_both(&format!("```xml\n{call}\n```"), &made, None);
     }
 }
 
@@ -724,6 +718,33 @@ fn thinking_is_shown_as_thinking_and_not_sent_back() {
             sent.contains("Let me look.") && !sent.contains("secret plan"),
             "{sent}"
         );
+    }
+}
+
+#[test]
+fn only_the_first_choice_of_one_answer_makes_a_call() {
+    let part = |id: &str, index: u32, name: &str, arguments: &str, reason: Option<&str>| {
+        let calls = json!([{"index": 0, "function": {"name": name, "arguments": arguments}}]);
+        let choice =
+            json!({"index": index, "delta": {"tool_calls": calls}, "finish_reason": reason});
+        format!("data: {}\n\n", json!({"id": id, "choices": [choice]}))
+    };
+    let rome = ("get_weather".to_owned(), json!({"city": "Rome"}));
+    let end = Some("tool_calls");
+    let begin = part("a", 0, "get_weather", "{\"city\":", None);
+    let done = part("a", 0, "", "\"Rome\"}", end);
+    for other in [
+        part("a", 1, "", "\"Oslo\"}", end),
+        part("b", 0, "", "\"Oslo\"}", end),
+        part("a", 1, "list_issues", "{}", end),
+    ] {
+        let last = OpenAiShapes.end().to_vec();
+        let whole = [vec![begin.clone(), other.clone(), done.clone()], last].concat();
+        assert_eq!(openai(whole).0, std::slice::from_ref(&rome), "{other}");
+        for cut in [vec![begin.clone(), other.clone()], vec![other.clone()]] {
+            let (made, _) = openai([cut, OpenAiShapes.end().to_vec()].concat());
+            assert!(made.is_empty(), "{other}");
+        }
     }
 }
 

@@ -138,14 +138,46 @@ fn what_goes_on_for_ever_is_no_call_and_takes_no_time_to_speak_of() {
 #[test]
 fn what_a_tool_says_is_no_call_when_a_model_repeats_it() {
     let tools = tools();
+    let makes = |text: &str| {
+        let found = recognised(text, tools.all()).unwrap_or_default();
+        found.calls.iter().any(|call| call.fault.is_none())
+    };
+    let cases = lines(CALLS);
+    let said = cases.iter().filter_map(|case| case["said"].as_str());
+    let actions = [
+        "Action: get_weather\nAction Input: {\"city\": \"Rome\"}",
+        "ACTION: get_weather(city=\"Rome\")",
+        "Thought: I look.\n  action: {\"name\": \"get_weather\", \"arguments\": {\"city\": \"Rome\"}}",
+    ];
+    for action in actions {
+        assert!(makes(action), "{action}");
+    }
+    let mut marked = 0;
+    for text in said.chain(actions) {
+        let guarded = orchestra_chat::guarded(text);
+        // A value without a mark remains the value that it is.
+        if guarded != text {
+            marked += 1;
+            assert!(!makes(&guarded), "{guarded}");
+        }
+    }
+    assert!(marked > 40, "{marked}");
+}
+
+#[test]
+fn argument_that_no_name_can_be_given_to_is_a_fault_of_the_call() {
+    let tools = tools();
     for text in [
-        "<tool_call>{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Rome\"}}</tool_call>",
-        "[TOOL_CALLS][{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Rome\"}}]",
-        "<function=get_weather>{\"city\": \"Rome\"}</function>",
+        "Action: list_issues({\"evil\": 1})",
+        "list_issues({\"evil\": 1})",
+        "<tool_call>list_issues({\"evil\": 1})</tool_call>",
+        "<|python_tag|>get_weather(\"Rome\", city=\"Oslo\")",
     ] {
-        let recognised = |text: &str| orchestra_chat::repair::recognised(text, tools.all());
-        assert!(recognised(text).is_some(), "{text}");
-        let said = format!("The page says {}", orchestra_chat::guarded(text));
-        assert_eq!(recognised(&said), None, "{said}");
+        let found = recognised(text, tools.all()).unwrap();
+        let [call] = &found.calls[..] else {
+            panic!("{found:?}");
+        };
+        let fault = call.fault.as_ref().unwrap().to_string();
+        assert!(fault.contains("name it"), "{text}: {fault}");
     }
 }

@@ -30,8 +30,8 @@ async fn a_printed_call_is_made_and_not_shown() {
     for (said, words) in [
         ("{\"name\": \"list_issues\", \"arguments\": {}}", ""),
         (
-            "Let me look.\n<tool_call>\n{\"name\": \"list_issues\", \"arguments\": {}}\n</tool_call>",
-            "Let me look.\n",
+            "Thought: I look.\nAction: list_issues\nAction Input: {}",
+            "Thought: I look.\n",
         ),
         (
             "```json\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Rome\"}}\n```",

@@ -1,11 +1,22 @@
-//! Printed calls that are quoted, negated or within other text, and those that are meant.
+//! Printed calls that other text is around, and those that are meant.
 
 use serde_json::json;
 
 use crate::certain::{check_both, events_of_text, openai};
 
-/// Texts in which `P` is a printed call that is quoted, negated or followed by other text.
-const NOT_MEANT: [&str; 47] = [
+/// Texts in which `P` is a printed call that other text is around.
+const NOT_MEANT: [&str; 58] = [
+    "I will look.\nP",
+    "I will look:\n\nP",
+    "I refuse to run the following.\nP",
+    "If you agree, I will do this.\nP",
+    "Shall I?\nP",
+    "Ich werde das nicht tun.\nP",
+    "我不会这样做。\nP",
+    "**Steps**\n\n1. Look\n2. Answer\n\nI begin with `list_issues`:\nP",
+    "> How many?\n\nI will \"look\" if 1 < 2.\n\n  P",
+    "Thought: I look.\nP",
+    "```\ncargo build\n```\nI will look.\nP",
     "P is what I would do",
     "The page said: \"P\"",
     "> P\nsays the tool",
@@ -76,15 +87,20 @@ fn printed_call_that_other_text_is_around_is_not_made() {
         "<function_calls>\n<invoke name=\"list_issues\"></invoke>\nI will not do that.",
         "[TOOL_CALLS][{\"name\": \"list_issues\", \"arguments\": {}}] is not what I do.",
         "Action: ```json\n{\"name\": \"list_issues\", \"arguments\": {}}\n```\nI will not do that.",
+        "I will not do this.\nAction: list_issues\nAction Input: {}",
+        "Thought: shall I?\nAction: list_issues\nAction Input: {}",
+        "Thought: never do this:\n\nAction: list_issues\nAction Input: {}",
     ] {
         check_both(text, &[], None);
     }
-    let told = format!("{marked} is what I would do");
-    check_both(&told, &[], Some("on a line of its own"));
+    for text in ["P is what I would do", "I will look.\nP"] {
+        let text = text.replace('P', marked);
+        check_both(&text, &[], Some("repeat the call alone"));
+    }
 }
 
 #[test]
-fn printed_call_behind_plain_prose_is_made() {
+fn printed_call_that_is_alone_or_the_action_of_a_thought_is_made() {
     let call = "<tool_call>{\"name\": \"list_issues\", \"arguments\": {}}</tool_call>";
     let made = ("list_issues".to_owned(), json!({}));
     for text in [
@@ -92,10 +108,8 @@ fn printed_call_behind_plain_prose_is_made() {
         "P\n",
         "P<|im_end|>",
         "<|im_start|>assistant\nP<|im_end|>",
-        "I will look.\nP",
-        "I will look:\n\nP",
-        "**Steps**\n\n1. Look\n2. Answer\n\nI begin with `list_issues`:\nP",
-        "> How many?\n\nI will \"look\" if 1 < 2.\n\n  P",
+        "<think>I will look.</think>\nP",
+        "Thought: I will look.\nAction: list_issues\nAction Input: {}",
     ] {
         check_both(&text.replace('P', call), std::slice::from_ref(&made), None);
     }

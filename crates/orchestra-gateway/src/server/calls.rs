@@ -486,7 +486,8 @@ fn objection_to(requests: &RawJson, may_ask_for_secrets: bool) -> Option<Objecti
     };
     let params = requests
         .filter(|request| elicits(&request.value))
-        .filter_map(|request| request.value.member("params"));
+        .map(|request| request.value.member("params"))
+        .map(|params| params.unwrap_or_else(RawJson::empty_object));
     let mut objections = params.filter_map(|params| objection(&params, may_ask_for_secrets));
     objections.next()
 }

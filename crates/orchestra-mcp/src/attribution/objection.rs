@@ -45,7 +45,7 @@ impl fmt::Display for Objection {
                 "the address begins with neither https: nor http:, or its host cannot be read",
             ),
             Self::Form => f.write_str(
-                "the form is no flat object whose properties are texts, numbers, booleans or choices",
+                "the form is no flat object with `properties` that are texts, numbers, booleans or choices",
             ),
         }
     }
@@ -62,7 +62,7 @@ pub fn objection(params: &RawJson, may_ask_for_secrets: bool) -> Option<Objectio
     let members = params.members().into_iter().flatten();
     let schemas = members.filter(|member| member.key == "requestedSchema");
     let schemas: Vec<_> = schemas.map(|member| member.value).collect();
-    if !schemas.iter().all(is_form) {
+    if !schemas.iter().all(is_form) || (schemas.is_empty() && !is_page) {
         return Some(Objection::Form);
     }
     if may_ask_for_secrets {
@@ -83,7 +83,9 @@ pub fn objection(params: &RawJson, may_ask_for_secrets: bool) -> Option<Objectio
             .filter_map(|member| member.value.parse_lossy().ok())
     }));
     let mut labels = fixed.iter().flat_map(|(_, field)| labels_of(field));
+    let mut choices = fixed.iter().flat_map(|(_, field)| choices_of(field));
     let asks = said.any(|said| mentions_secret(&said))
+        || choices.any(|choice| mentions_secret(&choice))
         || labels.any(|label| label_asks_for_secret(&label));
     asks.then_some(Objection::Message)
 }
@@ -154,7 +156,37 @@ fn is_secret(name: &str, field: &RawJson) -> bool {
     is_secret_field(name)
         || texts(field, "title").any(|title| is_secret_field(&title))
         || texts(field, "format").any(|format| format == "password")
+        || field
+            .members()
+            .into_iter()
+            .flatten()
+            .any(|member| member.key == "writeOnly" && member.value.as_bytes() == b"true")
+        || texts(field, "pattern").any(|pattern| mentions_secret(&pattern.replace('\\', "")))
         || labels_of(field).iter().any(|text| mentions_secret(text))
+}
+
+/// The texts by which the choices of a field are shown: `enumNames`, and the texts about those of `oneOf` and `anyOf`.
+fn choices_of(field: &RawJson) -> Vec<String> {
+    let (mut shown, mut rest) = (Vec::new(), vec![field.clone()]);
+    while let Some(field) = rest.pop() {
+        for member in field.members().into_iter().flatten() {
+            match &*member.key {
+                "enumNames" => shown.extend(labels_of(&member.value)),
+                "items" => rest.push(member.value),
+                "oneOf" | "anyOf" => {
+                    let choices = elements(&member.value).unwrap_or_default();
+                    let about = ["title", "description"];
+                    shown.extend(about.iter().flat_map(|key| {
+                        let said = choices.iter().flat_map(|choice| texts(choice, key));
+                        said.collect::<Vec<_>>()
+                    }));
+                    rest.extend(choices);
+                }
+                _ => {}
+            }
+        }
+    }
+    shown
 }
 
 /// All texts of a field, at every level: titles, descriptions, choices, examples.
@@ -177,16 +209,19 @@ fn is_form(schema: &RawJson) -> bool {
     let Some(mut members) = schema.members() else {
         return false;
     };
-    members.all(|member| match &*member.key {
+    let mut has_properties = false;
+    let is_flat = members.all(|member| match &*member.key {
         "type" => member.value.as_bytes() == b"\"object\"",
         "properties" => {
+            has_properties = true;
             let fields = member.value.members();
             fields
                 .is_some_and(|mut fields| fields.all(|field| is_primitive(&field.value, MAX_DEPTH)))
         }
         "required" => true,
         _ => is_scalar(&member.value),
-    })
+    });
+    is_flat && has_properties
 }
 
 fn is_primitive(schema: &RawJson, depth: usize) -> bool {
@@ -307,6 +342,9 @@ mod tests {
         for field in [
             r#"{"enum":["ok","I typed my password above"]}"#,
             r#"{"oneOf":[{"const":"a","title":"Enter your PIN in the field"}]}"#,
+            r#"{"oneOf":[{"const":"a","title":"API key"}]}"#,
+            r#"{"enum":["a","b"],"enumNames":["Name","Password"]}"#,
+            r#"{"type":"array","items":{"anyOf":[{"const":"a","title":"Token"}]}}"#,
             r#"{"type":"boolean","title":"Paste the seed phrase above"}"#,
             r#"{"type":"array","items":{"enum":["a"],"description":"Введите ваш пароль в поле выше"}}"#,
         ] {
@@ -316,7 +354,7 @@ mod tests {
         for field in [
             r#"{"enum":["password","access token","none"]}"#,
             r#"{"type":"boolean","title":"Reset the password"}"#,
-            r#"{"oneOf":[{"const":"a","title":"API key"}]}"#,
+            r#"{"oneOf":[{"const":"a","title":"One login for all"}]}"#,
         ] {
             let schema = with(field);
             assert_eq!(asked("Host and kind of login", &schema), None, "{schema}");
@@ -327,6 +365,9 @@ mod tests {
             r#"{"title":"\ud800Pass\udc00word"}"#,
             r#"{"description":"One-time code"}"#,
             r#"{"x-hint":"Passwort"}"#,
+            r#"{"type":"string","writeOnly":true}"#,
+            r#"{"type":"string","pattern":"^ghp_[A-Za-z0-9]{36}$"}"#,
+            r#"{"type":"string","pattern":"^sk\\-ant\\-.+$"}"#,
         ] {
             let schema = format!(r#"{{"properties":{{"value":{field}}}}}"#);
             assert_eq!(
@@ -365,8 +406,15 @@ mod tests {
 
     #[test]
     fn form_that_is_not_flat_is_refused_and_so_is_a_page_without_http() {
+        let absent = r#"{"message":"Enter your password"}"#;
+        for may_ask in [false, true] {
+            assert_eq!(objection(&raw(absent), may_ask), Some(Objection::Form));
+        }
         for schema in [
             "1",
+            "{}",
+            r#"{"type":"object"}"#,
+            r#"{"type":"string","properties":{"a":{"type":"string"}}}"#,
             r#"{"allOf":[{"properties":{"a":{}}}]}"#,
             r#"{"patternProperties":{"^a":{}}}"#,
             r#"{"properties":{"a":{"properties":{"b":{}}}}}"#,
@@ -403,6 +451,10 @@ mod tests {
             ("https://githυb.com/", Some(Objection::Address)),
             ("https://git%68ub.com/", Some(Objection::Address)),
             ("https:///a", Some(Objection::Address)),
+            ("https://example.com:80:90/", Some(Objection::Address)),
+            ("https://example.com:99999/", Some(Objection::Address)),
+            ("https://[::1/", Some(Objection::Address)),
+            ("https://example.com:8443/a", None),
             ("https://example.com/a?b=c@d%20e#f", None),
         ] {
             let params =

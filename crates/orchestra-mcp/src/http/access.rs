@@ -321,7 +321,7 @@ impl Access {
         }
         let (method, headers) = (request.method(), request.headers());
         let checked = names::check_site(method, headers, asks == Asks::Nothing)
-            .and_then(|()| names::check_origin(method, headers, request.uri(), rules));
+            .and_then(|()| names::check_origin(headers, request.uri(), rules));
         let page = match checked {
             Ok(page) => page,
             Err(reason) => {

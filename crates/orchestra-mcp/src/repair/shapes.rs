@@ -257,7 +257,7 @@ pub(super) static TOOL_RESULT: Shape = Shape::Object(&[
     &[
         defaulted("content", Shape::By(blocks::blocks), "[]"),
         optional("structuredContent", Shape::By(schema::not_null)),
-        optional("isError", Shape::Truth),
+        optional("isError", Shape::By(super::failed)),
     ],
 ]);
 

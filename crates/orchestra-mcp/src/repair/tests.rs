@@ -414,6 +414,25 @@ fn a_repair_preserves_the_members_that_fit() {
 }
 
 #[test]
+fn unclear_flag_of_a_failure_reports_one() {
+    for (flag, is_error) in [
+        (json!("yes"), json!(true)),
+        (json!("error"), json!(true)),
+        (json!("TRUE"), json!(true)),
+        (json!(2), json!(true)),
+        (json!(-0.5), json!(true)),
+        (json!("False"), json!(false)),
+        (json!(0), json!(false)),
+        (json!(null), json!(null)),
+        (json!(""), json!(null)),
+    ] {
+        let result = json!({"content": [], "isError": flag});
+        let (value, _) = repaired(Repairable::ToolResult, &result).unwrap();
+        assert_eq!(value["isError"], is_error, "{flag}");
+    }
+}
+
+#[test]
 fn contents_that_no_client_knows_become_text() {
     let (value, _) = repaired(
         Repairable::ToolResult,

@@ -117,6 +117,7 @@ async fn another_host_or_origin_reaches_no_route() {
             "Host: localhost\r\nHost: evil.example",
             "Host: localhost\r\nOrigin: http://evil.example",
             "Host: localhost\r\nOrigin: null",
+            "Host: localhost\r\nOrigin: http://localhost:1",
             "Host: localhost\r\nOrigin: http://localhost\r\nOrigin: http://evil.example",
         ] {
             let text = format!("{target} HTTP/1.1\r\n{headers}\r\nContent-Length: 0\r\n\r\n");
@@ -168,11 +169,6 @@ async fn pages_of_an_allowed_origin_may_call_and_read() {
         let exposed = reply.header("access-control-expose-headers").unwrap();
         assert!(exposed.contains("mcp-session-id"), "{exposed}");
     }
-    let local = [("Origin", "http://localhost:1"), headers[1]];
-    let reply = site.post(&local, &tool(1, "echo")).await;
-    assert_eq!(reply.status, 200);
-    let origin = reply.header("access-control-allow-origin");
-    assert_eq!(origin, None, "nobody allowed it to read");
     let asks = [("Origin", "https://evil.example"), asks[1], asks[2]];
     assert_eq!(site.send("OPTIONS", &asks, "").await.status, 403);
 }

@@ -36,7 +36,7 @@ use orchestra_plan::{
 };
 
 pub(super) use name::{RunName, halt};
-pub(super) use ready::INSTRUCTIONS;
+pub(super) use ready::{INSTRUCTIONS, has_instructions};
 
 use name::{HEALER, READIER};
 use orchestra_secret::Masker;

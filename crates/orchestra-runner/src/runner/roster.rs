@@ -12,7 +12,7 @@ use orchestra_plan::{
 use serde::Serialize;
 
 use super::{
-    act::INSTRUCTIONS,
+    act::{INSTRUCTIONS, has_instructions},
     foresee::{self, Piece},
     host::{Host, Permits},
 };
@@ -68,10 +68,16 @@ pub(crate) async fn standby(host: &Host) -> Vec<Standby> {
 /// Facts of a plan that decide it.
 pub(crate) struct Outline {
     pieces: Vec<Piece>,
-    /// The agents that jobs name for their work, and whether any job is healed.
-    own: BTreeMap<ProfileName, Vec<String>>,
-    heals: bool,
+    jobs: Vec<Job>,
     budget: Budget,
+}
+
+/// A job or the validation, as far as it decides which agent prepares its worktree and heals it.
+struct Job {
+    place: String,
+    /// The agent that it names for its work.
+    agent: Option<ProfileName>,
+    heals: bool,
 }
 
 impl Outline {
@@ -98,24 +104,21 @@ impl Outline {
         jobs: impl Iterator<Item = (&'a str, Option<&'a WorkSpec>, bool)>,
         pieces: Vec<Piece>,
     ) -> Self {
-        let mut own: BTreeMap<ProfileName, Vec<String>> = BTreeMap::new();
-        // The validation is healed.
-        let mut heals = settings.verify_ri.is_some();
-        for (job, work, auto_heal) in jobs {
-            heals |= auto_heal;
-            let name = work
+        let jobs = jobs.map(|(job, work, heals)| Job {
+            place: format!("job `{job}`"),
+            agent: work
                 .and_then(WorkSpec::agent)
-                .and_then(|work| work.agent.as_ref());
-            if let Some(name) = name.filter(|_| auto_heal) {
-                own.entry(name.clone())
-                    .or_default()
-                    .push(format!("job `{job}`"));
-            }
-        }
+                .and_then(|work| work.agent.clone()),
+            heals,
+        });
+        let validation = settings.verify_ri.iter().map(|_| Job {
+            place: "the validation".to_owned(),
+            agent: None,
+            heals: true,
+        });
         Self {
             pieces,
-            own,
-            heals,
+            jobs: jobs.chain(validation).collect(),
             budget: settings.budget,
         }
     }
@@ -127,24 +130,41 @@ pub(crate) async fn roster(host: &Host, outline: Outline) -> Roster {
     let mut asked = BTreeSet::new();
     let permits = host.permits().await;
     work(host, &permits, &outline, &mut roster, &mut asked);
-    if outline.heals {
+    if outline.jobs.iter().any(|job| job.heals) {
         match switched_off(&host.options) {
             Some(key) => roster.warnings.extend(unused_healer(host, &permits, key)),
             None => healing(host, &permits, &outline, &mut roster, &mut asked),
         }
     }
-    let instructions = host.options.workspace.join(INSTRUCTIONS);
-    if instructions.symlink_metadata().is_ok() {
-        match permits.of(Purpose::Preparation, None) {
-            Ok(permit) => roster.lines.push(format!(
-                "{} prepares each worktree as {INSTRUCTIONS} says ({}), without a limit of its own",
-                permit.name,
-                permit.reason()
-            )),
-            Err(denied) => ask(host, &denied, &mut roster, &mut asked),
-        }
+    if has_instructions(&host.options.workspace) {
+        preparation(host, &permits, &outline, &mut roster, &mut asked);
     }
     roster
+}
+
+fn preparation(
+    host: &Host,
+    permits: &Permits<'_>,
+    outline: &Outline,
+    roster: &mut Roster,
+    asked: &mut BTreeSet<ProfileName>,
+) {
+    let mut by_agent: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for job in &outline.jobs {
+        match permits.of(Purpose::Preparation, job.agent.as_ref()) {
+            Ok(permit) => {
+                let key = format!("{} ({})", permit.name, permit.reason());
+                by_agent.entry(key).or_default().push(&job.place);
+            }
+            Err(denied) => ask(host, &denied, roster, asked),
+        }
+    }
+    for (agent, places) in by_agent {
+        let places = shown(places.into_iter());
+        roster.lines.push(format!(
+            "{agent} prepares the worktree of {places} by {INSTRUCTIONS}: once per attempt, without a limit of its own"
+        ));
+    }
 }
 
 fn work(
@@ -198,11 +218,17 @@ fn healing(
                     .push(format!("healing waits for your agreement: {denied}"));
             }
             ask(host, &denied, roster, asked);
-            for (name, jobs) in &outline.own {
+            let mut own: BTreeMap<&ProfileName, Vec<&str>> = BTreeMap::new();
+            for job in outline.jobs.iter().filter(|job| job.heals) {
+                if let Some(name) = &job.agent {
+                    own.entry(name).or_default().push(&job.place);
+                }
+            }
+            for (name, jobs) in own {
                 let Ok(permit) = permits.of(Purpose::Healing, Some(name)) else {
                     continue;
                 };
-                let jobs = shown(jobs.iter().map(String::as_str));
+                let jobs = shown(jobs.into_iter());
                 roster.lines.push(format!(
                     "{} heals {jobs} ({}): {limits}",
                     permit.name,

@@ -58,6 +58,42 @@ fn text_and_field_that_name_a_secret_are_recognised_in_each_language() {
 }
 
 #[test]
+fn token_form_and_file_of_secrets_name_a_secret() {
+    for text in [
+        "Paste the value that begins with ghp_",
+        "ghp_xxxx",
+        "sk-ant-api03-…",
+        "It starts with `sk-ant-`",
+        "glpat-xxxxxxxx",
+        "Your `Authorization` header",
+        "Contents of ~/.netrc",
+        "~/.npmrc",
+        "~/.ssh/id_ed25519",
+        "the text of id_rsa",
+        ".env",
+        "Paste your kubeconfig",
+        "The six digits that were sent to your phone",
+        "Enter your 12 words",
+        "Type the 24 words, in order",
+    ] {
+        assert!(mentions_secret(text), "{text}");
+    }
+    for text in [
+        "A key-value store, API-based",
+        "process.env.HOME",
+        "the environment",
+        "task-name of the disk-image",
+        "npm run build",
+        "Summary in 12 words",
+        "a pypi-server",
+        "npm_version",
+        "fw_version",
+    ] {
+        assert!(!mentions_secret(text), "{text}");
+    }
+}
+
+#[test]
 fn secret_is_recognised_in_letters_that_only_look_like_its_own() {
     for text in [
         "ｐａｓｓｗｏｒｄ",

@@ -160,6 +160,37 @@ fn instructions_of_the_repository_start_no_agent_that_nothing_names() {
 }
 
 #[test]
+fn preparation_by_the_agent_of_a_job_is_listed_before_the_plan_runs() {
+    let rig = Rig::new();
+    rig.put("claude", &costs("0.01"));
+    let file = ".github/instructions/worktree-init.instructions.md";
+    rig.workspace.write(file, "Prepare it.\n");
+    rig.commit();
+    let jobs = "jobs:\n- producerId: one\n  task: One\n  autoHeal: false\n  expectsNoChanges: true\n  \
+         work: {type: agent, agent: claude, instructions: Do it.}\n";
+    let ran = rig.plan(jobs);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let listed = format!("prepares the worktree of job `one` by {file}: once per attempt");
+    assert!(ran.err.contains(&listed), "{ran:?}");
+    assert_eq!(rig.runs(), 2, "{:?}", rig.started());
+}
+
+#[test]
+fn instructions_that_a_job_writes_start_no_agent_for_another_job() {
+    let rig = Rig::new();
+    rig.put("claude", &costs("0.01"));
+    let ran = rig.plan(
+        "jobs:\n- producerId: one\n  task: One\n  autoHeal: false\n  \
+         work: mkdir -p .github/instructions && echo Prepare > .github/instructions/worktree-init.instructions.md\n\
+         - producerId: two\n  task: Two\n  dependencies: [one]\n  autoHeal: false\n  expectsNoChanges: true\n  \
+         work: {type: agent, agent: claude, instructions: Do it.}\n",
+    );
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(!ran.err.contains("prepares the worktree"), "{ran:?}");
+    assert_eq!(rig.runs(), 1, "{:?}", rig.started());
+}
+
+#[test]
 fn agent_work_that_names_no_agent_fails_and_names_the_setting() {
     let rig = Rig::new();
     for jobs in [

@@ -63,8 +63,9 @@ fn page_of_another_origin_reaches_no_route() {
     let workspace = Workspace::git();
     let (_process, address) = up(&workspace);
     for (method, path) in routes(&address) {
-        for origin in ["http://evil.example", "null"] {
-            let headers = [("Host", address.as_str()), ("Origin", origin)];
+        for origin in ["http://evil.example", "null", "http://localhost:1"] {
+            let site = ("Sec-Fetch-Site", "same-site");
+            let headers = [("Host", address.as_str()), ("Origin", origin), site];
             let answer = send(&address, &method, &path, &headers);
             assert_eq!(answer.status, 403, "{method} {path}: {answer:?}");
         }
@@ -152,6 +153,7 @@ fn page_of_another_port_continues_no_plan() {
         None,
         Some("text/plain"),
         Some("application/x-www-form-urlencoded"),
+        Some("application/json"),
     ] {
         let kind = kind.map(|kind| ("Content-Type", kind));
         let headers: Vec<_> = page.into_iter().chain(kind).collect();

@@ -232,6 +232,7 @@ fn only_this_machine_is_answered() {
         &[("Host", "evil.example:7420")],
         &[("Origin", "http://evil.example")],
         &[("Origin", "null")],
+        &[("Origin", "http://localhost:3000")],
     ] {
         let answer = post(&address, headers, &ping);
         assert_eq!(answer.status, 403, "{headers:?}: {answer:?}");
@@ -239,12 +240,8 @@ fn only_this_machine_is_answered() {
         assert!(answer.body.contains(&flag), "{answer:?}");
         assert_eq!(answer.json()["error"]["code"], -32600);
     }
-    for headers in [
-        &[("Host", "localhost")][..],
-        &[("Origin", "http://localhost:3000")],
-    ] {
-        assert_eq!(post(&address, headers, &ping).status, 200, "{headers:?}");
-    }
+    let headers = [("Host", "localhost")];
+    assert_eq!(post(&address, &headers, &ping).status, 200);
     assert_eq!(
         post(&address, &[("Content-Type", "text/plain")], &ping).status,
         415

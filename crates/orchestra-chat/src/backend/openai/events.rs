@@ -32,6 +32,9 @@ pub(super) enum Taken {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Part {
+    /// The answer that it is a part of.
+    #[serde(deserialize_with = "id")]
+    pub(super) id: Option<String>,
     #[serde(deserialize_with = "several")]
     pub(super) choices: Vec<Choice>,
     #[serde(deserialize_with = "lenient")]
@@ -48,6 +51,9 @@ pub(super) struct Part {
 
 #[derive(Debug, Deserialize)]
 pub(super) struct Choice {
+    /// Its number among the choices of the answer; servers with one choice may leave it out.
+    #[serde(default)]
+    index: Value,
     #[serde(default, deserialize_with = "lenient")]
     pub(super) delta: Option<Said>,
     #[serde(default, deserialize_with = "lenient")]
@@ -95,6 +101,13 @@ pub(super) struct Used {
     pub(super) prompt_tokens: u64,
     #[serde(deserialize_with = "count")]
     pub(super) completion_tokens: u64,
+}
+
+impl Choice {
+    /// Returns whether it is the choice that counts: the first.
+    pub(super) fn is_first(&self) -> bool {
+        self.index.is_null() || self.index.as_f64() == Some(0.0)
+    }
 }
 
 impl Events {

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize, de::IgnoredAny};
-use serde_json::value::RawValue;
+use serde_json::{Value, value::RawValue};
 use tokio::sync::broadcast::{self, Receiver};
 
 use super::record::Direction;
+use crate::repair::is_failure;
 
 /// How many messages wait for somebody who does not read; of one that is further behind the oldest
 /// are left out.
@@ -119,7 +120,7 @@ struct Params {
 #[derive(Deserialize, Default)]
 #[serde(default, rename_all = "camelCase")]
 struct Outcome {
-    is_error: Option<bool>,
+    is_error: Value,
 }
 
 impl Probe {
@@ -139,8 +140,8 @@ impl Probe {
 
     /// A JSON-RPC error, or a tool that failed.
     pub(super) fn is_error(&self) -> bool {
-        let failed = self.result.as_ref().and_then(|result| result.is_error);
-        self.error.is_some() || failed == Some(true)
+        let result = self.result.as_ref();
+        self.error.is_some() || result.is_some_and(|result| is_failure(&result.is_error))
     }
 
     pub(super) fn tool(self, method: Option<&str>) -> Option<String> {

@@ -60,9 +60,6 @@ const WRONG_ORIGIN: &str = "requests from pages of this origin are refused, unle
 const WRONG_SITE: &str = "requests from pages of other sites are refused; a link may lead to a page of the \
     dashboard";
 
-const UNASKED: &str = "a page of another port of this machine may post JSON alone (`Content-Type: \
-    application/json`), unless its origin is allowed here (`orchestra up --allow-origin`)";
-
 impl FromStr for HostName {
     type Err = NameError;
 
@@ -170,13 +167,10 @@ pub(super) fn check_host(
     }
 }
 
-/// Refuses a request from a page of an origin that is neither allowed nor of this machine nor our
-/// own; the host was checked before. Returns the origin if it is one that may read the answer.
-///
-/// Any user of this machine can serve a page at another of its ports. Such a page may send what a browser asks
-/// about first, and is answered that it may not, so that only programs get through.
+/// Refuses a request from a page of an origin that is neither allowed nor our own; the host was checked before. Returns
+/// the origin if it is one that may read the answer. Any user of this machine can serve a page at another of its ports,
+/// so such a page is refused like any other.
 pub(super) fn check_origin(
-    method: &Method,
     headers: &HeaderMap,
     target: &Uri,
     rules: &AccessRules,
@@ -196,13 +190,7 @@ pub(super) fn check_origin(
     if is_web && is_own(&origin, headers, target) {
         return Ok(None);
     }
-    if !is_web || !origin.host.is_local() {
-        return Err(WRONG_ORIGIN);
-    }
-    match is_sent_unasked(method, headers) {
-        true => Err(UNASKED),
-        false => Ok(None),
-    }
+    Err(WRONG_ORIGIN)
 }
 
 /// Refuses a request that a browser sends without an `Origin` header for a page of another site or port: an image, a
@@ -223,15 +211,6 @@ pub(super) fn check_site(
         true => Ok(()),
         false => Err(WRONG_SITE),
     }
-}
-
-/// Returns whether a browser sends a request that can change something for a page of another origin without asking
-/// first (the Fetch standard: a POST of none but simple types).
-fn is_sent_unasked(method: &Method, headers: &HeaderMap) -> bool {
-    let kind = headers.get(header::CONTENT_TYPE);
-    let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-    let kind = kind.split(';').next().unwrap_or_default().trim();
-    method == Method::POST && !kind.eq_ignore_ascii_case("application/json")
 }
 
 /// Whether the page comes from where the request goes to.
@@ -312,7 +291,7 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.insert(header::HOST, host.parse().unwrap());
         headers.insert(header::ORIGIN, origin.parse().unwrap());
-        let checked = check_origin(&Method::GET, &headers, &TARGET.parse().unwrap(), rules);
+        let checked = check_origin(&headers, &TARGET.parse().unwrap(), rules);
         checked.ok().map(|page| page.is_some())
     }
 
@@ -385,16 +364,20 @@ mod tests {
     }
 
     #[test]
-    fn pages_of_this_machine_are_let_in_but_may_not_read() {
+    fn only_our_own_pages_are_let_in_without_being_allowed() {
         let none = AccessRules::default();
-        for origin in [
-            "http://localhost",
-            "http://127.0.0.1:3000",
-            "https://[::1]:1",
+        for (host, origin) in [
+            ("localhost", "http://localhost"),
+            ("localhost:7420", "http://localhost:7420"),
+            ("[::1]:1", "https://[::1]:1"),
         ] {
-            assert_eq!(page(&none, "localhost", origin), Some(false), "{origin}");
+            assert_eq!(page(&none, host, origin), Some(false), "{origin}");
         }
         for origin in [
+            "http://localhost:3001",
+            "http://127.0.0.1",
+            "http://127.0.0.1:3000",
+            "https://[::1]:1",
             "null",
             "",
             "http://evil.example",
@@ -405,35 +388,6 @@ mod tests {
             "https://app.example",
         ] {
             assert_eq!(page(&none, "localhost", origin), None, "{origin}");
-        }
-    }
-
-    #[test]
-    fn page_of_another_port_sends_only_what_a_browser_asks_about() {
-        let rules = rules();
-        let is_admitted = |origin: &str, kind: Option<&str>| {
-            let mut headers = HeaderMap::new();
-            headers.insert(header::HOST, "localhost:7420".parse().unwrap());
-            headers.insert(header::ORIGIN, origin.parse().unwrap());
-            if let Some(kind) = kind {
-                headers.insert(header::CONTENT_TYPE, kind.parse().unwrap());
-            }
-            check_origin(&Method::POST, &headers, &TARGET.parse().unwrap(), &rules).is_ok()
-        };
-        for kind in [
-            None,
-            Some(""),
-            Some("text/plain"),
-            Some("application/x-www-form-urlencoded"),
-            Some("text/plain;application/json"),
-        ] {
-            assert!(!is_admitted("http://localhost:3001", kind), "{kind:?}");
-            assert!(!is_admitted("http://127.0.0.1:7420", kind), "{kind:?}");
-            assert!(is_admitted("http://localhost:7420", kind), "{kind:?}");
-            assert!(is_admitted("http://localhost:3000", kind), "{kind:?}");
-        }
-        for kind in ["application/json", "Application/JSON; charset=utf-8"] {
-            assert!(is_admitted("http://localhost:3001", Some(kind)), "{kind}");
         }
     }
 
@@ -499,13 +453,10 @@ mod tests {
             "http://app.example",
             "https://app.example:1",
             "https://a.app.example",
+            "http://localhost:3001",
         ] {
             assert_eq!(page(&rules, "localhost", origin), None, "{origin}");
         }
-        assert_eq!(
-            page(&rules, "localhost", "http://localhost:3001"),
-            Some(false)
-        );
     }
 
     #[test]

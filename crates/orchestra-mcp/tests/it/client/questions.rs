@@ -33,6 +33,12 @@ fn asked_of(connection: u64) -> ServerCall {
     call
 }
 
+/// The parameters of a question with a form.
+fn form(message: &Value) -> Value {
+    let schema = json!({"type": "object", "properties": {}});
+    json!({"message": message, "requestedSchema": schema})
+}
+
 async fn question(client: &Client, call: ServerCall) -> InputRequired {
     match client.call(call).await.unwrap() {
         Reply::InputRequired(input) => input,
@@ -159,9 +165,8 @@ async fn another_orchestra_is_told_what_each_caller_can_be_asked_for() {
 async fn a_question_never_reaches_another_client() {
     let played = Played::session(|asked| {
         if asked.params["name"] == "curious" {
-            asked
-                .link
-                .ask(5, "elicitation/create", json!({"message": "secret?"}), None);
+            let form = form(&json!("Name?"));
+            asked.link.ask(5, "elicitation/create", form, None);
         }
         Said::after(Duration::from_secs(1), json!({}))
     });
@@ -190,7 +195,7 @@ async fn where_the_connection_tells_the_question_reaches_its_call() {
         let related = Some(asked.id.clone());
         asked
             .link
-            .ask(5, "elicitation/create", json!({"message": "?"}), related);
+            .ask(5, "elicitation/create", form(&json!("?")), related);
         Said::never()
     });
     let client = client_of(&played, config());
@@ -243,7 +248,7 @@ async fn a_question_that_nobody_answers_gives_the_call_up() {
 fn asks(call: &super::played::Asked) {
     let times = call.params["arguments"]["times"].as_u64().unwrap_or(0);
     for number in 0..times {
-        let question = json!({"message": call.params["arguments"]["who"]});
+        let question = form(&call.params["arguments"]["who"]);
         let id = number + 10 * call.id.as_json().parse::<u64>().unwrap();
         call.link.ask(id, "elicitation/create", question, None);
     }
@@ -296,7 +301,7 @@ async fn a_call_whose_question_is_out_is_not_taken_for_the_one_that_asks() {
     });
     played.answered(2).await;
     tokio::time::sleep(Duration::from_secs(2)).await;
-    played.ask(99, "elicitation/create", json!({"message": "more?"}));
+    played.ask(99, "elicitation/create", form(&json!("more?")));
     assert_eq!(who(&resumed.await.unwrap()), "more?");
 }
 
@@ -327,7 +332,8 @@ async fn a_question_that_names_its_call_reaches_it_under_its_key() {
     let number = number.load(Ordering::SeqCst);
     let task = |id: &str| json!({"io.modelcontextprotocol/related-task": {"taskId": id}});
     let ask = |id: u64, meta: Value| {
-        let params = json!({"message": id, "_meta": meta});
+        let mut params = form(&json!(id));
+        params["_meta"] = meta;
         played.ask(id, "elicitation/create", params);
     };
     let first = json!({"key": "name", "count": 2, "call": number});
@@ -342,8 +348,9 @@ async fn a_question_that_names_its_call_reaches_it_under_its_key() {
     let [first, second, third, fourth] = calls;
     let input = timeout(second).await;
     let requests: Value = input.requests.parse().unwrap();
-    assert_eq!(requests["name"]["params"], json!({"message": 11}));
-    let with_more = json!({"message": 12, "_meta": {"vendor/x": 1}});
+    assert_eq!(requests["name"]["params"], form(&json!(11)));
+    let mut with_more = form(&json!(12));
+    with_more["_meta"] = json!({"vendor/x": 1});
     assert_eq!(requests["age"]["params"], with_more);
     assert_eq!(
         (who(&timeout(third).await), who(&timeout(fourth).await)),

@@ -65,7 +65,7 @@ pub(super) async fn integrate(cx: &Cx<'_>, wanted: Wanted<'_>) -> Result<Done, F
     let repository = cx.repository().await?;
     let path = repository.worktree_path(cx.assignment.owner());
     let made = together(cx, repository, wanted).await;
-    let sets_up = ready::is_wanted(&path);
+    let sets_up = ready::has_instructions(&path);
     let path = path.display().to_string();
     let ready = |base, fresh| Report::WorktreeReady {
         path,

@@ -15,17 +15,23 @@ use crate::agents::Purpose;
 pub(in crate::runner) const INSTRUCTIONS: &str =
     ".github/instructions/worktree-init.instructions.md";
 
-/// Whether a worktree has such instructions.
-pub(super) fn is_wanted(worktree: &Path) -> bool {
+/// Returns whether a directory has such instructions.
+pub(in crate::runner) fn has_instructions(directory: &Path) -> bool {
     // What is no file is refused by who reads it, with words.
-    worktree.join(INSTRUCTIONS).symlink_metadata().is_ok()
+    directory.join(INSTRUCTIONS).symlink_metadata().is_ok()
 }
 
 /// Has an agent follow the instructions, if there are any. Where none may run, that is logged, and the job
 /// continues: the text of a repository is no reason to start one.
 pub(super) async fn ready(cx: &Cx<'_>) -> Result<Done, Failure> {
     let worktree = cx.worktree().await?;
-    if !is_wanted(worktree.path()) {
+    if !has_instructions(worktree.path()) {
+        return Ok(Done::default());
+    }
+    if !has_instructions(&cx.host.options.workspace) {
+        // Agents are listed before a plan runs by the files of the workspace.
+        let words = format!("{INSTRUCTIONS} is not followed: the workspace has no such file");
+        cx.say(&words).await;
         return Ok(Done::default());
     }
     let chosen = match agent::choose(cx, Purpose::Preparation, agent::own(cx)).await {

@@ -77,7 +77,7 @@ pub(crate) fn build() -> Result<()> {
 /// When nextest cannot be installed, a test does not compile, or no test runs. A failed test is
 /// reported, and so is a run in which an agent was started that no test named.
 pub(crate) fn run(profile: &str, configure: impl FnOnce(&mut Command)) -> Result<Report> {
-    let path = run::target().join(format!("nextest/{profile}/junit.xml"));
+    let path = run::root().join(format!("target/nextest/{profile}/junit.xml"));
     match fs::remove_file(&path) {
         Err(error) if error.kind() != ErrorKind::NotFound => {
             return Err(error).with_context(|| format!("removing {}", path.display()));

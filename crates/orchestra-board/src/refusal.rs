@@ -28,10 +28,10 @@ pub enum Refusal {
     #[error("project `{slug}` exists already; choose another name")]
     ProjectExists { slug: Slug },
     #[error(
-        "{what} {id} not found in project `{project}`; search or list_tasks lists the existing ones"
+        "{kind} {id} not found in project `{project}`; search or list_tasks lists the existing ones"
     )]
     NoIssue {
-        what: &'static str,
+        kind: &'static str,
         id: IssueId,
         project: Slug,
     },
@@ -121,9 +121,9 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    pub(crate) fn no_issue(what: &'static str, project: &Slug, id: &IssueId) -> Self {
+    pub(crate) fn no_issue(kind: &'static str, project: &Slug, id: &IssueId) -> Self {
         Self::NoIssue {
-            what,
+            kind,
             id: id.clone(),
             project: project.clone(),
         }

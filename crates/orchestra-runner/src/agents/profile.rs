@@ -295,7 +295,7 @@ mod tests {
             ("program", json!("--version"), "`program` has to be"),
             ("program", json!("./agent"), "or an absolute path"),
             ("program", json!("tools/agent"), "or an absolute path"),
-            ("arguments", json!([["{promt}"]]), "no placeholder"),
+            ("arguments", json!([["{promt}"]]), "not a placeholder"),
             ("arguments", json!([["x"]]), "needs {prompt} among"),
             ("resume_arguments", json!([["x"]]), "needs {prompt} among"),
             ("prompt", json!("stdin"), "without {prompt}"),

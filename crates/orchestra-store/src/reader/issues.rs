@@ -194,7 +194,7 @@ impl Reader<'_> {
 
     fn required_row(&self, project: &Slug, id: &IssueId) -> Read<i64> {
         let missing = || Refusal::NoIssue {
-            what: "issue",
+            kind: "issue",
             id: id.clone(),
             project: project.clone(),
         };

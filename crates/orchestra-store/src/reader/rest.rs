@@ -42,7 +42,7 @@ impl Reader<'_> {
     pub fn history(&self, project: &Slug, id: &IssueId, page: &PageRequest) -> Read<Page<Event>> {
         self.project_id(project)?;
         let missing = || orchestra_board::Refusal::NoIssue {
-            what: "issue",
+            kind: "issue",
             id: id.clone(),
             project: project.clone(),
         };

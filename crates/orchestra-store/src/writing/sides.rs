@@ -48,7 +48,7 @@ impl Writing<'_> {
             None => None,
             Some(id) => {
                 let missing = || Refusal::NoIssue {
-                    what: "issue",
+                    kind: "issue",
                     id: id.clone(),
                     project: project.clone(),
                 };

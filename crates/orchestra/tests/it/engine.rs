@@ -318,7 +318,7 @@ fn an_engine_of_another_version_is_not_used_and_said_to_be() {
     let file = workspace.run_directory().join("engine.json");
     fs::write(file, told.to_string()).unwrap();
     let mut session = Session::start(with_engine(&workspace, &["stdio"]));
-    until(|| talk(&workspace).contains("of version 0.9.0").then_some(()));
+    until(|| talk(&workspace).contains("has version 0.9.0").then_some(()));
     session.ok("create_project", &json!({"name": "Demo"}));
     session.ok("search_memory", &json!({"project": "demo", "query": "x"}));
     assert!(is_there(running.id()));
@@ -509,7 +509,7 @@ mv new engine.json; exec sleep 600"#;
             .then_some(())
     });
     let talk = talk(&workspace);
-    assert!(talk.contains("of version 0.9.0"), "{talk}");
+    assert!(talk.contains("has version 0.9.0"), "{talk}");
     assert_eq!(talk.lines().count(), 2, "{talk}");
     let engine = engine_but(&workspace, None);
     assert!(session.process.end().success());

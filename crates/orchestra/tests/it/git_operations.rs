@@ -17,7 +17,7 @@ use crate::{
 const PAGE: &str = include_str!("../../../../docs/how-to/worktrees.md");
 
 /// Heading of the section with the table.
-const SECTION: &str = "## What git commands do to a board";
+const SECTION: &str = "## Effects of git commands on a board";
 
 /// Tag of the commit that each operation begins with.
 const START: &str = "start";

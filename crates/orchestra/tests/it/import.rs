@@ -177,7 +177,7 @@ fn a_file_that_cannot_be_read_leaves_its_project_until_it_is_mended() {
     assert!(said.out.contains("MA-4.toon"), "{said:?}");
     assert!(
         said.err
-            .contains("mend what was left by hand, then import again"),
+            .contains("repair them by hand, then run the import again"),
         "{said:?}"
     );
     assert_eq!(workspace.read(EPIC), old);

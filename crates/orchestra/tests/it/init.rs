@@ -461,8 +461,11 @@ fn hostile_entry_with_the_name_of_this_program_is_shown_and_refused() {
             ] {
                 let said = workspace.run(arguments);
                 assert_eq!(said.code, Some(3), "{entry}: {said:?}");
-                let start =
-                    format!("refused   {path}: its `orchestra` entry is not this program: ");
+                let verb = match arguments.contains(&"--dry-run") {
+                    true => "would refuse",
+                    false => "refused  ",
+                };
+                let start = format!("{verb} {path}: its `orchestra` entry is not this program: ");
                 let line = said.out.lines().find(|line| line.starts_with(&start));
                 assert!(
                     line.is_some_and(|line| line.contains(shown)),
@@ -569,7 +572,7 @@ fn narrower_choice_removes_unedited_skills_and_agents_only() {
     let said = workspace.run(["init", "--skills", "none", "--dry-run"]);
     assert!(
         said.out
-            .contains("removed   .claude/skills/board-workflow/SKILL.md\n"),
+            .contains("would remove .claude/skills/board-workflow/SKILL.md\n"),
         "{said:?}"
     );
     assert_eq!(installed(&workspace).len(), 4 + 2);

@@ -101,11 +101,11 @@ fn a_name_of_several_plans_is_the_open_one_or_the_newest_and_what_was_done_befor
         ran
     };
     let first = run(0);
-    assert!(!first.err.contains("begins from there"), "{first:?}");
+    assert!(!first.err.contains("starts from it"), "{first:?}");
     assert!(first.err.contains(" at once: "), "{first:?}");
     let second = run(6);
     assert!(
-        second.err.contains("same holds what plan Same"),
+        second.err.contains("same has the result of plan Same"),
         "{second:?}"
     );
     assert!(second.err.contains("expectsNoChanges"), "{second:?}");

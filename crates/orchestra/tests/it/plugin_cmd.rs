@@ -170,7 +170,7 @@ fn a_tool_of_a_plugin_that_is_not_built_is_told_with_the_plugin() {
     let revoked = workspace.run(["mcp", "approve", "--revoke", "tools.foo"]);
     assert_eq!(revoked.code, Some(0), "{revoked:?}");
     let said = workspace.run(["tool", "call", "foo_greet", "name=X"]);
-    assert_eq!(said.code, Some(2), "{said:?}");
+    assert_eq!(said.code, Some(5), "{said:?}");
     assert!(said.err.contains("orchestra mcp approve"), "{said:?}");
 }
 

@@ -147,7 +147,7 @@ fn clones_exchange_their_boards() {
     );
     assert_eq!(tip(&one), tip(&two));
     assert_eq!(clones.get(&two, "MA-3")["title"], "T");
-    assert!(clones.get(&two, "MA-3")["claimed_by"].is_null());
+    assert!(clones.get(&two, "MA-3")["claim"].is_null());
     let all = json!({"project": "my-app"});
     let remembered = clones.repository.call(&two, "list_memory", &all);
     assert_eq!(remembered["total"], 1, "{remembered}");
@@ -163,7 +163,7 @@ fn clones_exchange_their_boards() {
         assert_eq!(clones.get(clone, "MA-4")["title"], "Of two");
         assert_eq!(clones.get(clone, "MA-5")["title"], "Of one");
     }
-    assert_eq!(clones.get(&one, "MA-3")["claimed_by"], "ada");
+    assert_eq!(clones.get(&one, "MA-3")["claim"]["agent"], "ada");
     assert_eq!(tip(&one), tip(&two));
     assert_eq!(tip(&one), tip(&clones.remote()));
     assert_eq!(git(&one, &["status", "--porcelain"]), status);

@@ -308,7 +308,7 @@ fn where_there_is_no_terminal_it_is_printed_once() {
     let workspace = planned();
     let none = workspace.run(["top"]);
     assert_eq!(none.code, Some(4), "{none:?}");
-    assert!(none.err.contains("`orchestra up` does"), "{none:?}");
+    assert!(none.err.contains("run `orchestra up`"), "{none:?}");
     let _up = up(&workspace);
     let said = workspace.run(["top"]);
     assert_eq!((said.code, said.err.as_str()), (Some(0), ""), "{said:?}");

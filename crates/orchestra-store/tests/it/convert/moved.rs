@@ -44,6 +44,12 @@ fn version(database: &Path) -> i64 {
     version.expect("readable")
 }
 
+/// Number of tasks after the first. A board that was moved may leave out ids.
+fn later_tasks(store: &Store) -> usize {
+    let is_there = |number: &u32| has(store, &format!("MA-{number}"));
+    (4..1_000).filter(is_there).count()
+}
+
 #[test]
 fn board_of_a_directory_that_moves_back_comes_along_each_time() {
     let checkouts = Checkouts::new();
@@ -60,7 +66,7 @@ fn board_of_a_directory_that_moves_back_comes_along_each_time() {
         let store = checkouts.open_at(to, Choice::State);
         assert!(is_claimed(&store), "{number}");
         task(&store);
-        assert!(has(&store, &format!("MA-{}", number + 4)), "{number}");
+        assert_eq!(later_tasks(&store), number + 1);
     }
 }
 
@@ -79,9 +85,9 @@ fn board_of_a_directory_that_is_no_repository_any_more_is_built_from_its_files()
     drop(store);
     fs::remove_dir_all(main.join(".git")).unwrap();
     let store = open();
-    assert!(has(&store, "MA-4"));
+    assert_eq!(later_tasks(&store), 1);
     task(&store);
-    assert!(has(&store, "MA-5"));
+    assert_eq!(later_tasks(&store), 2);
 }
 
 #[test]

@@ -40,7 +40,7 @@ pub(super) fn tools() -> Vec<Tool> {
             "bulk_update_copilot_plan_jobs",
             "Update agents",
             Effect::Set,
-            "Change agent settings of many jobs; jobs that cannot change are skipped.",
+            "Change agent settings of many jobs.",
             bulk,
         )
         .starting(),

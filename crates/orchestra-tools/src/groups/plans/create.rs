@@ -38,7 +38,7 @@ pub(super) fn tools() -> Vec<Tool> {
             "scaffold_copilot_plan",
             "Scaffold plan",
             Effect::Add,
-            "Create an empty plan; add jobs to it, then finalize it.",
+            "Create an empty plan, to add jobs and finalize.",
             scaffold,
         )
         .starting(),

@@ -37,7 +37,7 @@ pub(super) fn tools() -> Vec<Tool> {
             "get_copilot_plan_status",
             "Get plan status",
             Effect::Read,
-            "Return the status of a plan and its jobs, and why jobs wait.",
+            "Return the status of a plan and its jobs.",
             status,
         ),
         Tool::of_plans(

@@ -154,7 +154,7 @@ pub(crate) fn find(
         project(reader, slug)?;
         let what = what.name();
         return Err(Refusal::NoIssue {
-            what,
+            kind: what,
             id: id.clone(),
             project: slug.clone(),
         }

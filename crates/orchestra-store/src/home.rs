@@ -40,6 +40,10 @@ const LIST_PATIENCE: Duration = Duration::from_millis(250);
 
 /// Where the database of a board is, and what the readable files are.
 #[derive(Debug, Clone, Default)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a program has one for each open board"
+)]
 pub enum Home {
     /// In `.projects/.store/` of the workspace. A readable file that is removed removes its issue.
     #[default]
@@ -412,7 +416,9 @@ fn has_table(connection: &Connection) -> Result<bool, Fault> {
 /// Shortens claims to what they could be if they began now.
 pub(crate) fn shorten_claims(connection: &Connection) -> Result<(), Fault> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    let now = now.map_or(0, |since| i64::try_from(since.as_secs()).unwrap_or(i64::MAX));
+    let now = now.map_or(0, |since| {
+        i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
+    });
     connection.execute(
         "UPDATE issue SET claim_until = ?1 WHERE claim_until > ?1",
         [now.saturating_add(CLAIM_LEASE_SECONDS)],

@@ -43,9 +43,7 @@ pub use action::{
     Reindex, Reindexed, Submission,
 };
 pub use clock::{Clock, SystemClock};
-pub use convert::{
-    CheckoutCopy, clear_shared, copy_to_checkout, has_own_database, own_database,
-};
+pub use convert::{CheckoutCopy, clear_shared, copy_to_checkout, has_own_database, own_database};
 pub use doctor::{DoctorError, Fix, Report};
 pub use document::{
     Detail, Document, DocumentDirectory, DocumentEntry, DocumentError, DocumentPath,

@@ -301,7 +301,7 @@ impl<'a> Parts<'a> {
             Some(Err(error)) => return Err(invalid(None, format!("invalid request: {error}"))),
         };
         let is_2 = self.jsonrpc.map(RawValue::get) == Some("\"2.0\"");
-        if !is_2 && !(id.is_some() && self.is_lone_response()) {
+        if !(is_2 || id.is_some() && self.is_lone_response()) {
             return Err(invalid(id, "invalid request: jsonrpc must be \"2.0\""));
         }
         match (self.method, self.result, self.error) {

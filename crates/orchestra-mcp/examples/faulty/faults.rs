@@ -136,7 +136,11 @@ impl Server {
                 let params = json!({"level": "info", "data": n});
                 output.notify("notifications/message", &params);
             }),
-            "both" => return with(json!({"result": {"content": []}, "error": {"code": 1, "message": "x"}})),
+            "both" => {
+                return with(
+                    json!({"result": {"content": []}, "error": {"code": 1, "message": "x"}}),
+                );
+            }
             "neither" => return with(json!({})),
             "null" => return with(json!({"result": null})),
             "bare" => return output.message(&json!({"id": id, "result": {}})),

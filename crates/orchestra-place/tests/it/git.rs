@@ -73,7 +73,7 @@ fn folder_is_found_in_linked_worktrees_that_lead_back_and_in_no_planted_one() {
         let workspace = workspace.as_path();
         for choice in [Choice::Repository, Choice::State] {
             let place = Place::find(workspace, Some(&root.state()), choice).unwrap();
-            assert_eq!(place.in_linked(Path::is_dir), [folder.clone()]);
+            assert_eq!(place.in_linked(Path::is_dir), std::slice::from_ref(&folder));
             assert!(place.in_linked(|_| false).is_empty());
         }
     }

@@ -91,10 +91,11 @@ impl Engine {
     /// replaced.
     pub(crate) fn tell_git(&mut self) -> Result<(), FilesError> {
         let mut touched = BTreeSet::new();
-        let (files, others): (&[(&str, &str)], &[(&str, &str)]) = match self.removes {
-            true => (&GIT_FILES, &MIRROR_GIT_FILES),
-            false => (&MIRROR_GIT_FILES, &GIT_FILES),
-        };
+        let mut sets: [&[(&str, &str)]; 2] = [&MIRROR_GIT_FILES, &GIT_FILES];
+        if self.removes {
+            sets.reverse();
+        }
+        let [files, others] = sets;
         self.make_root()?;
         for (path, text) in files {
             let full = under(&self.root, path);

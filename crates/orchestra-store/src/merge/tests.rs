@@ -480,7 +480,10 @@ fn issue_whose_id_is_anothers_gets_a_free_one_and_references_follow() {
     assert_eq!(task.issue.parent.as_ref(), Some(&story.issue.id));
     let waiting = issue(&merged, "MA-4");
     assert_eq!(waiting.issue.title, title(6));
-    assert_eq!(waiting.issue.depends_on, [task.issue.id.clone()]);
+    assert_eq!(
+        waiting.issue.depends_on,
+        std::slice::from_ref(&task.issue.id)
+    );
     // A deletion of MA-2 that is retried must not find MA-5.
     assert_eq!(project(&merged).retired.aliases, []);
 }

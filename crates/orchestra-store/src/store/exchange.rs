@@ -12,7 +12,7 @@ impl Store {
     /// # Errors
     /// When the database cannot be read.
     pub fn board_files(&self) -> Result<BoardSnapshot, ReadError> {
-        self.read(|reader| exchange::snapshot(reader))
+        self.read(exchange::snapshot)
     }
 
     /// The last exchange of the board. One that was built from its readable files alone has none.
@@ -20,7 +20,7 @@ impl Store {
     /// # Errors
     /// When the database cannot be read.
     pub fn last_exchange(&self) -> Result<Option<LastExchange>, ReadError> {
-        self.read(|reader| exchange::last(reader))
+        self.read(exchange::last)
     }
 
     /// Records the commit that a version of the board was exchanged as.

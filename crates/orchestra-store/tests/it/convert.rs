@@ -32,18 +32,25 @@ fn task(store: &Store) {
 }
 
 fn claim(store: &Store) {
-    let agent = AgentName::parse("eve").unwrap();
+    let agent = AgentName::parse("eve").expect("a name");
     let target = target("MA-3");
     run(store, Command::Claim { target, agent });
 }
 
 fn is_claimed(store: &Store) -> bool {
     let found = store.read(|reader| reader.issue(&slug(), &id("MA-3")));
-    found.unwrap().unwrap().issue.claim.is_some()
+    found
+        .expect("readable")
+        .expect("there")
+        .issue
+        .claim
+        .is_some()
 }
 
 fn cause(error: &OpenError) -> String {
-    std::error::Error::source(error).unwrap().to_string()
+    std::error::Error::source(error)
+        .expect("a source")
+        .to_string()
 }
 
 #[test]

@@ -321,8 +321,9 @@ fn members_without_a_place_on_the_board_are_reported_once_and_stay_in_the_copy()
         (4, 0),
         "{imported:?}"
     );
-    let alone =
-        |what: &str, of: &str, path: &str| format!("{what} of one {of} is in the copy alone: {path}");
+    let alone = |what: &str, of: &str, path: &str| {
+        format!("{what} of one {of} is in the copy alone: {path}")
+    };
     for expected in [
         format!(
             "{story} and 1 more: status was `someday`, which is not known here; it is `backlog` now"

@@ -22,7 +22,7 @@ pub(super) fn tools() -> Vec<Tool> {
             "retry_copilot_plan",
             "Retry failed jobs",
             Effect::Replace,
-            "Retry failed jobs of a plan, the named ones or all.",
+            "Retry failed jobs: the named ones or all.",
             retry_plan,
         )
         .lasting()

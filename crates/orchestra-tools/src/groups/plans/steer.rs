@@ -27,14 +27,14 @@ pub(super) fn tools() -> Vec<Tool> {
             "pause_copilot_plan",
             "Pause plan",
             Effect::Set,
-            "Pause a plan: no new job starts, and running jobs finish.",
+            "Pause a plan; running jobs finish.",
             pause,
         ),
         Tool::of_plans(
             "resume_copilot_plan",
             "Resume plan",
             Effect::Set,
-            "Start or resume a plan. As a task, the call lasts until the plan ends; canceling the task leaves the plan running.",
+            "Start or resume a plan. As a task, it lasts until the plan ends; canceling it leaves the plan running.",
             resume,
         )
         .lasting()
@@ -183,7 +183,7 @@ async fn archive(cx: PlanCx, args: ArchivePlan) -> Result<Archived, Failure> {
 
 changing! {
     struct RecoverPlan {
-        #[cfg_attr(feature = "schema", schemars(extend("x-say" = "Whether agents resume their sessions; false starts new ones.")))]
+        #[cfg_attr(feature = "schema", schemars(extend("x-say" = "Agents resume their sessions.")))]
         use_copilot_agent: Option<bool>,
     }
 }

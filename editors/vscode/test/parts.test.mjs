@@ -186,7 +186,7 @@ test("the line with which the program says where it is is read with care", () =>
 test("a program that is none is told", async () => {
   await assert.rejects(server.up("/nowhere/orchestra", tmpdir()), /cannot be started/);
   await assert.rejects(server.up("/bin/false", tmpdir()), /ended/);
-  await assert.rejects(server.up("/bin/echo", tmpdir()), /something else/);
+  await assert.rejects(server.up("/bin/echo", tmpdir()), /instead of its address/);
 });
 
 test("a token is what the program prints, and none where it prints none", async () => {

@@ -49,7 +49,7 @@ fn listed(path: &Path) -> Vec<Holder> {
     };
     let locks = fs::read_to_string("/proc/locks").unwrap_or_default();
     let mut processes = processes(&locks, file.ino());
-    // The device in the list is not always the one that the file names, so that another file may have the number.
+    // The list can name another device than the file does, so a file of another device can have the same number.
     processes.retain(|process| {
         let open = fs::read_dir(format!("/proc/{process}/fd"));
         let mut open = open.into_iter().flatten().flatten();

@@ -108,10 +108,10 @@ impl Policy {
         (self.filter.allow.is_empty() || hit(&self.filter.allow)) && !hit(&self.filter.deny)
     }
 
-    /// What the first rule about a call says; without one, what is configured for that. Then nobody
-    /// is asked about what only reads. A rule that others may have written is held against what the
-    /// user says of all servers, and the stricter counts. A rule about arguments denies those in which a name occurs
-    /// twice: the server may read another one of them.
+    /// Returns the effect of the first rule that matches a call, else the configured default, which
+    /// requires no question for tools that only read. A rule of the workspace is compared with the
+    /// user's default for all servers, and the stricter effect counts. A rule about arguments denies
+    /// arguments in which a name occurs twice: the server may read the second value.
     pub(crate) fn decide(&self, tool: &str, nature: Nature, arguments: &RawJson) -> Decision {
         let mut parsed: Option<Value> = None;
         for (at, rule) in self.rules.iter().enumerate() {

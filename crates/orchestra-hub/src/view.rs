@@ -131,7 +131,7 @@ impl View {
         let Target::Tool { name, arguments } = target else {
             return LongWork::Never;
         };
-        // A tool that is not known yet may be one of a provider that says so when it is called.
+        // An unknown tool may belong to a provider that is not ready yet.
         let is_late = || self.merged.slots().any(|slot| !slot.is_ready());
         let of = |name: &str| match self.callable(name) {
             Some(tool) => tool.long,

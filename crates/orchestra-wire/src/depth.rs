@@ -30,7 +30,8 @@ fn exceeds_exactly(text: &[u8], limit: usize) -> bool {
     false
 }
 
-fn after_string(text: &[u8], mut at: usize) -> usize {
+/// Position after the end of a JSON string whose opening quote is before `at`.
+pub(crate) fn after_string(text: &[u8], mut at: usize) -> usize {
     while let Some(found) = memchr::memchr2(b'"', b'\\', &text[at..]) {
         at += found + 1;
         if text[at - 1] == b'"' {

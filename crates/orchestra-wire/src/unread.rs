@@ -4,7 +4,7 @@
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
-use crate::{MAX_DEPTH, RequestId, without_mark};
+use crate::{MAX_DEPTH, RequestId, depth::after_string, without_mark};
 
 /// Depth at which the members of an item of a list open: message, result, list, item.
 const ITEM_DEPTH: usize = 4;
@@ -142,17 +142,6 @@ fn walk<'t>(text: &'t [u8], mut visit: impl FnMut(Token<'t>)) {
             _ => {}
         }
     }
-}
-
-fn after_string(text: &[u8], mut at: usize) -> usize {
-    while let Some(found) = memchr::memchr2(b'"', b'\\', &text[at..]) {
-        at += found + 1;
-        if text[at - 1] == b'"' {
-            return at;
-        }
-        at = (at + 1).min(text.len());
-    }
-    text.len()
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ mod corpus;
 mod fake;
 mod faults;
 mod holding;
+mod parts;
 mod quoted;
 mod sessions;
 mod support;

@@ -1,4 +1,4 @@
-//! Printed calls that other text is around, and those that are meant.
+//! Printed calls between other text, which are not made, and calls alone, which are made.
 
 use serde_json::json;
 

@@ -66,7 +66,7 @@ pub(crate) struct Played {
     pub(crate) greetings: Mutex<Vec<Value>>,
     /// Tools that are listed in a session whose client offers roots, and in no other.
     pub(crate) tools_with_roots: Mutex<Vec<Value>>,
-    /// Whether each call of a tool came in a session whose client offers roots.
+    /// One entry per call of a tool: the client of its session offers roots.
     pub(crate) calls_with_roots: Mutex<Vec<bool>>,
     /// Headers of the last call.
     pub(crate) headers: Mutex<Vec<(String, String)>>,
@@ -82,7 +82,7 @@ struct Line {
     ended: watch::Sender<bool>,
     /// Whether its first request was one of the newest era.
     began_stateless: OnceLock<bool>,
-    /// Whether it is a session whose client offers roots.
+    /// The client of the session offers roots.
     has_roots: AtomicBool,
 }
 

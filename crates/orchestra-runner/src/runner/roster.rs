@@ -17,7 +17,7 @@ use super::{
     host::{Host, Permits},
 };
 use crate::{
-    agents::{Denied, Offer, Purpose},
+    agents::{Denied, Offer, Permit, Purpose},
     plans::Options,
 };
 
@@ -142,6 +142,14 @@ pub(crate) async fn roster(host: &Host, outline: Outline) -> Roster {
     roster
 }
 
+/// Places in a plan, by the agent that works there and the reason why it may.
+type ByAgent<'p> = BTreeMap<String, Vec<&'p str>>;
+
+fn add<'p>(by_agent: &mut ByAgent<'p>, permit: &Permit, place: &'p str) {
+    let agent = format!("{} ({})", permit.name, permit.reason());
+    by_agent.entry(agent).or_default().push(place);
+}
+
 fn preparation(
     host: &Host,
     permits: &Permits<'_>,
@@ -149,13 +157,10 @@ fn preparation(
     roster: &mut Roster,
     asked: &mut BTreeSet<ProfileName>,
 ) {
-    let mut by_agent: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    let mut by_agent = ByAgent::new();
     for job in &outline.jobs {
         match permits.of(Purpose::Preparation, job.agent.as_ref()) {
-            Ok(permit) => {
-                let key = format!("{} ({})", permit.name, permit.reason());
-                by_agent.entry(key).or_default().push(&job.place);
-            }
+            Ok(permit) => add(&mut by_agent, &permit, &job.place),
             Err(denied) => ask(host, &denied, roster, asked),
         }
     }
@@ -174,14 +179,11 @@ fn work(
     roster: &mut Roster,
     asked: &mut BTreeSet<ProfileName>,
 ) {
-    let mut by_agent: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    let mut by_agent = ByAgent::new();
     for Piece { place, work } in &outline.pieces {
         let Some(agent) = work.agent() else { continue };
         match permits.of(Purpose::Work, agent.agent.as_ref()) {
-            Ok(permit) => {
-                let key = format!("{} ({})", permit.name, permit.reason());
-                by_agent.entry(key).or_default().push(place);
-            }
+            Ok(permit) => add(&mut by_agent, &permit, place),
             Err(denied) => ask(host, &denied, roster, asked),
         }
     }

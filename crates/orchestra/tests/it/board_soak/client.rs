@@ -27,9 +27,6 @@ const CONTESTED: u64 = 4;
 /// between calls; without pauses, times would measure the scheduler of a busy machine.
 const MAX_PAUSE: u64 = 500;
 
-/// Interval between attempts of a call that is not acknowledged.
-const RETRY: Duration = Duration::from_millis(5);
-
 /// A client in a worktree.
 pub(super) struct Client<'w> {
     world: &'w World,
@@ -201,7 +198,7 @@ impl World {
                 Err(failure) => {
                     self.failed(&failure);
                     assert!(Instant::now() < end, "{name}: {}", failure.text());
-                    thread::sleep(RETRY);
+                    thread::yield_now();
                 }
             }
         }

@@ -20,6 +20,7 @@ use orchestra_gateway::{
 use orchestra_place::{Choice, IN_GIT, Place};
 use sha2::{Digest as _, Sha256};
 
+use crate::hex::hex;
 use crate::{
     config::{Config, user_directory},
     env::Variable,
@@ -284,9 +285,5 @@ pub(crate) fn name_of(workspace: &Path) -> String {
     let name = workspace.file_name().unwrap_or_default().to_string_lossy();
     let name: String = name.chars().take(NAME_CHARS).collect();
     let digest = Sha256::digest(workspace.as_os_str().as_encoded_bytes());
-    let short: String = digest[..8]
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
-    format!("{name}-{short}")
+    format!("{name}-{}", hex(&digest[..8]))
 }

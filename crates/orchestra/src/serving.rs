@@ -40,7 +40,7 @@ pub(crate) use others::Shown;
 pub(crate) use plans::{leave as leave_plans, options as plan_options};
 use resources::BundledResources;
 
-pub(crate) use scratch::Scratch;
+pub(crate) use scratch::{BoardOrScratch, Scratch};
 
 /// How long the readable files may take to catch up when a command has done its work.
 const CLOSING: Duration = Duration::from_secs(5);

@@ -165,6 +165,24 @@ impl Directory {
         }
     }
 
+    /// Returns the path that leads to it now, also after it was moved; `None` where it was removed, or the system does
+    /// not tell.
+    #[must_use]
+    pub fn current_path(&self) -> Option<PathBuf> {
+        #[cfg(target_vendor = "apple")]
+        let path = rustix::fs::getpath(&self.handle).ok()?;
+        #[cfg(target_vendor = "apple")]
+        let path = PathBuf::from(OsStr::from_bytes(path.as_bytes()));
+        #[cfg(not(target_vendor = "apple"))]
+        let path = {
+            use std::os::fd::AsRawFd as _;
+            std::fs::read_link(format!("/proc/self/fd/{}", self.handle.as_raw_fd())).ok()?
+        };
+        let named = rustix::fs::stat(&path).ok()?;
+        let open = rustix::fs::fstat(&self.handle).ok()?;
+        ((named.st_dev, named.st_ino) == (open.st_dev, open.st_ino)).then_some(path)
+    }
+
     /// Returns the path that it was opened by.
     #[must_use]
     pub fn path(&self) -> &Path {

@@ -24,7 +24,7 @@ use crate::files::needs;
 use crate::home::SPARE;
 use crate::queue::Job;
 use crate::reader::Reader;
-use crate::shared::Shared;
+use crate::shared::{Shared, is_stub};
 use crate::writing::KnownWords;
 use crate::{Action, ActionError, Fault, Home, Made, Receipt, Reindex, db};
 use done::{Again, Done};
@@ -114,6 +114,7 @@ impl Writer {
     /// Takes the lock of the writers, on the file that is there now, and makes sure that the open
     /// database is the one that is there now.
     fn locked(&mut self) -> Result<(), Fault> {
+        self.shared.in_place.check()?;
         self.wait_for_others()?;
         let paths = &self.shared.paths;
         // Held until the end, so that no process writes into a directory that was removed while it is copied.
@@ -122,6 +123,8 @@ impl Writer {
             let lock = match self.lock.take() {
                 Some(lock) => lock,
                 None => {
+                    // Not in another directory that came to the path.
+                    self.shared.in_place.check_directory()?;
                     paths.make_directories()?;
                     db::lock_file(&paths.writer_lock)?
                 }
@@ -241,7 +244,7 @@ impl Writer {
 
     fn transaction(&mut self, connection: &Connection) -> (Vec<Done>, Result<(), Fault>) {
         let mut done = Vec::new();
-        if let Err(error) = begin(connection) {
+        if let Err(error) = self.begin(connection) {
             return (done, Err(error));
         }
         self.log.make_room(&self.shared.paths);
@@ -426,7 +429,7 @@ impl Writer {
     }
 
     fn alone(&mut self, connection: &Connection, job: &Job) -> Result<Receipt, ActionError> {
-        begin(connection)?;
+        self.begin(connection)?;
         let result = self.do_action(connection, job);
         let committed = match &result {
             Ok(_) => self
@@ -440,6 +443,22 @@ impl Writer {
             (Err(error), _) | (_, Err(error)) => {
                 self.roll_back(connection);
                 Err(error)
+            }
+        }
+    }
+
+    /// Begins a transaction, unless the database was moved to another place: what it gets now is in no board.
+    fn begin(&self, connection: &Connection) -> Result<(), Fault> {
+        connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+        match is_stub(connection) {
+            Ok(false) => Ok(()),
+            Ok(true) => {
+                connection.execute_batch("ROLLBACK")?;
+                Err(self.shared.moved())
+            }
+            Err(fault) => {
+                connection.execute_batch("ROLLBACK")?;
+                Err(fault)
             }
         }
     }
@@ -462,9 +481,4 @@ impl Writer {
             let _ = db::move_log(connection);
         }
     }
-}
-
-fn begin(connection: &Connection) -> Result<(), Fault> {
-    connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
-    Ok(())
 }

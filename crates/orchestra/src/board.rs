@@ -15,7 +15,7 @@ use orchestra_store::{
 };
 
 use crate::{
-    config::{self, Config, Setting},
+    config::{self, BoardSettings, Config, Setting},
     exit::Failure,
     output, servers,
     workspace::{self, PROJECTS},
@@ -59,9 +59,17 @@ impl BoardMode {
 /// # Errors
 /// When the configuration cannot be used, or the board has no place.
 pub(crate) fn home(workspace: &Path) -> Result<Home, Failure> {
-    let settings = config::board_settings(workspace);
-    let place = workspace::place_as(workspace, || settings.place);
-    locate(workspace, settings.board, place.and_then(shared_in))
+    home_by(workspace, config::board_settings(workspace))
+}
+
+/// Finds where the board of a workspace is, as [`home`], from files that were read.
+///
+/// # Errors
+/// Those of [`home`].
+pub(crate) fn home_by(workspace: &Path, settings: BoardSettings) -> Result<Home, Failure> {
+    let (configured, place) = settings.into_parts();
+    let place = workspace::place_as(workspace, || place);
+    locate(workspace, configured, place.and_then(shared_in))
 }
 
 /// Finds where the board of a workspace is, as [`home`], whatever this process found before.
@@ -69,9 +77,9 @@ pub(crate) fn home(workspace: &Path) -> Result<Home, Failure> {
 /// # Errors
 /// Those of [`home`].
 fn home_anew(workspace: &Path) -> Result<Home, Failure> {
-    let settings = config::board_settings(workspace);
-    let place = workspace::find_place(workspace, settings.place);
-    locate(workspace, settings.board, place.and_then(shared_in))
+    let (configured, place) = config::board_settings(workspace).into_parts();
+    let place = workspace::find_place(workspace, place);
+    locate(workspace, configured, place.and_then(shared_in))
 }
 
 /// Decides where the board of a workspace is. `shared` is where it is if all worktrees share it.
@@ -393,12 +401,12 @@ pub(crate) fn is_writable(directory: &Path) -> bool {
 
 /// Returns whether all checkouts share a board that the workspace has, or its readable files in the main checkout, from
 /// which it is built again.
-pub(crate) fn is_shared_or_mirrored(workspace: &Path) -> bool {
+pub(crate) fn is_shared_or_mirrored(home: &Home) -> bool {
     let has_mirror = |home: &SharedHome| {
         let main = home.mirror();
         main.is_some_and(|main| main.join(PROJECTS).is_dir())
     };
-    matches!(home(workspace), Ok(Home::Shared(home)) if home.has_board() || has_mirror(&home))
+    matches!(home, Home::Shared(home) if home.has_board() || has_mirror(home))
 }
 
 /// Workspace whose programs serve the board: that of the main checkout where all checkouts share it.

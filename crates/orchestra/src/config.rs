@@ -460,34 +460,47 @@ fn place_of(user: Option<&ConfigFile>, workspace: &Path) -> (Choice, Safety) {
     (choice, safety_of(is_safe))
 }
 
-/// Settings that decide where the board of a workspace is.
+/// `board` of the configuration, if a file sets it.
+type ConfiguredMode = Result<Option<Setting<BoardMode>>, Failure>;
+
+/// `place` of the user's configuration, and whether it lists the workspace as safe.
+type ConfiguredPlace = Result<(Choice, Safety), Failure>;
+
+/// Configuration files of a workspace for programs that need no whole [`Config`]: where its board is, and its limits.
 pub(crate) struct BoardSettings {
-    /// `board`, if a file sets it.
-    pub(crate) board: Result<Option<Setting<BoardMode>>, Failure>,
-    /// Those of [`place`].
-    pub(crate) place: Result<(Choice, Safety), Failure>,
+    /// The files that exist, strongest first.
+    files: Result<Vec<(PathBuf, ConfigFile)>, Failure>,
+    /// `place` of the user's own file, and whether that lists the workspace as safe.
+    place: ConfiguredPlace,
 }
 
-/// Reads the settings that decide where the board of a workspace is.
+impl BoardSettings {
+    /// Returns `board`, if a file sets it.
+    ///
+    /// # Errors
+    /// When a file is wrong or cannot be read.
+    pub(crate) fn board(self) -> ConfiguredMode {
+        self.into_parts().0
+    }
+
+    /// Returns `board`, if a file sets it, and the settings of [`place`].
+    pub(crate) fn into_parts(self) -> (ConfiguredMode, ConfiguredPlace) {
+        (self.files.map(|files| board_in(&files)), self.place)
+    }
+}
+
+/// Reads the configuration files of a workspace, each once.
 pub(crate) fn board_settings(workspace: &Path) -> BoardSettings {
     match read_user_file() {
         Ok(user) => BoardSettings {
             place: Ok(place_of(user.as_ref().map(|(_, file)| file), workspace)),
-            board: files_of(workspace, user).map(|files| board_in(&files)),
+            files: files_of(workspace, user),
         },
         Err(failure) => BoardSettings {
             place: Err(Failure::usage_text(failure.text())),
-            board: Err(failure),
+            files: Err(failure),
         },
     }
-}
-
-/// Returns `board` of the configuration of a workspace, if a file sets it.
-///
-/// # Errors
-/// When a file is wrong or cannot be read.
-pub(crate) fn board(workspace: &Path) -> Result<Option<Setting<BoardMode>>, Failure> {
-    Ok(board_in(&read_files(workspace)?))
 }
 
 fn board_in(files: &[(PathBuf, ConfigFile)]) -> Option<Setting<BoardMode>> {

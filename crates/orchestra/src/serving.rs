@@ -33,7 +33,7 @@ use crate::{
     orchestrator::Orchestrator,
     output,
     stopping::{AFTER_SERVERS, CALLS, FILES},
-    workspace::{AUDIT, PROJECTS, check_narrow, has_board, run_directory},
+    workspace::{AUDIT, PROJECTS, check_narrow, has_board_at, run_directory},
 };
 use others::Others;
 pub(crate) use others::Shown;
@@ -166,7 +166,7 @@ impl Serving {
         list_wait: Duration,
         keeps: bool,
     ) -> Result<Self, Failure> {
-        if !has_board(&config.workspace) {
+        if !has_board_at(&config.workspace, config.home().ok().as_ref()) {
             check_narrow(&config.workspace).map_err(Failure::usage)?;
         }
         let options = config.memory.apply(options);

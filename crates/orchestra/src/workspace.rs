@@ -131,7 +131,12 @@ pub(crate) fn check_narrow(workspace: &Path) -> Result<(), WorkspaceError> {
 
 /// Returns whether a workspace has a board. Commands that only look ask first, since opening creates one.
 pub(crate) fn has_board(workspace: &Path) -> bool {
-    workspace.join(PROJECTS).is_dir() || board::is_shared_or_mirrored(workspace)
+    has_board_at(workspace, None) || has_board_at(workspace, board::home(workspace).ok().as_ref())
+}
+
+/// [`has_board`] of a workspace whose board would be there; `None` where it has no place.
+pub(crate) fn has_board_at(workspace: &Path, home: Option<&Home>) -> bool {
+    workspace.join(PROJECTS).is_dir() || home.is_some_and(board::is_shared_or_mirrored)
 }
 
 /// Refuses a workspace without a board, for commands that only look. `orchestra init` is named as the next step only

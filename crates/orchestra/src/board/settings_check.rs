@@ -45,7 +45,7 @@ struct Stamp {
 }
 
 impl Stamp {
-    fn of(path: &PathBuf) -> Option<Self> {
+    fn of(path: &Path) -> Option<Self> {
         let found = fs::metadata(path).ok()?;
         Some(Self {
             inode: found.ino(),
@@ -65,7 +65,7 @@ impl SettingsCheck {
             .chain(user)
             .collect();
         let last = Evaluation {
-            stamps: files.iter().map(Stamp::of).collect(),
+            stamps: files.iter().map(|file| Stamp::of(file)).collect(),
             objection: None,
         };
         Self {
@@ -106,7 +106,7 @@ impl SettingsCheck {
 
 impl HomeCheck for SettingsCheck {
     fn objection(&self) -> Option<String> {
-        let stamps: Vec<_> = self.files.iter().map(Stamp::of).collect();
+        let stamps: Vec<_> = self.files.iter().map(|file| Stamp::of(file)).collect();
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if last.stamps != stamps {
             *last = Evaluation {

@@ -5,7 +5,7 @@ mod aside;
 mod plans;
 mod surroundings;
 
-use std::{path::Path, time::Duration};
+use std::time::Duration;
 
 use clap::Args;
 use orchestra_store::{Fault, Fix, Home, OpenError, Options, Report, Store, give_up};

@@ -99,7 +99,7 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
     };
     let mut steps = Vec::new();
     if !arguments.uninstall {
-        steps.push(make_board(config, effect)?);
+        steps.push(make_board(&config, effect)?);
         steps.extend(ignore_mirror(&config, arguments.shared, effect)?);
     }
     let installer = Installer::open(config.root(), effect).map_err(failure)?;

@@ -36,7 +36,7 @@ impl Serving {
     /// Has the engine used where a model is configured or it has one, and waits until it finds by meaning, a few
     /// seconds at most: for who asks once and ends. Must run inside the runtime.
     pub(crate) async fn await_engine(&self) {
-        let (Some(engines), Some(store)) = (&self.engines, &self.store) else {
+        let (Some(engines), Some(_)) = (&self.engines, &self.store) else {
             return;
         };
         let workspace = board::seat(&self.config);

@@ -165,7 +165,7 @@ fn write_files(config: &Config, home: &SharedHome) -> Result<(), Failure> {
 
 /// Sets the mode in the configuration of the workspace, where a file sets another one. Returns the file.
 fn set_mode(config: &Config, mode: BoardMode) -> Result<Vec<String>, Failure> {
-    let set = config::board_settings(&config.workspace).board?;
+    let set = config::board_settings(&config.workspace).board()?;
     if set.is_none_or(|set| set.value == mode) {
         return Ok(Vec::new());
     }

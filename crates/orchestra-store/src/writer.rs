@@ -224,7 +224,7 @@ impl Writer {
         let changed = connection.total_changes() != before;
         self.connection = Some(connection);
         self.unlock();
-        let durable = if changed {
+        let durable = if changed && done.iter().any(Done::is_synced) {
             self.log.sync(&self.shared.paths)
         } else {
             Ok(())
@@ -313,12 +313,17 @@ impl Writer {
                 fault
             }
             Job::Files { work, answer } => {
+                let durability = work.durability;
                 let result = self.do_files(connection, work);
                 let fault = match &result {
                     Err(ActionError::Fault(fault @ Fault::IndexDamaged)) => Some(fault.clone()),
                     _ => connection.is_autocommit().then_some(Fault::DiskFull),
                 };
-                done.push(Done::Files { answer, result });
+                done.push(Done::Files {
+                    answer,
+                    durability,
+                    result,
+                });
                 fault
             }
         }
@@ -349,7 +354,7 @@ impl Writer {
     fn do_files(&mut self, connection: &Connection, work: needs::Job) -> Result<(), ActionError> {
         connection.execute_batch("SAVEPOINT files")?;
         let mut writing = self.shared.writing(connection, &mut self.words);
-        let result = catch_unwind(AssertUnwindSafe(|| work(&mut writing)))
+        let result = catch_unwind(AssertUnwindSafe(|| (work.run)(&mut writing)))
             .unwrap_or_else(|_| Err(Fault::Panicked.into()));
         drop(writing);
         if result.is_err() {
@@ -376,8 +381,11 @@ impl Writer {
         }
         let alone = done.len() == 1 && again == Again::OfOthers;
         let again = |done| match done {
-            Done::Files { answer, .. } => Done::Files {
+            Done::Files {
+                answer, durability, ..
+            } => Done::Files {
                 answer,
+                durability,
                 result: Err(fault.clone().into()),
             },
             Done::Action { job, result } => {

@@ -95,9 +95,13 @@ impl Directory {
     pub fn make_below(&self, relative: &Path, access: Access) -> Result<Self> {
         let mut directory = self.duplicate()?;
         for name in self.names(relative)? {
+            if let Some(next) = directory.enter(name)? {
+                directory = next;
+                continue;
+            }
             let mode = access.of_directory();
             let created = rustix::fs::mkdirat(&directory.handle, name.as_os_str(), mode);
-            // It may exist, which systems report in different ways where nothing can be created.
+            // Another program may have created it meanwhile.
             directory = match (directory.enter(name)?, created) {
                 (Some(next), _) => next,
                 (None, created) => {

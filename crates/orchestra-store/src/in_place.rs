@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use orchestra_fs::Directory;
 
-use crate::Fault;
 use crate::db::Paths;
+use crate::shared::Shared;
+use crate::{Fault, Home};
 
 /// Configuration that decides where a board is. It is looked at before each use of an open board.
 pub trait HomeCheck: fmt::Debug + Send + Sync {
@@ -64,5 +65,19 @@ impl InPlace {
     pub(crate) fn check_configuration(&self) -> Result<(), Fault> {
         let objection = self.home.as_ref().and_then(|home| home.objection());
         objection.map_or(Ok(()), |objection| Err(Fault::Reconfigured(objection)))
+    }
+}
+
+impl Shared {
+    /// Error of a program that has a database open which was moved to another place.
+    pub(crate) fn moved(&self) -> Fault {
+        match &self.paths.home {
+            Home::Checkout => Fault::Moved,
+            Home::Shared(_) if self.paths.is_in_checkout() => {
+                Fault::MovedAway(self.paths.store.clone())
+            }
+            // Its workspace has another path, or became a repository.
+            Home::Shared(_) => Fault::Closed,
+        }
     }
 }

@@ -181,18 +181,6 @@ impl Shared {
         result
     }
 
-    /// Error of a program that has a database open which was moved to another place.
-    pub(crate) fn moved(&self) -> Fault {
-        match &self.paths.home {
-            Home::Checkout => Fault::Moved,
-            Home::Shared(_) if self.paths.is_in_checkout() => {
-                Fault::MovedAway(self.paths.store.clone())
-            }
-            // Its workspace has another path, or became a repository.
-            Home::Shared(_) => Fault::Closed,
-        }
-    }
-
     /// Has the full-text index of what is remembered made anew, which somebody found damaged, unless
     /// that was asked for already.
     fn mend_index(&self, reader: &Reader<'_>) {

@@ -77,6 +77,10 @@ impl SettingsCheck {
     }
 
     fn evaluate(&self) -> Option<String> {
+        if !self.workspace.is_dir() {
+            // A worktree that was moved or removed has left its board where it is.
+            return None;
+        }
         let named = self.workspace.display();
         if let Err(error @ WorkspaceError::Foreign { .. }) = workspace::directory(&self.workspace) {
             let error = anyhow::Error::from(error);

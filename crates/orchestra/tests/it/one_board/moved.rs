@@ -157,3 +157,20 @@ fn session_refuses_calls_after_its_workspace_is_listed_as_safe_no_more() {
     session.ok("list_projects", &json!({}));
     assert!(session.process.end().success());
 }
+
+#[test]
+fn session_continues_after_its_worktree_is_moved() {
+    let repository = Repository::new(ONE_BOARD);
+    repository.fill();
+    let (main, linked) = (repository.main(), repository.linked());
+    fs::write(linked.join("orchestra.toml"), "log = \"error\"\n").unwrap();
+    let mut session = Session::start(repository.command(&linked, &["stdio"]));
+    let epic = json!({"project": "my-app", "title": "E"});
+    session.ok("create_epic", &epic);
+    git(&main, &["worktree", "move", "../linked", "../elsewhere"]);
+    let made = session.ok("create_epic", &epic);
+    let asked = json!({"project": "my-app", "epic_id": made["id"]});
+    repository.call(&main, "get_epic", &asked);
+    assert!(session.process.end().success());
+    assert!(!linked.exists());
+}

@@ -99,6 +99,14 @@ impl Paths {
         }
     }
 
+    /// Directory without which the board is another one: the git directory, or the workspace.
+    pub(crate) fn anchor(&self) -> &Path {
+        match &self.home {
+            Home::Checkout => &self.workspace,
+            Home::Shared(home) => home.anchor(),
+        }
+    }
+
     /// Refuses a workspace that is none, and links where the store's directories should be.
     pub(crate) fn check(&self) -> Result<(), OpenError> {
         if !self.workspace.is_dir() {

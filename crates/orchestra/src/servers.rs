@@ -27,6 +27,7 @@ use crate::{
     exit::Failure,
     output,
     trace::TraceFlags,
+    workspace,
 };
 
 /// How long a command waits for a server that it was given by name.
@@ -187,7 +188,10 @@ pub(crate) fn scope(workspace: &Path) -> Scope {
 
 /// The directories of private state in the git directories of a workspace, whether they are there or not.
 fn private_in_git(workspace: &Path) -> Vec<PathBuf> {
-    let Ok(place) = Place::find(workspace, None, Choice::Repository) else {
+    let found = workspace::place(workspace).ok();
+    let place = found.filter(Place::is_in_repository);
+    let find = || Place::find(workspace, None, Choice::Repository).ok();
+    let Some(place) = place.or_else(find) else {
         return Vec::new();
     };
     let others = place.other_checkouts().into_iter().map(|other| other.own);

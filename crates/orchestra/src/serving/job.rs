@@ -56,7 +56,7 @@ impl Serving {
             watch: false,
             ..Options::default()
         });
-        let options = board::options(&config.workspace, options)?;
+        let options = board::options(config, options)?;
         let store = Store::open_idle(&config.workspace, options)?;
         let hub = Hub::new(HubConfig {
             deadline: config.call_timeout.value,

@@ -23,10 +23,7 @@ impl Scratch {
         let directory = tempfile::tempdir()
             .map_err(|error| anyhow::Error::new(error).context("make a temporary directory"))?;
         let workspace = &config.workspace;
-        let config = Config {
-            workspace: directory.path().to_owned(),
-            ..config.clone()
-        };
+        let config = config.at(directory.path().to_owned());
         let options = Options {
             watch: false,
             sweep: false,

@@ -7,7 +7,8 @@ use std::process;
 use orchestra_board::Kind;
 use orchestra_place::{Choice, Place};
 use orchestra_store::{
-    Action, Fault, Home, Options, ReadError, SharedHome, Store, accept, copy_to_checkout,
+    Action, ActionError, Fault, Home, Options, ReadError, SharedHome, Store, accept,
+    copy_to_checkout,
 };
 use rusqlite::Connection;
 
@@ -172,6 +173,27 @@ fn reader_of_a_board_that_was_moved_out_of_the_checkout_reports_that() {
         matches!(read, Err(ReadError::Fault(Fault::Moved))),
         "{read:?}"
     );
+}
+
+#[test]
+fn change_of_a_board_that_was_moved_out_of_the_checkout_is_refused() {
+    let checkouts = Checkouts::new();
+    let main = checkouts.path("main");
+    // It takes no lock for the files, so that the move does not wait for it.
+    let writing = Options {
+        flush: false,
+        ..options(&clock())
+    };
+    let writing = Store::open(&main, writing).unwrap();
+    fill(&writing);
+    let moved = checkouts.open("main");
+    let epic = Action::Board(create(Kind::Epic, None, "Lost"));
+    let refused = writing.submit_blocking(None, epic);
+    assert!(
+        matches!(refused, Err(ActionError::Fault(Fault::Moved))),
+        "{refused:?}"
+    );
+    assert!(has(&moved, "MA-3") && !has(&moved, "MA-4"));
 }
 
 #[test]

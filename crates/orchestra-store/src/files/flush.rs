@@ -13,7 +13,7 @@ use orchestra_board::Uid;
 use self::learn::{is_part, learned};
 use self::plan::{Plan, Planned, planned};
 use super::conflict::{Asked, Question};
-use super::engine::{Engine, GONE, is_emptied};
+use super::engine::{Engine, GONE, HALF_WRITTEN, is_emptied};
 use super::fields::{ContentHash, content_hash};
 use super::ledger::{self, Entry, Next, Seen};
 use super::place::{Part, Place, TEMP, directory, under};
@@ -262,7 +262,7 @@ impl Engine {
             });
         };
         if is_emptied(path, stat.size, seen) {
-            if !self.is_gone(path) {
+            if !self.has_waited(path, HALF_WRITTEN) {
                 return Ok(Standing::Gone);
             }
         } else {
@@ -467,6 +467,7 @@ impl Engine {
                     let is_awaited = work.waits && before.is_none() && is_part(path, Part::Fields);
                     if !is_awaited {
                         ledger::forget(connection, path)?;
+                        ledger::forget_earlier(connection, path)?;
                     }
                 }
                 ledger::settled(connection, &work.owner.key(), work.change)?;

@@ -1,10 +1,13 @@
-//! Looks for changed files where nobody told of them: at the start, when the watcher lost track,
-//! and where a whole directory came or went.
+//! Looks for changed files without an event that names them: at the start, when the watcher lost events, and where a
+//! whole directory came or went.
+//!
+//! Looking through everything takes time in proportion to the board. It is done in parts, between which the caller
+//! handles what is reported meanwhile, so that an event costs only its file at any time.
 
 use std::collections::BTreeSet;
 
 use super::FilesError;
-use super::engine::{Engine, GONE};
+use super::engine::{Engine, LOOK};
 use super::ledger;
 use super::listing::Listing;
 use super::place::{CONFLICT, Place, under};
@@ -13,18 +16,21 @@ use crate::io::EntryKind;
 /// How many known files are compared on one snapshot.
 const PAGE: u32 = 1_000;
 
+/// Called between the parts of a sweep; returns whether to continue.
+pub(crate) type Between<'b> = dyn FnMut(&mut Engine) -> Result<bool, FilesError> + 'b;
+
 impl Engine {
-    /// Looks through everything and takes in what changed, as long as `go_on` says so. Gives back
-    /// what must be looked at again a little later.
+    /// Looks through everything and takes in what changed, as long as `between` returns true. Returns the paths that must
+    /// be looked at again a little later.
     pub(crate) fn sweep(
         &mut self,
-        go_on: &dyn Fn() -> bool,
+        between: &mut Between<'_>,
     ) -> Result<BTreeSet<String>, FilesError> {
         let questionable = self.read(|reader| ledger::problems(reader.connection()))?;
         let mut changed: BTreeSet<String> =
             questionable.into_iter().map(|(path, _, _)| path).collect();
         let mut last = String::new();
-        while go_on() {
+        while between(self)? {
             let known = self.read(|reader| ledger::after(reader.connection(), &last, PAGE))?;
             let Some(end) = known.last() else { break };
             last.clone_from(&end.path);
@@ -39,17 +45,17 @@ impl Engine {
                 }
             }
         }
-        changed.append(&mut self.unknown("", go_on)?);
+        changed.append(&mut self.unknown("", between)?);
         // All at once: git changes together what belongs together.
         self.take_in_rest(&mut changed)
     }
 
-    /// Looks through everything, and waits for what has only just vanished.
+    /// Looks through everything, and waits for files that have only just vanished or are being written.
     pub(crate) fn sweep_whole(&mut self) -> Result<(), FilesError> {
-        self.sweep(&|| true)?;
-        if self.waiting {
-            std::thread::sleep(GONE);
-            self.sweep(&|| true)?;
+        let mut later = self.sweep(&mut |_| Ok(true))?;
+        while !later.is_empty() {
+            std::thread::sleep(LOOK);
+            later = self.take_in(later)?;
         }
         Ok(())
     }
@@ -59,12 +65,12 @@ impl Engine {
     fn unknown(
         &mut self,
         directory: &str,
-        go_on: &dyn Fn() -> bool,
+        between: &mut Between<'_>,
     ) -> Result<BTreeSet<String>, FilesError> {
         let mut unknown = BTreeSet::new();
         let mut directories = vec![directory.to_owned()];
         while let Some(directory) = directories.pop() {
-            if !go_on() {
+            if !between(self)? {
                 break;
             }
             let files = self.list(&directory, &mut directories)?;

@@ -1,6 +1,7 @@
 //! A board outside of the working tree, which several checkouts share.
 
 mod linked;
+mod restored;
 
 use std::ffi::OsStr;
 use std::fs;

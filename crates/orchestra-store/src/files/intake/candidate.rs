@@ -4,7 +4,7 @@ use std::io;
 
 use super::Unit;
 use crate::ActionError;
-use crate::files::engine::{Engine, is_emptied};
+use crate::files::engine::{Engine, GONE, HALF_WRITTEN};
 use crate::files::fields::{Choice, Fields, content_hash};
 use crate::files::ledger::{self, Next, Seen};
 use crate::files::place::{CONFLICT, Part, Place, directory, under};
@@ -136,7 +136,7 @@ impl Found {
 }
 
 impl Engine {
-    /// Reads the files of a unit; `None` when one of them has only just vanished.
+    /// Reads the files of a unit; `None` when one of them has only just vanished or is being written.
     pub(super) fn gather(&mut self, unit: &Unit) -> Result<Option<Candidate>, FilesError> {
         let mut candidate = Candidate {
             unit: unit.clone(),
@@ -174,17 +174,8 @@ impl Engine {
                     }
                 },
             };
-            let size = content.as_ref().map_or(0, |content| content.bytes.len());
-            if size == 0 && candidate.unreadable.is_none() {
-                let known = self.read(|reader| ledger::at(reader.connection(), &path))?;
-                let seen = known.and_then(|entry| entry.seen);
-                let waits = match &content {
-                    None => seen.is_some() && self.removes,
-                    Some(_) => is_emptied(&path, 0, seen.as_ref()),
-                };
-                if waits && !self.is_gone(&path) {
-                    return Ok(None);
-                }
+            if candidate.unreadable.is_none() && self.is_unfinished(&path, content.as_ref())? {
+                return Ok(None);
             }
             candidate.files.push(Found {
                 path,
@@ -210,14 +201,31 @@ impl Engine {
         Ok(Some(candidate))
     }
 
+    /// Returns whether a file has only just vanished, or may be half written.
+    fn is_unfinished(&mut self, path: &str, content: Option<&Content>) -> Result<bool, FilesError> {
+        let known = self.read(|reader| ledger::at(reader.connection(), path))?;
+        let seen = known.and_then(|entry| entry.seen);
+        let patience = match content {
+            None if seen.is_some() && self.removes => GONE,
+            Some(Content { bytes, stat })
+                if self.is_half_written(path, (stat, bytes.len()), seen.as_ref()) =>
+            {
+                HALF_WRITTEN
+            }
+            _ => return Ok(false),
+        };
+        Ok(!self.has_waited(path, patience))
+    }
+
     fn content(&self, path: &str, stat: Stat) -> Result<Option<Content>, FileError> {
         if stat.kind != EntryKind::File {
             let fault =
                 FileFault::Place("is not a regular file; links are not followed".to_owned());
             return Err(FileError::whole(path, fault));
         }
-        match self.io.read(&under(&self.root, path), MAX_FILE_BYTES) {
-            Ok(bytes) => Ok(Some(Content { bytes, stat })),
+        // What the file looks like belongs to what it says: a program may write it at this moment.
+        match self.io.read_whole(&under(&self.root, path), MAX_FILE_BYTES) {
+            Ok(content) => Ok(content.map(|(bytes, stat)| Content { bytes, stat })),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) if error.kind() == io::ErrorKind::FileTooLarge => Err(FileError::whole(
                 path,

@@ -716,7 +716,9 @@ mod tests {
     #[test]
     fn directories_right_below_the_root_wait_for_the_next_turn() {
         let mut told = Told::default();
-        ["a", "a/b", "c/d"].map(|path| told.report(path));
+        for path in ["a", "a/b", "c/d"] {
+            told.report(path);
+        }
         let files = told.take_reported_files();
         assert_eq!(files, ["a/b", "c/d"].map(str::to_owned).into());
         assert_eq!(told.reported, ["a"].map(str::to_owned).into());

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use super::ledger::Seen;
+use super::fields::{ContentHash, content_hash};
+use super::ledger::{Entry, Seen};
 use super::place::{PRIVATE, Part, Place, TEMP, directory, under};
 use super::{Board, FilesError, Owner, Work};
 use crate::io::{EntryKind, FileIo, Stat};
@@ -27,6 +28,9 @@ pub(super) const GONE: Duration = Duration::from_millis(60);
 pub(super) const HALF_WRITTEN: Duration = Duration::from_secs(1);
 /// Time after the last write of a text before it is read. Large texts are written in several parts.
 const QUIET: Duration = Duration::from_millis(30);
+/// Least age of a file that a power cut can have damaged. An edit in the same tick of the clock as our own write has the
+/// same time; it is applied before it is so old.
+const DAMAGED_AGE: Duration = Duration::from_secs(10);
 /// Time between two looks at files that are gone or half written.
 pub(super) const LOOK: Duration = Duration::from_millis(20);
 
@@ -312,6 +316,28 @@ impl Engine {
         self.safe.clear();
     }
 
+    /// Returns whether a file of a mirror is what a power cut left of the one that was written: it has the time of our
+    /// write and another content, which no edit has. See `flush` for why it can be damaged.
+    pub(super) fn is_damaged(
+        &self,
+        stat: &Stat,
+        hash: &ContentHash,
+        known: Option<&Entry>,
+    ) -> bool {
+        let Some(entry) = known.filter(|entry| !self.follows && !entry.is(hash)) else {
+            return false;
+        };
+        let seen = entry.seen.as_ref();
+        seen.is_some_and(|seen| seen.modified == stat.modified)
+            && age(stat).is_some_and(|age| age > DAMAGED_AGE)
+    }
+
+    /// Returns whether a file that looks as it was seen has the content that was seen.
+    pub(super) fn has_content(&mut self, path: &str, seen: &Seen) -> bool {
+        let bytes = self.bytes(path).ok().flatten();
+        bytes.is_some_and(|bytes| content_hash(&bytes) == seen.hash)
+    }
+
     /// Makes a directory and those above it; adds the ones whose names must be synced.
     pub(super) fn make_directory(
         &mut self,
@@ -418,9 +444,14 @@ const fn is_text(place: &Place) -> bool {
 
 /// Returns whether a file was written a moment ago.
 fn is_fresh(stat: &Stat) -> bool {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    let now = now.map_or(0, |now| i64::try_from(now.as_nanos()).unwrap_or(i64::MAX));
     // A file from the future, by another clock, is not waited for.
-    let age = u64::try_from(now.saturating_sub(stat.modified));
-    age.is_ok_and(|age| Duration::from_nanos(age) < QUIET)
+    age(stat).is_some_and(|age| age < QUIET)
+}
+
+/// Time since the content of a file changed; `None` for a time in the future.
+fn age(stat: &Stat) -> Option<Duration> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).ok()?;
+    let now = i64::try_from(now.as_nanos()).ok()?;
+    let age = u64::try_from(now.saturating_sub(stat.modified)).ok()?;
+    Some(Duration::from_nanos(age))
 }

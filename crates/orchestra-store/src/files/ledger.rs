@@ -147,6 +147,12 @@ pub(crate) fn after(connection: &Connection, path: &str, limit: u32) -> Read<Vec
         .collect::<Result<_, _>>()?)
 }
 
+/// Time of the last change of the file that was written last; `None` where no file was seen.
+pub(crate) fn newest(connection: &Connection) -> Read<Option<i64>> {
+    let mut statement = connection.prepare_cached("SELECT max(modified) FROM file")?;
+    Ok(statement.query_row([], |row| row.get(0))?)
+}
+
 /// The owners that are due, those that have waited longest first, each with the change up to which
 /// it is.
 pub(crate) fn due(connection: &Connection, limit: u32) -> Read<Vec<(String, i64)>> {

@@ -16,6 +16,10 @@ use crate::io::EntryKind;
 /// How many known files are compared on one snapshot.
 const PAGE: u32 = 1_000;
 
+/// Time in nanoseconds after which the system has written a file to the disk by itself, at the latest. Of a mirror, the
+/// files that were written in this time before the last one are read.
+const UNSYNCED_NANOS: i64 = 60_000_000_000;
+
 /// Called between the parts of a sweep; returns whether to continue.
 pub(crate) type Between<'b> = dyn FnMut(&mut Engine) -> Result<bool, FilesError> + 'b;
 
@@ -29,6 +33,13 @@ impl Engine {
         let questionable = self.read(|reader| ledger::problems(reader.connection()))?;
         let mut changed: BTreeSet<String> =
             questionable.into_iter().map(|(path, _, _)| path).collect();
+        let newest = match self.follows {
+            true => None,
+            false => self.read(|reader| ledger::newest(reader.connection()))?,
+        };
+        let is_late = |seen: &ledger::Seen| {
+            newest.is_some_and(|newest| seen.modified > newest.saturating_sub(UNSYNCED_NANOS))
+        };
         let mut last = String::new();
         while between(self)? {
             let known = self.read(|reader| ledger::after(reader.connection(), &last, PAGE))?;
@@ -40,7 +51,7 @@ impl Engine {
                 let same = self
                     .stat(&entry.path)
                     .is_ok_and(|stat| stat.is_some_and(|stat| seen.fits(&stat)));
-                if !same {
+                if !same || (is_late(seen) && !self.has_content(&entry.path, seen)) {
                     changed.insert(entry.path);
                 }
             }

@@ -1,5 +1,6 @@
 //! A board outside of the working tree, which several checkouts share.
 
+mod damaged;
 mod linked;
 mod restored;
 

@@ -21,6 +21,8 @@ pub(super) struct Found {
     pub(super) content: Option<Content>,
     /// Whether something stands at its path, or above it, that is not read.
     pub(super) is_blocked: bool,
+    /// Whether it is what a power cut left of the file that was written: it says nothing.
+    pub(super) is_damaged: bool,
 }
 
 #[derive(Debug)]
@@ -66,8 +68,8 @@ impl Candidate {
         })
     }
 
-    /// Whether every file of it is as we left it, or as we were about to leave it when a run was cut
-    /// off: there is nobody's change to take in. One with a problem is looked at again all the same,
+    /// Whether every file of it is as we left it, as we were about to leave it when a run was cut
+    /// off, or damaged by a power cut: there is nobody's change to take in. One with a problem is looked at again all the same,
     /// save a conflict that nobody has settled.
     pub(super) fn is_ours(&self, work: &dyn Work) -> Result<bool, ActionError> {
         if let Some((field, _)) = ledger::problem(work.connection(), &self.first().path)?
@@ -75,7 +77,7 @@ impl Candidate {
         {
             return Ok(false);
         }
-        for found in &self.files {
+        for found in self.files.iter().filter(|found| !found.is_damaged) {
             let entry = ledger::at(work.connection(), &found.path)?;
             let ours = match &found.content {
                 None => {
@@ -97,6 +99,20 @@ impl Candidate {
             }
         }
         Ok(true)
+    }
+
+    /// Records what was damaged as seen, so that it is written again.
+    pub(super) fn give_up_damaged(&self, work: &dyn Work) -> Result<(), ActionError> {
+        let connection = work.connection();
+        for found in self.files.iter().filter(|found| found.is_damaged) {
+            let known = ledger::at(connection, &found.path)?.and_then(|entry| entry.seen);
+            let fields = known.map(|seen| seen.fields).unwrap_or_default();
+            if let Some(seen) = found.seen(fields) {
+                tracing::warn!(file = %found.path, "a readable file is damaged and is written again");
+                ledger::record(connection, &found.path, &self.unit.owner(), &seen)?;
+            }
+        }
+        Ok(())
     }
 
     /// How much its files hold.
@@ -177,10 +193,15 @@ impl Engine {
             if candidate.unreadable.is_none() && self.is_unfinished(&path, content.as_ref())? {
                 return Ok(None);
             }
+            let is_damaged = match &content {
+                Some(content) => self.is_content_damaged(&path, content)?,
+                None => false,
+            };
             candidate.files.push(Found {
                 path,
                 content,
                 is_blocked,
+                is_damaged,
             });
         }
         let first = candidate.first().path.clone();
@@ -215,6 +236,12 @@ impl Engine {
             _ => return Ok(false),
         };
         Ok(!self.has_waited(path, patience))
+    }
+
+    fn is_content_damaged(&self, path: &str, content: &Content) -> Result<bool, FilesError> {
+        let known = self.read(|reader| ledger::at(reader.connection(), path))?;
+        let hash = content_hash(&content.bytes);
+        Ok(self.is_damaged(&content.stat, &hash, known.as_ref()))
     }
 
     fn content(&self, path: &str, stat: Stat) -> Result<Option<Content>, FileError> {

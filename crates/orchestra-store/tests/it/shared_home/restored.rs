@@ -8,10 +8,10 @@ use orchestra_store::{DocumentPath, Expected, NewDocument, Store};
 use super::{Checkouts, SETTLE, fill, run};
 use crate::words::{block, slug};
 
-const DOCUMENT: &str = "my-app/notes/plan.md";
-const PRD: &str = "my-app/prd.md";
+pub(super) const DOCUMENT: &str = "my-app/notes/plan.md";
+pub(super) const PRD: &str = "my-app/prd.md";
 
-fn write(store: &Store, document: &str, prd: &str) {
+pub(super) fn write(store: &Store, document: &str, prd: &str) {
     let path = DocumentPath::parse(DOCUMENT).expect("a path");
     let new = NewDocument::new(path, document.into(), None, Expected::Any).expect("fits");
     block(store.write_document(new)).expect("written");
@@ -26,7 +26,7 @@ fn write(store: &Store, document: &str, prd: &str) {
 }
 
 /// The document with its version, and the PRD.
-fn said(store: &Store) -> (String, i64, String) {
+pub(super) fn said(store: &Store) -> (String, i64, String) {
     let path = DocumentPath::parse(DOCUMENT).expect("a path");
     let document = store.read_document(&path).expect("readable");
     let document = document.expect("is there");

@@ -190,13 +190,14 @@ impl Engine {
                     }
                 },
             };
-            if candidate.unreadable.is_none() && self.is_unfinished(&path, content.as_ref())? {
+            let known = self.read(|reader| ledger::at(reader.connection(), &path))?;
+            let seen = known.as_ref().and_then(|entry| entry.seen.as_ref());
+            if candidate.unreadable.is_none() && self.is_unfinished(&path, content.as_ref(), seen) {
                 return Ok(None);
             }
-            let is_damaged = match &content {
-                Some(content) => self.is_content_damaged(&path, content)?,
-                None => false,
-            };
+            let is_damaged = content.as_ref().is_some_and(|content| {
+                self.is_damaged(&content.stat, &content_hash(&content.bytes), known.as_ref())
+            });
             candidate.files.push(Found {
                 path,
                 content,
@@ -223,25 +224,22 @@ impl Engine {
     }
 
     /// Returns whether a file has only just vanished, or may be half written.
-    fn is_unfinished(&mut self, path: &str, content: Option<&Content>) -> Result<bool, FilesError> {
-        let known = self.read(|reader| ledger::at(reader.connection(), path))?;
-        let seen = known.and_then(|entry| entry.seen);
+    fn is_unfinished(
+        &mut self,
+        path: &str,
+        content: Option<&Content>,
+        seen: Option<&Seen>,
+    ) -> bool {
         let patience = match content {
             None if seen.is_some() && self.removes => GONE,
             Some(Content { bytes, stat })
-                if self.is_half_written(path, (stat, bytes.len()), seen.as_ref()) =>
+                if self.is_half_written(path, (stat, bytes.len()), seen) =>
             {
                 HALF_WRITTEN
             }
-            _ => return Ok(false),
+            _ => return false,
         };
-        Ok(!self.has_waited(path, patience))
-    }
-
-    fn is_content_damaged(&self, path: &str, content: &Content) -> Result<bool, FilesError> {
-        let known = self.read(|reader| ledger::at(reader.connection(), path))?;
-        let hash = content_hash(&content.bytes);
-        Ok(self.is_damaged(&content.stat, &hash, known.as_ref()))
+        !self.has_waited(path, patience)
     }
 
     fn content(&self, path: &str, stat: Stat) -> Result<Option<Content>, FileError> {

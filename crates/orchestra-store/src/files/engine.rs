@@ -328,8 +328,7 @@ impl Engine {
             return false;
         };
         let seen = entry.seen.as_ref();
-        seen.is_some_and(|seen| seen.modified == stat.modified)
-            && age(stat).is_some_and(|age| age > DAMAGED_AGE)
+        seen.is_some_and(|seen| seen.modified == stat.modified) && is_old(stat.modified)
     }
 
     /// Returns whether a file that looks as it was seen has the content that was seen.
@@ -445,13 +444,18 @@ const fn is_text(place: &Place) -> bool {
 /// Returns whether a file was written a moment ago.
 fn is_fresh(stat: &Stat) -> bool {
     // A file from the future, by another clock, is not waited for.
-    age(stat).is_some_and(|age| age < QUIET)
+    age(stat.modified).is_some_and(|age| age < QUIET)
 }
 
-/// Time since the content of a file changed; `None` for a time in the future.
-fn age(stat: &Stat) -> Option<Duration> {
+/// Returns whether a power cut can have damaged a file that was written at this time, in nanoseconds since the Unix epoch.
+pub(super) fn is_old(modified: i64) -> bool {
+    age(modified).is_some_and(|age| age > DAMAGED_AGE)
+}
+
+/// Time since a moment; `None` for one in the future.
+fn age(modified: i64) -> Option<Duration> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).ok()?;
     let now = i64::try_from(now.as_nanos()).ok()?;
-    let age = u64::try_from(now.saturating_sub(stat.modified)).ok()?;
+    let age = u64::try_from(now.saturating_sub(modified)).ok()?;
     Some(Duration::from_nanos(age))
 }

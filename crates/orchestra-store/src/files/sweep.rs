@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use super::FilesError;
-use super::engine::{Engine, LOOK};
+use super::engine::{Engine, LOOK, is_old};
 use super::ledger;
 use super::listing::Listing;
 use super::place::{CONFLICT, Place, under};
@@ -37,6 +37,8 @@ impl Engine {
             true => None,
             false => self.read(|reader| ledger::newest(reader.connection()))?,
         };
+        // While files are written there was no power cut.
+        let newest = newest.filter(|newest| is_old(*newest));
         let is_late = |seen: &ledger::Seen| {
             newest.is_some_and(|newest| seen.modified > newest.saturating_sub(UNSYNCED_NANOS))
         };

@@ -476,7 +476,6 @@ impl Worker {
             // What was not taken in yet must not be written over in part.
             return Ok(Some(AGAIN));
         }
-        let pause = (!self.later.is_empty()).then_some(AGAIN);
         // Whoever asks while this runs is served in the next turn.
         let haste = if work.asked > self.shared.lock().answered {
             Haste::Now
@@ -508,6 +507,7 @@ impl Worker {
                     }
                 }
                 Left::Waiting(wait) => {
+                    let pause = self.pause();
                     return Ok(Some(pause.map_or(wait, |pause| pause.min(wait))));
                 }
                 Left::Nothing => break,
@@ -521,7 +521,12 @@ impl Worker {
             drop(told);
             self.shared.done.notify_all();
         }
-        Ok(pause)
+        Ok(self.pause())
+    }
+
+    /// Time after which files that could not be taken in yet are looked at again; `None` without such files.
+    fn pause(&self) -> Option<Duration> {
+        (!self.later.is_empty()).then_some(AGAIN)
     }
 
     /// Looks through all files. What is reported meanwhile does not wait for that.

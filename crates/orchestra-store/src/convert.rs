@@ -11,7 +11,7 @@ use orchestra_fs::Lock;
 use crate::db::{self, Paths};
 use crate::home::ALONE_PATIENCE;
 use crate::shared::{self, clear, lock_former, publish_newest};
-use crate::{Fault, Home, OpenError, SharedHome, linked};
+use crate::{Fault, FileIo as _, Home, OpenError, RealFs, SharedHome, linked};
 
 /// Path of the database that the board of a checkout has in the directory of its readable files.
 #[must_use]
@@ -110,6 +110,9 @@ pub fn copy_to_checkout(home: &SharedHome, copies: bool) -> Result<CheckoutCopy,
 }
 
 fn publish_copy(from: &Paths, to: &Paths) -> Result<(), Fault> {
+    // A mirror is written without syncs, and the board follows the files of a checkout.
+    let synced = RealFs.sync_all(&to.projects);
+    synced.map_err(|error| Fault::io("sync .projects", error))?;
     let source = db::open_writer(&from.database)?;
     publish_newest(&source, to, |_| Ok(()))
 }

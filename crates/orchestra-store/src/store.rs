@@ -323,8 +323,8 @@ impl Store {
         self.0.shared.options.clock.now()
     }
 
-    /// Waits until the readable files show everything that is committed, durably, whichever process
-    /// writes them. The first time what people edited before in the files is taken in as well, where
+    /// Waits until the readable files show everything that is committed, whichever process writes them. In mode
+    /// `checkout` they do so durably. The first time what people edited before in the files is taken in as well, where
     /// [`Options::sweep`] says so.
     ///
     /// # Errors

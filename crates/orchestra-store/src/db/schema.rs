@@ -13,10 +13,10 @@ use rusqlite::Connection;
 
 pub(crate) use self::foreign::{has_foreign, has_views};
 use crate::Fault;
-use crate::files::needs::TABLES;
+use crate::files::needs::{EARLIER, TABLES};
 
 /// The newest schema this program knows; kept in the database's `user_version`.
-pub(crate) const SCHEMA: i64 = 6;
+pub(crate) const SCHEMA: i64 = 7;
 /// The oldest schema whose boards can be read as they stand, where nothing can be written.
 pub(crate) const READABLE: i64 = 1;
 
@@ -419,6 +419,9 @@ pub(crate) fn migrate(connection: &Connection) -> Result<Found, Fault> {
     }
     if found < 6 {
         connection.execute_batch(uids::GONE)?;
+    }
+    if found < 7 {
+        connection.execute_batch(EARLIER)?;
     }
     connection.pragma_update(None, "user_version", SCHEMA)?;
     if lacks {

@@ -6,9 +6,10 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use super::ledger::Seen;
+use super::fields::{ContentHash, content_hash};
+use super::ledger::{Entry, Seen};
 use super::needs::{Durability, Job};
 use super::place::{PRIVATE, Part, Place, TEMP, directory, under};
 use super::{Board, FilesError, Owner, Work};
@@ -23,6 +24,16 @@ const MANY: usize = 24;
 /// How long a file must be gone before that counts as a removal: programs replace files by
 /// removing and writing them.
 pub(super) const GONE: Duration = Duration::from_millis(60);
+/// Longest time for which a text that may be half written is not read. A program that replaces the content of a file
+/// empties it first, and may be held up before it writes.
+pub(super) const HALF_WRITTEN: Duration = Duration::from_secs(1);
+/// Time after the last write of a text before it is read. Large texts are written in several parts.
+const QUIET: Duration = Duration::from_millis(30);
+/// Least age of a file that a power cut can have damaged. An edit in the same tick of the clock as our own write has the
+/// same time; it is applied before it is so old.
+const DAMAGED_AGE: Duration = Duration::from_secs(10);
+/// Time between two looks at files that are gone or half written.
+pub(super) const LOOK: Duration = Duration::from_millis(20);
 
 /// What git is told of a mirror: nothing in it is its concern.
 const MIRROR_GIT_FILES: [(&str, &str); 1] = [(".gitignore", "*\n")];
@@ -45,7 +56,7 @@ pub(crate) struct Engine {
     pub(super) removes: bool,
     /// Whether the board follows files that come back to an earlier state. Otherwise only edits are taken in.
     pub(super) follows: bool,
-    /// Files that were there and are not, since when.
+    /// Files that are gone or may be half written, since when.
     pub(super) absent: HashMap<String, Instant>,
     /// Whether the last taking in waits for what has only just vanished.
     pub(super) waiting: bool,
@@ -244,13 +255,39 @@ impl Engine {
         self.read(|reader| super::ledger::due_since(reader.connection(), change))
     }
 
-    /// Whether a file that is not there has been gone for long enough.
+    /// Returns whether a file that is not there has been gone for long enough.
     pub(super) fn is_gone(&mut self, path: &str) -> bool {
+        self.has_waited(path, GONE)
+    }
+
+    /// Returns whether a file has been gone or half written for so long.
+    pub(super) fn has_waited(&mut self, path: &str, patience: Duration) -> bool {
         let since = self
             .absent
             .entry(path.to_owned())
             .or_insert_with(Instant::now);
-        since.elapsed() >= GONE
+        since.elapsed() >= patience
+    }
+
+    /// Returns whether a file, of which so many bytes were read, may be half written: it changed while it was read, it is
+    /// a text that was just emptied, or a text that was just written and may have more parts. Other files tell by
+    /// themselves that they are not whole. Where the board follows git, the files that git writes together are not read
+    /// at different times: git is known to be at work by its lock.
+    pub(super) fn is_half_written(
+        &self,
+        path: &str,
+        (stat, read): (&Stat, usize),
+        seen: Option<&Seen>,
+    ) -> bool {
+        if u64::try_from(read) != Ok(stat.size) || is_emptied(path, stat.size, seen) {
+            return true;
+        }
+        let is_alone = match Place::parse(path) {
+            Some(Place::Document(_)) => true,
+            Some(place) => is_text(&place) && !self.follows,
+            None => false,
+        };
+        is_alone && !seen.is_some_and(|seen| seen.fits(stat)) && is_fresh(stat)
     }
 
     /// What stands at a path; nothing, when a directory on the way is not one.
@@ -287,6 +324,27 @@ impl Engine {
     /// Forgets which directories were found to be directories.
     pub(crate) fn distrust(&mut self) {
         self.safe.clear();
+    }
+
+    /// Returns whether a file of a mirror is what a power cut left of the one that was written: it has the time of our
+    /// write and another content, which no edit has. See `flush` for why it can be damaged.
+    pub(super) fn is_damaged(
+        &self,
+        stat: &Stat,
+        hash: &ContentHash,
+        known: Option<&Entry>,
+    ) -> bool {
+        let Some(entry) = known.filter(|entry| !self.follows && !entry.is(hash)) else {
+            return false;
+        };
+        let seen = entry.seen.as_ref();
+        seen.is_some_and(|seen| seen.modified == stat.modified) && is_old(stat.modified)
+    }
+
+    /// Returns whether a file that looks as it was seen has the content that was seen.
+    pub(super) fn has_content(&mut self, path: &str, seen: &Seen) -> bool {
+        let bytes = self.bytes(path).ok().flatten();
+        bytes.is_some_and(|bytes| content_hash(&bytes) == seen.hash)
     }
 
     /// Makes a directory and those above it; adds the ones whose names must be synced.
@@ -377,15 +435,37 @@ impl Engine {
     }
 }
 
-/// Whether a file is empty that was not, and may be: whoever writes a file under its own name
-/// empties it first, and what he writes comes soon. A TOON file that is empty says what is wrong
-/// with it instead.
+/// Returns whether a text is empty that was not, and may be: a program that writes a file under its own name empties it
+/// first. A TOON file that is empty tells by itself that it is not whole.
 pub(super) fn is_emptied(path: &str, size: u64, seen: Option<&Seen>) -> bool {
     let is_news = size == 0 && seen.is_none_or(|seen| seen.size > 0);
-    let may_be_empty = |place| match place {
-        Place::Document(_) => true,
-        Place::Issue(_, part) => part != Part::Fields,
+    is_news && Place::parse(path).is_some_and(|place| is_text(&place))
+}
+
+/// Returns whether a part of such a file looks like a whole one.
+const fn is_text(place: &Place) -> bool {
+    match place {
+        Place::Document(_) | Place::Prd(_) | Place::Readme(_) => true,
+        Place::Issue(_, part) => !matches!(part, Part::Fields),
         _ => false,
-    };
-    is_news && Place::parse(path).is_some_and(may_be_empty)
+    }
+}
+
+/// Returns whether a file was written a moment ago.
+fn is_fresh(stat: &Stat) -> bool {
+    // A file from the future, by another clock, is not waited for.
+    age(stat.modified).is_some_and(|age| age < QUIET)
+}
+
+/// Returns whether a power cut can have damaged a file that was written at this time, in nanoseconds since the Unix epoch.
+pub(super) fn is_old(modified: i64) -> bool {
+    age(modified).is_some_and(|age| age > DAMAGED_AGE)
+}
+
+/// Time since a moment; `None` for one in the future.
+fn age(modified: i64) -> Option<Duration> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).ok()?;
+    let now = i64::try_from(now.as_nanos()).ok()?;
+    let age = u64::try_from(now.saturating_sub(modified)).ok()?;
+    Some(Duration::from_nanos(age))
 }

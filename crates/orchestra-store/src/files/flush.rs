@@ -1,5 +1,20 @@
 //! Brings files up to date with the database, so that at every moment, power cuts included, each
 //! file is what was there before or what is to be there, and nobody else's change is overwritten.
+//!
+//! In mode `checkout` files are synced before they take their place, and the directories after it: git and people may have
+//! no other copy. The files of a mirror are derived from the database and are not synced, because the syncs of many small
+//! files delay those of the database's log. A power cut then leaves a file of a mirror in one of these states, and none is
+//! taken for an edit or a deletion:
+//!
+//! - It is missing. Nothing is deleted by that, and it is written again.
+//! - It has its earlier content. Issues tell that by their history, other texts by the contents that they had before.
+//! - It is empty, cut off or filled with zeros. It has the time of our write then, which no edit has
+//!   ([`Engine::is_damaged`]), and is written again. The start reads the files that were written last before it, for
+//!   zeros may have the right size.
+//! - It was removed and is there again. So directories are synced after removals, before the database forgets the file.
+//!
+//! A file system keeps that promise if it makes the time of a file durable no later than its new name, as journaling file
+//! systems do.
 
 mod learn;
 mod plan;
@@ -13,7 +28,7 @@ use orchestra_board::Uid;
 use self::learn::{is_part, learned};
 use self::plan::{Plan, Planned, planned};
 use super::conflict::{Asked, Question};
-use super::engine::{Engine, GONE, is_emptied};
+use super::engine::{Engine, GONE, HALF_WRITTEN, is_emptied};
 use super::fields::{ContentHash, content_hash};
 use super::ledger::{self, Entry, Next, Seen};
 use super::place::{Part, Place, TEMP, directory, under};
@@ -262,7 +277,7 @@ impl Engine {
             });
         };
         if is_emptied(path, stat.size, seen) {
-            if !self.is_gone(path) {
+            if !self.has_waited(path, HALF_WRITTEN) {
                 return Ok(Standing::Gone);
             }
         } else {
@@ -310,6 +325,10 @@ impl Engine {
         self.announce(&ready)?;
         let mut touched = BTreeSet::new();
         let failure = self.write_all(&mut ready, &mut touched)?;
+        if !self.follows {
+            // Only removals are synced.
+            touched.clear();
+        }
         for work in ready.iter_mut().filter(|work| !work.disturbed) {
             for (path, before) in &work.removals {
                 if !self.remove_known(path, *before, &mut touched)? {
@@ -358,7 +377,7 @@ impl Engine {
         })
     }
 
-    /// Writes all files beside where they are to be, syncs them, and puts them in place. Where one
+    /// Writes all files beside where they are to be, syncs them unless they are a mirror's, and puts them in place. Where one
     /// cannot be written, its owner is left for later, and the first such failure is given back.
     fn write_all(
         &mut self,
@@ -379,10 +398,12 @@ impl Engine {
                 }
             }
         }
-        self.sync(
-            temps.iter().map(String::as_str).collect(),
-            FileIo::sync_file,
-        )?;
+        if self.follows {
+            self.sync(
+                temps.iter().map(String::as_str).collect(),
+                FileIo::sync_file,
+            )?;
+        }
         for work in ready.iter_mut().filter(|work| !work.disturbed) {
             for (path, before) in &work.removals {
                 // A first look: what is written would not fit to a file that stays.
@@ -468,6 +489,7 @@ impl Engine {
                     let is_awaited = work.waits && before.is_none() && is_part(path, Part::Fields);
                     if !is_awaited {
                         ledger::forget(connection, path)?;
+                        ledger::forget_earlier(connection, path)?;
                     }
                 }
                 ledger::settled(connection, &work.owner.key(), work.change)?;

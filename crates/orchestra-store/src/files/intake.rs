@@ -277,6 +277,7 @@ fn take_in_one(
     aftermath: &mut Aftermath,
 ) -> Result<(), ActionError> {
     if candidate.unreadable.is_none() && candidate.is_ours(work)? {
+        candidate.give_up_damaged(work)?;
         return Ok(ledger::make_due(
             work.connection(),
             &candidate.unit.owner(),

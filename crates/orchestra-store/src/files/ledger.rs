@@ -6,6 +6,9 @@
 //! of a file about to be removed: after a crash, a file that is neither the one nor the other was
 //! changed by somebody else.
 //!
+//! `earlier` has the contents of texts without a history that were replaced. In mode `repository` a file with one of them
+//! was put there by git or from an archive, and is no edit. Issues have their history for that.
+//!
 //! `problem.shown` and `shown_fields` tell of the file that shows our side of a conflict: the hash
 //! of its content, and the fields of the board at that moment.
 
@@ -74,6 +77,9 @@ impl Seen {
     }
 }
 
+/// Maximum number of earlier contents that are stored of a file. An older one that comes back counts as an edit.
+const MAX_EARLIER: u32 = 200;
+
 /// How a conflict is named in the column `field` of `problem`.
 pub(crate) const CONFLICT_FIELD: &str = "conflict";
 /// A conflict whose `.conflict` file is not there yet.
@@ -139,6 +145,12 @@ pub(crate) fn after(connection: &Connection, path: &str, limit: u32) -> Read<Vec
     Ok(statement
         .query_map(params![path, limit], entry)?
         .collect::<Result<_, _>>()?)
+}
+
+/// Time of the last change of the file that was written last; `None` where no file was seen.
+pub(crate) fn newest(connection: &Connection) -> Read<Option<i64>> {
+    let mut statement = connection.prepare_cached("SELECT max(modified) FROM file")?;
+    Ok(statement.query_row([], |row| row.get(0))?)
 }
 
 /// The owners that are due, those that have waited longest first, each with the change up to which
@@ -230,6 +242,9 @@ pub(crate) fn learn(connection: &Connection, path: &str, seen: &Seen) -> Read<()
 
 /// A file is what both sides agree on.
 pub(crate) fn record(connection: &Connection, path: &str, owner: &Owner, seen: &Seen) -> Read<()> {
+    if owner.lacks_history() {
+        remember(connection, path, &seen.hash)?;
+    }
     let mut statement = connection.prepare_cached(
         "INSERT INTO file (path, owner, hash, size, modified, fields) VALUES (?1, ?2, ?3, ?4, ?5, ?6) \
          ON CONFLICT (path) DO UPDATE SET owner = excluded.owner, hash = excluded.hash, size = excluded.size, \
@@ -247,6 +262,40 @@ pub(crate) fn record(connection: &Connection, path: &str, owner: &Owner, seen: &
         seen.modified,
         fields
     ])?;
+    Ok(())
+}
+
+/// Stores the content that a file had before another one takes its place.
+fn remember(connection: &Connection, path: &str, next: &ContentHash) -> Read<()> {
+    let mut statement = connection.prepare_cached(
+        "INSERT INTO earlier (path, hash, seq) \
+         SELECT path, hash, (SELECT value FROM counter WHERE name = 'change') FROM file \
+         WHERE path = ?1 AND length(hash) > 0 AND hash <> ?2 \
+         ON CONFLICT (path, hash) DO UPDATE SET seq = excluded.seq",
+    )?;
+    if statement.execute(params![path, &next[..]])? > 0 {
+        connection
+            .prepare_cached(
+                "DELETE FROM earlier WHERE path = ?1 AND seq <= \
+                 (SELECT seq FROM earlier WHERE path = ?1 ORDER BY seq DESC LIMIT 1 OFFSET ?2)",
+            )?
+            .execute(params![path, MAX_EARLIER])?;
+    }
+    Ok(())
+}
+
+/// Returns whether a file had this content before the one that both sides agreed on last.
+pub(crate) fn is_earlier(connection: &Connection, path: &str, hash: &ContentHash) -> Read<bool> {
+    let mut statement = connection
+        .prepare_cached("SELECT EXISTS (SELECT 1 FROM earlier WHERE path = ?1 AND hash = ?2)")?;
+    Ok(statement.query_row(params![path, &hash[..]], |row| row.get(0))?)
+}
+
+/// Forgets the earlier contents of a file whose text the board does not have any more.
+pub(crate) fn forget_earlier(connection: &Connection, path: &str) -> Read<()> {
+    connection
+        .prepare_cached("DELETE FROM earlier WHERE path = ?1")?
+        .execute([path])?;
     Ok(())
 }
 

@@ -52,6 +52,18 @@ CREATE TABLE problem (
 ) WITHOUT ROWID;
 ";
 
+/// Makes of schema 6 schema 7: the contents that the files of texts without a history had before. `hash` is that of the
+/// file, `seq` the counter `change` when another content took its place. Only the files read it, so a board of an older
+/// schema is read without it.
+pub(crate) const EARLIER: &str = "
+CREATE TABLE IF NOT EXISTS earlier (
+    path TEXT NOT NULL,
+    hash BLOB NOT NULL,
+    seq INTEGER NOT NULL,
+    PRIMARY KEY (path, hash)
+) WITHOUT ROWID;
+";
+
 /// The database, as the files reach it.
 pub(crate) trait Board: Send + Sync {
     /// Reads from one snapshot, on this thread.

@@ -108,6 +108,25 @@ impl Owner {
         }
     }
 
+    /// Returns whether its file is a text that says neither what it said before nor when it was changed.
+    pub(crate) const fn lacks_history(&self) -> bool {
+        match self {
+            Self::Document(_)
+            | Self::Prd(_)
+            | Self::PrdSession(_)
+            | Self::Readme(_)
+            | Self::Session(..) => true,
+            Self::Project(_)
+            | Self::Issue(..)
+            | Self::Requests(_)
+            | Self::Plan(..)
+            | Self::Chunks(..)
+            | Self::Sessions(_)
+            | Self::HookEvents
+            | Self::Usage => false,
+        }
+    }
+
     /// Reads back [`Owner::key`]; `None` for other text.
     pub(crate) fn parse(key: &str) -> Option<Self> {
         if let Some(path) = key.strip_prefix(DOCUMENT) {

@@ -1,10 +1,13 @@
-//! Looks for changed files where nobody told of them: at the start, when the watcher lost track,
-//! and where a whole directory came or went.
+//! Looks for changed files without an event that names them: at the start, when the watcher lost events, and where a
+//! whole directory came or went.
+//!
+//! Looking through everything takes time in proportion to the board. It is done in parts, between which the caller
+//! handles what is reported meanwhile, so that an event costs only its file at any time.
 
 use std::collections::BTreeSet;
 
 use super::FilesError;
-use super::engine::{Engine, GONE};
+use super::engine::{Engine, LOOK, is_old};
 use super::ledger;
 use super::listing::Listing;
 use super::place::{CONFLICT, Place, under};
@@ -13,18 +16,34 @@ use crate::io::EntryKind;
 /// How many known files are compared on one snapshot.
 const PAGE: u32 = 1_000;
 
+/// Time in nanoseconds after which the system has written a file to the disk by itself, at the latest. Of a mirror, the
+/// files that were written in this time before the last one are read.
+const UNSYNCED_NANOS: i64 = 60_000_000_000;
+
+/// Called between the parts of a sweep; returns whether to continue.
+pub(crate) type Between<'b> = dyn FnMut(&mut Engine) -> Result<bool, FilesError> + 'b;
+
 impl Engine {
-    /// Looks through everything and takes in what changed, as long as `go_on` says so. Gives back
-    /// what must be looked at again a little later.
+    /// Looks through everything and takes in what changed, as long as `between` returns true. Returns the paths that must
+    /// be looked at again a little later.
     pub(crate) fn sweep(
         &mut self,
-        go_on: &dyn Fn() -> bool,
+        between: &mut Between<'_>,
     ) -> Result<BTreeSet<String>, FilesError> {
         let questionable = self.read(|reader| ledger::problems(reader.connection()))?;
         let mut changed: BTreeSet<String> =
             questionable.into_iter().map(|(path, _, _)| path).collect();
+        let newest = match self.follows {
+            true => None,
+            false => self.read(|reader| ledger::newest(reader.connection()))?,
+        };
+        // While files are written there was no power cut.
+        let newest = newest.filter(|newest| is_old(*newest));
+        let is_late = |seen: &ledger::Seen| {
+            newest.is_some_and(|newest| seen.modified > newest.saturating_sub(UNSYNCED_NANOS))
+        };
         let mut last = String::new();
-        while go_on() {
+        while between(self)? {
             let known = self.read(|reader| ledger::after(reader.connection(), &last, PAGE))?;
             let Some(end) = known.last() else { break };
             last.clone_from(&end.path);
@@ -34,22 +53,22 @@ impl Engine {
                 let same = self
                     .stat(&entry.path)
                     .is_ok_and(|stat| stat.is_some_and(|stat| seen.fits(&stat)));
-                if !same {
+                if !same || (is_late(seen) && !self.has_content(&entry.path, seen)) {
                     changed.insert(entry.path);
                 }
             }
         }
-        changed.append(&mut self.unknown("", go_on)?);
+        changed.append(&mut self.unknown("", between)?);
         // All at once: git changes together what belongs together.
         self.take_in_rest(&mut changed)
     }
 
-    /// Looks through everything, and waits for what has only just vanished.
+    /// Looks through everything, and waits for files that have only just vanished or are being written.
     pub(crate) fn sweep_whole(&mut self) -> Result<(), FilesError> {
-        self.sweep(&|| true)?;
-        if self.waiting {
-            std::thread::sleep(GONE);
-            self.sweep(&|| true)?;
+        let mut later = self.sweep(&mut |_| Ok(true))?;
+        while !later.is_empty() {
+            std::thread::sleep(LOOK);
+            later = self.take_in(later)?;
         }
         Ok(())
     }
@@ -59,12 +78,12 @@ impl Engine {
     fn unknown(
         &mut self,
         directory: &str,
-        go_on: &dyn Fn() -> bool,
+        between: &mut Between<'_>,
     ) -> Result<BTreeSet<String>, FilesError> {
         let mut unknown = BTreeSet::new();
         let mut directories = vec![directory.to_owned()];
         while let Some(directory) = directories.pop() {
-            if !go_on() {
+            if !between(self)? {
                 break;
             }
             let files = self.list(&directory, &mut directories)?;

@@ -128,6 +128,15 @@ impl Told {
         Next::Sleep(wakes)
     }
 
+    /// Takes the reports of files that do not lie right below `.projects/`.
+    fn take_reported_files(&mut self) -> BTreeSet<String> {
+        let (files, tops) = std::mem::take(&mut self.reported)
+            .into_iter()
+            .partition(|path| path.contains('/'));
+        self.reported = tops;
+        files
+    }
+
     /// Takes what there is to do.
     fn take(&mut self, flush: bool) -> Work {
         if flush {
@@ -461,15 +470,12 @@ impl Worker {
             self.later.append(&mut self.engine.take_in(changed)?);
         }
         if work.sweep {
-            let shared = Arc::clone(&self.shared);
-            let go_on = move || !shared.lock().closing;
-            self.later.append(&mut self.engine.sweep(&go_on)?);
+            self.sweep()?;
         }
         if self.engine.waiting && !self.later.is_empty() {
             // What was not taken in yet must not be written over in part.
             return Ok(Some(AGAIN));
         }
-        let pause = (!self.later.is_empty()).then_some(AGAIN);
         // Whoever asks while this runs is served in the next turn.
         let haste = if work.asked > self.shared.lock().answered {
             Haste::Now
@@ -482,7 +488,12 @@ impl Worker {
                 self.engine.tell_git()?;
             }
             match self.engine.flush(haste)? {
-                Left::More => {}
+                Left::More => {
+                    self.take_in_reported()?;
+                    if self.engine.waiting && !self.later.is_empty() {
+                        return Ok(Some(AGAIN));
+                    }
+                }
                 Left::Theirs(paths) => {
                     if self.is_git_at_work() {
                         // What it has half done is not looked at, as when it is reported.
@@ -496,6 +507,7 @@ impl Worker {
                     }
                 }
                 Left::Waiting(wait) => {
+                    let pause = self.pause();
                     return Ok(Some(pause.map_or(wait, |pause| pause.min(wait))));
                 }
                 Left::Nothing => break,
@@ -509,7 +521,36 @@ impl Worker {
             drop(told);
             self.shared.done.notify_all();
         }
-        Ok(pause)
+        Ok(self.pause())
+    }
+
+    /// Time after which files that could not be taken in yet are looked at again; `None` without such files.
+    fn pause(&self) -> Option<Duration> {
+        (!self.later.is_empty()).then_some(AGAIN)
+    }
+
+    /// Looks through all files. What is reported meanwhile does not wait for that.
+    fn sweep(&mut self) -> Result<(), FilesError> {
+        let shared = Arc::clone(&self.shared);
+        let Self {
+            engine, git, later, ..
+        } = self;
+        let mut waits = false;
+        let mut between = |engine: &mut Engine| -> Result<bool, FilesError> {
+            take_in_reported(engine, &shared, git.as_mut(), later)?;
+            waits |= engine.waiting;
+            Ok(!shared.lock().closing)
+        };
+        let mut swept = engine.sweep(&mut between)?;
+        engine.waiting |= waits;
+        later.append(&mut swept);
+        Ok(())
+    }
+
+    /// Takes in what was reported while files are written.
+    fn take_in_reported(&mut self) -> Result<(), FilesError> {
+        let git = self.git.as_mut();
+        take_in_reported(&mut self.engine, &self.shared, git, &mut self.later)
     }
 
     fn is_git_at_work(&mut self) -> bool {
@@ -602,8 +643,7 @@ impl Worker {
             return Ok(false);
         };
         let shared = Arc::clone(&self.shared);
-        let go_on = move || !shared.lock().closing;
-        let later = self.engine.sweep(&go_on)?;
+        let later = self.engine.sweep(&mut |_| Ok(!shared.lock().closing))?;
         self.sweep_later = self.engine.waiting || !later.is_empty();
         Ok(!self.sweep_later)
     }
@@ -621,6 +661,33 @@ impl Worker {
         drop(told);
         self.shared.done.notify_all();
     }
+}
+
+/// Takes in the files that were reported since the turn began. A directory right below `.projects/` waits for the next
+/// turn, which has it watched before it is looked at.
+fn take_in_reported(
+    engine: &mut Engine,
+    shared: &Shared,
+    git: Option<&mut Git>,
+    later: &mut BTreeSet<String>,
+) -> Result<(), FilesError> {
+    let reported = shared.lock().take_reported_files();
+    if reported.is_empty() {
+        return Ok(());
+    }
+    if git.is_some_and(Git::is_at_work) {
+        later.extend(reported);
+        return Ok(());
+    }
+    let changed = engine.really_changed(reported.clone());
+    match changed.and_then(|changed| engine.take_in(changed)) {
+        Ok(mut again) => later.append(&mut again),
+        Err(error) => {
+            shared.lock().reported.extend(reported);
+            return Err(error);
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -649,6 +716,17 @@ mod tests {
         told.take(true);
         told.answered = 1;
         assert_eq!(next(&told, GATHER), Next::Sleep(None));
+    }
+
+    #[test]
+    fn directories_right_below_the_root_wait_for_the_next_turn() {
+        let mut told = Told::default();
+        for path in ["a", "a/b", "c/d"] {
+            told.report(path);
+        }
+        let files = told.take_reported_files();
+        assert_eq!(files, ["a/b", "c/d"].map(str::to_owned).into());
+        assert_eq!(told.reported, ["a"].map(str::to_owned).into());
     }
 
     #[test]

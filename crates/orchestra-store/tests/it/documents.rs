@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier};
 
 use orchestra_board::Command;
@@ -15,6 +16,7 @@ use orchestra_store::{
 use crate::board::{Board, still};
 use crate::child;
 use crate::fixture::{Workspace, open};
+use crate::gated::{Step, gated};
 use crate::words::{block, create_project, effort, slug};
 
 const PATH: &str = "my-app/features/FEAT-ABC.md";
@@ -345,6 +347,50 @@ fn changes_by_hand_are_taken_in() {
         board.problems().contains("new/B.md") && board.problems().contains("is not closed")
     });
     assert_eq!(read(&board.store, "new/B.md"), None);
+}
+
+/// Has a program write these contents one after the other, each when the store is about to read the file; the last one
+/// must become the only change.
+fn check_written_in_parts(parts: &'static [&'static str]) {
+    let (is_written, reads) = (Arc::new(AtomicBool::new(false)), AtomicUsize::new(0));
+    let begun = Arc::clone(&is_written);
+    let files = gated(move |step, path| {
+        if step == Step::Read
+            && path.ends_with(PATH)
+            && begun.load(Ordering::SeqCst)
+            && let Some(part) = parts.get(reads.fetch_add(1, Ordering::SeqCst))
+        {
+            fs::write(path, part)?;
+        }
+        Ok(())
+    });
+    let board = Board::new(Options {
+        files,
+        ..Options::default()
+    });
+    write(&board.store, PATH, "one", 0).expect("made");
+    board.settle();
+    is_written.store(true, Ordering::SeqCst);
+    fs::write(board.path(PATH), parts[0]).expect("writes");
+    board.wait("the whole text", |board| {
+        said(&board.store, PATH).is_some_and(|(content, _)| content == "the whole text")
+    });
+    board.settle();
+    assert_eq!(
+        said(&board.store, PATH),
+        Some(("the whole text".to_owned(), 2))
+    );
+    assert_eq!(board.problems(), "");
+}
+
+#[test]
+fn document_that_is_written_in_parts_by_hand_is_one_change() {
+    check_written_in_parts(&["the whole", "the whole text"]);
+}
+
+#[test]
+fn document_that_is_emptied_for_a_while_before_it_is_written_is_one_change() {
+    check_written_in_parts(&["", "", "", "", "", "", "the whole text"]);
 }
 
 #[test]

@@ -518,7 +518,7 @@ fn w40_a_board_of_an_earlier_schema_keeps_what_it_remembers() {
     let version: i64 = Connection::open(&path)
         .and_then(|raw| raw.pragma_query_value(None, "user_version", |row| row.get(0)))
         .expect("a version");
-    assert_eq!(version, 6);
+    assert_eq!(version, 7);
     assert_eq!(used(&store), (7, 0), "a request without what it was for");
     let again = Action::Board(Command::RecordUsage(used_for("MA-2", 5)));
     store.submit_blocking(None, again).expect("counted");

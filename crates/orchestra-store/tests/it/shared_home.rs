@@ -1,6 +1,8 @@
 //! A board outside of the working tree, which several checkouts share.
 
+mod damaged;
 mod linked;
+mod restored;
 
 use std::error::Error as _;
 use std::ffi::OsStr;

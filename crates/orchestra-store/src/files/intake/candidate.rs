@@ -4,7 +4,7 @@ use std::io;
 
 use super::Unit;
 use crate::ActionError;
-use crate::files::engine::{Engine, is_emptied};
+use crate::files::engine::{Engine, GONE, HALF_WRITTEN};
 use crate::files::fields::{Choice, Fields, content_hash};
 use crate::files::ledger::{self, Next, Seen};
 use crate::files::place::{CONFLICT, Part, Place, directory, under};
@@ -21,6 +21,8 @@ pub(super) struct Found {
     pub(super) content: Option<Content>,
     /// Whether something stands at its path, or above it, that is not read.
     pub(super) is_blocked: bool,
+    /// Whether it is what a power cut left of the file that was written: it says nothing.
+    pub(super) is_damaged: bool,
 }
 
 #[derive(Debug)]
@@ -66,8 +68,8 @@ impl Candidate {
         })
     }
 
-    /// Whether every file of it is as we left it, or as we were about to leave it when a run was cut
-    /// off: there is nobody's change to take in. One with a problem is looked at again all the same,
+    /// Whether every file of it is as we left it, as we were about to leave it when a run was cut
+    /// off, or damaged by a power cut: there is nobody's change to take in. One with a problem is looked at again all the same,
     /// save a conflict that nobody has settled.
     pub(super) fn is_ours(&self, work: &dyn Work) -> Result<bool, ActionError> {
         if let Some((field, _)) = ledger::problem(work.connection(), &self.first().path)?
@@ -75,7 +77,7 @@ impl Candidate {
         {
             return Ok(false);
         }
-        for found in &self.files {
+        for found in self.files.iter().filter(|found| !found.is_damaged) {
             let entry = ledger::at(work.connection(), &found.path)?;
             let ours = match &found.content {
                 None => {
@@ -97,6 +99,20 @@ impl Candidate {
             }
         }
         Ok(true)
+    }
+
+    /// Records what was damaged as seen, so that it is written again.
+    pub(super) fn give_up_damaged(&self, work: &dyn Work) -> Result<(), ActionError> {
+        let connection = work.connection();
+        for found in self.files.iter().filter(|found| found.is_damaged) {
+            let known = ledger::at(connection, &found.path)?.and_then(|entry| entry.seen);
+            let fields = known.map(|seen| seen.fields).unwrap_or_default();
+            if let Some(seen) = found.seen(fields) {
+                tracing::warn!(file = %found.path, "a readable file is damaged and is written again");
+                ledger::record(connection, &found.path, &self.unit.owner(), &seen)?;
+            }
+        }
+        Ok(())
     }
 
     /// How much its files hold.
@@ -136,7 +152,7 @@ impl Found {
 }
 
 impl Engine {
-    /// Reads the files of a unit; `None` when one of them has only just vanished.
+    /// Reads the files of a unit; `None` when one of them has only just vanished or is being written.
     pub(super) fn gather(&mut self, unit: &Unit) -> Result<Option<Candidate>, FilesError> {
         let mut candidate = Candidate {
             unit: unit.clone(),
@@ -174,22 +190,19 @@ impl Engine {
                     }
                 },
             };
-            let size = content.as_ref().map_or(0, |content| content.bytes.len());
-            if size == 0 && candidate.unreadable.is_none() {
-                let known = self.read(|reader| ledger::at(reader.connection(), &path))?;
-                let seen = known.and_then(|entry| entry.seen);
-                let waits = match &content {
-                    None => seen.is_some() && self.removes,
-                    Some(_) => is_emptied(&path, 0, seen.as_ref()),
-                };
-                if waits && !self.is_gone(&path) {
-                    return Ok(None);
-                }
+            let known = self.read(|reader| ledger::at(reader.connection(), &path))?;
+            let seen = known.as_ref().and_then(|entry| entry.seen.as_ref());
+            if candidate.unreadable.is_none() && self.is_unfinished(&path, content.as_ref(), seen) {
+                return Ok(None);
             }
+            let is_damaged = content.as_ref().is_some_and(|content| {
+                self.is_damaged(&content.stat, &content_hash(&content.bytes), known.as_ref())
+            });
             candidate.files.push(Found {
                 path,
                 content,
                 is_blocked,
+                is_damaged,
             });
         }
         let first = candidate.first().path.clone();
@@ -210,14 +223,34 @@ impl Engine {
         Ok(Some(candidate))
     }
 
+    /// Returns whether a file has only just vanished, or may be half written.
+    fn is_unfinished(
+        &mut self,
+        path: &str,
+        content: Option<&Content>,
+        seen: Option<&Seen>,
+    ) -> bool {
+        let patience = match content {
+            None if seen.is_some() && self.removes => GONE,
+            Some(Content { bytes, stat })
+                if self.is_half_written(path, (stat, bytes.len()), seen) =>
+            {
+                HALF_WRITTEN
+            }
+            _ => return false,
+        };
+        !self.has_waited(path, patience)
+    }
+
     fn content(&self, path: &str, stat: Stat) -> Result<Option<Content>, FileError> {
         if stat.kind != EntryKind::File {
             let fault =
                 FileFault::Place("is not a regular file; links are not followed".to_owned());
             return Err(FileError::whole(path, fault));
         }
-        match self.io.read(&under(&self.root, path), MAX_FILE_BYTES) {
-            Ok(bytes) => Ok(Some(Content { bytes, stat })),
+        // What the file looks like belongs to what it says: a program may write it at this moment.
+        match self.io.read_whole(&under(&self.root, path), MAX_FILE_BYTES) {
+            Ok(content) => Ok(content.map(|(bytes, stat)| Content { bytes, stat })),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) if error.kind() == io::ErrorKind::FileTooLarge => Err(FileError::whole(
                 path,

@@ -74,7 +74,8 @@ pub(super) fn take_in(
         return removed::take_in(work, &given, record, aftermath);
     };
     let path = &given.fields.path;
-    let is_absent = !candidate.removes && given.description.content.is_none();
+    let is_absent =
+        given.description.is_damaged || (!candidate.removes && given.description.content.is_none());
     let half_written = is_absent || is_half_written(work, given.description)?;
     let description = match half_written {
         true => None,

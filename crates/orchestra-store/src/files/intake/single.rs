@@ -35,11 +35,19 @@ pub(super) fn take_in(
     let Some(bytes) = found.bytes() else {
         return removed(work, candidate, place, known.as_ref(), &owner);
     };
-    let known = Known {
+    let mut known = Known {
         base: known.map(Entry::base).unwrap_or_default(),
         choice: candidate.choice(work)?,
         follows: candidate.follows,
+        is_restored: false,
     };
+    // An earlier text that a person chooses in a conflict is a choice.
+    if !known.follows
+        && known.choice == Choice::Open
+        && let Some(now) = found.seen(Fields::default())
+    {
+        known.is_restored = ledger::is_earlier(work.connection(), &found.path, &now.hash)?;
+    }
     let text = || found.text().map(Option::unwrap_or_default);
     let taken = match place {
         Place::Document(path) => document::take_in(work, candidate, bytes, (path, &owner), &known)?,
@@ -108,6 +116,8 @@ struct Known {
     choice: Choice,
     /// Whether the board follows files that come back to an earlier state.
     follows: bool,
+    /// Whether the file has a content that it had before, which nobody chose: git or an archive put it there.
+    is_restored: bool,
 }
 
 /// What a file came to.
@@ -144,6 +154,7 @@ fn take_in_whole(
     }
     let file_fields = Fields::whole(file.canonical());
     let rendered = render::render(&reader, owner)?;
+    let board_exists = !rendered.is_empty();
     let board_fields = match rendered.into_iter().next() {
         Some(board) if known.base != Base::default() => board.fields,
         // Sides that never met: what nobody has written loses nothing.
@@ -153,6 +164,7 @@ fn take_in_whole(
     let sides = known.sides(&board_fields, &file_fields);
     match (sides.of("text"), &file) {
         (Side::Both, Value::Following(_)) | (Side::Board, _) => {}
+        _ if known.is_restored && board_exists => {}
         _ if !known.follows && is_earlier(&reader, &file)? => {}
         (Side::File, _) => file.put(work)?,
         (Side::Both, _) => {

@@ -30,7 +30,10 @@ pub(super) fn changed(
 
 /// The history in a file, if there is one.
 pub(super) fn read(found: &Found, place: &IssuePlace) -> Result<Option<Vec<Event>>, FileError> {
-    let text = found.text()?;
+    let text = match found.is_damaged {
+        true => None,
+        false => found.text()?,
+    };
     text.map(|text| toon::history::read(&found.path, text, &place.project, &place.id))
         .transpose()
 }

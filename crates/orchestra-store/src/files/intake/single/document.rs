@@ -26,10 +26,12 @@ pub(super) fn take_in(
     let file_fields = Fields::whole(front::write(&file));
     let rendered = render::render(&Reader::new(work.connection()), owner)?;
     let board_fields = rendered.into_iter().next().map(|file| file.fields);
+    let board_exists = board_fields.is_some();
     let board_fields = board_fields.unwrap_or_default();
     let sides = known.sides(&board_fields, &file_fields);
     match sides.of("text") {
         Side::Board => {}
+        _ if known.is_restored && board_exists => {}
         Side::File => {
             let start = side.and_then(Found::bytes).and_then(side_version);
             work.load_document(path, &file, start)?;

@@ -7,7 +7,7 @@ use std::{
 };
 
 use orchestra_hub::{Cx, SessionName};
-use orchestra_wire::RawJson;
+use orchestra_wire::{Era, RawJson};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use tokio::time::Instant;
@@ -51,8 +51,11 @@ impl Drop for Change<'_> {
 }
 
 impl Key {
-    /// `None` when the arguments cannot be read.
+    /// `None` when the arguments cannot be read, or when the client may have other roots in each call.
     pub(crate) fn of(version: &str, tool: &str, arguments: &RawJson, cx: &Cx) -> Option<Self> {
+        if cx.features.roots && cx.era == Some(Era::Stateless) {
+            return None;
+        }
         let arguments = canonical::text(&arguments.parse::<Value>().ok()?);
         let client = cx.caller.client.as_deref().unwrap_or_default();
         let mut digest = Sha256::new();
@@ -72,6 +75,7 @@ impl Key {
             digest.update(part.as_bytes());
         }
         digest.update(cx.connection.to_le_bytes());
+        digest.update(cx.roots_version.to_le_bytes());
         Some(Self(digest.finalize().into()))
     }
 }

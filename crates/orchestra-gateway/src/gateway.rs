@@ -30,7 +30,7 @@ use crate::{
 pub struct Reach {
     /// Opens connections.
     pub connector: Arc<dyn Connector>,
-    /// What it is told as roots when no caller can be asked.
+    /// Roots that it gets where its caller has none.
     pub roots: Vec<Root>,
     /// What may be behind a start that fails.
     pub hints: Hints,

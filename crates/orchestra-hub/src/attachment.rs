@@ -3,7 +3,7 @@
 use std::{
     sync::{
         Arc, Mutex, OnceLock, PoisonError, Weak,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Instant,
 };
@@ -30,6 +30,7 @@ const MAX_URI_BYTES: usize = 2_048;
 pub struct Attachment {
     hub: Arc<Inner>,
     number: u64,
+    roots_version: AtomicU64,
     caller: Caller,
     /// Drawn when it is needed.
     session: OnceLock<SessionName>,
@@ -108,6 +109,7 @@ impl Attachment {
             view: Mutex::default(),
             session: OnceLock::new(),
             number,
+            roots_version: AtomicU64::new(0),
             caller,
             toolset,
             hub,
@@ -124,6 +126,17 @@ impl Attachment {
     #[must_use]
     pub const fn number(&self) -> u64 {
         self.number
+    }
+
+    /// Records that the client has changed its roots: those that later calls come with are new.
+    pub fn roots_changed(&self) {
+        self.roots_version.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Number of changes of its roots ([`Cx::roots_version`](crate::Cx::roots_version)).
+    #[must_use]
+    pub fn roots_version(&self) -> u64 {
+        self.roots_version.load(Ordering::Relaxed)
     }
 
     /// The session that its calls are made for, as whoever answers them is told where the face names
@@ -169,6 +182,7 @@ impl Attachment {
         // A call that became a task is still that of the connection it came from.
         if request.cx.connection == 0 {
             request.cx.connection = self.number;
+            request.cx.roots_version = self.roots_version();
         }
         let along = &mut request.cx.along;
         along.session.get_or_insert_with(|| self.session().clone());

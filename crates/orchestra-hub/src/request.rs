@@ -100,6 +100,9 @@ pub struct Cx {
     /// The caller's place at the hub, as a number: two calls of one connection have the same. The
     /// hub sets it; 0 where there is no hub.
     pub connection: u64,
+    /// Number of changes of the roots of the client that it has notified. The hub sets it with
+    /// [`connection`](Self::connection).
+    pub roots_version: u64,
     /// The least severe log messages of this call that its client wants; `None` when none.
     pub log_level: Option<LogLevel>,
     /// What goes along with it to whoever answers it.

@@ -24,6 +24,7 @@ mod params;
 mod parking;
 mod profile;
 mod results;
+mod roots;
 mod session;
 pub mod tap;
 mod tasks;

@@ -362,6 +362,7 @@ impl Connection {
     fn on_notification(&mut self, notification: &NotificationRef<'_>, out: &mut Rope) {
         match Method::parse(&notification.method) {
             Some(Method::Initialized) => self.session.initialized = true,
+            Some(Method::RootsListChanged) => self.attachment.roots_changed(),
             Some(Method::Cancelled) => self.on_cancelled(&notification.params, out),
             _ => tracing::debug!(method = %shown(&notification.method), "ignored a notification"),
         }

@@ -32,6 +32,8 @@ struct Client {
     id: u64,
     /// What came beside answers.
     told: Vec<Value>,
+    /// Its roots, if it answers questions for them.
+    roots: Option<Value>,
 }
 
 impl Client {
@@ -49,6 +51,7 @@ impl Client {
             meta: None,
             id: 0,
             told: Vec::new(),
+            roots: None,
         };
         if revision == STATELESS {
             client.meta = Some(json!({
@@ -103,10 +106,15 @@ impl Client {
     async fn answer(&mut self, id: u64) -> Value {
         loop {
             let message = self.next().await;
-            if message["id"] == id {
-                return message;
+            match &self.roots {
+                Some(roots) if message["method"] == "roots/list" => {
+                    let (id, result) = (&message["id"], json!({ "roots": roots }));
+                    let answer = json!({"jsonrpc": "2.0", "id": id, "result": result});
+                    self.send(&answer).await;
+                }
+                _ if message["id"] == id => return message,
+                _ => self.told.push(message),
             }
-            self.told.push(message);
         }
     }
 

@@ -68,6 +68,10 @@ pub(crate) struct Played {
     pub(crate) tools_with_roots: Mutex<Vec<Value>>,
     /// One entry per call of a tool: the client of its session offers roots.
     pub(crate) calls_with_roots: Mutex<Vec<bool>>,
+    /// It asks for the roots of a session when that begins and when they change.
+    pub(crate) asks_for_roots: AtomicBool,
+    /// One entry per call of a tool: the answer to the last question for roots of its session.
+    pub(crate) roots_of_calls: Mutex<Vec<Value>>,
     /// Headers of the last call.
     pub(crate) headers: Mutex<Vec<(String, String)>>,
     /// How often the tools were listed.
@@ -84,6 +88,15 @@ struct Line {
     began_stateless: OnceLock<bool>,
     /// The client of the session offers roots.
     has_roots: AtomicBool,
+    asks: mpsc::Sender<Incoming>,
+    roots: Arc<AskedRoots>,
+}
+
+/// What the client of a session has answered to questions for roots.
+#[derive(Default)]
+struct AskedRoots {
+    last: Mutex<Value>,
+    answered: Notify,
 }
 
 pub(crate) fn said(text: &str) -> Answer {
@@ -118,6 +131,8 @@ impl Played {
             greetings: Mutex::default(),
             tools_with_roots: Mutex::default(),
             calls_with_roots: Mutex::default(),
+            asks_for_roots: AtomicBool::new(false),
+            roots_of_calls: Mutex::default(),
             headers: Mutex::default(),
             lists: AtomicUsize::new(0),
             links: Mutex::default(),
@@ -151,6 +166,12 @@ impl Played {
     pub(crate) fn change_tools(&self, tools: Vec<Value>) {
         *self.tools.lock().unwrap() = tools;
         self.tell("notifications/tools/list_changed", None);
+    }
+
+    /// Number of connections that have not ended.
+    pub(crate) fn open_connections(&self) -> usize {
+        let links = self.links.lock().unwrap();
+        links.iter().filter(|(_, ended)| !*ended.borrow()).count()
     }
 
     /// Ends all connections as a crash does.
@@ -255,12 +276,15 @@ impl Connector for Door {
             }
             let (sender, incoming) = mpsc::channel(100);
             let ended = watch::Sender::new(false);
+            let asks = sender.clone();
             server.links.lock().unwrap().push((sender, ended.clone()));
             let link = Arc::new(Line {
                 server,
                 ended,
                 began_stateless: OnceLock::new(),
                 has_roots: AtomicBool::new(false),
+                asks,
+                roots: Arc::default(),
             });
             Ok(Connected { link, incoming })
         })
@@ -272,6 +296,18 @@ fn crashed() -> ClientError {
         signal: Some(9),
         ..Crash::default()
     }))
+}
+
+impl Line {
+    fn ask_for_roots(&self) {
+        let message = ServerMessage::Request {
+            id: RequestId::from_number(900),
+            method: "roots/list".to_owned(),
+            params: None,
+        };
+        let related = None;
+        self.asks.try_send(Incoming { message, related }).unwrap();
+    }
 }
 
 impl Link for Line {
@@ -287,6 +323,11 @@ impl Link for Line {
             self.has_roots.store(has_roots, Ordering::SeqCst);
         }
         let has_roots = self.has_roots.load(Ordering::SeqCst);
+        let roots = Arc::clone(&self.roots);
+        let asks = request.method == "tools/call" && params["name"] == "where";
+        if asks {
+            self.ask_for_roots();
+        }
         Box::pin(async move {
             if let Some(departure) = &request.departure {
                 assert!(departure.leave(), "nobody has given it up");
@@ -294,6 +335,11 @@ impl Link for Line {
             if request.method == "tools/call" {
                 *server.headers.lock().unwrap() = request.headers;
                 server.calls_with_roots.lock().unwrap().push(has_roots);
+                if asks {
+                    roots.answered.notified().await;
+                }
+                let last = roots.last.lock().unwrap().clone();
+                server.roots_of_calls.lock().unwrap().push(last);
             }
             let answer = server.answer(&request.method, params, began_stateless, has_roots);
             tokio::select! {
@@ -304,14 +350,33 @@ impl Link for Line {
     }
 
     fn notify(&self, method: &str, params: Option<RawJson>) -> BoxFuture<Result<(), ClientError>> {
+        let is_change = matches!(
+            method,
+            "notifications/initialized" | "notifications/roots/list_changed"
+        );
+        let may_ask = self.server.asks_for_roots.load(Ordering::SeqCst);
+        if is_change && may_ask && self.has_roots.load(Ordering::SeqCst) {
+            self.ask_for_roots();
+        }
         let params = params.map(|params| params.parse().unwrap());
         let heard = (method.to_owned(), params.unwrap_or_default());
         self.server.heard.lock().unwrap().push(heard);
         Box::pin(async { Ok(()) })
     }
 
-    fn respond(&self, _id: RequestId, _answer: Answer) -> BoxFuture<Result<(), ClientError>> {
-        Box::pin(async { Ok(()) })
+    fn respond(&self, id: RequestId, answer: Answer) -> BoxFuture<Result<(), ClientError>> {
+        let roots = Arc::clone(&self.roots);
+        Box::pin(async move {
+            if id == RequestId::from_number(900) {
+                let answer: Value = match answer {
+                    Ok(answer) => answer.parse().unwrap(),
+                    Err(error) => json!({"error": error.message}),
+                };
+                *roots.last.lock().unwrap() = answer;
+                roots.answered.notify_one();
+            }
+            Ok(())
+        })
     }
 
     fn agreed(&self, _agreed: Agreed) -> BoxFuture<()> {

@@ -63,6 +63,7 @@ impl Client {
             meter: Arc::default(),
             watching: Arc::new(Watching::new()),
             breaker: Arc::new(Breaker::new(circuit)),
+            client_roots: Arc::default(),
             profile: None,
         });
         let lane = Arc::new(Lane::new(Arc::clone(&shared)));

@@ -287,13 +287,12 @@ impl ClientError {
 
     /// Whether it counts towards leaving the server alone for a while: exchanges that broke and calls
     /// that were not answered. The end of a process does not, for its restarts are spaced by
-    /// themselves; nor does an error that the server answered.
+    /// themselves; nor does an answer of the server, be it an error or one that cannot be read.
     #[must_use]
     pub fn counts_for_circuit(&self) -> bool {
         match self {
             Self::Timeout { .. }
             | Self::SlowStart { .. }
-            | Self::InvalidMessage { .. }
             | Self::Unreachable { .. }
             | Self::NotYet { .. } => true,
             Self::Http(_) => self.is_server_fault(),

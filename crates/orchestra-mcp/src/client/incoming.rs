@@ -27,7 +27,7 @@ use crate::{
 const NOT_ALLOWED: ErrorCode = ErrorCode(-1);
 
 /// Answers to requests of the server that wait to be written.
-const ANSWERING: usize = 64;
+const ANSWERING: u16 = 64;
 
 /// What the server has said by itself and nobody has taken yet.
 ///
@@ -43,7 +43,7 @@ impl Mailbox {
     pub(super) fn new(incoming: mpsc::Receiver<Incoming>) -> Self {
         Self {
             incoming: Mutex::new(incoming),
-            answering: Arc::new(Semaphore::new(ANSWERING)),
+            answering: Arc::new(Semaphore::new(ANSWERING.into())),
         }
     }
 
@@ -65,6 +65,12 @@ impl Mailbox {
                 Poll::Ready(true)
             }
         }
+    }
+
+    /// Waits until the answers that were given so far are written.
+    pub(super) async fn answered(&self) {
+        // The semaphore is never closed.
+        let _ = self.answering.acquire_many(ANSWERING.into()).await;
     }
 
     fn incoming(&self) -> MutexGuard<'_, mpsc::Receiver<Incoming>> {
@@ -278,8 +284,16 @@ fn asked_of(
         let text = format!("{ask} cannot be asked for: {objection}");
         return Some((id, Err(RpcError::new(NOT_ALLOWED, text))));
     }
+    if ask == Ask::Roots
+        && let Some(roots) = session.own_roots()
+    {
+        return Some((id, Ok(roots)));
+    }
     let about = About::of(params.as_ref());
     let refused = match whom(session, ask, related, &about) {
+        Ok(_) if ask == Ask::Roots && !session.begin_roots() => {
+            "other clients may use the session".to_owned()
+        }
         Ok(open) => {
             let asked = Asked {
                 id: id.clone(),
@@ -289,13 +303,27 @@ fn asked_of(
             };
             match open.ask(asked) {
                 true => return None,
-                false => "too many questions wait already".to_owned(),
+                false => {
+                    if ask == Ask::Roots {
+                        session.roots_answered(None);
+                    }
+                    "too many questions wait already".to_owned()
+                }
             }
         }
-        Err(_) if ask == Ask::Roots && !session.config.roots.is_empty() => {
+        Err(_)
+            if ask == Ask::Roots
+                && !session.config.roots.is_empty()
+                && session.takes_configured_roots() =>
+        {
             return Some((id, Ok(Root::answer(&session.config.roots))));
         }
-        Err(why) => why,
+        Err(why) => {
+            if ask == Ask::Roots {
+                session.refuse_roots();
+            }
+            why
+        }
     };
     let text = format!("{ask} cannot be asked for: {refused}");
     Some((id, Err(RpcError::new(NOT_ALLOWED, text))))

@@ -28,6 +28,7 @@ use super::{
     latency::Meter,
     parking::Parking,
     profile::Profile,
+    roots::ClientRoots,
     session::{Left, Session},
     watching::Watching,
 };
@@ -56,6 +57,7 @@ pub(super) struct Shared {
     pub(super) meter: Arc<Meter>,
     pub(super) watching: Arc<Watching>,
     pub(super) breaker: Arc<Breaker>,
+    pub(super) client_roots: Arc<ClientRoots>,
     /// Profile of the connections beside the first ones: how the server is does not depend on them, and
     /// one that cannot be opened is not tried again.
     pub(super) profile: Option<Profile>,
@@ -242,7 +244,7 @@ impl Member {
         self.enter(Phase::Starting);
         course.attempted = Instant::now();
         course.was_ready = false;
-        let started = start::start(shared, course.last_era, course.last_used).await;
+        let started = start::start(shared, course.last_era, course.last_used.clone()).await;
         let session = started.inspect_err(|_| {
             if !shared.is_beside() {
                 shared.meter.start_failed();
@@ -288,7 +290,7 @@ impl Member {
             // It may be another one by now.
             shared.report_start();
         };
-        course.last_used = session.next_profile(course.last_used);
+        course.last_used = session.next_profile(course.last_used.take());
         drop(watched);
         if !shared.is_beside() {
             shared.meter.ready(None, false);

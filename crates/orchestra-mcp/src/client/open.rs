@@ -65,6 +65,12 @@ pub(super) struct Asked {
     pub(super) input: Option<Input>,
 }
 
+impl Asked {
+    pub(super) fn is_for_roots(&self) -> bool {
+        self.method == "roots/list"
+    }
+}
+
 impl OpenCall {
     pub(super) fn new(cx: &Cx, whose: Whose, task: Option<String>) -> Self {
         let now = Instant::now();

@@ -5,7 +5,7 @@ use orchestra_wire::{Era, RawJson, RequestId, Revision, Rope, write};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{ClientInfo, ServerCall};
+use super::{ClientInfo, ServerCall, parking::State};
 use crate::{told::level_name, translation};
 
 /// The name of a member of `_meta` that the protocol defines.
@@ -125,14 +125,17 @@ impl Envelope<'_> {
     }
 
     /// Appends the answers of the user. The server of a session has asked nothing that they answer: what it asks
-    /// in a request is answered by a response.
+    /// in a request is answered by a response. Neither has it asked for roots that were wanted here.
     fn answers(&self, rope: &mut Rope, first: &mut bool) {
         let answers = self.call.cx.answers.as_ref();
-        let Some(Answers { responses, .. }) =
+        let Some(Answers { responses, state }) =
             answers.filter(|_| self.revision.self_describing_results())
         else {
             return;
         };
+        if state.as_deref().map(State::parse) == Some(State::Roots) {
+            return;
+        }
         separate(rope, first);
         rope.push(b"\"inputResponses\":");
         write::raw(rope, responses);
@@ -166,8 +169,11 @@ pub(super) fn capabilities(features: ClientFeatures, revision: Revision, tasks: 
         });
     }
     if features.roots {
-        // Changes of roots are told in sessions only, and ours do not change.
-        members.push("\"roots\":{}");
+        // Changes of roots are notified in sessions only.
+        members.push(match revision.self_describing_results() {
+            true => "\"roots\":{}",
+            false => "\"roots\":{\"listChanged\":true}",
+        });
     }
     if tasks && revision.self_describing_results() {
         members.push("\"extensions\":{\"io.modelcontextprotocol/tasks\":{}}");
@@ -366,11 +372,11 @@ mod tests {
         };
         assert_eq!(
             capabilities(all, Revision::V2025_06_18, true),
-            r#"{"elicitation":{},"sampling":{},"roots":{}}"#
+            r#"{"elicitation":{},"sampling":{},"roots":{"listChanged":true}}"#
         );
         assert_eq!(
             capabilities(all, Revision::V2025_11_25, true),
-            r#"{"elicitation":{"form":{},"url":{}},"sampling":{"tools":{}},"roots":{}}"#
+            r#"{"elicitation":{"form":{},"url":{}},"sampling":{"tools":{}},"roots":{"listChanged":true}}"#
         );
         assert_eq!(
             capabilities(ClientFeatures::default(), Revision::V2026_07_28, true),

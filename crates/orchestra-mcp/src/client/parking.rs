@@ -42,6 +42,8 @@ pub(super) enum State<'a> {
     Parked(&'a str),
     /// The name of a task of the server.
     Task(&'a str),
+    /// The caller was asked for its roots.
+    Roots,
 }
 
 impl<'a> State<'a> {
@@ -51,6 +53,7 @@ impl<'a> State<'a> {
             Some(("p", name)) => Self::Parked(name),
             Some(("t", id)) => Self::Task(id),
             Some(("s", state)) => Self::Server(state),
+            Some(("r", "")) => Self::Roots,
             _ => Self::Server(text),
         }
     }
@@ -62,6 +65,7 @@ impl std::fmt::Display for State<'_> {
             Self::Server(state) => write!(f, "s{state}"),
             Self::Parked(name) => write!(f, "p{name}"),
             Self::Task(id) => write!(f, "t{id}"),
+            Self::Roots => f.write_str("r"),
         }
     }
 }
@@ -108,11 +112,15 @@ impl Parking {
 }
 
 impl Parked {
-    /// Hands the answers to the server.
-    pub(super) fn answer(&mut self, answers: &Answers) {
+    /// Hands the answers of the caller to the server.
+    pub(super) fn answer(&mut self, answers: &Answers, cx: &Cx) {
         let keys = keys(&self.asked);
         for (key, asked) in keys.iter().zip(self.asked.drain(..)) {
             let given = answers.responses.member(key);
+            if asked.is_for_roots() {
+                let answer = given.as_ref().map(|given| (cx, given));
+                self.session.roots_answered(answer);
+            }
             let answer = given.ok_or_else(|| refusal("the client did not answer"));
             spawn(self.session.link.respond(asked.id, answer));
         }
@@ -121,6 +129,9 @@ impl Parked {
     /// Nobody answers any more.
     fn give_up(self) {
         for asked in &self.asked {
+            if asked.is_for_roots() {
+                self.session.roots_answered(None);
+            }
             let answer = Err(refusal("the client does not answer"));
             spawn(self.session.link.respond(asked.id.clone(), answer));
         }
@@ -188,6 +199,8 @@ mod tests {
             State::Server("pa"),
             State::Parked("ab"),
             State::Task("t"),
+            State::Server("r"),
+            State::Roots,
         ] {
             assert_eq!(State::parse(&state.to_string()), state);
         }

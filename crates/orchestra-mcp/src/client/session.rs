@@ -4,6 +4,7 @@
 mod claim;
 mod exchange;
 mod presence;
+mod roots;
 
 use std::{
     collections::HashMap,
@@ -15,7 +16,7 @@ use std::{
     time::Duration,
 };
 
-use orchestra_hub::{Along, BoxFuture, ClientFeatures, Cx, ListKind};
+use orchestra_hub::{Along, BoxFuture, ClientFeatures, ListKind};
 use orchestra_wire::{Era, RawJson, RequestId};
 use tokio::{sync::Notify, time::Instant};
 
@@ -28,6 +29,7 @@ use super::{
     open::OpenCall,
     parking::Parking,
     profile::Profile,
+    roots::{ClientRoots, RootsNeeded, RootsOffer, SessionRoots},
     watching::Logged,
 };
 
@@ -48,9 +50,17 @@ pub(super) struct Session {
     claims: claim::Claims,
     presence: presence::Presence,
     pub(super) logged: Logged,
-    /// Era in which the server was greeted first, and whether it is offered roots if it begins a
+    /// Era in which the server was greeted first, and the roots that it is offered if it begins a
     /// session.
     greeted: Profile,
+    /// Roots of the clients of the server.
+    client_roots: Arc<ClientRoots>,
+    /// Roots that the session has.
+    given: SessionRoots,
+    /// The roots have changed, and the server was not notified yet.
+    has_new_roots: AtomicBool,
+    /// Profile of the connection that replaces this one, where it is [`OUTGROWN`].
+    successor: OnceLock<Profile>,
     /// [`UNUSED`], [`USED`] or [`OUTGROWN`].
     use_state: AtomicU8,
     /// Fires when the connection is to be made anew.
@@ -100,8 +110,14 @@ impl Session {
         config: &Arc<ClientConfig>,
         events: Events,
         parking: &Arc<Parking>,
+        client_roots: &Arc<ClientRoots>,
         greeted: Profile,
     ) -> Result<Arc<Self>, ClientError> {
+        let era = greeted.era;
+        let roots = match &greeted.roots {
+            RootsOffer::Of(roots) => Some(roots.clone()),
+            RootsOffer::Nothing | RootsOffer::Unasked => None,
+        };
         let Connected { link, incoming } = connected;
         let mailbox = Arc::new(Mailbox::new(incoming));
         let session = Arc::new(Self {
@@ -118,6 +134,10 @@ impl Session {
             presence: presence::Presence::new(),
             logged: Logged::default(),
             greeted,
+            client_roots: Arc::clone(client_roots),
+            given: SessionRoots::new(roots),
+            has_new_roots: AtomicBool::new(false),
+            successor: OnceLock::new(),
             use_state: AtomicU8::new(UNUSED),
             recycle: Notify::new(),
             has_answered: AtomicBool::new(false),
@@ -128,9 +148,12 @@ impl Session {
             last_used: Mutex::new(Instant::now()),
         });
         tokio::spawn(incoming::route(mailbox, Arc::downgrade(&session)));
-        let facts = greeting::greet(&session, greeted.era).await?;
+        let facts = greeting::greet(&session, era).await?;
         // Nobody else greets.
         let _ = session.facts.set(Arc::new(facts));
+        if session.era() == Era::Session && session.features().roots {
+            session.settle_roots().await;
+        }
         Ok(session)
     }
 
@@ -202,56 +225,88 @@ impl Session {
 
     /// Features that the server is offered.
     pub(super) fn features(&self) -> ClientFeatures {
-        let roots = self.greeted.roots;
+        let roots = self.greeted.roots != RootsOffer::Nothing;
         ClientFeatures {
             roots,
             ..self.config.features
         }
     }
 
-    /// The profile that a call needs, where this connection has another. Calls of no client need none.
-    pub(super) fn other_profile(&self, cx: &Cx) -> Option<Profile> {
-        self.config.clients.as_ref()?;
-        let asked = cx.era?;
-        let era = match self.may_speak_both() {
-            true => asked,
-            false => self.era(),
+    /// The profile that a call needs, where this connection has another. Calls of no client need none,
+    /// unless the connection has the roots of a client.
+    ///
+    /// # Errors
+    /// When the client must be asked for its roots first.
+    pub(super) fn other_profile(&self, call: &ServerCall) -> Result<Option<Profile>, RootsNeeded> {
+        if self.config.clients.is_none() {
+            return Ok(None);
+        }
+        let era = match call.cx.era {
+            Some(asked) if self.may_speak_both() => asked,
+            Some(_) => self.era(),
+            None if self.given.is_taken() => self.era(),
+            None => return Ok(None),
         };
-        self.other_profile_of(cx, era)
+        self.other_profile_of(call, era)
     }
 
     /// The same of connections that speak `era`.
-    pub(super) fn other_profile_of(&self, cx: &Cx, era: Era) -> Option<Profile> {
-        let wanted = self.config.profile_of(cx, era);
-        (wanted != self.profile()).then_some(wanted)
+    ///
+    /// # Errors
+    /// When the client must be asked for its roots first.
+    pub(super) fn other_profile_of(
+        &self,
+        call: &ServerCall,
+        era: Era,
+    ) -> Result<Option<Profile>, RootsNeeded> {
+        let roots = self.wanted_roots(call, era)?;
+        let wanted = Profile { era, roots };
+        Ok((!self.fits(&wanted, &call.cx)).then_some(wanted))
     }
 
     fn profile(&self) -> Profile {
-        Profile {
-            era: self.era(),
-            roots: self.greeted.roots,
-        }
+        let roots = match self.given.roots() {
+            Some(roots) => RootsOffer::Of(roots),
+            None => self.greeted.roots.clone(),
+        };
+        let era = self.era();
+        Profile { era, roots }
     }
 
-    /// Profile of the connection after this one: the same where a caller has made a call on it, and
-    /// `None` where the clients that have come decide.
+    /// Profile of the connection after this one: the same where a caller has made a call on it, the one
+    /// for which it was left, and `None` where the clients that have come decide.
     pub(super) fn next_profile(&self, last_used: Option<Profile>) -> Option<Profile> {
         match self.use_state.load(Ordering::Acquire) {
             USED => Some(self.profile()),
-            OUTGROWN => None,
+            OUTGROWN => self.successor.get().cloned(),
             _ => last_used,
         }
     }
 
     /// Returns whether the connection is replaced by one that is greeted as the clients need it that
     /// have come since. A connection on which a caller has made a call stays.
-    pub(super) fn is_outgrown(&self, cx: &Cx) -> bool {
-        let wanted = self.other_profile(cx);
-        let helps = wanted.is_some_and(|wanted| wanted == self.config.first_profile());
-        if helps && self.moves_to(OUTGROWN) {
-            self.recycle();
+    ///
+    /// # Errors
+    /// When the client must be asked for its roots first.
+    pub(super) fn is_outgrown(&self, call: &ServerCall) -> Result<bool, RootsNeeded> {
+        if let Some(wanted) = self.other_profile(call)? {
+            let first = self.config.first_profile();
+            // One for the roots of another client stays: clients that come at once do not take turns.
+            let is_for_roots = wanted.era == first.era && wanted.has_own_roots();
+            let helps = wanted == first || is_for_roots && !self.given.is_taken();
+            if helps && self.moves_to(OUTGROWN) {
+                // Requests of the stateless era have roots of their own.
+                let successor = if wanted == first { first } else { wanted };
+                let _ = self.successor.set(successor);
+                self.recycle();
+            }
         }
-        self.use_state.load(Ordering::Acquire) == OUTGROWN
+        Ok(self.use_state.load(Ordering::Acquire) == OUTGROWN)
+    }
+
+    /// Returns whether no call uses the connection now.
+    pub(super) fn is_idle(&self) -> bool {
+        self.busy.load(Ordering::Relaxed) == 0
     }
 
     /// Marks the connection as used by a caller. Returns false when another one is made in its place.
@@ -371,7 +426,7 @@ impl Session {
     }
 
     fn is_idle_for(&self, span: Duration) -> bool {
-        self.busy.load(Ordering::Relaxed) == 0 && self.last_used().elapsed() >= span
+        self.is_idle() && self.last_used().elapsed() >= span
     }
 
     fn last_used(&self) -> MutexGuard<'_, Instant> {

@@ -236,6 +236,7 @@ impl Connection {
             trace: open.trace.clone(),
             log_level: open.log_level,
             connection,
+            roots_version: self.attachment.roots_version(),
             along: self.asker.along.clone(),
             params: open.params.clone(),
             remark: Remark::default(),

@@ -29,6 +29,7 @@ pub(super) struct Long {
     pub(super) reports: Arc<LongReports>,
     pub(super) log_level: Option<LogLevel>,
     pub(super) connection: u64,
+    pub(super) roots_version: u64,
     pub(super) along: Along,
     pub(super) params: Option<RawJson>,
     /// What is kept for the call, in bytes.
@@ -92,6 +93,7 @@ impl Connection {
             caller: long.caller,
             log_level: long.log_level,
             connection: long.connection,
+            roots_version: long.roots_version,
             along: long.along,
             params: long.params,
             capabilities: open.capabilities,

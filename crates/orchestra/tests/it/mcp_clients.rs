@@ -1,6 +1,7 @@
-//! Clients that offer different capabilities, in front of one upstream server behind `orchestra up`.
+//! Clients that offer different capabilities, in front of one upstream server behind `orchestra up`
+//! and `orchestra stdio`.
 
-use std::fs;
+use std::{fs, io::Write as _};
 
 use serde_json::{Value, json};
 
@@ -119,4 +120,58 @@ fn upstream_session_is_offered_the_roots_of_each_client_in_any_order() {
             assert_eq!(client.call(&address), expected, "{client:?} of {order:?}");
         }
     }
+}
+
+/// Asks for roots once, when it is initialized, and answers each call with whether it got those of the
+/// test.
+const ROOTS_AT_START: &str = r#"roots=none
+while IFS= read -r line; do
+  id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9][0-9]*\).*/\1/p')
+  case "$line" in
+    *'"id":"roots"'*) case "$line" in *'file:///test'*) roots=test ;; *) roots=other ;; esac ;;
+    *'"method":"initialize"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"sh","version":"1"}}}\n' "$id" ;;
+    *'"method":"notifications/initialized"'*) printf '{"jsonrpc":"2.0","id":"roots","method":"roots/list"}\n' ;;
+    *'"method":"tools/list"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"tools":[{"name":"roots","inputSchema":{"type":"object"}}]}}\n' "$id" ;;
+    *'"method":"tools/call"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"%s"}]}}\n' "$id" "$roots" ;;
+    *'"id":'*) printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no"}}\n' "$id" ;;
+  esac
+done
+"#;
+
+#[test]
+fn server_that_asks_for_roots_at_its_start_gets_those_of_the_client() {
+    let workspace = Workspace::board();
+    workspace.write("server.sh", ROOTS_AT_START);
+    let server = json!({"command": "sh", "args": [workspace.join("server.sh")]});
+    let file = workspace.home().join(".config/orchestra/mcp.json");
+    fs::create_dir_all(file.parent().expect("a directory")).unwrap();
+    fs::write(file, json!({"mcpServers": {"sh": server}}).to_string()).unwrap();
+    let mut client = Running::start(workspace.command(["stdio"]));
+    let send = |client: &mut Running, message: Value| {
+        writeln!(client.stdin.as_mut().unwrap(), "{message}").unwrap();
+    };
+    let hello = json!({"protocolVersion": "2025-11-25", "capabilities": {"roots": {}},
+        "clientInfo": {"name": "test", "version": "1"}});
+    let hello = json!({"jsonrpc": "2.0", "id": "hello", "method": "initialize", "params": hello});
+    send(&mut client, hello);
+    client.json();
+    let begun = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    send(&mut client, begun);
+    let params = json!({"name": "sh__roots", "arguments": {}});
+    let call = json!({"jsonrpc": "2.0", "id": "call", "method": "tools/call", "params": params});
+    send(&mut client, call);
+    let response = loop {
+        let message = client.json();
+        if message["method"] == "roots/list" {
+            let roots = json!({"roots": [{"uri": "file:///test"}]});
+            let answer = json!({"jsonrpc": "2.0", "id": message["id"], "result": roots});
+            send(&mut client, answer);
+        } else if message["id"] == "call" {
+            break message;
+        }
+    };
+    assert_eq!(
+        response["result"]["content"][0]["text"], "test",
+        "{response}"
+    );
 }

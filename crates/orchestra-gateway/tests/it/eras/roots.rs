@@ -1,6 +1,10 @@
-//! Clients with and without roots before one server: each has a connection that was greeted for it.
+//! Clients with and without roots before one server: each has a connection that was greeted for it, and
+//! that knows the roots of no other client.
 
-use std::sync::{Arc, atomic::Ordering};
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
 use orchestra_gateway::config::{Protocol, Template};
 use orchestra_hub::Toolset;
@@ -186,5 +190,161 @@ async fn restarted_server_is_greeted_again_for_a_client_of_another_kind() {
     }
     let called = server.calls_with_roots.lock().unwrap().clone();
     assert_eq!(called, [false, true, false]);
+    bench.gateway.close(PATIENCE).await;
+}
+
+/// The answer to a question for the roots of a client that works in a directory.
+fn root(name: &str) -> Value {
+    json!([{"uri": format!("file:///{name}")}])
+}
+
+/// A client that works in a directory.
+async fn client_in(bench: &Bench, revision: &str, name: &str) -> Client {
+    let mut client = Client::offering(bench, revision, roots(true)).await;
+    client.roots = Some(root(name));
+    client
+}
+
+impl Client {
+    /// Calls a tool, and answers the question for roots that a stateless client is asked first.
+    async fn call_with_roots(&mut self, name: &str) -> Value {
+        let first = self.call(name).await;
+        if first["resultType"] != "input_required" {
+            return first;
+        }
+        let asked = first["inputRequests"].as_object().unwrap();
+        let answers = asked.iter().map(|(key, request)| {
+            assert_eq!(request["method"], "roots/list", "{first}");
+            (key.clone(), json!({"roots": self.roots}))
+        });
+        let answers: serde_json::Map<String, Value> = answers.collect();
+        let params = json!({"name": name, "arguments": {}, "inputResponses": answers,
+            "requestState": first["requestState"]});
+        self.result("tools/call", params).await
+    }
+}
+
+/// The roots that the session of the last call had.
+fn last_roots(server: &Played) -> Value {
+    server.roots_of_calls.lock().unwrap().last().unwrap()["roots"].clone()
+}
+
+/// A session server that asks for roots at its start, and a gateway.
+async fn asking() -> (Arc<Played>, Bench) {
+    let server = Played::new(vec![tool("get"), tool("wait")]);
+    server.asks_for_roots.store(true, Ordering::SeqCst);
+    server.say(|_, _| said("got"));
+    let bench = bench(&server, SESSION).await;
+    (server, bench)
+}
+
+#[tokio::test]
+async fn session_that_asks_for_roots_at_its_start_is_shared_by_equal_roots_alone() {
+    for revision in [SESSION, STATELESS] {
+        let (server, bench) = asking().await;
+        let mut clients = Vec::new();
+        for name in ["a", "b", "a"] {
+            let mut client = client_in(&bench, revision, name).await;
+            client.call_with_roots("s__get").await;
+            assert_eq!(last_roots(&server), root(name), "{revision}");
+            clients.push((client, name));
+        }
+        let connects = server.connects.load(Ordering::SeqCst);
+        for (client, name) in &mut clients {
+            client.call_with_roots("s__get").await;
+            assert_eq!(last_roots(&server), root(name), "{revision}");
+        }
+        assert_eq!(server.connects.load(Ordering::SeqCst), connects);
+        Client::of(&bench, revision).await.call("s__get").await;
+        let called = server.calls_with_roots.lock().unwrap().last().copied();
+        assert_eq!(called, Some(false), "a client without roots");
+        assert_eq!(last_roots(&server), Value::Null);
+        bench.gateway.close(PATIENCE).await;
+    }
+}
+
+#[tokio::test]
+async fn call_that_asks_for_roots_gets_those_of_its_caller() {
+    let server = Played::new(vec![tool("where")]);
+    server.say(|_, _| said("there"));
+    let bench = bench(&server, SESSION).await;
+    let mut first = client_in(&bench, SESSION, "a").await;
+    let mut second = client_in(&bench, SESSION, "b").await;
+    for _ in 0..2 {
+        first.call("s__where").await;
+        assert_eq!(last_roots(&server), root("a"));
+        second.call("s__where").await;
+        assert_eq!(last_roots(&server), root("b"));
+    }
+    bench.gateway.close(PATIENCE).await;
+}
+
+#[tokio::test]
+async fn changed_roots_are_notified_in_the_session_of_one_client_and_leave_a_shared_one() {
+    let (server, bench) = asking().await;
+    let changed = json!({"jsonrpc": "2.0", "method": "notifications/roots/list_changed"});
+    let notified = || server.heard("notifications/roots/list_changed").len();
+    let mut client = client_in(&bench, SESSION, "a").await;
+    client.call("s__get").await;
+    let connects = server.connects.load(Ordering::SeqCst);
+    client.roots = Some(root("b"));
+    client.send(&changed).await;
+    client.call("s__get").await;
+    assert_eq!((last_roots(&server), notified()), (root("b"), 1));
+    assert_eq!(server.connects.load(Ordering::SeqCst), connects);
+    let mut other = client_in(&bench, SESSION, "b").await;
+    other.call("s__get").await;
+    assert_eq!(server.connects.load(Ordering::SeqCst), connects);
+    client.roots = Some(root("c"));
+    client.send(&changed).await;
+    client.call("s__get").await;
+    assert_eq!((last_roots(&server), notified()), (root("c"), 1));
+    assert_eq!(server.connects.load(Ordering::SeqCst), connects + 1);
+    other.call("s__get").await;
+    assert_eq!(last_roots(&server), root("b"));
+    bench.gateway.close(PATIENCE).await;
+}
+
+#[tokio::test]
+async fn sessions_of_many_roots_are_bounded_and_the_idle_ones_make_room() {
+    /// The first one, and eight beside it.
+    const MOST: usize = 9;
+    let (server, bench) = asking().await;
+    let mut clients = Vec::new();
+    for number in 0..MOST {
+        let mut client = client_in(&bench, SESSION, &number.to_string()).await;
+        client.call("s__get").await;
+        let params = json!({"name": "s__wait", "arguments": {}});
+        let id = client.begin("tools/call", params).await;
+        clients.push((client, id));
+    }
+    let waiting = || {
+        let calls = server.heard("tools/call");
+        calls.iter().filter(|call| call["name"] == "wait").count()
+    };
+    until(|| waiting() == MOST).await;
+    let mut late = client_in(&bench, SESSION, "late").await;
+    let params = json!({"name": "s__get", "arguments": {}});
+    let refused = late.ask("tools/call", params).await.to_string();
+    assert!(refused.contains("all are used"), "{refused}");
+    let gate = Arc::clone(&server);
+    let opened = tokio::spawn(async move {
+        loop {
+            gate.gate.notify_waiters();
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    });
+    for (client, id) in &mut clients {
+        client.answer(*id).await;
+    }
+    opened.abort();
+    late.call("s__get").await;
+    assert_eq!(last_roots(&server), root("late"));
+    until(|| server.open_connections() == MOST).await;
+    for (number, (client, _)) in clients.iter_mut().enumerate() {
+        client.call("s__get").await;
+        assert_eq!(last_roots(&server), root(&number.to_string()));
+    }
+    until(|| server.open_connections() == MOST).await;
     bench.gateway.close(PATIENCE).await;
 }

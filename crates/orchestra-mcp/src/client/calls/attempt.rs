@@ -11,13 +11,17 @@ use tokio::{
     time::{Instant, sleep, timeout_at},
 };
 
-use super::{Client, Inner, lane::Chosen};
+use super::{
+    Client, Inner,
+    lane::{ChoiceError, Chosen},
+};
 use crate::client::{
     ClientError, ClientStatus, Reply, Sent, ServerCall, TransportType,
     breaker::{Breaker, Standing},
     latency::Ended,
     member::{Member, Patience, Shared},
     parking::State,
+    roots,
     session::{Claim, Session},
     tasks,
 };
@@ -45,7 +49,7 @@ impl Client {
                      late; call again without inputResponses and requestState",
                 )));
             };
-            parked.answer(answers);
+            parked.answer(answers, &call.cx);
             let (session, waiting) = (parked.session, parked.waiting);
             let went_on = session.go_on(call, waiting);
             return self
@@ -58,11 +62,18 @@ impl Client {
             false => Patience::OneTry,
         };
         let until = *waits.get_or_insert_with(|| deadline.min(Instant::now() + self.start_wait()));
-        let chosen = self.choose(call, until, patience).await?;
+        let chosen = match self.choose(call, until, patience).await {
+            Ok(chosen) => chosen,
+            Err(ChoiceError::RootsNeeded) => return Ok(Reply::InputRequired(roots::question())),
+            Err(ChoiceError::Failed(error)) => return Err(error),
+        };
         *waits = None;
         let (
             Chosen {
-                member, session, ..
+                hold: _hold,
+                member,
+                session,
+                ..
             },
             _claim,
         ) = apart(call, chosen, deadline).await;
@@ -169,6 +180,9 @@ async fn apart(
         let Ok(session) = other.session(deadline, Patience::OneTry).await else {
             break;
         };
+        if !matches!(session.other_profile(call), Ok(None)) {
+            break;
+        }
         (chosen.member, chosen.session) = (Arc::clone(other), session);
     }
     (chosen, None)

@@ -3,10 +3,11 @@
 //!
 //! A server that speaks both eras can ask its client only in the way of the era in which it was called,
 //! and a process speaks the one in which it was greeted. A session knows roots only where its greeting
-//! has offered them. So callers of each [`Profile`] have connections of their own where several are
-//! there.
+//! has offered them, and those of one list alone. So callers of each [`Profile`] have connections of
+//! their own where several are there.
 
 use std::{
+    collections::HashMap,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicUsize, Ordering},
@@ -15,7 +16,7 @@ use std::{
 };
 
 use futures_util::future::join_all;
-use orchestra_hub::{Cx, ListKind};
+use orchestra_hub::ListKind;
 use orchestra_wire::RawJson;
 use tokio::{
     task::AbortHandle,
@@ -27,7 +28,8 @@ use crate::client::{
     ClientConfig, ClientError, ProtocolChoice, ServerCall, greeting, lists,
     member::{Member, Patience, Shared},
     profile::Profile,
-    session::Session,
+    roots::RootsNeeded,
+    session::{Session, spawn},
 };
 
 /// How long connections beside the first ones are kept open without a call.
@@ -36,26 +38,30 @@ const IDLE: Duration = Duration::from_secs(5 * 60);
 /// How long callers share the first connections after those beside them could not be opened.
 const AFTER_FAILURE: Duration = Duration::from_secs(60);
 
+/// Lists of roots that have connections of their own at a time. Each may be a process.
+const MOST_ROOTS: usize = 8;
+
 /// Connections that were greeted alike.
 pub(super) struct Lane {
     pub(super) shared: Arc<Shared>,
     pub(super) members: Vec<Arc<Member>>,
     /// How many of them have been needed so far.
     pub(super) used: AtomicUsize,
+    last_chosen: Mutex<Instant>,
+    hold: Hold,
     /// Lists as they were when they were fetched last, in the order of [`ListKind::ALL`].
     listed: Mutex<[Vec<RawJson>; ListKind::ALL.len()]>,
     tasks: Vec<AbortHandle>,
 }
 
-/// Connections beside the first ones, by their [profile](Profile::index).
-#[derive(Default)]
-pub(super) struct Beside(Mutex<[State; Profile::COUNT]>);
+/// Held for a call that has chosen connections, so that they are not closed for others.
+pub(super) type Hold = Arc<()>;
 
+/// Connections beside the first ones. Those that no caller has needed are missing.
 #[derive(Default)]
+pub(super) struct Beside(Mutex<HashMap<Profile, State>>);
+
 enum State {
-    /// No caller has needed one.
-    #[default]
-    Untried,
     /// The server does not speak their era.
     Unspoken,
     /// They could not be opened, and are tried again after this time.
@@ -80,6 +86,8 @@ impl Lane {
             shared,
             members,
             used: AtomicUsize::new(1),
+            last_chosen: Mutex::new(Instant::now()),
+            hold: Hold::default(),
             listed: Mutex::default(),
             tasks,
         }
@@ -158,7 +166,7 @@ impl Lane {
     }
 
     /// Connections to the same server with another profile.
-    fn beside(&self, profile: Profile) -> Self {
+    fn beside(&self, profile: &Profile) -> Self {
         let config = &self.shared.config;
         let config = ClientConfig {
             protocol: match config.protocol {
@@ -177,8 +185,25 @@ impl Lane {
             meter: Arc::clone(&self.shared.meter),
             watching: Arc::clone(&self.shared.watching),
             breaker: Arc::clone(&self.shared.breaker),
-            profile: Some(profile),
+            client_roots: Arc::clone(&self.shared.client_roots),
+            profile: Some(profile.clone()),
         }))
+    }
+
+    fn last_chosen(&self) -> MutexGuard<'_, Instant> {
+        self.last_chosen
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns whether no call uses or waits for a connection.
+    fn is_idle(&self) -> bool {
+        if Arc::strong_count(&self.hold) > 1 {
+            return false;
+        }
+        // A call that waits for answers holds nothing.
+        let mut open = self.members.iter().filter_map(|member| member.ready());
+        open.all(|session| session.is_idle())
     }
 }
 
@@ -189,40 +214,56 @@ impl Drop for Lane {
 }
 
 impl Beside {
-    fn states(&self) -> MutexGuard<'_, [State; Profile::COUNT]> {
+    fn states(&self) -> MutexGuard<'_, HashMap<Profile, State>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The connections, where there are any.
     pub(super) fn open(&self) -> Vec<Arc<Lane>> {
-        self.states().iter().filter_map(State::lane).collect()
+        self.states().values().filter_map(State::lane).collect()
     }
 
     /// Forgets what is known; the connections, where there were any.
     pub(super) fn take(&self) -> Vec<Arc<Lane>> {
         let states = std::mem::take(&mut *self.states());
-        states.iter().filter_map(State::lane).collect()
+        states.values().filter_map(State::lane).collect()
     }
 
     /// The connections of a profile, which are made where that may succeed.
-    fn wanted(&self, profile: Profile, make: impl FnOnce() -> Lane) -> Option<Arc<Lane>> {
+    ///
+    /// # Errors
+    /// When as many lists of roots as permitted have connections, and all of them are used.
+    fn wanted(
+        &self,
+        profile: &Profile,
+        make: impl FnOnce() -> Lane,
+    ) -> Result<Option<(Arc<Lane>, Hold)>, ClientError> {
+        let now = Instant::now();
         let mut states = self.states();
-        let state = &mut states[profile.index()];
-        match state {
-            State::Open(lane) => return Some(Arc::clone(lane)),
-            State::Unspoken => return None,
-            State::Failed(until) if Instant::now() < *until => return None,
-            State::Failed(_) | State::Untried => {}
+        match states.get(profile) {
+            Some(State::Open(lane)) => {
+                *lane.last_chosen() = now;
+                return Ok(Some((Arc::clone(lane), Arc::clone(&lane.hold))));
+            }
+            Some(State::Unspoken) => return Ok(None),
+            Some(State::Failed(until)) if now < *until => return Ok(None),
+            Some(State::Failed(_)) | None => {}
+        }
+        if profile.has_own_roots() {
+            make_room(&mut states, now)?;
         }
         let lane = Arc::new(make());
-        *state = State::Open(Arc::clone(&lane));
-        Some(lane)
+        let hold = Arc::clone(&lane.hold);
+        states.insert(profile.clone(), State::Open(Arc::clone(&lane)));
+        Ok(Some((lane, hold)))
     }
 
     /// Gives up connections that could not be opened.
-    fn failed(&self, profile: Profile, lane: &Arc<Lane>, error: &ClientError) {
+    fn failed(&self, profile: &Profile, lane: &Arc<Lane>, error: &ClientError) {
         let mut states = self.states();
-        let state = &mut states[profile.index()];
+        let Some(state) = states.get_mut(profile) else {
+            return;
+        };
         if state.lane().is_some_and(|open| Arc::ptr_eq(&open, lane)) {
             let is_unspoken = match error {
                 ClientError::Handshake { .. } | ClientError::Rpc(_) => true,
@@ -241,44 +282,95 @@ impl State {
     fn lane(&self) -> Option<Arc<Lane>> {
         match self {
             Self::Open(lane) => Some(Arc::clone(lane)),
-            Self::Untried | Self::Unspoken | Self::Failed(_) => None,
+            Self::Unspoken | Self::Failed(_) => None,
         }
+    }
+}
+
+/// Forgets connections for one more list of roots: failures that are over, and where that is not enough
+/// the connections that were used least recently.
+///
+/// # Errors
+/// When all connections are used.
+fn make_room(states: &mut HashMap<Profile, State>, now: Instant) -> Result<(), ClientError> {
+    states.retain(|_, state| !matches!(state, State::Failed(until) if *until <= now));
+    let of_roots = states.iter().filter(|(profile, _)| profile.has_own_roots());
+    if of_roots.clone().count() < MOST_ROOTS {
+        return Ok(());
+    }
+    let unused = of_roots.filter_map(|(profile, state)| match state {
+        State::Open(lane) => lane.is_idle().then(|| (Some(*lane.last_chosen()), profile)),
+        State::Unspoken | State::Failed(_) => Some((None, profile)),
+    });
+    let oldest = unused.min_by_key(|(last_chosen, _)| *last_chosen);
+    let Some(profile) = oldest.map(|(_, profile)| profile.clone()) else {
+        let what = format!(
+            "{MOST_ROOTS} lists of roots of clients have sessions of the server, and all are used"
+        );
+        return Err(ClientError::Busy { what });
+    };
+    if let Some(State::Open(lane)) = states.remove(&profile) {
+        spawn(async move { lane.close(None).await });
+    }
+    Ok(())
+}
+
+/// Why a call has no connection.
+pub(super) enum ChoiceError {
+    /// Its client must be asked for its roots first.
+    RootsNeeded,
+    Failed(ClientError),
+}
+
+impl From<RootsNeeded> for ChoiceError {
+    fn from(RootsNeeded: RootsNeeded) -> Self {
+        Self::RootsNeeded
+    }
+}
+
+impl From<ClientError> for ChoiceError {
+    fn from(error: ClientError) -> Self {
+        Self::Failed(error)
     }
 }
 
 /// The connection that a call has.
 pub(super) struct Chosen {
     pub(super) lane: Arc<Lane>,
+    pub(super) hold: Hold,
     pub(super) member: Arc<Member>,
     pub(super) session: Arc<Session>,
 }
 
 impl Client {
     /// Chooses the connection for a call: one that was greeted as the caller would have greeted the
-    /// server, else one of the first.
+    /// server, else one of the first, unless that has the roots of another client.
     ///
     /// # Errors
-    /// When the first connection cannot be had.
+    /// When no such connection can be had, or the client must be asked for its roots first.
     pub(super) async fn choose(
         &self,
         call: &ServerCall,
         until: Instant,
         patience: Patience,
-    ) -> Result<Chosen, ClientError> {
+    ) -> Result<Chosen, ChoiceError> {
         let inner = &self.0;
         let first = Arc::clone(&inner.lane);
         let member = Arc::clone(first.pick());
         loop {
             let session = member.session(until, patience).await?;
-            if session.is_outgrown(&call.cx) {
+            if session.is_outgrown(call)? {
                 continue;
             }
-            if let Some((profile, lane)) = self.beside(&call.cx, &session) {
+            if let Some((profile, (lane, hold))) = self.beside(call, &session)? {
                 let member = Arc::clone(lane.pick());
                 let error = match member.session(until, Patience::OneTry).await {
+                    // The server has asked for roots meanwhile.
+                    Ok(session) if !session.fits(&profile, &call.cx) => continue,
                     Ok(session) => {
                         return Ok(Chosen {
                             lane,
+                            hold,
                             member,
                             session,
                         });
@@ -286,15 +378,21 @@ impl Client {
                     Err(error) => error,
                 };
                 let (server, reason) = (&first.shared.config.name, error.explain());
-                tracing::debug!(%server, ?profile, %reason, "no connection as the caller needs it");
+                let era = profile.era;
+                tracing::debug!(%server, ?era, %reason, "no connection as the caller needs it");
                 // One that still starts may serve later calls.
                 if !member.is_starting() {
-                    inner.beside.failed(profile, &lane, &error);
+                    inner.beside.failed(&profile, &lane, &error);
                     continue;
+                }
+                if session.has_own_roots() {
+                    return Err(error.into());
                 }
             }
             if session.begin_use() {
+                session.notify_roots().await;
                 return Ok(Chosen {
+                    hold: Arc::clone(&first.hold),
                     lane: first,
                     member,
                     session,
@@ -305,14 +403,31 @@ impl Client {
 
     /// The connections for a call, where the first ones have another profile than its caller needs.
     /// Where those of the caller's era cannot be had, the caller uses those of the other era.
-    fn beside(&self, cx: &Cx, first: &Session) -> Option<(Profile, Arc<Lane>)> {
-        let inner = &self.0;
-        let asked = first.other_profile(cx)?;
-        let spoken = first.other_profile_of(cx, first.era());
-        let mut profiles = [Some(asked), spoken].into_iter().flatten();
-        profiles.find_map(|profile| {
-            let make = || inner.lane.beside(profile);
-            Some((profile, inner.beside.wanted(profile, make)?))
-        })
+    fn beside(
+        &self,
+        call: &ServerCall,
+        first: &Session,
+    ) -> Result<Option<(Profile, (Arc<Lane>, Hold))>, ChoiceError> {
+        let wanted = |profile: Profile| {
+            let make = || self.0.lane.beside(&profile);
+            let lane = self.0.beside.wanted(&profile, make)?;
+            Ok::<_, ClientError>(lane.map(|lane| (profile, lane)))
+        };
+        let Some(asked) = first.other_profile(call)? else {
+            return Ok(None);
+        };
+        if let Some(found) = wanted(asked)? {
+            return Ok(Some(found));
+        }
+        let Some(spoken) = first.other_profile_of(call, first.era())? else {
+            return Ok(None);
+        };
+        let found = wanted(spoken)?;
+        if found.is_none() && first.has_own_roots() {
+            let what = "its session has the roots of another client, and no other session could be \
+                        opened";
+            return Err(ClientError::Busy { what: what.into() }.into());
+        }
+        Ok(found)
     }
 }

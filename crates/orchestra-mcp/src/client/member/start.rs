@@ -53,7 +53,7 @@ pub(super) async fn start(
         if let Some(clients) = clients {
             first_of(clients, config.clients_wait).await;
         }
-        let profile = shared.profile.or(last_used);
+        let profile = shared.profile.clone().or(last_used);
         let mut profile = profile.unwrap_or_else(|| config.first_profile());
         profile.era = last_era.unwrap_or(profile.era);
         let opened = Session::open(
@@ -62,6 +62,7 @@ pub(super) async fn start(
             config,
             shared.events.clone(),
             &shared.parking,
+            &shared.client_roots,
             profile,
         );
         // A process that ends while it is greeted says why.

@@ -88,7 +88,9 @@ impl Session {
             }
             Some(State::Server(state)) => self.begin(call, Some(state), place).await?,
             // Who waits here is taken up before a session is looked for.
-            Some(State::Parked(_) | State::Task(_)) | None => self.begin(call, None, place).await?,
+            Some(State::Parked(_) | State::Task(_) | State::Roots) | None => {
+                self.begin(call, None, place).await?
+            }
         };
         self.take(call, told).await
     }

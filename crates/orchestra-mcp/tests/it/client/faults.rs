@@ -307,6 +307,26 @@ async fn errors_that_a_server_answers_are_answers_and_open_no_circuit() {
     assert_eq!((client.stats().refused, played.starts()), (20, 1));
 }
 
+#[tokio::test]
+async fn answers_that_cannot_be_read_open_no_circuit() {
+    for transport in [TransportType::Stdio, TransportType::Http] {
+        let played = Played::new(Greets::Session, transport, |asked| {
+            match asked.params["name"] == "odd" {
+                true => Said::Fail(ClientError::InvalidMessage {
+                    what: "the answer cannot be read".to_owned(),
+                }),
+                false => Said::result(json!({})),
+            }
+        });
+        let client = client_of(&played, config());
+        for _ in 0..2 * config().circuit.failures {
+            let error = client.call(tool("odd")).await.unwrap_err();
+            assert_eq!(error.code(), "invalid_message");
+        }
+        result(&client, tool("t")).await;
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_idle_server_is_stopped_and_started_when_it_is_needed() {
     let played = Played::session(|asked| Said::result(json!({ "start": asked.start })));

@@ -152,7 +152,7 @@ async fn another_orchestra_is_told_what_each_caller_can_be_asked_for() {
         let mut less = asked_of(2);
         less.cx.features.elicitation = false;
         let expected = match tells {
-            true => json!({"sampling": {}, "roots": {}}),
+            true => json!({"sampling": {}, "roots": {"listChanged": true}}),
             false => Value::Null,
         };
         assert_eq!(told(less).await, expected);

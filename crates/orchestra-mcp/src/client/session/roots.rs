@@ -1,0 +1,133 @@
+//! Roots of a session: which callers it fits, and what its server is answered.
+
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
+use orchestra_hub::Cx;
+use orchestra_wire::{Era, RawJson};
+
+use super::Session;
+use crate::client::{
+    ServerCall,
+    profile::Profile,
+    roots::{Fit, Roots, RootsNeeded, RootsOffer, may_be_asked},
+};
+
+/// How long a new session waits until its server has asked for roots, if it does so at its start.
+const SETTLING: Duration = Duration::from_secs(1);
+
+impl Session {
+    /// Waits until the server has what it asked after the last message: servers ask for roots when they
+    /// are initialized or notified of a change, and answer a `ping` after that. So a call that follows
+    /// finds them with their roots.
+    pub(super) async fn settle_roots(self: &Arc<Self>) {
+        if self.config.clients.is_none() {
+            return;
+        }
+        let settled = async {
+            let _ = self.ask("ping", None).await;
+            self.mailbox.empty(self);
+            self.mailbox.answered().await;
+        };
+        // A server that does not answer is called as it is.
+        let _ = tokio::time::timeout(SETTLING, settled).await;
+    }
+
+    /// The roots that a connection for a call offers.
+    pub(super) fn wanted_roots(
+        &self,
+        call: &ServerCall,
+        era: Era,
+    ) -> Result<RootsOffer, RootsNeeded> {
+        let has_some = call.cx.features.roots;
+        if !self.config.offers_roots(has_some) {
+            return Ok(RootsOffer::Nothing);
+        }
+        if era == Era::Stateless || !self.client_roots.are_asked() {
+            return Ok(RootsOffer::Unasked);
+        }
+        if !has_some {
+            return Ok(RootsOffer::Of(Roots::of(&self.config.roots)));
+        }
+        match self.client_roots.of(&call.cx) {
+            Some(roots) => Ok(RootsOffer::Of(roots)),
+            None if may_be_asked(call) => Err(RootsNeeded),
+            None => Ok(RootsOffer::Nothing),
+        }
+    }
+
+    /// Returns whether the connection has a profile. One that offers roots which are given to no client
+    /// yet gets those of the caller.
+    pub(in crate::client) fn fits(&self, wanted: &Profile, cx: &Cx) -> bool {
+        let mine = &self.greeted.roots;
+        match (wanted.era, &wanted.roots) {
+            (era, _) if era != self.era() => false,
+            (Era::Stateless, _) => true,
+            (Era::Session, RootsOffer::Nothing) => *mine == RootsOffer::Nothing,
+            (Era::Session, _) if *mine == RootsOffer::Nothing => false,
+            (Era::Session, RootsOffer::Unasked) => self.given.is_free(),
+            (Era::Session, RootsOffer::Of(roots)) => match self.given.fit(roots, cx) {
+                Fit::Not => false,
+                Fit::Same => true,
+                Fit::Changed => {
+                    self.has_new_roots.store(true, Ordering::Release);
+                    true
+                }
+            },
+        }
+    }
+
+    /// Notifies the server of roots that have changed.
+    pub(in crate::client) async fn notify_roots(self: &Arc<Self>) {
+        if self.has_new_roots.swap(false, Ordering::AcqRel) {
+            let method = "notifications/roots/list_changed";
+            // The end of the link is an answer to the call.
+            let _ = self.link.notify(method, None).await;
+            self.settle_roots().await;
+        }
+    }
+
+    /// Returns whether the roots of a session are those of clients that alone may use it.
+    pub(in crate::client) fn has_own_roots(&self) -> bool {
+        self.era() == Era::Session && self.given.is_taken()
+    }
+
+    /// The answer to a server that asks for roots; `None` while the session has none.
+    pub(in crate::client) fn own_roots(&self) -> Option<RawJson> {
+        self.client_roots.note_asked();
+        self.given.roots().map(|roots| roots.answer())
+    }
+
+    /// Begins to ask the client of a call for its roots. Returns false where other clients may use the
+    /// session.
+    pub(in crate::client) fn begin_roots(&self) -> bool {
+        let is_offered = self.greeted.roots != RootsOffer::Nothing;
+        self.config.clients.is_none() || is_offered && self.given.ask()
+    }
+
+    /// Gives the session the configured roots, where it has none of a client.
+    pub(in crate::client) fn takes_configured_roots(&self) -> bool {
+        let roots = Roots::of(&self.config.roots);
+        self.config.clients.is_none() || self.given.give(&roots)
+    }
+
+    /// The server has asked for roots, and nobody could be asked.
+    pub(in crate::client) fn refuse_roots(&self) {
+        self.given.refuse();
+    }
+
+    /// Takes the roots that a client was asked for, if it has answered.
+    pub(in crate::client) fn roots_answered(&self, answer: Option<(&Cx, &RawJson)>) {
+        if self.config.clients.is_none() {
+            return;
+        }
+        let answer = answer.map(|(cx, answer)| (cx, Roots::of_answer(answer)));
+        if let Some((cx, roots)) = &answer {
+            self.client_roots.learn(cx, roots);
+        }
+        self.given
+            .answered(answer.as_ref().map(|(cx, roots)| (*cx, roots)));
+    }
+}

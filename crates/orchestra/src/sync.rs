@@ -4,6 +4,8 @@
 //! The local reference names the commit of the last exchange. The board itself is newer, and is committed by the next
 //! one.
 
+mod attempt;
+
 use orchestra_plan::ids::{Branch, Commit};
 use orchestra_runner::git::{
     BoardEntry, BoardReference, Git, GitError, GitSettings, Pushed, Repository, shown_remote,
@@ -20,6 +22,8 @@ use crate::{
     exit::Failure,
     workspace::{self, WorkspaceError},
 };
+
+pub(crate) use attempt::Attempt;
 
 /// Number of times that other clones may be faster.
 const ATTEMPTS: u32 = 10;
@@ -210,14 +214,7 @@ impl Exchange {
         effect: Effect,
     ) -> Result<Outcome, Failure> {
         let _lock = self.repository.lock_board().await.map_err(failure)?;
-        let mut round = Round {
-            exchange: self,
-            config,
-            remote,
-            effect,
-            store: None,
-            outcome: Outcome::default(),
-        };
+        let mut round = Round::new(self, config, remote, effect);
         if workspace::has_board(&config.workspace) {
             round.open_board().map_err(failure)?;
         }
@@ -225,6 +222,29 @@ impl Exchange {
         if let Some(store) = round.store.take() {
             crate::serving::close(&store);
         }
+        let outcome = run.map(|()| round.outcome).map_err(failure)?;
+        let last = Attempt::last(config);
+        if effect == Effect::Apply && last.error().is_some() {
+            last.next(Ok(())).record(config);
+        }
+        Ok(outcome)
+    }
+
+    /// Exchanges an open board with a remote, as [`run`](Self::run) does.
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) async fn run_in(
+        &self,
+        config: &Config,
+        store: &Store,
+        remote: &Remote,
+    ) -> Result<Outcome, Failure> {
+        let _lock = self.repository.lock_board().await.map_err(failure)?;
+        let mut round = Round::new(self, config, remote, Effect::Apply);
+        catch_up(store);
+        round.store = Some(store.clone());
+        let run = round.run().await;
         run.map(|()| round.outcome).map_err(failure)
     }
 
@@ -291,6 +311,19 @@ struct Round<'a> {
     /// The board, where the workspace has one.
     store: Option<Store>,
     outcome: Outcome,
+}
+
+impl<'a> Round<'a> {
+    fn new(exchange: &'a Exchange, config: &'a Config, remote: &'a Remote, effect: Effect) -> Self {
+        Self {
+            exchange,
+            config,
+            remote,
+            effect,
+            store: None,
+            outcome: Outcome::default(),
+        }
+    }
 }
 
 impl Round<'_> {
@@ -565,11 +598,16 @@ impl Round<'_> {
             }
         };
         let store = open().map_err(SyncError::Board)?;
-        if let Err(error) = store.settle(CATCHING_UP) {
-            tracing::warn!(%error, "edits of the readable files may not be part of the board yet");
-        }
+        catch_up(&store);
         self.store = Some(store);
         Ok(())
+    }
+}
+
+/// Waits until edits of the readable files are part of the board.
+fn catch_up(store: &Store) {
+    if let Err(error) = store.settle(CATCHING_UP) {
+        tracing::warn!(%error, "edits of the readable files may not be part of the board yet");
     }
 }
 

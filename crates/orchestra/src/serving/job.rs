@@ -87,6 +87,7 @@ impl Serving {
             others: None,
             engines: None,
             plans: None,
+            sync: None,
             waiting: None,
             begun: watch::Sender::new(false),
         };

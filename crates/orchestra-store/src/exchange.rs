@@ -9,6 +9,7 @@ mod describe;
 mod read;
 mod render;
 mod settle;
+mod since;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,6 +24,8 @@ use crate::shared::Shared;
 use crate::{ActionError, Clock as _, Fault, ReadError, SystemClock};
 
 pub use self::describe::changes_between;
+pub use self::since::BoardChanges;
+pub(crate) use self::since::{EVERYTHING, since};
 
 /// Rules for git about the files of a board: no line end is converted.
 const ATTRIBUTES: (&str, &[u8]) = (".gitattributes", b"* -text\n");
@@ -58,6 +61,8 @@ pub struct Exchanged {
 pub struct LastExchange {
     /// The commit that it was exchanged as.
     pub commit: String,
+    /// The version of the board that was exchanged.
+    pub version: BoardVersion,
     /// Whether the board has not changed since.
     pub is_current: bool,
 }
@@ -202,9 +207,14 @@ pub(crate) fn last(reader: &Reader<'_>) -> Result<Option<LastExchange>, ReadErro
     let Some((name, value)) = statement.query_row([], row).optional()? else {
         return Ok(None);
     };
-    let is_current = version(reader)? == BoardVersion(value);
+    let exchanged = BoardVersion(value);
+    let is_current = version(reader)? == exchanged;
     let commit = name.strip_prefix(EXCHANGED).map(str::to_owned);
-    Ok(commit.map(|commit| LastExchange { commit, is_current }))
+    Ok(commit.map(|commit| LastExchange {
+        commit,
+        version: exchanged,
+        is_current,
+    }))
 }
 
 /// Records the commit that a version of the board was exchanged as.
@@ -221,6 +231,7 @@ pub(crate) fn note(
             connection.execute("DELETE FROM counter WHERE name GLOB 'exchanged/*'", [])?;
             let sql = "INSERT INTO counter (name, value) VALUES (?1, ?2)";
             connection.execute(sql, params![name, version.0])?;
+            connection.execute("DELETE FROM changed WHERE seq <= ?1", [version.0])?;
             Ok(())
         }),
     )

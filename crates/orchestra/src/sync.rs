@@ -11,8 +11,8 @@ use orchestra_runner::git::{
     BoardEntry, BoardReference, Git, GitError, GitSettings, Pushed, Repository, shown_remote,
 };
 use orchestra_store::{
-    ActionError, BoardFiles, BoardSnapshot, Effect, ExchangeError, Home, Options, ReadError, Store,
-    changes_between,
+    ActionError, BoardChanges, BoardFiles, BoardSnapshot, BoardVersion, Effect, ExchangeError,
+    Home, Options, ReadError, Store, changes_between,
 };
 use std::{path::Path, time::Duration};
 
@@ -434,7 +434,7 @@ impl Round<'_> {
         found: Option<&Commit>,
         tip: Option<&Commit>,
     ) -> Result<Commit, SyncError> {
-        let Exchange { repository, local } = self.exchange;
+        let local = &self.exchange.local;
         let store = opened(self.store.as_ref(), self.config)?;
         if let (Some(tip), Some(last)) = (tip, store.last_exchange()?)
             && last.is_current
@@ -442,6 +442,13 @@ impl Round<'_> {
             && found == Some(tip)
         {
             return Ok(tip.clone());
+        }
+        if let (Some(tip), Some(last)) = (tip, store.last_exchange()?)
+            && last.commit == tip.as_str()
+            && found == Some(tip)
+            && let Some(changes) = store.board_changes(&last)?
+        {
+            return self.record_changes(tip, &changes).await;
         }
         let after = store.board_files()?;
         let (after, version) = (after.files, after.version);
@@ -457,12 +464,41 @@ impl Round<'_> {
             None => BoardFiles::default(),
         };
         self.outcome.sent = changes_between(&published, &after);
-        let changed = after.since(&before);
+        self.commit(tip, (&before, &after), version).await
+    }
+
+    /// Commits what is new on the board, where the remote has all of the last exchange. Only files that can have changed
+    /// are read.
+    async fn record_changes(
+        &mut self,
+        tip: &Commit,
+        changes: &BoardChanges,
+    ) -> Result<Commit, SyncError> {
+        let Exchange { repository, local } = self.exchange;
+        let files = repository.files_of_board(tip, |path| changes.concerns(path));
+        let files = files.await?;
+        let before = files.map_err(|refusal| refused(tip, local.as_str(), &refusal))?;
+        let (before, after) = (BoardFiles::new(before), changes.files());
+        self.outcome.sent = changes_between(&before, after);
+        self.commit(Some(tip), (&before, after), changes.version())
+            .await
+    }
+
+    /// Commits the files that differ, if there are any, and records the exchange.
+    async fn commit(
+        &self,
+        tip: Option<&Commit>,
+        (before, after): (&BoardFiles, &BoardFiles),
+        version: BoardVersion,
+    ) -> Result<Commit, SyncError> {
+        let Exchange { repository, local } = self.exchange;
+        let store = opened(self.store.as_ref(), self.config)?;
+        let changed = after.since(before);
         if let Some(tip) = tip.filter(|_| changed.is_empty()) {
             store.note_exchange(tip.as_str(), version)?;
             return Ok(tip.clone());
         }
-        let message = message(&changes_between(&before, &after));
+        let message = message(&changes_between(before, after));
         let parents: Vec<&Commit> = tip.into_iter().collect();
         let commit = repository.commit_board(local, &parents, &changed, &message);
         let commit = commit.await?;

@@ -2,7 +2,8 @@
 
 use super::Store;
 use crate::exchange::{
-    self, BoardFiles, BoardSnapshot, BoardVersion, Effect, ExchangeError, Exchanged, LastExchange,
+    self, BoardChanges, BoardFiles, BoardSnapshot, BoardVersion, Effect, ExchangeError, Exchanged,
+    LastExchange,
 };
 use crate::{ActionError, ReadError};
 
@@ -21,6 +22,14 @@ impl Store {
     /// When the database cannot be read.
     pub fn last_exchange(&self) -> Result<Option<LastExchange>, ReadError> {
         self.read(exchange::last)
+    }
+
+    /// Files of the board that can differ from those of its last exchange; `None` where all files have to be compared.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn board_changes(&self, last: &LastExchange) -> Result<Option<BoardChanges>, ReadError> {
+        self.read(|reader| exchange::since(reader, last))
     }
 
     /// Records the commit that a version of the board was exchanged as.

@@ -1,7 +1,7 @@
 //! Exchange of a board with other clones, beside git's own push and fetch of the same commits.
 
 use std::{
-    path::{Path, PathBuf},
+    path::Path,
     process::Command,
     time::{Duration, Instant},
 };
@@ -163,7 +163,7 @@ fn sync(clone: &Path) -> Result<Duration> {
 }
 
 /// Time of git's own push of the board to another bare repository.
-fn push(clone: &Path, to: &PathBuf) -> Result<Duration> {
+fn push(clone: &Path, to: &Path) -> Result<Duration> {
     git(clone, &["push", "--quiet", text(to)?, REFERENCE])
 }
 

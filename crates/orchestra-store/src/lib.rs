@@ -53,7 +53,7 @@ pub use document::{
 pub use error::{ActionError, Fault, OpenError, ReadError};
 pub use exchange::{
     BoardChanges, BoardFiles, BoardSnapshot, BoardVersion, Effect, ExchangeError, Exchanged,
-    LastExchange, changes_between,
+    LastExchange, changes_between, files_to_parse,
 };
 pub use files::FilesError;
 pub use home::{Home, SharedHome};

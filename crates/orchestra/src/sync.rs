@@ -11,8 +11,8 @@ use orchestra_runner::git::{
     BoardEntry, BoardReference, Git, GitError, GitSettings, Pushed, Repository, shown_remote,
 };
 use orchestra_store::{
-    ActionError, BoardChanges, BoardFiles, BoardSnapshot, BoardVersion, Effect, ExchangeError,
-    Home, Options, ReadError, Store, changes_between,
+    ActionError, BoardChanges, BoardFiles, BoardVersion, Effect, ExchangeError, Exchanged, Home,
+    Options, ReadError, Store, changes_between, files_to_parse,
 };
 use std::{path::Path, time::Duration};
 
@@ -33,6 +33,8 @@ const OUTPUT: usize = 512 << 20;
 const PATIENCE: Duration = Duration::from_secs(600);
 /// Longest time for edits of the readable files to become part of the board.
 const CATCHING_UP: Duration = Duration::from_secs(30);
+/// Most files whose changes are merged without the rest of the board.
+const FEW_FILES: usize = 1_000;
 /// Most characters of the subject of a commit.
 const SUBJECT: usize = 72;
 /// Most changes that the message of a commit lists.
@@ -378,7 +380,14 @@ impl Round<'_> {
             && !self.has(head).await?
         {
             let place = self.remote.shown();
-            tip = Some(self.merge(head, &place, tip.as_ref()).await?);
+            let merged = match &tip {
+                Some(tip) => self.merge_changes(head, tip).await?,
+                None => None,
+            };
+            tip = match merged {
+                Some(commit) => Some(commit),
+                None => Some(self.merge(head, &place, tip.as_ref()).await?),
+            };
             is_merged = true;
         }
         match tip {
@@ -407,7 +416,7 @@ impl Round<'_> {
             let merged = match &self.store {
                 Some(store) => {
                     let merged = self.apply(store, head, &place, &published, base.as_ref());
-                    merged.await?.files
+                    merged.await?.after.files
                 }
                 None => {
                     let checked = published.check();
@@ -506,6 +515,66 @@ impl Round<'_> {
         Ok(commit)
     }
 
+    /// Merges a commit with a few changes since the last exchange into a board without any, and commits the result. Only
+    /// files that can have changed are read. Returns `None` where whole boards have to be merged.
+    async fn merge_changes(
+        &mut self,
+        head: &Commit,
+        tip: &Commit,
+    ) -> Result<Option<Commit>, SyncError> {
+        let Exchange { repository, local } = self.exchange;
+        let store = opened(self.store.as_ref(), self.config)?;
+        let last = store.last_exchange()?;
+        let Some(last) = last.filter(|last| last.commit == tip.as_str()) else {
+            return Ok(None);
+        };
+        if !repository.is_ancestor(tip, head).await? {
+            return Ok(None);
+        }
+        let changed = repository.changed_files(tip, head, FEW_FILES).await?;
+        let Some(changed) = changed else {
+            return Ok(None);
+        };
+        let Some(wanted) = files_to_parse(&changed) else {
+            return Ok(None);
+        };
+        let is_wanted = |path: &str| wanted.contains(path);
+        let before = repository.files_of_board(tip, is_wanted).await?;
+        let published = repository.files_of_board(head, is_wanted).await?;
+        let (Ok(before), Ok(published)) = (before, published) else {
+            return Ok(None);
+        };
+        let (before, published) = (BoardFiles::new(before), BoardFiles::new(published));
+        let origin = self.origin().await?;
+        let merged = store.exchange_changes(&changed, &published, &last, &origin);
+        if !merged.map_err(SyncError::Exchange)? {
+            return Ok(None);
+        }
+        let Some(changes) = store.board_changes(&last)? else {
+            return Ok(None);
+        };
+        let files = repository.files_of_board(head, |path| changes.concerns(path));
+        let files = files.await?;
+        let files = files.map_err(|refusal| refused(head, local.as_str(), &refusal))?;
+        let (files, after) = (BoardFiles::new(files), changes.files());
+        let changed = after.since(&files);
+        let sent = changes_between(&files, after);
+        let commit = match changed.is_empty() {
+            true => {
+                repository.move_board(local, head, Some(tip)).await?;
+                head.clone()
+            }
+            false => {
+                let commit = repository.commit_board(local, &[head], &changed, &message(&sent));
+                commit.await?
+            }
+        };
+        store.note_exchange(commit.as_str(), changes.version())?;
+        self.receive(&before, &published);
+        self.outcome.sent = sent;
+        Ok(Some(commit))
+    }
+
     /// Merges a commit into the board, and commits the result. Without a board, one is created.
     async fn merge(
         &mut self,
@@ -516,7 +585,6 @@ impl Round<'_> {
         let Exchange { repository, local } = self.exchange;
         let published = self.exchange.files(head, place).await?;
         let base = self.base(head).await?;
-        let before = self.files_of_board()?;
         if self.store.is_none() {
             // A board is created only for files that can be merged.
             let checked = published.check();
@@ -532,6 +600,7 @@ impl Round<'_> {
             base.as_ref(),
         );
         let merged = merged.await?;
+        let (before, merged) = (merged.before, merged.after);
         let after = merged.files;
         self.receive(&before, &after);
         self.outcome.sent = changes_between(&published, &after);
@@ -607,12 +676,16 @@ impl Round<'_> {
         place: &str,
         files: &BoardFiles,
         base: Option<&BoardFiles>,
-    ) -> Result<BoardSnapshot, SyncError> {
-        let author = self.exchange.repository.author().await?;
-        let origin = format!("the board of {author}");
+    ) -> Result<Exchanged, SyncError> {
+        let origin = self.origin().await?;
         let exchanged = store.exchange(files, base, &origin, self.effect);
-        let exchanged = exchanged.map_err(|error| unmerged(commit, place, error))?;
-        Ok(exchanged.after)
+        exchanged.map_err(|error| unmerged(commit, place, error))
+    }
+
+    /// Description of this board for other clones.
+    async fn origin(&self) -> Result<String, SyncError> {
+        let author = self.exchange.repository.author().await?;
+        Ok(format!("the board of {author}"))
     }
 
     fn receive(&mut self, before: &BoardFiles, after: &BoardFiles) {

@@ -326,6 +326,24 @@ impl Repository {
         self.contents(commit, listed).await
     }
 
+    /// Paths of files that are new or differ in the second of two commits; `None` where files are gone there, are not
+    /// regular files, or more than `most` differ.
+    ///
+    /// # Errors
+    /// When git fails.
+    pub async fn changed_files(
+        &self,
+        from: &Commit,
+        to: &Commit,
+        most: usize,
+    ) -> Result<Option<Vec<String>>, GitError> {
+        let asked = ["diff-tree", "-r", "-z", "--raw", "--no-renames"];
+        let call = self.call("compare two commits of a board", asked);
+        let call = call.arg(from.as_str()).arg(to.as_str()).on(to);
+        let answer = call.first_bytes(MAX_LISTING).run().await?;
+        Ok(changed(answer.fields(), most))
+    }
+
     async fn contents(
         &self,
         commit: &Commit,
@@ -540,6 +558,24 @@ fn listing<'a>(fields: impl Iterator<Item = &'a [u8]>) -> Result<Vec<Listed>, Tr
     Ok(listed)
 }
 
+/// Reads the answer of `git diff-tree -r -z --raw`.
+fn changed<'a>(mut fields: impl Iterator<Item = &'a [u8]>, most: usize) -> Option<Vec<String>> {
+    let mut paths = Vec::new();
+    while let Some(facts) = fields.next() {
+        let facts = std::str::from_utf8(facts).ok()?;
+        let path = std::str::from_utf8(fields.next()?).ok()?;
+        let facts: Vec<&str> = facts.split_ascii_whitespace().collect();
+        let &[_, mode, _, _, "A" | "M"] = facts.as_slice() else {
+            return None;
+        };
+        if mode != REGULAR || paths.len() >= most {
+            return None;
+        }
+        paths.push(path.to_owned());
+    }
+    Some(paths)
+}
+
 /// Takes the content of a file off the answer of `git cat-file --batch`.
 fn object<'a>(rest: &mut &'a [u8], name: &str) -> Option<&'a [u8]> {
     let end = rest.iter().position(|byte| *byte == b'\n')?;
@@ -630,6 +666,24 @@ mod tests {
         }
         let twice = "100644 blob 1111\ta";
         assert!(check(&[twice, twice]).is_err());
+    }
+
+    #[test]
+    fn changes_other_than_of_regular_files_are_not_listed() {
+        let check = |text: &str| changed(text.split('\0').map(str::as_bytes), 2);
+        let one = ":100644 100644 11 22 M\0a";
+        let new = ":000000 100644 00 22 A\0b";
+        let both = vec!["a".to_owned(), "b".to_owned()];
+        assert_eq!(check(&format!("{one}\0{new}")), Some(both));
+        assert_eq!(check(&format!("{one}\0{new}\0{one}")), None);
+        for odd in [
+            ":100644 000000 11 00 D\0a",
+            ":100644 120000 11 22 T\0a",
+            ":100644 100755 11 22 M\0a",
+            ":100644 100644 11 22 M",
+        ] {
+            assert_eq!(check(odd), None, "{odd:?}");
+        }
     }
 
     #[test]

@@ -36,6 +36,12 @@ impl BoardChanges {
         Place::parse(path).is_some_and(|place| self.owners.contains(&Owner::of(&place)))
     }
 
+    /// Returns whether no file differs.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.files.files().is_empty()
+    }
+
     /// The files that can differ, as they are now.
     #[must_use]
     pub const fn files(&self) -> &BoardFiles {

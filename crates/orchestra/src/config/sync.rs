@@ -78,7 +78,7 @@ impl SyncOnDisk {
             let expected = "the name of a git branch";
             return Err(wrong("sync.branch", expected, odd.clone()));
         }
-        let interval = self.interval.map(seconds).transpose()?;
+        let interval = self.interval.as_ref().map(seconds).transpose()?;
         let interval = within("sync.interval", interval, &INTERVAL_SECONDS)?;
         Ok(SyncFile {
             remote,
@@ -90,9 +90,9 @@ impl SyncOnDisk {
 }
 
 /// Reads a number of seconds, or a number with one of the units `s`, `m` and `h`.
-fn seconds(found: toml::Value) -> Result<u64, ParseError> {
+fn seconds(found: &toml::Value) -> Result<u64, ParseError> {
     let of_text = |text: &str| {
-        let (number, factor) = match text.char_indices().last()? {
+        let (number, factor) = match text.char_indices().next_back()? {
             (end, 's') => (&text[..end], 1),
             (end, 'm') => (&text[..end], 60),
             (end, 'h') => (&text[..end], 3_600),
@@ -100,7 +100,7 @@ fn seconds(found: toml::Value) -> Result<u64, ParseError> {
         };
         number.parse::<u64>().ok()?.checked_mul(factor)
     };
-    let seconds = match &found {
+    let seconds = match found {
         toml::Value::Integer(number) => u64::try_from(*number).ok(),
         toml::Value::String(text) => of_text(text),
         _ => None,

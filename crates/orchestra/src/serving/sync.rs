@@ -117,9 +117,11 @@ impl Worker {
                 Some(_) => {
                     let interval = self.config.sync.interval();
                     let last = Attempt::last(&self.config);
-                    match last.pause(interval) {
-                        Duration::ZERO => self.exchange(&last).await.pause(interval),
-                        pause => pause,
+                    let pause = last.pause(interval);
+                    if pause.is_zero() {
+                        self.exchange(&last).await.pause(interval)
+                    } else {
+                        pause
                     }
                 }
             };

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use orchestra_board::{Command, IssuePatch, Kind, State, Uid};
 use orchestra_store::{
     Action, BoardFiles, Effect, ExchangeError, IssueFilter, IssueRecord, changes_between,
+    files_to_parse,
 };
 use proptest::prelude::*;
 
@@ -53,14 +54,65 @@ impl Replica {
 
     /// Exchanges the board with a remote, as no other clone does meanwhile.
     fn sync(&mut self, remote: &mut BoardFiles) {
-        let after = match self.base.as_ref() == Some(remote) || remote.files().is_empty() {
-            true => self.files(),
-            false => self
+        self.check_changes();
+        let is_new = self.base.as_ref() != Some(remote) && !remote.files().is_empty();
+        let after = match is_new && !self.merge_changes(remote) {
+            false => self.files(),
+            true => self
                 .merge(remote, Effect::Apply)
                 .expect("boards can be merged"),
         };
         *remote = after.clone();
         self.base = Some(after);
+        let store = &self.workspace.store;
+        let version = store.board_files().expect("readable").version;
+        store.note_exchange("commit", version).expect("writable");
+    }
+
+    /// Checks that the files that can have changed since the last exchange, and the other ones as they were, are the board.
+    fn check_changes(&self) {
+        let store = &self.workspace.store;
+        let last = store.last_exchange().expect("readable");
+        let (Some(last), Some(base)) = (last, &self.base) else {
+            return;
+        };
+        let Some(changes) = store.board_changes(&last).expect("readable") else {
+            return;
+        };
+        let unchanged = base.files().iter();
+        let unchanged = unchanged.filter(|(path, _)| !changes.concerns(path));
+        let mut files: BTreeMap<_, _> = unchanged
+            .map(|(path, content)| (path.clone(), content.clone()))
+            .collect();
+        files.extend(changes.files().files().clone());
+        let files = BoardFiles::new(files);
+        assert_eq!(changes_between(&files, &self.files()), Vec::<String>::new());
+        assert_eq!(files, self.files());
+    }
+
+    /// Merges what a remote has changed since the last exchange without the rest of the board. Returns whether it did.
+    fn merge_changes(&self, remote: &BoardFiles) -> bool {
+        let store = &self.workspace.store;
+        let last = store.last_exchange().expect("readable");
+        let (Some(last), Some(base)) = (last, &self.base) else {
+            return false;
+        };
+        let changed = remote.since(base);
+        let is_all_there = changed.values().all(Option::is_some);
+        let changed: Vec<String> = changed.into_keys().collect();
+        let Some(wanted) = files_to_parse(&changed).filter(|_| is_all_there) else {
+            return false;
+        };
+        let files = remote.files().iter();
+        let files = files.filter(|(path, _)| wanted.contains(*path));
+        let files = files.map(|(path, content)| (path.clone(), content.clone()));
+        let part = BoardFiles::new(files.collect());
+        let merged = store.exchange_changes(&changed, &part, &last, self.name);
+        let is_merged = merged.expect("the store works");
+        if is_merged {
+            assert_eq!(changes_between(remote, &self.files()), Vec::<String>::new());
+        }
+        is_merged
     }
 
     fn issue(&self, name: &str) -> IssueRecord {
@@ -200,6 +252,45 @@ fn records_that_one_clone_changes_or_removes_follow() {
     assert!(one.workspace.issue("MA-4").is_none());
     let text = text(&one.files());
     assert!(text.contains("stays") && !text.contains("goes"), "{text}");
+}
+
+#[test]
+fn few_published_changes_are_merged_without_the_rest() {
+    let (mut one, mut two, mut remote) = pair();
+    one.workspace.run(rename("MA-4", "Renamed"));
+    one.workspace.create(Kind::Task, Some("MA-2"), "New");
+    one.sync(&mut remote);
+    assert!(two.merge_changes(&remote));
+    assert_eq!(two.title("MA-4"), "Renamed");
+    assert_eq!(two.title("MA-5"), "New");
+    assert_eq!(two.files(), remote);
+    two.sync(&mut remote);
+    // A board with changes of its own, and a deletion, need the whole.
+    two.workspace.run(comment("MA-4", "Mine"));
+    one.workspace.run(rename("MA-4", "Again"));
+    one.sync(&mut remote);
+    assert!(!two.merge_changes(&remote));
+    two.sync(&mut remote);
+    one.sync(&mut remote);
+    one.workspace.run(delete("MA-5"));
+    one.sync(&mut remote);
+    assert!(!two.merge_changes(&remote));
+    two.sync(&mut remote);
+    assert_eq!(one.files(), two.files());
+}
+
+#[test]
+fn published_issue_with_the_uid_of_another_one_is_left_to_the_whole_merge() {
+    let (mut one, two, mut remote) = pair();
+    let uid = one.uid("MA-4").to_string();
+    one.workspace.create(Kind::Task, Some("MA-2"), "New");
+    let other = one.uid("MA-5").to_string();
+    one.sync(&mut remote);
+    let path = TASK.replace("MA-4", "MA-5");
+    let planted = with(&remote, &path, |text| text.replace(&other, &uid));
+    let before = two.files();
+    assert!(!two.merge_changes(&planted));
+    assert_eq!(two.files(), before);
 }
 
 #[test]

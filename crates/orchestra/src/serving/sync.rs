@@ -53,7 +53,11 @@ impl Serving {
             return;
         }
         let (stop, stopped) = watch::channel(false);
-        let status = Arc::new(Mutex::new(ServerStatus::Available));
+        let status = match Attempt::last(&self.config).error() {
+            Some(error) => ServerStatus::Error(error.to_owned()),
+            None => ServerStatus::Available,
+        };
+        let status = Arc::new(Mutex::new(status));
         let worker = Worker {
             config: self.config.clone(),
             store: store.clone(),

@@ -565,7 +565,8 @@ impl Round<'_> {
                 head.clone()
             }
             false => {
-                let commit = repository.commit_board(local, &[head], &changed, &message(&sent));
+                let (parents, message) = ([head], message(&sent));
+                let commit = repository.commit_board(local, &parents, &changed, &message);
                 commit.await?
             }
         };

@@ -11,13 +11,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use orchestra_board::{IssueId, Project, Slug, Uid};
 
 use super::{BoardFiles, ExchangeError, LastExchange, cycles, merged, portable, read, since};
+use crate::ActionError;
 use crate::files::Board;
 use crate::files::place::{Part, Place};
 use crate::merge::{BoardContents, IssueContents, ProjectContents};
 use crate::reader::Reader;
 use crate::shared::Shared;
 use crate::toon::IssuePlace;
-use crate::{ActionError, Clock as _};
 
 /// Paths of the files that are needed to parse changed ones, with their own; `None` where whole boards have to be merged.
 #[must_use]

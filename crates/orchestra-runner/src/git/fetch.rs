@@ -128,7 +128,17 @@ fn writes_branches(refspec: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::writes_branches;
+    use super::{is_openssh, writes_branches};
+
+    #[test]
+    fn command_lines_of_openssh_are_known() {
+        for command in ["ssh", "ssh -i key", "/usr/bin/ssh -v"] {
+            assert!(is_openssh(command), "{command}");
+        }
+        for command in ["", "plink -batch", "PROXY=1 ssh", "my-ssh", "'/a b/ssh'"] {
+            assert!(!is_openssh(command), "{command}");
+        }
+    }
 
     #[test]
     fn refspecs_that_write_branches_are_known() {

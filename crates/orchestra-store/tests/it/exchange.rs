@@ -438,7 +438,7 @@ fn circular_dependencies_of_two_clones_are_cut() {
 
 #[test]
 fn board_is_current_until_it_changes() {
-    let (one, _, _) = pair();
+    let one = Replica::filled();
     let store = &one.workspace.store;
     assert_eq!(store.last_exchange().expect("readable"), None);
     let version = store.board_files().expect("readable").version;

@@ -515,7 +515,7 @@ impl Round<'_> {
         Ok(commit)
     }
 
-    /// Merges a commit with a few changes since the last exchange into a board without any, and commits the result. Only
+    /// Merges a commit into the board where both have changed little since the last exchange, and commits the result. Only
     /// files that can have changed are read. Returns `None` where whole boards have to be merged.
     async fn merge_changes(
         &mut self,
@@ -532,9 +532,10 @@ impl Round<'_> {
             return Ok(None);
         }
         let changed = repository.changed_files(tip, head, FEW_FILES).await?;
-        let Some(changed) = changed else {
+        let (Some(mut changed), Some(own)) = (changed, store.board_changes(&last)?) else {
             return Ok(None);
         };
+        changed.extend(own.files().files().keys().cloned());
         let Some(wanted) = files_to_parse(&changed) else {
             return Ok(None);
         };
@@ -546,7 +547,7 @@ impl Round<'_> {
         };
         let (before, published) = (BoardFiles::new(before), BoardFiles::new(published));
         let origin = self.origin().await?;
-        let merged = store.exchange_changes(&changed, &published, &last, &origin);
+        let merged = store.exchange_changes(&changed, (&published, &before), &last, &origin);
         if !merged.map_err(SyncError::Exchange)? {
             return Ok(None);
         }

@@ -1,18 +1,19 @@
-//! Merge of a few published changes into a board that has not changed since its last exchange. Their files are parsed, and
-//! the rest of what is published is the content of the board.
+//! Merge of a few published changes into a board that has changed little since its last exchange. Files of issues that
+//! either side has changed are parsed. All other issues are the same on both sides, and are those of the board.
 //!
 //! Everything out of the ordinary (removed, moved or renumbered issues, other records than issues, and all that a parser
 //! or the board refuses) is left to the merge of whole boards.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use orchestra_board::{IssueId, Project, Slug, Uid};
+use orchestra_board::{IssueId, Kind, Project, Slug, Tally, Uid, parent_state};
 
 use super::{BoardFiles, ExchangeError, LastExchange, cycles, merged, portable, read, since};
 use crate::ActionError;
 use crate::files::Board;
+use crate::files::owner::Owner;
 use crate::files::place::{Part, Place};
 use crate::merge::{BoardContents, IssueContents, ProjectContents};
 use crate::reader::Reader;
@@ -61,20 +62,24 @@ fn above(place: &IssuePlace) -> Vec<IssuePlace> {
     epic.into_iter().chain(story).collect()
 }
 
-/// Merges published changes. `published` has the files of [`files_to_parse`]. Returns whether it did: otherwise the board
-/// is as it was, and whole boards have to be merged.
+/// Merges published changes. `published`, and `base` with the state of the last exchange, have the files of
+/// [`files_to_parse`] for the paths in `changed`, which either side has changed. Returns whether it did: otherwise the
+/// board is as it was, and whole boards have to be merged.
 pub(crate) fn exchange_changes(
     shared: &Shared,
     changed: &[String],
-    published: &BoardFiles,
+    (published, base): (&BoardFiles, &BoardFiles),
     last: &LastExchange,
     origin: &str,
 ) -> Result<bool, ExchangeError> {
     let now = shared.options.clock.now();
-    let published = match read::contents(published, now) {
-        Ok(published) => published,
-        Err(ExchangeError::Fault(fault)) => return Err(fault.into()),
-        Err(_) => return Ok(false),
+    let parsed = |files| read::contents(files, now);
+    let (published, base) = match (parsed(published), parsed(base)) {
+        (Ok(published), Ok(base)) => (published, base),
+        (Err(ExchangeError::Fault(fault)), _) | (_, Err(ExchangeError::Fault(fault))) => {
+            return Err(fault.into());
+        }
+        (Err(_), _) | (_, Err(_)) => return Ok(false),
     };
     let ids = issues_of(changed);
     let is_done = Arc::new(AtomicBool::new(false));
@@ -82,15 +87,25 @@ pub(crate) fn exchange_changes(
     let written = Board::write(
         shared,
         Box::new(move |work| {
-            let changes = since(&Reader::new(work.connection()), &last)?;
-            if !changes.is_some_and(|changes| changes.is_empty()) {
+            let Some(changes) = since(&Reader::new(work.connection()), &last)? else {
+                return Ok(());
+            };
+            // Another program can have changed an issue meanwhile.
+            if !changes.owners().all(|owner| is_known(&ids, owner)) {
                 return Ok(());
             }
             let before = Reader::new(work.connection()).contents()?;
-            let Some(published) = patched(&before, &published, &ids) else {
+            let published = patched(&before, &published, &ids);
+            let (Some(published), Some(base)) = (published, patched(&before, &base, &ids)) else {
                 return Ok(());
             };
-            let base = portable(&before);
+            if published
+                .projects
+                .values()
+                .any(|project| cycles::closing(project).is_some())
+            {
+                return Ok(());
+            }
             let merged = merged(&published, &before, Some(&base), &origin, now);
             work.adopt(&before, &merged)?;
             done.store(true, Ordering::Relaxed);
@@ -121,16 +136,28 @@ fn issues_of(changed: &[String]) -> Ids {
     ids
 }
 
-/// The published board: what clones exchange of this one, with the changed issues.
-fn patched(before: &BoardContents, published: &BoardContents, ids: &Ids) -> Option<BoardContents> {
+/// Returns whether the files of an owner were parsed, as far as boards exchange them.
+fn is_known(ids: &Ids, owner: &Owner) -> bool {
+    match owner {
+        Owner::Issue(slug, id) => ids.get(slug).is_some_and(|known| known.contains(id)),
+        Owner::Project(slug) => ids.contains_key(slug),
+        _ => true,
+    }
+}
+
+/// A state of the board: what clones exchange of the present one, with the changed issues as they are in parsed files.
+fn patched(before: &BoardContents, parsed: &BoardContents, ids: &Ids) -> Option<BoardContents> {
     let mut board = portable(before);
     for (slug, ids) in ids {
-        let (project, new) = (board.projects.get_mut(slug)?, published.projects.get(slug)?);
+        let (project, new) = (board.projects.get_mut(slug)?, parsed.projects.get(slug)?);
         if !is_same(&project.project, &new.project) || project.retired != new.retired {
             return None;
         }
         for id in ids {
-            let contents = new.issues.get(id)?;
+            let Some(contents) = new.issues.get(id) else {
+                project.issues.remove(id);
+                continue;
+            };
             if !is_ordinary(project, id, contents) {
                 return None;
             }
@@ -138,9 +165,7 @@ fn patched(before: &BoardContents, published: &BoardContents, ids: &Ids) -> Opti
         }
         project.project.clone_from(&new.project);
         project.project = project.counted();
-        if cycles::closing(project).is_some() {
-            return None;
-        }
+        follow(project);
     }
     let mut uids: HashSet<Uid> = HashSet::new();
     let issues = board
@@ -149,6 +174,25 @@ fn patched(before: &BoardContents, published: &BoardContents, ids: &Ids) -> Opti
         .flat_map(|project| project.issues.values());
     let are_unique = issues.map(IssueContents::uid).all(|uid| uids.insert(uid));
     are_unique.then_some(board)
+}
+
+/// Gives stories and epics the states that follow from their children. A parser of a few files knows a part of these.
+fn follow(project: &mut ProjectContents) {
+    for kind in [Kind::Story, Kind::Epic] {
+        let mut tallies: HashMap<IssueId, Tally> = HashMap::new();
+        for IssueContents { issue, .. } in project.issues.values() {
+            if let Some(parent) = &issue.parent {
+                let tally = tallies.entry(parent.clone()).or_default();
+                tally.add_many(issue.state, 1);
+            }
+        }
+        for IssueContents { issue, .. } in project.issues.values_mut() {
+            if issue.kind == kind {
+                let tally = tallies.remove(&issue.id).unwrap_or_default();
+                issue.state = parent_state(&tally, issue.own);
+            }
+        }
+    }
 }
 
 /// Returns whether two versions of a project differ at most in what follows from its issues.

@@ -36,6 +36,11 @@ impl BoardChanges {
         Place::parse(path).is_some_and(|place| self.owners.contains(&Owner::of(&place)))
     }
 
+    /// Owners of the files that can differ.
+    pub(super) fn owners(&self) -> impl Iterator<Item = &Owner> {
+        self.owners.iter()
+    }
+
     /// Returns whether no file differs.
     #[must_use]
     pub fn is_empty(&self) -> bool {

@@ -41,21 +41,22 @@ impl Store {
         exchange::note(&self.0.shared, commit, version)
     }
 
-    /// Merges the changes of a few files that another clone has published since an exchange, while this board has not
-    /// changed since then. `published` has the files of [`files_to_parse`](crate::files_to_parse). Returns whether it
-    /// did: otherwise the board stays as it is, and [`Store::exchange`] is to merge whole boards.
+    /// Merges the changes of a few files that another clone has published since an exchange. `changed` has the paths of
+    /// all files that either side has changed since then. The published files and those of the exchange are those of
+    /// [`files_to_parse`](crate::files_to_parse). Returns whether it did: otherwise the board stays as it is, and
+    /// [`Store::exchange`] is to merge whole boards.
     ///
     /// # Errors
     /// When the store fails.
     pub fn exchange_changes(
         &self,
         changed: &[String],
-        published: &BoardFiles,
+        (published, base): (&BoardFiles, &BoardFiles),
         last: &LastExchange,
         origin: &str,
     ) -> Result<bool, ExchangeError> {
         self.start();
-        exchange::exchange_changes(&self.0.shared, changed, published, last, origin)
+        exchange::exchange_changes(&self.0.shared, changed, (published, base), last, origin)
     }
 
     /// Merges files that another clone has published into the board, in one transaction. `base` has the files that both

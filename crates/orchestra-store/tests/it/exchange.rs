@@ -90,7 +90,8 @@ impl Replica {
         assert_eq!(files, self.files());
     }
 
-    /// Merges what a remote has changed since the last exchange without the rest of the board. Returns whether it did.
+    /// Merges what a remote has changed since the last exchange without the rest of the board, and checks that the result
+    /// is that of a merge of all. Returns whether it did.
     fn merge_changes(&self, remote: &BoardFiles) -> bool {
         let store = &self.workspace.store;
         let last = store.last_exchange().expect("readable");
@@ -99,18 +100,28 @@ impl Replica {
         };
         let changed = remote.since(base);
         let is_all_there = changed.values().all(Option::is_some);
-        let changed: Vec<String> = changed.into_keys().collect();
+        let mut changed: Vec<String> = changed.into_keys().collect();
+        let Some(own) = store.board_changes(&last).expect("readable") else {
+            return false;
+        };
+        changed.extend(own.files().files().keys().cloned());
         let Some(wanted) = files_to_parse(&changed).filter(|_| is_all_there) else {
             return false;
         };
-        let files = remote.files().iter();
-        let files = files.filter(|(path, _)| wanted.contains(*path));
-        let files = files.map(|(path, content)| (path.clone(), content.clone()));
-        let part = BoardFiles::new(files.collect());
-        let merged = store.exchange_changes(&changed, &part, &last, self.name);
+        let part = |files: &BoardFiles| {
+            let files = files.files().iter();
+            let files = files.filter(|(path, _)| wanted.contains(*path));
+            let files = files.map(|(path, content)| (path.clone(), content.clone()));
+            BoardFiles::new(files.collect())
+        };
+        let whole = self.merge(remote, Effect::Preview);
+        let parts = (&part(remote), &part(base));
+        let merged = store.exchange_changes(&changed, parts, &last, self.name);
         let is_merged = merged.expect("the store works");
         if is_merged {
-            assert_eq!(changes_between(remote, &self.files()), Vec::<String>::new());
+            let whole = whole.expect("boards can be merged");
+            assert_eq!(changes_between(&whole, &self.files()), Vec::<String>::new());
+            assert_eq!(whole, self.files());
         }
         is_merged
     }
@@ -265,13 +276,20 @@ fn few_published_changes_are_merged_without_the_rest() {
     assert_eq!(two.title("MA-5"), "New");
     assert_eq!(two.files(), remote);
     two.sync(&mut remote);
-    // A board with changes of its own, and a deletion, need the whole.
+    // Changes of the same issue on both sides are merged as well.
     two.workspace.run(comment("MA-4", "Mine"));
+    two.workspace.run(rename("MA-5", "Also mine"));
     one.workspace.run(rename("MA-4", "Again"));
+    one.workspace.run(rename("MA-5", "Conflict"));
     one.sync(&mut remote);
-    assert!(!two.merge_changes(&remote));
+    assert!(two.merge_changes(&remote));
+    assert_eq!(two.title("MA-5"), "Conflict");
+    assert!(text(&two.files()).contains("Also mine"));
+    remote = two.files();
+    one.sync(&mut remote);
+    assert_eq!(one.files(), two.files());
     two.sync(&mut remote);
-    one.sync(&mut remote);
+    // A deletion needs the whole board.
     one.workspace.run(delete("MA-5"));
     one.sync(&mut remote);
     assert!(!two.merge_changes(&remote));

@@ -13,8 +13,8 @@ use crate::{eval, judges::BROWSER, run, tools};
 const PROFILE: &str = "dist";
 
 /// Benchmarks of the load driver (`bench/driver`).
-const DRIVEN: [&str; 9] = [
-    "echo", "http", "gateway", "plugin", "board", "start", "writers", "tokens", "day",
+const DRIVEN: [&str; 10] = [
+    "echo", "http", "gateway", "plugin", "board", "start", "writers", "sync", "tokens", "day",
 ];
 
 /// Benchmarks that are programs of their own.

@@ -46,7 +46,7 @@ usage: cargo xtask COMMAND
                     missing
   deny              only the check of licences, sources and forbidden second versions
   bench [NAME]...   measure against the peers: echo, http, gateway, plugin, board, start,
-                    writers, tokens, day, memory, plans, chat, web (default: all)
+                    writers, sync, tokens, day, memory, plans, chat, web (default: all)
   eval memory [RANKER]
                     how well memory search finds what eval/memory asks for; with a ranker also
                     what that one missed

@@ -20,6 +20,7 @@ mod process;
 mod seed;
 mod server;
 mod start;
+mod sync;
 mod table;
 mod tokens;
 mod writers;
@@ -45,6 +46,7 @@ const BENCHMARKS: &[(&str, Benchmark)] = &[
     ("board", board::run),
     ("start", start::run),
     ("writers", writers::run),
+    ("sync", sync::run),
     ("tokens", tokens::run),
     ("day", day::run),
 ];

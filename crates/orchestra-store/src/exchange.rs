@@ -6,12 +6,15 @@
 
 mod cycles;
 mod describe;
+mod patch;
 mod read;
 mod render;
 mod settle;
+mod since;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::thread;
 
 use orchestra_board::Timestamp;
 use rusqlite::{OptionalExtension as _, params};
@@ -24,13 +27,24 @@ use crate::shared::Shared;
 use crate::{ActionError, Clock as _, Fault, ReadError, SystemClock};
 
 pub use self::describe::changes_between;
+pub(crate) use self::patch::exchange_changes;
+pub use self::patch::files_to_parse;
+pub use self::since::BoardChanges;
+pub(crate) use self::since::{EVERYTHING, since};
 
 /// Rules for git about the files of a board: no line end is converted.
 const ATTRIBUTES: (&str, &[u8]) = (".gitattributes", b"* -text\n");
 
 /// Readable files of a board by their paths.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct BoardFiles(Arc<BTreeMap<String, Vec<u8>>>);
+#[derive(Debug, Clone, Default)]
+pub struct BoardFiles(Arc<ParsedFiles>);
+
+/// Files with their content, once it was parsed.
+#[derive(Debug, Default)]
+struct ParsedFiles {
+    files: BTreeMap<String, Vec<u8>>,
+    contents: OnceLock<Result<BoardContents, ExchangeError>>,
+}
 
 /// State of a board: each later change has a greater one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,6 +73,8 @@ pub struct Exchanged {
 pub struct LastExchange {
     /// The commit that it was exchanged as.
     pub commit: String,
+    /// The version of the board that was exchanged.
+    pub version: BoardVersion,
     /// Whether the board has not changed since.
     pub is_current: bool,
 }
@@ -101,13 +117,16 @@ impl BoardFiles {
     /// The files with these paths and contents. They are parsed when they are merged.
     #[must_use]
     pub fn new(files: BTreeMap<String, Vec<u8>>) -> Self {
-        Self(Arc::new(files))
+        Self(Arc::new(ParsedFiles {
+            files,
+            contents: OnceLock::new(),
+        }))
     }
 
     /// The files by their paths.
     #[must_use]
     pub fn files(&self) -> &BTreeMap<String, Vec<u8>> {
-        &self.0
+        &self.0.files
     }
 
     /// Checks that the files are those of a board, as a merge does.
@@ -115,23 +134,38 @@ impl BoardFiles {
     /// # Errors
     /// When one of them is not.
     pub fn check(&self) -> Result<(), ExchangeError> {
-        read::contents(self, SystemClock.now()).map(drop)
+        self.contents(SystemClock.now()).map(|_| ())
+    }
+
+    /// The content of the files, which are parsed the first time.
+    fn contents(&self, now: Timestamp) -> Result<&BoardContents, ExchangeError> {
+        let parsed = self.0.contents.get_or_init(|| read::contents(self, now));
+        parsed.as_ref().map_err(Clone::clone)
     }
 
     /// Files that differ from those of `before`; `None` for a file that is gone.
     #[must_use]
     pub fn since(&self, before: &Self) -> BTreeMap<String, Option<Vec<u8>>> {
         let mut changed: BTreeMap<String, Option<Vec<u8>>> = self
-            .0
+            .files()
             .iter()
-            .filter(|(path, content)| before.0.get(*path) != Some(*content))
+            .filter(|(path, content)| before.files().get(*path) != Some(*content))
             .map(|(path, content)| (path.clone(), Some(content.clone())))
             .collect();
-        let gone = before.0.keys().filter(|path| !self.0.contains_key(*path));
+        let gone = before.files().keys();
+        let gone = gone.filter(|path| !self.files().contains_key(*path));
         changed.extend(gone.map(|path| (path.clone(), None)));
         changed
     }
 }
+
+impl PartialEq for BoardFiles {
+    fn eq(&self, other: &Self) -> bool {
+        self.files() == other.files()
+    }
+}
+
+impl Eq for BoardFiles {}
 
 /// Renders the files of the board that a reader sees.
 pub(crate) fn snapshot(reader: &Reader<'_>) -> Result<BoardSnapshot, ReadError> {
@@ -158,15 +192,19 @@ pub(crate) fn exchange(
     effect: Effect,
 ) -> Result<Exchanged, ExchangeError> {
     let now = shared.options.clock.now();
-    let published = read::contents(published, now)?;
-    let base = base.map(|base| read::contents(base, now)).transpose()?;
+    parse_both(published, base, now)?;
+    let (published, base) = (published.clone(), base.cloned());
     let outcome = Arc::new(Mutex::new(None));
     let (sent, origin) = (Arc::clone(&outcome), origin.to_owned());
     let written = Board::write(
         shared,
         Job::synced(move |work| {
             let before = Reader::new(work.connection()).contents()?;
-            let merged = merged(&published, &before, base.as_ref(), &origin, now);
+            let refused = |error: ExchangeError| ActionError::Invalid(error.to_string());
+            let base = base.as_ref().map(|base| base.contents(now));
+            let base = base.transpose().map_err(refused)?;
+            let published = published.contents(now).map_err(refused)?;
+            let merged = merged(published, &before, base, &origin, now);
             work.adopt(&before, &merged)?;
             let exchanged = Exchanged {
                 before: render::files(&before),
@@ -192,6 +230,21 @@ pub(crate) fn exchange(
     }
 }
 
+/// Parses the files of two boards at the same time.
+fn parse_both(
+    published: &BoardFiles,
+    base: Option<&BoardFiles>,
+    now: Timestamp,
+) -> Result<(), ExchangeError> {
+    thread::scope(|scope| {
+        let base = base.map(|base| scope.spawn(move || base.contents(now).map(|_| ())));
+        let published = published.contents(now).map(|_| ());
+        let panicked = || Err(Fault::Panicked.into());
+        let base = base.map_or(Ok(()), |base| base.join().unwrap_or_else(|_| panicked()));
+        published.and(base)
+    })
+}
+
 /// Prefix of the counter whose name has the commit that a board was last exchanged as.
 const EXCHANGED: &str = "exchanged/";
 
@@ -203,9 +256,14 @@ pub(crate) fn last(reader: &Reader<'_>) -> Result<Option<LastExchange>, ReadErro
     let Some((name, value)) = statement.query_row([], row).optional()? else {
         return Ok(None);
     };
-    let is_current = version(reader)? == BoardVersion(value);
+    let exchanged = BoardVersion(value);
+    let is_current = version(reader)? == exchanged;
     let commit = name.strip_prefix(EXCHANGED).map(str::to_owned);
-    Ok(commit.map(|commit| LastExchange { commit, is_current }))
+    Ok(commit.map(|commit| LastExchange {
+        commit,
+        version: exchanged,
+        is_current,
+    }))
 }
 
 /// Records the commit that a version of the board was exchanged as.
@@ -222,6 +280,7 @@ pub(crate) fn note(
             connection.execute("DELETE FROM counter WHERE name GLOB 'exchanged/*'", [])?;
             let sql = "INSERT INTO counter (name, value) VALUES (?1, ?2)";
             connection.execute(sql, params![name, version.0])?;
+            connection.execute("DELETE FROM changed WHERE seq <= ?1", [version.0])?;
             Ok(())
         }),
     )

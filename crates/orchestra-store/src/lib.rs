@@ -53,8 +53,8 @@ pub use document::{
 };
 pub use error::{ActionError, Fault, OpenError, ReadError};
 pub use exchange::{
-    BoardFiles, BoardSnapshot, BoardVersion, Effect, ExchangeError, Exchanged, LastExchange,
-    changes_between,
+    BoardChanges, BoardFiles, BoardSnapshot, BoardVersion, Effect, ExchangeError, Exchanged,
+    LastExchange, changes_between, files_to_parse,
 };
 pub use files::FilesError;
 pub use home::{Home, SharedHome};

@@ -136,6 +136,8 @@ fn merge_project(
         let mut renamed = identities.theirs(theirs, uid);
         shorten_claim(&mut renamed.issue, cx.now.unix_seconds());
         let contents = match by_uid.get(&uid) {
+            // Most issues are the same on both sides.
+            Some(ours) if *ours == renamed && ours.is_in_order() => continue,
             Some(ours) => {
                 let base = base_by_uid.get(&uid).map(|base| identities.base(base, uid));
                 issue::merge(base.as_ref(), ours, &renamed, cx)
@@ -159,24 +161,34 @@ fn merge_project(
     merged
 }
 
+/// A project with counters above the ids of its issues, its retired ids and the numbers of its requests.
+pub(crate) fn counted<'a>(
+    project: &Project,
+    issues: impl Iterator<Item = &'a IssueId>,
+    retired: &'a Retired,
+    requests: &[Request],
+) -> Project {
+    let stones = retired.deleted.iter().map(|stone| &stone.id);
+    let aliases = retired.aliases.iter().map(|(old, _)| old);
+    let ids: Vec<&IssueId> = issues.chain(stones).chain(aliases).collect();
+    let above = |prefix: &str| {
+        let numbers = ids.iter().filter(|id| id.prefix() == prefix);
+        next_of(numbers.map(|id| id.number()))
+    };
+    Project {
+        next_issue: above(project.key.as_str()),
+        next_bug: above(IssueId::BUG),
+        next_request: next_of(requests.iter().map(|request| request.number)),
+        ..project.clone()
+    }
+}
+
 impl ProjectContents {
     /// The project with counters that follow from its ids. Those of another board can be anything, and would use up the
     /// ids of this one.
     pub(crate) fn counted(&self) -> Project {
-        let stones = self.retired.deleted.iter().map(|stone| &stone.id);
-        let aliases = self.retired.aliases.iter().map(|(old, _)| old);
-        let ids = self.issues.keys().chain(stones).chain(aliases);
-        let ids: Vec<&IssueId> = ids.collect();
-        let above = |prefix: &str| {
-            let numbers = ids.iter().filter(|id| id.prefix() == prefix);
-            next_of(numbers.map(|id| id.number()))
-        };
-        Project {
-            next_issue: above(self.project.key.as_str()),
-            next_bug: above(IssueId::BUG),
-            next_request: next_of(self.requests.iter().map(|request| request.number)),
-            ..self.project.clone()
-        }
+        let issues = self.issues.keys();
+        counted(&self.project, issues, &self.retired, &self.requests)
     }
 
     /// Has no issue wait for a deleted one.
@@ -223,6 +235,11 @@ impl IssueContents {
     pub(crate) fn uid(&self) -> Uid {
         let derived = || uid::of_issue_with(&self.issue, &self.events);
         self.issue.uid.unwrap_or_else(derived)
+    }
+
+    /// Returns whether its lists are in the order that a merge brings them into.
+    fn is_in_order(&self) -> bool {
+        self.issue.depends_on.is_sorted() && self.events.is_sorted_by_key(|event| event.at)
     }
 
     /// Time of the last change.

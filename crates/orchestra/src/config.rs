@@ -14,6 +14,7 @@ mod oauth;
 mod plans;
 mod quic;
 mod setting;
+mod sync;
 
 use std::{
     fmt,
@@ -51,6 +52,7 @@ pub(crate) use model::NONE as NO_MODEL;
 pub(crate) use plans::PlansConfig;
 pub(crate) use quic::{QuicAddress, QuicConfig, QuicFlags};
 pub(crate) use setting::{set_board, set_memory};
+pub(crate) use sync::SyncSettings;
 
 /// The configuration file's name.
 pub(crate) const FILE: &str = "orchestra.toml";
@@ -176,6 +178,8 @@ pub(crate) struct Config {
     pub(crate) plans: PlansConfig,
     /// Whom `chat` talks to, and how.
     pub(crate) chat: ChatSettings,
+    /// Exchange of the board with other clones.
+    pub(crate) sync: SyncSettings,
     /// Which servers of others are offered beside the built-in tools, or instead of them.
     pub(crate) servers: ServerFlags,
 }
@@ -279,6 +283,7 @@ impl Config {
             memory: MemorySettings::settle(&workspace, &files)?,
             plans: PlansConfig::settle(&workspace, &files, place)?,
             chat: ChatSettings::settle(overrides.chat, &workspace, &files)?,
+            sync: SyncSettings::settle(&files),
             servers: overrides.servers,
             owners: owners(&workspace, files.iter().map(|(_, file)| file)),
             safe_directories: settle(
@@ -310,13 +315,7 @@ impl Config {
 
     /// The directory of `trusted_directories` that the workspace is in. Links in both are followed.
     pub(crate) fn trusted_by(&self) -> Option<&Path> {
-        let workspace = self.workspace.canonicalize().ok()?;
-        let trusts = |path: &&PathBuf| {
-            let path = path.canonicalize();
-            path.is_ok_and(|path| workspace.starts_with(path))
-        };
-        let found = self.trusted_directories.value.iter().find(trusts);
-        found.map(PathBuf::as_path)
+        trusting(&self.trusted_directories.value, &self.workspace)
     }
 
     /// The same configuration for another directory.
@@ -372,6 +371,16 @@ impl<T> Setting<T> {
             .with_context(|| format!("{} ({})", self.origin.name_of(key), self.origin))
             .map_err(Failure::usage)
     }
+}
+
+/// The first of these directories that a workspace is in.
+fn trusting<'a>(directories: &'a [PathBuf], workspace: &Path) -> Option<&'a Path> {
+    let workspace = workspace.canonicalize().ok()?;
+    let trusts = |path: &&PathBuf| {
+        let path = path.canonicalize();
+        path.is_ok_and(|path| workspace.starts_with(path))
+    };
+    directories.iter().find(trusts).map(PathBuf::as_path)
 }
 
 /// Whether we understand a value of `RUST_LOG`. Other programs read it as well, so what it says to
@@ -536,6 +545,10 @@ fn files_of(
         file.memory.bound(&near);
         file.plans.bound(&near);
         file.chat.bound(&near);
+        let is_trusted = user
+            .as_ref()
+            .is_some_and(|(_, user)| trusting(&user.trusted_directories, workspace).is_some());
+        file.sync.bound(&near, is_trusted);
         if file.place.take().is_some() {
             file.plans.report(format!(
                 "{}: place is not used: it is only for {}",

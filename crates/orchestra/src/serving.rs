@@ -8,13 +8,14 @@ mod others;
 mod plans;
 mod resources;
 mod scratch;
+mod sync;
 
 use std::{io, num::NonZeroUsize, path::Path, sync::Arc, thread, time::Duration};
 
 use anyhow::Context as _;
 use orchestra_gateway::config::ServerConfig;
 use orchestra_hub::{Attachment, Audit, Caller, Hub, HubConfig, Toolset, ToolsetError};
-use orchestra_mcp::{Limits, Server, ServerStatus, client::tap::TapWatch};
+use orchestra_mcp::{Limits, PartLook, Server, ServerStatus, client::tap::TapWatch};
 use orchestra_memory::engine::Engines;
 use orchestra_runner::plans::Plans;
 use orchestra_store::{self as store, Store};
@@ -72,6 +73,8 @@ pub(crate) struct Serving {
     engines: Option<Engines>,
     /// The plans of the workspace; `None` where only upstream MCP servers are served.
     plans: Option<Plans>,
+    /// Exchanges the board with other clones, if configured.
+    sync: Option<sync::Background>,
     /// Waits for a model to be configured, to start the engine then.
     waiting: Option<JoinHandle<()>>,
     /// Turns true when the background work begins.
@@ -227,6 +230,7 @@ impl Serving {
             others: None,
             engines,
             plans,
+            sync: None,
             waiting: None,
             begun,
         })
@@ -249,6 +253,7 @@ impl Serving {
             others: None,
             engines: None,
             plans: None,
+            sync: None,
             waiting: None,
             begun: watch::Sender::new(true),
         }
@@ -361,6 +366,14 @@ impl Serving {
         Ok(server(&self.hub, &self.config, self.toolset()?))
     }
 
+    /// Parts that have a state of their own: the plans, and the background exchange of the board.
+    pub(crate) fn parts(&self) -> Vec<PartLook> {
+        self.plans_part()
+            .into_iter()
+            .chain(self.sync_part())
+            .collect()
+    }
+
     /// Lets the command line in, to the tools of a toolset.
     pub(crate) fn attach(&self, toolset: Toolset) -> Attachment {
         self.hub.attach(
@@ -402,7 +415,12 @@ impl Serving {
                 leave_plans(&plans, before(FILES)).await;
             }
         };
-        tokio::join!(others, engine, plans);
+        let sync = async {
+            if let Some(sync) = self.sync.take() {
+                sync.end(before(FILES)).await;
+            }
+        };
+        tokio::join!(others, engine, plans, sync);
         // Plugins call back until they have ended.
         self.orchestrator.close(before(FILES)).await;
         let Some(store) = self.store.take() else {

@@ -4,13 +4,15 @@
 //! The local reference names the commit of the last exchange. The board itself is newer, and is committed by the next
 //! one.
 
+mod attempt;
+
 use orchestra_plan::ids::{Branch, Commit};
 use orchestra_runner::git::{
     BoardEntry, BoardReference, Git, GitError, GitSettings, Pushed, Repository, shown_remote,
 };
 use orchestra_store::{
-    ActionError, BoardFiles, BoardSnapshot, Effect, ExchangeError, Home, Options, ReadError, Store,
-    changes_between,
+    ActionError, BoardChanges, BoardFiles, BoardVersion, Effect, ExchangeError, Exchanged, Home,
+    Options, ReadError, Store, changes_between, files_to_parse,
 };
 use std::{path::Path, time::Duration};
 
@@ -21,6 +23,8 @@ use crate::{
     workspace::{self, WorkspaceError},
 };
 
+pub(crate) use attempt::Attempt;
+
 /// Number of times that other clones may be faster.
 const ATTEMPTS: u32 = 10;
 /// Most bytes that git may print: the files of a board with their headers.
@@ -29,6 +33,8 @@ const OUTPUT: usize = 512 << 20;
 const PATIENCE: Duration = Duration::from_secs(600);
 /// Longest time for edits of the readable files to become part of the board.
 const CATCHING_UP: Duration = Duration::from_secs(30);
+/// Most files whose changes are merged without the rest of the board.
+const FEW_FILES: usize = 1_000;
 /// Most characters of the subject of a commit.
 const SUBJECT: usize = 72;
 /// Most changes that the message of a commit lists.
@@ -210,14 +216,7 @@ impl Exchange {
         effect: Effect,
     ) -> Result<Outcome, Failure> {
         let _lock = self.repository.lock_board().await.map_err(failure)?;
-        let mut round = Round {
-            exchange: self,
-            config,
-            remote,
-            effect,
-            store: None,
-            outcome: Outcome::default(),
-        };
+        let mut round = Round::new(self, config, remote, effect);
         if workspace::has_board(&config.workspace) {
             round.open_board().map_err(failure)?;
         }
@@ -225,6 +224,29 @@ impl Exchange {
         if let Some(store) = round.store.take() {
             crate::serving::close(&store);
         }
+        let outcome = run.map(|()| round.outcome).map_err(failure)?;
+        let last = Attempt::last(config);
+        if effect == Effect::Apply && last.error().is_some() {
+            last.next(Ok(())).record(config);
+        }
+        Ok(outcome)
+    }
+
+    /// Exchanges an open board with a remote, as [`run`](Self::run) does.
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) async fn run_in(
+        &self,
+        config: &Config,
+        store: &Store,
+        remote: &Remote,
+    ) -> Result<Outcome, Failure> {
+        let _lock = self.repository.lock_board().await.map_err(failure)?;
+        let mut round = Round::new(self, config, remote, Effect::Apply);
+        catch_up(store);
+        round.store = Some(store.clone());
+        let run = round.run().await;
         run.map(|()| round.outcome).map_err(failure)
     }
 
@@ -293,6 +315,19 @@ struct Round<'a> {
     outcome: Outcome,
 }
 
+impl<'a> Round<'a> {
+    fn new(exchange: &'a Exchange, config: &'a Config, remote: &'a Remote, effect: Effect) -> Self {
+        Self {
+            exchange,
+            config,
+            remote,
+            effect,
+            store: None,
+            outcome: Outcome::default(),
+        }
+    }
+}
+
 impl Round<'_> {
     /// Fetches, merges and pushes until the remote has the board.
     async fn run(&mut self) -> Result<(), SyncError> {
@@ -345,7 +380,14 @@ impl Round<'_> {
             && !self.has(head).await?
         {
             let place = self.remote.shown();
-            tip = Some(self.merge(head, &place, tip.as_ref()).await?);
+            let merged = match &tip {
+                Some(tip) => self.merge_changes(head, tip).await?,
+                None => None,
+            };
+            tip = match merged {
+                Some(commit) => Some(commit),
+                None => Some(self.merge(head, &place, tip.as_ref()).await?),
+            };
             is_merged = true;
         }
         match tip {
@@ -374,7 +416,7 @@ impl Round<'_> {
             let merged = match &self.store {
                 Some(store) => {
                     let merged = self.apply(store, head, &place, &published, base.as_ref());
-                    merged.await?.files
+                    merged.await?.after.files
                 }
                 None => {
                     let checked = published.check();
@@ -401,7 +443,7 @@ impl Round<'_> {
         found: Option<&Commit>,
         tip: Option<&Commit>,
     ) -> Result<Commit, SyncError> {
-        let Exchange { repository, local } = self.exchange;
+        let local = &self.exchange.local;
         let store = opened(self.store.as_ref(), self.config)?;
         if let (Some(tip), Some(last)) = (tip, store.last_exchange()?)
             && last.is_current
@@ -409,6 +451,13 @@ impl Round<'_> {
             && found == Some(tip)
         {
             return Ok(tip.clone());
+        }
+        if let (Some(tip), Some(last)) = (tip, store.last_exchange()?)
+            && last.commit == tip.as_str()
+            && found == Some(tip)
+            && let Some(changes) = store.board_changes(&last)?
+        {
+            return self.record_changes(tip, &changes).await;
         }
         let after = store.board_files()?;
         let (after, version) = (after.files, after.version);
@@ -424,17 +473,108 @@ impl Round<'_> {
             None => BoardFiles::default(),
         };
         self.outcome.sent = changes_between(&published, &after);
-        let changed = after.since(&before);
+        self.commit(tip, (&before, &after), version).await
+    }
+
+    /// Commits what is new on the board, where the remote has all of the last exchange. Only files that can have changed
+    /// are read.
+    async fn record_changes(
+        &mut self,
+        tip: &Commit,
+        changes: &BoardChanges,
+    ) -> Result<Commit, SyncError> {
+        let Exchange { repository, local } = self.exchange;
+        let files = repository.files_of_board(tip, |path| changes.concerns(path));
+        let files = files.await?;
+        let before = files.map_err(|refusal| refused(tip, local.as_str(), &refusal))?;
+        let (before, after) = (BoardFiles::new(before), changes.files());
+        self.outcome.sent = changes_between(&before, after);
+        self.commit(Some(tip), (&before, after), changes.version())
+            .await
+    }
+
+    /// Commits the files that differ, if there are any, and records the exchange.
+    async fn commit(
+        &self,
+        tip: Option<&Commit>,
+        (before, after): (&BoardFiles, &BoardFiles),
+        version: BoardVersion,
+    ) -> Result<Commit, SyncError> {
+        let Exchange { repository, local } = self.exchange;
+        let store = opened(self.store.as_ref(), self.config)?;
+        let changed = after.since(before);
         if let Some(tip) = tip.filter(|_| changed.is_empty()) {
             store.note_exchange(tip.as_str(), version)?;
             return Ok(tip.clone());
         }
-        let message = message(&changes_between(&before, &after));
+        let message = message(&changes_between(before, after));
         let parents: Vec<&Commit> = tip.into_iter().collect();
         let commit = repository.commit_board(local, &parents, &changed, &message);
         let commit = commit.await?;
         store.note_exchange(commit.as_str(), version)?;
         Ok(commit)
+    }
+
+    /// Merges a commit into the board where both have changed little since the last exchange, and commits the result. Only
+    /// files that can have changed are read. Returns `None` where whole boards have to be merged.
+    async fn merge_changes(
+        &mut self,
+        head: &Commit,
+        tip: &Commit,
+    ) -> Result<Option<Commit>, SyncError> {
+        let Exchange { repository, local } = self.exchange;
+        let store = opened(self.store.as_ref(), self.config)?;
+        let last = store.last_exchange()?;
+        let Some(last) = last.filter(|last| last.commit == tip.as_str()) else {
+            return Ok(None);
+        };
+        if !repository.is_ancestor(tip, head).await? {
+            return Ok(None);
+        }
+        let changed = repository.changed_files(tip, head, FEW_FILES).await?;
+        let (Some(mut changed), Some(own)) = (changed, store.board_changes(&last)?) else {
+            return Ok(None);
+        };
+        changed.extend(own.files().files().keys().cloned());
+        let Some(wanted) = files_to_parse(&changed) else {
+            return Ok(None);
+        };
+        let is_wanted = |path: &str| wanted.contains(path);
+        let before = repository.files_of_board(tip, is_wanted).await?;
+        let published = repository.files_of_board(head, is_wanted).await?;
+        let (Ok(before), Ok(published)) = (before, published) else {
+            return Ok(None);
+        };
+        let (before, published) = (BoardFiles::new(before), BoardFiles::new(published));
+        let origin = self.origin().await?;
+        let merged = store.exchange_changes(&changed, (&published, &before), &last, &origin);
+        if !merged.map_err(SyncError::Exchange)? {
+            return Ok(None);
+        }
+        let Some(changes) = store.board_changes(&last)? else {
+            return Ok(None);
+        };
+        let files = repository.files_of_board(head, |path| changes.concerns(path));
+        let files = files.await?;
+        let files = files.map_err(|refusal| refused(head, local.as_str(), &refusal))?;
+        let (files, after) = (BoardFiles::new(files), changes.files());
+        let changed = after.since(&files);
+        let sent = changes_between(&files, after);
+        let commit = match changed.is_empty() {
+            true => {
+                repository.move_board(local, head, Some(tip)).await?;
+                head.clone()
+            }
+            false => {
+                let (parents, message) = ([head], message(&sent));
+                let commit = repository.commit_board(local, &parents, &changed, &message);
+                commit.await?
+            }
+        };
+        store.note_exchange(commit.as_str(), changes.version())?;
+        self.receive(&before, &published);
+        self.outcome.sent = sent;
+        Ok(Some(commit))
     }
 
     /// Merges a commit into the board, and commits the result. Without a board, one is created.
@@ -447,7 +587,6 @@ impl Round<'_> {
         let Exchange { repository, local } = self.exchange;
         let published = self.exchange.files(head, place).await?;
         let base = self.base(head).await?;
-        let before = self.files_of_board()?;
         if self.store.is_none() {
             // A board is created only for files that can be merged.
             let checked = published.check();
@@ -463,6 +602,7 @@ impl Round<'_> {
             base.as_ref(),
         );
         let merged = merged.await?;
+        let (before, merged) = (merged.before, merged.after);
         let after = merged.files;
         self.receive(&before, &after);
         self.outcome.sent = changes_between(&published, &after);
@@ -538,12 +678,16 @@ impl Round<'_> {
         place: &str,
         files: &BoardFiles,
         base: Option<&BoardFiles>,
-    ) -> Result<BoardSnapshot, SyncError> {
-        let author = self.exchange.repository.author().await?;
-        let origin = format!("the board of {author}");
+    ) -> Result<Exchanged, SyncError> {
+        let origin = self.origin().await?;
         let exchanged = store.exchange(files, base, &origin, self.effect);
-        let exchanged = exchanged.map_err(|error| unmerged(commit, place, error))?;
-        Ok(exchanged.after)
+        exchanged.map_err(|error| unmerged(commit, place, error))
+    }
+
+    /// Description of this board for other clones.
+    async fn origin(&self) -> Result<String, SyncError> {
+        let author = self.exchange.repository.author().await?;
+        Ok(format!("the board of {author}"))
     }
 
     fn receive(&mut self, before: &BoardFiles, after: &BoardFiles) {
@@ -565,11 +709,16 @@ impl Round<'_> {
             }
         };
         let store = open().map_err(SyncError::Board)?;
-        if let Err(error) = store.settle(CATCHING_UP) {
-            tracing::warn!(%error, "edits of the readable files may not be part of the board yet");
-        }
+        catch_up(&store);
         self.store = Some(store);
         Ok(())
+    }
+}
+
+/// Waits until edits of the readable files are part of the board.
+fn catch_up(store: &Store) {
+    if let Err(error) = store.settle(CATCHING_UP) {
+        tracing::warn!(%error, "edits of the readable files may not be part of the board yet");
     }
 }
 

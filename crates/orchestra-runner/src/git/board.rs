@@ -17,8 +17,8 @@ const PREFIX: &str = "refs/orchestra/";
 /// Most files of a board.
 const MAX_FILES: usize = 400_000;
 /// Most bytes of one file, and of all files of a board.
-const MAX_FILE_BYTES: u64 = 32 << 20;
-const MAX_BYTES: u64 = 256 << 20;
+const MAX_FILE_BYTES: usize = 32 << 20;
+const MAX_BYTES: usize = 256 << 20;
 /// Most bytes of a path, and most names in it.
 const MAX_PATH_BYTES: usize = 4096;
 const MAX_DEPTH: usize = 32;
@@ -293,17 +293,48 @@ impl Repository {
         &self,
         commit: &Commit,
     ) -> Result<Result<BoardTree, TreeRefusal>, GitError> {
-        let asked = ["ls-tree", "-r", "-z", "-l", "--full-tree", commit.as_str()];
+        self.files_of_board(commit, |_| true).await
+    }
+
+    /// Reads those files of a commit whose paths are wanted.
+    ///
+    /// # Errors
+    /// As [`board_tree`](Self::board_tree).
+    pub async fn files_of_board(
+        &self,
+        commit: &Commit,
+        is_wanted: impl Fn(&str) -> bool,
+    ) -> Result<Result<BoardTree, TreeRefusal>, GitError> {
+        let asked = ["ls-tree", "-r", "-z", "--full-tree", commit.as_str()];
         let call = self.call("list the files of a board", asked);
         let answer = call.on(commit).first_bytes(MAX_LISTING).run().await?;
         if answer.output.len() > MAX_LISTING {
             return Ok(Err(TreeRefusal::TooManyFiles));
         }
-        let listed = match listing(answer.fields()) {
+        let mut listed = match listing(answer.fields()) {
             Ok(listed) => listed,
             Err(refusal) => return Ok(Err(refusal)),
         };
+        listed.retain(|file| is_wanted(&file.path));
         self.contents(commit, listed).await
+    }
+
+    /// Paths of files that are new or differ in the second of two commits; `None` where files are gone there, are not
+    /// regular files, or more than `most` differ.
+    ///
+    /// # Errors
+    /// When git fails.
+    pub async fn changed_files(
+        &self,
+        from: &Commit,
+        to: &Commit,
+        most: usize,
+    ) -> Result<Option<Vec<String>>, GitError> {
+        let asked = ["diff-tree", "-r", "-z", "--raw", "--no-renames"];
+        let call = self.call("compare two commits of a board", asked);
+        let call = call.arg(from.as_str()).arg(to.as_str()).on(to);
+        let answer = call.first_bytes(MAX_LISTING).run().await?;
+        Ok(changed(answer.fields(), most))
     }
 
     async fn contents(
@@ -317,20 +348,25 @@ impl Repository {
             return Ok(Ok(tree));
         }
         let mut asked = String::new();
-        let mut bytes = 0_usize;
         for file in &listed {
             asked.push_str(&file.object);
             asked.push('\n');
-            bytes = bytes.saturating_add(usize::try_from(file.size).unwrap_or(usize::MAX));
-            bytes = bytes.saturating_add(HEADER_BYTES);
         }
+        let headers = listed.len().saturating_mul(HEADER_BYTES);
+        let most = MAX_BYTES.saturating_add(headers);
         let call = self.call(OPERATION, ["cat-file", "--batch"]).on(commit);
-        let answer = call.input(asked).first_bytes(bytes).run().await?;
+        let answer = call.input(asked).first_bytes(most).run().await?;
+        if answer.output.len() > most {
+            return Ok(Err(TreeRefusal::TooLarge));
+        }
         let mut rest = answer.output.as_slice();
         for file in listed {
-            let Some(content) = object(&mut rest, &file) else {
+            let Some(content) = object(&mut rest, &file.object) else {
                 return Ok(Err(TreeRefusal::Missing(names::shortened(&file.path))));
             };
+            if content.len() > MAX_FILE_BYTES {
+                return Ok(Err(TreeRefusal::TooLarge));
+            }
             if tree.contains_key(&file.path) {
                 return Ok(Err(TreeRefusal::Path(names::shortened(&file.path))));
             }
@@ -471,13 +507,11 @@ impl Repository {
 struct Listed {
     path: String,
     object: String,
-    size: u64,
 }
 
-/// Reads the answer of `git ls-tree -r -z -l`.
+/// Reads the answer of `git ls-tree -r -z`.
 fn listing<'a>(fields: impl Iterator<Item = &'a [u8]>) -> Result<Vec<Listed>, TreeRefusal> {
     let mut listed: Vec<Listed> = Vec::new();
-    let mut bytes = 0_u64;
     for field in fields {
         if listed.len() >= MAX_FILES {
             return Err(TreeRefusal::TooManyFiles);
@@ -497,7 +531,7 @@ fn listing<'a>(fields: impl Iterator<Item = &'a [u8]>) -> Result<Vec<Listed>, Tr
             return Err(TreeRefusal::Path(names::shortened(path)));
         }
         let facts: Vec<&str> = facts.split_ascii_whitespace().collect();
-        let &[mode, kind, object, size] = facts.as_slice() else {
+        let &[mode, kind, object] = facts.as_slice() else {
             return Err(TreeRefusal::Path(shown()));
         };
         if mode != REGULAR || kind != "blob" {
@@ -509,32 +543,39 @@ fn listing<'a>(fields: impl Iterator<Item = &'a [u8]>) -> Result<Vec<Listed>, Tr
             let path = names::shortened(path);
             return Err(TreeRefusal::NotAFile { path, what });
         }
-        let Ok(size) = size.parse::<u64>() else {
-            return Err(TreeRefusal::Missing(names::shortened(path)));
-        };
-        bytes = bytes.saturating_add(size);
-        if size > MAX_FILE_BYTES || bytes > MAX_BYTES {
-            return Err(TreeRefusal::TooLarge);
-        }
         listed.push(Listed {
             path: path.to_owned(),
             object: object.to_owned(),
-            size,
         });
     }
     Ok(listed)
 }
 
+/// Reads the answer of `git diff-tree -r -z --raw`.
+fn changed<'a>(mut fields: impl Iterator<Item = &'a [u8]>, most: usize) -> Option<Vec<String>> {
+    let mut paths = Vec::new();
+    while let Some(facts) = fields.next() {
+        let facts = std::str::from_utf8(facts).ok()?;
+        let path = std::str::from_utf8(fields.next()?).ok()?;
+        let facts: Vec<&str> = facts.split_ascii_whitespace().collect();
+        let &[_, mode, _, _, "A" | "M"] = facts.as_slice() else {
+            return None;
+        };
+        if mode != REGULAR || paths.len() >= most {
+            return None;
+        }
+        paths.push(path.to_owned());
+    }
+    Some(paths)
+}
+
 /// Takes the content of a file off the answer of `git cat-file --batch`.
-fn object<'a>(rest: &mut &'a [u8], file: &Listed) -> Option<&'a [u8]> {
+fn object<'a>(rest: &mut &'a [u8], name: &str) -> Option<&'a [u8]> {
     let end = rest.iter().position(|byte| *byte == b'\n')?;
     let header = std::str::from_utf8(&rest[..end]).ok()?;
-    if header != format!("{} blob {}", file.object, file.size) {
-        return None;
-    }
-    let size = usize::try_from(file.size).ok()?;
-    let content = rest.get(end + 1..)?.get(..size)?;
-    let after = rest.get(end + 1 + size..)?;
+    let size = header.strip_prefix(name)?.strip_prefix(" blob ")?;
+    let size: usize = size.parse().ok()?;
+    let (content, after) = rest.get(end + 1..)?.split_at_checked(size)?;
     *rest = after.strip_prefix(b"\n")?;
     Some(content)
 }
@@ -597,31 +638,45 @@ mod tests {
 
     #[test]
     fn regular_files_are_listed() {
-        let listed = check(&[
-            "100644 blob 1111       7\ta/b.toon",
-            "100644 blob 2222       0\tc.md",
-        ]);
+        let listed = check(&["100644 blob 1111\ta/b.toon", "100644 blob 2222\tc.md"]);
         assert_eq!(listed, Ok(vec!["a/b.toon".to_owned(), "c.md".to_owned()]));
     }
 
     #[test]
     fn hostile_entries_are_refused() {
-        let deep = format!("100644 blob 1111 7\t{}x", "a/".repeat(MAX_DEPTH));
+        let deep = format!("100644 blob 1111\t{}x", "a/".repeat(MAX_DEPTH));
         for (field, part) in [
-            ("120000 blob 1111       7\ta", "a symbolic link"),
-            ("160000 commit 1111       -\ta", "a submodule"),
-            ("100755 blob 1111       7\ta", "an executable"),
-            ("100644 blob 1111       7\ta/../b", "cannot be the path"),
-            ("100644 blob 1111       7\ta\nb", "cannot be the path"),
-            ("100644 blob 1111       99999999999\ta", "are larger than"),
-            ("100644 blob 1111       BAD\ta", "lacks the content"),
+            ("120000 blob 1111\ta", "a symbolic link"),
+            ("160000 commit 1111\ta", "a submodule"),
+            ("100755 blob 1111\ta", "an executable"),
+            ("100644 blob 1111\ta/../b", "cannot be the path"),
+            ("100644 blob 1111\ta\nb", "cannot be the path"),
+            ("100644 blob\ta", "cannot be the path"),
             (deep.as_str(), "cannot be the path"),
         ] {
             let refusal = check(&[field]).unwrap_err();
             assert!(refusal.contains(part), "{field:?}: {refusal}");
         }
-        let twice = "100644 blob 1111       7\ta";
+        let twice = "100644 blob 1111\ta";
         assert!(check(&[twice, twice]).is_err());
+    }
+
+    #[test]
+    fn changes_other_than_of_regular_files_are_not_listed() {
+        let check = |text: &str| changed(text.split('\0').map(str::as_bytes), 2);
+        let one = ":100644 100644 11 22 M\0a";
+        let new = ":000000 100644 00 22 A\0b";
+        let both = vec!["a".to_owned(), "b".to_owned()];
+        assert_eq!(check(&format!("{one}\0{new}")), Some(both));
+        assert_eq!(check(&format!("{one}\0{new}\0{one}")), None);
+        for odd in [
+            ":100644 000000 11 00 D\0a",
+            ":100644 120000 11 22 T\0a",
+            ":100644 100755 11 22 M\0a",
+            ":100644 100644 11 22 M",
+        ] {
+            assert_eq!(check(odd), None, "{odd:?}");
+        }
     }
 
     #[test]
@@ -650,15 +705,16 @@ mod tests {
 
     #[test]
     fn answers_with_other_objects_are_refused() {
-        let file = |object: &str, size| Listed {
-            path: "a".to_owned(),
-            object: object.to_owned(),
-            size,
-        };
         let mut rest = b"11 blob 3\nabc\n22 missing\n".as_slice();
-        assert_eq!(object(&mut rest, &file("11", 3)), Some(b"abc".as_slice()));
-        assert_eq!(object(&mut rest, &file("22", 3)), None);
-        let mut short = b"11 blob 3\nab".as_slice();
-        assert_eq!(object(&mut short, &file("11", 3)), None);
+        assert_eq!(object(&mut rest, "11"), Some(b"abc".as_slice()));
+        assert_eq!(object(&mut rest, "22"), None);
+        for mut wrong in [
+            b"11 blob 3\nab".as_slice(),
+            b"11 blob 99999999999999999999\nab\n",
+            b"11 tree 2\nab\n",
+            b"12 blob 2\nab\n",
+        ] {
+            assert_eq!(object(&mut wrong, "11"), None);
+        }
     }
 }

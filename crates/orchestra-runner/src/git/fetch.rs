@@ -50,7 +50,7 @@ impl Repository {
                 "--no-auto-maintenance",
             ],
         );
-        call = without_prompts(call, has_command);
+        call = without_prompts(call, has_command.then_some(""));
         for name in left_out {
             tracing::info!(
                 name,
@@ -76,31 +76,43 @@ impl Repository {
         let found = self.call("look for programs that reach remotes", asked);
         let answer = found.accept(&[0, 1]).run().await?;
         let fields: Vec<&[u8]> = answer.fields().collect();
-        let mut has_command = false;
+        let mut command = None;
         for setting in fields.chunks_exact(2) {
-            let key = String::from_utf8_lossy(setting[1]);
-            let key = key.split('\n').next().unwrap_or_default();
+            let text = String::from_utf8_lossy(setting[1]);
+            let (key, value) = text.split_once('\n').unwrap_or((&text, ""));
             if matches!(setting[0], b"local" | b"worktree") {
                 let key = shortened(key);
                 return Err(GitError::Starts { key });
             }
-            has_command |= key == "core.sshcommand";
+            if key == "core.sshcommand" {
+                // Git uses the last one.
+                command = Some(value.to_owned());
+            }
         }
         let call = call.option("-c").option("protocol.ext.allow=never");
-        Ok(without_prompts(call, has_command))
+        Ok(without_prompts(call, command.as_deref()))
     }
 }
 
-/// A call without prompts. A configured ssh command is used as it is.
-fn without_prompts(call: Call, has_command: bool) -> Call {
+/// A call without prompts. A configured ssh command that is not OpenSSH's is used as it is.
+fn without_prompts(call: Call, command: Option<&str>) -> Call {
     let call = call
         .env("GIT_ASKPASS", "")
         .env("SSH_ASKPASS_REQUIRE", "never")
         .env("GCM_INTERACTIVE", "never");
-    match has_command {
-        true => call,
-        false => call.env("GIT_SSH_COMMAND", "ssh -oBatchMode=yes"),
+    match command {
+        None => call.env("GIT_SSH_COMMAND", "ssh -oBatchMode=yes"),
+        Some(command) if is_openssh(command) => {
+            call.env("GIT_SSH_COMMAND", format!("{command} -oBatchMode=yes"))
+        }
+        Some(_) => call,
     }
+}
+
+/// Returns whether a command line starts a program called `ssh`, without variables before it.
+fn is_openssh(command: &str) -> bool {
+    let program = command.split_whitespace().next().unwrap_or_default();
+    program == "ssh" || program.ends_with("/ssh")
 }
 
 /// Whether what is fetched by a refspec may go into branches of this repository.
@@ -116,7 +128,17 @@ fn writes_branches(refspec: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::writes_branches;
+    use super::{is_openssh, writes_branches};
+
+    #[test]
+    fn command_lines_of_openssh_are_known() {
+        for command in ["ssh", "ssh -i key", "/usr/bin/ssh -v"] {
+            assert!(is_openssh(command), "{command}");
+        }
+        for command in ["", "plink -batch", "PROXY=1 ssh", "my-ssh", "'/a b/ssh'"] {
+            assert!(!is_openssh(command), "{command}");
+        }
+    }
 
     #[test]
     fn refspecs_that_write_branches_are_known() {

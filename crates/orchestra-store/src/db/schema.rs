@@ -333,6 +333,16 @@ CREATE TEMP VIEW usage_of AS
 CREATE TEMP VIEW usage_day AS
 ";
 
+/// Makes of schema 6 schema 7: owners of files that changed, for the next exchange with other clones, by the number of
+/// their last change. What changed before is not known, so that any file may have.
+const CHANGED: &str = "
+CREATE TABLE IF NOT EXISTS changed (
+    owner TEXT PRIMARY KEY,
+    seq INTEGER NOT NULL
+) WITHOUT ROWID;
+INSERT OR REPLACE INTO changed SELECT '*', value FROM counter WHERE name = 'change';
+";
+
 /// Gives a database that is made a number of its own, so that whoever keeps rows of it notices that it
 /// was built anew. Those that were made before have none.
 const IDENTITY: &str = "INSERT INTO counter VALUES ('database', random())";
@@ -422,6 +432,7 @@ pub(crate) fn migrate(connection: &Connection) -> Result<Found, Fault> {
     }
     if found < 7 {
         connection.execute_batch(EARLIER)?;
+        connection.execute_batch(CHANGED)?;
     }
     connection.pragma_update(None, "user_version", SCHEMA)?;
     if lacks {

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use orchestra_board::{IssueId, Kind};
+use orchestra_board::{IssueId, Kind, Project};
 
 use super::{ATTRIBUTES, BoardFiles};
 use crate::document::front;
 use crate::files::place::{Part, Place};
 use crate::files::render::MAX_HISTORY_BYTES;
 use crate::merge::{BoardContents, IssueContents, ProjectContents};
-use crate::toon::project::Shown;
+use crate::toon::project::{Retired, Shown};
 use crate::toon::{self, IssuePlace, history, records};
 use crate::{Chunk, uid};
 
@@ -21,8 +21,9 @@ pub(super) fn files(contents: &BoardContents) -> BoardFiles {
     let mut files = BTreeMap::new();
     for project in contents.projects.values() {
         add_project(&mut files, project);
+        let parent_of = |id: &IssueId| project.issues.get(id)?.issue.parent.clone();
         for contents in project.issues.values() {
-            add_issue(&mut files, project, contents);
+            add_issue(&mut files, contents, parent_of);
         }
         add_memory(&mut files, project);
     }
@@ -42,10 +43,7 @@ fn add(files: &mut Files, place: &Place, text: impl Into<Vec<u8>>) {
 
 fn add_project(files: &mut Files, contents: &ProjectContents) {
     let slug = &contents.project.slug;
-    // The tables for people follow from the issues, and would differ with each change of one.
-    let project = contents.counted();
-    let text = toon::project::write(&project, &contents.retired, &Shown::default());
-    add(files, &Place::Project(slug.clone()), text);
+    add_project_file(files, &contents.counted(), &contents.retired);
     add(files, &Place::Prd(slug.clone()), contents.prd.as_str());
     if let Some(session) = &contents.questionnaire {
         let text = records::write_prd_session(session);
@@ -64,11 +62,23 @@ fn add_project(files: &mut Files, contents: &ProjectContents) {
     }
 }
 
-fn add_issue(files: &mut Files, project: &ProjectContents, contents: &IssueContents) {
+/// Renders the file of a project, whose counters follow from its ids.
+pub(super) fn add_project_file(files: &mut Files, project: &Project, retired: &Retired) {
+    // The tables for people follow from the issues, and would differ with each change of one.
+    let text = toon::project::write(project, retired, &Shown::default());
+    add(files, &Place::Project(project.slug.clone()), text);
+}
+
+/// Renders the files of an issue. `parent_of` returns the parent of an issue of the same project.
+pub(super) fn add_issue(
+    files: &mut Files,
+    contents: &IssueContents,
+    parent_of: impl Fn(&IssueId) -> Option<IssueId>,
+) {
     let mut issue = contents.issue.clone();
     issue.claim = None;
     issue.uid = Some(contents.uid());
-    let place = place_of(project, contents);
+    let place = place_of(contents, parent_of);
     let epic = place.epic.as_ref().filter(|_| issue.kind.is_leaf());
     let text = toon::issue::write(&issue, epic);
     add(files, &Place::Issue(place.clone(), Part::Fields), text);
@@ -81,9 +91,11 @@ fn add_issue(files: &mut Files, project: &ProjectContents, contents: &IssueConte
     }
 }
 
-fn place_of(project: &ProjectContents, contents: &IssueContents) -> IssuePlace {
+fn place_of(
+    contents: &IssueContents,
+    parent_of: impl Fn(&IssueId) -> Option<IssueId>,
+) -> IssuePlace {
     let issue = &contents.issue;
-    let parent_of = |id: &IssueId| project.issues.get(id)?.issue.parent.clone();
     let (epic, story) = match issue.kind {
         Kind::Epic => (None, None),
         Kind::Story => (issue.parent.clone(), None),

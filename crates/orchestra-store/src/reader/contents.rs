@@ -62,22 +62,28 @@ impl Reader<'_> {
         let rows: Vec<i64> = rows
             .query_map([project], |row| row.get(0))?
             .collect::<Result<_, _>>()?;
+        let mut issues = BTreeMap::new();
+        for row in rows {
+            let contents = self.issue_with_history(slug, row)?;
+            issues.insert(contents.issue.id.clone(), contents);
+        }
+        Ok(issues)
+    }
+
+    /// Reads the issue in a row with its history.
+    pub(crate) fn issue_with_history(&self, slug: &Slug, row: i64) -> Read<IssueContents> {
+        let issue = self.issue_at(slug, row)?.issue;
         let mut lines = self
             .connection
             .prepare_cached("SELECT body FROM event WHERE issue = ?1 ORDER BY seq")?;
-        let mut issues = BTreeMap::new();
-        for row in rows {
-            let issue = self.issue_at(slug, row)?.issue;
-            let mut events = Vec::new();
-            let mut found = lines.query([row])?;
-            while let Some(line) = found.next()? {
-                let line = line.get_ref(0)?.as_str().map_err(damaged)?;
-                let event = history::read_line(line, slug, &issue.id);
-                events.push(event.map_err(|_| unknown("event"))?);
-            }
-            issues.insert(issue.id.clone(), IssueContents { issue, events });
+        let mut found = lines.query([row])?;
+        let mut events = Vec::new();
+        while let Some(line) = found.next()? {
+            let line = line.get_ref(0)?.as_str().map_err(damaged)?;
+            let event = history::read_line(line, slug, &issue.id);
+            events.push(event.map_err(|_| unknown("event"))?);
         }
-        Ok(issues)
+        Ok(IssueContents { issue, events })
     }
 
     fn plan_contents(&self, slug: &Slug) -> Read<Vec<(PlanRecord, String)>> {

@@ -2,7 +2,8 @@
 
 use super::Store;
 use crate::exchange::{
-    self, BoardFiles, BoardSnapshot, BoardVersion, Effect, ExchangeError, Exchanged, LastExchange,
+    self, BoardChanges, BoardFiles, BoardSnapshot, BoardVersion, Effect, ExchangeError, Exchanged,
+    LastExchange,
 };
 use crate::{ActionError, ReadError};
 
@@ -23,6 +24,14 @@ impl Store {
         self.read(exchange::last)
     }
 
+    /// Files of the board that can differ from those of its last exchange; `None` where all files have to be compared.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn board_changes(&self, last: &LastExchange) -> Result<Option<BoardChanges>, ReadError> {
+        self.read(|reader| exchange::since(reader, last))
+    }
+
     /// Records the commit that a version of the board was exchanged as.
     ///
     /// # Errors
@@ -30,6 +39,24 @@ impl Store {
     pub fn note_exchange(&self, commit: &str, version: BoardVersion) -> Result<(), ActionError> {
         self.start();
         exchange::note(&self.0.shared, commit, version)
+    }
+
+    /// Merges the changes of a few files that another clone has published since an exchange. `changed` has the paths of
+    /// all files that either side has changed since then. The published files and those of the exchange are those of
+    /// [`files_to_parse`](crate::files_to_parse). Returns whether it did: otherwise the board stays as it is, and
+    /// [`Store::exchange`] is to merge whole boards.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn exchange_changes(
+        &self,
+        changed: &[String],
+        (published, base): (&BoardFiles, &BoardFiles),
+        last: &LastExchange,
+        origin: &str,
+    ) -> Result<bool, ExchangeError> {
+        self.start();
+        exchange::exchange_changes(&self.0.shared, changed, (published, base), last, origin)
     }
 
     /// Merges files that another clone has published into the board, in one transaction. `base` has the files that both

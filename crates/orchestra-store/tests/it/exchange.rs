@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use orchestra_board::{Command, IssuePatch, Kind, State, Uid};
 use orchestra_store::{
     Action, BoardFiles, Effect, ExchangeError, IssueFilter, IssueRecord, changes_between,
+    files_to_parse,
 };
 use proptest::prelude::*;
 
@@ -53,14 +54,76 @@ impl Replica {
 
     /// Exchanges the board with a remote, as no other clone does meanwhile.
     fn sync(&mut self, remote: &mut BoardFiles) {
-        let after = match self.base.as_ref() == Some(remote) || remote.files().is_empty() {
-            true => self.files(),
-            false => self
+        self.check_changes();
+        let is_new = self.base.as_ref() != Some(remote) && !remote.files().is_empty();
+        let after = match is_new && !self.merge_changes(remote) {
+            false => self.files(),
+            true => self
                 .merge(remote, Effect::Apply)
                 .expect("boards can be merged"),
         };
         *remote = after.clone();
         self.base = Some(after);
+        let store = &self.workspace.store;
+        let version = store.board_files().expect("readable").version;
+        store.note_exchange("commit", version).expect("writable");
+    }
+
+    /// Checks that the files that can have changed since the last exchange, and the other ones as they were, are the board.
+    fn check_changes(&self) {
+        let store = &self.workspace.store;
+        let last = store.last_exchange().expect("readable");
+        let (Some(last), Some(base)) = (last, &self.base) else {
+            return;
+        };
+        let Some(changes) = store.board_changes(&last).expect("readable") else {
+            return;
+        };
+        let unchanged = base.files().iter();
+        let unchanged = unchanged.filter(|(path, _)| !changes.concerns(path));
+        let mut files: BTreeMap<_, _> = unchanged
+            .map(|(path, content)| (path.clone(), content.clone()))
+            .collect();
+        files.extend(changes.files().files().clone());
+        let files = BoardFiles::new(files);
+        assert_eq!(changes_between(&files, &self.files()), Vec::<String>::new());
+        assert_eq!(files, self.files());
+    }
+
+    /// Merges what a remote has changed since the last exchange without the rest of the board, and checks that the result
+    /// is that of a merge of all. Returns whether it did.
+    fn merge_changes(&self, remote: &BoardFiles) -> bool {
+        let store = &self.workspace.store;
+        let last = store.last_exchange().expect("readable");
+        let (Some(last), Some(base)) = (last, &self.base) else {
+            return false;
+        };
+        let changed = remote.since(base);
+        let is_all_there = changed.values().all(Option::is_some);
+        let mut changed: Vec<String> = changed.into_keys().collect();
+        let Some(own) = store.board_changes(&last).expect("readable") else {
+            return false;
+        };
+        changed.extend(own.files().files().keys().cloned());
+        let Some(wanted) = files_to_parse(&changed).filter(|_| is_all_there) else {
+            return false;
+        };
+        let part = |files: &BoardFiles| {
+            let files = files.files().iter();
+            let files = files.filter(|(path, _)| wanted.contains(*path));
+            let files = files.map(|(path, content)| (path.clone(), content.clone()));
+            BoardFiles::new(files.collect())
+        };
+        let whole = self.merge(remote, Effect::Preview);
+        let parts = (&part(remote), &part(base));
+        let merged = store.exchange_changes(&changed, parts, &last, self.name);
+        let is_merged = merged.expect("the store works");
+        if is_merged {
+            let whole = whole.expect("boards can be merged");
+            assert_eq!(changes_between(&whole, &self.files()), Vec::<String>::new());
+            assert_eq!(whole, self.files());
+        }
+        is_merged
     }
 
     fn issue(&self, name: &str) -> IssueRecord {
@@ -200,6 +263,52 @@ fn records_that_one_clone_changes_or_removes_follow() {
     assert!(one.workspace.issue("MA-4").is_none());
     let text = text(&one.files());
     assert!(text.contains("stays") && !text.contains("goes"), "{text}");
+}
+
+#[test]
+fn few_published_changes_are_merged_without_the_rest() {
+    let (mut one, mut two, mut remote) = pair();
+    one.workspace.run(rename("MA-4", "Renamed"));
+    one.workspace.create(Kind::Task, Some("MA-2"), "New");
+    one.sync(&mut remote);
+    assert!(two.merge_changes(&remote));
+    assert_eq!(two.title("MA-4"), "Renamed");
+    assert_eq!(two.title("MA-5"), "New");
+    assert_eq!(two.files(), remote);
+    two.sync(&mut remote);
+    // Changes of the same issue on both sides are merged as well.
+    two.workspace.run(comment("MA-4", "Mine"));
+    two.workspace.run(rename("MA-5", "Also mine"));
+    one.workspace.run(rename("MA-4", "Again"));
+    one.workspace.run(rename("MA-5", "Conflict"));
+    one.sync(&mut remote);
+    assert!(two.merge_changes(&remote));
+    assert_eq!(two.title("MA-5"), "Conflict");
+    assert!(text(&two.files()).contains("Also mine"));
+    remote = two.files();
+    one.sync(&mut remote);
+    assert_eq!(one.files(), two.files());
+    two.sync(&mut remote);
+    // A deletion needs the whole board.
+    one.workspace.run(delete("MA-5"));
+    one.sync(&mut remote);
+    assert!(!two.merge_changes(&remote));
+    two.sync(&mut remote);
+    assert_eq!(one.files(), two.files());
+}
+
+#[test]
+fn published_issue_with_the_uid_of_another_one_is_left_to_the_whole_merge() {
+    let (mut one, two, mut remote) = pair();
+    let uid = one.uid("MA-4").to_string();
+    one.workspace.create(Kind::Task, Some("MA-2"), "New");
+    let other = one.uid("MA-5").to_string();
+    one.sync(&mut remote);
+    let path = TASK.replace("MA-4", "MA-5");
+    let planted = with(&remote, &path, |text| text.replace(&other, &uid));
+    let before = two.files();
+    assert!(!two.merge_changes(&planted));
+    assert_eq!(two.files(), before);
 }
 
 #[test]
@@ -347,7 +456,7 @@ fn circular_dependencies_of_two_clones_are_cut() {
 
 #[test]
 fn board_is_current_until_it_changes() {
-    let (one, _, _) = pair();
+    let one = Replica::filled();
     let store = &one.workspace.store;
     assert_eq!(store.last_exchange().expect("readable"), None);
     let version = store.board_files().expect("readable").version;

@@ -311,6 +311,26 @@ fn issue_that_a_program_of_an_earlier_version_deleted_stays_deleted() {
 }
 
 #[test]
+fn board_of_an_earlier_schema_is_compared_whole_with_its_last_exchange() {
+    let board = Board::with_tasks(still());
+    let version = board.store.board_files().expect("reads").version;
+    board.store.note_exchange("abc", version).expect("writes");
+    look_at(&board, "MA-4");
+    let changes = |board: &Board| {
+        let last = board.store.last_exchange().expect("reads");
+        let last = last.expect("an exchange");
+        board.store.board_changes(&last).expect("reads")
+    };
+    assert!(changes(&board).is_some_and(|changes| !changes.is_empty()));
+    let board = board.reopened(still(), |projects| {
+        let raw = rusqlite::Connection::open(projects.join(".store/board.db")).expect("opens");
+        raw.execute_batch("DROP TABLE changed; PRAGMA user_version = 6")
+            .expect("goes back");
+    });
+    assert!(changes(&board).is_none());
+}
+
+#[test]
 fn alias_of_an_id_that_was_deleted_is_not_taken_from_a_file() {
     let board = Board::with_tasks(still());
     delete(&board, "MA-4", Kind::Task);

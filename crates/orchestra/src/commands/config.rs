@@ -59,6 +59,7 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
     config.memory.overreach().for_each(output::complain);
     config.plans.overreach().for_each(output::complain);
     config.chat.overreach().for_each(output::complain);
+    config.sync.overreach().for_each(output::complain);
     let mut rows: Vec<Row> = config.entries().into_iter().map(Row::of).collect();
     rows.extend(config.plans.agents().map(Row::of_agent));
     rows.extend(servers::rows(&config));

@@ -8,6 +8,7 @@ mod surroundings;
 use std::time::Duration;
 
 use clap::Args;
+use orchestra_runner::git::shown_remote;
 use orchestra_store::{Fault, Fix, Home, OpenError, Options, Report, Store, give_up};
 use serde::Serialize;
 
@@ -19,6 +20,7 @@ use crate::{
     exit::{Exit, Failure},
     logging,
     output::{self, Format},
+    sync::Attempt,
     workspace::{self, PROJECTS},
 };
 use plans::Found;
@@ -84,6 +86,7 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
         }
         Err(failure) => found.still(format!("board: {}", failure.text())),
     }
+    background_exchange(&config, &mut found);
     found.add(plans::examine(&config, arguments.fix)?);
     found.add(surroundings::examine(&config, arguments.fix)?);
     aside::examine_old_run_directory(&config, arguments.fix, &mut found);
@@ -116,6 +119,16 @@ fn tracked_mirror(home: &Home) -> Found {
         ));
     }
     found
+}
+
+/// Reports that the last exchange of the board in the background failed.
+fn background_exchange(config: &Config, found: &mut Found) {
+    if let (Some(remote), Some(error)) = (config.sync.remote(), Attempt::last(config).error()) {
+        found.still(format!(
+            "sync: the board was not exchanged with {}: {error}; `orchestra sync` tries again",
+            shown_remote(remote)
+        ));
+    }
 }
 
 /// Examines the board, and mends it if asked.

@@ -120,6 +120,7 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
         let mut serving = Serving::open_idle(&config, Options::default())?;
         serving.start_others(None, FIRST_CLIENT)?;
         serving.start_engine(Face::Stdio);
+        serving.start_sync();
         let signals = Signals::listen()?;
         let life = ServerLifecycle::stdio(&serving.server()?, LifecycleTimes::default());
         let _told = life.on_status_change(serving::tell);

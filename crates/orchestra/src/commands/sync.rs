@@ -25,7 +25,7 @@ const SHOWN: usize = 20;
 #[derive(Debug, Args)]
 #[command(after_help = examples(&["sync", "sync origin --dry-run", "sync origin --branch board"]))]
 pub(crate) struct Arguments {
-    /// Name or URL of the remote [default: origin, else the only one]
+    /// Name or URL of the remote [default: that of `[sync]` in the configuration, else origin, else the only one]
     remote: Option<String>,
     /// Branch of the remote that has the board, for servers that refuse other references
     #[arg(long, value_name = "NAME")]
@@ -58,6 +58,7 @@ struct Answer {
 /// When there is no repository, remote or board, when the remote cannot be reached, and when its board cannot be merged.
 pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure> {
     let config = Config::settle(common, Overrides::default())?;
+    config.sync.overreach().for_each(output::complain);
     logging::start(logging::of_a_report(&config.log))?;
     let Arguments {
         remote,
@@ -73,7 +74,16 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
     let runtime = serving::runtime()?;
     let answer = runtime.block_on(async {
         let exchange = Exchange::open(&config.workspace).await?;
-        let remote = exchange.remote(remote, branch.as_deref()).await?;
+        // The branch of the configuration is one of its remote.
+        let (remote, usual) = match remote {
+            Some(remote) => (Some(remote), None),
+            None => (
+                config.sync.remote().map(str::to_owned),
+                config.sync.branch(),
+            ),
+        };
+        let branch = branch.as_deref().or(usual);
+        let remote = exchange.remote(remote, branch).await?;
         let Outcome {
             received,
             sent,

@@ -144,6 +144,7 @@ async fn serve(config: &Config, place: &mut Place, format: Format) -> Result<Exi
     let traffic = TapWatch::default();
     serving.start_others(Some(traffic.clone()), Duration::ZERO)?;
     serving.start_engine(Face::Http);
+    serving.start_sync();
     // The servers are known now, so a wrong toolset is reported before the ready line.
     serving.toolset()?;
     // Taken before anything is announced, so that a signal right after the line is not lost.
@@ -275,7 +276,7 @@ async fn serve_until(
     ends: impl Future<Output = Result<(), Failure>>,
 ) -> Result<(), Failure> {
     let server = serving.server()?;
-    let parts = serving.plans_part().into_iter().collect();
+    let parts = serving.parts();
     let source = serving
         .live()
         .map(|live| dashboard::source(live, config, traffic));

@@ -123,6 +123,7 @@ impl Config {
         entries.extend(self.memory.entries());
         entries.extend(self.plans.entries());
         entries.extend(self.chat.entries());
+        entries.extend(self.sync.entries());
         entries.extend(self.access.entries());
         entries
     }

@@ -22,6 +22,7 @@ use super::{
     oauth::OAuthOnDisk,
     plans::{PlansFile, PlansOnDisk},
     quic::QuicFile,
+    sync::{SyncFile, SyncOnDisk},
 };
 use crate::{board::BoardMode, http};
 
@@ -59,6 +60,7 @@ pub(super) struct ConfigFile {
     pub(super) memory: MemoryFile,
     pub(super) chat: ChatFile,
     pub(super) plans: PlansFile,
+    pub(super) sync: SyncFile,
     pub(super) access: AccessFile,
     /// Workspaces that are used regardless of their owner.
     pub(super) safe_directories: Vec<PathBuf>,
@@ -150,6 +152,8 @@ struct OnDisk {
     /// Profiles of agents, by name; those of a file that may not name any are not looked at.
     #[serde(default)]
     agents: toml::Table,
+    #[serde(default)]
+    sync: SyncOnDisk,
     #[serde(default)]
     access: AccessOnDisk,
     /// Servers of others, which are read apart: what is wrong there stops nothing else.
@@ -283,6 +287,7 @@ pub(super) fn parse(text: &str) -> Result<ConfigFile, ParseError> {
         memory: on_disk.memory.checked()?,
         chat: on_disk.chat.checked()?,
         plans: on_disk.plans.checked(on_disk.agents)?,
+        sync: on_disk.sync.checked()?,
         access: access(on_disk.access)?,
         safe_directories: safe_directories(on_disk.safe_directories)?,
         trusted_directories: trusted_directories(on_disk.trusted_directories)?,

@@ -83,6 +83,7 @@ impl Serving {
             others: None,
             engines: None,
             plans: None,
+            sync: None,
             waiting: None,
             begun: watch::Sender::new(false),
         };

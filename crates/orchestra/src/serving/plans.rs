@@ -110,11 +110,11 @@ impl Agreements for Agreed {
 }
 
 impl Serving {
-    /// Takes part in running the plans, if there are any, in the background. Their state is reported with the life of
-    /// the server. Must run inside the runtime.
+    /// Takes part in running the plans, if there are any, in the background. The states of all parts are reported with
+    /// the life of the server. Must run inside the runtime.
     pub(crate) fn attend_plans(&self, life: &ServerLifecycle) {
         self.config.plans.overreach().for_each(output::complain);
-        if let Some(part) = self.plans_part() {
+        for part in self.parts() {
             life.add_part(part);
         }
         if let Some(plans) = self.plans.clone() {

@@ -57,14 +57,14 @@ enum Until {
 }
 
 /// Numbers that look random and are the same for a seed.
-struct Chance(u64);
+pub(crate) struct Chance(u64);
 
 impl Chance {
-    const fn new(seed: u64) -> Self {
+    pub(crate) const fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    fn below(&mut self, end: u64) -> u64 {
+    pub(crate) fn below(&mut self, end: u64) -> u64 {
         // Knuth's MMIX generator; its high bits are the good ones.
         self.0 = self
             .0
@@ -281,7 +281,7 @@ fn soak(worktrees: usize, minutes: Option<u32>, seed: u64) -> (String, Option<St
 }
 
 /// A number in the environment.
-fn number<T: std::str::FromStr>(name: &str) -> Option<T> {
+pub(crate) fn number<T: std::str::FromStr>(name: &str) -> Option<T> {
     let text = std::env::var(name).ok()?;
     Some(text.parse().unwrap_or_else(|_| panic!("{name} is {text}")))
 }

@@ -134,6 +134,7 @@ mod stdio;
 mod stopping;
 mod support;
 mod sync;
+mod sync_soak;
 mod tool;
 mod tool_theirs;
 mod top;

@@ -11,17 +11,17 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::one_board::{Repository, git};
-use crate::support::Said;
+use crate::support::{Running, Said, get, until};
 
-const REFERENCE: &str = "refs/orchestra/board";
+pub(crate) const REFERENCE: &str = "refs/orchestra/board";
 
 /// A filled board in the first clone, and the bare repository that clones share.
-struct Clones {
+pub(crate) struct Clones {
     repository: Repository,
 }
 
 impl Clones {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let repository = Repository::new("board = \"repository\"\n");
         repository.fill();
         let clones = Self { repository };
@@ -42,16 +42,16 @@ impl Clones {
         clones
     }
 
-    fn one(&self) -> PathBuf {
+    pub(crate) fn one(&self) -> PathBuf {
         self.repository.main()
     }
 
-    fn remote(&self) -> PathBuf {
+    pub(crate) fn remote(&self) -> PathBuf {
         self.one().with_file_name("remote.git")
     }
 
     /// One more clone, which has no board yet.
-    fn clone_as(&self, name: &str) -> PathBuf {
+    pub(crate) fn clone_as(&self, name: &str) -> PathBuf {
         let clone = self.one().with_file_name(name);
         let remote = self.remote().display().to_string();
         git(
@@ -61,12 +61,16 @@ impl Clones {
         clone
     }
 
-    fn run(&self, clone: &Path, words: &[&str]) -> Said {
+    pub(crate) fn command(&self, clone: &Path, words: &[&str]) -> Command {
+        self.repository.command(clone, words)
+    }
+
+    pub(crate) fn run(&self, clone: &Path, words: &[&str]) -> Said {
         self.repository.run(clone, words)
     }
 
     /// Runs `orchestra sync`, and returns its answer.
-    fn sync(&self, clone: &Path, words: &[&str]) -> Value {
+    pub(crate) fn sync(&self, clone: &Path, words: &[&str]) -> Value {
         let words: Vec<&str> = ["sync", "--json"]
             .into_iter()
             .chain(words.iter().copied())
@@ -121,7 +125,7 @@ fn git_with(directory: &Path, words: &[&str], input: &[u8]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-fn tip(directory: &Path) -> String {
+pub(crate) fn tip(directory: &Path) -> String {
     git(directory, &["rev-parse", REFERENCE])
 }
 
@@ -461,4 +465,125 @@ fn remote_that_cannot_be_reached_is_named() {
     assert!(said.err.contains("../none-such"), "{said:?}");
     let said = clones.run(&one, &["sync", "--", "--upload-pack=touch"]);
     assert_eq!(said.code, Some(2), "{said:?}");
+}
+
+/// Sets `[sync]` in the user's own configuration.
+fn configure(clones: &Clones, text: &str) {
+    let file = clones.repository.workspace.home();
+    let file = file.join(".config/orchestra/orchestra.toml");
+    let text = format!("board = \"repository\"\n[sync]\n{text}\n");
+    fs::write(file, text).unwrap();
+}
+
+/// Starts `orchestra up`, which exchanges the board once the background work has begun. Returns its address as well.
+fn up(clones: &Clones, clone: &Path) -> (Running, String) {
+    let words = ["up", "--http", "127.0.0.1:0", "--quic", "off", "--json"];
+    let up = Running::with_stderr(clones.command(clone, &words), Stdio::null());
+    let ready = up.json();
+    let address = ready["http"].as_str().unwrap();
+    let address = address.trim_start_matches("http://").to_owned();
+    (up, address)
+}
+
+/// Waits for a status of the background exchange in `/health`.
+fn await_status(address: &str, status: &str) {
+    until(|| {
+        let health = get(address, "/health").json();
+        let parts = health["parts"].as_array().cloned().unwrap_or_default();
+        let sync = parts.into_iter().find(|part| part["name"] == "sync")?;
+        (sync["status"] == status).then_some(())
+    });
+}
+
+#[test]
+fn board_is_exchanged_in_the_background() {
+    let clones = Clones::new();
+    let (one, two) = (clones.one(), clones.clone_as("two"));
+    configure(&clones, "remote = \"origin\"");
+    let (_up, address) = up(&clones, &one);
+    await_status(&address, "connected");
+    configure(&clones, "");
+    clones.sync(&two, &[]);
+    assert_eq!(clones.get(&two, "MA-3")["title"], "T");
+}
+
+#[test]
+fn failed_background_exchange_is_reported_until_one_succeeds() {
+    let clones = Clones::new();
+    let one = clones.one();
+    configure(&clones, "remote = \"../none-such\"");
+    let (mut running, address) = up(&clones, &one);
+    await_status(&address, "error");
+    running.kill();
+    let doctor = clones.run(&one, &["doctor"]);
+    assert!(doctor.out.contains("sync: "), "{doctor:?}");
+    assert!(doctor.out.contains("../none-such"), "{doctor:?}");
+    // A remote that the command names is another one than that of the configuration.
+    clones.sync(&one, &["origin"]);
+    let doctor = clones.run(&one, &["doctor"]);
+    assert!(!doctor.out.contains("sync: "), "{doctor:?}");
+}
+
+#[test]
+fn workspace_sets_no_background_exchange_unless_the_user_trusts_it() {
+    let clones = Clones::new();
+    let one = clones.one();
+    fs::write(one.join("orchestra.toml"), "[sync]\nremote = \"origin\"\n").unwrap();
+    let shown = clones.run(&one, &["config", "show"]);
+    assert!(!shown.out.contains("remote = \"origin\""), "{shown:?}");
+    assert!(shown.err.contains("[sync] is not used"), "{shown:?}");
+    let (_up, address) = up(&clones, &one);
+    let health = get(&address, "/health").json();
+    assert!(!health["parts"].to_string().contains("sync"), "{health}");
+    let file = clones.repository.workspace.home();
+    let trusted = format!(
+        "board = \"repository\"\ntrusted_directories = [\"{}\"]\n",
+        one.display()
+    );
+    fs::write(file.join(".config/orchestra/orchestra.toml"), trusted).unwrap();
+    let shown = clones.run(&one, &["config", "show"]);
+    assert!(shown.out.contains("remote = \"origin\""), "{shown:?}");
+}
+
+#[test]
+fn changes_after_an_exchange_are_sent_without_the_rest() {
+    let clones = Clones::new();
+    let (one, two) = (clones.one(), clones.clone_as("two"));
+    clones.sync(&one, &[]);
+    clones.sync(&two, &[]);
+    let comment = json!({"project": "my-app", "issue_id": "MA-3", "text": "Seen"});
+    clones.rename(&one, "MA-3", "Renamed");
+    clones.repository.call(&one, "add_comment", &comment);
+    clones.repository.task(&one, "New");
+    let sent = clones.sync(&one, &[]);
+    for part in ["MA-3 title: Renamed", "MA-3 comment", "MA-4 created: New"] {
+        assert!(sent["sent"].to_string().contains(part), "{sent}");
+    }
+    let story =
+        json!({"project": "my-app", "epic_id": "MA-1", "title": "Other", "user_story": "U"});
+    clones.repository.call(&one, "create_story", &story);
+    let moved = json!({"project": "my-app", "issue_id": "MA-3", "parent_id": "MA-5"});
+    clones.repository.call(&one, "move_issue", &moved);
+    clones.sync(&one, &[]);
+    let memory = json!({"project": "my-app", "content": "The sky is blue", "summary": "Sky"});
+    clones.repository.call(&one, "save_memory", &memory);
+    let deleted = json!({"project": "my-app", "task_id": "MA-4"});
+    clones.repository.call(&one, "delete_task", &deleted);
+    clones.sync(&one, &[]);
+    clones.sync(&two, &[]);
+    // A clone that builds its board from the commits has what the other one has, and adds nothing.
+    let again = clones.sync(&one, &[]);
+    let nothing = (&json!([]), &json!([]));
+    assert_eq!((&again["received"], &again["sent"]), nothing, "{again}");
+    let whole = clones.clone_as("three");
+    let built = clones.sync(&whole, &[]);
+    assert_eq!(built["sent"], json!([]), "{built}");
+    assert_eq!(tip(&one), tip(&whole));
+    let files = git(&one, &["ls-tree", "-r", "--name-only", REFERENCE]);
+    assert_eq!(files.matches("MA-3.toon").count(), 1, "{files}");
+    assert!(!files.contains("MA-4.toon"), "{files}");
+    for clone in [&one, &two, &whole] {
+        assert_eq!(clones.get(clone, "MA-3")["title"], "Renamed");
+        assert!(!clones.repository.has(clone, "MA-4"));
+    }
 }

@@ -3,6 +3,7 @@
 use orchestra_board::{IssueId, Slug};
 use rusqlite::params;
 
+use crate::exchange::EVERYTHING;
 use crate::files::owner::Owner;
 use crate::reader::{first_row, last_row};
 use crate::writing::{Write, Writing};
@@ -45,6 +46,7 @@ impl Writing<'_> {
         ] {
             self.dirty(&owner)?;
         }
-        Ok(())
+        // Issues that name it have changed as well.
+        self.change_files(EVERYTHING)
     }
 }

@@ -1,0 +1,227 @@
+//! Merge of a few published changes into a board that has changed little since its last exchange. Files of issues that
+//! either side has changed are parsed. All other issues are the same on both sides, and are those of the board.
+//!
+//! Everything out of the ordinary (removed, moved or renumbered issues, other records than issues, and all that a parser
+//! or the board refuses) is left to the merge of whole boards.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use orchestra_board::{IssueId, Kind, Project, Slug, Tally, Uid, parent_state};
+
+use super::{BoardFiles, ExchangeError, LastExchange, cycles, merged, portable, read, since};
+use crate::ActionError;
+use crate::files::Board;
+use crate::files::owner::Owner;
+use crate::files::place::{Part, Place};
+use crate::merge::{BoardContents, IssueContents, ProjectContents};
+use crate::reader::Reader;
+use crate::shared::Shared;
+use crate::toon::IssuePlace;
+
+/// Paths of the files that are needed to parse changed ones, with their own; `None` where whole boards have to be merged.
+#[must_use]
+pub fn files_to_parse(changed: &[String]) -> Option<BTreeSet<String>> {
+    let mut paths = BTreeSet::new();
+    for path in changed {
+        let slug = match Place::parse(path)? {
+            Place::Project(slug) => slug,
+            Place::Issue(place, _) => {
+                for part in [Part::Fields, Part::Description, Part::History] {
+                    paths.insert(Place::Issue(place.clone(), part).path());
+                }
+                for above in above(&place) {
+                    paths.insert(Place::Issue(above, Part::Fields).path());
+                }
+                place.project
+            }
+            _ => return None,
+        };
+        paths.insert(Place::Prd(slug.clone()).path());
+        paths.insert(Place::Project(slug).path());
+    }
+    Some(paths)
+}
+
+/// Places of the epic and the story that an issue is in.
+fn above(place: &IssuePlace) -> Vec<IssuePlace> {
+    let project = &place.project;
+    let epic = place.epic.as_ref().map(|epic| IssuePlace {
+        project: project.clone(),
+        id: epic.clone(),
+        epic: None,
+        story: None,
+    });
+    let story = place.story.as_ref().map(|story| IssuePlace {
+        project: project.clone(),
+        id: story.clone(),
+        epic: place.epic.clone(),
+        story: None,
+    });
+    epic.into_iter().chain(story).collect()
+}
+
+/// Merges published changes. `published`, and `base` with the state of the last exchange, have the files of
+/// [`files_to_parse`] for the paths in `changed`, which either side has changed. Returns whether it did: otherwise the
+/// board is as it was, and whole boards have to be merged.
+pub(crate) fn exchange_changes(
+    shared: &Shared,
+    changed: &[String],
+    (published, base): (&BoardFiles, &BoardFiles),
+    last: &LastExchange,
+    origin: &str,
+) -> Result<bool, ExchangeError> {
+    let now = shared.options.clock.now();
+    let parsed = |files| read::contents(files, now);
+    let (published, base) = match (parsed(published), parsed(base)) {
+        (Ok(published), Ok(base)) => (published, base),
+        (Err(ExchangeError::Fault(fault)), _) | (_, Err(ExchangeError::Fault(fault))) => {
+            return Err(fault.into());
+        }
+        (Err(_), _) | (_, Err(_)) => return Ok(false),
+    };
+    let ids = issues_of(changed);
+    let is_done = Arc::new(AtomicBool::new(false));
+    let (done, last, origin) = (Arc::clone(&is_done), last.clone(), origin.to_owned());
+    let written = Board::write(
+        shared,
+        Box::new(move |work| {
+            let Some(changes) = since(&Reader::new(work.connection()), &last)? else {
+                return Ok(());
+            };
+            // Another program can have changed an issue meanwhile.
+            if !changes.owners().all(|owner| is_known(&ids, owner)) {
+                return Ok(());
+            }
+            let before = Reader::new(work.connection()).contents()?;
+            let published = patched(&before, &published, &ids);
+            let (Some(published), Some(base)) = (published, patched(&before, &base, &ids)) else {
+                return Ok(());
+            };
+            if published
+                .projects
+                .values()
+                .any(|project| cycles::closing(project).is_some())
+            {
+                return Ok(());
+            }
+            let merged = merged(&published, &before, Some(&base), &origin, now);
+            work.adopt(&before, &merged)?;
+            done.store(true, Ordering::Relaxed);
+            Ok(())
+        }),
+    );
+    match written {
+        Ok(()) => Ok(is_done.load(Ordering::Relaxed)),
+        Err(ActionError::Fault(fault)) => Err(fault.into()),
+        Err(_) => Ok(false),
+    }
+}
+
+type Ids = BTreeMap<Slug, BTreeSet<IssueId>>;
+
+/// Issues of changed files, by their projects.
+fn issues_of(changed: &[String]) -> Ids {
+    let mut ids = Ids::new();
+    for path in changed {
+        match Place::parse(path) {
+            Some(Place::Project(slug)) => drop(ids.entry(slug).or_default()),
+            Some(Place::Issue(place, _)) => {
+                ids.entry(place.project).or_default().insert(place.id);
+            }
+            _ => {}
+        }
+    }
+    ids
+}
+
+/// Returns whether the files of an owner were parsed, as far as boards exchange them.
+fn is_known(ids: &Ids, owner: &Owner) -> bool {
+    match owner {
+        Owner::Issue(slug, id) => ids.get(slug).is_some_and(|known| known.contains(id)),
+        Owner::Project(slug) => ids.contains_key(slug),
+        _ => true,
+    }
+}
+
+/// A state of the board: what clones exchange of the present one, with the changed issues as they are in parsed files.
+fn patched(before: &BoardContents, parsed: &BoardContents, ids: &Ids) -> Option<BoardContents> {
+    let mut board = portable(before);
+    for (slug, ids) in ids {
+        let (project, new) = (board.projects.get_mut(slug)?, parsed.projects.get(slug)?);
+        if !is_same(&project.project, &new.project) || project.retired != new.retired {
+            return None;
+        }
+        for id in ids {
+            let Some(contents) = new.issues.get(id) else {
+                project.issues.remove(id);
+                continue;
+            };
+            if !is_ordinary(project, id, contents) {
+                return None;
+            }
+            project.issues.insert(id.clone(), contents.clone());
+        }
+        project.project.clone_from(&new.project);
+        project.project = project.counted();
+        follow(project);
+    }
+    let mut uids: HashSet<Uid> = HashSet::new();
+    let issues = board
+        .projects
+        .values()
+        .flat_map(|project| project.issues.values());
+    let are_unique = issues.map(IssueContents::uid).all(|uid| uids.insert(uid));
+    are_unique.then_some(board)
+}
+
+/// Gives stories and epics the states that follow from their children. A parser of a few files knows a part of these.
+fn follow(project: &mut ProjectContents) {
+    for kind in [Kind::Story, Kind::Epic] {
+        let mut tallies: HashMap<IssueId, Tally> = HashMap::new();
+        for IssueContents { issue, .. } in project.issues.values() {
+            if let Some(parent) = &issue.parent {
+                let tally = tallies.entry(parent.clone()).or_default();
+                tally.add_many(issue.state, 1);
+            }
+        }
+        for IssueContents { issue, .. } in project.issues.values_mut() {
+            if issue.kind == kind {
+                let tally = tallies.remove(&issue.id).unwrap_or_default();
+                issue.state = parent_state(&tally, issue.own);
+            }
+        }
+    }
+}
+
+/// Returns whether two versions of a project differ at most in what follows from its issues.
+fn is_same(one: &Project, other: &Project) -> bool {
+    let counted = Project {
+        next_issue: other.next_issue,
+        next_bug: other.next_bug,
+        next_request: other.next_request,
+        updated_at: other.updated_at,
+        ..one.clone()
+    };
+    counted == *other
+}
+
+/// Returns whether an issue is the same one in the same place, or is new and has an id that no issue had.
+fn is_ordinary(project: &ProjectContents, id: &IssueId, contents: &IssueContents) -> bool {
+    let uid = contents.uid();
+    match project.issues.get(id) {
+        Some(known) => {
+            known.uid() == uid
+                && known.issue.kind == contents.issue.kind
+                && known.issue.parent == contents.issue.parent
+        }
+        None => {
+            let (aliases, stones) = (&project.retired.aliases, &project.retired.deleted);
+            aliases.iter().all(|(old, _)| old != id)
+                && stones
+                    .iter()
+                    .all(|stone| stone.id != *id && stone.uid != uid)
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! Background exchange of the board with the remote of `[sync]`, by one process of a workspace at a time.
+
+use std::{
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use orchestra_fs::Lock;
+use orchestra_mcp::{PartLook, ServerPart, ServerStatus};
+use orchestra_runner::git::shown_remote;
+use orchestra_store::Store;
+use tokio::{
+    runtime::Handle,
+    sync::watch,
+    task::{JoinHandle, spawn_blocking},
+    time::{Instant, sleep, timeout_at},
+};
+
+use super::Serving;
+use crate::{
+    config::Config,
+    exit::Failure,
+    output,
+    sync::{Attempt, Exchange},
+    workspace::run_directory,
+};
+
+/// Lock in the run directory, held by the process that exchanges the board.
+const LOCK: &str = "sync.lock";
+
+/// Time between two attempts to take the lock.
+const LOCK_RETRY: Duration = Duration::from_secs(5);
+
+/// The background exchange of a process.
+pub(super) struct Background {
+    remote: String,
+    status: Arc<Mutex<ServerStatus>>,
+    stop: watch::Sender<bool>,
+    task: JoinHandle<()>,
+}
+
+impl Serving {
+    /// Exchanges the board in the background, if configured, from the begin of the background work on. Must run inside
+    /// the runtime.
+    pub(crate) fn start_sync(&mut self) {
+        let sync = &self.config.sync;
+        sync.overreach().for_each(output::complain);
+        let (Some(remote), Some(store)) = (sync.remote(), &self.store) else {
+            return;
+        };
+        if store.read_only().is_some() {
+            return;
+        }
+        let (stop, stopped) = watch::channel(false);
+        let status = match Attempt::last(&self.config).error() {
+            Some(error) => ServerStatus::Error(error.to_owned()),
+            None => ServerStatus::Available,
+        };
+        let status = Arc::new(Mutex::new(status));
+        let worker = Worker {
+            config: self.config.clone(),
+            store: store.clone(),
+            status: Arc::clone(&status),
+            stopped,
+        };
+        let begun = self.begun();
+        self.sync = Some(Background {
+            remote: shown_remote(remote),
+            status,
+            stop,
+            task: tokio::spawn(async move {
+                begun.await;
+                worker.run().await;
+            }),
+        });
+    }
+
+    /// State of the background exchange, if it is configured.
+    pub(super) fn sync_part(&self) -> Option<PartLook> {
+        let sync = self.sync.as_ref()?;
+        let (endpoint, status) = (sync.remote.clone(), Arc::clone(&sync.status));
+        Some(PartLook::new(move || ServerPart {
+            name: "sync",
+            endpoint: endpoint.clone(),
+            status: status
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .clone(),
+            reason: None,
+        }))
+    }
+}
+
+impl Background {
+    /// Ends an exchange that is under way, and waits for that until the deadline. The next exchange continues it.
+    pub(super) async fn end(self, deadline: Instant) {
+        self.stop.send_replace(true);
+        let abort = self.task.abort_handle();
+        if timeout_at(deadline, self.task).await.is_err() {
+            abort.abort();
+        }
+    }
+}
+
+struct Worker {
+    config: Config,
+    store: Store,
+    status: Arc<Mutex<ServerStatus>>,
+    stopped: watch::Receiver<bool>,
+}
+
+impl Worker {
+    /// Exchanges the board at each interval while no other process does, until it is stopped.
+    async fn run(self) {
+        let mut lock = None;
+        loop {
+            lock = lock.or_else(|| self.lock());
+            let pause = match &lock {
+                None => LOCK_RETRY,
+                Some(_) => {
+                    let interval = self.config.sync.interval();
+                    let last = Attempt::last(&self.config);
+                    let pause = last.pause(interval);
+                    if pause.is_zero() {
+                        self.exchange(&last).await.pause(interval)
+                    } else {
+                        pause
+                    }
+                }
+            };
+            let mut stopped = self.stopped.clone();
+            tokio::select! {
+                _ = stopped.wait_for(|stopped| *stopped) => return,
+                () = sleep(pause) => {}
+            }
+        }
+    }
+
+    /// Takes the lock of the workspace; `None` while another process has it.
+    fn lock(&self) -> Option<Lock> {
+        let take = || -> anyhow::Result<Option<Lock>> {
+            let path: PathBuf = run_directory(&self.config.workspace)?
+                .make()?
+                .path()
+                .join(LOCK);
+            Ok(Lock::attempt(&path)?)
+        };
+        take().unwrap_or_else(|error| {
+            tracing::debug!("the board is not exchanged in the background: {error:#}");
+            None
+        })
+    }
+
+    /// Exchanges the board once. A failure is logged, unless the last attempt failed for the same reason.
+    async fn exchange(&self, last: &Attempt) -> Attempt {
+        let (config, store) = (self.config.clone(), self.store.clone());
+        let (mut stopped, runtime) = (self.stopped.clone(), Handle::current());
+        // A merge computes for a while: other calls go on meanwhile.
+        let exchanged = spawn_blocking(move || {
+            runtime.block_on(async {
+                tokio::select! {
+                    _ = stopped.wait_for(|stopped| *stopped) => Ok(false),
+                    exchanged = exchange(&config, &store) => exchanged.map(|()| true),
+                }
+            })
+        });
+        let outcome = match exchanged.await {
+            Ok(Ok(true)) => Ok(()),
+            Ok(Err(failure)) => Err(output::in_a_line(&failure.text())),
+            Ok(Ok(false)) => return last.clone(),
+            Err(error) => Err(error.to_string()),
+        };
+        let attempt = last.next(outcome);
+        let status = match (attempt.error(), last.error()) {
+            (None, None) => ServerStatus::Connected,
+            (None, Some(_)) => {
+                tracing::info!("the board is exchanged again");
+                ServerStatus::Connected
+            }
+            (Some(error), before) => {
+                if before != Some(error) {
+                    tracing::warn!("the board is not exchanged with other clones: {error}");
+                }
+                ServerStatus::Error(error.to_owned())
+            }
+        };
+        *self.status.lock().unwrap_or_else(PoisonError::into_inner) = status;
+        attempt.record(&self.config);
+        attempt
+    }
+}
+
+async fn exchange(config: &Config, store: &Store) -> Result<(), Failure> {
+    let exchange = Exchange::open(&config.workspace).await?;
+    let remote = config.sync.remote().map(str::to_owned);
+    let remote = exchange.remote(remote, config.sync.branch()).await?;
+    exchange.run_in(config, store, &remote).await?;
+    Ok(())
+}

@@ -13,6 +13,7 @@ use orchestra_board::{IssueId, Kind, Project, Slug, Tally, Uid, parent_state};
 use super::{BoardFiles, ExchangeError, LastExchange, cycles, merged, portable, read, since};
 use crate::ActionError;
 use crate::files::Board;
+use crate::files::needs::Job;
 use crate::files::owner::Owner;
 use crate::files::place::{Part, Place};
 use crate::merge::{BoardContents, IssueContents, ProjectContents};
@@ -86,7 +87,7 @@ pub(crate) fn exchange_changes(
     let (done, last, origin) = (Arc::clone(&is_done), last.clone(), origin.to_owned());
     let written = Board::write(
         shared,
-        Box::new(move |work| {
+        Job::synced(move |work| {
             let Some(changes) = since(&Reader::new(work.connection()), &last)? else {
                 return Ok(());
             };

@@ -40,7 +40,7 @@ pub(super) async fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
             _ => break,
         }
     }
-    anyhow::bail!("{address} and the ports after it are taken; name another with --http")
+    anyhow::bail!("{address} and the ports after it are in use; choose another port with --http")
 }
 
 /// Listens on `address` alone: `resource`, for which tokens are made out, leads there and nowhere

@@ -143,7 +143,7 @@ impl PinFile {
         if changes.iter().any(|change| !before.contains(change)) {
             let kept = self.change(|known| known.lists.tools = tools);
             if let Err(error) = kept {
-                tracing::warn!(path = %self.path.display(), %error, "what a server changed cannot be kept");
+                tracing::warn!(path = %self.path.display(), %error, "cannot store the changed definitions of a server");
             }
         }
         changes
@@ -173,7 +173,7 @@ impl PinFile {
             known.clone()
         });
         learnt.unwrap_or_else(|error| {
-            tracing::warn!(path = %self.path.display(), %error, "what a server offers cannot be kept");
+            tracing::warn!(path = %self.path.display(), %error, "cannot store the definitions of a server");
             let mut known = match (before, self.load()) {
                 (_, Ok(Some(kept))) => kept,
                 (Some(before), _) => before.clone(),

@@ -369,7 +369,7 @@ impl Life {
             // One that breaks must not keep others from hearing, nor the server from serving.
             let called = catch_unwind(AssertUnwindSafe(|| callback(&status)));
             if called.is_err() {
-                tracing::error!("a callback of the server's status broke");
+                tracing::error!("a callback for the server's status panicked");
             }
         }
     }

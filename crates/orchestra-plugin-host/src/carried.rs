@@ -90,7 +90,7 @@ pub(crate) fn take_answer(along: &Along, who: &str, response: &Response) {
         Err(error) => tracing::warn!(
             peer = %who,
             %error,
-            "what is not known here of its answer is not passed on"
+            "cannot forward unknown fields of a response"
         ),
     }
 }

@@ -345,7 +345,7 @@ impl Inner {
         let mut resources = match resources::listed(&self.services) {
             Ok(resources) => resources,
             Err(failure) => {
-                tracing::warn!(%failure, "the list of resources is out of date");
+                tracing::warn!(%failure, "cannot refresh the list of resources");
                 return;
             }
         };

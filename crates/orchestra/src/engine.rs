@@ -127,7 +127,7 @@ pub fn model_hub() -> Result<Option<String>, Failure> {
         .read()
         .map(|address| address.into_string());
     let address = address.transpose();
-    address.map_err(|_| Failure::usage_text(format!("{} is no text", Variable::ModelHub)))
+    address.map_err(|_| Failure::usage_text(format!("{} is not UTF-8 text", Variable::ModelHub)))
 }
 
 /// Serves until a signal, or until its clients have ended.

@@ -255,7 +255,7 @@ pub(crate) fn serves(workspace: &Path) -> Option<Lock> {
     hold()?
         .map_err(|error| {
             let error = std::io::Error::from(error);
-            tracing::warn!(%error, "restarts cannot be asked for");
+            tracing::warn!(%error, "cannot accept requests to restart servers");
         })
         .ok()
 }

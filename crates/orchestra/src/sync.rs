@@ -566,7 +566,7 @@ impl Round<'_> {
         };
         let store = open().map_err(SyncError::Board)?;
         if let Err(error) = store.settle(CATCHING_UP) {
-            tracing::warn!(%error, "edits of the readable files may not be part of the board yet");
+            tracing::warn!(%error, "cannot import edits of the readable files yet");
         }
         self.store = Some(store);
         Ok(())

@@ -179,7 +179,7 @@ impl Quota {
 
     fn unreadable(&self, error: &io::Error) -> Spent {
         let path = self.path.display();
-        tracing::warn!(%path, %error, "the calls of the day cannot be counted");
+        tracing::warn!(%path, %error, "cannot count the calls of today");
         Spent {
             what: format!("the calls of its server today cannot be counted in {path}: {error}"),
             again: REST,

@@ -202,7 +202,7 @@ impl Server {
         };
         if let Some(objection) = objection_to(&input.requests, self.config.features.secrets) {
             let server = self.name();
-            tracing::warn!(server, %objection, "a question of a server was refused");
+            tracing::warn!(server, %objection, "refused a request of the server");
             let mut what = format!("it asks what it may not ask: {objection}");
             if objection.is_about_secrets() {
                 what.push_str(&format!(

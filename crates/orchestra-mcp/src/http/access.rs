@@ -316,7 +316,7 @@ impl Access {
         }
         if let Err(reason) = names::check_host(request.headers(), request.uri(), &rules.hosts) {
             let host = request.headers().get(header::HOST);
-            tracing::debug!(?host, target = %request.uri(), "a request for another host is refused");
+            tracing::debug!(?host, target = %request.uri(), "request refused: its Host header names another host");
             return Admission::refused(reason);
         }
         let (method, headers) = (request.method(), request.headers());
@@ -326,7 +326,7 @@ impl Access {
             Ok(page) => page,
             Err(reason) => {
                 let origin = request.headers().get(header::ORIGIN);
-                tracing::debug!(?origin, "a request from another page is refused");
+                tracing::debug!(?origin, "request refused: its Origin is not allowed");
                 return Admission::refused(reason);
             }
         };

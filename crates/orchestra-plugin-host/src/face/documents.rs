@@ -94,7 +94,7 @@ impl Turn<'_> {
         match answer {
             Ok(Ok(answer)) => answer,
             Ok(Err(_)) => {
-                tracing::error!("a storage panicked");
+                tracing::error!("a document storage panicked");
                 Ok(Err(effect.failed("the storage broke".to_owned())))
             }
             Err(_) => Ok(Err(effect.failed(format!(

@@ -181,7 +181,7 @@ impl Repository {
             let call = call.on(entry.path.display()).under(lock).undisturbed();
             match call.run().await {
                 Err(error @ (GitError::Failed { .. } | GitError::Locked { .. })) => {
-                    tracing::warn!(path = %entry.path.display(), %error, "a branch was checked out while a plan was brought there, and its files stay as they were");
+                    tracing::warn!(path = %entry.path.display(), %error, "a branch was checked out while a plan updated it; its files were not updated");
                 }
                 other => drop(other?),
             }
@@ -197,7 +197,7 @@ impl Repository {
         let call = self.git().call(OPERATION, path, arguments);
         match call.on(path.display()).undisturbed().run().await {
             Err(error @ GitError::Failed { .. }) => {
-                tracing::warn!(path = %path.display(), %error, "a branch moved while a plan was brought there, and its files cannot be taken back");
+                tracing::warn!(path = %path.display(), %error, "a branch moved while a plan updated it; its files cannot be restored");
                 Ok(())
             }
             other => other.map(drop),
@@ -229,7 +229,7 @@ impl Repository {
             && was != intent.new
             && self.is_ancestor(&was, &intent.new).await?
         {
-            tracing::warn!(path = %path.display(), branch = head.trim(), "another branch was checked out while a plan was brought there; it is put back");
+            tracing::warn!(path = %path.display(), branch = head.trim(), "another branch was checked out while a plan updated the files; restoring its files");
             call(&["reset", "--keep", "--quiet", was.as_str()])
                 .undisturbed()
                 .run()

@@ -71,7 +71,7 @@ impl Repository {
             Some(_) => self.why_kept(&branch, &found).await?,
         };
         if let Some(why) = why {
-            tracing::warn!(%branch, why, "the snapshot branch of a plan is kept");
+            tracing::warn!(%branch, why, "the snapshot branch of a plan is not deleted");
             return Ok(());
         }
         let call = || {

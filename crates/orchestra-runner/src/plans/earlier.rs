@@ -138,16 +138,16 @@ fn shown(id: PlanId, original: &Original) -> Option<Plan> {
         Ok(read) if read.is_deleted => return None,
         Ok(read) => read,
         Err(error) => {
-            tracing::debug!(%error, "a plan of the earlier system is not shown");
+            tracing::debug!(%error, "cannot show a plan of the earlier system");
             return None;
         }
     };
     for note in &read.notes {
-        tracing::debug!(%id, note, "something of a plan of the earlier system is left out");
+        tracing::debug!(%id, note, "omitted a part of a plan of the earlier system");
     }
     let made = made(id, &read);
     if made.is_none() {
-        tracing::debug!(%id, "a plan of the earlier system is no graph of jobs, and not shown");
+        tracing::debug!(%id, "a plan of the earlier system is not shown: it is not a graph of jobs");
     }
     made
 }

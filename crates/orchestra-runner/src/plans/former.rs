@@ -36,7 +36,7 @@ pub(crate) enum Consent {
 pub(super) fn plans(former: Option<&Folded>) -> Vec<Arc<Plan>> {
     let plans = former.map(Folded::all).transpose();
     let plans = plans.unwrap_or_else(|error| {
-        tracing::debug!(%error, "plans in the working tree are not shown");
+        tracing::debug!(%error, "cannot show the plans in the working tree");
         None
     });
     plans.unwrap_or_default()

@@ -166,7 +166,7 @@ fn paused(
             Ok(folded) => plan = Some(folded),
             // Nobody runs a plan that cannot be read.
             Err(error) => {
-                tracing::warn!(plan = %key, %error, "a plan is kept as it was found");
+                tracing::warn!(plan = %key, %error, "cannot rebuild a plan; it stays unchanged");
                 return None;
             }
         }

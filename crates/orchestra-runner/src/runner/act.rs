@@ -203,7 +203,7 @@ impl<'a> Cx<'a> {
             Lines::new(&directory, bounds, masker).say(&source, &text)
         });
         if let Ok(Err(error)) = said.await {
-            tracing::debug!(%error, "the log of a job cannot be written");
+            tracing::debug!(%error, "cannot write the log of a job");
         }
     }
 

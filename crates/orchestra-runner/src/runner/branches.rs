@@ -123,7 +123,7 @@ impl Engine {
             Err(error) => Command::BranchesFailed { error },
         };
         if let Err(refusal) = self.change(id, Request::of(command), turn) {
-            tracing::debug!(plan = %id, %refusal, "it does not wait for its branches any more");
+            tracing::debug!(plan = %id, %refusal, "the plan no longer waits for its branches");
         }
     }
 }

@@ -355,7 +355,7 @@ fn open(config: &Config) -> Result<Store, Failure> {
     let options = board::options(&config.workspace, options)?;
     let store = Store::open(&config.workspace, options)?;
     if let Err(error) = store.settle(desk::CATCHING_UP) {
-        tracing::warn!(%error, "edits of the readable files may not be seen yet");
+        tracing::warn!(%error, "cannot import edits of the readable files yet");
     }
     Ok(store)
 }

@@ -128,7 +128,7 @@ impl Plugins {
                 let more = orchestra_wire::shown(&more.join(", ")).into_owned();
                 tracing::warn!(
                     %plugin, kind, more,
-                    "it needs more than was approved, and has not got it until `orchestra mcp approve {name}`"
+                    "the plugin requests more than was approved; `orchestra mcp approve {name}` grants it"
                 );
             }
         }

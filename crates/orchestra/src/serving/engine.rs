@@ -125,7 +125,7 @@ pub(super) fn of(config: &Config, workspace: &Path) -> Option<Engines> {
     }
     let workspace = board::seat(workspace);
     let run = run_directory(&workspace)
-        .map_err(|error| tracing::warn!("no memory engine is used: {error:#}"));
+        .map_err(|error| tracing::warn!("cannot use the memory engine: {error:#}"));
     Some(Engines::new(Settings {
         workspace,
         run: run.ok()?,

@@ -95,7 +95,7 @@ impl Agreements for Agreed {
         match self.file.read() {
             Ok(decisions) => decisions.agents(&self.workspace),
             Err(error) => {
-                tracing::warn!(%error, "agreements to agents cannot be read, and none holds");
+                tracing::warn!(%error, "cannot read the agreements to agents; all are treated as missing");
                 BTreeMap::new()
             }
         }
@@ -179,7 +179,7 @@ async fn attend(plans: &Plans) {
             && let Err(error) = plans.attend().await
             && (!is_reported || doubts.is_empty())
         {
-            tracing::warn!(%error, "this program takes no part in running plans");
+            tracing::warn!(%error, "this process cannot run plans");
         }
         if doubts.is_empty() {
             return;
@@ -198,7 +198,7 @@ pub(crate) async fn leave(plans: &Plans, deadline: Instant) {
     match plans.close(left).await {
         Ok(Closed::Stopped) => {
             tracing::warn!(
-                "nobody runs the plans now; they go on when a program of the workspace starts"
+                "no process runs the plans now; they continue when a program of the workspace starts"
             );
         }
         Ok(_) => {}

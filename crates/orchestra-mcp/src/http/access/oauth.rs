@@ -224,7 +224,7 @@ impl OAuth {
     pub(super) async fn verify(&self, token: &[u8]) -> Result<Subject, Box<Response>> {
         let verified = self.look_at(token).await;
         verified.map_err(|denied| {
-            tracing::debug!(%denied, "a token is refused");
+            tracing::debug!(%denied, "token refused");
             Box::new(self.refusal(denied))
         })
     }

@@ -87,7 +87,7 @@ impl Engine {
             report,
         };
         if let Err(refusal) = self.change(plan, Request::of(command), turn) {
-            tracing::debug!(%plan, %job, %refusal, "it is known already what became of the target");
+            tracing::debug!(%plan, %job, %refusal, "ignored a report about the target branch: its result is already known");
         }
     }
 }

@@ -185,7 +185,7 @@ impl Source {
             }
             // Whoever cannot tell of a model may have it all the same.
             Err(trouble) => {
-                tracing::debug!(%trouble, "nothing is known of the model");
+                tracing::debug!(%trouble, "no information about the model is available");
                 About::default()
             }
         };

@@ -254,7 +254,7 @@ mod tests {
     fn what_is_wrong_with_it_is_told_and_the_secret_is_not() {
         for (text, mode, expected) in [
             ("0123456789abcdef", 0o644, "is open to others"),
-            ("# none\n", 0o600, "holds no token"),
+            ("# none\n", 0o600, "contains no token"),
             ("0123456789abcdef\nsecret\n", 0o600, "line 2"),
             ("secret secret secret", 0o600, "only letters"),
         ] {

@@ -48,7 +48,7 @@ pub struct Watching {
 #[derive(Debug, thiserror::Error)]
 pub enum WatchError {
     /// What the user decided cannot be read; without it nothing is started.
-    #[error("read the decisions on servers")]
+    #[error("cannot read the approvals of servers")]
     Decisions(#[from] DecisionsError),
 }
 

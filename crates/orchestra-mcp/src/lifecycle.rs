@@ -87,7 +87,7 @@ impl ServerStatus {
 
 /// Why a life cannot begin.
 #[derive(Debug, thiserror::Error)]
-#[error("the server was started before; make another to serve again")]
+#[error("the server was already started; create another one to serve again")]
 pub struct StartedError;
 
 /// What is waited for.

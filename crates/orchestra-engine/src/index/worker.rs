@@ -28,13 +28,13 @@ const LOOK: Duration = Duration::from_secs(10);
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Interrupted {
     /// It is to stop, or another model was asked for.
-    #[error("something else is to be done")]
+    #[error("the pass was interrupted by a newer request")]
     Asked,
     #[error("cannot read the memories and sessions to index: {0}")]
     Store(#[from] ReadError),
     #[error(transparent)]
     Model(#[from] EmbedError),
-    #[error("an internal error stopped it")]
+    #[error("an internal error stopped the pass")]
     Panicked,
 }
 

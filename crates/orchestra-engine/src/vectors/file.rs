@@ -64,7 +64,7 @@ enum Trouble {
     Io(#[from] io::Error),
     #[error("another format, model or owner")]
     Foreign,
-    #[error("gone or another one")]
+    #[error("removed or replaced")]
     Gone,
 }
 

@@ -88,7 +88,7 @@ fn what_is_not_there_is_named_and_values_are_not() {
         ("${a b}", "${a b} is not known"),
         ("${}", "${} is not known"),
         ("${command:x}", "${command:x} is not known"),
-        ("${TOKEN", "without its }"),
+        ("${TOKEN", "without a closing }"),
     ] {
         let Transport::Stdio(stdio) = &mut config.transport else {
             unreachable!()

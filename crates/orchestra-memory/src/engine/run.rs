@@ -112,10 +112,10 @@ pub enum EngineError {
         source: io::Error,
     },
     /// The system has no randomness for a token.
-    #[error("cannot make a token")]
+    #[error("cannot create a token")]
     Token(#[source] getrandom::Error),
     /// Connections cannot be served.
-    #[error("the engine broke")]
+    #[error("the engine failed")]
     Serve(#[from] tonic::transport::Error),
 }
 

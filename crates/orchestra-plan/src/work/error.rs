@@ -24,7 +24,7 @@ pub enum WorkError {
         field: &'static str,
     },
     /// A field that the type does not have.
-    #[error("work of type `{of}` has no `{field}`; it has {}", fields_of(*.of))]
+    #[error("work of type `{of}` has no field `{field}`; its fields: {}", fields_of(*.of))]
     Foreign {
         /// The type.
         of: AdmissionClass,

@@ -94,7 +94,7 @@ fn errors_name_the_field_and_what_is_expected() {
     );
     check(
         json!({"type": "process", "executable": "a", "command": "b"}),
-        ".: work of type `process` has no `command`; it has executable, args, env, cwd, timeoutMs, \
+        ".: work of type `process` has no field `command`; its fields: executable, args, env, cwd, timeoutMs, \
          idleTimeoutMs, onFailure",
     );
     check(

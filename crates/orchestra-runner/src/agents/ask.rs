@@ -238,7 +238,7 @@ impl Check<'_> {
     fn model(&self, model: &str) -> Result<(), AgentError> {
         if !is_model(model) {
             let what = format!(
-                "has to be a name of 1 to {MAX_MODEL_CHARS} characters without spaces, not an option"
+                "must be a name of 1 to {MAX_MODEL_CHARS} characters without spaces, not an option"
             );
             return Err(AgentError::Value {
                 field: "model",

@@ -16,7 +16,7 @@ pub enum GitError {
         program: String,
     },
     /// The `git` program is older than we can work with.
-    #[error("git {found} is too old, {needed} or newer is needed")]
+    #[error("git {found} is too old; version {needed} or newer is required")]
     TooOld {
         /// Its version.
         found: String,
@@ -24,7 +24,7 @@ pub enum GitError {
         needed: &'static str,
     },
     /// The path is in no repository.
-    #[error("`{}` is in the working tree of no git repository", path.display())]
+    #[error("`{}` is not in a git working tree", path.display())]
     NotARepository {
         /// Where we looked.
         path: PathBuf,
@@ -120,7 +120,7 @@ pub enum GitError {
         stderr: String,
     },
     /// Another of us held the lock of the repository for too long.
-    #[error("the lock `{}` was not free within {} seconds", path.display(), after.as_secs())]
+    #[error("the lock `{}` was held for more than {} seconds", path.display(), after.as_secs())]
     Busy {
         /// The lock file.
         path: PathBuf,
@@ -149,7 +149,7 @@ pub enum GitError {
         why: &'static str,
     },
     /// What stands at a path of ours is not ours.
-    #[error("`{}` is not ours: {why}", path.display())]
+    #[error("`{}` does not belong to a plan: {why}", path.display())]
     NotOurs {
         /// What it is about.
         path: PathBuf,
@@ -185,7 +185,7 @@ pub enum GitError {
         key: String,
     },
     /// Nothing is called by that name.
-    #[error("no commit is called `{name}`")]
+    #[error("there is no commit `{name}`")]
     Unknown {
         /// The name.
         name: String,

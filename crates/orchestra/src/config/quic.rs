@@ -42,7 +42,9 @@ pub(crate) enum QuicAddress {
 
 /// Text that is neither.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("no address to listen on; write 127.0.0.1:7421, localhost:7421, the port alone, or off")]
+#[error(
+    "not an address to listen on; use a form such as 127.0.0.1:7421, localhost:7421, 7421 or off"
+)]
 pub(crate) struct QuicAddressError;
 
 impl FromStr for QuicAddress {

@@ -147,7 +147,7 @@ fn names_that_are_none_are_refused_with_what_is_allowed() {
     assert_eq!(workspace.run(["certs", "init"]).code, Some(0));
     for (name, told) in [
         ("../x", "letters, digits, `.`, `_` and `-`"),
-        (".x", "does not start with a dot"),
+        (".x", "must not start with a dot"),
         ("", "1 to 80 characters"),
         ("a b", "letters, digits"),
     ] {

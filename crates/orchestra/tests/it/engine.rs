@@ -175,8 +175,8 @@ fn w31_an_engine_listens_where_it_is_told_and_on_this_machine_alone() {
     }
     drop(running);
     for (address, said) in [
-        ("0.0.0.0:50051", "this machine alone"),
-        ("192.0.2.1:1", "this machine alone"),
+        ("0.0.0.0:50051", "only on loopback addresses"),
+        ("192.0.2.1:1", "only on loopback addresses"),
         ("here", "127.0.0.1:50051"),
     ] {
         let refused = workspace.run(["engine", "--addr", address]);

@@ -356,7 +356,7 @@ fn a_list_shows_how_servers_are_right_now_while_they_run() {
     set(0o755);
     let others = said(with_token(&["mcp", "list"]), "");
     set(0o700);
-    assert!(others.err.contains("is not yours alone"), "{others:?}");
+    assert!(others.err.contains("other users can access"), "{others:?}");
     up.signal(rustix::process::Signal::TERM);
     assert!(up.end().success());
     let silent = workspace.run(["mcp", "list"]);

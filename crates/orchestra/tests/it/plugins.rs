@@ -435,7 +435,10 @@ fn no_plugin_is_called_as_those_who_may_do_more() {
         let checked = workspace.run(["mcp", "validate"]);
         assert_eq!(checked.code, Some(3), "{id}: {checked:?}");
         let said = format!("{}{}", checked.out, checked.err);
-        assert!(said.contains("use such names"), "{id}: {said}");
+        assert!(
+            said.contains("is reserved for orchestrators"),
+            "{id}: {said}"
+        );
     }
 }
 

@@ -69,7 +69,7 @@ pub(super) fn of_card(model: &Model, id: Option<&str>) -> Vec<Fact> {
         .find(|column| column.state == card.status);
     let exits = column.into_iter().flat_map(|column| &column.exits);
     let exits = exits.map(|exit| match &exit.asks {
-        Some(asks) => format!("{} (shown has to be: {asks})", exit.to),
+        Some(asks) => format!("{} (evidence: {asks})", exit.to),
         None => exit.to.clone(),
     });
     let exits = match card.kind.as_str() {

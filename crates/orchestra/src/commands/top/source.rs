@@ -47,7 +47,7 @@ pub(super) enum NotReached {
     #[error("no program serves the workspace")]
     Nobody,
     /// One does, and cannot be asked.
-    #[error("the `orchestra up` of the workspace cannot be asked")]
+    #[error("cannot reach the `orchestra up` of the workspace")]
     Other(#[source] anyhow::Error),
 }
 

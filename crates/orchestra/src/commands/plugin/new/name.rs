@@ -82,7 +82,7 @@ pub(super) enum NameError {
         "a plugin's name has 1 to {MAX_CHARS} of a-z, 0-9, `_` and `-`, and begins with a letter"
     )]
     Form,
-    #[error("`{0}` is a word of Rust or of Cargo; choose another name")]
+    #[error("`{0}` is reserved by Rust or Cargo; choose another name")]
     Taken(String),
 }
 

@@ -96,6 +96,8 @@ def errors(root):
 def helps(root, below=""):
     for name, text in files(root, ".rs", below):
         found = comments(code(text), derives("Args", "Parser", "Subcommand", "ValueEnum"))
+        # Help of the project has no full stop at its end; a comment with one is of a type that clap does not print.
+        found = (each for each in found if root != PROJECT or not each[1].endswith("."))
         yield from ((name, *each) for each in found)
 
 
@@ -110,8 +112,14 @@ def dashboard(root):
         text = re.sub(r"/\*.*?\*/|(?<![:\"'])//[^\n]*", lambda at: "\n" * at.group().count("\n"), text, flags=re.S)
         found = re.finditer(r'"((?:[^"\\\n]|\\.)*)"|`((?:[^`\\]|\\.)*)`', text)
         found = [(at.start(), (at.group(1) or at.group(2) or "").replace("${", "{")) for at in found]
-        found = [(at, said) for at, said in found if re.match(r"[A-Z{][\w’'{}.:,;!?()…%/& -]+$", said)]
+        found = [(at, said) for at, said in found if is_text(said)]
         yield from ((name, *each) for each in numbered(text, found))
+
+
+def is_text(literal):
+    """Whether a literal of a script is a text for users, not a path, a selector, a drawing or a part of one."""
+    is_plain = re.match(r"[A-Z{][\w’'{}.:,;!?()…%/& -]+$", literal) and not re.search(r"\}/|M\d", literal)
+    return bool(is_plain) and literal.count("{") == literal.count("}")
 
 
 def tools(root):

@@ -104,7 +104,7 @@ pub enum EngineError {
     #[error(transparent)]
     Board(#[from] orchestra_fs::Error),
     /// The address is taken or cannot be used.
-    #[error("cannot listen on {address}; name another with --addr, or none")]
+    #[error("cannot listen on {address}; pass another address with --addr, or omit --addr")]
     Listen {
         /// Which.
         address: Address,

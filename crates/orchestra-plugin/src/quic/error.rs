@@ -172,7 +172,7 @@ pub enum CallError {
     #[error("the peer ended the call without an answer")]
     NoAnswer,
     /// The answer is no frame.
-    #[error("the answer cannot be read")]
+    #[error("cannot parse the response")]
     Answer(#[source] WireError),
 }
 

@@ -58,7 +58,7 @@ enum Command {
         /// Source of the memories, such as task, prd, session or user
         #[arg(long)]
         source: Option<String>,
-        /// Tag of the memories; may be repeated
+        /// Tag that memories must have; may be repeated
         #[arg(long = "tag", value_name = "TAG")]
         tags: Vec<String>,
         /// Earliest time of saving, such as 2026-03-01T00:00:00Z
@@ -89,7 +89,7 @@ enum Command {
         /// Source of the memories, such as task, prd, session or user
         #[arg(long)]
         source: Option<String>,
-        /// Tag of the memories
+        /// Tag that memories must have
         #[arg(long)]
         tag: Option<String>,
         /// Maximum number of memories

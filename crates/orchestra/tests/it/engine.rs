@@ -189,7 +189,7 @@ fn w31_an_engine_listens_where_it_is_told_and_on_this_machine_alone() {
     assert_eq!(refused.code, Some(1), "{refused:?}");
     assert!(
         refused.err.contains(&format!(
-            "cannot listen on {address}; name another with --addr"
+            "cannot listen on {address}; pass another address with --addr"
         )),
         "{refused:?}"
     );

@@ -41,10 +41,10 @@ pub(super) struct Arguments {
     /// Transport: http, sse or rpc [default: detected]
     #[arg(long, requires = "url")]
     transport: Option<String>,
-    /// Environment variable; may be repeated
+    /// Environment variable of the server; may be repeated
     #[arg(long, value_name = "NAME=VALUE", conflicts_with = "url")]
     env: Vec<String>,
-    /// Header of every request; may be repeated
+    /// HTTP header of every request; may be repeated
     #[arg(long, value_name = "NAME: VALUE", requires = "url")]
     header: Vec<String>,
     /// Allow an unencrypted connection to another machine

@@ -22,7 +22,7 @@ use crate::{
     trace::TraceFlags,
 };
 
-/// Start or reach servers, and check their health
+/// Start or connect to servers, and check their health
 ///
 /// Exits with 0 if all servers are healthy, 1 if one is not, 3 if its configuration is invalid, 4 if it cannot
 /// be reached, and 5 if it is not approved or requires a sign-in.

@@ -449,62 +449,62 @@ impl ChatSettings {
                 "chat.backend",
                 self.backend.value.name(),
                 &self.backend.origin,
-                "which kind of server has the model: ollama or openai",
+                "kind of server that runs the model: ollama or openai",
             ),
             some(
                 "chat.host",
                 &self.host,
-                "where it is, else where it usually is; one of another machine is for your own file to say",
+                "address of that server; if it is empty, the usual address; a server on another machine only in your own file",
             ),
             some(
                 "chat.model",
                 &self.model,
-                "the model, else the first that is installed and takes tools",
+                "name of the model; if it is empty, the first installed model that supports tools",
             ),
             some(
                 "chat.key_env",
                 &self.key_env,
-                "the environment variable that holds the key of the server; for your own file to say",
+                "name of the environment variable with the key of the server; only in your own file",
             ),
             some(
                 "chat.system",
                 &self.system,
-                "what the model is told first, in place of the usual",
+                "system prompt, instead of the default one",
             ),
             number(
                 "chat.max_turns",
                 &self.turns,
-                "how often tools may be called in a turn, 1 to 1000; then the model answers without",
+                "maximum number of times that tools are called in a turn, 1 to 1000; then the model must answer",
             ),
             number(
                 "chat.max_tokens",
                 &self.tokens,
-                "how many tokens a turn may use up, 0 for any number; for your own file to say",
+                "maximum number of tokens of a turn, 0 for no limit; only in your own file",
             ),
             number(
                 "chat.max_seconds",
                 &self.seconds,
-                "how long a turn may take, 1 to 86400 seconds, 0 for any time; for your own file to say",
+                "time limit of a turn, 1 to 86400 seconds, 0 for no limit; only in your own file",
             ),
             amount(
                 "chat.max_cost",
                 &self.cost,
-                "what a turn may cost, in the money of the prices, 0.0 for anything; for your own file to say",
+                "maximum cost of a turn, in the currency of the prices, 0.0 for no limit; only in your own file",
             ),
             amount(
                 "chat.price_input",
                 &self.price_input,
-                "what a million tokens cost that are read; for your own file to say",
+                "price of a million input tokens; only in your own file",
             ),
             amount(
                 "chat.price_output",
                 &self.price_output,
-                "what a million tokens cost that are written; for your own file to say",
+                "price of a million output tokens; only in your own file",
             ),
             number(
                 "chat.context",
                 &self.context,
-                "how many tokens the model is given at once at most, 2048 to 10000000, 0 for what it can take",
+                "maximum context size in tokens, 2048 to 10000000, 0 for the limit of the model",
             ),
         ];
         let sandbox = if self.sandbox.value { WORKSPACE } else { NONE };
@@ -512,13 +512,12 @@ impl ChatSettings {
             "chat.sandbox",
             sandbox,
             &self.sandbox.origin,
-            "what a script or --stdio may reach: none is no sandbox, workspace is that of configured servers (Linux)",
+            "sandbox of a script or --stdio: none, or workspace (the one of configured servers; Linux)",
         ));
         entries.push(Entry {
             key: "chat.limits",
             value: toml::Value::Table(self.limits.value.clone()).to_string(),
-            meaning: "limits of a script or --stdio, with the keys that limits of configured servers have; for your \
-                      own file to say",
+            meaning: "limits of a script or --stdio, with the same keys as limits of configured servers; only in your own file",
             origin: self.limits.origin.clone(),
         });
         // There is no number that stands for none.
@@ -526,7 +525,7 @@ impl ChatSettings {
             entries.push(Entry {
                 key: "chat.temperature",
                 value: toml::Value::from(temperature).to_string(),
-                meaning: "how much chance there is in what the model says",
+                meaning: "sampling temperature of the model",
                 origin: self.temperature.origin.clone(),
             });
         }
@@ -534,7 +533,7 @@ impl ChatSettings {
             entries.push(Entry {
                 key: "chat.seed",
                 value: seed.to_string(),
-                meaning: "the number that the chance of the model begins with",
+                meaning: "random seed for sampling",
                 origin: self.seed.origin.clone(),
             });
         }

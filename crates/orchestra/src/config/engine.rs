@@ -81,8 +81,7 @@ impl Setting<EngineUse> {
         Entry {
             key: "engine",
             value: toml::Value::from(self.value.name()).to_string(),
-            meaning: "whether there is a memory engine, a process that programs of the workspace share: \
-                      auto, always or off",
+            meaning: "use of the memory engine, a process that the programs of the workspace share: auto, always or off",
             origin: self.origin.clone(),
         }
     }

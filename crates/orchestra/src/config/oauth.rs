@@ -265,37 +265,37 @@ impl OAuthConfig {
             Entry {
                 key: "access.oauth.issuers",
                 value: list(&self.issuers.value),
-                meaning: "OAuth issuers whose access tokens let callers over HTTP in",
+                meaning: "OAuth issuers whose access tokens are accepted over HTTP",
                 origin: self.issuers.origin.clone(),
             },
             Entry {
                 key: "access.oauth.resource",
                 value: quoted(self.resource.value.as_ref().map(ToString::to_string)),
-                meaning: "URL under which clients reach MCP here, the audience of such tokens",
+                meaning: "URL under which clients reach MCP, which must be the audience of such tokens",
                 origin: self.resource.origin.clone(),
             },
             Entry {
                 key: "access.oauth.audiences",
                 value: list(&self.audiences.value),
-                meaning: "what else such tokens may name as their audience",
+                meaning: "additional accepted audiences of such tokens",
                 origin: self.audiences.origin.clone(),
             },
             Entry {
                 key: "access.oauth.scopes",
                 value: list(&self.scopes.value),
-                meaning: "scopes that such tokens must have, all of them",
+                meaning: "scopes that such tokens must have",
                 origin: self.scopes.origin.clone(),
             },
             Entry {
                 key: "access.oauth.jwks_url",
                 value: quoted(self.jwks_url.value.as_ref().map(ToString::to_string)),
-                meaning: "where the keys of the one issuer are; it says so itself unless it is set",
+                meaning: "URL of the issuer's keys, if there is one issuer; by default its metadata names it",
                 origin: self.jwks_url.origin.clone(),
             },
             Entry {
                 key: "access.oauth.leeway_seconds",
                 value: self.leeway.value.as_secs().to_string(),
-                meaning: "how far the clocks of issuers may differ, 0 to 600 seconds",
+                meaning: "tolerated clock difference of issuers, 0 to 600 seconds",
                 origin: self.leeway.origin.clone(),
             },
         ]

@@ -192,8 +192,7 @@ impl QuicConfig {
             Entry {
                 key: "quic",
                 value: quoted(&self.address.value.to_string()),
-                meaning: "where `orchestra up` listens for plugins and bridges, or off; the next \
-                          free port when it is taken",
+                meaning: "address on which `orchestra up` listens for plugins and bridges, or off; if the port is in use, the next free port",
                 origin: self.address.origin.clone(),
             },
             Entry {
@@ -202,8 +201,7 @@ impl QuicConfig {
                     "" => USUAL,
                     named => named,
                 }),
-                meaning: "directory of the certificates by which plugins, bridges and orchestrators \
-                          authenticate each other",
+                meaning: "directory of the certificates with which plugins, bridges and orchestrators authenticate each other",
                 origin: self.certs.origin.clone(),
             },
             Entry {
@@ -215,8 +213,7 @@ impl QuicConfig {
             Entry {
                 key: "claude_first",
                 value: self.claude_first.value.to_string(),
-                meaning: "whether plugins and bridges that name no provider of models reach the tools \
-                          of `claude` before others of the same name",
+                meaning: "whether plugins and bridges that name no model provider reach the tools of `claude` before other tools of the same name",
                 origin: self.claude_first.origin.clone(),
             },
         ]

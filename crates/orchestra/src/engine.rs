@@ -219,7 +219,7 @@ fn wishes(config: &Config, given: Option<String>) -> Wishes {
 fn announce(endpoint: &Endpoint, file: &Path) {
     let token = match endpoint.token {
         Some(_) => format!("clients show the token in {}", file.display()),
-        None => "every program of this machine is let in".to_owned(),
+        None => "every program of this machine is admitted".to_owned(),
     };
     let (address, workspace) = (endpoint.address, endpoint.workspace.display());
     // A program that started the engine in the background has closed its stdout.

@@ -296,7 +296,7 @@ impl Installer {
                 self.record(
                     &path,
                     Action::Kept,
-                    Some("it was edited, or is not ours".into()),
+                    Some("it was edited, or was not created by Orchestra".into()),
                 );
                 return Ok(());
             }

@@ -432,7 +432,7 @@ pub(crate) fn close(store: &Store) {
         Ok(()) => store.close(CLOSING),
         Err(error) => {
             output::complain(&format!(
-                "what was done is kept, but not all files in {PROJECTS} show it yet: {error}"
+                "the changes are stored, but not all files in {PROJECTS} contain them yet: {error}"
             ));
             store.close(CLOSING_STILL);
         }

@@ -77,9 +77,9 @@ fn why_missing(found: &Found, id: &PluginId) -> &'static str {
     let mut servers = found.servers.iter();
     let server = servers.find(|server| server.shown_name == id.as_str());
     match server.map(|server| &server.state) {
-        None => "which is no plugin here",
-        Some(ServerState::Disabled { .. }) => "which is switched off",
-        Some(ServerState::NeedsApproval { .. }) => "which nobody has approved yet",
+        None => "which is not a plugin here",
+        Some(ServerState::Disabled { .. }) => "which is disabled",
+        Some(ServerState::NeedsApproval { .. }) => "which is not approved yet",
         Some(ServerState::Invalid { .. }) => "which cannot be used",
         Some(ServerState::Usable(_) | ServerState::Own) => "which is a server and no plugin",
     }

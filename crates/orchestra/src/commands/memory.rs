@@ -302,8 +302,7 @@ impl Named {
             (Ok(_), _) => Ok(Self::Memory),
             (Err(_), None) => Ok(Self::Session),
             (Err(_), Some(_)) => Err(Failure::refused(format!(
-                "{} is no id: those of memories are written mem-1, mem-2 and so on; `orchestra memory \
-                 list` shows them",
+                "{} is not an id of a memory, such as mem-1; `orchestra memory list` shows the ids",
                 output::in_a_line(id)
             ))),
         }

@@ -181,7 +181,7 @@ impl ChatOnDisk {
         if let Some(name) = key_env.as_deref().filter(|name| !is_variable(name)) {
             let expected = "the name of an environment variable that holds the key";
             // Who wrote the key itself there is not shown it.
-            let found = format!("a text of {} bytes that is none", name.len());
+            let found = format!("a string of {} bytes that is not one", name.len());
             return Err(wrong("chat.key_env", expected, found));
         }
         let sandbox = self.sandbox.map(|text| match text.as_str() {
@@ -265,8 +265,8 @@ impl ChatFile {
         if is_elsewhere || is_unknown {
             (self.host, self.backend) = (None, None);
             refused.push(match is_elsewhere {
-                true => "host, which would be sent what is said,",
-                false => "backend without a host of this machine, which would send what is said elsewhere,",
+                true => "host, which would get the conversation,",
+                false => "backend without a host of this machine, which would send the conversation elsewhere,",
             });
         }
         let mut leave = |is_said: bool, key: &'static str| {
@@ -280,11 +280,11 @@ impl ChatFile {
         let is_more = |found: Option<u64>, usual: u64| found.is_some_and(|found| found > usual);
         if is_more(self.turns, USUAL_TURNS) {
             self.turns = None;
-            leave(true, "more max_turns than usual");
+            leave(true, "max_turns above the default");
         }
         if is_more(self.context, USUAL_CONTEXT as u64) {
             self.context = None;
-            leave(true, "more context than usual");
+            leave(true, "context above the default");
         }
         leave(self.seconds.take().is_some(), "max_seconds");
         leave(self.cost.take().is_some(), "max_cost");
@@ -301,8 +301,7 @@ impl ChatFile {
         leave(self.limits.take().is_some(), "limits");
         for what in refused {
             self.overreach.push(format!(
-                "{}: {what} in [chat] is not for a workspace to say, which others may share, and counts \
-                 for nothing; if you want it, say it in [chat] of {}, or by a flag",
+                "{}: {what} in [chat] is ignored, because other people may have written the file of a workspace; to use it, set it in [chat] of {}, or pass a flag",
                 path.display(),
                 own_file()
             ));

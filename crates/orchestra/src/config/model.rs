@@ -72,7 +72,7 @@ impl ModelOnDisk {
         if let Some(name) = key_env.as_deref().filter(|name| !is_variable(name)) {
             let expected = "the name of an environment variable that holds the key";
             // Who wrote the key itself there is not shown it.
-            let found = format!("a text of {} bytes that is none", name.len());
+            let found = format!("a string of {} bytes that is not one", name.len());
             return Err(wrong("memory.model_key_env", expected, found));
         }
         let url = some(self.model_url);

@@ -131,7 +131,7 @@ fn check(before: &str, after: &str, key: &str, value: &str) -> anyhow::Result<()
     let memory = wanted
         .entry(TABLE)
         .or_insert_with(|| toml::Value::Table(toml::Table::new()));
-    let memory = memory.as_table_mut().context("memory is no table")?;
+    let memory = memory.as_table_mut().context("`memory` is not a table")?;
     memory.insert(key.to_owned(), value.into());
     is_only_change(after, &wanted)
 }

@@ -146,7 +146,7 @@ fn bind(address: SocketAddr, identity: &Identity) -> anyhow::Result<Endpoint> {
             _ => break,
         }
     }
-    anyhow::bail!("{address} and the ports after it are taken; name another with --quic")
+    anyhow::bail!("{address} and the ports after it are in use; choose another port with --quic")
 }
 
 /// Shows and trusts what the directory of certificates holds, as it changes.

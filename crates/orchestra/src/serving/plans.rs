@@ -205,7 +205,7 @@ pub(crate) async fn leave(plans: &Plans, deadline: Instant) {
         // None of them is left to go on.
         Err(error @ PlansError::Gone { .. }) => output::complain(&error.to_string()),
         Err(error) => output::complain(&format!(
-            "the plans were not handed over, and go on when a program of the workspace starts: {error}"
+            "cannot hand over the plans; they continue when a program of the workspace starts: {error}"
         )),
     }
 }

@@ -71,7 +71,7 @@ fn who_only_looks_makes_nothing_and_is_told_what_to_do() {
         let said = workspace.run(arguments);
         assert_eq!(said.code, Some(2), "{said:?}");
         assert!(
-            said.err.contains("`orchestra certs init` founds one"),
+            said.err.contains("`orchestra certs init` creates one"),
             "{said:?}"
         );
     }
@@ -133,7 +133,7 @@ fn leaves_are_issued_shown_and_handed_out_without_the_key_of_the_authority() {
     assert!(
         refused
             .err
-            .contains("issued on the machine of the authority"),
+            .contains("certificates on the machine of the authority"),
         "{refused:?}"
     );
     let taken = run(&["issue", "tools.b", "--out", &place]);
@@ -216,7 +216,7 @@ fn a_key_that_is_of_no_use_or_others_can_read_is_told_whoever_looks() {
             None => fs::remove_file(&key).unwrap(),
         }
         for arguments in [&["certs", "show"][..], &["certs", "init"]] {
-            told(arguments, "nothing can be signed here");
+            told(arguments, "cannot sign certificates");
             told(arguments, why);
         }
     }

@@ -278,7 +278,7 @@ fn readable_files_of_plans_that_are_damaged_are_told_and_written_anew() {
     }
     let mended = workspace.run(["doctor", "--fix"]);
     assert_eq!(mended.code, Some(0), "{mended:?}");
-    assert!(mended.out.contains("written anew"), "{mended:?}");
+    assert!(mended.out.contains("written again"), "{mended:?}");
     assert_eq!(read(), before);
     assert_eq!(workspace.run(["doctor"]).code, Some(0));
 }

@@ -573,7 +573,7 @@ fn what_is_taken_back_or_was_never_there_is_said_and_no_error() {
     }
     let out = workspace.run(["mcp", "logout", "shell"]);
     assert_eq!(out.code, Some(0), "{out:?}");
-    assert!(out.out.contains("nobody was signed in"), "{out:?}");
+    assert!(out.out.contains("no sign-in was stored"), "{out:?}");
 }
 
 /// A server that ends at a call while the file that it is told is not there, and makes that file before

@@ -407,7 +407,7 @@ fn all_that_print_print_json() {
     let (code, out) = json(&["mcp", "logout", "far"]);
     assert_eq!(
         (code, &out["result"]),
-        (Some(0), &json!("nobody was signed in"))
+        (Some(0), &json!("no sign-in was stored"))
     );
     let logs = workspace.run(["mcp", "logs", "far", "--json"]);
     assert_eq!((logs.code, logs.out.as_str()), (Some(0), ""), "{logs:?}");

@@ -363,7 +363,7 @@ fn a_workspace_names_no_model_elsewhere() {
     session.ok("save_memory", &save);
     assert_eq!(contents(&mut session, "mutex"), ["the mutex"]);
     let said = talk(&workspace);
-    assert!(said.contains("not for a workspace to say"), "{said}");
+    assert!(said.contains("ignored, because other people"), "{said}");
     assert!(!workspace.run_directory().join("engine.json").exists());
     let shown = answer(&workspace, &["show"]);
     assert!(

@@ -329,14 +329,14 @@ fn script(workspace: &Workspace, name: &str, text: &str) -> String {
 fn a_program_that_has_no_manifest_is_told_why() {
     let workspace = Workspace::board();
     for (name, text, told) in [
-        ("quiet", "exit 0", "is no manifest"),
+        ("quiet", "exit 0", "is not a valid manifest"),
         (
             "failing",
             "echo no such flag >&2; exit 2",
             "ended with code 2: no such flag",
         ),
         ("talking", "exec yes", "longer than 1048576 bytes"),
-        ("odd", "echo '{\"id\": 1}'", "is no manifest"),
+        ("odd", "echo '{\"id\": 1}'", "is not a valid manifest"),
     ] {
         let program = script(&workspace, name, text);
         let refused = workspace.run(["plugin", "inspect", &program]);

@@ -51,7 +51,7 @@ impl Query {
             Some(text) if text.trim().is_empty() => Err("the query is empty".to_owned()),
             Some(text) => Ok(text),
             None => Err(
-                "it is no query: expected is a text, or an object such as {\"query\": \"…\"}"
+                "not a query: expected a string, or an object such as {\"query\": \"…\"}"
                     .to_owned(),
             ),
         };
@@ -88,7 +88,7 @@ impl Lines {
                 Ok(0) => break,
                 Ok(read) if read > MAX_BYTES => {
                     take(Query::broken(format!(
-                        "a line of more than {MAX_BYTES} bytes; nothing behind it is read"
+                        "a line exceeds {MAX_BYTES} bytes; the rest of the input is not read"
                     )));
                     return;
                 }
@@ -122,9 +122,7 @@ impl Lines {
         {
             let first = begun.lines().next().unwrap_or_default();
             let first: String = first.chars().take(80).collect();
-            if !take(Query::broken(format!(
-                "it is no JSON, for it does not end: {first}"
-            ))) {
+            if !take(Query::broken(format!("incomplete JSON: {first}"))) {
                 return false;
             }
         }

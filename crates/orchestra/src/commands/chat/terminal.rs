@@ -87,7 +87,7 @@ pub(super) async fn run(
             Typed::Interrupt if was_interrupted => return Ok(Exit::Ok),
             Typed::Interrupt => {
                 was_interrupted = true;
-                output::complain("Ctrl-C once more leaves");
+                output::complain("press Ctrl-C again to exit");
                 continue;
             }
             Typed::Text(text) => text,

@@ -132,7 +132,7 @@ fn check(name: &ServerName, value: &Value, target: &Target) -> Result<(), Failur
             Err(Failure::usage_text(format!("{reason} (--allow-insecure)")))
         }
         Some(Err(reason)) => Err(Failure::usage_text(reason)),
-        None => Err(Failure::usage_text("this is no server")),
+        None => Err(Failure::usage_text("not a server definition")),
     }
 }
 

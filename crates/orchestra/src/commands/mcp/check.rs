@@ -101,7 +101,7 @@ pub(super) fn run(here: &Here, arguments: &Arguments) -> Result<Exit, Failure> {
     let connectors = live::connectors(here)?;
     // What is recorded may go where it would turn.
     let turning =
-        (!arguments.trace.is_given()).then(|| Turning::new("asking servers how they are"));
+        (!arguments.trace.is_given()).then(|| Turning::new("reading the state of servers"));
     let trace = Some(&arguments.trace);
     let checked = live::each(trace, connectors, &servers, within, check)?;
     drop(turning);
@@ -213,8 +213,8 @@ fn printed(live: &Live) -> Option<String> {
     let stats = live.client.stats();
     let first = stats.junk?;
     let lines = match stats.junk_lines {
-        1 => "1 line that is no message".to_owned(),
-        count => format!("{count} lines that are no messages"),
+        1 => "1 line that is not a message".to_owned(),
+        count => format!("{count} lines that are not messages"),
     };
     Some(format!(
         "printed {lines}: '{first}'; its standard output is for messages alone"
@@ -310,7 +310,7 @@ fn text(reports: &[Report]) -> String {
         }
     }
     if reports.is_empty() {
-        text.push_str("no servers are used; `orchestra mcp list` says why\n");
+        text.push_str("no servers are used; `orchestra mcp list` shows the reasons\n");
     }
     output::printable(&text).into_owned()
 }

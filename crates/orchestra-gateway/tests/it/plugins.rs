@@ -533,8 +533,8 @@ fn dependencies_that_go_in_circles_or_nowhere_are_told() {
                 "`a`, `b` depend on each other; they are started side by side"
             ),
             ("c", "depends on itself, which is not heeded"),
-            ("a", "depends on `gone`, which is no plugin here"),
-            ("c", "depends on `off`, which is switched off"),
+            ("a", "depends on `gone`, which is not a plugin here"),
+            ("c", "depends on `off`, which is disabled"),
         ]
     );
     assert!(

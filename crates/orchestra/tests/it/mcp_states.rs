@@ -89,7 +89,9 @@ fn a_server_that_is_switched_off_is_not_called() {
     assert_eq!(test[0]["disabled"], true);
     let tools = workspace.run(["mcp", "tools", "shell"]);
     assert!(
-        tools.err.contains("shell: disabled: switched off"),
+        tools
+            .err
+            .contains("shell: disabled: disabled in this workspace"),
         "{tools:?}"
     );
     assert_eq!(workspace.run(["mcp", "enable", "shell"]).code, Some(0));

@@ -112,7 +112,7 @@ pub(crate) fn reason(server: &Server) -> Option<String> {
     match &server.state {
         ServerState::Usable(_) => None,
         ServerState::Disabled { by_hand: true, .. } => Some(format!(
-            "disabled; `orchestra mcp enable {name}` enables it"
+            "disabled in this workspace; `orchestra mcp enable {name}` enables it"
         )),
         ServerState::Disabled { .. } => Some(format!(
             "its file disables it; `orchestra mcp enable {name}` enables it"

@@ -147,7 +147,7 @@ pub(super) fn of_server(model: &Model, name: Option<&str>) -> Vec<Fact> {
     let hint = match server.status.as_str() {
         "needs_approval" => format!("`orchestra mcp approve {name}` shows and approves it"),
         "needs_auth" => format!("`orchestra mcp login {name}` signs in"),
-        "disabled" => format!("`orchestra mcp enable {name}` switches it on"),
+        "disabled" => format!("`orchestra mcp enable {name}` enables it"),
         "offline" | "degraded" => format!("`orchestra mcp logs {name}` shows what it wrote"),
         _ => String::new(),
     };

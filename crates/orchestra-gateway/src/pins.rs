@@ -105,7 +105,10 @@ impl PinFile {
             Err(error) => Some(format!("{path} cannot be read: {error}")),
             Ok(known) => known.filter(Known::is_lost).map(|_| {
                 let aside = files::aside(&self.path);
-                format!("{path} was damaged, and is kept as {}", aside.display())
+                format!(
+                    "{path} was damaged, and is preserved as {}",
+                    aside.display()
+                )
             }),
         }
     }

@@ -211,7 +211,7 @@ impl Server {
                 }
             };
             if timeout_at(deadline, changed).await.is_err() {
-                let what = "it had not said what it offers when the time for the call was over";
+                let what = "it did not list its tools before the time limit of the call";
                 return Err(ClientError::Unreachable { what: what.into() });
             }
         }

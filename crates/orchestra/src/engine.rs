@@ -184,7 +184,7 @@ fn serve(
                 .filter(|asked| !is_attended && there.is_some_and(|there| !asked.is_met_by(there)));
             if let Some(asked) = unmet {
                 return Err(Failure::refused(format!(
-                    "{text}, and not at {asked}; use that one, or end it first"
+                    "{text}, not at {asked}; use that one, or end it first"
                 )));
             }
             output::complain(&text);

@@ -530,7 +530,7 @@ fn broken_files_are_left_alone_and_told() {
     check(
         "title: First\n",
         "<<<<<<< HEAD\ntitle: First\n=======\ntitle: Other\n>>>>>>> topic\n",
-        "MA-3.toon:4: holds the marks of an unfinished merge",
+        "MA-3.toon:4: contains conflict markers of an unfinished merge",
     );
 }
 

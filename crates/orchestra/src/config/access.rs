@@ -182,16 +182,14 @@ impl AccessConfig {
             let (token, issuer) = ("access.token_file", "access.oauth.issuers");
             anyhow::ensure!(
                 is_local || self.asks_who_calls(),
-                "{address} can be reached from other machines, and nothing asks them who they \
-                 are; name a file of tokens with {} or an issuer with {}, set {}, or use a \
-                 loopback address such as 127.0.0.1:{port}",
+                "{address} can be reached from other machines without authentication; set a token file with {} or an issuer with {}, set {}, or use a loopback address such as 127.0.0.1:{port}",
                 name_of(token),
                 name_of(issuer),
                 Variable::Token
             );
             anyhow::ensure!(
                 !address.ip().is_unspecified() || self.is_named(),
-                "{address} is reached under names that nobody told; name them with {}",
+                "the host names of {address} are not known; set them with {}",
                 name_of("access.hosts")
             );
             Ok(())

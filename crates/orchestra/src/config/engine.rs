@@ -103,7 +103,7 @@ pub(crate) fn wrong_engine_port() -> Option<String> {
     is_none.then(|| {
         let shown: String = text.chars().take(MAX_SHOWN).collect();
         format!(
-            "{}: `{}` is no port, and counts for nothing; say one from 1 to 65535",
+            "{}: `{}` is not a port and is ignored; set one from 1 to 65535",
             Variable::EnginePort,
             output::in_a_line(&shown)
         )

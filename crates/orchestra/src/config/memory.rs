@@ -92,8 +92,7 @@ impl MemoryFile {
             if let Some(said) = value.filter(|said| *said > most) {
                 *value = Some(most);
                 self.overreach.push(format!(
-                    "{}: memory.{key} = {said} is more than a workspace may say, which others may \
-                     share, and counts as {most}; say it in [memory] of {} instead",
+                    "{}: memory.{key} = {said} exceeds the limit for the file of a workspace; {most} is used; set it in [memory] of {} instead",
                     path.display(),
                     own_file()
                 ));

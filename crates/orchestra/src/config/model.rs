@@ -170,8 +170,7 @@ impl ModelSettings {
             let Some(named) = named else {
                 if path == near && *details != Details::default() {
                     overreach = Some(format!(
-                        "{}: how a model is asked is said there, and not which: it counts for nothing \
-                         without memory.model in the same file",
+                        "{}: settings of a model are ignored without memory.model in the same file",
                         path.display()
                     ));
                 }

@@ -177,20 +177,19 @@ impl OAuthConfig {
         issuers.check("access.oauth.issuers", |issuers| {
             anyhow::ensure!(
                 issuers.is_empty() || resource.value.is_some(),
-                "tokens must say whom they are for: name the URL under which clients reach MCP \
-                 here with {}, as https://box.example:7420/mcp",
+                "tokens need an audience: set the URL under which clients reach MCP with {}, such as https://box.example:7420/mcp",
                 self.issuers.origin.name_of("access.oauth.resource")
             );
             let is_one = |issuer: &ServiceUrl| issuers.iter().filter(|one| *one == issuer).count();
             anyhow::ensure!(
                 issuers.iter().all(|issuer| is_one(issuer) == 1),
-                "an issuer is named twice"
+                "an issuer is listed twice"
             );
             Ok(())
         })?;
         let needs_issuer = |origin: &Origin| {
             format!(
-                "no issuer is named whose tokens are trusted; name it with {}",
+                "no trusted issuer is configured; set it with {}",
                 origin.name_of("access.oauth.issuers")
             )
         };
@@ -219,8 +218,7 @@ impl OAuthConfig {
         self.jwks_url.check("access.oauth.jwks_url", |url| {
             anyhow::ensure!(
                 url.is_none() || issuers.value.len() == 1,
-                "the keys are those of one issuer; name that alone, or let each say where its \
-                 keys are"
+                "a URL of keys applies to one issuer: configure only that issuer, or remove the URL"
             );
             Ok(())
         })

@@ -92,7 +92,7 @@ fn a_query_that_fails_is_told_in_its_place_and_in_the_exit_code() {
         lines[2]["error"]
             .as_str()
             .unwrap()
-            .starts_with("it is no JSON")
+            .starts_with("not valid JSON")
             && lines[2]["query"].is_null()
     );
 }

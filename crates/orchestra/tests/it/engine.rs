@@ -219,8 +219,7 @@ fn what_is_no_port_counts_for_nothing_and_is_told() {
             let mut running = Running::start(command);
             assert!(running.line().is_some());
             let expected = format!(
-                "ORCHESTRA_ENGINE_PORT: `{wrong}` is no port, and counts for nothing; say one from 1 to \
-                 65535\n"
+                "ORCHESTRA_ENGINE_PORT: `{wrong}` is not a port and is ignored; set one from 1 to 65535\n"
             );
             assert_eq!(talk(&workspace), expected, "{words:?}");
             running.signal(Signal::TERM);

@@ -191,7 +191,7 @@ fn a_misspelt_section_is_no_valid_file() {
     workspace.write("mcp/none.yaml", "name: y\n");
     let said = workspace.run(["mcp", "validate", "mcp/none.yaml"]);
     assert_eq!(said.code, Some(0), "{said:?}");
-    assert!(said.out.contains("warning: no server in it"), "{said:?}");
+    assert!(said.out.contains("warning: no server found"), "{said:?}");
     let listed = workspace.run(["mcp", "--mcp-config", "s.json", "list"]);
     assert!(
         listed.err.contains("did you mean `mcpServers`?"),

@@ -431,7 +431,10 @@ fn a_workspace_that_says_more_than_it_may_is_told_so() {
         "[memory]\nmodel_url = \"http://example.org\"\n",
     );
     let said = model(&workspace, &["show"]);
-    assert!(said.err.contains("counts for nothing"), "{said:?}");
+    assert!(
+        said.err.contains("are ignored without memory.model"),
+        "{said:?}"
+    );
     workspace.write("orchestra.toml", "[memory]\nmax_items = 1000000\n");
     assert_eq!(model(&workspace, &["show"]).err, "");
 }

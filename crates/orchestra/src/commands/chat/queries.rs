@@ -153,7 +153,7 @@ impl Lines {
                 self.begun = Some(line.trim_start().to_owned());
                 true
             }
-            Err(error) => take(Query::broken(format!("it is no JSON: {error}"))),
+            Err(error) => take(Query::broken(format!("not valid JSON: {error}"))),
         }
     }
 }
@@ -172,7 +172,7 @@ fn whole(text: &str, take: &mut dyn FnMut(Query) -> bool) {
             Ok(Value::Array(queries)) => queries.into_iter().all(|query| take(Query::of(query))),
             Ok(query) => take(Query::of(query)),
             Err(error) => {
-                take(Query::broken(format!("it is no JSON: {error}")));
+                take(Query::broken(format!("not valid JSON: {error}")));
                 false
             }
         };
@@ -233,14 +233,12 @@ mod tests {
             (found.len(), found[0].as_str(), found[4].as_str()),
             (5, "a", "c")
         );
-        assert!(
-            found[1].starts_with("! it is no query") && found[2].starts_with("! it is no query")
-        );
+        assert!(found[1].starts_with("! not a query") && found[2].starts_with("! not a query"));
         assert_eq!(found[3], "! the query is empty");
         let found = queries("{\"query\": \"a\"}\n{broken}\n{\"query\": \"b\"}\n");
         assert_eq!((found[0].as_str(), found[2].as_str()), ("a", "b"));
-        assert!(found[1].starts_with("! it is no JSON"));
+        assert!(found[1].starts_with("! not valid JSON"));
         let found = queries("[\n\"a\",\n");
-        assert!(found[0].starts_with("! it is no JSON"), "{found:?}");
+        assert!(found[0].starts_with("! incomplete JSON"), "{found:?}");
     }
 }

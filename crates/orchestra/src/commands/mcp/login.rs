@@ -102,7 +102,7 @@ pub(super) fn logout(here: &Here, arguments: &Logout) -> Result<Exit, Failure> {
     if let Some(what) = knows_us(&config) {
         let done = Done::new(&server.name, "no sign-in was stored");
         let done = done.noting(format!(
-            "it is {what}, and only servers on the network are signed in to"
+            "it is {what}; only servers on the network have a sign-in"
         ));
         done.print(arguments.json)?;
         return Ok(Exit::Ok);

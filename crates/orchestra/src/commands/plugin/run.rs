@@ -133,7 +133,7 @@ async fn other_id(connectors: &Connectors, arguments: &Arguments) -> Option<Stri
         .ok()?;
     (told.shown_name != *given).then(|| {
         format!(
-            "this program is {}, as it says with --manifest, and not {given}: leave --id away",
+            "the manifest of this program has the id {}, not {given}; omit --id",
             told.shown_name
         )
     })

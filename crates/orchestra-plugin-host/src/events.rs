@@ -201,7 +201,7 @@ async fn serve(events: Weak<Inner>, plugin: PluginId) {
             Ok(Ok(Ok(()))) => None,
             Ok(Ok(Err(problem))) => Some(problem),
             Ok(Err(_)) => Some("what delivers events panicked".to_owned()),
-            Err(_) => Some("it was not taken in time".to_owned()),
+            Err(_) => Some("it was not accepted in time".to_owned()),
         };
         if let Some(problem) = &problem {
             tracing::debug!(%plugin, %problem, "cannot deliver an event");

@@ -281,7 +281,7 @@ impl Inner {
         };
         let answer = answer.unwrap_or_else(|_| {
             tracing::error!(peer = %peer.name(), "call failed: its handler panicked");
-            let text = "the call broke: what answers it panicked";
+            let text = "the call failed: its handler panicked";
             Ok(Failure::new("handler_error", text).answer(&request))
         });
         let answer = answer.and_then(|answer| fitting(answer, replies.as_ref()));

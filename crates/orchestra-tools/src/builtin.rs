@@ -311,7 +311,7 @@ impl Inner {
         let skills = Arc::clone(&self.skills);
         let read = spawn_blocking(move || skills.read(&uri)).await;
         read.unwrap_or_else(|_| {
-            let text = "reading the skill broke".to_owned();
+            let text = "reading the skill panicked".to_owned();
             Err(ProviderError::Unreachable(text))
         })
     }

@@ -422,7 +422,7 @@ fn one_bad_server_stops_no_other_and_is_told_with_its_place() {
         reason("rule")
     );
     assert!(
-        reason("last").contains("`A=B` is no name"),
+        reason("last").contains("`A=B` is not a valid"),
         "{}",
         reason("last")
     );

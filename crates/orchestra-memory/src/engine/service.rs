@@ -138,7 +138,7 @@ impl Memory {
 }
 
 fn unanswered() -> Status {
-    Status::unknown("it was stored, but what was stored is unknown; read it again")
+    Status::unknown("it was stored, but the stored version is unknown; read it again")
 }
 
 fn query(text: String) -> Result<String, Status> {

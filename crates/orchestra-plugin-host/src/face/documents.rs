@@ -83,7 +83,7 @@ impl Turn<'_> {
         if keeper.is_some() && keeper.as_ref() == self.connected.who.plugin() {
             // It would be asked for what it asks, without end.
             return Ok(Err(StorageError::NotPermitted(format!(
-                "this plugin keeps the storage {:?} itself: it cannot ask for it",
+                "this plugin provides the storage {:?} itself and cannot request it",
                 orchestra_wire::shown(storage_type)
             ))));
         }

@@ -250,7 +250,7 @@ async fn reach(
 
 fn refused(what: &str, why: &str) -> ClientError {
     let why = match why {
-        "" => "it does not say why".into(),
+        "" => "it gave no reason".into(),
         why => orchestra_wire::shown(why),
     };
     ClientError::Handshake {

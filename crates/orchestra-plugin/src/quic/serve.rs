@@ -188,7 +188,7 @@ async fn serve_connection(
     drop(handshake);
     let Some(peer) = Peer::of(&connection) else {
         tracing::warn!(%from, "the peer's certificate has no usable name");
-        return connection.close(codes::WRONG_PEER, b"the certificate names nobody");
+        return connection.close(codes::WRONG_PEER, b"the certificate has no usable name");
     };
     let limits = server.peers.of(peer.name());
     let Some(place) = limits.place(&connection).await else {

@@ -269,7 +269,7 @@ impl GitError {
                     .to_owned()
             }
             Self::Failed { .. } => {
-                "git's words say what is wrong; put it right and retry".to_owned()
+                "the output of git names the problem; fix it and retry".to_owned()
             }
             Self::TimedOut { .. } => {
                 "retry when the machine or its disk is less busy, or allow git more time".to_owned()
@@ -286,7 +286,7 @@ impl GitError {
                     .to_owned()
             }
             Self::Busy { .. } => "another plan is at work there; retry".to_owned(),
-            Self::File { .. } => "see that the path is there and may be written".to_owned(),
+            Self::File { .. } => "check that the path exists and is writable".to_owned(),
             Self::Name { .. } => "give another name".to_owned(),
             Self::NotOurs { .. } => {
                 "move it away, or remove it if it is not needed any more; we do not".to_owned()
@@ -304,7 +304,7 @@ impl GitError {
                 "if you trust it, set it in your own configuration (`git config --global {key}`, or a file that \
                  `includeIf` names for this repository) and remove it from that of the repository"
             ),
-            Self::Unknown { .. } => "name a branch, a tag or a commit that is there".to_owned(),
+            Self::Unknown { .. } => "name an existing branch, tag or commit".to_owned(),
             Self::Unrelated { .. } => {
                 "choose a base or a target that share a commit".to_owned()
             }

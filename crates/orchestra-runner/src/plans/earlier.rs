@@ -29,7 +29,7 @@ use crate::journal::{Original, OriginalJob, OriginalPlan, candidates, is_origina
 const BY: &str = "the earlier system";
 
 /// What a copy does where the work of a job cannot be read: it fails, and says why.
-const UNREADABLE: &str = "echo 'what this job does could not be taken over' >&2; exit 1";
+const UNREADABLE: &str = "echo 'the work of this job could not be imported' >&2; exit 1";
 
 /// What a file was read as, and when it had been written.
 type Read = (Option<SystemTime>, Option<Arc<Plan>>);

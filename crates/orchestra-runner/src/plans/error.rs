@@ -128,8 +128,7 @@ fn what_is_left(left: &[String]) -> String {
     match left.is_empty() {
         true => "nothing of them is left".to_owned(),
         false => format!(
-            "what their jobs have done is left in {}: take what you need, and remove it by \
-             `git worktree remove --force --force` and `git branch -D`",
+            "the results of their jobs are still in {}: copy what you need, then remove it with `git worktree remove --force --force` and `git branch -D`",
             left.join(", ")
         ),
     }

@@ -183,8 +183,7 @@ fn move_files(from: &Path, to: &Path, plan: &PlanKey) -> Result<(), PlansError> 
 
 /// Reason that a plan which was not moved does not change.
 pub(super) fn refusal(options: &Options, former: &Folded) -> PlansError {
-    let words = "the plan is in the working tree, where an earlier version keeps it: end the programs of that version, \
-                 and try again";
+    let words = "the plan is in the working tree, where an earlier version stores it: end the programs of that version, and try again";
     match check(options, former) {
         Err(doubt) => doubt,
         Ok(()) => not_moved(words.to_owned()),

@@ -178,7 +178,7 @@ fn paused(
     }
     let named: Vec<&str> = names.iter().map(String::as_str).collect();
     let error = format!(
-        "values of variables were left out when it was made anew from its files: set {} and resume it",
+        "values of variables are missing since the plan was rebuilt from its files: set {} and resume it",
         named.join(", ")
     );
     missing.insert(*plan.id(), names);

@@ -171,7 +171,7 @@ impl<'a> Cx<'a> {
         let repository = self.repository().await?;
         let found = repository.worktree(self.assignment.owner());
         found.map_err(|error| git_failure(&error))?.ok_or_else(|| {
-            let words = "the worktree of the job is gone; retry the job, and it is made anew";
+            let words = "the worktree of the job no longer exists; retry the job to recreate it";
             Failure::new(FailureKind::Worktree, words)
         })
     }

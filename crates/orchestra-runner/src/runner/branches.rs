@@ -43,7 +43,7 @@ pub(crate) struct Prepared {
 impl Prepared {
     /// They were not, for a fault of ours.
     pub(crate) fn not(plan: PlanId) -> Self {
-        let what = "a fault of the runner broke the preparation off; resume the plan to try again";
+        let what = "an internal error stopped the preparation; resume the plan to try again";
         Self {
             plan,
             branches: Err(what.to_owned()),

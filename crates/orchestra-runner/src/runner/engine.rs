@@ -379,7 +379,7 @@ impl Engine {
 }
 
 fn unknown_plan(id: &PlanId) -> Refusal {
-    let words = format!("there is no plan {id} any more");
+    let words = format!("plan {id} no longer exists");
     Refusal::new(orchestra_plan::command::Code::UnknownPlan, words)
 }
 

@@ -176,12 +176,8 @@ impl Holding {
                 "this is not known here; update the program",
             ));
         }
-        let order: WireOrder = serde_json::from_value(params).map_err(|error| {
-            refused(
-                "invalid-request",
-                &format!("what is asked is not known: {error}"),
-            )
-        })?;
+        let order: WireOrder = serde_json::from_value(params)
+            .map_err(|error| refused("invalid-request", &format!("unknown request: {error}")))?;
         let order = order.into_order();
         if let Some(key) = once.clone() {
             let reader = self.folded.reader().clone();

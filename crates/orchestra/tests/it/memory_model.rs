@@ -290,7 +290,7 @@ fn models_are_installed_listed_and_removed() {
         (vec!["use", "a b"], "the name of an installed model"),
         (
             vec!["install", "nothing-there"],
-            "no such directory or archive",
+            "not an existing directory or archive",
         ),
         (
             vec![
@@ -318,14 +318,14 @@ fn what_is_no_model_is_not_installed() {
     assert!(
         refused
             .err
-            .contains("broken: model.safetensors is no model that can be used")
+            .contains("broken: model.safetensors is not a usable model")
             && !refused.err.contains(".aside-"),
         "{refused:?}"
     );
     fs::remove_file(place.join("tokenizer.json")).unwrap();
     let refused = model(&workspace, &["install", place.to_str().unwrap()]);
     assert!(
-        refused.err.contains("no tokenizer.json is there")
+        refused.err.contains("contains no tokenizer.json")
             && refused.err.contains("broken: there is no model"),
         "{refused:?}"
     );

@@ -24,7 +24,7 @@ impl Engine {
         if self.is_lost {
             // Something of it cannot be kept, and the rest may follow from that: whoever holds next begins
             // from what is kept.
-            let words = "what was decided about plans cannot be kept; ask again";
+            let words = "cannot store the changes of plans; repeat the request";
             withdraw(turn, &refused("internal", words));
             return;
         }

@@ -170,7 +170,7 @@ fn left_undone(report: Report, why: &str) -> Report {
         Report::ActSucceeded {
             act, usage, ended, ..
         } => {
-            let words = format!("the agent left work to others, and that cannot be: {why}");
+            let words = format!("the agent handed over work that cannot be split: {why}");
             Report::ActFailed {
                 act,
                 failure: Failure::new(FailureKind::ExitCode, words),

@@ -75,7 +75,7 @@ impl Engine {
                 let again = self
                     .retries
                     .failed(Again::Resolve(plan, job), Instant::now());
-                let words = "nobody knows whether the target was moved";
+                let words = "it is not known whether the target was updated";
                 tracing::warn!(%plan, %job, error, again, "{words}");
                 return;
             }

@@ -2,8 +2,7 @@
 
 use std::fmt;
 
-use sha2::{Digest, Sha256};
-
+use crate::digest::Digest;
 use crate::{
     AgentName, Body, Cause, Change, Edit, IssueId, Label, OwnState, Slug, State, Timestamp, Title,
     Uid,
@@ -176,14 +175,7 @@ impl Version {
     /// The fingerprint of what these texts say, one after the other.
     #[must_use]
     pub fn of<'a>(texts: impl IntoIterator<Item = &'a str>) -> Self {
-        let mut hash = Sha256::new();
-        for text in texts {
-            hash.update(u64::try_from(text.len()).unwrap_or(u64::MAX).to_le_bytes());
-            hash.update(text);
-        }
-        let digest = hash.finalize();
-        let head = digest.first_chunk().expect("a SHA-256 digest has 32 bytes");
-        Self(u64::from_be_bytes(*head))
+        Self(u64::from_be_bytes(Digest::of(texts).head()))
     }
 
     /// Parses 16 hexadecimal digits.
@@ -249,11 +241,8 @@ impl Issue {
     /// The fingerprint of what this issue says.
     #[must_use]
     pub fn version(&self) -> Version {
-        let mut hash = Sha256::new();
-        let mut field = |text: &str| {
-            hash.update(u64::try_from(text.len()).unwrap_or(u64::MAX).to_le_bytes());
-            hash.update(text);
-        };
+        let mut digest = Digest::default();
+        let mut field = |text: &str| digest.add(text);
         field(&self.id.to_string());
         field(self.kind.as_str());
         field(
@@ -274,9 +263,7 @@ impl Issue {
         field(&self.labels.len().to_string());
         self.labels.iter().for_each(|label| field(label.as_str()));
         self.depends_on.iter().for_each(|id| field(&id.to_string()));
-        let digest = hash.finalize();
-        let head = digest.first_chunk().expect("a SHA-256 digest has 32 bytes");
-        Version(u64::from_be_bytes(*head))
+        Version(u64::from_be_bytes(digest.head()))
     }
 
     /// Applies what happened to this issue at `at`. Changes of other things leave it as it is.

@@ -7,6 +7,7 @@
 
 mod command;
 mod decide;
+mod digest;
 mod event;
 mod ids;
 mod issue;

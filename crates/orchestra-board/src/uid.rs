@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use sha2::{Digest, Sha256};
+use crate::digest::Digest;
 
 /// The uid of an issue or of a line of its history, shown as 26 characters of `a-z2-7`, the first
 /// one `a` to `h`. Uppercase letters are read as lowercase ones.
@@ -36,14 +36,7 @@ impl Uid {
     /// The uid that follows from these texts: the same on every machine.
     #[must_use]
     pub fn derived<'a>(texts: impl IntoIterator<Item = &'a str>) -> Self {
-        let mut hash = Sha256::new();
-        for text in texts {
-            hash.update(u64::try_from(text.len()).unwrap_or(u64::MAX).to_le_bytes());
-            hash.update(text);
-        }
-        let digest = hash.finalize();
-        let head = digest.first_chunk().expect("a SHA-256 digest has 32 bytes");
-        Self::from_bytes(*head)
+        Self::from_bytes(Digest::of(texts).head())
     }
 
     /// Parses 26 characters of `a-z2-7`, in either case.

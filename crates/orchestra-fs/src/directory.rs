@@ -95,9 +95,13 @@ impl Directory {
     pub fn make_below(&self, relative: &Path, access: Access) -> Result<Self> {
         let mut directory = self.duplicate()?;
         for name in self.names(relative)? {
+            if let Some(next) = directory.enter(name)? {
+                directory = next;
+                continue;
+            }
             let mode = access.of_directory();
             let created = rustix::fs::mkdirat(&directory.handle, name.as_os_str(), mode);
-            // It may exist, which systems report in different ways where nothing can be created.
+            // Another program may have created it meanwhile.
             directory = match (directory.enter(name)?, created) {
                 (Some(next), _) => next,
                 (None, created) => {
@@ -163,6 +167,24 @@ impl Directory {
             (Err(Errno::NOENT | Errno::NOTDIR), _) => false,
             _ => true,
         }
+    }
+
+    /// Returns the path that leads to it now, also after it was moved; `None` where it was removed, or the system does
+    /// not tell.
+    #[must_use]
+    pub fn current_path(&self) -> Option<PathBuf> {
+        #[cfg(target_vendor = "apple")]
+        let path = rustix::fs::getpath(&self.handle).ok()?;
+        #[cfg(target_vendor = "apple")]
+        let path = PathBuf::from(OsStr::from_bytes(path.as_bytes()));
+        #[cfg(not(target_vendor = "apple"))]
+        let path = {
+            use std::os::fd::AsRawFd as _;
+            std::fs::read_link(format!("/proc/self/fd/{}", self.handle.as_raw_fd())).ok()?
+        };
+        let named = rustix::fs::stat(&path).ok()?;
+        let open = rustix::fs::fstat(&self.handle).ok()?;
+        ((named.st_dev, named.st_ino) == (open.st_dev, open.st_ino)).then_some(path)
     }
 
     /// Returns the path that it was opened by.

@@ -15,6 +15,7 @@ mod connection;
 mod cursor;
 mod direct;
 pub mod files;
+mod hex;
 pub mod http;
 mod lifecycle;
 pub mod owners;

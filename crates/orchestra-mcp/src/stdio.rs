@@ -115,26 +115,11 @@ pub async fn serve(server: &Server) -> Result<End, StdioError> {
 ///
 /// # Errors
 /// As [`serve`].
-pub async fn serve_until(server: &Server, stop: watch::Receiver<bool>) -> Result<End, StdioError> {
-    let (input, output) = guard::take_over().map_err(StdioError::Guard)?;
-    serve_over(server, input, output, stop).await
-}
-
-/// As [`serve`], over other descriptors. It does not matter whether they are set not to block.
-///
-/// # Errors
-/// As [`serve`].
-pub async fn serve_files(server: &Server, input: File, output: File) -> Result<End, StdioError> {
-    let (_never, stop) = watch::channel(false);
-    serve_over(server, input, output, stop).await
-}
-
-async fn serve_over(
+pub async fn serve_until(
     server: &Server,
-    input: File,
-    output: File,
     mut stopped: watch::Receiver<bool>,
 ) -> Result<End, StdioError> {
+    let (input, output) = guard::take_over().map_err(StdioError::Guard)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(StdioError::Signals)?;
     let mut terminate = signal(SignalKind::terminate()).map_err(StdioError::Signals)?;
     let mut hang_up = signal(SignalKind::hangup()).map_err(StdioError::Signals)?;

@@ -63,11 +63,9 @@ impl Repository {
     pub(crate) fn find(directory: &Path, safety: Safety) -> Result<Option<Self>, PlaceError> {
         let found = Self::locate(directory)?;
         if let Some(found) = &found {
-            for path in [Some(&found.own), found.common.as_ref()]
-                .into_iter()
-                .flatten()
-            {
-                check(path)?;
+            check(&found.own)?;
+            if let Some(common) = found.common.as_ref().filter(|it| **it != found.own) {
+                check(common)?;
             }
             found.check_back(safety)?;
         }

@@ -4,13 +4,15 @@
 //! applied one after the other; only then is anything done about them. All that is written into the
 //! events was checked here, so the fold needs no second opinion.
 
-use crate::command::{Code, Command, Cx, Decision, NewPlan, Refusal, Request};
+use std::collections::HashSet;
+
+use crate::command::{Code, Command, Cx, Decision, Item, NewPlan, Refusal, Request};
 use crate::definition::{
     Definition, DefinitionError, Draft, JobDefinition, Problem, SnapshotValidation,
 };
 use crate::event::{Created, Event, Version, What};
 use crate::ids::ProducerId;
-use crate::plan::Plan;
+use crate::plan::{Job, Plan};
 use crate::reshape;
 use crate::spec::{Dependencies, JobSpec, Name};
 
@@ -305,6 +307,42 @@ pub(crate) fn decided(whats: Vec<What>, cx: &Cx<'_>) -> Decision {
     Decision {
         events,
         ..Decision::default()
+    }
+}
+
+/// Decides about several jobs, each by itself: what is refused for one does not stop the rest. A job that is named
+/// more than once counts once.
+fn each_of(
+    plan: &Plan,
+    asked: Vec<String>,
+    cx: &Cx<'_>,
+    decide: impl Fn(&Job) -> Result<Vec<What>, Refusal>,
+) -> Decision {
+    let mut whats = Vec::new();
+    let mut items = Vec::with_capacity(asked.len());
+    let mut seen = HashSet::new();
+    for asked in asked {
+        let found = plan.find(&asked).map_err(Refusal::from);
+        let job = found.as_ref().ok().map(|job| *job.id());
+        if job.is_some_and(|id| !seen.insert(id)) {
+            continue;
+        }
+        let refused = match found.and_then(&decide) {
+            Ok(more) => {
+                whats.extend(more);
+                None
+            }
+            Err(refused) => Some(refused),
+        };
+        items.push(Item {
+            asked,
+            job,
+            refused,
+        });
+    }
+    Decision {
+        items,
+        ..decided(whats, cx)
     }
 }
 

@@ -225,12 +225,6 @@ impl PlanSettings {
             idempotency_key: None,
         }
     }
-
-    /// Whether the plan waits to be resumed once it is made.
-    #[must_use]
-    pub const fn starts_paused(&self) -> bool {
-        self.start_paused || self.resume_after_plan.is_some()
-    }
 }
 
 impl JobSpec {

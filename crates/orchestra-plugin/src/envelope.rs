@@ -232,22 +232,6 @@ impl<K: Kind> Envelope<K> {
         Ok(frame.into())
     }
 
-    /// The envelope as a frame in two parts, to be sent one behind the other, as
-    /// [`Self::to_parts`] has them.
-    ///
-    /// # Errors
-    ///
-    /// [`FrameError::TooLong`] when it is over the limit.
-    pub fn to_frame_parts(&self) -> Result<[Bytes; 2], FrameError> {
-        let length = self.encoded_len();
-        let header = frame::header(length)?;
-        let rest = self.rest();
-        let mut head = Vec::with_capacity(HEADER_BYTES + length - rest.len());
-        head.extend_from_slice(&header);
-        self.put_head(&mut head);
-        Ok([head.into(), rest])
-    }
-
     /// How many bytes the envelope has, without a frame around it.
     #[must_use]
     pub fn encoded_len(&self) -> usize {

@@ -4,6 +4,7 @@
 pub mod agents;
 mod cause;
 pub mod git;
+mod hex;
 pub mod holder;
 pub mod journal;
 pub mod logs;

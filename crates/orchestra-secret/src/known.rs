@@ -3,6 +3,7 @@
 use std::{ops::Range, sync::Arc};
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::{scan::merged, value::is_secret_value};
 
@@ -36,7 +37,7 @@ impl Known {
                 .filter(|part| is_secret_value(part))
             {
                 self.add(part);
-                self.add(&percent_encoded(part));
+                self.add(&utf8_percent_encode(part, RESERVED).to_string());
                 self.add(&json_escaped(part));
             }
         }
@@ -82,21 +83,12 @@ impl Known {
     }
 }
 
-/// Text with everything but unreserved characters encoded (RFC 3986, section 2.1).
-fn percent_encoded(text: &str) -> String {
-    text.bytes()
-        .fold(String::with_capacity(text.len()), |mut out, byte| {
-            if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-                out.push(char::from(byte));
-            } else {
-                const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
-                out.push('%');
-                out.push(char::from(DIGITS[usize::from(byte >> 4)]));
-                out.push(char::from(DIGITS[usize::from(byte & 15)]));
-            }
-            out
-        })
-}
+/// Bytes that are not unreserved (RFC 3986, section 2.3).
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~');
 
 /// Text as the content of a JSON string.
 fn json_escaped(text: &str) -> String {

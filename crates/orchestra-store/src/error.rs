@@ -70,6 +70,19 @@ pub enum Fault {
         "the board in {} was moved into `.projects` of the checkout: start this program again, or run `orchestra board convert repository` to move it back", .0.display()
     )]
     MovedAway(PathBuf),
+    /// The directory that the board belongs to was moved.
+    #[error(
+        "{} was moved to {} while this program had its board open, so nothing was done: start this program again there", from.display(), to.display()
+    )]
+    DirectoryMoved {
+        /// The git directory or the workspace, where it was.
+        from: PathBuf,
+        /// Where it is now.
+        to: PathBuf,
+    },
+    /// The configuration that decides where the board is was changed since it was opened.
+    #[error("{0}, so nothing was done: start this program again")]
+    Reconfigured(String),
     /// Another program keeps the database.
     #[error(
         "another program holds a lock on the board; close it (a database browser, perhaps) and try again"

@@ -17,6 +17,7 @@ use orchestra_board::Timestamp;
 use rusqlite::{OptionalExtension as _, params};
 
 use crate::files::Board;
+use crate::files::needs::Job;
 use crate::merge::{self, BoardContents, Context};
 use crate::reader::Reader;
 use crate::shared::Shared;
@@ -163,7 +164,7 @@ pub(crate) fn exchange(
     let (sent, origin) = (Arc::clone(&outcome), origin.to_owned());
     let written = Board::write(
         shared,
-        Box::new(move |work| {
+        Job::synced(move |work| {
             let before = Reader::new(work.connection()).contents()?;
             let merged = merged(&published, &before, base.as_ref(), &origin, now);
             work.adopt(&before, &merged)?;
@@ -216,7 +217,7 @@ pub(crate) fn note(
     let name = format!("{EXCHANGED}{commit}");
     Board::write(
         shared,
-        Box::new(move |work| {
+        Job::synced(move |work| {
             let connection = work.connection();
             connection.execute("DELETE FROM counter WHERE name GLOB 'exchanged/*'", [])?;
             let sql = "INSERT INTO counter (name, value) VALUES (?1, ?2)";

@@ -65,11 +65,14 @@ pub enum FilesError {
 }
 
 impl FilesError {
-    /// Returns whether another process may be allowed what this one is not.
-    pub(crate) fn is_of_permission(&self) -> bool {
+    /// Returns whether another process may be able to do what this one is not.
+    pub(crate) fn is_of_this_process(&self) -> bool {
         use std::io::ErrorKind as Kind;
         match self {
-            Self::Fault(fault) => matches!(fault, Fault::ReadOnly),
+            Self::Fault(fault) => matches!(
+                fault,
+                Fault::ReadOnly | Fault::DirectoryMoved { .. } | Fault::Reconfigured(_)
+            ),
             Self::Io(error) => {
                 matches!(
                     error.kind(),

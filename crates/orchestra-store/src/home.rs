@@ -68,6 +68,12 @@ impl SharedHome {
         Self { place, state }
     }
 
+    /// The place that the directory is in.
+    #[must_use]
+    pub const fn place(&self) -> &Place {
+        &self.place
+    }
+
     /// Path of the directory, which may not exist.
     #[must_use]
     pub fn directory(&self) -> PathBuf {

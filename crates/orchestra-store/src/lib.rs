@@ -16,6 +16,7 @@ mod exchange;
 mod files;
 mod home;
 mod import;
+mod in_place;
 mod io;
 mod linked;
 mod merge;
@@ -58,6 +59,7 @@ pub use exchange::{
 pub use files::FilesError;
 pub use home::{Home, SharedHome};
 pub use import::{ImportError, Imported};
+pub use in_place::HomeCheck;
 pub use io::{Entry, EntryKind, FileIo, RealFs, Stat};
 pub use linked::BoardSize;
 pub use notice::{ChangeNotice, What};

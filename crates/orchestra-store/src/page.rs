@@ -59,6 +59,14 @@ impl PageRequest {
         }
     }
 
+    /// The key of the item that the page follows; `None` for the front.
+    pub(crate) fn after<'a, K>(
+        &'a self,
+        key: impl FnOnce(&'a Cursor) -> Result<K, CursorError>,
+    ) -> Result<Option<K>, CursorError> {
+        self.cursor.as_ref().map(key).transpose()
+    }
+
     pub(crate) fn limit(&self) -> usize {
         self.limit.clamp(1, Self::MAX_LIMIT) as usize
     }

@@ -79,7 +79,12 @@ pub(crate) fn run(shared: &Arc<Shared>, begin: Option<Place>, mut file: Option<F
                 Home::Checkout => shared.paths.projects.is_dir(),
                 Home::Shared(home) => home.is_there(),
             };
-            let removable = shared.read_only.is_none() && is_left;
+            let is_in_place = shared.in_place.check().is_ok();
+            if !is_in_place {
+                // The thread of the readable files leaves them to another program.
+                shared.reports.committed();
+            }
+            let removable = shared.read_only.is_none() && is_left && is_in_place;
             if timed_out && removable && !shared.is_current() {
                 shared.queue.push(Job::Reopen);
                 continue;

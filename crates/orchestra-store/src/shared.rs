@@ -20,6 +20,7 @@ use crate::db::{self, FileId, Identities, Paths};
 use crate::error::index_damage_was_found;
 use crate::files::needs::{self, Board, Work};
 use crate::files::{Engine, Reports};
+use crate::in_place::InPlace;
 use crate::pulse::{self, Place};
 use crate::queue::{Job, Queue};
 use crate::reader::Reader;
@@ -53,6 +54,8 @@ pub(crate) struct Shared {
     readers: Mutex<Readers>,
     /// Wakes the thread of the readable files.
     pub(crate) reports: Arc<Reports>,
+    /// Notices a board that was moved, or belongs elsewhere.
+    pub(crate) in_place: Arc<InPlace>,
     /// The run of the full-text index that was told to be damaged last.
     mending: AtomicU64,
 }
@@ -100,6 +103,7 @@ impl Shared {
     pub(crate) fn new(paths: Paths, options: Options, read_only: Option<Fault>) -> Self {
         let file = FileId::of(&paths.database);
         Self {
+            in_place: Arc::new(InPlace::new(&paths, options.check.clone())),
             paths,
             options,
             queue: Queue::new(),
@@ -151,6 +155,7 @@ impl Shared {
         &self,
         work: impl FnOnce(&Reader<'_>) -> Result<T, ReadError>,
     ) -> Result<T, ReadError> {
+        self.in_place.check_configuration()?;
         let (connection, file) = self.take_reader()?;
         connection
             .prepare_cached("BEGIN")
@@ -174,18 +179,6 @@ impl Shared {
             self.return_reader(connection, file);
         }
         result
-    }
-
-    /// Error of a program that has a database open which was moved to another place.
-    fn moved(&self) -> Fault {
-        match &self.paths.home {
-            Home::Checkout => Fault::Moved,
-            Home::Shared(_) if self.paths.is_in_checkout() => {
-                Fault::MovedAway(self.paths.store.clone())
-            }
-            // Its workspace has another path, or became a repository.
-            Home::Shared(_) => Fault::Closed,
-        }
     }
 
     /// Has the full-text index of what is remembered made anew, which somebody found damaged, unless
@@ -271,8 +264,11 @@ impl Shared {
     }
 
     fn take_reader(&self) -> Result<(Connection, Option<FileId>), Fault> {
-        if let Some(reader) = self.reader_of_replacement() {
-            return Ok(reader);
+        if !self.is_current() {
+            self.in_place.check_directory()?;
+            if let Some(reader) = self.reader_of_replacement() {
+                return Ok(reader);
+            }
         }
         let mut readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
         let (idle, file) = (readers.idle.pop(), readers.file);
@@ -694,7 +690,7 @@ pub(crate) fn is_moved(database: &Path) -> Result<bool, Fault> {
     is_stub(&connection)
 }
 
-fn is_stub(connection: &Connection) -> Result<bool, Fault> {
+pub(crate) fn is_stub(connection: &Connection) -> Result<bool, Fault> {
     let mut statement = connection.prepare_cached("PRAGMA user_version")?;
     let version: i64 = statement.query_row([], |row| row.get(0))?;
     Ok(version == schema::MOVED)

@@ -20,8 +20,8 @@ use crate::shared::{Shared, Step};
 use crate::writer::Writer;
 use crate::{
     Action, ActionError, ChangeNotice, Clock, DoctorError, Fault, FileIo, FilesError, Fix, Home,
-    ImportError, Imported, Made, OpenError, ReadError, Reader, RealFs, Receipt, Reindex, Reindexed,
-    Report, Submission, SystemClock, linked, pulse, shared,
+    HomeCheck, ImportError, Imported, Made, OpenError, ReadError, Reader, RealFs, Receipt, Reindex,
+    Reindexed, Report, Submission, SystemClock, linked, pulse, shared,
 };
 
 /// How a store is opened.
@@ -43,6 +43,8 @@ pub struct Options {
     pub max_memory_bytes: u64,
     /// Where the database is, and what the readable files are.
     pub home: Home,
+    /// Decides whether it is still there; `None` where no configuration decides that.
+    pub check: Option<Arc<dyn HomeCheck>>,
 }
 
 impl Default for Options {
@@ -56,6 +58,7 @@ impl Default for Options {
             max_chunks: 100_000,
             max_memory_bytes: 256 * 1024 * 1024,
             home: Home::Checkout,
+            check: None,
         }
     }
 }
@@ -171,7 +174,7 @@ impl Store {
         // Changes from now on are sent, even if the sending thread starts later.
         let (begin, file) = shared.latest().unwrap_or_default();
         let writer = Writer::new(Arc::clone(&shared), lock, connection);
-        let files = Files::new(paths, options, shared.engine(), Arc::clone(&shared.reports));
+        let files = Files::new(options, shared.engine(), &shared);
         Ok(Self(Arc::new(Handle {
             shared,
             started: Once::new(),

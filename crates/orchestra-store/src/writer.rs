@@ -24,7 +24,7 @@ use crate::files::needs;
 use crate::home::SPARE;
 use crate::queue::Job;
 use crate::reader::Reader;
-use crate::shared::Shared;
+use crate::shared::{Shared, is_stub};
 use crate::writing::KnownWords;
 use crate::{Action, ActionError, Fault, Home, Made, Receipt, Reindex, db};
 use done::{Again, Done};
@@ -114,6 +114,7 @@ impl Writer {
     /// Takes the lock of the writers, on the file that is there now, and makes sure that the open
     /// database is the one that is there now.
     fn locked(&mut self) -> Result<(), Fault> {
+        self.shared.in_place.check()?;
         self.wait_for_others()?;
         let paths = &self.shared.paths;
         // Held until the end, so that no process writes into a directory that was removed while it is copied.
@@ -122,6 +123,8 @@ impl Writer {
             let lock = match self.lock.take() {
                 Some(lock) => lock,
                 None => {
+                    // Not in another directory that came to the path.
+                    self.shared.in_place.check_directory()?;
                     paths.make_directories()?;
                     db::lock_file(&paths.writer_lock)?
                 }
@@ -221,7 +224,7 @@ impl Writer {
         let changed = connection.total_changes() != before;
         self.connection = Some(connection);
         self.unlock();
-        let durable = if changed {
+        let durable = if changed && done.iter().any(Done::is_synced) {
             self.log.sync(&self.shared.paths)
         } else {
             Ok(())
@@ -241,7 +244,7 @@ impl Writer {
 
     fn transaction(&mut self, connection: &Connection) -> (Vec<Done>, Result<(), Fault>) {
         let mut done = Vec::new();
-        if let Err(error) = begin(connection) {
+        if let Err(error) = self.begin(connection) {
             return (done, Err(error));
         }
         self.log.make_room(&self.shared.paths);
@@ -310,12 +313,17 @@ impl Writer {
                 fault
             }
             Job::Files { work, answer } => {
+                let durability = work.durability;
                 let result = self.do_files(connection, work);
                 let fault = match &result {
                     Err(ActionError::Fault(fault @ Fault::IndexDamaged)) => Some(fault.clone()),
                     _ => connection.is_autocommit().then_some(Fault::DiskFull),
                 };
-                done.push(Done::Files { answer, result });
+                done.push(Done::Files {
+                    answer,
+                    durability,
+                    result,
+                });
                 fault
             }
         }
@@ -346,7 +354,7 @@ impl Writer {
     fn do_files(&mut self, connection: &Connection, work: needs::Job) -> Result<(), ActionError> {
         connection.execute_batch("SAVEPOINT files")?;
         let mut writing = self.shared.writing(connection, &mut self.words);
-        let result = catch_unwind(AssertUnwindSafe(|| work(&mut writing)))
+        let result = catch_unwind(AssertUnwindSafe(|| (work.run)(&mut writing)))
             .unwrap_or_else(|_| Err(Fault::Panicked.into()));
         drop(writing);
         if result.is_err() {
@@ -373,8 +381,11 @@ impl Writer {
         }
         let alone = done.len() == 1 && again == Again::OfOthers;
         let again = |done| match done {
-            Done::Files { answer, .. } => Done::Files {
+            Done::Files {
+                answer, durability, ..
+            } => Done::Files {
                 answer,
+                durability,
                 result: Err(fault.clone().into()),
             },
             Done::Action { job, result } => {
@@ -426,7 +437,7 @@ impl Writer {
     }
 
     fn alone(&mut self, connection: &Connection, job: &Job) -> Result<Receipt, ActionError> {
-        begin(connection)?;
+        self.begin(connection)?;
         let result = self.do_action(connection, job);
         let committed = match &result {
             Ok(_) => self
@@ -440,6 +451,22 @@ impl Writer {
             (Err(error), _) | (_, Err(error)) => {
                 self.roll_back(connection);
                 Err(error)
+            }
+        }
+    }
+
+    /// Begins a transaction, unless the database was moved to another place: what it gets now is in no board.
+    fn begin(&self, connection: &Connection) -> Result<(), Fault> {
+        connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+        match is_stub(connection) {
+            Ok(false) => Ok(()),
+            Ok(true) => {
+                connection.execute_batch("ROLLBACK")?;
+                Err(self.shared.moved())
+            }
+            Err(fault) => {
+                connection.execute_batch("ROLLBACK")?;
+                Err(fault)
             }
         }
     }
@@ -462,9 +489,4 @@ impl Writer {
             let _ = db::move_log(connection);
         }
     }
-}
-
-fn begin(connection: &Connection) -> Result<(), Fault> {
-    connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
-    Ok(())
 }

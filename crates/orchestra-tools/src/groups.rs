@@ -152,7 +152,7 @@ fn delete(target: IssueRef, expected: Kind, agent: Option<Arg<AgentName>>) -> St
         deleted: target.id.to_string(),
     };
     let command = Command::DeleteIssue { target, expected };
-    Step::command(agent.map(|agent| agent.0), command, |_, _| Ok(deleted))
+    Step::command(agent, command, |_, _| Ok(deleted))
 }
 
 /// An issue with a page of its children.

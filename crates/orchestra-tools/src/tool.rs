@@ -10,7 +10,7 @@ use orchestra_wire::RawJson;
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
-    args,
+    args::{self, Arg},
     failure::Failure,
     joined::Joined,
     places,
@@ -68,10 +68,11 @@ struct Success {
 impl<Out> Step<Out> {
     /// A change of the board whose receipt becomes the result.
     pub(crate) fn command(
-        agent: Option<AgentName>,
+        agent: Option<Arg<AgentName>>,
         command: Command,
         then: impl FnOnce(&Services, Receipt) -> Result<Out, Failure> + Send + 'static,
     ) -> Self {
+        let agent = agent.map(|agent| agent.0);
         Self::submit(agent, Action::Board(command), then)
     }
 

@@ -95,11 +95,7 @@ pub fn notification_head(rope: &mut Rope, method: &str) {
 pub fn notification(rope: &mut Rope, method: &str, params: Option<&RawJson>) {
     rope.push(b"{\"jsonrpc\":\"2.0\",\"method\":");
     string(rope, method);
-    if let Some(params) = params {
-        rope.push(b",\"params\":");
-        raw(rope, params);
-    }
-    rope.push_byte(b'}');
+    end(rope, params);
 }
 
 /// Appends a request.
@@ -108,11 +104,15 @@ pub fn request(rope: &mut Rope, id: &RequestId, method: &str, params: Option<&Ra
     rope.push(id.as_bytes());
     rope.push(b",\"method\":");
     string(rope, method);
+    end(rope, params);
+}
+
+fn end(rope: &mut Rope, params: Option<&RawJson>) {
     if let Some(params) = params {
         rope.push(b",\"params\":");
         raw(rope, params);
     }
-    rope.push_byte(b'}');
+    close(rope);
 }
 
 /// Appends the end of a message whose head was written by one of the `_head` functions.

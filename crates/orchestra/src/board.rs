@@ -1,6 +1,11 @@
 //! Where the board of a workspace is: in its checkout, or outside of the working tree for all checkouts.
 
-use std::path::{Path, PathBuf};
+mod settings_check;
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use orchestra_fs::{Access, Directory};
 use orchestra_place::Place;
@@ -10,11 +15,12 @@ use orchestra_store::{
 };
 
 use crate::{
-    config::{self, Setting},
+    config::{self, BoardSettings, Config, Setting},
     exit::Failure,
     output, servers,
     workspace::{self, PROJECTS},
 };
+use settings_check::SettingsCheck;
 
 /// File beside the database of a board in a checkout that shows that the mode was reported.
 const REPORTED: &str = "mode-reported";
@@ -47,26 +53,57 @@ impl BoardMode {
     }
 }
 
-/// Finds where the board of a workspace is. Creates nothing.
+/// Finds where the board of a workspace is, from its configuration as it is now. Creates nothing. [`Config::home`] reads
+/// no file again.
 ///
 /// # Errors
 /// When the configuration cannot be used, or the board has no place.
 pub(crate) fn home(workspace: &Path) -> Result<Home, Failure> {
-    let configured = match config::board(workspace) {
-        Ok(Some(set)) if set.value == BoardMode::Checkout => match split(workspace, &set) {
-            Some(home) => return Ok(Home::Shared(home)),
-            None => return Ok(Home::Checkout),
-        },
-        other => other.map(|found| found.map(|setting| setting.value)),
-    };
-    let shared = shared(workspace);
+    home_by(workspace, config::board_settings(workspace))
+}
+
+/// Finds where the board of a workspace is, as [`home`], from files that were read.
+///
+/// # Errors
+/// Those of [`home`].
+pub(crate) fn home_by(workspace: &Path, settings: BoardSettings) -> Result<Home, Failure> {
+    let (configured, place) = settings.into_parts();
+    let place = workspace::place_as(workspace, || place);
+    locate(workspace, configured, place.and_then(shared_in))
+}
+
+/// Finds where the board of a workspace is, as [`home`], whatever this process found before.
+///
+/// # Errors
+/// Those of [`home`].
+fn home_anew(workspace: &Path) -> Result<Home, Failure> {
+    let (configured, place) = config::board_settings(workspace).into_parts();
+    let place = workspace::find_place(workspace, place);
+    locate(workspace, configured, place.and_then(shared_in))
+}
+
+/// Decides where the board of a workspace is. `shared` is where it is if all worktrees share it.
+///
+/// # Errors
+/// Those of [`home`].
+pub(crate) fn locate(
+    workspace: &Path,
+    configured: Result<Option<Setting<BoardMode>>, Failure>,
+    shared: Result<SharedHome, Failure>,
+) -> Result<Home, Failure> {
     let configured = match configured {
+        Ok(Some(set)) if set.value == BoardMode::Checkout => {
+            return Ok(match split(workspace, &set, shared.ok()) {
+                Some(home) => Home::Shared(home),
+                None => Home::Checkout,
+            });
+        }
+        Ok(set) => set.map(|setting| setting.value),
         // A board that exists is where it is, whatever is wrong with the configuration.
         Err(failure) => match existing(workspace, shared.as_ref().ok()) {
             Some(mode) => Some(mode),
             None => return Err(failure),
         },
-        Ok(configured) => configured,
     };
     match mode(configured, workspace, shared.as_ref().ok()) {
         BoardMode::Checkout => Ok(Home::Checkout),
@@ -76,12 +113,16 @@ pub(crate) fn home(workspace: &Path) -> Result<Home, Failure> {
 
 /// Returns the board that all worktrees share, where the file of a linked worktree sets [`BoardMode::Checkout`] and that
 /// of the main checkout does not: the worktree is of an older branch. A second board would give the same ids.
-fn split(workspace: &Path, set: &Setting<BoardMode>) -> Option<SharedHome> {
+fn split(
+    workspace: &Path,
+    set: &Setting<BoardMode>,
+    shared: Option<SharedHome>,
+) -> Option<SharedHome> {
     let file = workspace.join(config::FILE);
     if !matches!(&set.origin, config::Origin::File(path) if *path == file) {
         return None;
     }
-    let home = shared(workspace).ok()?;
+    let home = shared?;
     let counts = match home.mirror() {
         Some(main) if main == workspace => false,
         Some(main) => matches!(self::home(main), Ok(Home::Shared(_))),
@@ -118,46 +159,55 @@ fn existing(workspace: &Path, shared: Option<&SharedHome>) -> Option<BoardMode> 
     }
 }
 
-/// The mode of a workspace as the configuration shows it.
+/// The mode of a workspace as the configuration shows it. `home` is where its board is, if it has a place.
 pub(crate) fn setting(
-    workspace: &Path,
     configured: Option<Setting<BoardMode>>,
+    home: Option<&Home>,
 ) -> Setting<BoardMode> {
     configured.unwrap_or_else(|| Setting {
-        value: mode(None, workspace, shared(workspace).ok().as_ref()),
+        value: match home {
+            Some(Home::Checkout) => BoardMode::Checkout,
+            Some(Home::Shared(_)) | None => BoardMode::Repository,
+        },
         origin: config::Origin::Default,
     })
 }
 
-/// Options with the place of the board of a workspace.
+/// Options with the place of the board of a workspace. Its store refuses calls after a change of the configuration that
+/// places it elsewhere.
 ///
 /// # Errors
-/// As [`home`].
-pub(crate) fn options(workspace: &Path, options: Options) -> Result<Options, Failure> {
-    let home = home(workspace)?;
+/// Those of [`home`].
+pub(crate) fn options(config: &Config, options: Options) -> Result<Options, Failure> {
+    let workspace = &config.workspace;
+    let home = config.home()?;
     match &home {
-        Home::Checkout => report_once(workspace),
-        Home::Shared(_) => report_split(workspace),
+        Home::Checkout => report_once(config),
+        Home::Shared(_) => report_split(config),
     }
-    Ok(Options { home, ..options })
+    let check = Arc::new(SettingsCheck::new(workspace, &home));
+    Ok(Options {
+        home,
+        check: Some(check),
+        ..options
+    })
 }
 
 /// Reports a worktree whose file sets a board of its own beside the one that all worktrees share.
-fn report_split(workspace: &Path) {
-    let set = config::board(workspace).ok().flatten();
-    if set.is_some_and(|set| set.value == BoardMode::Checkout) {
+fn report_split(config: &Config) {
+    if config.board.value == BoardMode::Checkout {
         output::complain(&format!(
             "warning: `board = \"checkout\"` in {} is not used, since the worktrees of this repository share a board; \
              `orchestra board convert checkout` moves that into the main checkout",
-            workspace.join(config::FILE).display()
+            config.workspace.join(config::FILE).display()
         ));
     }
 }
 
 /// Reports the mode of a board that is in its checkout without a setting, the first time that a command opens it.
-fn report_once(workspace: &Path) {
-    let is_set = || config::board(workspace).is_ok_and(|found| found.is_some());
-    if reported(workspace).exists() || is_set() {
+fn report_once(config: &Config) {
+    let workspace = &config.workspace;
+    if config.board.origin != config::Origin::Default || reported(workspace).exists() {
         return;
     }
     // Without the note each command would report it.
@@ -322,9 +372,9 @@ pub(crate) fn is_shared(workspace: &Path) -> bool {
 ///
 /// # Errors
 /// As [`home`].
-pub(crate) fn root(workspace: &Path) -> Result<PathBuf, Failure> {
-    Ok(match home(workspace)? {
-        Home::Checkout => workspace.join(PROJECTS),
+pub(crate) fn root(config: &Config) -> Result<PathBuf, Failure> {
+    Ok(match config.home()? {
+        Home::Checkout => config.workspace.join(PROJECTS),
         Home::Shared(home) => home.anchor().to_owned(),
     })
 }
@@ -334,10 +384,14 @@ pub(crate) fn root(workspace: &Path) -> Result<PathBuf, Failure> {
 /// # Errors
 /// As [`home`].
 pub(crate) fn database_directory(workspace: &Path) -> Result<PathBuf, Failure> {
-    Ok(match home(workspace)? {
+    Ok(directory_in(workspace, &home(workspace)?))
+}
+
+fn directory_in(workspace: &Path, home: &Home) -> PathBuf {
+    match home {
         Home::Checkout => own_store(&workspace.join(PROJECTS)),
         Home::Shared(home) => home.directory(),
-    })
+    }
 }
 
 /// Returns whether the system lets this process write in a directory of a board.
@@ -347,19 +401,20 @@ pub(crate) fn is_writable(directory: &Path) -> bool {
 
 /// Returns whether all checkouts share a board that the workspace has, or its readable files in the main checkout, from
 /// which it is built again.
-pub(crate) fn is_shared_or_mirrored(workspace: &Path) -> bool {
+pub(crate) fn is_shared_or_mirrored(home: &Home) -> bool {
     let has_mirror = |home: &SharedHome| {
         let main = home.mirror();
         main.is_some_and(|main| main.join(PROJECTS).is_dir())
     };
-    matches!(home(workspace), Ok(Home::Shared(home)) if home.has_board() || has_mirror(&home))
+    matches!(home, Home::Shared(home) if home.has_board() || has_mirror(home))
 }
 
 /// Workspace whose programs serve the board: that of the main checkout where all checkouts share it.
-pub(crate) fn seat(workspace: &Path) -> PathBuf {
-    match home(workspace) {
+pub(crate) fn seat(config: &Config) -> PathBuf {
+    let workspace = &config.workspace;
+    match config.home() {
         Ok(Home::Shared(home)) => home.mirror().unwrap_or(workspace).to_owned(),
-        _ => workspace.to_owned(),
+        _ => workspace.clone(),
     }
 }
 
@@ -372,7 +427,11 @@ pub(crate) fn shared(workspace: &Path) -> Result<SharedHome, Failure> {
     shared_in(place)
 }
 
-fn shared_in(place: Place) -> Result<SharedHome, Failure> {
+/// The board that all checkouts share in a place.
+///
+/// # Errors
+/// When the user has no home.
+pub(crate) fn shared_in(place: Place) -> Result<SharedHome, Failure> {
     Ok(SharedHome::new(place, servers::state_directory()?).or_in_use_before())
 }
 

@@ -26,6 +26,7 @@ use anyhow::Context as _;
 use orchestra_hub::Toolset;
 use orchestra_mcp::owners::Owners;
 use orchestra_place::{Choice, Safety};
+use orchestra_store::Home;
 use orchestra_wire::MAX_LINE_BYTES;
 
 use crate::{
@@ -145,6 +146,8 @@ pub(crate) struct Config {
     pub(crate) place: Setting<Choice>,
     /// Where the board of the workspace is.
     pub(crate) board: Setting<BoardMode>,
+    /// Its place, by these settings; `None` where it has none.
+    home: Option<Home>,
     /// Which tools a client sees.
     pub(crate) tools: Setting<String>,
     /// How results are written as text.
@@ -213,7 +216,17 @@ impl Config {
         common: &Common,
         overrides: Overrides,
     ) -> Result<Self, Failure> {
-        let files = read_files(&workspace)?;
+        let user = read_user_file()?;
+        let place = place_of(user.as_ref().map(|(_, file)| file), &workspace);
+        let place = workspace::place_as(&workspace, || Ok(place));
+        let files = files_of(&workspace, user)?;
+        let home = {
+            let shared = match &place {
+                Ok(place) => board::shared_in(place.clone()),
+                Err(failure) => Err(Failure::Failed(anyhow::Error::msg(failure.text()))),
+            };
+            board::locate(&workspace, Ok(board_in(&files)), shared).ok()
+        };
         let log_variable = Variable::Log
             .read()
             .map(|value| {
@@ -264,7 +277,7 @@ impl Config {
             engine: Setting::of_engine(&overrides.engine, &files)?,
             audit: AuditSettings::settle(&workspace.join(FILE), &files),
             memory: MemorySettings::settle(&workspace, &files)?,
-            plans: PlansConfig::settle(&workspace, &files)?,
+            plans: PlansConfig::settle(&workspace, &files, place)?,
             chat: ChatSettings::settle(overrides.chat, &workspace, &files)?,
             servers: overrides.servers,
             owners: owners(&workspace, files.iter().map(|(_, file)| file)),
@@ -281,7 +294,8 @@ impl Config {
                 Vec::new,
             ),
             place: settle(None, &files, |file| file.place, Choice::default),
-            board: board::setting(&workspace, board_in(&files)),
+            board: board::setting(board_in(&files), home.as_ref()),
+            home,
             line_bytes: settle(None, &files, |file| file.line_bytes, || MAX_LINE_BYTES),
             workspace_origin: match (&common.workspace, Variable::Workspace.read()) {
                 (Some(_), _) => Origin::Flag,
@@ -303,6 +317,27 @@ impl Config {
         };
         let found = self.trusted_directories.value.iter().find(trusts);
         found.map(PathBuf::as_path)
+    }
+
+    /// The same configuration for another directory.
+    pub(crate) fn at(&self, workspace: PathBuf) -> Self {
+        Self {
+            workspace,
+            home: None,
+            ..self.clone()
+        }
+    }
+
+    /// Where the board of the workspace is. It was found once, with the configuration.
+    ///
+    /// # Errors
+    /// When it has no place.
+    pub(crate) fn home(&self) -> Result<Home, Failure> {
+        match &self.home {
+            Some(home) => Ok(home.clone()),
+            // The reason is found again.
+            None => board::home(&self.workspace),
+        }
     }
 
     /// The files of the workspace.
@@ -415,17 +450,57 @@ const fn safety_of(is_safe: bool) -> Safety {
 /// # Errors
 /// When the file is wrong or cannot be read.
 pub(crate) fn place(workspace: &Path) -> Result<(Choice, Safety), Failure> {
-    let user = read_user_file()?.map(|(_, file)| file).unwrap_or_default();
-    let safety = safety_of(user.is_safe(workspace));
-    Ok((user.place.unwrap_or_default(), safety))
+    let user = read_user_file()?;
+    Ok(place_of(user.as_ref().map(|(_, file)| file), workspace))
 }
 
-/// Returns `board` of the configuration of a workspace, if a file sets it.
-///
-/// # Errors
-/// When a file is wrong or cannot be read.
-pub(crate) fn board(workspace: &Path) -> Result<Option<Setting<BoardMode>>, Failure> {
-    Ok(board_in(&read_files(workspace)?))
+fn place_of(user: Option<&ConfigFile>, workspace: &Path) -> (Choice, Safety) {
+    let is_safe = user.is_some_and(|user| user.is_safe(workspace));
+    let choice = user.and_then(|user| user.place).unwrap_or_default();
+    (choice, safety_of(is_safe))
+}
+
+/// `board` of the configuration, if a file sets it.
+type ConfiguredMode = Result<Option<Setting<BoardMode>>, Failure>;
+
+/// `place` of the user's configuration, and whether it lists the workspace as safe.
+type ConfiguredPlace = Result<(Choice, Safety), Failure>;
+
+/// Configuration files of a workspace for programs that need no whole [`Config`]: where its board is, and its limits.
+pub(crate) struct BoardSettings {
+    /// The files that exist, strongest first.
+    files: Result<Vec<(PathBuf, ConfigFile)>, Failure>,
+    /// `place` of the user's own file, and whether that lists the workspace as safe.
+    place: ConfiguredPlace,
+}
+
+impl BoardSettings {
+    /// Returns `board`, if a file sets it.
+    ///
+    /// # Errors
+    /// When a file is wrong or cannot be read.
+    pub(crate) fn board(self) -> ConfiguredMode {
+        self.into_parts().0
+    }
+
+    /// Returns `board`, if a file sets it, and the settings of [`place`].
+    pub(crate) fn into_parts(self) -> (ConfiguredMode, ConfiguredPlace) {
+        (self.files.map(|files| board_in(&files)), self.place)
+    }
+}
+
+/// Reads the configuration files of a workspace, each once.
+pub(crate) fn board_settings(workspace: &Path) -> BoardSettings {
+    match read_user_file() {
+        Ok(user) => BoardSettings {
+            place: Ok(place_of(user.as_ref().map(|(_, file)| file), workspace)),
+            files: files_of(workspace, user),
+        },
+        Err(failure) => BoardSettings {
+            place: Err(Failure::usage_text(failure.text())),
+            files: Err(failure),
+        },
+    }
 }
 
 fn board_in(files: &[(PathBuf, ConfigFile)]) -> Option<Setting<BoardMode>> {
@@ -443,7 +518,14 @@ fn owners<'a>(workspace: &Path, files: impl IntoIterator<Item = &'a ConfigFile>)
 
 /// The configuration files that exist, strongest first.
 fn read_files(workspace: &Path) -> Result<Vec<(PathBuf, ConfigFile)>, Failure> {
-    let user = read_user_file()?;
+    files_of(workspace, read_user_file()?)
+}
+
+/// The file of a workspace, if it exists, and that of the user.
+fn files_of(
+    workspace: &Path,
+    user: Option<(PathBuf, ConfigFile)>,
+) -> Result<Vec<(PathBuf, ConfigFile)>, Failure> {
     let owners = owners(workspace, user.as_ref().map(|(_, file)| file));
     let near = workspace.join(FILE);
     let mut files = Vec::new();

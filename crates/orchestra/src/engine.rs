@@ -150,17 +150,17 @@ fn serve(
         wrong.iter().for_each(|why| output::complain(why));
     }
     let usual = || Address::Preferred(engine_port().unwrap_or(engine::DEFAULT_PORT));
-    let run = workspace::run_directory(&config.workspace)?;
+    let run = workspace::run_directory(&config)?;
     let run_path = run.path().to_owned();
     let file = engine::Place::new(run.clone()).endpoint_path();
     let store = config.memory.apply(Options::default());
     let options = engine::Options {
-        workspace: board::seat(&config.workspace),
+        workspace: board::seat(&config),
         run,
         address: arguments.addr.unwrap_or_else(usual),
         asks_token: !arguments.no_token,
         life,
-        store: board::options(&config.workspace, store)?,
+        store: board::options(&config, store)?,
         meaning: Some(parts.meaning(wishes(&config, arguments.model))),
     };
     let runtime = serving::runtime()?;

@@ -18,9 +18,10 @@ use std::{
 use orchestra_fs::{Access, Lock};
 
 use crate::{
+    board,
     bundle::{self, Kind, Resource, Selection},
     files::{FileError, Root},
-    workspace::{has_board, run_directory},
+    workspace::{has_board, run_directory_of},
 };
 use manifest::{Manifest, ManifestError};
 use steps::Edit;
@@ -505,7 +506,7 @@ fn lock(workspace: &Path) -> Result<Option<Lock>, InitError> {
     if !has_board(workspace) {
         return Ok(None);
     }
-    let run = run_directory(workspace).and_then(|run| Ok(run.make()?));
+    let run = run_directory_of(workspace, board::home(workspace)).and_then(|run| Ok(run.make()?));
     let path = run.map_err(InitError::Place)?.path().join("init.lock");
     match Lock::wait_for(&path, LOCK_PATIENCE)? {
         Some(lock) => Ok(Some(lock)),

@@ -15,6 +15,7 @@ pub mod engine;
 mod env;
 mod exit;
 mod files;
+mod hex;
 mod http;
 mod init;
 mod logging;

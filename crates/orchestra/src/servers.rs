@@ -20,12 +20,14 @@ use orchestra_gateway::{
 use orchestra_place::{Choice, IN_GIT, Place};
 use sha2::{Digest as _, Sha256};
 
+use crate::hex::hex;
 use crate::{
     config::{Config, user_directory},
     env::Variable,
     exit::Failure,
     output,
     trace::TraceFlags,
+    workspace,
 };
 
 /// How long a command waits for a server that it was given by name.
@@ -186,7 +188,10 @@ pub(crate) fn scope(workspace: &Path) -> Scope {
 
 /// The directories of private state in the git directories of a workspace, whether they are there or not.
 fn private_in_git(workspace: &Path) -> Vec<PathBuf> {
-    let Ok(place) = Place::find(workspace, None, Choice::Repository) else {
+    let found = workspace::place(workspace).ok();
+    let place = found.filter(Place::is_in_repository);
+    let find = || Place::find(workspace, None, Choice::Repository).ok();
+    let Some(place) = place.or_else(find) else {
         return Vec::new();
     };
     let others = place.other_checkouts().into_iter().map(|other| other.own);
@@ -284,9 +289,5 @@ pub(crate) fn name_of(workspace: &Path) -> String {
     let name = workspace.file_name().unwrap_or_default().to_string_lossy();
     let name: String = name.chars().take(NAME_CHARS).collect();
     let digest = Sha256::digest(workspace.as_os_str().as_encoded_bytes());
-    let short: String = digest[..8]
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
-    format!("{name}-{short}")
+    format!("{name}-{}", hex(&digest[..8]))
 }

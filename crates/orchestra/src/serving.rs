@@ -33,14 +33,14 @@ use crate::{
     orchestrator::Orchestrator,
     output,
     stopping::{AFTER_SERVERS, CALLS, FILES},
-    workspace::{AUDIT, PROJECTS, check_narrow, has_board, run_directory},
+    workspace::{AUDIT, PROJECTS, check_narrow, has_board_at, run_directory},
 };
 use others::Others;
 pub(crate) use others::Shown;
 pub(crate) use plans::{leave as leave_plans, options as plan_options};
 use resources::BundledResources;
 
-pub(crate) use scratch::Scratch;
+pub(crate) use scratch::{BoardOrScratch, Scratch};
 
 /// How long the readable files may take to catch up when a command has done its work.
 const CLOSING: Duration = Duration::from_secs(5);
@@ -166,13 +166,13 @@ impl Serving {
         list_wait: Duration,
         keeps: bool,
     ) -> Result<Self, Failure> {
-        if !has_board(&config.workspace) {
+        if !has_board_at(&config.workspace, config.home().ok().as_ref()) {
             check_narrow(&config.workspace).map_err(Failure::usage)?;
         }
         let options = config.memory.apply(options);
         // A scratch board is nobody's.
         let options = match keeps {
-            true => board::options(&config.workspace, options)?,
+            true => board::options(config, options)?,
             false => options,
         };
         let watches = options.watch;
@@ -189,7 +189,7 @@ impl Serving {
             TextFormat::Toon => tools::TextFormat::Toon,
         };
         let bundle = Arc::new(BundledResources::default());
-        let engines = engine::of(config, store.workspace());
+        let engines = engine::of(config);
         let plans = || {
             let mut options = plan_options(config, workspace, "orchestra");
             // A single call takes part only to change something.
@@ -458,7 +458,7 @@ fn server(hub: &Hub, config: &Config, toolset: Toolset) -> Server {
 /// The audit file. A board that can be read but not written is still served, without one.
 pub(crate) fn audit(config: &Config) -> Option<Audit> {
     let open = || {
-        let run = run_directory(&config.workspace)?.make()?;
+        let run = run_directory(config)?.make()?;
         let path = run.path().join(AUDIT);
         let opened = Audit::open(config.audit.of(path.clone()));
         opened.with_context(|| format!("open {}", path.display()))

@@ -8,10 +8,16 @@ use std::{
 };
 
 use orchestra_mcp::owners::{ForeignError, Owners};
-use orchestra_place::{Place, RunDirectory};
+use orchestra_place::{Choice, Place, RunDirectory, Safety};
 use orchestra_store::Home;
 
-use crate::{board, config, env::Variable, exit::Failure, servers};
+use crate::{
+    board,
+    config::{self, Config},
+    env::Variable,
+    exit::Failure,
+    servers,
+};
 
 /// The directory that makes a directory a workspace.
 pub(crate) const PROJECTS: &str = ".projects";
@@ -125,7 +131,12 @@ pub(crate) fn check_narrow(workspace: &Path) -> Result<(), WorkspaceError> {
 
 /// Returns whether a workspace has a board. Commands that only look ask first, since opening creates one.
 pub(crate) fn has_board(workspace: &Path) -> bool {
-    workspace.join(PROJECTS).is_dir() || board::is_shared_or_mirrored(workspace)
+    has_board_at(workspace, None) || has_board_at(workspace, board::home(workspace).ok().as_ref())
+}
+
+/// [`has_board`] of a workspace whose board would be there; `None` where it has no place.
+pub(crate) fn has_board_at(workspace: &Path, home: Option<&Home>) -> bool {
+    workspace.join(PROJECTS).is_dir() || home.is_some_and(board::is_shared_or_mirrored)
 }
 
 /// Refuses a workspace without a board, for commands that only look. `orchestra init` is named as the next step only
@@ -170,33 +181,64 @@ pub(crate) fn directory(path: &Path) -> Result<PathBuf, WorkspaceError> {
 /// When its repository or the user's configuration cannot be used, and when a state directory is needed and there
 /// is none.
 pub(crate) fn place(workspace: &Path) -> Result<Place, Failure> {
+    place_as(workspace, || config::place(workspace))
+}
+
+/// [`place`] of a workspace for these settings of the user.
+///
+/// # Errors
+/// Those of [`place`].
+pub(crate) fn place_as(
+    workspace: &Path,
+    settings: impl FnOnce() -> Result<(Choice, Safety), Failure>,
+) -> Result<Place, Failure> {
     static FOUND: Mutex<BTreeMap<PathBuf, Place>> = Mutex::new(BTreeMap::new());
     let found = || FOUND.lock().unwrap_or_else(PoisonError::into_inner);
     let known = found().get(workspace).cloned();
     if let Some(place) = known.filter(|place| place.base().is_dir()) {
         return Ok(place);
     }
-    let state = servers::state_directory().ok();
-    let (choice, safety) = config::place(workspace)?;
-    let place = Place::find_as(workspace, state.as_deref(), choice, safety)
-        .map_err(|error| Failure::Failed(error.into()))?;
+    let place = find_place(workspace, settings())?;
     if place.is_in_repository() {
         found().insert(workspace.to_owned(), place.clone());
     }
     Ok(place)
 }
 
+/// Finds the place of a workspace for these settings of the user, whatever was found before.
+///
+/// # Errors
+/// Those of [`place`].
+pub(crate) fn find_place(
+    workspace: &Path,
+    settings: Result<(Choice, Safety), Failure>,
+) -> Result<Place, Failure> {
+    let state = servers::state_directory().ok();
+    let (choice, safety) = settings?;
+    Place::find_as(workspace, state.as_deref(), choice, safety)
+        .map_err(|error| Failure::Failed(error.into()))
+}
+
 /// The run directory of a workspace, which may not exist yet.
 ///
 /// # Errors
 /// When the workspace has no place for private state.
-pub(crate) fn run_directory(workspace: &Path) -> anyhow::Result<RunDirectory> {
+pub(crate) fn run_directory(config: &Config) -> anyhow::Result<RunDirectory> {
+    run_directory_of(&config.workspace, config.home())
+}
+
+/// [`run_directory`] of a workspace whose board is there.
+///
+/// # Errors
+/// Those of [`run_directory`].
+pub(crate) fn run_directory_of(
+    workspace: &Path,
+    home: Result<Home, Failure>,
+) -> anyhow::Result<RunDirectory> {
     let text = |failure: Failure| anyhow::Error::msg(failure.text());
-    let is_shared = matches!(board::home(workspace).map_err(text)?, Home::Shared(_));
-    let place = place(workspace).map_err(text)?;
-    Ok(match is_shared {
-        true => RunDirectory::shared(place),
-        false => RunDirectory::new(place),
+    Ok(match home.map_err(text)? {
+        Home::Shared(home) => RunDirectory::shared(home.place().clone()),
+        Home::Checkout => RunDirectory::new(place(workspace).map_err(text)?),
     })
 }
 

@@ -255,17 +255,7 @@ fn cancel_below(work: &mut Work<'_>, parent: &Issue, ancestor: &IssueId) -> Resu
         }
         let cause = Cause::CancelledWith(ancestor.clone());
         if child.kind.is_leaf() {
-            let (from, to) = (child.state, State::Cancelled);
-            work.emit(
-                &child,
-                Change::StateChanged {
-                    from,
-                    to,
-                    cause,
-                    evidence: None,
-                    reason: None,
-                },
-            )?;
+            work.set_state(&child, State::Cancelled, cause)?;
         } else if work.tally(&child.project, &child.id)?.total() == 0 {
             work.set_own(&child, OwnState::Cancelled, cause)?;
         } else {
@@ -285,17 +275,7 @@ fn restore_below(work: &mut Work<'_>, parent: &Issue, ancestor: &IssueId) -> Res
         if child.cancelled_with.as_ref() == Some(ancestor) {
             any = true;
             if child.kind.is_leaf() {
-                let (from, to, cause) = (child.state, State::Backlog, Cause::Restored);
-                work.emit(
-                    &child,
-                    Change::StateChanged {
-                        from,
-                        to,
-                        cause,
-                        evidence: None,
-                        reason: None,
-                    },
-                )?;
+                work.set_state(&child, State::Backlog, Cause::Restored)?;
                 continue;
             }
             work.set_own(&child, OwnState::Backlog, Cause::Restored)?;

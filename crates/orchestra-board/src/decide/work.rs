@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use super::Decision;
 use crate::{
     Cause, Change, Context, DecideError, Event, Issue, IssueId, IssueRef, NextTask, OwnState,
-    Project, Refusal, Slug, Tally, UsageEntry, View, parent_state,
+    Project, Refusal, Slug, State, Tally, UsageEntry, View, parent_state,
 };
 
 pub(super) type Result<T> = std::result::Result<T, DecideError>;
@@ -242,6 +242,18 @@ impl<'a> Work<'a> {
         Ok(())
     }
 
+    /// Sets the state of an issue without evidence or a reason in words.
+    pub(super) fn set_state(&mut self, issue: &Issue, to: State, cause: Cause) -> Result<()> {
+        let change = Change::StateChanged {
+            from: issue.state,
+            to,
+            cause,
+            evidence: None,
+            reason: None,
+        };
+        self.emit(issue, change)
+    }
+
     /// Sets the own state of a parent without children, with the reason why its state follows.
     pub(super) fn set_own(&mut self, issue: &Issue, own: OwnState, cause: Cause) -> Result<()> {
         let mut after = self.known(&issue.project, &issue.id)?;
@@ -280,22 +292,12 @@ impl<'a> Work<'a> {
         if to == parent.state {
             return Ok(());
         }
-        let from = parent.state;
         let asked = self
             .asked
             .as_ref()
             .is_some_and(|(slug, asked)| slug == project && *asked == parent.id);
         let cause = if asked { Cause::Command } else { cause };
-        self.emit(
-            &parent,
-            Change::StateChanged {
-                from,
-                to,
-                cause,
-                evidence: None,
-                reason: None,
-            },
-        )
+        self.set_state(&parent, to, cause)
     }
 
     fn push(&mut self, project: Option<Slug>, issue: Option<IssueId>, change: Change) {

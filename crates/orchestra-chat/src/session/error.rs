@@ -1,5 +1,7 @@
 //! Why a session is no session.
 
+use std::{io, path::Path};
+
 use super::line::VERSION;
 
 /// Why a session cannot be read or written.
@@ -36,4 +38,15 @@ pub enum SessionError {
         /// Its version.
         found: u32,
     },
+}
+
+impl SessionError {
+    /// The error that a file cannot be read, written or made, as `what` says, by its cause.
+    pub(super) fn io(path: &Path, what: &'static str) -> impl Fn(io::Error) -> Self + Copy {
+        move |source| Self::Io {
+            path: path.display().to_string(),
+            what,
+            source,
+        }
+    }
 }

@@ -40,11 +40,7 @@ impl Recorder {
     /// # Errors
     /// When it is there, or cannot be made.
     pub fn begin(path: &Path, header: Header) -> Result<Self, SessionError> {
-        let failed = |source| SessionError::Io {
-            path: path.display().to_string(),
-            what: "made",
-            source,
-        };
+        let failed = SessionError::io(path, "made");
         let file = orchestra_fs::create_new(path, Access::Private);
         let file = file.map_err(|error| failed(error.into_cause()))?;
         let mut recorder = Self::of(path, file, 0).map_err(failed)?;
@@ -57,11 +53,7 @@ impl Recorder {
     /// # Errors
     /// When something is in it, it cannot be written, or another program writes it.
     pub fn fill(path: &Path, header: Header) -> Result<Self, SessionError> {
-        let failed = |source| SessionError::Io {
-            path: path.display().to_string(),
-            what: "written",
-            source,
-        };
+        let failed = SessionError::io(path, "written");
         let file = orchestra_fs::append(path, Access::Private);
         let file = file.map_err(|error| failed(error.into_cause()))?;
         let mut recorder = Self::of(path, file, 0).map_err(failed)?;
@@ -78,11 +70,7 @@ impl Recorder {
     /// When its file cannot be written, another program writes it, or it is not any more what was read.
     pub fn resume(session: &Session) -> Result<Self, SessionError> {
         let path = session.path();
-        let failed = |source| SessionError::Io {
-            path: path.display().to_string(),
-            what: "written",
-            source,
-        };
+        let failed = SessionError::io(path, "written");
         let file = orchestra_fs::append(path, Access::Private);
         let file = file.map_err(|error| failed(error.into_cause()))?;
         let mut recorder = Self::of(path, file, session.whole_bytes()).map_err(failed)?;
@@ -123,11 +111,7 @@ impl Recorder {
     /// Why something is missing in it, once.
     pub fn take_failure(&mut self) -> Option<SessionError> {
         let source = self.failed.take()?;
-        Some(SessionError::Io {
-            path: self.path.display().to_string(),
-            what: "written",
-            source,
-        })
+        Some(SessionError::io(&self.path, "written")(source))
     }
 
     /// It is held so from here on.

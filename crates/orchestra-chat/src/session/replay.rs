@@ -65,11 +65,7 @@ impl Session {
     /// When it cannot be read, or is none.
     pub fn read(path: &Path) -> Result<Self, SessionError> {
         let shown = path.display().to_string();
-        let failed = |source| SessionError::Io {
-            path: shown.clone(),
-            what: "read",
-            source,
-        };
+        let failed = SessionError::io(path, "read");
         if fs::metadata(path).map_err(failed)?.len() > MAX_BYTES {
             return Err(failed(std::io::ErrorKind::FileTooLarge.into()));
         }

@@ -20,6 +20,11 @@ fn ollama(fake: &Fake) -> Ollama {
     hurried(fake, Duration::from_secs(10))
 }
 
+fn openai(fake: &Fake) -> OpenAi {
+    let address = format!("{}/v1", fake.address);
+    OpenAi::new(&address, None, "tiny", Manner::default()).unwrap()
+}
+
 fn hurried(fake: &Fake, patience: Duration) -> Ollama {
     let manner = Manner {
         patience: Patience {
@@ -168,13 +173,7 @@ async fn a_model_that_takes_no_tools_goes_on_without_and_says_so() {
         Say::Whole(400, refusal),
         Say::Stream(OpenAiShapes.words(&["No tools."])),
     ]);
-    let openai = OpenAi::new(
-        &format!("{}/v1", fake.address),
-        None,
-        "tiny",
-        Manner::default(),
-    )
-    .unwrap();
+    let openai = openai(&fake);
     let mut held = Held::new(Settings::default());
     let ending = held.say(&openai, "Weather?").await;
     assert_eq!(
@@ -215,13 +214,7 @@ async fn half_a_call_is_made_no_call() {
         Say::Cut(begun),
         Say::Stream(OpenAiShapes.words(&["Once more."])),
     ]);
-    let openai = OpenAi::new(
-        &format!("{}/v1", fake.address),
-        None,
-        "tiny",
-        Manner::default(),
-    )
-    .unwrap();
+    let openai = openai(&fake);
     let mut held = Held::new(Settings::default());
     let ending = held.say(&openai, "Create a task.").await;
     assert_eq!(

@@ -3,57 +3,18 @@
 use std::fs;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use orchestra_engine::vectors::{NewVector, TextHash, Vectors, Within};
 use rusqlite::Connection;
-use tempfile::TempDir;
 use tonic::Code;
 
-use crate::real::skip;
+use crate::mount::Mount;
 use crate::served::{Served, query, text};
 use crate::tiny::model;
 
-/// A file system of its own that is torn down with the test.
-struct Mount(TempDir);
-
-impl Mount {
-    /// `None` where mounting is not allowed, of which a person is told; in CI nothing may be left
-    /// out.
-    fn new(megabytes: u32) -> Option<Self> {
-        let directory = tempfile::tempdir().expect("a directory");
-        let size = format!("size={megabytes}m");
-        let mounted = Command::new("mount")
-            .args(["-t", "tmpfs", "-o", &size, "tmpfs"])
-            .arg(directory.path())
-            .output();
-        let reason = match mounted {
-            Ok(output) if output.status.success() => return Some(Self(directory)),
-            Ok(output) => String::from_utf8_lossy(&output.stderr).trim().to_owned(),
-            Err(error) => error.to_string(),
-        };
-        skip(&format!("no file system can be mounted: {reason}"));
-        None
-    }
-
-    fn grow(&self) {
-        let done = Command::new("mount")
-            .args(["-o", "remount,size=64m"])
-            .arg(self.0.path())
-            .status();
-        assert!(done.expect("mount runs").success());
-    }
-}
-
-impl Drop for Mount {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg("-l").arg(self.0.path()).status();
-    }
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn an_engine_without_room_says_so_and_works_again_with_room() {
-    let Some(mount) = Mount::new(6) else { return };
+    let Some(mount) = Mount::tmpfs(6) else { return };
     let served = Served::start_in(mount.0.path(), None).await;
     let mut client = served.ours().await;
     let mut stored = 0;
@@ -70,7 +31,7 @@ async fn an_engine_without_room_says_so_and_works_again_with_room() {
     // It is searched as before.
     let found = client.search_memory(query("n0x")).await.expect("searched");
     assert_eq!(found.into_inner().results.len(), 1);
-    mount.grow();
+    mount.remount("size=64m");
     client
         .store_chunk(text("needle", "room again"))
         .await
@@ -191,7 +152,7 @@ fn vectors_whose_file_is_damaged_while_it_is_used_are_found() {
 
 #[test]
 fn vectors_for_which_there_is_no_room_are_found() {
-    let Some(mount) = Mount::new(1) else { return };
+    let Some(mount) = Mount::tmpfs(1) else { return };
     let vectors = open(mount.0.path());
     for begin in (0..40_000).step_by(1_000) {
         put(&vectors, begin..begin + 1_000);
@@ -199,7 +160,7 @@ fn vectors_for_which_there_is_no_room_are_found() {
     assert_eq!(vectors.len(), 40_000);
     nearest_is(&vectors, 1_234);
     drop(vectors);
-    mount.grow();
+    mount.remount("size=64m");
     let vectors = open(mount.0.path());
     put(&vectors, 0..5_000);
     drop(vectors);

@@ -8,6 +8,8 @@ mod damage;
 mod index;
 mod joined;
 mod models;
+#[path = "../../../orchestra-store/tests/it/mount.rs"]
+mod mount;
 mod real;
 mod remote;
 #[path = "../../../orchestra-memory/tests/it/running.rs"]
@@ -16,20 +18,7 @@ mod running;
 #[allow(dead_code, reason = "shared with the tests of orchestra-memory")]
 mod served;
 mod server;
+#[path = "../../../orchestra-runner/tests/it/skip.rs"]
+mod skip;
 mod tiny;
 mod vectors;
-
-/// A file that no `mod` line names would never be compiled.
-#[test]
-fn every_file_is_a_module() {
-    let directory = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it");
-    for entry in std::fs::read_dir(directory).unwrap() {
-        let name = entry.unwrap().file_name().into_string().unwrap();
-        let Some(module) = name.strip_suffix(".rs") else {
-            continue;
-        };
-        let line = format!("mod {module};");
-        let is_named = include_str!("main.rs").lines().any(|found| found == line);
-        assert!(module == "main" || is_named, "{name}");
-    }
-}

@@ -188,6 +188,10 @@ fn directory_that_is_moved_or_replaced_is_not_in_place() {
     assert!(directory.is_in_place());
     fs::rename(&path, &elsewhere).unwrap();
     assert!(!directory.is_in_place());
+    if cfg!(any(target_os = "linux", target_vendor = "apple")) {
+        let now = directory.current_path().unwrap();
+        assert_eq!(now, elsewhere.canonicalize().unwrap());
+    }
     fs::create_dir(&path).unwrap();
     assert!(!directory.is_in_place());
     fs::remove_dir(&path).unwrap();
@@ -195,6 +199,7 @@ fn directory_that_is_moved_or_replaced_is_not_in_place() {
     assert!(directory.is_in_place() && !directory.is_removed());
     fs::remove_dir(&path).unwrap();
     assert!(!directory.is_in_place() && directory.is_removed());
+    assert_eq!(directory.current_path(), None);
 }
 
 #[test]

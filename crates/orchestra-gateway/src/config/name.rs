@@ -4,6 +4,8 @@ use std::{fmt, str::FromStr};
 
 use sha2::{Digest as _, Sha256};
 
+use crate::names::hex;
+
 /// The longest name.
 const MAX_CHARS: usize = 64;
 
@@ -44,10 +46,7 @@ impl ServerName {
             return Self(name.to_owned());
         }
         let digest = Sha256::digest(text.as_bytes());
-        let hash: String = digest[..4]
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
+        let hash = hex(&digest[..4]);
         let kept = &name[..name.len().min(MAX_CHARS - 1 - hash.len())];
         match kept.trim_end_matches('-') {
             "" => Self(format!("server-{hash}")),

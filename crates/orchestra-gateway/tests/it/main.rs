@@ -26,25 +26,9 @@ mod runtimes;
 #[path = "../../../orchestra-mcp/tests/it/client_http/scripted.rs"]
 mod scripted;
 mod shapes;
+#[path = "../../../orchestra-runner/tests/it/skip.rs"]
+mod skip;
 mod starting;
 mod support;
 mod tuned;
 mod twins;
-
-/// A file that no `mod` line names would never be compiled.
-#[test]
-fn every_file_is_a_module() {
-    let directory = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it");
-    let here = include_str!("main.rs");
-    for entry in std::fs::read_dir(directory).unwrap() {
-        let path = entry.unwrap().path();
-        if path.extension().is_none_or(|extension| extension != "rs") {
-            continue;
-        }
-        let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
-        assert!(
-            name == "main" || here.contains(&format!("mod {name};")),
-            "{name}"
-        );
-    }
-}

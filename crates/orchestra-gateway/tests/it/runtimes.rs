@@ -1,10 +1,11 @@
 //! What tests start servers with: the fixture `faulty`, and small servers in Node.js and Python.
 
 use std::{
-    io::Write as _,
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
+
+use crate::skip::skip;
 
 /// A program and its arguments.
 #[derive(Debug, Clone)]
@@ -76,13 +77,4 @@ fn runs(path: &Path) -> bool {
     let quiet = command.stdout(Stdio::null()).stderr(Stdio::null());
     let told = quiet.stdin(Stdio::null()).arg("--version").status();
     told.is_ok_and(|status| status.success())
-}
-
-/// Says that the test that runs leaves something out, past the harness, which shows nothing of a
-/// test that passes. In CI that is a failure.
-fn skip(reason: &str) {
-    let in_ci = std::env::var_os("CI").is_some_and(|value| !value.is_empty() && value != "false");
-    assert!(!in_ci, "in CI nothing may be left out: {reason}");
-    let test = std::thread::current().name().unwrap_or("a test").to_owned();
-    writeln!(std::io::stderr(), "SKIPPED: {test}: {reason}").expect("somebody listens");
 }

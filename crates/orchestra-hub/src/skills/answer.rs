@@ -1,9 +1,10 @@
 //! Answers what skills there are, after the providers have looked at what they keep.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{borrow::Cow, collections::BTreeSet, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use orchestra_wire::{Rope, shown, write};
+use percent_encoding::percent_decode_str;
 use tokio::{task::JoinSet, time::timeout};
 
 use crate::{
@@ -248,23 +249,8 @@ fn resource(rope: &mut Rope, file: &SkillFile, name: &str, entry_of: Option<&Ski
 }
 
 /// A segment of a URI as people read it; what is no text stays as it is.
-fn decoded(segment: &str) -> String {
-    let mut bytes = Vec::with_capacity(segment.len());
-    let mut rest = segment.as_bytes();
-    while let Some((&first, after)) = rest.split_first() {
-        let escape = after
-            .get(..2)
-            .and_then(|digits| std::str::from_utf8(digits).ok());
-        match escape.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
-            Some(byte) if first == b'%' => {
-                bytes.push(byte);
-                rest = &after[2..];
-            }
-            _ => {
-                bytes.push(first);
-                rest = after;
-            }
-        }
-    }
-    String::from_utf8(bytes).unwrap_or_else(|_| segment.to_owned())
+fn decoded(segment: &str) -> Cow<'_, str> {
+    percent_decode_str(segment)
+        .decode_utf8()
+        .unwrap_or(Cow::Borrowed(segment))
 }

@@ -16,6 +16,7 @@ use super::{
     open::Asked,
     session::{Session, Waiting, spawn},
 };
+use crate::hex::hex;
 use crate::translation::object;
 
 /// Calls that may wait at once.
@@ -70,7 +71,7 @@ impl Parking {
     pub(super) fn park(self: &Arc<Self>, parked: Parked, cx: &Cx, most: Duration) -> InputRequired {
         let mut name = [0; 16];
         let random = getrandom::fill(&mut name).is_ok();
-        let name: String = name.iter().map(|byte| format!("{byte:02x}")).collect();
+        let name = hex(&name);
         let requests = questions(&parked.asked);
         let mut waiting = self.waiting();
         if !random || waiting.len() >= MOST {

@@ -4,6 +4,7 @@
 use std::collections::HashSet;
 
 use orchestra_wire::RawJson;
+use percent_encoding::percent_decode_str;
 use serde_json::Value;
 
 use super::{
@@ -319,7 +320,7 @@ fn dangling(value: &RawJson, is_compiled: bool) -> HashSet<String> {
         let resolves = match reference.strip_prefix('#') {
             Some("") => true,
             Some(pointer) if pointer.starts_with('/') => {
-                let decoded = decoded(pointer);
+                let decoded = percent_decode_str(pointer).decode_utf8_lossy();
                 let target = root.pointer(&decoded);
                 target.is_some_and(|target| target.is_object() || target.is_boolean())
             }
@@ -351,27 +352,4 @@ fn walk(value: &Value, references: &mut HashSet<String>, names: &mut HashSet<Str
         }
         _ => {}
     }
-}
-
-/// A pointer in a fragment, with its percent-encoding resolved.
-fn decoded(pointer: &str) -> String {
-    let mut bytes = Vec::with_capacity(pointer.len());
-    let mut rest = pointer.as_bytes();
-    while let Some((byte, after)) = rest.split_first() {
-        let code = after.get(..2).and_then(|digits| {
-            let digits = std::str::from_utf8(digits).ok()?;
-            u8::from_str_radix(digits, 16).ok()
-        });
-        match (byte, code) {
-            (b'%', Some(code)) => {
-                bytes.push(code);
-                rest = &after[2..];
-            }
-            _ => {
-                bytes.push(*byte);
-                rest = after;
-            }
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
 }

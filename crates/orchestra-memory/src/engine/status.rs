@@ -51,6 +51,8 @@ fn of_fault(fault: &Fault) -> Status {
         | Fault::Unlisted(_)
         | Fault::Held { .. }
         | Fault::MovedAway(_)
+        | Fault::DirectoryMoved { .. }
+        | Fault::Reconfigured(_)
         | Fault::Removed(_)
         | Fault::Replaced(_)
         | Fault::Moved

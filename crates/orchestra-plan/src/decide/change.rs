@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::command::{AgentPatch, Code, Cx, Decision, Item, PlanPatch, Refusal};
-use crate::decide::{decided, steer, wrong_job, wrong_plan};
+use crate::command::{AgentPatch, Code, Cx, Decision, PlanPatch, Refusal};
+use crate::decide::{each_of, steer, wrong_job, wrong_plan};
 use crate::event::{JobChange, PauseReason, What};
 use crate::phase::Phase;
 use crate::plan::{Job, Plan};
@@ -123,32 +123,8 @@ pub(super) fn bulk(
             .map(|job| job.producer().to_string())
             .collect()
     });
-    let mut whats = Vec::new();
-    let mut items: Vec<Item> = Vec::with_capacity(asked.len());
-    let mut seen = std::collections::HashSet::new();
-    for asked in asked {
-        let found = plan.find(&asked).map_err(Refusal::from);
-        let id = found.as_ref().ok().map(|job| *job.id());
-        if id.is_some_and(|id| !seen.insert(id)) {
-            continue;
-        }
-        let refused = match found.and_then(|job| changed_agent(job, patch)) {
-            Ok(what) => {
-                whats.push(what);
-                None
-            }
-            Err(refused) => Some(refused),
-        };
-        items.push(Item {
-            asked,
-            job: id,
-            refused,
-        });
-    }
-    Ok(Decision {
-        items,
-        ..decided(whats, cx)
-    })
+    let change = |job: &Job| changed_agent(job, patch).map(|what| vec![what]);
+    Ok(each_of(plan, asked, cx, change))
 }
 
 fn changed_agent(job: &Job, patch: &AgentPatch) -> Result<What, Refusal> {

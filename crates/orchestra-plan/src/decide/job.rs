@@ -1,8 +1,8 @@
 //! Single jobs: slots and attempts, retries, forced failures.
 
 use crate::budget::exceeded;
-use crate::command::{Code, Cx, Decision, Item, Refusal, Retry};
-use crate::decide::{change, decided, wrong_job, wrong_plan};
+use crate::command::{Code, Cx, Decision, Refusal, Retry};
+use crate::decide::{change, each_of, wrong_job, wrong_plan};
 use crate::event::{Check, JobChange, What};
 use crate::ids::JobId;
 use crate::outcome;
@@ -248,30 +248,5 @@ pub(super) fn retry_all(
             }
         }));
     }
-    let mut whats = Vec::new();
-    let mut items = Vec::new();
-    let mut seen = std::collections::HashSet::new();
-    for asked in asked {
-        let found = plan.find(&asked).map_err(Refusal::from);
-        let id = found.as_ref().ok().map(|job| *job.id());
-        if id.is_some_and(|id| !seen.insert(id)) {
-            continue;
-        }
-        let refused = match found.and_then(|job| retry(plan, job, how, cx)) {
-            Ok(more) => {
-                whats.extend(more);
-                None
-            }
-            Err(refused) => Some(refused),
-        };
-        items.push(Item {
-            asked,
-            job: id,
-            refused,
-        });
-    }
-    Ok(Decision {
-        items,
-        ..decided(whats, cx)
-    })
+    Ok(each_of(plan, asked, cx, |job| retry(plan, job, how, cx)))
 }

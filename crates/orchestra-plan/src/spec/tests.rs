@@ -14,20 +14,9 @@ fn what_is_not_said_has_a_default() {
     let spec: PlanSpec = read(&json!({"name": "p", "jobs": [job("one")]})).unwrap();
     assert_eq!(spec.settings, PlanSettings::of(spec.settings.name.clone()));
     assert_eq!(spec.settings.max_parallel.get(), 4);
-    assert!(spec.settings.starts_paused() && spec.settings.clean_up_successful_work);
+    assert!(spec.settings.start_paused && spec.settings.clean_up_successful_work);
     let job = &spec.jobs[0];
     assert!(job.auto_heal && !job.expects_no_changes && job.dependencies.is_empty());
-}
-
-#[test]
-fn a_plan_behind_another_starts_paused() {
-    let plan = "f81d4fae-7dec-41d0-a765-00a0c91e6bf6";
-    let settings = |after: &Value| -> PlanSettings {
-        let value = json!({"name": "p", "startPaused": false, "resumeAfterPlan": after});
-        read(&value).unwrap()
-    };
-    assert!(settings(&json!(plan)).starts_paused());
-    assert!(!settings(&Value::Null).starts_paused());
 }
 
 fn whole() -> Value {

@@ -3,19 +3,25 @@
 //! Storage keeps `<project>/features/<id>.md`, where older bridges look for `features/<id>.md`
 //! alone. Both are shown: `orchestra://<project>/features/<id>` and `orchestra://features/<id>`.
 
-use std::fmt::Write as _;
-
 use orchestra_mcp::client::Answer;
 use orchestra_plugin::{
     envelope::Response,
     generated::{StorageListRequest, StorageListResponse, StorageReadRequest, StorageReadResponse},
 };
 use orchestra_wire::{ErrorCode, RawJson, RpcError, shown};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::{Reading, Step, Terms, ask, failure, text};
 
 const SCHEME: &str = "orchestra://";
 const EXTENSION: &str = ".md";
+/// Bytes that are escaped in the path of a URI (RFC 3986, section 2.3).
+const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~')
+    .remove(b'/');
 
 /// Kinds of documents, and what one of each is called.
 const KINDS: [(&str, &str); 3] = [
@@ -128,10 +134,10 @@ fn document(path: &str) -> Option<(String, &str)> {
     }
     let mut uri = String::from(SCHEME);
     for part in project.into_iter().chain([kind]) {
-        encode(&mut uri, part);
+        uri.extend(utf8_percent_encode(part, ESCAPED));
         uri.push('/');
     }
-    encode(&mut uri, name);
+    uri.extend(utf8_percent_encode(name, ESCAPED));
     Some((uri, name))
 }
 
@@ -168,18 +174,6 @@ fn path(uri: &str) -> Result<String, RpcError> {
         return Err(invalid());
     }
     Ok(format!("{rest}{EXTENSION}"))
-}
-
-fn encode(out: &mut String, part: &str) {
-    for byte in part.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => {
-                out.push(char::from(byte));
-            }
-            // Writing to a string cannot fail.
-            _ => drop(write!(out, "%{byte:02X}")),
-        }
-    }
 }
 
 fn decode(text: &str) -> Option<String> {

@@ -21,4 +21,6 @@ mod quic_rig;
 mod quic_rogue;
 mod quic_weather;
 mod relay;
+#[path = "../../../orchestra-runner/tests/it/skip.rs"]
+mod skip;
 mod vectors;

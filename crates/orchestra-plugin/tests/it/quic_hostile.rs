@@ -75,6 +75,23 @@ pub(crate) fn provider() -> Arc<rustls::crypto::CryptoProvider> {
     Arc::new(rustls::crypto::ring::default_provider())
 }
 
+/// The endpoint of a server that is bound to no rule of ours, with room for so many requests of each client.
+pub(crate) fn raw_server((chain, key): Pair, streams: u32) -> quinn::Endpoint {
+    let mut config = ServerConfig::builder_with_provider(provider())
+        .with_protocol_versions(&[&rustls::version::TLS13])
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(chain, key)
+        .unwrap();
+    config.alpn_protocols = vec![b"orchestra-plugin".to_vec()];
+    let crypto = QuicServerConfig::try_from(config).unwrap();
+    let mut config = quinn::ServerConfig::with_crypto(Arc::new(crypto));
+    let mut transport = quinn::TransportConfig::default();
+    transport.max_concurrent_bidi_streams(streams.into());
+    config.transport_config(Arc::new(transport));
+    quinn::Endpoint::server(config, Endpoint::LOOPBACK).unwrap()
+}
+
 /// A client that is bound to no rule of ours.
 async fn raw(
     rig: &Rig,
@@ -396,20 +413,7 @@ impl Drop for Leaky {
 }
 
 fn leaky(authority: &Authority) -> Leaky {
-    let (chain, key) = pair(&authority.identity("server"));
-    let mut config = ServerConfig::builder_with_provider(provider())
-        .with_protocol_versions(&[&rustls::version::TLS13])
-        .unwrap()
-        .with_no_client_auth()
-        .with_single_cert(chain, key)
-        .unwrap();
-    config.alpn_protocols = vec![b"orchestra-plugin".to_vec()];
-    let crypto = QuicServerConfig::try_from(config).unwrap();
-    let mut config = quinn::ServerConfig::with_crypto(Arc::new(crypto));
-    let mut transport = quinn::TransportConfig::default();
-    transport.max_concurrent_bidi_streams(10_u32.into());
-    config.transport_config(Arc::new(transport));
-    let endpoint = quinn::Endpoint::server(config, Endpoint::LOOPBACK).unwrap();
+    let endpoint = raw_server(pair(&authority.identity("server")), 10);
     let address = endpoint.local_addr().unwrap();
     let accepted = Arc::new(AtomicUsize::new(0));
     let counted = accepted.clone();

@@ -15,14 +15,13 @@ use orchestra_plugin::quic::{
     CallError, Caller, CallerOptions, ConnectError, Endpoint, Limits, Link, Pace, Shared, Target,
     WireError,
 };
-use quinn::{crypto::rustls::QuicServerConfig, rustls::ServerConfig};
 use tokio::{
     task::{JoinHandle, JoinSet},
     time::{Instant, sleep, timeout},
 };
 
 use crate::{
-    quic_hostile::{Pair, forged, honest, honest_as, pair, provider, said},
+    quic_hostile::{Pair, forged, honest, honest_as, pair, raw_server, said},
     quic_rig::{Authority, PATIENCE, Rig, is_soak, soon},
 };
 
@@ -44,20 +43,8 @@ impl Drop for Rogue {
 }
 
 impl Rogue {
-    fn start((chain, key): Pair, streams: u32) -> Self {
-        let mut config = ServerConfig::builder_with_provider(provider())
-            .with_protocol_versions(&[&rustls::version::TLS13])
-            .unwrap()
-            .with_no_client_auth()
-            .with_single_cert(chain, key)
-            .unwrap();
-        config.alpn_protocols = vec![b"orchestra-plugin".to_vec()];
-        let crypto = QuicServerConfig::try_from(config).unwrap();
-        let mut config = quinn::ServerConfig::with_crypto(Arc::new(crypto));
-        let mut transport = quinn::TransportConfig::default();
-        transport.max_concurrent_bidi_streams(streams.into());
-        config.transport_config(Arc::new(transport));
-        let endpoint = quinn::Endpoint::server(config, Endpoint::LOOPBACK).unwrap();
+    fn start(pair: Pair, streams: u32) -> Self {
+        let endpoint = raw_server(pair, streams);
         let address = endpoint.local_addr().unwrap();
         let connections = Arc::new(AtomicUsize::new(0));
         let counted = connections.clone();

@@ -4,6 +4,7 @@
 use sha2::{Digest as _, Sha256};
 
 use super::Offer;
+use crate::hex::hex;
 
 /// Bytes of the digest of a line. It names a change and permits nothing.
 const LINE_BYTES: usize = 8;
@@ -58,9 +59,7 @@ impl Offer {
 }
 
 fn line_digest(line: &str) -> String {
-    let digest = Sha256::digest(line.as_bytes());
-    let bytes = digest.iter().take(LINE_BYTES);
-    bytes.map(|byte| format!("{byte:02x}")).collect()
+    hex(&Sha256::digest(line.as_bytes())[..LINE_BYTES])
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use orchestra_plan::work::ProfileName;
 use sha2::{Digest as _, Sha256};
 
 use super::{Profile, ready};
+use crate::hex::hex;
 
 /// Purpose of an agent's run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -475,10 +476,6 @@ fn quoted(word: &str) -> Cow<'_, str> {
         true => Cow::Borrowed(word),
         false => Cow::Owned(format!("{word:?}")),
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

@@ -24,6 +24,7 @@ use super::{
     nested::Tree,
     status::{Compared, Sameness, Status},
 };
+use crate::hex::hex;
 
 /// Name of the file with what differed after the checkout, in the git directory of the working tree.
 const FILE: &str = "orchestra-checkout";
@@ -272,8 +273,7 @@ fn look(path: &Path) -> Option<Noted> {
     } else {
         return None;
     }
-    let digest = digest.finalize();
-    let digest = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    let digest = hex(&digest.finalize());
     Some(Noted {
         is_executable: data.permissions().mode() & 0o100 != 0,
         digest,

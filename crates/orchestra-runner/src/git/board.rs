@@ -6,9 +6,11 @@
 use std::collections::BTreeMap;
 
 use orchestra_plan::ids::{Branch, Commit};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use sha2::{Digest as _, Sha256};
 
 use super::{GitError, Repository, RepositoryLock, call::Call, error::classify, lock, names};
+use crate::hex::hex;
 
 /// References of boards begin so.
 const PREFIX: &str = "refs/orchestra/";
@@ -119,12 +121,7 @@ impl BoardReference {
 
 /// The beginning of the digest of a text, in hexadecimal digits.
 fn digest(text: &str) -> String {
-    let digest = Sha256::digest(text.as_bytes());
-    digest
-        .iter()
-        .take(16)
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    hex(&Sha256::digest(text.as_bytes())[..16])
 }
 
 /// The name or URL of a remote without user name and password.
@@ -142,16 +139,12 @@ pub fn shown_remote(remote: &str) -> String {
     names::shortened(&shown)
 }
 
+/// Bytes that are escaped in a part of the name of a reference.
+const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_');
+
 /// A name as one part of that of a reference. Different names have different parts.
 fn encoded(name: &str) -> String {
-    let mut part = String::new();
-    for byte in name.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' => part.push(char::from(byte)),
-            byte => part.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    part
+    utf8_percent_encode(name, ESCAPED).to_string()
 }
 
 impl Repository {

@@ -41,7 +41,6 @@ pub(super) struct Inner {
     directory: PathBuf,
     common: PathBuf,
     format: ObjectFormat,
-    shallow: bool,
     superproject: Option<PathBuf>,
     turns: Arc<Mutex<()>>,
     landings: Arc<Mutex<()>>,
@@ -128,7 +127,6 @@ impl Repository {
             "rev-parse",
             "--is-bare-repository",
             "--show-object-format",
-            "--is-shallow-repository",
             "--path-format=absolute",
             "--git-common-dir",
             "--git-dir",
@@ -154,8 +152,7 @@ impl Repository {
         };
         let output = answer.output.strip_suffix(b"\n").unwrap_or(&answer.output);
         let lines: Vec<&[u8]> = output.split(|byte| *byte == b'\n').collect();
-        let Some((&[_, format, shallow, common, directory, toplevel], rest)) =
-            lines.split_first_chunk()
+        let Some((&[_, format, common, directory, toplevel], rest)) = lines.split_first_chunk()
         else {
             return Err(unreadable());
         };
@@ -190,7 +187,6 @@ impl Repository {
             directory,
             common,
             format,
-            shallow: shallow == b"true",
             superproject: rest.first().map(|line| path_of(line)),
             turns: Arc::default(),
             landings: Arc::default(),
@@ -224,11 +220,6 @@ impl Repository {
         self.0.format
     }
 
-    /// Whether its history was cut off when it was cloned.
-    pub fn is_shallow(&self) -> bool {
-        self.0.shallow
-    }
-
     /// Whether it is an added working tree of another one.
     pub fn is_linked(&self) -> bool {
         self.0.common != self.0.directory
@@ -237,11 +228,6 @@ impl Repository {
     /// The working tree that has it as a submodule.
     pub fn superproject(&self) -> Option<&Path> {
         self.0.superproject.as_deref()
-    }
-
-    /// Whether it borrows objects from other repositories.
-    pub fn has_alternates(&self) -> bool {
-        self.0.common.join("objects/info/alternates").exists()
     }
 
     /// What is under way in the user's working tree.

@@ -8,6 +8,7 @@ use orchestra_plan::ids::Commit;
 use super::{
     GitError, HalfDone, Worktree, marker::Seal, names, repository::small_file, status::Status,
 };
+use crate::hex::hex;
 
 impl Worktree {
     /// Takes note of what the job has left uncommitted, once nothing of it runs any more, so that what is
@@ -65,11 +66,7 @@ impl Worktree {
             digest.update(data.mtime().to_le_bytes());
             digest.update(data.mtime_nsec().to_le_bytes());
         }
-        let digest = digest
-            .finalize()
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
+        let digest = hex(&digest.finalize());
         Seal {
             head: status.head.as_ref().map(ToString::to_string),
             digest,

@@ -23,11 +23,6 @@ pub(super) const REFERENCES: [&str; 2] = [
 pub(super) const ALL: [&str; 2] = [REFERENCES[0], "refs/heads/orchestrator-snapshot-*"];
 
 impl Repository {
-    /// The name of a plan's snapshot branch, where no other branch is in its way.
-    pub fn snapshot_branch(plan: PlanId) -> Result<Branch, GitError> {
-        Ok(Self::snapshot_names(plan)?.0)
-    }
-
     /// The name of a plan's snapshot branch, and the one that it has where a branch leaves no room for that.
     pub(super) fn snapshot_names(plan: PlanId) -> Result<(Branch, Branch), GitError> {
         let [first, second] = PREFIXES.map(|prefix| names::branch(&format!("{prefix}{plan}")));

@@ -16,6 +16,8 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use tokio::time::timeout;
 
+use crate::hex::hex;
+
 /// What its holder locks.
 const LOCK: &str = ".lock";
 /// What says how the holder is reached.
@@ -82,10 +84,6 @@ impl fmt::Debug for Token {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Token(..)")
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// How a holder is reached.

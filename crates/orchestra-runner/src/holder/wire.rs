@@ -96,7 +96,7 @@ pub(super) async fn read_line(
                 Err(io::ErrorKind::UnexpectedEof.into())
             };
         }
-        let end = memchr(found);
+        let end = memchr::memchr(b'\n', found);
         let part = &found[..end.unwrap_or(found.len())];
         if line.len() + part.len() > limit {
             return Err(io::ErrorKind::FileTooLarge.into());
@@ -108,10 +108,6 @@ pub(super) async fn read_line(
             return Ok(true);
         }
     }
-}
-
-fn memchr(bytes: &[u8]) -> Option<usize> {
-    bytes.iter().position(|byte| *byte == b'\n')
 }
 
 #[cfg(test)]

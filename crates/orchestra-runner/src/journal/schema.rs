@@ -6,6 +6,7 @@ use std::{
 };
 
 use orchestra_fs::{Access, Directory};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 use rusqlite::{Connection, OpenFlags, TransactionBehavior, config::DbConfig};
 
 use super::{DatabaseId, Fault, Identity, PlanKey};
@@ -378,17 +379,17 @@ fn is_checkpointed(path: &Path) -> bool {
     std::fs::metadata(log(path)).map_or(true, |log| log.len() == 0)
 }
 
+/// Bytes that are escaped in the path of an SQLite URI.
+const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'/')
+    .remove(b'.')
+    .remove(b'-')
+    .remove(b'_')
+    .remove(b'~');
+
 fn immutable_uri(path: &Path) -> String {
-    let mut uri = "file:".to_owned();
-    for byte in path.as_os_str().as_encoded_bytes() {
-        match byte {
-            b'/' | b'.' | b'-' | b'_' | b'~' => uri.push(char::from(*byte)),
-            byte if byte.is_ascii_alphanumeric() => uri.push(char::from(*byte)),
-            byte => uri.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    uri.push_str("?immutable=1");
-    uri
+    let path = percent_encode(path.as_os_str().as_encoded_bytes(), ESCAPED);
+    format!("file:{path}?immutable=1")
 }
 
 fn configure(connection: &Connection) -> Result<(), Fault> {

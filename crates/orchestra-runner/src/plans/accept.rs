@@ -47,18 +47,6 @@ impl Plans {
         self.folded(move |_| former::check(&options, &former)).await
     }
 
-    /// Checks that plans of the earlier system may be copied. Starts and changes nothing.
-    ///
-    /// # Errors
-    /// [`PlansError::Refused`] with the code `plans-untrusted`, in words that name the command.
-    pub async fn check_earlier(&self) -> Result<(), PlansError> {
-        let (options, earlier) = (
-            Arc::clone(&self.0.host.options),
-            Arc::clone(&self.0.earlier),
-        );
-        self.folded(move |_| earlier.check(&options)).await
-    }
-
     /// Accepts plans that this user's programs did not create. Plans that have not ended are paused, and their jobs
     /// that were under way fail, so that only a command continues one. Returns the plans that were changed.
     ///

@@ -23,6 +23,7 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use super::{Options, PlansError};
+use crate::hex::hex;
 use crate::journal::{Original, OriginalJob, OriginalPlan, candidates, is_original, read_original};
 
 /// Who made them.
@@ -122,10 +123,7 @@ impl Earlier {
             hash.update([0]);
             hash.update(&text);
         }
-        let digest = hash.finalize();
-        Ok(Some(
-            digest.iter().map(|byte| format!("{byte:02x}")).collect(),
-        ))
+        Ok(Some(hex(&hash.finalize())))
     }
 }
 

@@ -17,7 +17,7 @@ use super::{
     host::{Host, Permits},
 };
 use crate::{
-    agents::{Denied, Offer, Permit, Purpose},
+    agents::{Denied, Offer, Purpose},
     plans::Options,
 };
 
@@ -142,12 +142,30 @@ pub(crate) async fn roster(host: &Host, outline: Outline) -> Roster {
     roster
 }
 
-/// Places in a plan, by the agent that works there and the reason why it may.
-type ByAgent<'p> = BTreeMap<String, Vec<&'p str>>;
-
-fn add<'p>(by_agent: &mut ByAgent<'p>, permit: &Permit, place: &'p str) {
-    let agent = format!("{} ({})", permit.name, permit.reason());
-    by_agent.entry(agent).or_default().push(place);
+/// Lists the agents that may work in places of a plan, each with the reason why it may and with its places. Those that
+/// may not are offered.
+fn permitted<'p>(
+    host: &Host,
+    permits: &Permits<'_>,
+    purpose: Purpose,
+    places: impl Iterator<Item = (&'p str, Option<&'p ProfileName>)>,
+    roster: &mut Roster,
+    asked: &mut BTreeSet<ProfileName>,
+) -> Vec<(String, String)> {
+    let mut by_agent: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for (place, agent) in places {
+        match permits.of(purpose, agent) {
+            Ok(permit) => {
+                let agent = format!("{} ({})", permit.name, permit.reason());
+                by_agent.entry(agent).or_default().push(place);
+            }
+            Err(denied) => ask(host, &denied, roster, asked),
+        }
+    }
+    let by_agent = by_agent.into_iter();
+    by_agent
+        .map(|(agent, places)| (agent, shown(places.into_iter())))
+        .collect()
 }
 
 fn preparation(
@@ -157,15 +175,9 @@ fn preparation(
     roster: &mut Roster,
     asked: &mut BTreeSet<ProfileName>,
 ) {
-    let mut by_agent = ByAgent::new();
-    for job in &outline.jobs {
-        match permits.of(Purpose::Preparation, job.agent.as_ref()) {
-            Ok(permit) => add(&mut by_agent, &permit, &job.place),
-            Err(denied) => ask(host, &denied, roster, asked),
-        }
-    }
-    for (agent, places) in by_agent {
-        let places = shown(places.into_iter());
+    let jobs = outline.jobs.iter();
+    let places = jobs.map(|job| (job.place.as_str(), job.agent.as_ref()));
+    for (agent, places) in permitted(host, permits, Purpose::Preparation, places, roster, asked) {
         roster.lines.push(format!(
             "{agent} prepares the worktree of {places} by {INSTRUCTIONS}: once per attempt, without a limit of its own"
         ));
@@ -179,20 +191,15 @@ fn work(
     roster: &mut Roster,
     asked: &mut BTreeSet<ProfileName>,
 ) {
-    let mut by_agent = ByAgent::new();
-    for Piece { place, work } in &outline.pieces {
-        let Some(agent) = work.agent() else { continue };
-        match permits.of(Purpose::Work, agent.agent.as_ref()) {
-            Ok(permit) => add(&mut by_agent, &permit, place),
-            Err(denied) => ask(host, &denied, roster, asked),
-        }
-    }
+    let places = outline
+        .pieces
+        .iter()
+        .filter_map(|Piece { place, work }| Some((place.as_str(), work.agent()?.agent.as_ref())));
     let limit = match outline.budget.cost {
         Some(_) => "within `budget.cost` of the plan",
         None => "without a limit of cost unless `budget.cost` of the job sets one",
     };
-    for (agent, places) in by_agent {
-        let places = shown(places.into_iter());
+    for (agent, places) in permitted(host, permits, Purpose::Work, places, roster, asked) {
         roster
             .lines
             .push(format!("{agent} does {places}: once per attempt, {limit}"));

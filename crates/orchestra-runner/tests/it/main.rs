@@ -11,4 +11,5 @@ mod holder;
 mod journal;
 mod plans;
 mod skip;
+mod small_disk;
 mod supervise;

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::ledger::Seen;
+use super::needs::{Durability, Job};
 use super::place::{PRIVATE, Part, Place, TEMP, directory, under};
 use super::{Board, FilesError, Owner, Work};
 use crate::io::{EntryKind, FileIo, Stat};
@@ -161,7 +162,7 @@ impl Engine {
         &self,
         work: impl FnOnce(&mut dyn Work) -> Result<(), ActionError> + Send + 'static,
     ) -> Result<(), FilesError> {
-        Ok(self.board.write(Box::new(work))?)
+        Ok(self.board.write(Job::synced(work))?)
     }
 
     /// The text of a file, if there is one.
@@ -201,9 +202,18 @@ impl Engine {
         &self,
         work: impl FnOnce(&rusqlite::Connection) -> Read<()> + Send + 'static,
     ) -> Result<(), FilesError> {
-        Ok(self
-            .board
-            .write(Box::new(move |board| Ok(work(board.connection())?)))?)
+        self.write(move |board| Ok(work(board.connection())?))
+    }
+
+    /// As [`Engine::note`], of what is found out again after a power failure.
+    pub(super) fn note_repeatable(
+        &self,
+        work: impl FnOnce(&rusqlite::Connection) -> Read<()> + Send + 'static,
+    ) -> Result<(), FilesError> {
+        Ok(self.board.write(Job {
+            run: Box::new(move |board| Ok(work(board.connection())?)),
+            durability: Durability::Repeatable,
+        })?)
     }
 
     /// The lock of whoever looks at files or writes them; `None` while another process has it.

@@ -439,7 +439,8 @@ impl Engine {
         {
             self.absent.remove(path);
         }
-        self.note(move |connection| {
+        // Without it, what was announced is recognised in the files.
+        self.note_repeatable(move |connection| {
             // What was disturbed stays announced and due: it will be looked at again.
             for work in ready.into_iter().filter(|work| !work.disturbed) {
                 for Write {

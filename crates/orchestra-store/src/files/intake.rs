@@ -29,6 +29,7 @@ use super::conflict::Ours;
 use super::engine::Engine;
 use super::fields::ContentHash;
 use super::identity::UID_FIELD;
+use super::needs::Job;
 use super::{FilesError, Work, ledger, render, report};
 use crate::ActionError;
 use crate::rows::Read;
@@ -239,7 +240,7 @@ impl Engine {
         let (since, intact) = (course.since, Arc::clone(&course.intact));
         let aftermath = Arc::new(Mutex::new(Aftermath::default()));
         let (shared, now) = (Arc::clone(&aftermath), self.clock.now().unix_seconds());
-        let taken = self.board.write(Box::new(move |work| {
+        let taken = self.board.write(Job::synced(move |work| {
             let mut aftermath = Aftermath {
                 since,
                 intact,

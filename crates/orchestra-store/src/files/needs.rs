@@ -59,13 +59,37 @@ pub(crate) trait Board: Send + Sync {
         &self,
         work: &mut dyn FnMut(&Reader<'_>) -> Result<(), ReadError>,
     ) -> Result<(), ReadError>;
-    /// Does work on the writer's thread, between two actions, and waits until it is durable. An
+    /// Does work on the writer's thread, between two actions, and waits until it is as durable as it asks for. An
     /// error undoes all of it.
     fn write(&self, job: Job) -> Result<(), ActionError>;
 }
 
 /// Work that runs on the writer's thread, in a savepoint of its transaction, between two actions.
-pub(crate) type Job = Box<dyn FnOnce(&mut dyn Work) -> Result<(), ActionError> + Send>;
+pub(crate) struct Job {
+    pub(crate) run: Box<dyn FnOnce(&mut dyn Work) -> Result<(), ActionError> + Send>,
+    pub(crate) durability: Durability,
+}
+
+impl Job {
+    /// Work that is durable when it is answered.
+    pub(crate) fn synced(
+        run: impl FnOnce(&mut dyn Work) -> Result<(), ActionError> + Send + 'static,
+    ) -> Self {
+        Self {
+            run: Box::new(run),
+            durability: Durability::Synced,
+        }
+    }
+}
+
+/// What a power failure may do to work that was answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Durability {
+    /// Nothing.
+    Synced,
+    /// It may undo the work, which is then done again. The next synced work makes it durable.
+    Repeatable,
+}
 
 /// The board, as such work sees it. What is loaded is put there as it is, without a decision, an
 /// event or a change of times, and replaces what is there under the same name; parents' tallies,

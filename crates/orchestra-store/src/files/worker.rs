@@ -15,7 +15,8 @@ use super::FilesError;
 use super::engine::Engine;
 use super::flush::{Haste, Left};
 use super::git::Git;
-use crate::db::{self, FileId, Paths};
+use crate::db::{self, FileId};
+use crate::in_place::InPlace;
 use crate::{Options, watch};
 
 /// How long changes of the database are gathered before they are written: a file is then there
@@ -188,17 +189,14 @@ impl Shared {
 
 impl Files {
     /// The readable files of a store, without a thread yet.
-    pub(crate) fn new(
-        paths: &Paths,
-        options: &Options,
-        engine: Engine,
-        shared: Arc<Shared>,
-    ) -> Self {
+    pub(crate) fn new(options: &Options, engine: Engine, board: &crate::shared::Shared) -> Self {
+        let (paths, shared) = (&board.paths, Arc::clone(&board.reports));
         shared.lock().sweep = options.sweep;
         shared.lock().due = Some(Instant::now());
         let worker = Worker {
             engine,
             shared: Arc::clone(&shared),
+            in_place: Arc::clone(&board.in_place),
             keeper_lock: paths.keeper_lock.clone(),
             keeping: None,
             sweeps: options.sweep,
@@ -310,6 +308,7 @@ struct Work {
 struct Worker {
     engine: Engine,
     shared: Arc<Shared>,
+    in_place: Arc<InPlace>,
     keeper_lock: PathBuf,
     /// The lock of the keeper, while this process is it.
     keeping: Option<File>,
@@ -352,7 +351,7 @@ impl Worker {
                     if self.shared.lock().failing != message {
                         tracing::warn!("cannot update the readable files: {error}");
                     }
-                    if error.is_of_permission() {
+                    if error.is_of_this_process() {
                         self.resign();
                     }
                     self.put_back(error, work);
@@ -441,6 +440,7 @@ impl Worker {
     }
 
     fn do_all(&mut self, work: &Work) -> Result<Option<Duration>, FilesError> {
+        self.in_place.check()?;
         if self.flushes && !self.is_keeper()? {
             return self.follow(work);
         }

@@ -19,12 +19,7 @@ impl Reader<'_> {
     /// # Errors
     /// When the database cannot be read or the cursor is of another list.
     pub fn projects(&self, page: &PageRequest) -> Read<Page<ProjectRecord>> {
-        let after = page
-            .cursor
-            .as_ref()
-            .map(Cursor::name)
-            .transpose()?
-            .unwrap_or_default();
+        let after = page.after(Cursor::name)?.unwrap_or_default();
         let mut filling = Filling::new(page);
         let total = self.count("SELECT count(*) FROM project", [])?;
         let sql = format!("{PROJECT} WHERE slug > ?1 ORDER BY slug LIMIT ?2");
@@ -115,7 +110,7 @@ impl Reader<'_> {
             && filter.label.is_none()
             && filter.waiting == Waiting::Any;
         let mut filling = Filling::new(page);
-        let after = page.cursor.as_ref().map(Cursor::issue).transpose()?;
+        let after = page.after(Cursor::issue)?;
         let (rows, total) = if plain {
             let listing = parent.map_or(Listing::Project(id), Listing::Parent);
             self.merged(listing, filter, after.as_ref(), filling.wanted())?

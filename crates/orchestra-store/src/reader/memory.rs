@@ -165,12 +165,7 @@ impl Reader<'_> {
         page: &PageRequest,
     ) -> Read<Page<Chunk>> {
         let id = self.project_id(project)?;
-        let after = page
-            .cursor
-            .as_ref()
-            .map(Cursor::number)
-            .transpose()?
-            .unwrap_or(0);
+        let after = page.after(Cursor::number)?.unwrap_or(0);
         let mut filling = Filling::new(page);
         let tests = tests(filter.life);
         let (now, source) = (self.now, filter.source.as_ref().map(Label::as_str));
@@ -409,11 +404,7 @@ impl Reader<'_> {
     /// As [`Reader::chunks`].
     pub fn sessions(&self, project: &Slug, page: &PageRequest) -> Read<Page<SessionRecord>> {
         let id = self.project_id(project)?;
-        let before = page
-            .cursor
-            .as_ref()
-            .map(Cursor::numbered_name)
-            .transpose()?;
+        let before = page.after(Cursor::numbered_name)?;
         let (ended_at, name) = before.unwrap_or((i64::MAX, ""));
         let mut filling = Filling::new(page);
         let total = self.stored_size(id)?.sessions;

@@ -48,12 +48,7 @@ impl Reader<'_> {
         };
         let found = self.find_issue(project, id)?.ok_or_else(missing)?;
         // What happened is only ever added to, so a place in it stays what it is.
-        let start = page
-            .cursor
-            .as_ref()
-            .map(Cursor::number)
-            .transpose()?
-            .unwrap_or(0);
+        let start = page.after(Cursor::number)?.unwrap_or(0);
         let mut filling = Filling::new(page);
         let total = self.count("SELECT count(*) FROM event WHERE issue = ?1", [found.row])?;
         let mut statement = self.connection.prepare_cached(
@@ -150,12 +145,7 @@ impl Reader<'_> {
     /// When there is no such project, the database cannot be read or the cursor is of another list.
     pub fn requests(&self, project: &Slug, page: &PageRequest) -> Read<Page<Request>> {
         let id = self.project_id(project)?;
-        let after = page
-            .cursor
-            .as_ref()
-            .map(Cursor::number)
-            .transpose()?
-            .unwrap_or(0);
+        let after = page.after(Cursor::number)?.unwrap_or(0);
         let mut filling = Filling::new(page);
         let total = self.count("SELECT count(*) FROM request WHERE project = ?1", [id])?;
         let mut statement = self.connection.prepare_cached(
@@ -187,12 +177,7 @@ impl Reader<'_> {
     /// As [`Reader::requests`].
     pub fn plans(&self, project: &Slug, page: &PageRequest) -> Read<Page<PlanRecord>> {
         let id = self.project_id(project)?;
-        let after = page
-            .cursor
-            .as_ref()
-            .map(Cursor::name)
-            .transpose()?
-            .unwrap_or_default();
+        let after = page.after(Cursor::name)?.unwrap_or_default();
         let mut filling = Filling::new(page);
         let total = self.count("SELECT count(*) FROM plan WHERE project = ?1", [id])?;
         let sql = format!("{PLAN} WHERE project = ?1 AND name > ?2 ORDER BY name LIMIT ?3");

@@ -103,12 +103,7 @@ impl Reader<'_> {
             }
         }
         let total = u64::try_from(found.len()).unwrap_or(u64::MAX);
-        let start = match page
-            .cursor
-            .as_ref()
-            .map(Cursor::numbered_name)
-            .transpose()?
-        {
+        let start = match page.after(Cursor::numbered_name)? {
             None => 0,
             Some((place, last)) => {
                 let last = IssueId::parse(last).map_err(|_| crate::CursorError)?;

@@ -240,7 +240,7 @@ impl Reader<'_> {
         event_type: Option<&str>,
         page: &PageRequest,
     ) -> Read<Page<HookEventRecord>> {
-        let before = page.cursor.as_ref().map(Cursor::number).transpose()?;
+        let before = page.after(Cursor::number)?;
         let before = before.map_or(i64::MAX, |number| i64::try_from(number).unwrap_or(i64::MAX));
         let mut filling = Filling::new(page);
         let total = self.count(

@@ -1,5 +1,6 @@
 //! What the writer has done and not answered yet.
 
+use crate::files::needs::Durability;
 use crate::queue::{Answer, Job};
 use crate::{ActionError, Fault, Made, Receipt};
 
@@ -11,6 +12,7 @@ pub(super) enum Done {
     },
     Files {
         answer: Answer<()>,
+        durability: Durability,
         result: Result<(), ActionError>,
     },
 }
@@ -43,6 +45,14 @@ impl Done {
         }
     }
 
+    /// Returns whether it is answered only when it is durable.
+    pub(super) fn is_synced(&self) -> bool {
+        match self {
+            Self::Action { .. } => true,
+            Self::Files { durability, .. } => *durability == Durability::Synced,
+        }
+    }
+
     /// Answers, as well as the disk allows: what is not durable was not done as far as anybody can
     /// rely on it.
     pub(super) fn answer(self, durable: &Result<(), Fault>) {
@@ -54,7 +64,7 @@ impl Done {
                 drop(answer.send(result.and_then(|receipt| Ok(durable.clone().map(|()| receipt)?))))
             }
             Self::Action { .. } => {}
-            Self::Files { answer, result } => {
+            Self::Files { answer, result, .. } => {
                 drop(answer.send(result.and_then(|()| Ok(durable.clone()?))))
             }
         }

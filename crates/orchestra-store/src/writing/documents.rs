@@ -112,13 +112,6 @@ impl Writing<'_> {
 
     /// Refuses a document where a directory of others must be, and one in another.
     fn check_way(&self, path: &DocumentPath) -> Write<()> {
-        let in_the_way = |path: &str, what| {
-            Err(DocumentRefusal::InTheWay {
-                path: path.to_owned(),
-                what,
-            }
-            .into())
-        };
         for directory in path.directories() {
             let key = crate::document::key(directory);
             let found = self.find_number(
@@ -152,13 +145,6 @@ impl Writing<'_> {
         let look = |path: &str| {
             let found = files.stat(&under(projects, path));
             found.map_err(|error| Fault::io("look at .projects", error))
-        };
-        let in_the_way = |path: &str, what| {
-            Err(DocumentRefusal::InTheWay {
-                path: path.to_owned(),
-                what,
-            }
-            .into())
         };
         for directory in path.directories() {
             match look(directory)?.map(|stat| stat.kind) {
@@ -229,4 +215,9 @@ impl Writing<'_> {
         self.dirty(&Owner::Document(path.clone()))?;
         Ok(true)
     }
+}
+
+fn in_the_way(path: &str, what: &'static str) -> Write<()> {
+    let path = path.to_owned();
+    Err(DocumentRefusal::InTheWay { path, what }.into())
 }

@@ -7,7 +7,7 @@ use std::io;
 use std::path::Path;
 use std::process;
 
-use orchestra_board::{AgentName, Command, Kind};
+use orchestra_board::Kind;
 use orchestra_place::{Choice, Place};
 use orchestra_store::{
     Home, OpenError, Options, SharedHome, Store, clear_shared, copy_to_checkout, has_own_database,
@@ -15,8 +15,8 @@ use orchestra_store::{
 
 use crate::fixture::{clock, options};
 use crate::gated::{Step, gated};
-use crate::shared_home::{Checkouts, SETTLE, fill, has, run};
-use crate::words::{create, create_project, id, slug, target};
+use crate::shared_home::{Checkouts, SETTLE, add_task, claim, fill, has, make_claim, run};
+use crate::words::{create, create_project};
 
 fn in_checkout(main: &Path) -> Result<Store, OpenError> {
     let options = Options {
@@ -25,26 +25,6 @@ fn in_checkout(main: &Path) -> Result<Store, OpenError> {
         ..options(&clock())
     };
     Store::open(main, options)
-}
-
-fn task(store: &Store) {
-    run(store, create(Kind::Task, Some("MA-2"), "Next"));
-}
-
-fn claim(store: &Store) {
-    let agent = AgentName::parse("eve").expect("a name");
-    let target = target("MA-3");
-    run(store, Command::Claim { target, agent });
-}
-
-fn is_claimed(store: &Store) -> bool {
-    let found = store.read(|reader| reader.issue(&slug(), &id("MA-3")));
-    found
-        .expect("readable")
-        .expect("there")
-        .issue
-        .claim
-        .is_some()
 }
 
 fn cause(error: &OpenError) -> String {
@@ -59,7 +39,7 @@ fn board_that_moves_into_the_checkout_and_back_has_all_claims_and_skips_no_id() 
     let (main, home) = (checkouts.path("main"), checkouts.home());
     let store = checkouts.open("linked");
     fill(&store);
-    claim(&store);
+    make_claim(&store);
     store.settle(SETTLE).unwrap();
     drop(store);
 
@@ -67,8 +47,8 @@ fn board_that_moves_into_the_checkout_and_back_has_all_claims_and_skips_no_id() 
     assert_eq!(copy.finish().unwrap(), main);
     assert!(!home.has_board() && has_own_database(&checkouts.files()));
     let store = in_checkout(&main).unwrap();
-    assert!(is_claimed(&store));
-    task(&store);
+    assert!(claim(&store).is_some());
+    add_task(&store, "Next");
     store.settle(SETTLE).unwrap();
     let refused = Store::open(&main, checkouts.options()).unwrap_err();
     let cause = cause(&refused);
@@ -78,8 +58,8 @@ fn board_that_moves_into_the_checkout_and_back_has_all_claims_and_skips_no_id() 
     clear_shared(&main, &home).unwrap();
     let store = checkouts.open("linked");
     assert!(home.has_board() && !has_own_database(&checkouts.files()));
-    assert!(is_claimed(&store));
-    task(&store);
+    assert!(claim(&store).is_some());
+    add_task(&store, "Next");
     assert!(has(&store, "MA-4") && has(&store, "MA-5") && !has(&store, "MA-6"));
 }
 
@@ -95,7 +75,7 @@ fn shared_board_counts_until_its_move_into_the_checkout_is_finished() {
     drop(copy_to_checkout(&home, true).unwrap());
     assert!(home.has_board());
     let store = checkouts.open("main");
-    task(&store);
+    add_task(&store, "Next");
     store.settle(SETTLE).unwrap();
     let refused = in_checkout(&main).unwrap_err();
     let cause = cause(&refused);
@@ -145,7 +125,7 @@ fn program_that_cannot_write_the_mirror_leaves_it_to_one_that_can() {
         .files()
         .join("my-app/epics/MA-1/stories/MA-2/tasks");
     assert!(tasks.join("MA-3.toon").is_file());
-    task(&sandboxed);
+    add_task(&sandboxed, "Next");
     other.settle(SETTLE).unwrap();
     assert!(tasks.join("MA-4.toon").is_file());
 }
@@ -172,7 +152,7 @@ fn board_of_a_directory_that_moves_comes_along() {
     let checkouts = Checkouts::new();
     let store = checkouts.open("main");
     fill(&store);
-    claim(&store);
+    make_claim(&store);
     drop(store);
     let (moved, state) = (checkouts.path("moved"), checkouts.path("state"));
     fs::rename(checkouts.path("main"), &moved).unwrap();
@@ -182,8 +162,8 @@ fn board_of_a_directory_that_moves_comes_along() {
         ..checkouts.options()
     };
     let store = Store::open(&moved, options).unwrap();
-    assert!(is_claimed(&store));
-    task(&store);
+    assert!(claim(&store).is_some());
+    add_task(&store, "Next");
     assert!(has(&store, "MA-4") && !has(&store, "MA-5"));
     // Another directory at the earlier path has a board of its own.
     fs::create_dir(checkouts.path("main")).unwrap();
@@ -209,7 +189,7 @@ fn board_of_a_directory_moves_into_the_repository_that_it_becomes() {
     };
     let store = open();
     fill(&store);
-    claim(&store);
+    make_claim(&store);
     drop(store);
     let git = process::Command::new("git")
         .args(["init", "--quiet"])
@@ -218,7 +198,7 @@ fn board_of_a_directory_moves_into_the_repository_that_it_becomes() {
     assert!(git.unwrap().success());
     let store = open();
     assert!(home().directory().starts_with(main.join(".git")));
-    assert!(is_claimed(&store));
-    task(&store);
+    assert!(claim(&store).is_some());
+    add_task(&store, "Next");
     assert!(has(&store, "MA-4") && !has(&store, "MA-5"));
 }

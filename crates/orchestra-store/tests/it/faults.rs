@@ -1,9 +1,7 @@
 //! Trouble with the disk and the database: clear errors, nothing half done, reading goes on.
 
 use std::fs;
-use std::io::Write as _;
 use std::path::Path;
-use std::process::Command as Process;
 use std::time::Duration;
 
 use orchestra_board::Kind;
@@ -11,6 +9,7 @@ use orchestra_store::{Action, ActionError, Fault, OpenError, Store};
 use rusqlite::Connection;
 
 use crate::fixture::{Workspace, clock, open, options};
+use crate::mount::Mount;
 use crate::words::{body, create, create_project, id, slug};
 
 fn database(workspace: &Path) -> std::path::PathBuf {
@@ -166,52 +165,6 @@ fn a_deleted_store_directory_is_made_anew_under_a_running_store() {
             .expect("readable")
             .is_some()
     );
-}
-
-/// Says that the test that runs leaves something out, past the harness, which shows nothing of a
-/// test that passes. In CI that is a failure.
-fn skip(reason: &str) {
-    let in_ci = std::env::var_os("CI").is_some_and(|value| !value.is_empty() && value != "false");
-    assert!(!in_ci, "in CI nothing may be left out: {reason}");
-    let test = std::thread::current().name().unwrap_or("a test").to_owned();
-    writeln!(std::io::stderr(), "SKIPPED: {test}: {reason}").expect("somebody listens");
-}
-
-/// A file system of its own that is torn down with the test.
-pub(crate) struct Mount(pub(crate) tempfile::TempDir);
-
-impl Mount {
-    /// `None` where mounting is not allowed, of which a person is told; in CI nothing may be left
-    /// out.
-    pub(crate) fn tmpfs(megabytes: u32) -> Option<Self> {
-        let directory = tempfile::tempdir().expect("a directory");
-        let size = format!("size={megabytes}m");
-        let mounted = Process::new("mount")
-            .args(["-t", "tmpfs", "-o", &size, "tmpfs"])
-            .arg(directory.path())
-            .output();
-        let reason = match mounted {
-            Ok(output) if output.status.success() => return Some(Self(directory)),
-            Ok(output) => String::from_utf8_lossy(&output.stderr).trim().to_owned(),
-            Err(error) => error.to_string(),
-        };
-        skip(&format!("no file system can be mounted: {reason}"));
-        None
-    }
-
-    pub(crate) fn remount(&self, how: &str) {
-        let done = Process::new("mount")
-            .args(["-o", &format!("remount,{how}")])
-            .arg(self.0.path())
-            .status();
-        assert!(done.expect("mount runs").success());
-    }
-}
-
-impl Drop for Mount {
-    fn drop(&mut self) {
-        let _ = Process::new("umount").arg("-l").arg(self.0.path()).status();
-    }
 }
 
 #[test]

@@ -641,7 +641,7 @@ fn w40_a_reader_that_panics_and_a_change_that_is_refused_poison_nothing() {
 
 #[test]
 fn w40_a_board_of_an_earlier_schema_can_be_read_where_nothing_can_be_written() {
-    let Some(mount) = crate::faults::Mount::tmpfs(16) else {
+    let Some(mount) = crate::mount::Mount::tmpfs(16) else {
         return;
     };
     let store = crate::fixture::open(mount.0.path());
@@ -681,7 +681,7 @@ fn w40_a_board_of_an_earlier_schema_can_be_read_where_nothing_can_be_written() {
 
 #[test]
 fn read_only_board_of_schema_4_lists_issues_by_project_and_by_parent() {
-    let Some(mount) = crate::faults::Mount::tmpfs(16) else {
+    let Some(mount) = crate::mount::Mount::tmpfs(16) else {
         return;
     };
     let store = crate::fixture::open(mount.0.path());

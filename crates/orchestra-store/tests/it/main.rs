@@ -25,6 +25,7 @@ mod life_files;
 mod lists;
 mod memory;
 mod model;
+mod mount;
 mod notices;
 mod power;
 mod processes;
@@ -37,6 +38,8 @@ mod remembered;
 mod scale;
 mod search;
 mod shared_home;
+#[path = "../../../orchestra-runner/tests/it/skip.rs"]
+mod skip;
 mod told;
 mod unseen;
 mod words;

@@ -2,6 +2,7 @@
 
 mod linked;
 
+use std::error::Error as _;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
@@ -9,16 +10,15 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use orchestra_board::{AgentName, Command, Kind};
+use orchestra_board::{Claim, Command, Issue, Kind};
 use orchestra_place::{Choice, Place};
 use orchestra_store::{
     Action, ActionError, Fault, Fix, Home, Options, SharedHome, Store, accept, give_up,
 };
-
 use rusqlite::Connection;
 
 use crate::fixture::{clock, options};
-use crate::words::{create, create_project, id, slug, target};
+use crate::words::{agent, create, create_project, id, slug, target};
 
 pub(crate) const SETTLE: Duration = Duration::from_secs(30);
 
@@ -82,6 +82,17 @@ impl Checkouts {
         }
     }
 
+    fn open_without_files(&self, name: &str) -> Store {
+        Store::open(&self.path(name), self.without_files()).expect("set up")
+    }
+
+    /// Fills the board of the first checkout, and leaves its database whole without its log.
+    fn filled(&self) {
+        let store = self.open("main");
+        fill(&store);
+        store.close(SETTLE);
+    }
+
     pub(crate) fn files(&self) -> PathBuf {
         self.path("main/.projects")
     }
@@ -93,17 +104,61 @@ pub(crate) fn run(store: &Store, command: Command) {
         .expect("set up");
 }
 
+/// Creates a task of story MA-2.
+pub(crate) fn add_task(store: &Store, title: &str) {
+    run(store, create(Kind::Task, Some("MA-2"), title));
+}
+
 /// Creates project `my-app` with epic MA-1, story MA-2 and task MA-3.
 pub(crate) fn fill(store: &Store) {
     run(store, create_project("My App"));
     run(store, create(Kind::Epic, None, "Epic"));
     run(store, create(Kind::Story, Some("MA-1"), "Story"));
-    run(store, create(Kind::Task, Some("MA-2"), "Task"));
+    add_task(store, "Task");
+}
+
+fn find(store: &Store, issue: &str) -> Option<Issue> {
+    let found = store.read(|reader| reader.issue(&slug(), &id(issue)));
+    found.expect("readable").map(|found| found.issue)
 }
 
 pub(crate) fn has(store: &Store, issue: &str) -> bool {
-    let found = store.read(|reader| reader.issue(&slug(), &id(issue)));
-    found.expect("set up").is_some()
+    find(store, issue).is_some()
+}
+
+fn title(store: &Store, issue: &str) -> String {
+    find(store, issue).expect("it is there").title.to_string()
+}
+
+/// The claim of task MA-3.
+pub(crate) fn claim(store: &Store) -> Option<Claim> {
+    find(store, "MA-3").expect("it is there").claim
+}
+
+/// Claims task MA-3.
+pub(crate) fn make_claim(store: &Store) {
+    let (target, agent) = (target("MA-3"), agent("eve"));
+    run(store, Command::Claim { target, agent });
+    assert!(claim(store).is_some());
+}
+
+fn version(database: &Path) -> i64 {
+    let database = Connection::open(database).expect("set up");
+    let version = database.pragma_query_value(None, "user_version", |row| row.get(0));
+    version.expect("readable")
+}
+
+fn set_version(database: &Path, version: i64) {
+    let database = Connection::open(database).expect("set up");
+    let set = database.pragma_update(None, "user_version", version);
+    set.expect("set up");
+}
+
+/// Asserts that a checkout has no board of its own any more.
+fn assert_is_moved(checkout: &Path) {
+    let refused = Store::open(checkout, options(&clock())).expect_err("it was moved");
+    let source = refused.source().expect("a reason").to_string();
+    assert!(source.contains("board = \"repository\""), "{source}");
 }
 
 /// Removes a directory in which programs may create files meanwhile.
@@ -139,8 +194,8 @@ fn change_of_one_checkout_is_seen_in_the_other_and_ids_differ() {
     let (main, linked) = (checkouts.open("main"), checkouts.open("linked"));
     fill(&main);
     assert!(has(&linked, "MA-3"));
-    run(&linked, create(Kind::Task, Some("MA-2"), "Of linked"));
-    run(&main, create(Kind::Task, Some("MA-2"), "Of main"));
+    add_task(&linked, "Of linked");
+    add_task(&main, "Of main");
     assert!(has(&main, "MA-4") && has(&linked, "MA-5"));
     linked.settle(SETTLE).unwrap();
     assert!(
@@ -184,7 +239,7 @@ fn readable_files_that_vanish_remove_nothing_and_are_written_again() {
         assert!(other.doctor(Fix::Nothing).unwrap().findings.is_empty());
     }
     fs::remove_dir_all(checkouts.files()).unwrap();
-    run(&store, create(Kind::Task, Some("MA-2"), "Next"));
+    add_task(&store, "Next");
     store.settle(SETTLE).unwrap();
     assert!(
         checkouts
@@ -204,20 +259,14 @@ fn description_that_vanishes_is_kept_while_other_edits_are_applied() {
     store.settle(SETTLE).unwrap();
     let path = checkouts.files().join("my-app/epics/MA-1/epic.toon");
     let text = fs::read_to_string(&path).unwrap();
-    let issue = || {
-        store
-            .read(|reader| reader.issue(&slug(), &id("MA-1")))
-            .unwrap()
-            .unwrap()
-    };
-    let before = issue();
+    let before = find(&store, "MA-1").unwrap();
     drop(fs::remove_file(path.with_file_name("MA-1.md")));
     fs::write(&path, text.replace("Epic", "Renamed")).unwrap();
     let other = checkouts.open("linked");
     other.settle(SETTLE).unwrap();
-    let after = issue();
-    assert_eq!(after.issue.title.as_str(), "Renamed");
-    assert_eq!(after.issue.description, before.issue.description);
+    let after = find(&store, "MA-1").unwrap();
+    assert_eq!(after.title.as_str(), "Renamed");
+    assert_eq!(after.description, before.description);
 }
 
 #[test]
@@ -240,12 +289,12 @@ fn directory_that_is_removed_while_programs_live_loses_nothing() {
     let checkouts = Checkouts::new();
     let (main, linked) = (checkouts.open("main"), checkouts.open("linked"));
     fill(&main);
-    run(&linked, create(Kind::Task, Some("MA-2"), "Of linked"));
+    add_task(&linked, "Of linked");
     for number in 5..8 {
         remove(&checkouts.home().directory());
         drop(fs::remove_dir_all(checkouts.files()));
-        run(&linked, create(Kind::Task, Some("MA-2"), "Later"));
-        run(&main, create(Kind::Task, Some("MA-2"), "Latest"));
+        add_task(&linked, "Later");
+        add_task(&main, "Latest");
         remove(&checkouts.home().directory());
         // A program that starts builds no database while others have theirs.
         assert!(has(&checkouts.open("main"), "MA-3"), "{number}");
@@ -268,19 +317,19 @@ fn program_that_opens_a_board_during_the_removal_of_its_directory_has_all_of_it(
         opening.join().unwrap()
     });
     assert!(has(&other, "MA-3"));
-    run(&other, create(Kind::Task, Some("MA-2"), "Next"));
+    add_task(&other, "Next");
     assert!(has(&main, "MA-4"));
 }
 
 #[test]
 fn change_after_a_removal_is_seen_by_the_next_read_of_another_program() {
     let checkouts = Checkouts::new();
-    let main = Store::open(&checkouts.path("main"), checkouts.without_files()).unwrap();
+    let main = checkouts.open_without_files("main");
     fill(&main);
-    let linked = Store::open(&checkouts.path("linked"), checkouts.without_files()).unwrap();
+    let linked = checkouts.open_without_files("linked");
     for number in 4..7 {
         remove(&checkouts.home().directory());
-        run(&main, create(Kind::Task, Some("MA-2"), "Next"));
+        add_task(&main, "Next");
         assert!(has(&linked, &format!("MA-{number}")), "{number}");
     }
 }
@@ -288,14 +337,14 @@ fn change_after_a_removal_is_seen_by_the_next_read_of_another_program() {
 #[test]
 fn program_with_an_earlier_state_does_not_put_the_board_back() {
     let checkouts = Checkouts::new();
-    let earlier = Store::open(&checkouts.path("main"), checkouts.without_files()).unwrap();
+    let earlier = checkouts.open_without_files("main");
     fill(&earlier);
-    let newest = Store::open(&checkouts.path("linked"), checkouts.without_files()).unwrap();
+    let newest = checkouts.open_without_files("linked");
     for number in [4, 6] {
         remove(&checkouts.home().directory());
-        run(&newest, create(Kind::Task, Some("MA-2"), "Next"));
+        add_task(&newest, "Next");
         remove(&checkouts.home().directory());
-        run(&earlier, create(Kind::Task, Some("MA-2"), "Latest"));
+        add_task(&earlier, "Latest");
         assert!(has(&earlier, &format!("MA-{number}")), "{number}");
         assert!(has(&earlier, &format!("MA-{}", number + 1)), "{number}");
     }
@@ -304,10 +353,7 @@ fn program_with_an_earlier_state_does_not_put_the_board_back() {
 #[test]
 fn board_that_was_planted_is_read_and_not_changed_until_it_is_accepted() {
     let (origin, checkouts) = (Checkouts::new(), Checkouts::new());
-    let store = origin.open("main");
-    fill(&store);
-    store.close(SETTLE);
-    drop(store);
+    origin.filled();
     let (from, to) = (origin.home().directory(), checkouts.home().directory());
     fs::create_dir_all(&to).unwrap();
     for name in ["board.db", "board.db-wal"] {
@@ -341,17 +387,14 @@ fn board_that_was_planted_is_read_and_not_changed_until_it_is_accepted() {
 fn board_that_was_in_the_checkout_is_moved_whole_and_once() {
     let checkouts = Checkouts::new();
     let main = checkouts.path("main");
-    let former = || Store::open(&main, options(&clock()));
-    let store = former().unwrap();
+    let store = Store::open(&main, options(&clock())).unwrap();
     fill(&store);
     drop(store);
     let store = checkouts.open("linked");
     assert!(has(&store, "MA-3"));
-    run(&store, create(Kind::Task, Some("MA-2"), "Next"));
+    add_task(&store, "Next");
     assert!(has(&store, "MA-4"));
-    let error = former().unwrap_err();
-    let source = std::error::Error::source(&error).unwrap().to_string();
-    assert!(source.contains("board = \"repository\""), "{source}");
+    assert_is_moved(&main);
     store.settle(SETTLE).unwrap();
     drop(store);
     // Its files are newer than what it left behind.
@@ -374,17 +417,16 @@ fn database_that_was_in_the_checkout_has_no_claim_without_end_and_does_not_use_u
     .unwrap();
     drop(raw);
     let store = checkouts.open("main");
-    let found = store.read(|reader| reader.issue(&slug(), &id("MA-3")));
-    let claim = found.unwrap().unwrap().issue.claim.unwrap();
+    let claim = claim(&store).unwrap();
     assert!(claim.until.unix_seconds() < 99_999_999_999, "{claim:?}");
-    run(&store, create(Kind::Task, Some("MA-2"), "Next"));
+    add_task(&store, "Next");
     assert!(has(&store, "MA-4"));
 }
 
 #[test]
 fn removed_database_that_cannot_be_copied_is_kept_open_until_it_can() {
     let checkouts = Checkouts::new();
-    let store = Store::open(&checkouts.path("main"), checkouts.without_files()).unwrap();
+    let store = checkouts.open_without_files("main");
     fill(&store);
     // Nothing can be written where the copy is to be.
     let obstacle = checkouts.home().directory().join("board.db.new");
@@ -401,22 +443,22 @@ fn removed_database_that_cannot_be_copied_is_kept_open_until_it_can() {
 fn removed_board_below_a_path_that_is_not_utf8_is_put_back() {
     let name = OsStr::from_bytes(b"board-\xff-");
     let checkouts = Checkouts::below(tempfile::Builder::new().prefix(name).tempdir().unwrap());
-    let store = Store::open(&checkouts.path("main"), checkouts.without_files()).unwrap();
+    let store = checkouts.open_without_files("main");
     fill(&store);
     remove(&checkouts.home().directory());
-    run(&store, create(Kind::Task, Some("MA-2"), "Next"));
+    add_task(&store, "Next");
     assert!(has(&store, "MA-3") && has(&store, "MA-4"));
 }
 
 #[test]
 fn program_without_changes_of_its_own_puts_a_removed_database_back() {
     let checkouts = Checkouts::new();
-    let main = Store::open(&checkouts.path("main"), checkouts.without_files()).unwrap();
+    let main = checkouts.open_without_files("main");
     fill(&main);
     let idle = Store::open_idle(&checkouts.path("linked"), checkouts.without_files()).unwrap();
     drop(main);
     remove(&checkouts.home().directory());
-    run(&idle, create(Kind::Task, Some("MA-2"), "Next"));
+    add_task(&idle, "Next");
     assert!(has(&idle, "MA-3") && has(&idle, "MA-4"));
 }
 
@@ -434,7 +476,7 @@ fn program_that_waits_for_its_first_change_delays_no_opening_after_a_removal() {
 #[test]
 fn board_that_another_one_replaced_is_kept_beside_it() {
     let checkouts = Checkouts::new();
-    let former = Store::open(&checkouts.path("main"), checkouts.without_files()).unwrap();
+    let former = checkouts.open_without_files("main");
     fill(&former);
     let other = Checkouts::new();
     drop(other.open("main"));
@@ -468,30 +510,17 @@ fn board_that_another_one_replaced_is_kept_beside_it() {
 fn former_database_that_a_killed_program_left_unmarked_is_refused() {
     let checkouts = Checkouts::new();
     let main = checkouts.path("main");
-    let former = || Store::open(&main, options(&clock()));
-    let store = former().unwrap();
+    let store = Store::open(&main, options(&clock())).unwrap();
     fill(&store);
     drop(store);
     let database = checkouts.files().join(".store/board.db");
-    let version = || -> i64 {
-        let connection = Connection::open(&database).unwrap();
-        connection
-            .pragma_query_value(None, "user_version", |row| row.get(0))
-            .unwrap()
-    };
-    let before = version();
+    let before = version(&database);
     drop(checkouts.open("main"));
-    assert_ne!(version(), before);
+    assert_ne!(version(&database), before);
     // A kill between the copy and the mark leaves this.
-    let connection = Connection::open(&database).unwrap();
-    connection
-        .pragma_update(None, "user_version", before)
-        .unwrap();
-    drop(connection);
+    set_version(&database, before);
     assert!(has(&checkouts.open("linked"), "MA-3"));
-    let error = former().unwrap_err();
-    let source = std::error::Error::source(&error).unwrap().to_string();
-    assert!(source.contains("board = \"repository\""), "{source}");
+    assert_is_moved(&main);
 }
 
 #[test]
@@ -512,13 +541,13 @@ fn database_that_was_given_up_is_not_put_back_by_a_program_that_has_it_open() {
 #[test]
 fn creation_is_refused_while_another_program_keeps_the_list_of_databases_locked() {
     let checkouts = Checkouts::new();
-    let store = Store::open(&checkouts.path("main"), checkouts.without_files()).unwrap();
+    let store = checkouts.open_without_files("main");
     fill(&store);
     let lock = orchestra_fs::Lock::wait(&checkouts.path("state/plans.lock")).unwrap();
     let project = || Action::Board(create_project("Other"));
     let refused = store.submit_blocking(None, project()).unwrap_err();
     // Ids that are listed as given need no list.
-    run(&store, create(Kind::Task, Some("MA-2"), "Next"));
+    add_task(&store, "Next");
     assert!(matches!(refused, ActionError::Fault(Fault::Unlisted(_))));
     drop(lock);
     store.submit_blocking(None, project()).unwrap();
@@ -527,12 +556,9 @@ fn creation_is_refused_while_another_program_keeps_the_list_of_databases_locked(
 #[test]
 fn planted_trigger_is_removed_before_the_board_is_accepted() {
     let (origin, checkouts) = (Checkouts::new(), Checkouts::new());
-    let store = origin.open("main");
-    fill(&store);
-    store.close(SETTLE);
-    drop(store);
+    origin.filled();
     let (from, to) = (origin.home().directory(), checkouts.home().directory());
-    let database = rusqlite::Connection::open(from.join("board.db")).unwrap();
+    let database = Connection::open(from.join("board.db")).unwrap();
     database
         .execute_batch(
             "CREATE TRIGGER planted AFTER UPDATE ON issue BEGIN UPDATE issue SET title = 'No'; END;
@@ -547,9 +573,7 @@ fn planted_trigger_is_removed_before_the_board_is_accepted() {
     let store = checkouts.open("main");
     run(&store, create(Kind::Epic, None, "Yes"));
     for issue in ["MA-1", "MA-2", "MA-3", "MA-4"] {
-        let found = store.read(|reader| reader.issue(&slug(), &id(issue)));
-        let title = found.unwrap().unwrap().issue.title;
-        assert_ne!(title.to_string(), "No");
+        assert_ne!(title(&store, issue), "No");
     }
 }
 
@@ -558,18 +582,7 @@ fn board_that_is_built_from_files_for_the_first_time_has_no_claims() {
     let (origin, checkouts) = (Checkouts::new(), Checkouts::new());
     let store = origin.open("main");
     fill(&store);
-    run(
-        &store,
-        Command::Claim {
-            target: target("MA-3"),
-            agent: AgentName::parse("eve").unwrap(),
-        },
-    );
-    let claim = |store: &Store| {
-        let found = store.read(|reader| reader.issue(&slug(), &id("MA-3")));
-        found.unwrap().unwrap().issue.claim
-    };
-    assert!(claim(&store).is_some());
+    make_claim(&store);
     store.settle(SETTLE).unwrap();
     store.close(SETTLE);
     drop(store);

@@ -94,7 +94,7 @@ fn report_bug(_: &Services, args: ReportBug) -> Result<Step<Created>, Failure> {
         issue,
     };
     Ok(Step::command(
-        args.agent.map(|agent| agent.0),
+        args.agent,
         command,
         |_, receipt| match receipt.issues.first() {
             Some(record) => Ok(Created {

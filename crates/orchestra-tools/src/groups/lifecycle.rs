@@ -65,21 +65,17 @@ fn advance(_: &Services, args: AdvanceTask) -> Result<Step<Advanced>, Failure> {
         target,
         evidence: args.evidence.map(|text| text.0),
     };
-    Ok(Step::command(
-        args.agent.map(|agent| agent.0),
-        command,
-        |services, receipt| {
-            let (from, to, evidence) = step_taken(&receipt).ok_or_else(gone)?;
-            let task = receipt.issues.first().ok_or_else(gone)?;
-            Ok(Advanced {
-                task: Brief::moved(task, services.now()),
-                from: Word(from),
-                to: Word(to),
-                evidence,
-                gate: to.advice(),
-            })
-        },
-    ))
+    Ok(Step::command(args.agent, command, |services, receipt| {
+        let (from, to, evidence) = step_taken(&receipt).ok_or_else(gone)?;
+        let task = receipt.issues.first().ok_or_else(gone)?;
+        Ok(Advanced {
+            task: Brief::moved(task, services.now()),
+            from: Word(from),
+            to: Word(to),
+            evidence,
+            gate: to.advice(),
+        })
+    }))
 }
 
 fn step_taken(receipt: &Receipt) -> Option<(State, State, Option<String>)> {
@@ -126,18 +122,14 @@ fn reject(_: &Services, args: RejectTask) -> Result<Step<Rejected>, Failure> {
         target,
         reason: args.reason.map(|text| text.0),
     };
-    Ok(Step::command(
-        args.agent.map(|agent| agent.0),
-        command,
-        |services, receipt| {
-            let now = services.now();
-            match receipt.issues.as_slice() {
-                [rejected, bug, ..] => Ok(Rejected {
-                    rejected: Brief::new(rejected, now),
-                    bug_created: Brief::new(bug, now),
-                }),
-                _ => Err(gone()),
-            }
-        },
-    ))
+    Ok(Step::command(args.agent, command, |services, receipt| {
+        let now = services.now();
+        match receipt.issues.as_slice() {
+            [rejected, bug, ..] => Ok(Rejected {
+                rejected: Brief::new(rejected, now),
+                bug_created: Brief::new(bug, now),
+            }),
+            _ => Err(gone()),
+        }
+    }))
 }

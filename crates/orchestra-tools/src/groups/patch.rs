@@ -117,5 +117,5 @@ pub(super) fn update(
         evidence: evidence.map(|text| text.0),
         version: version.map(|version| version.0),
     };
-    Ok(Step::command(agent.map(|agent| agent.0), command, updated))
+    Ok(Step::command(agent, command, updated))
 }

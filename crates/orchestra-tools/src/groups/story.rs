@@ -120,11 +120,7 @@ fn create(_: &Services, args: CreateStory) -> Result<Step<Brief>, Failure> {
         project: args.project.0,
         issue,
     };
-    Ok(Step::command(
-        args.agent.map(|agent| agent.0),
-        command,
-        single,
-    ))
+    Ok(Step::command(args.agent, command, single))
 }
 
 #[derive(Deserialize)]

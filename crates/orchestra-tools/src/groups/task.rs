@@ -182,11 +182,7 @@ fn create(_: &Services, args: CreateTask) -> Result<Step<Brief>, Failure> {
         project: args.project.0,
         issue,
     };
-    Ok(Step::command(
-        args.agent.map(|agent| agent.0),
-        command,
-        single,
-    ))
+    Ok(Step::command(args.agent, command, single))
 }
 
 #[derive(Deserialize)]
@@ -289,11 +285,7 @@ fn move_issue(_: &Services, args: MoveIssue) -> Result<Step<Brief>, Failure> {
         target,
         to: args.parent_id.0,
     };
-    Ok(Step::command(
-        args.agent.map(|agent| agent.0),
-        command,
-        single,
-    ))
+    Ok(Step::command(args.agent, command, single))
 }
 
 #[derive(Deserialize)]
@@ -312,11 +304,7 @@ fn add_dependency(_: &Services, args: Dependency) -> Result<Step<Brief>, Failure
         target,
         on: args.depends_on.0,
     };
-    Ok(Step::command(
-        args.agent.map(|agent| agent.0),
-        command,
-        single,
-    ))
+    Ok(Step::command(args.agent, command, single))
 }
 
 fn remove_dependency(_: &Services, args: Dependency) -> Result<Step<Brief>, Failure> {
@@ -325,11 +313,7 @@ fn remove_dependency(_: &Services, args: Dependency) -> Result<Step<Brief>, Fail
         target,
         on: args.depends_on.0,
     };
-    Ok(Step::command(
-        args.agent.map(|agent| agent.0),
-        command,
-        single,
-    ))
+    Ok(Step::command(args.agent, command, single))
 }
 
 #[derive(Deserialize)]
@@ -362,9 +346,5 @@ fn comment(_: &Services, args: AddComment) -> Result<Step<Commented>, Failure> {
         target,
         text: args.text.0,
     };
-    Ok(Step::command(
-        args.agent.map(|agent| agent.0),
-        command,
-        |_, _| Ok(commented),
-    ))
+    Ok(Step::command(args.agent, command, |_, _| Ok(commented)))
 }

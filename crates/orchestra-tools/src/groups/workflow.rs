@@ -92,7 +92,7 @@ struct Next {
 
 fn next(services: &Services, args: GetNextTask) -> Result<Step<Next>, Failure> {
     let slug = args.project.0;
-    let Some(Arg(agent)) = args.agent else {
+    let Some(agent) = args.agent else {
         let now = services.now();
         return services.read(|reader| {
             let found = reader.next(&slug, None, now)?;
@@ -107,7 +107,7 @@ fn next(services: &Services, args: GetNextTask) -> Result<Step<Next>, Failure> {
     };
     let command = Command::ClaimNext {
         project: slug.clone(),
-        agent: agent.clone(),
+        agent: agent.0.clone(),
     };
     Ok(Step::command(
         Some(agent),
@@ -205,7 +205,7 @@ struct OneTask {
 fn start(_: &Services, args: OneTask) -> Result<Step<Brief>, Failure> {
     let target = target(args.project, args.epic_id, args.story_id, args.task_id);
     Ok(Step::command(
-        args.agent.map(|agent| agent.0),
+        args.agent,
         Command::StartTask { target },
         moved,
     ))
@@ -229,11 +229,7 @@ fn complete(_: &Services, args: CompleteTask) -> Result<Step<Brief>, Failure> {
         target,
         evidence: args.evidence.map(|text| text.0),
     };
-    Ok(Step::command(
-        args.agent.map(|agent| agent.0),
-        command,
-        moved,
-    ))
+    Ok(Step::command(args.agent, command, moved))
 }
 
 #[derive(Deserialize)]
@@ -350,20 +346,18 @@ struct ReleaseTask {
 
 fn claim(_: &Services, args: ClaimTask) -> Result<Step<Brief>, Failure> {
     let target = IssueRef::new(args.project.0, args.task_id.0);
-    let agent = args.agent.0;
     let command = Command::Claim {
         target,
-        agent: agent.clone(),
+        agent: args.agent.0.clone(),
     };
-    Ok(Step::command(Some(agent), command, moved))
+    Ok(Step::command(Some(args.agent), command, moved))
 }
 
 fn release(_: &Services, args: ReleaseTask) -> Result<Step<Brief>, Failure> {
     let target = IssueRef::new(args.project.0, args.task_id.0);
-    let agent = args.agent.map(|agent| agent.0);
     let command = Command::Release {
         target,
-        agent: agent.clone(),
+        agent: args.agent.as_ref().map(|agent| agent.0.clone()),
     };
-    Ok(Step::command(agent, command, moved))
+    Ok(Step::command(args.agent, command, moved))
 }

@@ -1,7 +1,6 @@
 //! One look at all skills of the workspace, within bounds.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::fmt::Write as _;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -11,6 +10,7 @@ use orchestra_hub::{
     MAX_SKILL_BYTES, MAX_SKILL_FILES, Sha256Digest, SkillDescriptor, SkillError, SkillFile,
     is_skill_name,
 };
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Map, Value};
 
 use super::front::FrontError;
@@ -305,23 +305,17 @@ fn is_settled(stamp: Stamp, now: SystemTime) -> bool {
     stamp.changed.0.saturating_add(GRAIN) < now
 }
 
-/// The URI of a path. What is not unreserved is escaped (RFC 3986, section 2.3).
+/// Bytes that are escaped in a segment of a URI (RFC 3986, section 2.3).
+const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~');
+
+/// The URI of a path.
 fn uri(path: &[String]) -> String {
-    let mut uri = String::from(SCHEME);
-    for (at, name) in path.iter().enumerate() {
-        if at > 0 {
-            uri.push('/');
-        }
-        for byte in name.bytes() {
-            match byte {
-                b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
-                    uri.push(char::from(byte));
-                }
-                other => {
-                    write!(uri, "%{other:02X}").expect("text takes everything");
-                }
-            }
-        }
-    }
-    uri
+    let names = path
+        .iter()
+        .map(|name| utf8_percent_encode(name, ESCAPED).to_string());
+    format!("{SCHEME}{}", names.collect::<Vec<_>>().join("/"))
 }

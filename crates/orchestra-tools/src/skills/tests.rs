@@ -27,6 +27,8 @@ impl Place {
             write(directory.path(), path, text);
         }
         let skills = Skills::new(directory.path(), &[BUNDLED]);
+        // The first look ends after a while, also when the machine is busy.
+        skills.look();
         Self { directory, skills }
     }
 

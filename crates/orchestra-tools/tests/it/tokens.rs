@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::bench::Bench;
 
-fn cost(tool: &ToolDescriptor, schema: &RawJson) -> usize {
+pub(crate) fn cost(tool: &ToolDescriptor, schema: &RawJson) -> usize {
     let schema: Value = schema.parse().unwrap();
     let charged =
         json!({"name": tool.name, "description": tool.description, "input_schema": schema});

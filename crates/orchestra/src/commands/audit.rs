@@ -83,7 +83,7 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
     let Command::Verify { json } = arguments.command;
     let config = Config::settle(common, Overrides::default())?;
     logging::start(logging::of_a_report(&config.log))?;
-    let path = run_directory(&config.workspace)?.path().join(AUDIT);
+    let path = run_directory(&config)?.path().join(AUDIT);
     let found = verify_audit(&path).with_context(|| format!("cannot read {}", path.display()))?;
     let answer = Answer::of(found, path);
     Format::of_flag(json).print(&answer, text)?;

@@ -98,7 +98,7 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
 }
 
 fn trust(config: &Config, json: bool) -> Result<Exit, Failure> {
-    let options = board::options(&config.workspace, config.memory.apply(Default::default()))?;
+    let options = board::options(config, config.memory.apply(Default::default()))?;
     let accepted = orchestra_store::accept(&config.workspace, &options)?;
     let answer = Answer {
         trusted: true,

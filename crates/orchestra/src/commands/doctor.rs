@@ -5,7 +5,7 @@ mod aside;
 mod plans;
 mod surroundings;
 
-use std::{path::Path, time::Duration};
+use std::time::Duration;
 
 use clap::Args;
 use orchestra_store::{Fault, Fix, Home, OpenError, Options, Report, Store, give_up};
@@ -72,10 +72,10 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
     }
     let turning = Turning::new("checking the board and the plans");
     let mut found = Found::default();
-    match board::home(&config.workspace) {
+    match config.home() {
         Ok(home) => {
             if workspace::has_board(&config.workspace) {
-                found.add(of_board(&config.workspace, arguments.fix, &arguments.take)?);
+                found.add(of_board(&config, arguments.fix, &arguments.take)?);
             }
             for finding in board::left_behind(&config.workspace)? {
                 found.still(finding);
@@ -86,7 +86,7 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
     }
     found.add(plans::examine(&config, arguments.fix)?);
     found.add(surroundings::examine(&config, arguments.fix)?);
-    aside::examine_old_run_directory(&config.workspace, arguments.fix, &mut found);
+    aside::examine_old_run_directory(&config, arguments.fix, &mut found);
     drop(turning);
     let answer = Answer {
         healthy: found.remaining.is_empty(),
@@ -119,7 +119,7 @@ fn tracked_mirror(home: &Home) -> Found {
 }
 
 /// Examines the board, and mends it if asked.
-fn of_board(workspace: &Path, mends: bool, taken: &[String]) -> Result<Found, Failure> {
+fn of_board(config: &Config, mends: bool, taken: &[String]) -> Result<Found, Failure> {
     let fix = if mends { Fix::Mend } else { Fix::Nothing };
     // Findings name paths below the directory of the board.
     let prefix = format!("{PROJECTS}/");
@@ -127,16 +127,16 @@ fn of_board(workspace: &Path, mends: bool, taken: &[String]) -> Result<Found, Fa
         .iter()
         .map(|path| path.strip_prefix(&prefix).unwrap_or(path));
     let taken: Vec<String> = taken.map(str::to_owned).collect();
-    let (mut store, aside) = open(workspace, fix)?;
+    let (mut store, aside) = open(config, fix)?;
     let mut mended: Vec<String> = aside.into_iter().collect();
-    let mut report = examine(workspace, &store, fix, &taken)?;
+    let mut report = examine(config, &store, fix, &taken)?;
     if report.damaged && fix == Fix::Mend {
         store.close(CLOSING);
         drop(store);
         let told;
-        (store, told) = open_anew(workspace)?;
+        (store, told) = open_anew(config)?;
         mended.push(told);
-        report = examine(workspace, &store, fix, &taken)?;
+        report = examine(config, &store, fix, &taken)?;
     }
     let (findings, remaining) = if mends {
         mended.extend(report.findings);
@@ -152,7 +152,7 @@ fn of_board(workspace: &Path, mends: bool, taken: &[String]) -> Result<Found, Fa
 }
 
 /// Examines a board, after it has taken in what was edited: an edit is no difference.
-fn examine(workspace: &Path, store: &Store, fix: Fix, taken: &[String]) -> Result<Report, Failure> {
+fn examine(config: &Config, store: &Store, fix: Fix, taken: &[String]) -> Result<Report, Failure> {
     if let Err(error) = store.settle(CATCHING_UP) {
         tracing::warn!(%error, "edits of the readable files may not be imported yet");
     }
@@ -162,29 +162,30 @@ fn examine(workspace: &Path, store: &Store, fix: Fix, taken: &[String]) -> Resul
     };
     examined.map_err(|error| {
         let directory = store.directory();
-        match board::is_shared(workspace) && !board::is_writable(directory) {
+        match board::is_shared(&config.workspace) && !board::is_writable(directory) {
             true => Fault::Sandboxed(directory.to_owned()).into(),
             false => error.into(),
         }
     })
 }
 
-fn options(workspace: &Path) -> Result<Options, Failure> {
+fn options(config: &Config) -> Result<Options, Failure> {
     let options = Options {
         watch: false,
         ..Options::default()
     };
-    board::options(workspace, options)
+    board::options(config, options)
 }
 
 /// Opens the board. A database that cannot be opened at all is made anew when mending is asked
 /// for; what became of it is told.
-fn open(workspace: &Path, fix: Fix) -> Result<(Store, Option<String>), Failure> {
-    match Store::open(workspace, options(workspace)?) {
+fn open(config: &Config, fix: Fix) -> Result<(Store, Option<String>), Failure> {
+    let workspace = &config.workspace;
+    match Store::open(workspace, options(config)?) {
         Err(OpenError::Fault {
             source: Fault::Corrupt,
             ..
-        }) if fix == Fix::Mend => open_anew(workspace).map(|(store, told)| (store, Some(told))),
+        }) if fix == Fix::Mend => open_anew(config).map(|(store, told)| (store, Some(told))),
         Err(OpenError::Fault {
             source: Fault::ReadOnly,
             ..
@@ -197,16 +198,17 @@ fn open(workspace: &Path, fix: Fix) -> Result<(Store, Option<String>), Failure> 
 
 /// Sets a damaged database aside, and opens the board over one that is made again from the
 /// readable files; what became of the damaged one is told.
-fn open_anew(workspace: &Path) -> Result<(Store, String), Failure> {
+fn open_anew(config: &Config) -> Result<(Store, String), Failure> {
+    let workspace = &config.workspace;
     let store = board::database_directory(workspace)?;
-    let given_up = give_up(workspace, &options(workspace)?)?;
-    let place = aside::set_aside(workspace, &store, "damaged-store")?;
+    let given_up = give_up(workspace, &options(config)?)?;
+    let place = aside::set_aside(config, &store, "damaged-store")?;
     drop(given_up);
     let told = format!(
         "the database was damaged: it was rebuilt from the readable files, and the damaged one is preserved as {}",
         place.display()
     );
-    Ok((Store::open(workspace, options(workspace)?)?, told))
+    Ok((Store::open(workspace, options(config)?)?, told))
 }
 
 fn text(answer: &Answer) -> String {

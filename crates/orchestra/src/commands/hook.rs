@@ -15,7 +15,7 @@ use orchestra_store::{Action, Options, Store};
 use crate::{
     board,
     cli::{Common, examples},
-    config::Config,
+    config::{self, BoardSettings},
     env::Variable,
     exit::{Exit, Failure},
     output, workspace,
@@ -65,21 +65,25 @@ fn store(common: &Common) -> anyhow::Result<()> {
     let named = common.workspace.clone();
     let chosen = named.or_else(|| Variable::ClaudeProjectDir.read().map(PathBuf::from));
     let workspace = workspace::find(chosen.as_deref())?;
-    if !workspace::has_board(&workspace) {
-        return Ok(());
-    }
-    let options = || Options {
+    let settings = config::board_settings(&workspace);
+    let options = Options {
         watch: false,
         sweep: false,
         ..Options::default()
     };
     // The end of a session makes a summary, for which others may have to go.
-    let options = Config::limit_memory(&workspace, options()).unwrap_or_else(|failure| {
-        output::complain(&format!("orchestra hook: {}", failure.text()));
-        Config::hardly_limit_memory(options())
+    let limited = settings.limit_memory(options.clone());
+    let limited = limited.map_err(|failure| failure.text());
+    let home = board::home_by(&workspace, settings);
+    if !workspace::has_board_at(&workspace, home.as_ref().ok()) {
+        return Ok(());
+    }
+    let options = limited.unwrap_or_else(|error| {
+        output::complain(&format!("orchestra hook: {error}"));
+        BoardSettings::hardly_limit_memory(options)
     });
     // The user sees no report of a hook, so none is spent on it.
-    let home = board::home(&workspace).map_err(|failure| anyhow::Error::msg(failure.text()))?;
+    let home = home.map_err(|failure| anyhow::Error::msg(failure.text()))?;
     let options = Options { home, ..options };
     let store = Store::open(&workspace, options)?;
     store.submit_blocking(None, Action::HookEvent(event))?;

@@ -68,7 +68,7 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
         sweep: false,
         ..Options::default()
     };
-    let options = board::options(&config.workspace, options)?;
+    let options = board::options(&config, options)?;
     let turning = Turning::new("importing old files");
     let store = Store::open(&config.workspace, options)?;
     let imported = store.import()?;

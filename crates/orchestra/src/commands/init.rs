@@ -99,7 +99,7 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
     };
     let mut steps = Vec::new();
     if !arguments.uninstall {
-        steps.push(make_board(&config.workspace, effect)?);
+        steps.push(make_board(&config, effect)?);
         steps.extend(ignore_mirror(&config, arguments.shared, effect)?);
     }
     let installer = Installer::open(config.root(), effect).map_err(failure)?;
@@ -146,7 +146,8 @@ pub(in crate::commands) fn is_on_path(program: &str) -> bool {
 }
 
 /// Opens the board once, which makes `.projects/`. It makes no project: that is `create_project`.
-fn make_board(workspace: &Path, effect: Effect) -> Result<Step, Failure> {
+fn make_board(config: &Config, effect: Effect) -> Result<Step, Failure> {
+    let workspace = &config.workspace;
     let existed = workspace::has_board(workspace);
     if effect == Effect::Apply {
         let options = Options {
@@ -154,7 +155,7 @@ fn make_board(workspace: &Path, effect: Effect) -> Result<Step, Failure> {
             sweep: false,
             ..Options::default()
         };
-        drop(Store::open(workspace, board::options(workspace, options)?)?);
+        drop(Store::open(workspace, board::options(config, options)?)?);
     }
     let action = if existed {
         Action::Unchanged
@@ -174,7 +175,7 @@ fn ignore_mirror(
     is_shared: bool,
     effect: Effect,
 ) -> Result<Option<Step>, Failure> {
-    if !matches!(board::home(&config.workspace)?, Home::Shared(_)) {
+    if !matches!(config.home()?, Home::Shared(_)) {
         return Ok(None);
     }
     match is_shared {

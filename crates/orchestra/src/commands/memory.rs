@@ -351,7 +351,7 @@ fn open(config: &Config) -> Result<Store, Failure> {
         watch: false,
         ..config.memory.apply(Options::default())
     };
-    let options = board::options(&config.workspace, options)?;
+    let options = board::options(config, options)?;
     let store = Store::open(&config.workspace, options)?;
     if let Err(error) = store.settle(desk::CATCHING_UP) {
         tracing::warn!(%error, "cannot import edits of the readable files yet");

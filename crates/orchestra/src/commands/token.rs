@@ -41,14 +41,14 @@ pub(crate) struct Arguments {
 pub(crate) fn run(common: &Common, Arguments { engine }: Arguments) -> Result<Exit, Failure> {
     let config = Config::settle(common, Overrides::default())?;
     if engine {
-        let token = engine::token(&run_directory(&config.workspace)?)?;
+        let token = engine::token(&run_directory(&config)?)?;
         let text =
             "no memory engine with a token runs in this workspace; `orchestra engine` starts one";
         let token = token.ok_or_else(|| Failure::refused(text))?;
         output::lines(&token)?;
         return Ok(Exit::Ok);
     }
-    let token = match Place::find(&config.workspace)?.told()? {
+    let token = match Place::find(&config)?.told()? {
         Some(running) => of_running(&config, &running)?,
         None => of_configuration(&config)?,
     };

@@ -112,7 +112,7 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
     )?;
     config.check_access()?;
     logging::start(&config.log.value)?;
-    let mut place = Place::find(&config.workspace)?;
+    let mut place = Place::find(&config)?;
     if let Some(running) = place.running()? {
         return announce_running(&config, &running, format);
     }
@@ -168,7 +168,7 @@ async fn serve(config: &Config, place: &mut Place, format: Format) -> Result<Exi
             let ends = async {
                 tokio::select! {
                     () = signals.first() => Ok(()),
-                    () = place.lost() => Err(lost(&config.workspace)),
+                    moved = place.lost() => Err(lost(config, moved.as_deref())),
                 }
             };
             serve_until(&serving, config, listener, (guard, tls), traffic, ends).await
@@ -247,14 +247,20 @@ fn warn(config: &Config, address: SocketAddr) {
     }
 }
 
-/// Failure after the board was removed or replaced.
-fn lost(workspace: &Path) -> Failure {
-    let there = board::root(workspace).unwrap_or_else(|_| workspace.to_owned());
-    let text = format!(
-        "{} was removed or replaced while it was served, or another program serves it now; start again \
-         to serve what is there",
-        there.display()
-    );
+/// Failure after the board was moved, removed or replaced.
+fn lost(config: &Config, moved: Option<&Path>) -> Failure {
+    let there = board::root(config).unwrap_or_else(|_| config.workspace.clone());
+    let there = there.display();
+    let text = match moved {
+        Some(to) => format!(
+            "{there} was moved to {} while it was served; start again there",
+            to.display()
+        ),
+        None => format!(
+            "{there} was removed or replaced while it was served, or another program serves it now; start again \
+             to serve what is there"
+        ),
+    };
     anyhow::Error::msg(text).into()
 }
 

@@ -9,10 +9,10 @@ use orchestra_store::Options;
 use serde::Deserialize;
 
 use super::{
-    Config, Entry, Setting,
+    BoardSettings, Entry, Setting,
     file::{ConfigFile, ParseError, within},
     model::{ModelFile, ModelOnDisk, ModelSettings, own_file},
-    read_files, settle,
+    settle,
 };
 use crate::exit::Failure;
 
@@ -116,16 +116,16 @@ fn bytes(files: &[(PathBuf, ConfigFile)]) -> Setting<u64> {
     settle(None, files, |file| file.memory.bytes, usual)
 }
 
-impl Config {
-    /// A store with the limits of a workspace, for who needs no more of the configuration.
+impl BoardSettings {
+    /// A store with the limits of the workspace.
     ///
     /// # Errors
-    /// When a file holds something wrong.
-    pub(crate) fn limit_memory(workspace: &Path, options: Options) -> Result<Options, Failure> {
-        let files = read_files(workspace)?;
+    /// When a file is wrong or cannot be read.
+    pub(crate) fn limit_memory(&self, options: Options) -> Result<Options, &Failure> {
+        let files = self.files.as_ref()?;
         Ok(Options {
-            max_chunks: items(&files).value,
-            max_memory_bytes: bytes(&files).value,
+            max_chunks: items(files).value,
+            max_memory_bytes: bytes(files).value,
             ..options
         })
     }

@@ -15,7 +15,7 @@ use std::{
 };
 
 use anyhow::Context as _;
-use orchestra_place::{Choice, Place};
+use orchestra_place::{Choice, Place, Safety};
 use orchestra_plan::{
     budget::Micros,
     outcome::{Policy, Restart},
@@ -29,8 +29,8 @@ use orchestra_runner::{
     supervise::{JobLimits, LogBounds},
 };
 
-use super::{Config, Entry, Origin, Setting, file::ConfigFile, model::own_file, safety, settle};
-use crate::{env::Variable, exit::Failure, servers, workspace};
+use super::{Config, Entry, Origin, Setting, file::ConfigFile, model::own_file, safety_of, settle};
+use crate::{env::Variable, exit::Failure, servers};
 use bounds::BoundsConfig;
 use context::ContextConfig;
 pub(super) use file::{PlansFile, PlansOnDisk};
@@ -60,6 +60,8 @@ pub(crate) struct PlansConfig {
     pub(crate) storage: Setting<PathBuf>,
     /// Which directory that is, or why there is none.
     placement: Placement,
+    /// Whether the user lists the workspace as safe.
+    safety: Safety,
     /// Directory of earlier versions, unless the user names one.
     former: Option<PathBuf>,
     jobs: Setting<u64>,
@@ -97,6 +99,7 @@ impl PlansConfig {
     pub(super) fn settle(
         workspace: &Path,
         files: &[(PathBuf, ConfigFile)],
+        place: Result<Place, Failure>,
     ) -> Result<Self, Failure> {
         let (policy, job, logs) = (
             Policy::default(),
@@ -171,11 +174,12 @@ impl PlansConfig {
             |file| file.heal_cost,
             policy.heal_cost_max,
         );
-        let (storage, placement) = storage(workspace)?;
+        let (storage, placement) = storage(workspace, place)?;
         let is_named = matches!(placement, Placement::Named);
         Ok(Self {
             storage,
             placement,
+            safety: safety_of(files.iter().any(|(_, file)| file.is_safe(workspace))),
             former: former(workspace).filter(|_| !is_named),
             jobs: number(|file| file.jobs, machine),
             agent_jobs: number(|file| file.agent_jobs, AGENTS),
@@ -236,8 +240,7 @@ impl PlansConfig {
             return None;
         }
         let state = servers::state_directory().ok();
-        let safety = safety(&config.workspace);
-        let place = Place::find_as(&config.workspace, state.as_deref(), other, safety).ok()?;
+        let place = Place::find_as(&config.workspace, state.as_deref(), other, self.safety).ok()?;
         let storage = place.own().join(Placement::NAME);
         let is_unused = storage != self.storage.value && storage.join(DATABASE).exists();
         is_unused.then(|| {
@@ -286,7 +289,7 @@ impl PlansConfig {
             (setting.value > 0).then(|| Duration::from_secs(setting.value))
         };
         options.placement.clone_from(&self.placement);
-        options.safety = safety(&options.workspace);
+        options.safety = self.safety;
         options.former.clone_from(&self.former);
         options.limits.total = jobs(&self.jobs);
         options.limits.agents = jobs(&self.agent_jobs);
@@ -480,7 +483,10 @@ fn former(workspace: &Path) -> Option<PathBuf> {
     (!has_link).then_some(path)
 }
 
-fn storage(workspace: &Path) -> Result<(Setting<PathBuf>, Placement), Failure> {
+fn storage(
+    workspace: &Path,
+    place: Result<Place, Failure>,
+) -> Result<(Setting<PathBuf>, Placement), Failure> {
     if let Some(named) = Variable::Storage.read() {
         // The same from wherever in the workspace.
         let absolute = std::path::absolute(workspace.join(named))
@@ -490,7 +496,7 @@ fn storage(workspace: &Path) -> Result<(Setting<PathBuf>, Placement), Failure> {
         return Ok((Setting { value, origin }, Placement::Named));
     }
     let origin = Origin::Default;
-    Ok(match workspace::place(workspace) {
+    Ok(match place {
         Ok(place) => {
             let value = place.own().join(Placement::NAME);
             (Setting { value, origin }, Placement::Place(place))

@@ -1,12 +1,13 @@
 //! What was installed, as a table of hashes: it tells a file of ours from one that was edited.
 
-use std::{collections::BTreeMap, fmt::Write as _, path::Path};
+use std::{collections::BTreeMap, path::Path};
 
 use orchestra_fs::Access;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
+use crate::hex::hex;
 use crate::{
     bundle::{Kind, Selection},
     files::{FileError, Root},
@@ -203,14 +204,7 @@ fn canonical(value: &Value) -> String {
 /// SHA-256 of a text, in hex. Line ends do not count, so that a checkout which changes them does
 /// not look like an edit.
 fn hash(text: &str) -> String {
-    let digest = Sha256::digest(text.replace("\r\n", "\n").as_bytes());
-    digest
-        .iter()
-        .fold(String::with_capacity(64), |mut hex, byte| {
-            // Writing to a string cannot fail.
-            let _ = write!(hex, "{byte:02x}");
-            hex
-        })
+    hex(&Sha256::digest(text.replace("\r\n", "\n").as_bytes()))
 }
 
 #[cfg(test)]

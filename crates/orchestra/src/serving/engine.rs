@@ -36,10 +36,10 @@ impl Serving {
     /// Has the engine used where a model is configured or it has one, and waits until it finds by meaning, a few
     /// seconds at most: for who asks once and ends. Must run inside the runtime.
     pub(crate) async fn await_engine(&self) {
-        let (Some(engines), Some(store)) = (&self.engines, &self.store) else {
+        let (Some(engines), Some(_)) = (&self.engines, &self.store) else {
             return;
         };
-        let workspace = board::seat(store.workspace());
+        let workspace = board::seat(&self.config);
         let run = engines.run_directory();
         let model = &self.config.memory.model;
         if !model.is_wanted() && !has_model(&workspace, run).await {
@@ -91,7 +91,7 @@ impl Serving {
         let is_wanted = self.config.engine.value == EngineUse::Always || model.is_wanted();
         // Other programs are served even without a model, if an engine is installed.
         let serves_others = face == Face::Http;
-        let (engines, workspace) = (engines.clone(), board::seat(&self.config.workspace));
+        let (engines, workspace) = (engines.clone(), board::seat(&self.config));
         let begun = self.begun();
         self.waiting = Some(tokio::spawn(async move {
             begun.await;
@@ -119,15 +119,14 @@ fn finds_most(standing: &Standing) -> bool {
 
 /// The memory engine of a workspace, which is not looked for yet; `None` where nobody wants one, where a
 /// program that is to start one does not know where it is itself, and where the workspace has no run directory.
-pub(super) fn of(config: &Config, workspace: &Path) -> Option<Engines> {
+pub(super) fn of(config: &Config) -> Option<Engines> {
     if config.engine.value == EngineUse::Off {
         return None;
     }
-    let workspace = board::seat(workspace);
-    let run = run_directory(&workspace)
+    let run = run_directory(config)
         .map_err(|error| tracing::warn!("cannot use the memory engine: {error:#}"));
     Some(Engines::new(Settings {
-        workspace,
+        workspace: board::seat(config),
         run: run.ok()?,
         client: "orchestra",
         starts: true,

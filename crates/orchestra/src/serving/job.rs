@@ -10,6 +10,7 @@ use sha2::{Digest as _, Sha256};
 use tokio::sync::watch;
 
 use super::{Serving, audit};
+use crate::hex::hex;
 use crate::{
     board,
     config::{Config, TextFormat},
@@ -39,12 +40,7 @@ fn agent_of(job: &str) -> String {
         return format!("job {plan}/{id}");
     }
     // Ids of one plan may begin alike.
-    let digest = Sha256::digest(id);
-    let digest: String = digest
-        .iter()
-        .take(4)
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let digest = hex(&Sha256::digest(id)[..4]);
     let start: String = id.chars().take(JOB_CHARS - digest.len() - 1).collect();
     format!("job {plan}/{start}~{digest}")
 }
@@ -60,7 +56,7 @@ impl Serving {
             watch: false,
             ..Options::default()
         });
-        let options = board::options(&config.workspace, options)?;
+        let options = board::options(config, options)?;
         let store = Store::open_idle(&config.workspace, options)?;
         let hub = Hub::new(HubConfig {
             deadline: config.call_timeout.value,

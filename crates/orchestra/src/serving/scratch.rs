@@ -5,7 +5,7 @@ use orchestra_store::Options;
 use tempfile::TempDir;
 
 use super::{PATIENCE, Serving};
-use crate::{config::Config, exit::Failure};
+use crate::{config::Config, exit::Failure, workspace::has_board};
 
 /// What serves an empty board in a directory that goes away with it.
 pub(crate) struct Scratch {
@@ -23,10 +23,7 @@ impl Scratch {
         let directory = tempfile::tempdir()
             .map_err(|error| anyhow::Error::new(error).context("make a temporary directory"))?;
         let workspace = &config.workspace;
-        let config = Config {
-            workspace: directory.path().to_owned(),
-            ..config.clone()
-        };
+        let config = config.at(directory.path().to_owned());
         let options = Options {
             watch: false,
             sweep: false,
@@ -46,6 +43,52 @@ impl Scratch {
         self.serving.close();
         if let Err(error) = self.directory.close() {
             tracing::warn!(%error, "cannot remove a temporary directory");
+        }
+    }
+}
+
+/// The board of a workspace, or a scratch board where the workspace has none.
+pub(crate) enum BoardOrScratch {
+    /// The board of the workspace.
+    Board(Serving),
+    /// A scratch board.
+    Scratch(Scratch),
+}
+
+impl BoardOrScratch {
+    /// Opens the board of a workspace without watching its files, or a scratch board. Must run inside the runtime.
+    ///
+    /// # Errors
+    /// As [`Serving::open_waiting`] and [`Scratch::open`].
+    pub(crate) fn open(config: &Config) -> Result<Self, Failure> {
+        if !has_board(&config.workspace) {
+            return Ok(Self::Scratch(Scratch::open(config)?));
+        }
+        let options = Options {
+            watch: false,
+            ..Options::default()
+        };
+        Ok(Self::Board(Serving::open_waiting(
+            config, options, PATIENCE,
+        )?))
+    }
+
+    /// Returns the server of the board.
+    pub(crate) const fn serving(&self) -> &Serving {
+        match self {
+            Self::Board(serving) => serving,
+            Self::Scratch(scratch) => scratch.serving(),
+        }
+    }
+
+    /// Closes the board, or removes the scratch board.
+    pub(crate) async fn close(self) {
+        match self {
+            Self::Board(serving) => {
+                serving.leave_plans().await;
+                serving.close();
+            }
+            Self::Scratch(scratch) => scratch.close(),
         }
     }
 }

@@ -11,7 +11,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::{
-    plugins::sample,
+    plugins::{Up, sample},
     support::{Running, Said, Session, Workspace, said, until},
 };
 
@@ -392,16 +392,7 @@ fn a_plugin_that_ends_in_the_foreground_is_told_why() {
 #[test]
 fn a_list_tells_how_plugins_are_right_now() {
     let workspace = with_sample();
-    let flags = [
-        "up",
-        "--http",
-        "127.0.0.1:0",
-        "--quic",
-        "127.0.0.1:0",
-        "--json",
-    ];
-    let up = Running::start(workspace.command(flags));
-    up.json();
+    let up = Up::start(&workspace).process;
     let seen = until(|| {
         let listed = json(&workspace.run(["plugin", "list", "--json"]));
         let plugin = listed["plugins"][0].clone();
@@ -488,16 +479,7 @@ fn a_list_that_is_named_is_there_and_is_one_or_nothing_is_done() {
 fn a_plugin_of_a_list_that_a_program_runs_is_known_to_other_commands() {
     let workspace = Workspace::board();
     let file = list(&workspace, "");
-    let flags = [
-        "up",
-        "--http",
-        "127.0.0.1:0",
-        "--quic",
-        "127.0.0.1:0",
-        "--json",
-    ];
-    let up = Running::start(workspace.command(flags.iter().chain(&["--plugins", &file])));
-    up.json();
+    let up = Up::start_with(&workspace, &["--plugins", &file]).process;
     let told = "`orchestra up` runs it from a file that is not looked at here";
     let listed = until(|| {
         let listed = workspace.run(["plugin", "list"]);

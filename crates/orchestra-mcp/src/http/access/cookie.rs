@@ -11,6 +11,7 @@ use axum::http::{HeaderMap, HeaderValue, header};
 use ring::hmac;
 
 use super::{ended::EndedLogins, token::Token};
+use crate::hex::hex;
 use crate::secret::SecretId;
 
 /// For how long a cookie holds.
@@ -132,10 +133,6 @@ fn key(token: &Token) -> hmac::Key {
 /// A login is one at the port that its cookie is named after.
 fn signed(name: &str, id: &str, ends: u64) -> Vec<u8> {
     format!("{PURPOSE}\n{name}\n{id}\n{ends}").into_bytes()
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn bytes(hex: &str) -> Option<Vec<u8>> {

@@ -6,6 +6,8 @@ use axum::http::{HeaderMap, header};
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
+use crate::hex::hex;
+
 /// The fewest characters of a token: 16 of the 64 that there are hold 96 bits, which nobody
 /// guesses.
 const FEWEST: usize = 16;
@@ -65,7 +67,7 @@ impl Token {
     pub fn draw() -> Result<(Self, String), getrandom::Error> {
         let mut secret = [0; 32];
         getrandom::fill(&mut secret)?;
-        let text: String = secret.iter().map(|byte| format!("{byte:02x}")).collect();
+        let text = hex(&secret);
         let token = Self {
             digest: digest(text.as_bytes()),
         };

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, value::RawValue};
 
 use super::SCHEMA;
+use crate::hex::hex;
 use crate::journal::{Kept, MAX_EVENT_BYTES, PlanKey, entry::check};
 
 /// The longest line: an event and what stands around it.
@@ -76,10 +77,6 @@ pub(super) fn line(event: &Kept, shown: &Value) -> io::Result<String> {
     let mut line = serde_json::to_string(&written)?;
     line.push('\n');
     Ok(line)
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The event of a line that is whole.

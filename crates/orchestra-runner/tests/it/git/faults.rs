@@ -1,45 +1,17 @@
 //! A full disk, locks of others, broken markers, and futures that are dropped.
 
-use std::{fs, path::Path, process::Command, time::Duration};
+use std::{fs, time::Duration};
 
 use orchestra_runner::git::{Applied, Git, GitSettings, Repository};
 
 use super::kit::{World, commit, git_in, job, plan, prepare, ready, work, write};
-use crate::skip::skip;
-
-/// A small file system in memory, for as long as it lives.
-struct SmallDisk(std::path::PathBuf);
-
-impl SmallDisk {
-    /// `None`, loudly, where we may not mount one.
-    fn mount(path: &Path) -> Option<Self> {
-        fs::create_dir_all(path).unwrap();
-        let mounted = Command::new("mount")
-            .args(["-t", "tmpfs", "-o", "size=2m", "tmpfs"])
-            .arg(path)
-            .output();
-        match mounted {
-            Ok(output) if output.status.success() => Some(Self(path.to_owned())),
-            other => {
-                skip(&format!("a full disk cannot be had here: {other:?}"));
-                None
-            }
-        }
-    }
-}
-
-impl Drop for SmallDisk {
-    fn drop(&mut self) {
-        let unmounted = Command::new("umount").arg("-l").arg(&self.0).status();
-        assert!(unmounted.is_ok_and(|status| status.success()));
-    }
-}
+use crate::small_disk::SmallDisk;
 
 #[tokio::test]
 async fn on_a_full_disk_nothing_moves_and_afterwards_it_goes_on() {
     let world = World::new();
     let disk = world.directory.path().join("disk");
-    let Some(_disk) = SmallDisk::mount(&disk) else {
+    let Some(_disk) = SmallDisk::mount(&disk, 2) else {
         return;
     };
     world.git(&[

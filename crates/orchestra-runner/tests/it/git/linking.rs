@@ -2,6 +2,7 @@
 
 use std::{fs, os::unix::fs::symlink, path::PathBuf};
 
+use orchestra_plan::ids::Commit;
 use orchestra_runner::git::{Owner, Removal, Worktree};
 
 use super::kit::{World, commit, git_in, job, prepare, ready, write};
@@ -132,17 +133,7 @@ async fn submodules_are_checked_out_apart_from_the_users() {
     let job_owner = worktree.owner();
 
     // What it changes there and does not commit would go with the worktree: new, and known.
-    for file in ["new.txt", "lib.txt"] {
-        let before = fs::read_to_string(inside.join(file)).ok();
-        write(&inside, file, "new\n");
-        let refusal = worktree.commit(&base, "x").await.unwrap().unwrap_err();
-        assert_eq!(refusal.code(), "submodules-dirty");
-        assert!(refusal.to_string().contains(place), "{refusal}");
-        match before {
-            Some(before) => write(&inside, file, &before),
-            None => fs::remove_file(inside.join(file)).unwrap(),
-        }
-    }
+    commits_no_changes_inside(&worktree, &base, place).await;
 
     write(&inside, "new.txt", "new\n");
     let job = |arguments: &[&str]| git_in(world.directory.path(), &inside, arguments);
@@ -294,6 +285,23 @@ fn replace_submodule(world: &World, worktree: &Worktree, place: &str) -> PathBuf
     ran
 }
 
+/// Checks that nothing is committed while the submodule at a place has a file that is new or changed.
+async fn commits_no_changes_inside(worktree: &Worktree, base: &Commit, place: &str) {
+    let inside = worktree.path().join(place);
+    for file in ["new.txt", "lib.txt"] {
+        let before = fs::read_to_string(inside.join(file)).ok();
+        write(&inside, file, "changed\n");
+        touch(&inside.join(file));
+        let refusal = worktree.commit(base, "x").await.unwrap().unwrap_err();
+        assert_eq!(refusal.code(), "submodules-dirty");
+        assert!(refusal.to_string().contains(place), "{refusal}");
+        match before {
+            Some(before) => write(&inside, file, &before),
+            None => fs::remove_file(inside.join(file)).unwrap(),
+        }
+    }
+}
+
 fn touch(path: &std::path::Path) {
     let file = fs::File::options().write(true).open(path).unwrap();
     file.set_modified(std::time::UNIX_EPOCH).unwrap();
@@ -314,18 +322,7 @@ async fn repository_in_the_place_of_a_submodule_runs_no_filter_of_its_own() {
         let inside = worktree.path().join(place);
         assert!(!commit(&worktree, &base).await.made);
         assert!(worktree.is_clean().await.unwrap());
-        for file in ["new.txt", "lib.txt"] {
-            let before = fs::read_to_string(inside.join(file)).ok();
-            write(&inside, file, "changed\n");
-            touch(&inside.join(file));
-            let refusal = worktree.commit(&base, "x").await.unwrap().unwrap_err();
-            assert_eq!(refusal.code(), "submodules-dirty");
-            assert!(refusal.to_string().contains(place), "{refusal}");
-            match before {
-                Some(before) => write(&inside, file, &before),
-                None => fs::remove_file(inside.join(file)).unwrap(),
-            }
-        }
+        commits_no_changes_inside(&worktree, &base, place).await;
         // What it has a commit of, and the rest of the worktree, are committed.
         write(&inside, "lib.txt", "by a job\n");
         let named = ["-c", "user.name=J", "-c", "user.email=j@example.org"];

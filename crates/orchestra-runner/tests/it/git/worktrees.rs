@@ -487,7 +487,7 @@ async fn locks_that_a_power_cut_left_on_references_of_ours_go() {
     let repository = world.open().await;
     let head = world.rev("HEAD");
     let plan = job(1, 1).plan();
-    let branch = Repository::snapshot_branch(plan).unwrap();
+    let branch = format!("orchestrator/snapshot/{plan}");
     let snapshot = format!("refs/heads/{branch}");
     let kept = |name: &str| format!("refs/orchestra/{plan}/{name}");
     let long_ago = Duration::from_secs(60);
@@ -495,7 +495,7 @@ async fn locks_that_a_power_cut_left_on_references_of_ours_go() {
 
     let left = [leave(&snapshot), leave(&kept("base"))];
     repository.begin_snapshot(plan, &head).await.unwrap();
-    assert_eq!(world.rev(branch.as_str()), head);
+    assert_eq!(world.rev(&branch), head);
     assert_eq!(world.rev(&kept("base")), head);
     assert!(left.iter().all(|lock| !lock.exists()));
 

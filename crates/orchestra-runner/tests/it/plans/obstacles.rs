@@ -3,8 +3,7 @@
 use std::{
     fs,
     os::unix::fs::{PermissionsExt, symlink},
-    path::{Path, PathBuf},
-    process::Command,
+    path::PathBuf,
     time::Duration,
 };
 
@@ -22,7 +21,7 @@ use super::{
     witness::{nothing_is_kept, picture},
 };
 
-use crate::skip::skip;
+use crate::small_disk::SmallDisk;
 
 async fn refused(plans: &Plans) -> PlansError {
     let jobs = vec![job("one", &[], "echo 1 > one.txt")];
@@ -377,37 +376,11 @@ async fn outside_of_any_repository_a_plan_is_refused() {
     assert!(error.to_string().contains("git init"), "{error}");
 }
 
-/// A small file system in memory, for as long as it lives.
-struct SmallDisk(PathBuf);
-
-impl SmallDisk {
-    /// `None`, loudly, where we may not mount one.
-    fn mount(path: &Path) -> Option<Self> {
-        fs::create_dir_all(path).unwrap();
-        let words = ["-t", "tmpfs", "-o", "size=24m", "tmpfs"];
-        let mounted = Command::new("mount").args(words).arg(path).output();
-        match mounted {
-            Ok(output) if output.status.success() => Some(Self(path.to_owned())),
-            other => {
-                skip(&format!("a full disk cannot be had here: {other:?}"));
-                None
-            }
-        }
-    }
-}
-
-impl Drop for SmallDisk {
-    fn drop(&mut self) {
-        let unmounted = Command::new("umount").arg("-l").arg(&self.0).status();
-        assert!(unmounted.is_ok_and(|status| status.success()));
-    }
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn a_full_disk_loses_nothing_and_a_retry_goes_on() {
     let rig = Rig::new();
     let disk = rig.home().join("disk");
-    let Some(_disk) = SmallDisk::mount(&disk) else {
+    let Some(_disk) = SmallDisk::mount(&disk, 24) else {
         return;
     };
     let root = disk.join("repo");
@@ -469,7 +442,7 @@ async fn a_full_disk_loses_nothing_and_a_retry_goes_on() {
 async fn a_full_disk_below_the_plans_acknowledges_nothing_and_they_go_on_afterwards() {
     let rig = Rig::new();
     let disk = rig.home().join("disk");
-    let Some(_disk) = SmallDisk::mount(&disk) else {
+    let Some(_disk) = SmallDisk::mount(&disk, 24) else {
         return;
     };
     let options = || Options {

@@ -7,13 +7,14 @@ use std::process;
 use orchestra_board::Kind;
 use orchestra_place::{Choice, Place};
 use orchestra_store::{
-    Action, Fault, Home, Options, ReadError, SharedHome, Store, accept, copy_to_checkout,
+    Action, ActionError, Fault, Home, Options, ReadError, SharedHome, Store, accept,
+    copy_to_checkout,
 };
 use rusqlite::Connection;
 
-use super::{claim, in_checkout, is_claimed, task};
+use super::in_checkout;
 use crate::fixture::{clock, options};
-use crate::shared_home::{Checkouts, SETTLE, fill, has, run};
+use crate::shared_home::{Checkouts, SETTLE, add_task, claim, fill, has, make_claim, run};
 use crate::words::{create, id, slug};
 
 impl Checkouts {
@@ -56,7 +57,7 @@ fn board_of_a_directory_that_moves_back_comes_along_each_time() {
     let (main, moved) = (checkouts.path("main"), checkouts.path("moved"));
     let store = checkouts.open("main");
     fill(&store);
-    claim(&store);
+    make_claim(&store);
     drop(store);
     for (number, (from, to)) in [(&main, &moved), (&moved, &main), (&main, &moved)]
         .into_iter()
@@ -64,8 +65,8 @@ fn board_of_a_directory_that_moves_back_comes_along_each_time() {
     {
         fs::rename(from, to).unwrap();
         let store = checkouts.open_at(to, Choice::State);
-        assert!(is_claimed(&store), "{number}");
-        task(&store);
+        assert!(claim(&store).is_some(), "{number}");
+        add_task(&store, "Next");
         assert_eq!(later_tasks(&store), number + 1);
     }
 }
@@ -80,13 +81,13 @@ fn board_of_a_directory_that_is_no_repository_any_more_is_built_from_its_files()
     drop(store);
     git(&main, &["init", "--quiet"]);
     let store = open();
-    task(&store);
+    add_task(&store, "Next");
     store.settle(SETTLE).unwrap();
     drop(store);
     fs::remove_dir_all(main.join(".git")).unwrap();
     let store = open();
     assert_eq!(later_tasks(&store), 1);
-    task(&store);
+    add_task(&store, "Next");
     assert_eq!(later_tasks(&store), 2);
 }
 
@@ -134,7 +135,7 @@ fn board_in_use_stays_in_its_place_while_its_directory_becomes_a_repository() {
     fill(&served);
     git(&main, &["init", "--quiet"]);
     let other = open();
-    task(&other);
+    add_task(&other, "Next");
     assert!(has(&served, "MA-4"));
     drop((served, other));
     assert!(home().directory().starts_with(main.join(".git")));
@@ -175,12 +176,33 @@ fn reader_of_a_board_that_was_moved_out_of_the_checkout_reports_that() {
 }
 
 #[test]
+fn change_of_a_board_that_was_moved_out_of_the_checkout_is_refused() {
+    let checkouts = Checkouts::new();
+    let main = checkouts.path("main");
+    // It takes no lock for the files, so that the move does not wait for it.
+    let writing = Options {
+        flush: false,
+        ..options(&clock())
+    };
+    let writing = Store::open(&main, writing).unwrap();
+    fill(&writing);
+    let moved = checkouts.open("main");
+    let epic = Action::Board(create(Kind::Epic, None, "Lost"));
+    let refused = writing.submit_blocking(None, epic);
+    assert!(
+        matches!(refused, Err(ActionError::Fault(Fault::Moved))),
+        "{refused:?}"
+    );
+    assert!(has(&moved, "MA-3") && !has(&moved, "MA-4"));
+}
+
+#[test]
 fn database_that_git_tracks_is_data_until_it_is_accepted() {
     let checkouts = Checkouts::new();
     let main = checkouts.path("main");
     let store = Store::open(&main, options(&clock())).unwrap();
     fill(&store);
-    claim(&store);
+    make_claim(&store);
     drop(store);
     let database = checkouts.files().join(".store/board.db");
     let before = version(&database);
@@ -198,7 +220,7 @@ fn database_that_git_tracks_is_data_until_it_is_accepted() {
     assert_eq!(version(&database), before);
     assert!(accept(&main, &shared()).unwrap().is_some());
     let store = Store::open(&main, shared()).unwrap();
-    assert!(!is_claimed(&store));
+    assert!(claim(&store).is_none());
     run(&store, create(Kind::Epic, None, "Yes"));
     assert!(has(&store, "MA-4"));
 }

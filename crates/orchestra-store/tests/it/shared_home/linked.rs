@@ -1,16 +1,16 @@
 //! Boards of linked checkouts from before all checkouts shared one.
 
-use std::error::Error as _;
 use std::fs::{self, File};
-use std::path::PathBuf;
 
-use orchestra_board::{AgentName, Command, Kind};
+use orchestra_board::Command;
 use orchestra_store::{Action, BoardSize, Options, Store};
-use rusqlite::Connection;
 
-use super::{Checkouts, SETTLE, fill, has, run};
+use super::{
+    Checkouts, SETTLE, add_task, assert_is_moved, claim, fill, has, make_claim, run, set_version,
+    title, version,
+};
 use crate::fixture::{clock, options};
-use crate::words::{chunk, create, id, rename, slug, target, used_for};
+use crate::words::{chunk, rename, slug, used_for};
 
 impl Checkouts {
     /// A board of a checkout alone, whose usage begins later than that of the shared one.
@@ -27,22 +27,6 @@ impl Checkouts {
         merged.expect("merged");
         store
     }
-
-    fn database(&self, name: &str) -> PathBuf {
-        self.path(name).join(".projects/.store/board.db")
-    }
-}
-
-fn title(store: &Store, issue: &str) -> String {
-    let found = store.read(|reader| reader.issue(&slug(), &id(issue)));
-    let found = found.expect("readable").expect("it is there");
-    found.issue.title.to_string()
-}
-
-fn is_claimed(store: &Store) -> bool {
-    let found = store.read(|reader| reader.issue(&slug(), &id("MA-3")));
-    let found = found.expect("readable").expect("it is there");
-    found.issue.claim.is_some()
 }
 
 /// Tokens that were used, and the number of remembered texts.
@@ -52,11 +36,6 @@ fn sums(store: &Store) -> (u64, u64) {
         Ok((usage, reader.memory_size(&slug())?.chunks))
     });
     sums.expect("readable")
-}
-
-fn version(connection: &Connection) -> i64 {
-    let version = connection.pragma_query_value(None, "user_version", |row| row.get(0));
-    version.expect("readable")
 }
 
 #[test]
@@ -70,7 +49,8 @@ fn board_of_a_linked_checkout_is_merged_once_even_if_its_mark_is_lost() {
         saved.unwrap();
     }
     drop(linked);
-    let before = version(&Connection::open(checkouts.database("linked")).unwrap());
+    let database = checkouts.path("linked/.projects/.store/board.db");
+    let before = version(&database);
     let main = checkouts.open("main");
     fill(&main);
     run(&main, rename("MA-3", "Of main"));
@@ -86,16 +66,13 @@ fn board_of_a_linked_checkout_is_merged_once_even_if_its_mark_is_lost() {
         assert_eq!(sums(&store), (12, 2));
         drop(store);
         // A program that ends between the merge and the mark leaves this.
-        let source = Connection::open(checkouts.database("linked")).unwrap();
-        assert_ne!(version(&source), before);
-        source.pragma_update(None, "user_version", before).unwrap();
+        assert_ne!(version(&database), before);
+        set_version(&database, before);
     }
-    run(&main, create(Kind::Task, Some("MA-2"), "Next"));
+    add_task(&main, "Next");
     assert!(has(&main, "MA-7"));
     drop(checkouts.merged());
-    let refused = Store::open(&checkouts.path("linked"), options(&clock())).unwrap_err();
-    let source = refused.source().unwrap().to_string();
-    assert!(source.contains("board = \"repository\""), "{source}");
+    assert_is_moved(&checkouts.path("linked"));
 }
 
 #[test]
@@ -103,12 +80,7 @@ fn opening_merges_no_board_of_a_linked_checkout_and_a_merge_drops_its_claims() {
     let checkouts = Checkouts::new();
     let linked = checkouts.alone("linked");
     fill(&linked);
-    let claim = Command::Claim {
-        target: target("MA-3"),
-        agent: AgentName::parse("one").unwrap(),
-    };
-    run(&linked, claim);
-    assert!(is_claimed(&linked));
+    make_claim(&linked);
     drop(linked);
     for name in ["main", "linked"] {
         assert!(!has(&checkouts.open(name), "MA-3"), "{name}");
@@ -116,7 +88,7 @@ fn opening_merges_no_board_of_a_linked_checkout_and_a_merge_drops_its_claims() {
     let size = BoardSize::of_checkout(&checkouts.path("linked"));
     assert_eq!(size.unwrap().unwrap().issues, 3);
     let merged = checkouts.merged();
-    assert!(has(&merged, "MA-3") && !is_claimed(&merged));
+    assert!(has(&merged, "MA-3") && claim(&merged).is_none());
 }
 
 #[test]

@@ -7,6 +7,7 @@ use orchestra_wire::RawJson;
 use serde_json::{Map, Value, json};
 
 use super::Plans;
+use crate::tokens::cost;
 
 /// The tools of section 6, and their arguments; those with `*` must be given.
 pub(crate) const TOOLS: [(&str, &str); 28] = [
@@ -77,22 +78,13 @@ fn tools(plans: &Plans) -> Vec<ToolDescriptor> {
     ours.cloned().collect()
 }
 
-fn cost(tool: &ToolDescriptor) -> usize {
-    let schema: Value = tool.input_schema.parse().unwrap();
-    let charged =
-        json!({"name": tool.name, "description": tool.description, "input_schema": schema});
-    tiktoken_rs::o200k_base_singleton()
-        .encode_ordinary(&charged.to_string())
-        .len()
-}
-
 /// What a model is charged for the group.
 #[tokio::test]
 async fn the_group_costs_at_most_6000_tokens() {
     let tools = tools(&Plans::new());
     let mut costs: Vec<(usize, &str)> = tools
         .iter()
-        .map(|tool| (cost(tool), tool.name.as_str()))
+        .map(|tool| (cost(tool, &tool.input_schema), tool.name.as_str()))
         .collect();
     costs.sort_unstable_by(|a, b| b.cmp(a));
     let all: usize = costs.iter().map(|(cost, _)| cost).sum();

@@ -62,10 +62,7 @@ pub(super) fn run(
     })?;
     let main = main.to_owned();
     workspace::check_board(&main)?;
-    let config = &Config {
-        workspace: main.clone(),
-        ..config.clone()
-    };
+    let config = &config.at(main.clone());
     let in_checkout = matches!(board::home(&main)?, Home::Checkout);
     let was_there = match mode {
         BoardMode::Repository => !in_checkout && home.has_board(),
@@ -168,7 +165,7 @@ fn write_files(config: &Config, home: &SharedHome) -> Result<(), Failure> {
 
 /// Sets the mode in the configuration of the workspace, where a file sets another one. Returns the file.
 fn set_mode(config: &Config, mode: BoardMode) -> Result<Vec<String>, Failure> {
-    let set = config::board(&config.workspace)?;
+    let set = config::board_settings(&config.workspace).board()?;
     if set.is_none_or(|set| set.value == mode) {
         return Ok(Vec::new());
     }

@@ -38,7 +38,7 @@ pub(super) fn run(
     yes: bool,
     json: bool,
 ) -> Result<Exit, Failure> {
-    let Home::Shared(home) = board::home(&config.workspace)? else {
+    let Home::Shared(home) = config.home()? else {
         return Err(Failure::refused(
             "each worktree has a board of its own (mode `checkout`): `orchestra board convert` makes it one for all",
         ));

@@ -11,6 +11,7 @@ use orchestra_fs::{Directory, Reason, is_locked};
 
 use super::plans::Found;
 use crate::{
+    config::Config,
     output,
     workspace::{PROJECTS, run_directory},
 };
@@ -25,8 +26,8 @@ const OLD_RUN: &str = ".run";
 ///
 /// # Errors
 /// When the directory cannot be moved, or too many are there.
-pub(super) fn set_aside(workspace: &Path, directory: &Path, name: &str) -> anyhow::Result<PathBuf> {
-    let run = run_directory(workspace)?.make()?;
+pub(super) fn set_aside(config: &Config, directory: &Path, name: &str) -> anyhow::Result<PathBuf> {
+    let run = run_directory(config)?.make()?;
     for number in 1..=MAX_ASIDE {
         let target = run.path().join(format!("{name}-{number}"));
         if target.symlink_metadata().is_ok() {
@@ -49,7 +50,8 @@ pub(super) fn set_aside(workspace: &Path, directory: &Path, name: &str) -> anyho
 
 /// Reports the run directory of earlier versions, and moves it out of the working tree if asked and no program of
 /// such a version holds a lock in it.
-pub(super) fn examine_old_run_directory(workspace: &Path, mends: bool, found: &mut Found) {
+pub(super) fn examine_old_run_directory(config: &Config, mends: bool, found: &mut Found) {
+    let workspace = &config.workspace;
     let path = Path::new(PROJECTS).join(OLD_RUN);
     let shown = path.display();
     let old = match Directory::open(workspace).and_then(|workspace| workspace.below(&path)) {
@@ -93,7 +95,7 @@ pub(super) fn examine_old_run_directory(workspace: &Path, mends: bool, found: &m
         ));
         return;
     }
-    match set_aside(workspace, &workspace.join(&path), "earlier-run") {
+    match set_aside(config, &workspace.join(&path), "earlier-run") {
         Ok(target) => found.findings.push(format!(
             "{shown} was no longer used: it was moved to {}",
             target.display()

@@ -154,14 +154,13 @@ pub(super) fn run(here: &Here, config: &Config, arguments: Arguments) -> Result<
             turns,
         )
     };
+    let work =
+        async |connectors| live::each(Some(trace), connectors, &[server], Some(within), work).await;
     let called = match server.config() {
         Some(plugin) if matches!(plugin.transport, Transport::Plugin(_)) => {
-            beside::call(here, config, trace, server, within, work)
+            beside::serve(here, config, plugin, work)
         }
-        _ => {
-            let connectors = live::connectors(here)?;
-            live::each(Some(trace), connectors, &[server], Some(within), work)
-        }
+        _ => serving::runtime()?.block_on(work(live::connectors(here)?)),
     }?;
     let ended = match called.into_iter().next() {
         Some(Ok(Ok(result))) => {

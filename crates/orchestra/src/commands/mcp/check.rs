@@ -19,6 +19,7 @@ use crate::{
     commands::progress::Turning,
     exit::{Exit, Failure},
     output::{self, Format},
+    serving,
     trace::TraceFlags,
 };
 
@@ -103,7 +104,8 @@ pub(super) fn run(here: &Here, arguments: &Arguments) -> Result<Exit, Failure> {
     let turning =
         (!arguments.trace.is_given()).then(|| Turning::new("reading the state of servers"));
     let trace = Some(&arguments.trace);
-    let checked = live::each(trace, connectors, &servers, within, check)?;
+    let checked = live::each(trace, connectors, &servers, within, check);
+    let checked = serving::runtime()?.block_on(checked)?;
     drop(turning);
     let sandbox = words::sandbox(servers.iter().copied());
     let reports: Vec<Report> = checked

@@ -23,7 +23,7 @@ use crate::{
     config::Config,
     exit::{Exit, Failure},
     output::Format,
-    servers,
+    servers, serving,
 };
 
 /// List the servers
@@ -184,7 +184,8 @@ pub(super) fn run(here: &Here, config: &Config, arguments: &Arguments) -> Result
 fn checked(here: &Here, rows: &mut [Row<'_>]) -> Result<BTreeMap<String, Vec<String>>, Failure> {
     let mut listed = BTreeMap::new();
     let servers = live::chosen(here, &[])?;
-    let reports = live::each(None, live::connectors(here)?, &servers, None, check::check)?;
+    let reports = live::each(None, live::connectors(here)?, &servers, None, check::check);
+    let reports = serving::runtime()?.block_on(reports)?;
     for (server, report) in servers.iter().zip(reports) {
         let row = rows.iter_mut().find(|row| row.name == server.name.as_str());
         let Some(row) = row else { continue };

@@ -21,7 +21,7 @@ use tokio::{
 use super::Here;
 use crate::{
     exit::{Exit, Failure},
-    orchestrator, output, servers, serving,
+    orchestrator, output, servers,
     trace::{self, TraceFlags},
 };
 
@@ -334,23 +334,7 @@ pub(in crate::commands) fn told_hidden(name: &str, hidden: &[String]) -> Option<
 
 /// Does something with servers, all at once, and ends them. Results come in the order of the
 /// servers. Traffic is recorded where `trace` wants that.
-pub(in crate::commands) fn each<T, W, F>(
-    trace: Option<&TraceFlags>,
-    connectors: Connectors,
-    servers: &[&Server],
-    within: Option<Within>,
-    work: W,
-) -> Result<Vec<Result<T, Trouble>>, Failure>
-where
-    T: Send + 'static,
-    W: Fn(Arc<Live>) -> F + Clone + Send + 'static,
-    F: Future<Output = Result<T, Trouble>> + Send + 'static,
-{
-    serving::runtime()?.block_on(at_once(trace, connectors, servers, within, work))
-}
-
-/// As [`each`], inside a runtime.
-pub(in crate::commands) async fn at_once<T, W, F>(
+pub(in crate::commands) async fn each<T, W, F>(
     trace: Option<&TraceFlags>,
     connectors: Connectors,
     servers: &[&Server],

@@ -20,6 +20,7 @@ use crate::{
     commands::table,
     exit::{Exit, Failure},
     output::{self, Format},
+    serving,
 };
 
 /// Selection of servers.
@@ -89,7 +90,8 @@ pub(super) fn run(here: &Here, kind: ListKind, arguments: Arguments) -> Result<E
                 hidden,
             })
         },
-    )?;
+    );
+    let listed = serving::runtime()?.block_on(listed)?;
     let mut listing = Listing {
         servers: Vec::new(),
         errors: Vec::new(),

@@ -12,6 +12,7 @@ use super::{
     Here,
     shown::{self, shown},
 };
+use crate::hex::hex;
 use crate::{exit::Failure, servers};
 
 /// What of a server waits to be approved.
@@ -128,10 +129,7 @@ impl<'s> Pending<'s> {
         match self {
             Self::Start(start) => start.fingerprint.as_str().to_owned(),
             // The lines have the whole of each definition.
-            Self::More(_) => {
-                let digest = Sha256::digest(self.shown().join("\n").as_bytes());
-                digest.iter().map(|byte| format!("{byte:02x}")).collect()
-            }
+            Self::More(_) => hex(&Sha256::digest(self.shown().join("\n").as_bytes())),
         }
     }
 

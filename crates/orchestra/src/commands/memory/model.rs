@@ -267,9 +267,9 @@ fn show(config: &Config, format: Format) -> Result<Exit, Failure> {
 
 /// What is configured, and how the engine is with it, if one runs.
 pub(super) fn standing(config: &Config) -> Result<Value, Failure> {
-    let run = run_directory(&config.workspace)?;
+    let run = run_directory(config)?;
     let model = &config.memory.model;
-    let engine = serving::runtime()?.block_on(ask_standing(&board::seat(&config.workspace), &run));
+    let engine = serving::runtime()?.block_on(ask_standing(&board::seat(config), &run));
     let trouble = match model.wish() {
         Wish::Refused(why) | Wish::Unknown(why) => Some(why.clone()),
         Wish::Nothing | Wish::Model(_) => None,

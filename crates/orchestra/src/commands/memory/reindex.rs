@@ -48,8 +48,8 @@ pub(super) fn run(config: &Config, project: Option<&str>, format: Format) -> Res
 /// Has the vectors made anew: by the engine that runs (`now`), or the next one (`later`), where there are
 /// any.
 fn rebuild(config: &Config) -> Result<&'static str, Failure> {
-    let workspace = board::seat(&config.workspace);
-    let run = run_directory(&workspace)?;
+    let workspace = board::seat(config);
+    let run = run_directory(config)?;
     let asked = serving::runtime()?.block_on(engine::rebuild(&workspace, &run));
     let vectors = board::database_directory(&workspace)?;
     Ok(match asked {

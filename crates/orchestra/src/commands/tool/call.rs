@@ -12,10 +12,7 @@ use orchestra_wire::RawJson;
 use serde_json::{Map, Value, json};
 use tokio::task::spawn_blocking;
 
-use super::{
-    find, no_tool,
-    theirs::{Guests, Theirs},
-};
+use super::{find, no_tool, theirs::Theirs};
 use crate::{
     commands::{
         arguments::{self, Given},
@@ -25,7 +22,7 @@ use crate::{
     },
     config::{Config, TextFormat},
     exit::{Exit, Failure},
-    serving::{PATIENCE, Scratch, Serving},
+    serving::{BoardOrScratch, Scratch, Serving},
     workspace,
 };
 
@@ -116,30 +113,17 @@ pub(super) async fn run(config: &Config, theirs: Theirs, call: Call) -> Result<E
 
 /// Calls a tool of another server. Where there is a board, its audit file says so.
 async fn of_server(config: &Config, theirs: Theirs, asked: &Asked) -> Result<Answer, Failure> {
-    if !workspace::has_board(&config.workspace) {
-        let scratch = Scratch::open(config)?;
-        let guests = theirs.start(scratch.serving(), config, asked.wait).await?;
-        let answer = ask(scratch.serving(), asked, guests.is_late()).await;
-        complain(&guests, scratch.serving(), asked);
-        guests.close().await;
-        scratch.close();
-        return answer;
-    }
-    let serving = Serving::open_waiting(config, unwatched(), PATIENCE)?;
-    let guests = theirs.start(&serving, config, asked.wait).await?;
-    let answer = ask(&serving, asked, guests.is_late()).await;
-    complain(&guests, &serving, asked);
-    guests.close().await;
-    serving.leave_plans().await;
-    serving.close();
-    answer
-}
-
-/// Who may have a tool that nobody is known to have.
-fn complain(guests: &Guests, serving: &Serving, asked: &Asked) {
+    let board = BoardOrScratch::open(config)?;
+    let serving = board.serving();
+    let guests = theirs.start(serving, config, asked.wait).await?;
+    let answer = ask(serving, asked, guests.is_late()).await;
+    // A server that did not start may have the tool.
     if find(serving, &asked.name).is_none() {
         guests.complain(serving);
     }
+    guests.close().await;
+    board.close().await;
+    answer
 }
 
 /// Calls a tool of the board. A call that fails makes no board.

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
 use serde::Deserialize;
 
 use super::wire::{
@@ -32,16 +33,11 @@ impl Want {
     }
 }
 
-/// A part of a path (RFC 3986, section 2.1).
-fn part(text: &str) -> String {
-    let mut path = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' => path.push(char::from(byte)),
-            byte => path.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    path
+/// Bytes that are escaped in a part of a path (RFC 3986, section 2.1).
+const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_');
+
+fn part(text: &str) -> PercentEncode<'_> {
+    utf8_percent_encode(text, ESCAPED)
 }
 
 /// How the connection stands.

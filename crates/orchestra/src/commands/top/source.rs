@@ -66,7 +66,7 @@ pub(super) struct Refused(pub(super) String);
 impl Source {
     /// Looks who serves the workspace now.
     pub(super) fn reach(config: &Config) -> Result<Self, NotReached> {
-        let place = Place::find(&config.workspace).map_err(NotReached::Other)?;
+        let place = Place::find(config).map_err(NotReached::Other)?;
         let endpoint = place.told().map_err(NotReached::Other)?;
         let endpoint = endpoint.ok_or(NotReached::Nobody)?;
         if !endpoint.http.starts_with("http://") {

@@ -11,7 +11,12 @@ use orchestra_fs::{Access, Directory, Lock};
 use orchestra_place::RunDirectory;
 use serde::{Deserialize, Serialize};
 
-use crate::{board, http::MCP_PATH, workspace};
+use crate::{
+    board,
+    config::Config,
+    http::MCP_PATH,
+    workspace::{self, PROJECTS},
+};
 
 /// Names of the files in the run directory.
 const ENDPOINT: &str = "endpoint.json";
@@ -180,14 +185,14 @@ enum Look {
 }
 
 impl Place {
-    /// The place of `workspace`.
+    /// The place of a workspace.
     ///
     /// # Errors
     /// When the workspace has no place for private state.
-    pub(in crate::commands) fn find(workspace: &Path) -> anyhow::Result<Self> {
-        let root = board::root(workspace);
+    pub(in crate::commands) fn find(config: &Config) -> anyhow::Result<Self> {
+        let root = board::root(config);
         let root = root.map_err(|failure| anyhow::Error::msg(failure.text()))?;
-        Ok(Self::new(root, workspace::run_directory(workspace)?))
+        Ok(Self::new(root, workspace::run_directory(config)?))
     }
 
     const fn new(root: PathBuf, run: RunDirectory) -> Self {
@@ -294,15 +299,16 @@ impl Place {
 
     /// Waits until this process has lost its place: the board was removed or replaced, or another process has the
     /// lock. If only the run directory was removed, recreates it and its endpoint file. Leaves the place to the next
-    /// process before it returns. May be cancelled.
-    pub(super) async fn lost(&mut self) {
+    /// process before it returns the directory that the board was moved to, if it was. May be cancelled.
+    pub(super) async fn lost(&mut self) -> Option<PathBuf> {
         let mut looks = tokio::time::interval(LOOKS);
         let (mut was_removed, mut is_told) = (false, false);
         loop {
             looks.tick().await;
             if !self.is_same_board() {
+                let moved = self.moved();
                 self.withdraw();
-                return;
+                return moved;
             }
             if self.is_ours() && !is_gone(&self.path(ENDPOINT)) {
                 (was_removed, is_told) = (false, false);
@@ -318,7 +324,7 @@ impl Place {
                 Ok(true) => tracing::warn!(
                     "`{run}` was removed while the workspace was served; recreated it"
                 ),
-                Ok(false) => return,
+                Ok(false) => return None,
                 Err(error) if !is_told => {
                     tracing::warn!("`{run}` was removed and cannot be recreated: {error:#}");
                     is_told = true;
@@ -331,6 +337,13 @@ impl Place {
     /// Returns whether the board is the one in which the place was taken.
     fn is_same_board(&self) -> bool {
         self.board.as_ref().is_some_and(Directory::is_in_place)
+    }
+
+    /// Returns the directory that the board was moved to. A `.projects` that got another name was set aside.
+    fn moved(&self) -> Option<PathBuf> {
+        let path = self.board.as_ref()?.current_path()?;
+        let is_aside = self.root.ends_with(PROJECTS) && !path.ends_with(PROJECTS);
+        (!is_aside).then_some(path)
     }
 
     /// Takes the place again and publishes the last endpoint; false if another process has it by now.
@@ -371,7 +384,6 @@ fn is_gone(path: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::workspace::PROJECTS;
     use orchestra_place::Choice;
 
     use super::*;

@@ -13,6 +13,8 @@ use std::{
 use orchestra_fs::{Access, Directory, Lock};
 use sha2::{Digest as _, Sha256};
 
+use crate::hex::hex;
+
 /// The largest file that is read.
 const MAX_FILE_BYTES: u64 = 1024 * 1024;
 
@@ -60,11 +62,7 @@ impl FileStore {
 
     /// A name that no server's name leads out of the directory by.
     fn path(&self, server: &str, ending: &str) -> PathBuf {
-        let digest = Sha256::digest(server.as_bytes());
-        let mut name = String::new();
-        for byte in &digest[..16] {
-            name.push_str(&format!("{byte:02x}"));
-        }
+        let name = hex(&Sha256::digest(server.as_bytes())[..16]);
         self.directory.join(format!("{name}.{ending}"))
     }
 }

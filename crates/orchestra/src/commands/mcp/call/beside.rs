@@ -1,79 +1,43 @@
 //! The call of a plugin: meanwhile it is served as by `orchestra stdio`, so that it can store documents
 //! and ask other plugins.
 
-use std::sync::Arc;
-
-use orchestra_gateway::discovery::Server;
-use orchestra_store::Options;
+use orchestra_gateway::{config::ServerConfig, connect::Connectors};
 
 use crate::{
     commands::{
-        mcp::{
-            Here,
-            live::{self, Live, Trouble, Within},
-        },
+        mcp::{Here, live},
         tool::theirs::Theirs,
     },
     config::Config,
     exit::Failure,
-    serving::{self, PATIENCE, Scratch, Serving},
-    trace::TraceFlags,
-    workspace,
+    serving::{self, BoardOrScratch, Serving},
 };
 
-/// Starts a plugin, does something with it, and ends it.
-pub(super) fn call<T, W, F>(
+/// Does `work` while a plugin and those that it may ask are served. `work` starts the plugin with the connectors that
+/// it is given.
+pub(super) fn serve<T>(
     here: &Here,
     config: &Config,
-    trace: &TraceFlags,
-    server: &Server,
-    within: Within,
-    work: W,
-) -> Result<Vec<Result<T, Trouble>>, Failure>
-where
-    T: Send + 'static,
-    W: Fn(Arc<Live>) -> F + Clone + Send + 'static,
-    F: Future<Output = Result<T, Trouble>> + Send + 'static,
-{
+    plugin: &ServerConfig,
+    work: impl AsyncFnOnce(Connectors) -> Result<T, Failure>,
+) -> Result<T, Failure> {
     serving::runtime()?.block_on(async {
-        if !workspace::has_board(&config.workspace) {
-            let scratch = Scratch::open(config)?;
-            let done = served(scratch.serving(), here, config, trace, server, within, work).await;
-            scratch.close();
-            return done;
-        }
-        let options = Options {
-            watch: false,
-            ..Options::default()
-        };
-        let serving = Serving::open_waiting(config, options, PATIENCE)?;
-        let done = served(&serving, here, config, trace, server, within, work).await;
-        serving.leave_plans().await;
-        serving.close();
+        let board = BoardOrScratch::open(config)?;
+        let done = served(board.serving(), here, config, plugin, work).await;
+        board.close().await;
         done
     })
 }
 
-async fn served<T, W, F>(
+async fn served<T>(
     serving: &Serving,
     here: &Here,
     config: &Config,
-    trace: &TraceFlags,
-    server: &Server,
-    within: Within,
-    work: W,
-) -> Result<Vec<Result<T, Trouble>>, Failure>
-where
-    T: Send + 'static,
-    W: Fn(Arc<Live>) -> F + Clone + Send + 'static,
-    F: Future<Output = Result<T, Trouble>> + Send + 'static,
-{
-    let guests = match server.config() {
-        Some(plugin) => Theirs::beside(config, plugin)?.begin(serving, config)?,
-        None => Theirs::default().begin(serving, config)?,
-    };
-    let connectors = live::connectors(here)?.with_quic(serving.orchestrator().quic());
-    let done = live::at_once(Some(trace), connectors, &[server], Some(within), work).await;
+    plugin: &ServerConfig,
+    work: impl AsyncFnOnce(Connectors) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let guests = Theirs::beside(config, plugin)?.begin(serving, config)?;
+    let done = work(live::connectors(here)?.with_quic(serving.orchestrator().quic())).await;
     guests.close().await;
     done
 }

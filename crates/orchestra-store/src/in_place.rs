@@ -1,0 +1,83 @@
+//! Checks that a board is still where it was opened: its directory was not moved, and the configuration does not place
+//! it elsewhere.
+
+use std::fmt;
+use std::sync::Arc;
+
+use orchestra_fs::Directory;
+
+use crate::db::Paths;
+use crate::shared::Shared;
+use crate::{Fault, Home};
+
+/// Configuration that decides where a board is. It is looked at before each use of an open board.
+pub trait HomeCheck: fmt::Debug + Send + Sync {
+    /// Returns what was changed so that the board belongs elsewhere, or may not be used; `None` otherwise. It is called
+    /// before each read and each transaction, so that it must be quick.
+    fn objection(&self) -> Option<String>;
+}
+
+/// Place of an open board.
+#[derive(Debug)]
+pub(crate) struct InPlace {
+    /// Directory without which the board is another one, as it was opened; `None` where it did not exist.
+    anchor: Option<Directory>,
+    home: Option<Arc<dyn HomeCheck>>,
+}
+
+impl InPlace {
+    pub(crate) fn new(paths: &Paths, home: Option<Arc<dyn HomeCheck>>) -> Self {
+        let anchor = Directory::open(paths.anchor()).ok();
+        Self { anchor, home }
+    }
+
+    /// Refuses a board that was moved, or belongs elsewhere.
+    ///
+    /// # Errors
+    /// Those of [`InPlace::check_directory`] and [`InPlace::check_configuration`].
+    pub(crate) fn check(&self) -> Result<(), Fault> {
+        self.check_directory()?;
+        self.check_configuration()
+    }
+
+    /// Refuses a board whose directory was moved. Another one may be at its path by now, with a board of its own. A
+    /// directory that was removed is none that was moved: its board is put back.
+    ///
+    /// # Errors
+    /// [`Fault::DirectoryMoved`].
+    pub(crate) fn check_directory(&self) -> Result<(), Fault> {
+        let moved = self.anchor.as_ref().filter(|it| !it.is_in_place());
+        let moved = moved.and_then(|anchor| Some((anchor.path(), anchor.current_path()?)));
+        // Numbers of files change on some file systems.
+        match moved.filter(|(from, to)| from != to) {
+            None => Ok(()),
+            Some((from, to)) => Err(Fault::DirectoryMoved {
+                from: from.to_owned(),
+                to,
+            }),
+        }
+    }
+
+    /// Refuses a board that the configuration places elsewhere by now.
+    ///
+    /// # Errors
+    /// [`Fault::Reconfigured`].
+    pub(crate) fn check_configuration(&self) -> Result<(), Fault> {
+        let objection = self.home.as_ref().and_then(|home| home.objection());
+        objection.map_or(Ok(()), |objection| Err(Fault::Reconfigured(objection)))
+    }
+}
+
+impl Shared {
+    /// Error of a program that has a database open which was moved to another place.
+    pub(crate) fn moved(&self) -> Fault {
+        match &self.paths.home {
+            Home::Checkout => Fault::Moved,
+            Home::Shared(_) if self.paths.is_in_checkout() => {
+                Fault::MovedAway(self.paths.store.clone())
+            }
+            // Its workspace has another path, or became a repository.
+            Home::Shared(_) => Fault::Closed,
+        }
+    }
+}

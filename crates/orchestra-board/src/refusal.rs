@@ -108,15 +108,15 @@ pub enum Refusal {
     PrdWouldBeReplaced,
     #[error("the PRD session is not complete; answer all questions before splitting it")]
     PrdNotComplete,
-    #[error("a PRD is split into 2 to 20 phases")]
+    #[error("a PRD can be split into 2 to 20 phases")]
     PhaseCount,
     #[error("the PRD is split already; delete the projects of its phases first: {}", .phases.iter().map(Slug::as_str).collect::<Vec<_>>().join(", "))]
     SplitAlready { phases: Vec<Slug> },
-    #[error("project slug `{project}` is too long to make phases of")]
+    #[error("project slug `{project}` is too long: no slugs for phases can be derived from it")]
     PhaseSlugTooLong { project: Slug },
     #[error("all keys for this name are taken; choose another name")]
     NoKeyLeft,
-    #[error("the file names {id} twice, or as a part of itself")]
+    #[error("the file lists {id} twice, or as its own child")]
     ImpossibleParent { id: IssueId },
 }
 

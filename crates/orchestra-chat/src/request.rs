@@ -185,22 +185,21 @@ impl fmt::Display for Trouble {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unreachable { what } => {
-                write!(f, "the server of the model cannot be reached: {what}")
+                write!(f, "cannot reach the model server: {what}")
             }
             Self::NoModel { model, hint } => write!(f, "there is no model `{model}`; {hint}"),
-            Self::NoTools => f.write_str("the model cannot be given tools"),
+            Self::NoTools => f.write_str("the model does not support tools"),
             Self::Slow { after } => {
-                write!(f, "the model said nothing for {} seconds", after.as_secs())
+                write!(f, "the model sent nothing for {} seconds", after.as_secs())
             }
-            Self::Cut { what } => write!(f, "the answer of the model broke off: {what}"),
-            Self::Busy { what } => write!(f, "the server of the model refuses for now: {what}"),
+            Self::Cut { what } => write!(f, "the response of the model was interrupted: {what}"),
+            Self::Busy { what } => write!(f, "the model server refuses requests for now: {what}"),
             Self::Refused { status, said } => {
-                write!(f, "the server of the model refused ({status}): {said}")
+                write!(f, "the model server refused the request ({status}): {said}")
             }
-            Self::Odd { what } => write!(
-                f,
-                "the server of the model answered what cannot be understood: {what}"
-            ),
+            Self::Odd { what } => {
+                write!(f, "cannot parse the response of the model server: {what}")
+            }
         }
     }
 }

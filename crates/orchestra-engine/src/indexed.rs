@@ -181,7 +181,7 @@ impl Meaning for Indexed {
         let shared = Arc::clone(&self.0);
         let thread = thread::Builder::new().name("memory-model".to_owned());
         if let Err(error) = thread.spawn(move || shared.follow()) {
-            tracing::error!(%error, "no model is opened");
+            tracing::error!(%error, "cannot open a model");
         }
     }
 

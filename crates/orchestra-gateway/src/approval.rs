@@ -126,7 +126,7 @@ pub enum DecisionsError {
     #[error(transparent)]
     File(#[from] orchestra_fs::Error),
     /// The file is none of ours.
-    #[error("{} is not a file of decisions on servers: {what}; move it away", path.display())]
+    #[error("{} is not a valid file of approvals: {what}; move it away", path.display())]
     Foreign {
         /// The file.
         path: PathBuf,

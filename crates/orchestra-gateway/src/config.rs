@@ -170,7 +170,7 @@ impl ServerConfig {
             }
             Trust::Ask => format!("`orchestra mcp approve {name} --follow`"),
         };
-        format!("Where its descriptions change with every start, {what} takes them as they are")
+        format!("If its descriptions change with every start, {what} accepts them")
     }
 
     /// A server of which nothing is set but how it is reached.

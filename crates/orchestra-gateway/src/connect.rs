@@ -245,10 +245,10 @@ fn network(config: &ServerConfig) -> Result<&HttpConfig, ClientError> {
         Transport::Http(http) => return Ok(http),
         Transport::Stdio(_) => "a process",
         Transport::Plugin(_) => "a plugin",
-        Transport::Orchestrator(_) => "an orchestrator, which knows us by our certificate",
+        Transport::Orchestrator(_) => "an orchestrator, which authenticates clients by certificate",
     };
     Err(ClientError::InvalidConfig {
-        what: format!("the server is {what}; only servers on the network are signed in to"),
+        what: format!("the server is {what}; only servers on the network have a sign-in"),
     })
 }
 
@@ -288,7 +288,7 @@ impl LateChild {
             Transport::Stdio(stdio) => self.scope.process(stdio, config)?,
             Transport::Plugin(plugin) => self.scope.plugin(plugin, config)?,
             Transport::Http(_) | Transport::Orchestrator(_) => {
-                return Err(ExpandError::Unusable("the server is no process"));
+                return Err(ExpandError::Unusable("the server is not a process"));
             }
         };
         let mut child = ChildConfig::new(config.name.as_str(), started.command);

@@ -121,7 +121,7 @@ fn read(
     named(item, key)?;
     let base = Some(base).filter(|base| !base.is_empty());
     let repaired = repair(kind, item, Context { uri: None, base });
-    let repaired = repaired.ok_or_else(|| "it has no form that clients accept".to_owned())?;
+    let repaired = repaired.ok_or_else(|| "clients cannot parse it".to_owned())?;
     // A URI may be another by now.
     let name = named(&repaired.value, key)?;
     Ok((name, repaired))
@@ -221,8 +221,7 @@ pub(crate) fn within_budget<'i>(
     let count = items.iter().take(MAX_LISTED).take_while(fits).count();
     let surplus = (count < items.len()).then(|| {
         format!(
-            "the last {} of its {} definitions are left out: a list of a server may have \
-             {MAX_LISTED} definitions and {MAX_LISTED_BYTES} bytes",
+            "the last {} of its {} definitions are omitted: a list of a server can have {MAX_LISTED} definitions and {MAX_LISTED_BYTES} bytes",
             items.len() - count,
             items.len(),
         )
@@ -250,7 +249,7 @@ fn review_all(kind: ListKind, items: &[RawJson]) -> Reviewed<'_> {
     let mut seen = HashSet::new();
     let mut reviewed = Reviewed::default();
     for (item, number) in items.iter().zip(1..) {
-        let left_out = |why: &str| format!("number {number} of the list was left out: {why}");
+        let left_out = |why: &str| format!("number {number} of the list was omitted: {why}");
         let notes = match read(form, item, key, "") {
             Ok((name, _)) if key == "name" && !seen.insert(name.clone()) => {
                 let name = orchestra_wire::shown(&name);
@@ -380,8 +379,8 @@ mod tests {
             [
                 "t: annotations.readOnlyHint is not true or false: dropped",
                 "t: annotations.idempotentHint is not true or false: dropped",
-                "number 2 of the list was left out: it has no name",
-                "number 3 of the list was left out: an earlier one has the name t"
+                "number 2 of the list was omitted: it has no name",
+                "number 3 of the list was omitted: an earlier one has the name t"
             ]
         );
     }

@@ -55,10 +55,10 @@ impl fmt::Debug for Scope {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ExpandError {
     /// A variable.
-    #[error("the variable {0} is not set; set it, or write ${{{0}:-default}}")]
+    #[error("the environment variable {0} is not set; set it, or write ${{{0}:-default}}")]
     Variable(String),
     /// An input.
-    #[error("the input {id} is not known; set the variable {variable}")]
+    #[error("the input {id} has no value; set the environment variable {variable}")]
     Input {
         /// Its id.
         id: String,
@@ -66,13 +66,13 @@ pub enum ExpandError {
         variable: String,
     },
     /// Something else.
-    #[error("${{{0}}} is not known; a $ by itself is written $$")]
+    #[error("unknown placeholder ${{{0}}}; write $$ for a literal $")]
     Unknown(String),
     /// An opening without an end.
-    #[error("a ${{ without its }}; a $ by itself is written $$")]
+    #[error("${{ without a closing }}; write $$ for a literal $")]
     Open,
     /// A file of variables.
-    #[error("the file of variables {}: {what}", path.display())]
+    #[error("the environment file {}: {what}", path.display())]
     EnvFile {
         /// The file.
         path: PathBuf,

@@ -171,9 +171,7 @@ fn said(server: &str, error: &ClientError, safe: bool, again: Option<Duration>) 
         (ClientError::NeedsAuth { what }, _) if what.contains(SIGN_IN) => String::new(),
         (ClientError::NeedsAuth { .. }, _) => format!(" Sign in with `{SIGN_IN} {server}`."),
         (ClientError::InvalidConfig { .. }, _) => {
-            format!(
-                " `orchestra mcp validate` says what is wrong with the configuration of {server}."
-            )
+            format!(" `orchestra mcp validate` shows the errors in the configuration of {server}.")
         }
         (ClientError::Crashed(crash), None) => format!(
             " The same call is likely to meet this limit again: ask for less, or change `{}` of \

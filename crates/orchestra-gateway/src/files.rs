@@ -53,7 +53,7 @@ pub(crate) fn change<T: Kept, R>(
         Err(error) if error.kind() == io::ErrorKind::InvalidData => {
             let kept = put_aside(path)?;
             let (path, kept) = (path.display(), kept.display());
-            tracing::error!(%path, %error, "damaged: what it held is lost, and kept as {kept}");
+            tracing::error!(%path, %error, "file is damaged: starting with an empty one; the damaged file is now `{kept}`");
             T::lost()
         }
         Err(error) => return Err(error),

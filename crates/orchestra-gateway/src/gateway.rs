@@ -97,7 +97,7 @@ impl Gateway {
     pub fn new(hub: Hub, options: GatewayOptions) -> Self {
         let open = || {
             let spill = Spill::open(&options.state).map_err(|error| {
-                tracing::warn!(%error, "large results cannot be kept, and are passed on whole");
+                tracing::warn!(%error, "cannot store large results; returning them in full");
             });
             spill.ok()
         };
@@ -170,7 +170,7 @@ impl Gateway {
             .filter_map(|id| ProviderId::parse(id))
             .find(is_free);
         let Some(id) = id else {
-            tracing::error!(server = %name, "left out: its name is taken; give it another one");
+            tracing::error!(server = %name, "server ignored: its name is already taken; give it another name");
             return;
         };
         let downstream = Downstream::new(id, self.server(config), self.options.grace);
@@ -178,7 +178,7 @@ impl Gateway {
             Ok(_) => {
                 state.servers.insert(name, downstream);
             }
-            Err(error) => tracing::error!(server = %name, %error, "left out"),
+            Err(error) => tracing::error!(server = %name, %error, "server ignored"),
         }
     }
 
@@ -222,7 +222,7 @@ impl Gateway {
         };
         match self.hub.register_beside(Arc::new(spill)) {
             Ok(_) => state.is_spill_registered = true,
-            Err(error) => tracing::error!(%error, "large results cannot be offered"),
+            Err(error) => tracing::error!(%error, "cannot offer large results as resources"),
         }
     }
 
@@ -274,12 +274,12 @@ impl Gateway {
             });
             // Whatever is left of one that takes longer is dropped.
             if timeout_at(until, join_all(ends)).await.is_err() {
-                tracing::warn!("servers were still running at the end of their time");
+                tracing::warn!("servers were still running when their shutdown time ended");
             }
         }
         let removed = async { while ending.join_next().await.is_some() {} };
         if timeout_at(deadline, removed).await.is_err() {
-            tracing::warn!("servers that were removed before were still running at the end");
+            tracing::warn!("removed servers were still running at shutdown");
         }
     }
 

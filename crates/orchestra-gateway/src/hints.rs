@@ -180,8 +180,7 @@ fn command_line(stdio: &StdioConfig) -> Option<String> {
     }
     let args = serde_json::to_string(&args).ok()?;
     Some(format!(
-        "`command` is one program, and `{written}` is none; write \"command\": \"{program}\", \
-         \"args\": {args}"
+        "`command` must be one program, not `{written}`; write \"command\": \"{program}\", \"args\": {args}"
     ))
 }
 

@@ -105,7 +105,10 @@ impl PinFile {
             Err(error) => Some(format!("{path} cannot be read: {error}")),
             Ok(known) => known.filter(Known::is_lost).map(|_| {
                 let aside = files::aside(&self.path);
-                format!("{path} was damaged, and is kept as {}", aside.display())
+                format!(
+                    "{path} was damaged, and is preserved as {}",
+                    aside.display()
+                )
             }),
         }
     }
@@ -143,7 +146,7 @@ impl PinFile {
         if changes.iter().any(|change| !before.contains(change)) {
             let kept = self.change(|known| known.lists.tools = tools);
             if let Err(error) = kept {
-                tracing::warn!(path = %self.path.display(), %error, "what a server changed cannot be kept");
+                tracing::warn!(path = %self.path.display(), %error, "cannot store the changed definitions of a server");
             }
         }
         changes
@@ -173,7 +176,7 @@ impl PinFile {
             known.clone()
         });
         learnt.unwrap_or_else(|error| {
-            tracing::warn!(path = %self.path.display(), %error, "what a server offers cannot be kept");
+            tracing::warn!(path = %self.path.display(), %error, "cannot store the definitions of a server");
             let mut known = match (before, self.load()) {
                 (_, Ok(Some(kept))) => kept,
                 (Some(before), _) => before.clone(),

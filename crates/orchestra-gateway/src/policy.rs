@@ -180,8 +180,7 @@ impl Policy {
         };
         let file = file.display();
         format!(
-            "{bound}{file} cannot be understood, so that its `default` counts as deny; mend that \
-             file (`orchestra mcp validate` says what is wrong with it)"
+            "{bound}{file} cannot be parsed, so its `default` counts as deny; repair that file (`orchestra mcp validate` shows its errors)"
         )
     }
 
@@ -194,9 +193,7 @@ impl Policy {
             Some((_, places)) if self.wait => places.acquire().await.ok(),
             Some((most, places)) => Some(places.try_acquire().map_err(|_| Exhausted {
                 code: "concurrency_exceeded",
-                what: format!(
-                    "as many calls run as all tools of its server together may have at once ({most})"
-                ),
+                what: format!("the server's limit of concurrent calls is reached ({most})"),
                 again: Duration::from_secs(1),
             })?),
         };
@@ -205,7 +202,7 @@ impl Policy {
                 if !self.wait {
                     return Err(Exhausted {
                         code: "rate_limited",
-                        what: format!("all tools of its server together may be called {rate}"),
+                        what: format!("the server's rate limit is reached: {rate}"),
                         again,
                     });
                 }

@@ -98,7 +98,7 @@ impl Rules {
             let given = tokio::task::spawn_blocking(move || quota.give_back()).await;
             if let Ok(Err(error)) = given {
                 let server = &self.name;
-                tracing::warn!(%server, %error, "calls that were not made count as made today");
+                tracing::warn!(%server, %error, "cannot correct the count of today's calls: calls that were not made stay counted");
             }
         }
         taken.map_err(|exhausted| {

@@ -77,7 +77,7 @@ impl Schema {
 
 fn compile(schema: &RawJson, whose: &str) -> Option<Box<Validator>> {
     if schema.as_bytes().len() > MAX_BYTES {
-        tracing::warn!(%whose, "its schema has more than {MAX_BYTES} bytes and is not enforced");
+        tracing::warn!(%whose, "schema has more than {MAX_BYTES} bytes and is not enforced");
         return None;
     }
     let value: Value = schema.parse_lossy().ok()?;
@@ -91,7 +91,7 @@ fn compile(schema: &RawJson, whose: &str) -> Option<Box<Validator>> {
     match built {
         Ok(validator) => Some(Box::new(validator)),
         Err(error) => {
-            tracing::warn!(%whose, %error, "its schema is invalid and is not enforced");
+            tracing::warn!(%whose, %error, "schema is invalid and is not enforced");
             None
         }
     }

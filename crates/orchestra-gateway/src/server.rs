@@ -124,7 +124,7 @@ impl Server {
             let (server, path) = (&config.name, pins.path().display());
             tracing::error!(
                 %server, %path, %error,
-                "it is not known which of its tools were approved: they are hidden until `orchestra mcp approve`"
+                "cannot read which tools of the server were approved; all are hidden until `orchestra mcp approve`"
             );
             None
         });
@@ -211,7 +211,7 @@ impl Server {
                 }
             };
             if timeout_at(deadline, changed).await.is_err() {
-                let what = "it had not said what it offers when the time for the call was over";
+                let what = "it did not list its tools before the time limit of the call";
                 return Err(ClientError::Unreachable { what: what.into() });
             }
         }
@@ -320,7 +320,7 @@ impl Server {
         };
         let given = spawn_blocking(move || quota.give_back()).await;
         if let Ok(Err(error)) = given {
-            tracing::warn!(server = self.name(), %error, "calls that were not made count as made today");
+            tracing::warn!(server = self.name(), %error, "cannot correct the count of today's calls: calls that were not made stay counted");
         }
     }
 }

@@ -48,7 +48,7 @@ pub struct Watching {
 #[derive(Debug, thiserror::Error)]
 pub enum WatchError {
     /// What the user decided cannot be read; without it nothing is started.
-    #[error("read the decisions on servers")]
+    #[error("cannot read the approvals of servers")]
     Decisions(#[from] DecisionsError),
 }
 
@@ -133,7 +133,7 @@ impl Looker {
         match self.decisions.read() {
             Ok(decisions) => self.known = decisions,
             Err(error) => {
-                tracing::warn!(%error, "what was decided of servers stays as it was");
+                tracing::warn!(%error, "cannot read the approvals of servers; the previous ones still apply");
             }
         }
         let found = self.find();
@@ -221,6 +221,6 @@ async fn be_quiet(again: &Notify) {
 fn complain(error: &notify::Error) {
     tracing::warn!(
         error = %io::Error::other(error.to_string()),
-        "changes of the servers' files are found by looking every {SWEEP:?}"
+        "cannot watch the configuration files of servers; checking them every {SWEEP:?}"
     );
 }

@@ -149,7 +149,7 @@ impl Audit {
                 .name("audit".into())
                 .stack_size(128 * 1024)
                 .spawn(move || writer.run(&records, QUEUE))
-                .map_err(|error| tracing::warn!(%error, "calls are not audited: no thread"));
+                .map_err(|error| tracing::warn!(%error, "calls are not audited: cannot start the writer thread"));
             Some(Thread {
                 queue,
                 handle: handle.ok()?,

@@ -72,7 +72,7 @@ pub struct Hub(pub(crate) Arc<Inner>);
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RegisterError {
     /// A provider with this id is registered.
-    #[error("a provider {0} is already registered")]
+    #[error("provider {0} is already registered")]
     Registered(ProviderId),
     /// It offers a name that is taken.
     #[error(transparent)]

@@ -71,7 +71,7 @@ impl Inner {
                 let is_unknown = timeout_at(until.into(), slot.ready()).await.is_err();
                 // One that is asked anew for each list answers for itself.
                 if is_unknown && !slot.lists_anew {
-                    tracing::warn!(provider = %slot.id, "does not know yet what it offers; lists go without it");
+                    tracing::warn!(provider = %slot.id, "provider is not ready; lists are returned without its entries");
                 }
             }
         }))

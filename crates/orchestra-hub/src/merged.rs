@@ -84,7 +84,7 @@ pub(crate) fn tell_of(told: &mut HashSet<Collision>, collisions: Vec<Collision>)
     }
     for (provider, hidden) in fresh {
         let (count, first) = (hidden.len(), hidden[0]);
-        tracing::warn!(%provider, count, %first, "hidden, because their names are taken");
+        tracing::warn!(%provider, count, %first, "hid entries whose names are already taken");
     }
     *told = collisions.into_iter().collect();
 }

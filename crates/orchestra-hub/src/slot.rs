@@ -67,7 +67,7 @@ impl Slot {
     pub(crate) fn guarded<T>(&self, code: impl FnOnce(&dyn Provider) -> T) -> Option<T> {
         let result = catch_unwind(AssertUnwindSafe(|| code(&*self.provider)));
         if result.is_err() {
-            tracing::error!(provider = %self.id, "panicked outside of a call");
+            tracing::error!(provider = %self.id, "provider panicked outside a call");
         }
         result.ok()
     }

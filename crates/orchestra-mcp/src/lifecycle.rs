@@ -87,7 +87,7 @@ impl ServerStatus {
 
 /// Why a life cannot begin.
 #[derive(Debug, thiserror::Error)]
-#[error("the server was started before; make another to serve again")]
+#[error("the server was already started; create another one to serve again")]
 pub struct StartedError;
 
 /// What is waited for.
@@ -369,7 +369,7 @@ impl Life {
             // One that breaks must not keep others from hearing, nor the server from serving.
             let called = catch_unwind(AssertUnwindSafe(|| callback(&status)));
             if called.is_err() {
-                tracing::error!("a callback of the server's status broke");
+                tracing::error!("a callback for the server's status panicked");
             }
         }
     }

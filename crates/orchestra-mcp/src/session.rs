@@ -404,7 +404,7 @@ impl Session {
             }
         };
         if timeout(grace, calls).await.is_err() {
-            tracing::warn!("calls were still running at the end of the grace time");
+            tracing::warn!("calls were still running when the grace period ended");
         }
         let mut out = Rope::new();
         {

@@ -10,7 +10,7 @@ pub enum PlaceError {
     #[error("the workspace has no place for private state: set HOME or XDG_STATE_HOME")]
     NoState,
     /// A `.git` file that is not one of git.
-    #[error("`{}` is not a file `gitdir: PATH` of git: repair or remove it", .0.display())]
+    #[error("`{}` is not a valid git file (`gitdir: PATH`): repair or remove it", .0.display())]
     NotALink(PathBuf),
     /// A `.git` file or a `commondir` file with the path of something else than a git directory.
     #[error(
@@ -79,8 +79,7 @@ pub enum PlaceError {
     },
     /// A repository in which git finds another working tree or git directory than its files name.
     #[error(
-        "git takes `{}` for the working tree of `{}`, which its files do not name: look for core.worktree in \
-         `git config list --show-origin`",
+        "git uses `{}` as the working tree of `{}`, but the files of that git directory do not name it: look for core.worktree in `git config list --show-origin`",
         top.display(), workspace.display()
     )]
     OtherAnswer {
@@ -117,7 +116,7 @@ pub enum PlaceError {
     SharedRepository(PathBuf),
     /// A run directory that is not private.
     #[error(
-        "`{}` is not yours alone, so no program that it names is used and shown a token; `chmod 700` it if it is yours",
+        "other users can access `{}`, so the programs that its files name are not used; if the directory is yours, run `chmod 700` on it",
         .0.display()
     )]
     NotPrivate(PathBuf),

@@ -126,7 +126,7 @@ impl fmt::Display for Advice {
         match self {
             Self::Watch(Complexity(score)) => write!(
                 f,
-                "this asks much of one agent (complexity {score}); think of several jobs"
+                "this task is large for one agent (complexity {score}); consider several jobs"
             ),
             Self::Decompose(Complexity(score)) => write!(
                 f,

@@ -41,7 +41,7 @@ pub fn decide(plan: &Plan, request: Request, cx: &mut Cx<'_>) -> Result<Decision
     } = request;
     if let Some(key) = &key {
         if key.is_empty() || key.len() > KEY_MAX {
-            let words = format!("an idempotency key has 1 to {KEY_MAX} bytes");
+            let words = format!("an idempotency key must have 1 to {KEY_MAX} bytes");
             return Err(Refusal::new(Code::BadKey, words));
         }
         if plan.seen(key).is_some() {
@@ -53,7 +53,7 @@ pub fn decide(plan: &Plan, request: Request, cx: &mut Cx<'_>) -> Result<Decision
     }
     if let Some(expected) = expected_version.filter(|expected| *expected != plan.version()) {
         let words = format!(
-            "the plan is at version {}, not {expected}: look at it again and decide anew",
+            "the plan is at version {}, not {expected}; read it again before you change it",
             plan.version()
         );
         return Err(Refusal::new(Code::VersionConflict, words));
@@ -179,7 +179,8 @@ pub fn cloned(
     let name = match name {
         Some(name) => name,
         None => Name::parse(&format!("{} (clone)", plan.name())).map_err(|_| {
-            let words = "the name of the plan is too long for ` (clone)` to be added: give a name";
+            let words =
+                "the plan's name is too long to append ` (clone)`; pass a name for the clone";
             Refusal::new(Code::NothingToDo, words)
         })?,
     };
@@ -216,8 +217,7 @@ pub fn repeats(before: &Plan, new: &NewPlan) -> Result<(), Refusal> {
     }
     let key = new.settings.idempotency_key.as_ref();
     let words = format!(
-        "the key `{}` was used before, for plan `{}` ({}), which was made of something else: \
-         take another key for this one",
+        "the idempotency key `{}` belongs to plan `{}` ({}), whose definition differs; use another key",
         key.map_or("", |key| key.as_str()),
         before.name(),
         before.id()
@@ -227,7 +227,7 @@ pub fn repeats(before: &Plan, new: &NewPlan) -> Result<(), Refusal> {
 
 fn spec_of(plan: &Plan, job: &JobDefinition) -> Result<JobSpec, Refusal> {
     let Some(work) = job.work.clone() else {
-        let words = format!("job `{}` has no work: it cannot be copied", job.producer_id);
+        let words = format!("cannot copy job `{}`: it has no work", job.producer_id);
         return Err(wrong_job(words));
     };
     let mut dependencies: Vec<ProducerId> = Vec::with_capacity(job.dependencies.len());

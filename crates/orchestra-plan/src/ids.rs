@@ -133,7 +133,7 @@ impl ProducerId {
     /// The producer id of the job that validates the whole and merges it.
     pub const SNAPSHOT_VALIDATION: &str = "__snapshot-validation__";
 
-    const EXPECTED: &str = "a producer id: 3 to 64 of a-z, 0-9 and -";
+    const EXPECTED: &str = "a producer id: 3 to 64 characters of a-z, 0-9 and -";
 
     /// Parses a producer id, that of the Snapshot Validation job included.
     ///

@@ -211,7 +211,7 @@ fn left_alone(
 fn exhausted(plan: &Plan, job: &Job, policy: &Policy) -> Option<String> {
     match job.tries() >= policy.heals_max {
         true => Some(format!(
-            "not tried again: the job has had its {} automatic attempts (`plans.heal_attempts`)",
+            "not retried: the job has used its {} automatic attempts (`plans.heal_attempts`)",
             policy.heals_max
         )),
         false => unhealed(plan, job, policy),
@@ -230,7 +230,7 @@ fn unhealed(plan: &Plan, job: &Job, policy: &Policy) -> Option<String> {
     }
     if plan.heals() >= policy.plan_heals_max {
         return Some(format!(
-            "not healed: the plan has had its {} heals (`plans.plan_heal_attempts`)",
+            "not healed: the plan has used its {} heals (`plans.plan_heal_attempts`)",
             policy.plan_heals_max
         ));
     }
@@ -240,7 +240,7 @@ fn unhealed(plan: &Plan, job: &Job, policy: &Policy) -> Option<String> {
 /// States that heals have cost as much as they may.
 fn dear(cost: u64, policy: &Policy) -> String {
     format!(
-        "not healed further: heals of the plan have cost {} of {} USD (`plans.heal_cost_usd`)",
+        "not healed again: heals of the plan have cost {} of {} USD (`plans.heal_cost_usd`)",
         Micros(cost),
         Micros(policy.heal_cost_max)
     )

@@ -203,14 +203,14 @@ fn may_split(plan: &Plan, job: &Job, parts: &[Part], splits: &Splits) -> Result<
     }
     if parts.is_empty() || parts.len() > parts_max {
         let words = format!(
-            "a job is split into 1 to {parts_max} parts, not {}",
+            "a job can be split into 1 to {parts_max} parts, not {}",
             parts.len()
         );
         return Err(Refusal::new(Code::BadSplit, words));
     }
     if depth(plan, job) >= depth_max {
         let words = format!(
-            "job `{}` is a part of a part already: parts go {depth_max} deep",
+            "job `{}` cannot be split again: parts can be nested {depth_max} levels deep",
             job.producer()
         );
         return Err(Refusal::new(Code::BadSplit, words));
@@ -264,7 +264,7 @@ fn add_fan_in(
     let own = job.definition();
     let Some(work) = own.work.clone() else {
         return Err(wrong_job(format!(
-            "job `{}` has no work to be split",
+            "job `{}` has no work to split",
             job.producer()
         )));
     };

@@ -71,7 +71,7 @@ fn may_reshape(plan: &Plan) -> Result<(), Refusal> {
         .validation()
         .is_some_and(|job| !job.status().is_waiting() && job.status() != JobStatus::Blocked);
     if begun {
-        let words = "the plan is being validated and merged: nothing can be added to it any more";
+        let words = "cannot add jobs: the plan is already being validated and merged";
         return Err(wrong_plan(words));
     }
     Ok(())
@@ -93,12 +93,12 @@ fn one(plan: &Plan, operation: Operation, cx: &mut Cx<'_>) -> Result<(JobId, Vec
 
 fn changeable(job: &Job) -> Result<(), Refusal> {
     if job.is_validation() {
-        let words = "the validating job cannot be changed: it follows all other jobs by itself";
+        let words = "the validation job cannot be changed: it always follows all other jobs";
         return Err(Refusal::new(Code::ValidationJob, words));
     }
     if !job.status().is_waiting() {
         let words = format!(
-            "job `{}` is {}: only pending and ready jobs can be changed",
+            "job `{}` is {}; only pending and ready jobs can be changed",
             job.producer(),
             job.status()
         );
@@ -107,7 +107,7 @@ fn changeable(job: &Job) -> Result<(), Refusal> {
     // Between two attempts a job is ready too, but it has begun.
     if !job.attempts().is_empty() {
         let words = format!(
-            "job `{}` has begun: its next attempt is about to start",
+            "job `{}` cannot be changed: its next attempt is about to start",
             job.producer()
         );
         return Err(wrong_job(words));
@@ -122,12 +122,12 @@ fn can_be_awaited(plan: &Plan, job: &JobDefinition) -> Result<(), Refusal> {
             continue;
         };
         if other.is_validation() {
-            let words = "no job can depend on the validating job: it comes last";
+            let words = "no job can depend on the validation job: it always runs last";
             return Err(Refusal::new(Code::ValidationJob, words));
         }
         if !other.can_be_built_on() {
             let words = format!(
-                "job `{name}` is {} and nothing of it is left to build on",
+                "job `{name}` is {}, and its results no longer exist",
                 other.status()
             );
             return Err(Refusal::new(Code::DependencyGone, words));
@@ -148,7 +148,12 @@ fn defined(draft: &Draft, id: JobId) -> Result<Box<JobDefinition>, Refusal> {
     let found = draft
         .by_id(id)
         .map(|job| Box::new(JobDefinition::clone(job)));
-    found.ok_or_else(|| Refusal::new(Code::UnknownJob, format!("no job has the id {id}")))
+    found.ok_or_else(|| {
+        Refusal::new(
+            Code::UnknownJob,
+            format!("the plan has no job with the id {id}"),
+        )
+    })
 }
 
 fn add(plan: &Plan, spec: JobSpec, cx: &mut Cx<'_>) -> Result<(JobId, Vec<What>), Refusal> {
@@ -167,7 +172,10 @@ fn remove(plan: &Plan, job: &Job, cx: &mut Cx<'_>) -> Result<(JobId, Vec<What>),
         !other.is_validation() && (other.status().is_active() || !other.attempts().is_empty())
     };
     if let Some(other) = plan.dependents(job).find(begun) {
-        let words = format!("job `{}` depends on it and has started", other.producer());
+        let words = format!(
+            "job `{}`, which depends on it, has started",
+            other.producer()
+        );
         return Err(wrong_job(words));
     }
     let mut draft = draft_of(plan)?;
@@ -235,7 +243,7 @@ fn add_after(
     cx: &mut Cx<'_>,
 ) -> Result<(JobId, Vec<What>), Refusal> {
     if existing.is_validation() {
-        let words = "nothing comes after the validating job";
+        let words = "no job can follow the validation job";
         return Err(Refusal::new(Code::ValidationJob, words));
     }
     let (id, name) = ((cx.ids)(), spec.producer_id.clone());

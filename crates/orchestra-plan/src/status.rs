@@ -246,7 +246,7 @@ impl fmt::Display for Transition {
 
 /// A move that the machine does not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a job that is {from} cannot {transition}")]
+#[error("cannot {transition} a job that is {from}")]
 pub struct IllegalTransition {
     /// The state it was in.
     pub from: JobStatus,

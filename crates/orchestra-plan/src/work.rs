@@ -101,7 +101,7 @@ pub struct OnFailure {
 
 choice! {
     /// What work counts as when it is decided how much may run at once.
-    AdmissionClass: "a kind of work: one of agent, shell, process" {
+    AdmissionClass: "a kind of work: agent, shell or process" {
         /// An agent: it costs money, and its service has limits.
         Agent = "agent",
         /// A shell, and whatever it starts.

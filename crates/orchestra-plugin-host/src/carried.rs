@@ -27,8 +27,7 @@ pub(crate) enum CarryError {
     Field(#[from] FieldError),
     /// There are too many of them.
     #[error(
-        "its fields that are not known here have {0} bytes, and at most {MAX_BYTES} are passed on: \
-         send less of them"
+        "the unknown fields have {0} bytes, at most {MAX_BYTES} are forwarded: send fewer of them"
     )]
     TooLarge(usize),
 }
@@ -90,7 +89,7 @@ pub(crate) fn take_answer(along: &Along, who: &str, response: &Response) {
         Err(error) => tracing::warn!(
             peer = %who,
             %error,
-            "what is not known here of its answer is not passed on"
+            "cannot forward unknown fields of a response"
         ),
     }
 }

@@ -132,7 +132,7 @@ impl Events {
     pub(crate) fn need(&self, plugin: &PluginId, topics: &[String]) {
         let owner = Owner::Manifest(plugin.clone());
         if !topics.is_empty() && !self.reaches(plugin) {
-            tracing::warn!(%plugin, "it needs events, and has no server that they could reach");
+            tracing::warn!(%plugin, "the plugin subscribes to events but has no server to receive them");
         }
         let mut broker = self.0.broker();
         broker.end(&owner);
@@ -143,7 +143,7 @@ impl Events {
                 ..Subscribe::default()
             };
             if let Err(error) = broker.subscribe(owner.clone(), plugin, wanted) {
-                tracing::warn!(%plugin, %error, "a plugin is not told of events that it needs");
+                tracing::warn!(%plugin, %error, "cannot subscribe a plugin to its events");
             }
         }
     }
@@ -185,7 +185,7 @@ async fn serve(events: Weak<Inner>, plugin: PluginId) {
         };
         let settled = async { deliver.settled(&plugin).await };
         if AssertUnwindSafe(settled).catch_unwind().await.is_err() {
-            tracing::error!(%plugin, "what tells whether a plugin is ready panicked");
+            tracing::error!(%plugin, "the readiness check of a plugin panicked");
         }
         let Some(inner) = events.upgrade() else {
             return;
@@ -201,10 +201,10 @@ async fn serve(events: Weak<Inner>, plugin: PluginId) {
             Ok(Ok(Ok(()))) => None,
             Ok(Ok(Err(problem))) => Some(problem),
             Ok(Err(_)) => Some("what delivers events panicked".to_owned()),
-            Err(_) => Some("it was not taken in time".to_owned()),
+            Err(_) => Some("it was not accepted in time".to_owned()),
         };
         if let Some(problem) = &problem {
-            tracing::debug!(%plugin, %problem, "an event was not delivered");
+            tracing::debug!(%plugin, %problem, "cannot deliver an event");
         }
         if let Some(inner) = events.upgrade() {
             inner.broker().count(problem.is_none());

@@ -210,7 +210,7 @@ impl Inner {
 
     fn open(&self, peer: &Peer) {
         let Ok(who) = Who::of(peer.name()) else {
-            tracing::warn!(peer = %peer.name(), "connected with a name that may not call");
+            tracing::warn!(peer = %peer.name(), "peer connected with a name that has no permission to call");
             return;
         };
         let asking = Asking {
@@ -280,8 +280,8 @@ impl Inner {
             }
         };
         let answer = answer.unwrap_or_else(|_| {
-            tracing::error!(peer = %peer.name(), "a call broke: what answers it panicked");
-            let text = "the call broke: what answers it panicked";
+            tracing::error!(peer = %peer.name(), "call failed: its handler panicked");
+            let text = "the call failed: its handler panicked";
             Ok(Failure::new("handler_error", text).answer(&request))
         });
         let answer = answer.and_then(|answer| fitting(answer, replies.as_ref()));
@@ -310,6 +310,6 @@ fn fitting(answer: Response, replies: Option<&Replies>) -> Result<Response, Fail
 /// Nobody is left to be told when an answer cannot be written.
 fn written(result: Result<(), ReplyError>) {
     if let Err(error) = result {
-        tracing::debug!(%error, "an answer was not taken");
+        tracing::debug!(%error, "the peer did not accept a response");
     }
 }

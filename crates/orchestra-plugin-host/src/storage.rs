@@ -74,7 +74,7 @@ pub enum StorageError {
     Failed(String),
     /// Nobody knows whether it was written: whoever keeps the documents may have done so after it
     /// was given up, or before it broke.
-    #[error("{0}: it may have been done; read before you write again")]
+    #[error("{0}: the write may have succeeded; read the document before you write again")]
     UnknownOutcome(String),
     /// Whoever keeps the documents said this.
     #[error("{message}")]

@@ -25,7 +25,7 @@ pub enum FieldError {
         at: usize,
     },
     /// The number of a field is 0 or has more than 29 bits.
-    #[error("a field at byte {at} has a number that no field can have")]
+    #[error("the field at byte {at} has an invalid field number")]
     Number {
         /// Where the field starts.
         at: usize,

@@ -32,7 +32,7 @@ pub enum NameError {
         found: usize,
     },
     /// It starts with a dot.
-    #[error("a name does not start with a dot")]
+    #[error("a name must not start with a dot")]
     Dot,
     /// A part of an id is none of a server's name in TLS, so nobody could connect to it.
     #[error("{0}: a plugin's id is its TLS server name, so clients could not connect to it")]

@@ -55,7 +55,7 @@
 //!         .needs_storage("memory")
 //!         .tool(digest::tool())
 //!         .on_event("notes.changed", |event, _cx| async move {
-//!             tracing::info!(%event.payload, "somebody has changed a note");
+//!             tracing::info!(%event.payload, "a note was changed");
 //!         })
 //!         .run()
 //! }

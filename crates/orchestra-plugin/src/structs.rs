@@ -104,7 +104,7 @@ pub enum StructError {
         at: usize,
     },
     /// The struct does not fit into a frame.
-    #[error("the struct is over the limit of {MAX_FRAME_BYTES} bytes")]
+    #[error("the struct exceeds the limit of {MAX_FRAME_BYTES} bytes")]
     TooLarge,
 }
 

@@ -194,7 +194,7 @@ async fn supervise(
         _ => {
             tracing::warn!(
                 child = id.as_raw_pid(),
-                "a guard was killed; its child ends too"
+                "a guard process was killed; its child ends too"
             );
             // The child dies with its guard; the rest is up to us.
             let _ = kill_process_group(id, Signal::KILL);
@@ -221,7 +221,7 @@ async fn abandon(mut guard: process::Child) {
 
 async fn wait(guard: &mut process::Child) {
     if let Err(error) = guard.wait().await {
-        tracing::debug!(%error, "a guard cannot be waited for");
+        tracing::debug!(%error, "cannot wait for a guard process");
     }
 }
 

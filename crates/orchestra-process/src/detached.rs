@@ -134,7 +134,7 @@ impl Detached {
     pub fn release(mut self) {
         tokio::spawn(async move {
             if let Err(error) = self.wait().await {
-                tracing::debug!(%error, "a program that was left to itself cannot be waited for");
+                tracing::debug!(%error, "cannot wait for a detached process");
             }
         });
     }

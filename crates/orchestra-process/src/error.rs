@@ -14,7 +14,7 @@ pub enum SpawnError {
         program: String,
     },
     /// There is no such file, or it may not be run.
-    #[error("cannot run `{}`; is it there, and executable?", .program.display())]
+    #[error("cannot run `{}`; check that it exists and is executable", .program.display())]
     NotRunnable {
         /// Its path.
         program: PathBuf,
@@ -23,7 +23,7 @@ pub enum SpawnError {
         source: io::Error,
     },
     /// Its working directory cannot be used.
-    #[error("cannot work in `{}`; is it there, and a directory?", .directory.display())]
+    #[error("cannot use the working directory `{}`; check that it exists and is a directory", .directory.display())]
     Directory {
         /// The directory.
         directory: PathBuf,
@@ -32,7 +32,7 @@ pub enum SpawnError {
         source: io::Error,
     },
     /// A limit that this system cannot hold.
-    #[error("a limit of {limit} cannot be held on this system; leave it out")]
+    #[error("this system cannot enforce a limit of {limit}; omit it")]
     LimitUnsupported {
         /// Which.
         limit: limits::Limit,

@@ -77,7 +77,7 @@ pub async fn kill_left(variable: &str, guard: Option<Process>, child: Option<Pro
         if Instant::now() >= end {
             tracing::warn!(
                 processes = left.len(),
-                "what is left of a child cannot be killed"
+                "cannot kill the remaining processes of a child"
             );
             return;
         }

@@ -147,7 +147,7 @@ fn confine(order: &Order, confinement: &message::Confinement) -> Result<(), (Ste
 
 #[cfg(not(target_os = "linux"))]
 fn confine(_: &Order, _: &message::Confinement) -> Result<(), (Step, String)> {
-    let what = "sandboxes are known on Linux alone; leave it out";
+    let what = "sandboxes are supported only on Linux; remove the setting";
     Err((Step::Sandbox, what.to_owned()))
 }
 

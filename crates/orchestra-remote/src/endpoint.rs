@@ -51,7 +51,7 @@ pub enum Fault {
     #[error("{0}")]
     Unreachable(String),
     /// It said nothing for so long.
-    #[error("nothing came for {} seconds", .0.as_secs())]
+    #[error("no data arrived for {} seconds", .0.as_secs())]
     Late(Duration),
     /// The answer broke off.
     #[error("{0}")]

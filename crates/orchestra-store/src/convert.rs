@@ -129,12 +129,12 @@ impl CheckoutCopy {
             && let Err(fault) = home.forget()
         {
             // The next shared board skips the numbers that are listed.
-            tracing::warn!(%fault, "the list of databases still has the board");
+            tracing::warn!(%fault, "cannot remove the board from the list of databases");
         }
         if let Home::Shared(home) = &self.shared.home
             && let Err(fault) = linked::remove_stubs(home)
         {
-            tracing::warn!(%fault, "a linked worktree still has a database that programs refuse");
+            tracing::warn!(%fault, "cannot remove an unusable database of a linked worktree");
         }
         Ok(self.shared.workspace)
     }

@@ -174,7 +174,7 @@ fn behind(shared: &Shared, engine: &Engine, report: &mut Report) {
     while engine.is_due_since(change).unwrap_or(false) {
         if start.elapsed() > KEEPING_UP {
             report.findings.push(
-                "the readable files lag behind the database; the log of the program that keeps them says why"
+                "the readable files are older than the database; the log of the program that writes them has the reason"
                     .to_owned(),
             );
             return;

@@ -53,7 +53,7 @@ pub enum Fault {
     )]
     Replaced(PathBuf),
     /// The list of known databases cannot be used.
-    #[error("it is not known whether your programs created the board")]
+    #[error("cannot check whether your programs created the board")]
     Unlisted(#[source] Arc<orchestra_place::ListError>),
     /// Another program uses a board that is to be moved.
     #[error(

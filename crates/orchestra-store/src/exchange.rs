@@ -98,7 +98,7 @@ pub enum ExchangeError {
     #[error("{0}")]
     File(String),
     /// The dependencies of issues are circular.
-    #[error("issue {issue} of `{project}` waits for itself, by way of its dependencies")]
+    #[error("issue {issue} of `{project}` depends on itself through its dependencies")]
     Circular {
         /// The project.
         project: String,

@@ -51,7 +51,7 @@ pub enum FilesError {
         path: String,
     },
     /// A file that is to be written was changed by another program, again and again or in a way that cannot be taken in.
-    #[error("`.projects/{path}` is in the way of a file of the board; move it away")]
+    #[error("`.projects/{path}` exists where the board writes a file; move it away")]
     Stuck {
         /// The path below `.projects/`.
         path: String,

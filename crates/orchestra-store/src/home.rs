@@ -152,7 +152,7 @@ impl SharedHome {
         let shared = self.make_locks().and_then(|_| Lock::share(&self.alive()));
         shared
             .inspect_err(
-                |error| tracing::warn!(%error, "other programs do not see that the board is open"),
+                |error| tracing::warn!(%error, "cannot mark the board as open for other programs"),
             )
             .ok()
     }
@@ -163,7 +163,7 @@ impl SharedHome {
             .make_locks()
             .and_then(|_| Lock::share(&self.attached()));
         attached
-            .inspect_err(|error| tracing::debug!(%error, "the board may be moved while it is open"))
+            .inspect_err(|error| tracing::debug!(%error, "cannot lock the board against moves"))
             .ok()
     }
 

@@ -152,7 +152,7 @@ fn merge_content(
     if let Home::Shared(home) = &shared.options.home
         && let Err(error) = home.reserve(connection, &mut BTreeMap::new(), 0)
     {
-        tracing::warn!(%error, "the highest ids of the board cannot be listed");
+        tracing::warn!(%error, "cannot record the highest ids of the board");
     }
     Ok(())
 }

@@ -373,7 +373,7 @@ impl Shared {
         // Other programs also have the removed file open, and do not see changes of the new one.
         let mark = "INSERT OR REPLACE INTO counter (name, value) VALUES ('superseded', 1)";
         if let Err(error) = removed.execute(mark, []) {
-            tracing::warn!(%error, "the removed database of the board is not marked");
+            tracing::warn!(%error, "cannot mark the removed database of the board");
         }
         Ok(())
     }
@@ -669,7 +669,7 @@ pub(crate) fn leave(former: &Path) -> Result<(), Fault> {
         Err(fault @ Fault::Held { .. }) => Err(fault),
         Err(fault) => {
             let database = database.display();
-            tracing::warn!(%fault, "the former database of the board, {database}, is not marked");
+            tracing::warn!(%fault, "cannot mark `{database}` as the previous database of the board");
             Ok(())
         }
         Ok(()) => Ok(()),

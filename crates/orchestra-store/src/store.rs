@@ -209,7 +209,7 @@ impl Store {
     /// cannot create them, an error is logged, and changes fail with [`Fault::Closed`].
     pub fn start(&self) {
         if let Err(error) = self.0.start() {
-            tracing::error!(%error, "the board cannot be changed");
+            tracing::error!(%error, "cannot write the board");
         }
     }
 

@@ -58,7 +58,7 @@ impl Watcher {
 }
 
 fn complain(error: &notify::Error) {
-    tracing::warn!("the readable files cannot be watched, so edits are seen late: {error}");
+    tracing::warn!("cannot watch the readable files, so edits are imported late: {error}");
 }
 
 /// Begins to watch a directory; `None` where it does not exist.

@@ -178,7 +178,7 @@ impl Writer {
         match self.shared.rescue(&removed) {
             Ok(()) => Ok(()),
             Err(fault @ (Fault::Corrupt | Fault::Replaced(_))) => {
-                tracing::error!(%fault, "the board that this program had open is not in its place");
+                tracing::error!(%fault, "the open board was moved or removed");
                 self.shared.forget_readers();
                 match fault {
                     Fault::Corrupt => Ok(()),
@@ -186,7 +186,7 @@ impl Writer {
                 }
             }
             Err(fault) => {
-                tracing::error!(%fault, "a board whose directory was removed cannot be copied");
+                tracing::error!(%fault, "cannot save a copy of the board whose directory was removed");
                 self.connection = Some(removed);
                 Err(fault)
             }
@@ -289,7 +289,7 @@ impl Writer {
                 Err(Fault::Unlisted(error))
             }
             Err(error) => {
-                tracing::warn!(%error, "the highest ids of the board cannot be listed");
+                tracing::warn!(%error, "cannot record the highest ids of the board");
                 Ok(())
             }
             Ok(()) => Ok(()),

@@ -205,7 +205,7 @@ impl<'a> Writing<'a> {
                 .map_err(|error| Fault::io("look at .projects", error))?;
             if found.is_some() && ledger::at(self.connection, &status)?.is_none() {
                 return Err(ActionError::Invalid(format!(
-                    "there are files of another project in .projects/{}; `orchestra import` takes over those of orchestra-mcp, `orchestra doctor` says what is wrong with others; or choose another name",
+                    ".projects/{} contains files of another project; `orchestra import` imports files of orchestra-mcp, `orchestra doctor` reports problems of other files; or choose another name",
                     project.slug
                 )));
             }

@@ -311,7 +311,7 @@ impl Inner {
         let skills = Arc::clone(&self.skills);
         let read = spawn_blocking(move || skills.read(&uri)).await;
         read.unwrap_or_else(|_| {
-            let text = "reading the skill broke".to_owned();
+            let text = "reading the skill panicked".to_owned();
             Err(ProviderError::Unreachable(text))
         })
     }
@@ -345,7 +345,7 @@ impl Inner {
         let mut resources = match resources::listed(&self.services) {
             Ok(resources) => resources,
             Err(failure) => {
-                tracing::warn!(%failure, "the list of resources is out of date");
+                tracing::warn!(%failure, "cannot refresh the list of resources");
                 return;
             }
         };

@@ -111,7 +111,7 @@ impl Skills {
         let new_problems = scan.problems.difference(&looking.problems).cloned();
         let problems: Vec<String> = new_problems.collect();
         for problem in &problems {
-            tracing::warn!("a skill is not served as it is: {problem}");
+            tracing::warn!("a skill has a problem: {problem}");
         }
         looking.known = scan.known;
         looking.problems = scan.problems;

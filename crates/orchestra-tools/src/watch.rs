@@ -26,7 +26,7 @@ impl Watched {
         if self.count >= MAX_WATCHED {
             tracing::warn!(
                 limit = MAX_WATCHED,
-                "too many watched resources; no changes are reported for one more"
+                "too many watched resources; changes of further ones are not reported"
             );
             return;
         }

@@ -26,5 +26,5 @@ export async function page(root, { parts, query }, signal) {
 function head(kind) {
   const tab = (path, label, isCurrent) => link(path, { class: "tab", "aria-current": isCurrent ? "true" : undefined }, label);
   const isOfServers = kind !== "traffic" && kind !== "playground";
-  return h("div.bar", {}, h("h1", {}, "Servers"), h("nav.servers-tabs", { "aria-label": "Parts of servers" }, tab("/servers", "All", isOfServers), tab("/servers/playground", "Playground", kind === "playground"), tab("/servers/traffic", "Traffic", kind === "traffic")));
+  return h("div.bar", {}, h("h1", {}, "Servers"), h("nav.servers-tabs", { "aria-label": "Server pages" }, tab("/servers", "All", isOfServers), tab("/servers/playground", "Playground", kind === "playground"), tab("/servers/traffic", "Traffic", kind === "traffic")));
 }

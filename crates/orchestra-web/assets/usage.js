@@ -125,7 +125,7 @@ class UsagePage {
     }
     const { totals } = this.usage;
     if (totals.requests === 0 && this.usage.days.length === 0) {
-      return replace(this.content, h("div.empty", {}, h("h1", {}, "No usage in these days"), h("p", {}, "Agents report the cost of a request with the tool ", h("code", {}, "record_usage"), ". Usage by agents of plans is recorded automatically. Choose other days to see earlier usage.")));
+      return replace(this.content, h("div.empty", {}, h("h1", {}, "No usage in this period"), h("p", {}, "Agents report the cost of a request with the tool ", h("code", {}, "record_usage"), ". Usage by agents of plans is recorded automatically. Choose other days to see earlier usage.")));
     }
     this.series = gathered(this.usage.days, this.part, this.measure);
     const days = daysBetween(this.from, this.to);

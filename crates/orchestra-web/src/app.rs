@@ -153,7 +153,7 @@ fn wants_page(method: &Method, uri: &Uri, headers: &HeaderMap) -> bool {
 }
 
 fn nothing() -> Response {
-    let text = "there is nothing here; MCP is at /mcp, REST is described at /api/openapi.json";
+    let text = "not found; MCP is at /mcp, and /api/openapi.json describes the REST API";
     (
         Extension(Refused(text.into())),
         refusal::error(StatusCode::NOT_FOUND, text),
@@ -175,6 +175,6 @@ async fn not_allowed(State(site): State<Arc<Site>>, route: MatchedPath) -> Respo
         .flatten()
         .map(|(method, _)| method.to_ascii_uppercase())
         .collect();
-    let text = format!("this method has no use here; use {}", methods.join(" or "));
+    let text = format!("method not allowed; use {}", methods.join(" or "));
     refusal::error(StatusCode::METHOD_NOT_ALLOWED, &text)
 }

@@ -165,7 +165,7 @@ async fn projects(State(site): State<Arc<Site>>) -> Result<Response, Refusal> {
 #[utoipa::path(
     get, path = "/api/board/{project}", tag = "board",
     params(
-        ("project" = String, Path, description = "The project.")
+        ("project" = String, Path, description = "Identifier of the project.")
     ),
     responses((status = 200, description = "The project with its issues.", body = Value), Guarded, ThingRefusals)
 )]
@@ -187,10 +187,10 @@ struct Days {
 #[utoipa::path(
     get, path = "/api/usage", tag = "usage",
     params(
-        ("from" = Option<String>, Query, description = "The first day, as 2026-02-14."),
-        ("to" = Option<String>, Query, description = "The last day.")
+        ("from" = Option<String>, Query, description = "First day, for example 2026-02-14."),
+        ("to" = Option<String>, Query, description = "Last day, for example 2026-02-28.")
     ),
-    responses((status = 200, description = "What models cost, by day.", body = Value), Guarded, ThingRefusals)
+    responses((status = 200, description = "Cost of models per day.", body = Value), Guarded, ThingRefusals)
 )]
 async fn usage(
     State(site): State<Arc<Site>>,

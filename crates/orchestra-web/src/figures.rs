@@ -51,10 +51,10 @@ impl Figures {
     fn calls(&self, page: &mut Page<'_>) -> fmt::Result {
         let ends = self.calls.ends.iter();
         page.counters(
-            ("calls", "Calls through all faces, by their end", None),
+            ("calls", "Calls through all transports, by outcome", None),
             ends.map(|(end, count)| ([("end", end.name())], *count)),
         )?;
-        let help = "Calls that have not ended";
+        let help = "Calls in progress";
         let mut waiting =
             page.0
                 .encode_descriptor("calls_waiting", help, None, MetricType::Gauge)?;
@@ -70,7 +70,7 @@ impl Figures {
             .collect();
         let total = self.calls.total.as_secs_f64();
         let all = classes.iter().map(|(_, count)| count).sum();
-        let help = "How long calls took";
+        let help = "Duration of calls";
         let mut metric =
             page.0
                 .encode_descriptor("call", help, Some(&Unit::Seconds), MetricType::Histogram)?;
@@ -79,13 +79,13 @@ impl Figures {
 
     fn tools(&self, page: &mut Page<'_>) -> fmt::Result {
         page.counters(
-            ("tool_calls", "Ended calls of a tool", None),
+            ("tool_calls", "Completed calls of a tool", None),
             self.tools.iter().map(|tool| (named(tool), tool.calls)),
         )?;
         page.counters(
             (
                 "tool_failures",
-                "Calls of a tool that ended without an answer",
+                "Calls of a tool that ended without a result",
                 None,
             ),
             self.tools.iter().map(|tool| (named(tool), tool.failures)),
@@ -93,7 +93,7 @@ impl Figures {
         page.counters(
             (
                 "tool_time",
-                "Time of all calls of a tool together",
+                "Total duration of all calls of a tool",
                 Some(Unit::Seconds),
             ),
             self.tools
@@ -109,13 +109,20 @@ impl Figures {
                 (labels, u64::from(server.status == status))
             })
         });
-        page.gauges(("server_status", "1 for what a server is", None), states)?;
+        page.gauges(
+            (
+                "server_status",
+                "Status of a server: 1 for its current status, 0 for the other statuses",
+                None,
+            ),
+            states,
+        )?;
         page.gauges(
             ("server_processes", "Processes of a server", None),
             self.each(|server| server.processes.len() as u64),
         )?;
         page.gauges(
-            ("server_in_flight", "Calls of a server that run", None),
+            ("server_in_flight", "Calls of a server in progress", None),
             self.each(|server| server.in_flight as u64),
         )?;
         let ready = self
@@ -126,7 +133,7 @@ impl Figures {
             let uptime = server.uptime.unwrap_or_default();
             ([("server", id.as_str())], uptime.as_secs_f64())
         });
-        page.seconds(("server_uptime", "Ready without a break for"), ready)
+        page.seconds(("server_uptime", "Time since a server became ready"), ready)
     }
 
     fn traffic(&self, page: &mut Page<'_>) -> fmt::Result {
@@ -135,21 +142,21 @@ impl Figures {
             ends.map(|(end, count)| ([("server", id.as_str()), ("end", end)], count))
         });
         page.counters(
-            ("server_calls", "Calls of a server, by their end", None),
+            ("server_calls", "Calls of a server, by outcome", None),
             calls,
         )?;
         page.counters(
-            ("server_restarts", "Starts after the first", None),
+            ("server_restarts", "Restarts of a server", None),
             self.each(|server| server.restarts),
         )?;
         page.counters(
-            ("server_failed_starts", "Starts that failed", None),
+            ("server_failed_starts", "Failed starts of a server", None),
             self.each(|server| server.failed_starts),
         )?;
         page.counters(
             (
                 "server_junk_lines",
-                "Lines on standard output that are no messages",
+                "Lines on standard output that are not messages",
                 None,
             ),
             self.each(|server| server.junk_lines),
@@ -173,7 +180,10 @@ impl Figures {
             })
         });
         page.seconds(
-            ("server_latency", "Of the last 1024 calls of a server"),
+            (
+                "server_latency",
+                "Latency of the last 1024 calls of a server",
+            ),
             quantiles,
         )?;
         page.seconds(

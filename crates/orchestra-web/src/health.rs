@@ -138,8 +138,8 @@ async fn health(State(site): State<Arc<Site>>) -> Response {
 #[utoipa::path(
     get, path = "/ready", tag = "service",
     responses(
-        (status = 200, description = "It can be asked.", body = Readiness),
-        (status = 503, description = "It starts or stops.", body = Readiness),
+        (status = 200, description = "The server is ready.", body = Readiness),
+        (status = 503, description = "The server is starting or stopping.", body = Readiness),
         Refusals
     )
 )]

@@ -121,25 +121,27 @@ impl Reason {
 
     const fn meaning(self) -> &'static str {
         match self {
-            Self::Malformed => "The request cannot be understood; the text says why.",
-            Self::Stranger => "A token is asked for here, and none or a wrong one was shown.",
+            Self::Malformed => "The request is invalid. The error text names the reason.",
+            Self::Stranger => "The token is missing or invalid.",
             Self::Foreign => {
-                "The Host or the Origin header names somebody else, or the token lacks a scope."
+                "The Host or Origin header is not allowed, or the token lacks a required scope."
             }
-            Self::Denied => "The rules do not permit the tool.",
-            Self::Unknown => "There is nothing of this name.",
-            Self::Refused => "The tool refuses it as things are; the text says why.",
-            Self::Slow => "The body took too long to arrive.",
-            Self::Large => "The body is too large.",
-            Self::NotJson => "The body is not application/json, or it is compressed.",
-            Self::Greedy => "The caller has asked too often; Retry-After says when to go on.",
+            Self::Denied => "The configured rules deny the tool.",
+            Self::Unknown => "The named object does not exist.",
+            Self::Refused => {
+                "The tool refused the call in the current state. The error text names the reason."
+            }
+            Self::Slow => "The request body did not arrive in time.",
+            Self::Large => "The request body is too large.",
+            Self::NotJson => "The request body is not application/json, or it is compressed.",
+            Self::Greedy => {
+                "Too many requests from this caller. Retry-After names the time until the next attempt."
+            }
             Self::Broke => {
-                "Whoever offers it broke, cannot be reached, or answers more than may be sent."
+                "The provider of the tool failed, cannot be reached, or returned a result above the size limit."
             }
-            Self::Busy => {
-                "There is too much to do, or tokens cannot be looked at; try again in a moment."
-            }
-            Self::Late => "It took longer than calls may take.",
+            Self::Busy => "The server is overloaded or cannot verify tokens. Retry later.",
+            Self::Late => "The call exceeded its time limit.",
         }
     }
 }

@@ -57,7 +57,7 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Site>> {
 /// All tools.
 #[utoipa::path(
     get, path = "/api/mcp/tools", tag = "tools",
-    responses((status = 200, description = "The tools, in their order.", body = ToolList), Guarded)
+    responses((status = 200, description = "Tools in catalog order.", body = ToolList), Guarded)
 )]
 async fn list_tools(State(site): State<Arc<Site>>) -> Answer {
     site.list("tools", ListKind::Tools).await
@@ -66,9 +66,9 @@ async fn list_tools(State(site): State<Arc<Site>>) -> Answer {
 /// Calls a tool. One that fails at its work answers 200 with `isError`.
 #[utoipa::path(
     post, path = "/api/mcp/tools/call", tag = "tools",
-    request_body(content = ToolCall, description = "The tool and its arguments."),
+    request_body(content = ToolCall, description = "Name of the tool and its arguments."),
     responses(
-        (status = 200, description = "What the tool answers.", body = ToolAnswer),
+        (status = 200, description = "Result of the tool.", body = ToolAnswer),
         CallRefusals
     )
 )]
@@ -80,7 +80,7 @@ async fn call_tool(State(site): State<Arc<Site>>, headers: HeaderMap, body: Body
 #[utoipa::path(
     get, path = "/api/mcp/resources", tag = "resources",
     responses(
-        (status = 200, description = "The resources, in their order.", body = ResourceList),
+        (status = 200, description = "Resources in catalog order.", body = ResourceList),
         Guarded
     )
 )]
@@ -93,8 +93,8 @@ async fn list_resources(State(site): State<Arc<Site>>) -> Answer {
 /// Reads a resource.
 #[utoipa::path(
     post, path = "/api/mcp/resources/read", tag = "resources",
-    request_body(content = ResourceRead, description = "Which resource."),
-    responses((status = 200, description = "What it holds.", body = ResourceAnswer), CallRefusals)
+    request_body(content = ResourceRead, description = "URI of the resource."),
+    responses((status = 200, description = "Contents of the resource.", body = ResourceAnswer), CallRefusals)
 )]
 async fn read_resource(State(site): State<Arc<Site>>, headers: HeaderMap, body: Body) -> Answer {
     site.call(Method::ResourcesRead, &headers, body).await
@@ -103,7 +103,7 @@ async fn read_resource(State(site): State<Arc<Site>>, headers: HeaderMap, body: 
 /// All prompts.
 #[utoipa::path(
     get, path = "/api/mcp/prompts", tag = "prompts",
-    responses((status = 200, description = "The prompts, in their order.", body = PromptList), Guarded)
+    responses((status = 200, description = "Prompts in catalog order.", body = PromptList), Guarded)
 )]
 async fn list_prompts(State(site): State<Arc<Site>>) -> Answer {
     site.list("prompts", ListKind::Prompts).await
@@ -112,8 +112,8 @@ async fn list_prompts(State(site): State<Arc<Site>>) -> Answer {
 /// Fills a prompt in.
 #[utoipa::path(
     post, path = "/api/mcp/prompts/get", tag = "prompts",
-    request_body(content = Prompt, description = "The prompt and its arguments."),
-    responses((status = 200, description = "Its messages.", body = PromptAnswer), CallRefusals)
+    request_body(content = Prompt, description = "Name of the prompt and its arguments."),
+    responses((status = 200, description = "Messages of the prompt.", body = PromptAnswer), CallRefusals)
 )]
 async fn get_prompt(State(site): State<Arc<Site>>, headers: HeaderMap, body: Body) -> Answer {
     site.call(Method::PromptsGet, &headers, body).await
@@ -162,9 +162,9 @@ fn open_stream() {}
 /// Takes a JSON-RPC message for a stream, where its answer comes (MCP 2024-11-05).
 #[utoipa::path(
     post, path = "/api/mcp/messages", tag = "MCP 2024-11-05",
-    params(("sessionId" = String, Query, description = "The stream, as its first event says.")),
+    params(("sessionId" = String, Query, description = "Session id from the first event of the stream.")),
     request_body(content = Value, description = "A JSON-RPC message."),
-    responses((status = 202, description = "It was taken."), MessageRefusals)
+    responses((status = 202, description = "The message was accepted."), MessageRefusals)
 )]
 #[expect(dead_code, reason = "describes a route of MCP")]
 fn post_message() {}

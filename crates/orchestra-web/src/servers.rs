@@ -126,7 +126,7 @@ struct LastError {
 /// The servers of others: how each is, what it did, how long its calls took.
 #[utoipa::path(
     get, path = "/api/mcp/servers", tag = "service",
-    responses((status = 200, description = "The servers, in their order.", body = Servers), Guarded)
+    responses((status = 200, description = "Servers in configured order.", body = Servers), Guarded)
 )]
 async fn servers(State(site): State<Arc<Site>>) -> Answer {
     let servers = now(site.face.server().hub());

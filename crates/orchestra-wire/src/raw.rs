@@ -20,7 +20,7 @@ pub struct RawJson(Bytes);
 
 /// Text that is not one JSON value, or a value that cannot be written as JSON.
 #[derive(Debug, thiserror::Error)]
-#[error("not one JSON value")]
+#[error("not a single JSON value")]
 pub struct RawJsonError(#[source] serde_json::Error);
 
 impl RawJson {

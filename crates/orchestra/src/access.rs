@@ -93,16 +93,16 @@ fn token_of_environment() -> anyhow::Result<Token> {
     let text = Variable::Token.read().unwrap_or_default();
     let text = text
         .to_str()
-        .with_context(|| format!("{name} is no text"))?;
+        .with_context(|| format!("{name} is not UTF-8 text"))?;
     text.trim()
         .parse()
-        .with_context(|| format!("{name} holds no token"))
+        .with_context(|| format!("{name} contains no token"))
 }
 
 /// One token a line. Blank lines and lines that begin with `#` are skipped.
 fn tokens_of_file(path: &Path) -> anyhow::Result<Vec<Token>> {
     let text = String::from_utf8(read(path, Holds::Secrets)?);
-    let text = text.map_err(|_| anyhow::anyhow!("{} is no text", path.display()))?;
+    let text = text.map_err(|_| anyhow::anyhow!("{} is not UTF-8 text", path.display()))?;
     let mut tokens = Vec::new();
     for (place, line) in written(&text) {
         let token = line.parse().with_context(|| {
@@ -111,7 +111,7 @@ fn tokens_of_file(path: &Path) -> anyhow::Result<Vec<Token>> {
         })?;
         tokens.push(token);
     }
-    anyhow::ensure!(!tokens.is_empty(), "{} holds no token", path.display());
+    anyhow::ensure!(!tokens.is_empty(), "{} contains no token", path.display());
     Ok(tokens)
 }
 
@@ -203,7 +203,9 @@ fn read_own_token(path: &Path) -> anyhow::Result<Option<String>> {
     let token = text.trim();
     token.parse::<Token>().with_context(|| {
         let path = path.display();
-        format!("{path} holds no token; remove it, and the next `orchestra up` creates another")
+        format!(
+            "{path} contains no token; remove it, and the next `orchestra up` creates a new one"
+        )
     })?;
     Ok(Some(token.to_owned()))
 }
@@ -252,7 +254,7 @@ mod tests {
     fn what_is_wrong_with_it_is_told_and_the_secret_is_not() {
         for (text, mode, expected) in [
             ("0123456789abcdef", 0o644, "is open to others"),
-            ("# none\n", 0o600, "holds no token"),
+            ("# none\n", 0o600, "contains no token"),
             ("0123456789abcdef\nsecret\n", 0o600, "line 2"),
             ("secret secret secret", 0o600, "only letters"),
         ] {

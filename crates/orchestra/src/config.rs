@@ -551,7 +551,7 @@ fn files_of(
         file.sync.bound(&near, is_trusted);
         if file.place.take().is_some() {
             file.plans.report(format!(
-                "{}: place is not used: it is only for {}",
+                "{}: place is ignored: set it in {}",
                 near.display(),
                 model::own_file()
             ));
@@ -576,10 +576,7 @@ fn check_shared(path: &Path, file: &ConfigFile) -> Result<(), Failure> {
     let is_open = file.http.is_some_and(|address| !address.ip().is_loopback());
     if file.access.lets_in() || file.quic.lets_in() || is_open {
         return Err(Failure::usage_text(format!(
-            "{}: who is let in, and whether other machines may reach it, is not for a \
-             workspace to say, which others may share; set [access], http, quic and \
-             certs_dir in orchestra/{FILE} of your own configuration directory, or use \
-             flags",
+            "{}: [access], http, quic and certs_dir are not allowed in the file of a workspace, because other people may have written it; set them in orchestra/{FILE} of your own configuration directory, or use flags",
             path.display()
         )));
     }

@@ -127,7 +127,7 @@ pub fn model_hub() -> Result<Option<String>, Failure> {
         .read()
         .map(|address| address.into_string());
     let address = address.transpose();
-    address.map_err(|_| Failure::usage_text(format!("{} is no text", Variable::ModelHub)))
+    address.map_err(|_| Failure::usage_text(format!("{} is not UTF-8 text", Variable::ModelHub)))
 }
 
 /// Serves until a signal, or until its clients have ended.
@@ -184,7 +184,7 @@ fn serve(
                 .filter(|asked| !is_attended && there.is_some_and(|there| !asked.is_met_by(there)));
             if let Some(asked) = unmet {
                 return Err(Failure::refused(format!(
-                    "{text}, and not at {asked}; use that one, or end it first"
+                    "{text}, not at {asked}; use that one, or end it first"
                 )));
             }
             output::complain(&text);
@@ -219,7 +219,7 @@ fn wishes(config: &Config, given: Option<String>) -> Wishes {
 fn announce(endpoint: &Endpoint, file: &Path) {
     let token = match endpoint.token {
         Some(_) => format!("clients show the token in {}", file.display()),
-        None => "every program of this machine is let in".to_owned(),
+        None => "every program of this machine is admitted".to_owned(),
     };
     let (address, workspace) = (endpoint.address, endpoint.workspace.display());
     // A program that started the engine in the background has closed its stdout.

@@ -160,7 +160,7 @@ impl Failure {
             | Self::Usage(error)
             | Self::Refused(error)
             | Self::Denied(error) => format!("{error:#}"),
-            Self::BrokenPipe => "whoever read our output has gone".to_owned(),
+            Self::BrokenPipe => "the reader of standard output has closed it".to_owned(),
         }
     }
 
@@ -195,7 +195,7 @@ pub(crate) fn report(result: Result<Exit, Failure>) -> ExitCode {
 
 /// Ends the program where it stands, at a second signal.
 pub(crate) fn at_once() -> ! {
-    output::complain("stopped at once by a second signal; what still ran was cut off");
+    output::complain("stopped at once by a second signal; running work was interrupted");
     std::process::exit(i32::from(Exit::Failed.code()))
 }
 

@@ -18,7 +18,7 @@ pub(crate) use orchestra_mcp::http::{Limits, MCP_PATH};
 /// Text that is no address to listen on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "no address to listen on; write 127.0.0.1:7420, [::1]:7420, localhost:7420, or the port alone"
+    "not an address to listen on; use a form such as 127.0.0.1:7420, [::1]:7420, localhost:7420 or 7420"
 )]
 pub(crate) struct AddressError;
 

@@ -281,7 +281,7 @@ impl Installer {
             Some(text) if resource.kind == Kind::Hook && is_earlier_hook(text) => {
                 let backup = self.back_up(&path, text)?;
                 reason = Some(format!(
-                    "the earlier program's script was replaced, the file as it was is {backup}"
+                    "the script of the earlier program was replaced; the previous file is {backup}"
                 ));
                 Action::Updated
             }
@@ -297,7 +297,7 @@ impl Installer {
                 self.record(
                     &path,
                     Action::Kept,
-                    Some("it was edited, or is not ours".into()),
+                    Some("it was edited, or was not created by Orchestra".into()),
                 );
                 return Ok(());
             }
@@ -361,7 +361,7 @@ impl Installer {
         if let Some(text) = edit.text.filter(|text| present.as_ref() != Some(text)) {
             if let Some(before) = present.as_ref().filter(|_| edit.backup) {
                 let backup = self.back_up(path, before)?;
-                reason = reason.map(|reason| format!("{reason}, the file as it was is {backup}"));
+                reason = reason.map(|reason| format!("{reason}; the previous file is {backup}"));
             }
             // A file that is ours as a whole goes as a whole when it is taken out.
             if present

@@ -104,7 +104,9 @@ impl Shelf {
     /// When the user has no home, it cannot be made, or another changes it.
     pub fn open() -> Result<Self, Failure> {
         let directory = directory().ok_or_else(|| {
-            Failure::usage_text("set HOME or XDG_DATA_HOME: models are kept there")
+            Failure::usage_text(
+                "set HOME or XDG_DATA_HOME, which determine the directory of models",
+            )
         })?;
         Directory::make(&directory)?;
         let lock = Lock::attempt(&directory.join(".lock"))?;
@@ -166,7 +168,7 @@ impl Shelf {
             &serde_json::to_vec(&about)?,
             Access::Shared,
         )?;
-        fs::rename(&made, &place).context("put the model in its place")?;
+        fs::rename(&made, &place).context("cannot move the model into its directory")?;
         Directory::open(&self.directory)?.sync()?;
         Ok(about)
     }

@@ -104,7 +104,7 @@ impl Orchestrator {
         Self(Arc::new(Inner {
             certs: config.directory(),
             state: servers::state_directory()
-                .map_err(|_| "set HOME or XDG_STATE_HOME: it is kept there".to_owned()),
+                .map_err(|_| "set HOME or XDG_STATE_HOME, which determine its location".to_owned()),
             face,
             links,
             plugins,

@@ -233,7 +233,7 @@ pub(crate) fn state_directory() -> Result<PathBuf, Failure> {
     let directory = Variable::StateHome.directory().or_else(usual);
     let directory = directory.ok_or_else(|| {
         Failure::usage_text(
-            "set HOME or XDG_STATE_HOME: decisions over servers and your token are kept there",
+            "set HOME or XDG_STATE_HOME, which determine the directory of approvals and of your token",
         )
     })?;
     Ok(directory.join("orchestra"))
@@ -260,7 +260,7 @@ pub(crate) fn serves(workspace: &Path) -> Option<Lock> {
     hold()?
         .map_err(|error| {
             let error = std::io::Error::from(error);
-            tracing::warn!(%error, "restarts cannot be asked for");
+            tracing::warn!(%error, "cannot accept requests to restart servers");
         })
         .ok()
 }

@@ -107,8 +107,8 @@ pub(crate) fn runtime() -> std::io::Result<Runtime> {
 /// Writes to the log how the server is.
 pub(crate) fn tell(status: &ServerStatus) {
     match status {
-        ServerStatus::Error(reason) => tracing::warn!(%reason, "the server is in trouble"),
-        status => tracing::info!(status = status.as_str(), "the server is"),
+        ServerStatus::Error(reason) => tracing::warn!(%reason, "the server has a problem"),
+        status => tracing::info!(status = status.as_str(), "server status changed"),
     }
 }
 
@@ -286,7 +286,7 @@ impl Serving {
             Err(failure) if self.config.servers.given().next().is_some() => return Err(failure),
             Err(failure) => tracing::warn!(
                 error = %failure.text(),
-                "upstream MCP servers are not served"
+                "cannot serve the upstream MCP servers"
             ),
         }
         Ok(())
@@ -389,7 +389,7 @@ impl Serving {
     pub(crate) fn catch_up(&self) {
         let Some(store) = &self.store else { return };
         if let Err(error) = store.settle(CATCHING_UP) {
-            tracing::warn!(%error, "edits of the readable files may not be seen yet");
+            tracing::warn!(%error, "cannot import edits of the readable files yet");
         }
     }
 
@@ -430,7 +430,7 @@ impl Serving {
         let closing = spawn_blocking(move || store.close(left));
         if timeout_at(deadline, closing).await.is_err() {
             tracing::warn!(
-                "the readable files are behind: the next program that starts here writes them"
+                "the readable files are out of date; the next program that starts here writes them"
             );
         }
     }
@@ -450,7 +450,7 @@ pub(crate) fn close(store: &Store) {
         Ok(()) => store.close(CLOSING),
         Err(error) => {
             output::complain(&format!(
-                "what was done is kept, but not all files in {PROJECTS} show it yet: {error}"
+                "the changes are stored, but not all files in {PROJECTS} contain them yet: {error}"
             ));
             store.close(CLOSING_STILL);
         }

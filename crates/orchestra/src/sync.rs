@@ -71,8 +71,7 @@ pub(crate) enum SyncError {
     Git(#[from] GitError),
     /// The workspace is in no repository, or its repository has no working tree.
     #[error(
-        "boards are exchanged through the git repository of their workspace, and {0} is in no working tree of one: run \
-         `git init` there, or name another workspace with --workspace"
+        "cannot sync the board: {0} is not in a git working tree; run `git init` there, or name another workspace with --workspace"
     )]
     NoRepository(String),
     /// A commit does not have a board that can be merged.

@@ -135,7 +135,7 @@ impl Inner {
         let answer = self.endpoint.ask(path, body, self.manner.brief()).await?;
         let whole = answer.whole(MAX_ANSWER).await?;
         serde_json::from_slice(without_mark(&whole))
-            .map_err(|error| Fault::Broken(format!("its answer is no JSON: {error}")))
+            .map_err(|error| Fault::Broken(format!("its response is not valid JSON: {error}")))
     }
 
     async fn about(&self) -> Result<About, Trouble> {

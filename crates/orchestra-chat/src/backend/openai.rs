@@ -126,7 +126,7 @@ impl Inner {
             .map_err(|fault| self.trouble(fault))?;
         let found: Value =
             serde_json::from_slice(without_mark(&whole)).map_err(|error| Trouble::Odd {
-                what: format!("its list of models is no JSON: {error}"),
+                what: format!("its list of models is not valid JSON: {error}"),
             })?;
         // Some have a list alone, or that of Ollama.
         let lists = [&found["data"], &found["models"], &found];

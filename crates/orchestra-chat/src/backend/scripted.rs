@@ -28,7 +28,7 @@ pub struct Script(Vec<Step>);
 
 /// Why a text is no script.
 #[derive(Debug, thiserror::Error)]
-#[error("not a script of a model: {0}")]
+#[error("not a valid script of model replies: {0}")]
 pub struct ScriptError(#[from] serde_json::Error);
 
 /// One answer.

@@ -88,7 +88,7 @@ impl End {
     pub fn why(&self) -> Option<String> {
         Some(match self {
             Self::Answered => return None,
-            Self::Cut => "the answer ended because nothing more fitted".to_owned(),
+            Self::Cut => "the answer ended because the context of the model is full".to_owned(),
             Self::Empty => "the model said nothing".to_owned(),
             Self::Stopped => "stopped".to_owned(),
             Self::Failed(trouble) => trouble.to_string(),

@@ -19,7 +19,7 @@ pub enum SessionError {
         source: std::io::Error,
     },
     /// It is no session.
-    #[error("line {number} of {path} is not a line of a session: {what}")]
+    #[error("line {number} of {path} is not a valid record of a session: {what}")]
     Form {
         /// Which file.
         path: String,
@@ -30,7 +30,7 @@ pub enum SessionError {
     },
     /// A newer program wrote it.
     #[error(
-        "{path} has version {found} of the form; {VERSION} is the newest that is known: update the program"
+        "{path} has format version {found}, this program supports up to {VERSION}; update the program"
     )]
     Newer {
         /// Which file.

@@ -76,7 +76,7 @@ impl Recorder {
         let mut recorder = Self::of(path, file, session.whole_bytes()).map_err(failed)?;
         if recorder.file.metadata().map_err(failed)?.len() != session.length() {
             return Err(failed(io::Error::other(
-                "another program has written it meanwhile; go on with it once more",
+                "another program wrote to it meanwhile; continue it again",
             )));
         }
         // A line that was not written whole is taken away.
@@ -88,7 +88,7 @@ impl Recorder {
     fn of(path: &Path, file: File, whole: u64) -> io::Result<Self> {
         match file.try_lock() {
             Err(TryLockError::WouldBlock) => {
-                return Err(io::Error::other("another program goes on with it just now"));
+                return Err(io::Error::other("another program is using it now"));
             }
             // Some file systems know no locks.
             Ok(()) | Err(TryLockError::Error(_)) => {}

@@ -362,7 +362,7 @@ async fn a_session_is_written_by_one_program_and_not_behind_what_another_wrote()
     let session = Session::read(&path).unwrap();
     let error = Recorder::resume(&session).unwrap_err();
     let why = |error: &SessionError| std::error::Error::source(error).unwrap().to_string();
-    assert!(why(&error).contains("just now"), "{}", why(&error));
+    assert!(why(&error).contains("using it now"), "{}", why(&error));
     held.say(&ollama(vec![words("Sunny.")]), "Weather?").await;
     drop(held);
     let error = Recorder::resume(&session).unwrap_err();

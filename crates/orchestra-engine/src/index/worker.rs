@@ -28,13 +28,13 @@ const LOOK: Duration = Duration::from_secs(10);
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Interrupted {
     /// It is to stop, or another model was asked for.
-    #[error("something else is to be done")]
+    #[error("the pass was interrupted by a newer request")]
     Asked,
     #[error("cannot read the memories and sessions to index: {0}")]
     Store(#[from] ReadError),
     #[error(transparent)]
     Model(#[from] EmbedError),
-    #[error("an internal error stopped it")]
+    #[error("an internal error stopped the pass")]
     Panicked,
 }
 
@@ -48,7 +48,7 @@ pub(super) fn run(shared: &Arc<Shared>) {
             let _closely = shared.store.watch_closely();
             work(shared, &runtime, &mut notices);
         }
-        Err(error) => tracing::error!(%error, "vectors cannot be kept in step"),
+        Err(error) => tracing::error!(%error, "cannot keep the embeddings up to date"),
     }
     shared.tell(|progress| progress.phase = Phase::Stopped);
 }
@@ -126,7 +126,9 @@ impl Behind {
                 self.again_at = None;
             }
             Err(Interrupted::Asked) => self.again_at = None,
-            Err(error) => tracing::debug!(%error, "the model that answers is not kept in step"),
+            Err(error) => {
+                tracing::debug!(%error, "cannot keep the embeddings of the active model up to date")
+            }
         }
     }
 
@@ -264,7 +266,7 @@ fn fail(shared: &Shared, failure: &Interrupted) {
     let text = failure.to_string();
     let known = matches!(&lock(&shared.progress).phase, Phase::Failing(told) if *told == text);
     if !known {
-        tracing::warn!(cause = %text, "vectors are not kept in step for now");
+        tracing::warn!(cause = %text, "the embeddings are not updated for now");
     }
     shared.tell(|progress| progress.phase = Phase::Failing(text));
 }

@@ -110,7 +110,7 @@ fn too_many() -> Failure {
 
 fn link(name: &str) -> Failure {
     Failure::refused(format!(
-        "{} is no file but a link or something else; pack the files themselves",
+        "{} is not a regular file; pack regular files only",
         orchestra::engine::in_a_line(name)
     ))
 }
@@ -178,7 +178,7 @@ mod tests {
             tar::EntryType::Fifo,
         ] {
             let error = taken(Packing::Tar, &tarred(&[("model.onnx", kind)])).unwrap_err();
-            assert!(error.contains("is no file but a link"), "{error}");
+            assert!(error.contains("is not a regular file"), "{error}");
         }
     }
 

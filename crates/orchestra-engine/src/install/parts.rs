@@ -168,15 +168,13 @@ impl Parts {
         let has = |role| self.all.iter().any(|part| part.role == role);
         Err(first.unwrap_or_else(|| {
             let missing = match has(Role::Tokenizer) {
-                true => "no model.safetensors or model.onnx is there",
+                true => "it contains no model.safetensors or model.onnx",
                 false => {
-                    "no tokenizer.json is there; one that another package holds is taken from a second \
-                     SOURCE"
+                    "it contains no tokenizer.json; pass a second SOURCE if another package contains it"
                 }
             };
             Failure::refused(format!(
-                "{from}: there is no model: expected are tokenizer.json and either model.safetensors (a table, \
-                 as model2vec writes it) or model.onnx (a network), and {missing}"
+                "{from}: there is no model: expected tokenizer.json and either model.safetensors (a table, as model2vec writes it) or model.onnx (a network), but {missing}"
             ))
         }))
     }
@@ -242,7 +240,7 @@ fn try_out(weights: &Part, tokenizer: &Part, place: &Path, from: &str) -> Result
             }
             why = why.replace(&place.display().to_string(), from);
             Err(Failure::refused(format!(
-                "{from}: {} is no model that can be used: {why}",
+                "{from}: {} is not a usable model: {why}",
                 shown(&weights.path)
             )))
         }

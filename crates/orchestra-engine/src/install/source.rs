@@ -67,8 +67,7 @@ impl Source {
         }
         HubName::parse(text).map(Self::Hub).ok_or_else(|| {
             Failure::usage_text(format!(
-                "{text}: there is no such directory or archive, and no model of a hub is called so \
-                 (OWNER/NAME, as in minishlab/potion-base-8M)"
+                "{text}: not an existing directory or archive, and not the name of a model on a hub (OWNER/NAME, as in minishlab/potion-base-8M)"
             ))
         })
     }

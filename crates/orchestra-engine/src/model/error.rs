@@ -16,8 +16,7 @@ pub enum ModelError {
     },
     /// There is no model in the directory.
     #[error(
-        "{} holds no model: expected are tokenizer.json and either model.safetensors (a table, as \
-         model2vec writes it) or model.onnx (a network), and {found}",
+        "{} contains no model: expected tokenizer.json and either model.safetensors (a table, as model2vec writes it) or model.onnx (a network), but {found}",
         directory.display()
     )]
     NoModel {
@@ -27,7 +26,7 @@ pub enum ModelError {
         found: String,
     },
     /// A file is larger than any of its sort.
-    #[error("{} has {bytes} bytes; at most {most} are read", path.display())]
+    #[error("{} has {bytes} bytes, more than the limit of {most}", path.display())]
     TooLarge {
         /// Which one.
         path: PathBuf,
@@ -56,7 +55,7 @@ pub enum ModelError {
     #[error("the model cannot be fetched: {0}")]
     Hub(String),
     /// What was configured for a server cannot be used.
-    #[error("the server of embeddings cannot be used: {0}")]
+    #[error("cannot use the embedding server: {0}")]
     Remote(String),
 }
 
@@ -67,7 +66,7 @@ pub enum EmbedError {
     #[error("the model failed: {0}")]
     Model(String),
     /// The server could not be reached, or gave no answer in time.
-    #[error("{server} cannot be asked: {fault}")]
+    #[error("cannot query {server}: {fault}")]
     Unreachable {
         /// Which one, without any secret.
         server: String,
@@ -85,7 +84,7 @@ pub enum EmbedError {
         said: String,
     },
     /// The server's answer is no list of vectors.
-    #[error("{server} returned an unusable answer: {fault}")]
+    #[error("{server} returned an invalid response: {fault}")]
     Answer {
         /// Which one, without any secret.
         server: String,

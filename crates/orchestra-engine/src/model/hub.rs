@@ -100,7 +100,7 @@ impl Hub {
         }
         let client = client.build().map_err(|error| refused(error.to_string()))?;
         let runtime = runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(|error| refused(format!("it cannot be asked: {error}")))?;
+        let runtime = runtime.map_err(|error| refused(format!("it cannot be reached: {error}")))?;
         Ok(Self {
             client,
             base,
@@ -150,8 +150,7 @@ impl Hub {
             // This is also what is said of a model that is not there.
             401 | 403 => {
                 return Err(failed(
-                    "there is no such model, or it is not for everybody; fetch it by its own means and \
-                     install the directory",
+                    "there is no such model, or it requires a login; download it in another way and install the directory",
                 ));
             }
             status => return Err(failed(&format!("it answers {status}"))),

@@ -64,7 +64,7 @@ enum Trouble {
     Io(#[from] io::Error),
     #[error("another format, model or owner")]
     Foreign,
-    #[error("gone or another one")]
+    #[error("removed or replaced")]
     Gone,
 }
 
@@ -102,7 +102,7 @@ impl VectorFile {
                     tracing::warn!(
                         file = %file.path.display(),
                         %trouble,
-                        "vectors cannot be read: they are made again"
+                        "cannot read the embeddings; computing them again"
                     );
                 }
                 *table = Table::new(table.dimensions());
@@ -171,7 +171,7 @@ impl VectorFile {
             tracing::warn!(
                 file = %self.path.display(),
                 %trouble,
-                "vectors cannot be written: their file is begun anew"
+                "cannot write the embeddings; starting a new file"
             );
             self.begin_anew(table);
         }
@@ -217,7 +217,7 @@ impl VectorFile {
             tracing::warn!(
                 file = %self.path.display(),
                 %trouble,
-                "vectors are kept in memory alone for now"
+                "embeddings are stored only in memory for now"
             );
         }
         self.state = State::Broken(Some(Instant::now() + REST));

@@ -53,7 +53,7 @@ impl<'a> Fields<'a> {
             *taken = true;
             if let Some(earlier) = found {
                 let path = self.path.key(&member.key);
-                let message = format!("stands here again, after line {}", earlier.place.line);
+                let message = format!("occurs again, after line {}", earlier.place.line);
                 self.report.warn(member.place, &path, message);
             }
             found = Some(member);
@@ -256,8 +256,7 @@ impl<'a> Fields<'a> {
             _ => {
                 let (from, to) = (range.start(), range.end());
                 let message = format!(
-                    "must be a time from {from:?} to {to:?}: a number of seconds, or a text such \
-                     as \"500ms\", \"30s\" or \"1m30s\""
+                    "must be a time from {from:?} to {to:?}: a number of seconds, or a string such as \"500ms\", \"30s\" or \"1m30s\""
                 );
                 self.wrong(member, message);
             }
@@ -280,7 +279,7 @@ impl<'a> Fields<'a> {
         let found = bytes.filter(|bytes| range.contains(bytes));
         if found.is_none() {
             let message = format!(
-                "must be a number of bytes from {} to {}, or a text such as \"512MiB\"",
+                "must be a number of bytes from {} to {}, or a string such as \"512MiB\"",
                 range.start(),
                 range.end()
             );

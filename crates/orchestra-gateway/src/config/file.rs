@@ -223,8 +223,8 @@ impl File {
             };
             if let Some(other) = names.insert(name.clone(), named.name.to_owned()) {
                 let message = match other == named.name {
-                    true => format!("{other} stands here already; the first is taken"),
-                    false => format!("is called `{name}`, as `{other}` is; rename one of them"),
+                    true => format!("{other} is already defined here; the first is used"),
+                    false => format!("has the name `{name}`, as `{other}` has; rename one of them"),
                 };
                 report.error(named.place, path, message);
                 continue;

@@ -51,7 +51,7 @@ pub(super) fn nothing(root: &Node, report: &Report) {
     let mut members = root.members().unwrap_or_default().iter();
     let other = members.find(|member| !BESIDE.contains(&&*member.key));
     if let Some(other) = other.filter(|_| report.is_empty()) {
-        let message = "no server in it: they are looked for below `mcpServers`";
+        let message = "no server found: servers are expected below `mcpServers`";
         report.warn(other.place, &Path::default(), message);
     }
 }

@@ -15,7 +15,7 @@ pub struct ServerName(String);
 
 /// A text that is no name of a server.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("a server's name has 1 to 64 of a-z, 0-9 and -")]
+#[error("a server's name must have 1 to 64 characters of a-z, 0-9 and -")]
 pub struct NameError;
 
 impl ServerName {

@@ -34,9 +34,7 @@ pub enum PluginIdError {
     Form,
     /// Somebody else is known by it, or would be by the names of its certificates.
     #[error(
-        "orchestrators, bridges and authorities use such names (`orchestrator`, `transport.stdio`, \
-         `ca`, and names that begin with `orchestrator-` or `ca-` or end in `-client`); \
-         choose another name for the plugin"
+        "the name is reserved for orchestrators, bridges and authorities (`orchestrator`, `transport.stdio`, `ca`, and names that begin with `orchestrator-` or `ca-` or end in `-client`); choose another name for the plugin"
     )]
     Reserved,
 }

@@ -75,8 +75,7 @@ pub(super) fn read<'a>(root: &'a Node, report: &'a Report) -> (Section<'a>, Besi
         tcp_addr: fields.text(&["tcp_addr"]),
     };
     if let Some(member) = fields.take(&["tcp_addr"]) {
-        let message = "is not served: plain TCP shows neither who calls nor hides what is said; \
-                       plugins and bridges use `listen_addr`";
+        let message = "is not served: plain TCP neither authenticates callers nor encrypts; plugins and bridges use `listen_addr`";
         report.warn(member.place, &top.key(&member.key), message);
     }
     if let Some(member) = fields.take(&["plugins"]) {
@@ -98,7 +97,7 @@ fn plugins<'a>(node: &'a Node, path: &Path, report: &Report) -> Vec<Named<'a>> {
         let path = path.index(place);
         let id = item.member("id").and_then(|member| member.node.text());
         let Some(id) = id else {
-            let message = "must be an object with an `id`; it is left out";
+            let message = "must be an object with an `id`; it is ignored";
             report.error(item.place, &path, message);
             continue;
         };

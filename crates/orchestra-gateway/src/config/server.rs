@@ -230,8 +230,8 @@ fn tools(fields: &mut Fields<'_>) -> ToolFilter {
 }
 
 /// Diagnostic for a key that only a file of the user's choice may set.
-const NOT_HERE: &str = "is not for a file of the workspace to say, which others may have written; \
-    it is not used";
+const NOT_HERE: &str =
+    "is ignored in a file of the workspace, because other people may have written it";
 
 /// What a file may say of its own servers only when the user chose it.
 fn believed(fields: &mut Fields<'_>, config: &mut ServerConfig, asks: bool) {
@@ -251,8 +251,7 @@ fn believed(fields: &mut Fields<'_>, config: &mut ServerConfig, asks: bool) {
 
 /// Which of its tools only read, nobody but the server says.
 fn warn_of_cache(fields: &mut Fields<'_>, config: &ServerConfig) {
-    const UNUSED: &str = "is not used without `trust`, which only a file that the user chose can set: \
-        nobody but the server says which of its tools only read";
+    const UNUSED: &str = "is ignored without `trust`, which only a file of the user can set: only the server itself declares which of its tools only read";
     if config.cache_ttl.is_some()
         && !config.trust
         && let Some(member) = fields.take(&["cache_ttl"])

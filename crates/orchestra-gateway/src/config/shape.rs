@@ -155,7 +155,7 @@ fn told_unknown(
         ["command", "url"].iter().any(is_reached)
     };
     if members.iter().any(of_servers) {
-        let message = "holds no servers where they are looked for; put them below `mcpServers`";
+        let message = "contains no servers in the expected place; put them below `mcpServers`";
         report.error(root.place, &Path::default(), message);
     } else if let Some(member) = misnamed(members, is_of_servers, report)
         && member.node.member("default").is_some()

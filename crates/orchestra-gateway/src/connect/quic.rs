@@ -55,7 +55,7 @@ impl Connectors {
     pub fn boot(&self, config: &ServerConfig) -> Result<BTreeMap<String, String>, ClientError> {
         match &config.transport {
             Transport::Plugin(plugin) => self.scope.boot(plugin, config).map_err(invalid),
-            _ => Err(invalid(ExpandError::Unusable("the server is no plugin"))),
+            _ => Err(invalid(ExpandError::Unusable("the server is not a plugin"))),
         }
     }
 
@@ -69,7 +69,7 @@ impl Connectors {
                 self.scope.orchestrator(there, config).map_err(invalid)
             }
             _ => Err(invalid(ExpandError::Unusable(
-                "the server is no orchestrator",
+                "the server is not an orchestrator",
             ))),
         }
     }

@@ -176,7 +176,7 @@ impl Places {
             (Err(reason), ..) => ServerState::Invalid { reason },
             (Ok(_), Identity::Own, _) => ServerState::Own,
             (Ok(_), Identity::Impostor(why), _) => {
-                let reason = format!("it is called as this program is, but {why}; remove it");
+                let reason = format!("it has the name of this program, but {why}; remove it");
                 report(Severity::Error, reason.clone());
                 ServerState::Invalid { reason }
             }

@@ -44,7 +44,7 @@ pub(super) fn clash(written: &Written, stronger: &Server) -> Option<Diagnostic> 
         path: written.shown_name.clone(),
         server: Some(name.clone()),
         message: format!(
-            "is called `{name}`, as `{other}` is ({origin}), and is left out; rename one of them"
+            "has the name `{name}`, as `{other}` has ({origin}), and is ignored; rename one of them"
         ),
     })
 }
@@ -58,7 +58,7 @@ pub(super) fn disordered(found: &Found) -> Vec<Diagnostic> {
     let cycles = order.cycles.iter().filter_map(|cycle| {
         let names: Vec<String> = cycle.iter().map(|id| format!("`{id}`")).collect();
         let message = match &names[..] {
-            [_] => "depends on itself, which is not heeded".to_owned(),
+            [_] => "depends on itself, which is ignored".to_owned(),
             names => format!(
                 "{} depend on each other; they are started side by side",
                 names.join(", ")
@@ -77,11 +77,11 @@ fn why_missing(found: &Found, id: &PluginId) -> &'static str {
     let mut servers = found.servers.iter();
     let server = servers.find(|server| server.shown_name == id.as_str());
     match server.map(|server| &server.state) {
-        None => "which is no plugin here",
-        Some(ServerState::Disabled { .. }) => "which is switched off",
-        Some(ServerState::NeedsApproval { .. }) => "which nobody has approved yet",
+        None => "which is not a plugin here",
+        Some(ServerState::Disabled { .. }) => "which is disabled",
+        Some(ServerState::NeedsApproval { .. }) => "which is not approved yet",
         Some(ServerState::Invalid { .. }) => "which cannot be used",
-        Some(ServerState::Usable(_) | ServerState::Own) => "which is a server and no plugin",
+        Some(ServerState::Usable(_) | ServerState::Own) => "which is a server, not a plugin",
     }
 }
 

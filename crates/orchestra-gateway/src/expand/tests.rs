@@ -83,12 +83,12 @@ fn what_is_not_there_is_named_and_values_are_not() {
         ("${TOKEN}${NO}", "the variable NO is not set"),
         (
             "${input:other-id}",
-            "set the variable ORCHESTRA_INPUT_OTHER_ID",
+            "set the environment variable ORCHESTRA_INPUT_OTHER_ID",
         ),
         ("${a b}", "${a b} is not known"),
         ("${}", "${} is not known"),
         ("${command:x}", "${command:x} is not known"),
-        ("${TOKEN", "without its }"),
+        ("${TOKEN", "without a closing }"),
     ] {
         let Transport::Stdio(stdio) = &mut config.transport else {
             unreachable!()

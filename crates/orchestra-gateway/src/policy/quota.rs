@@ -157,13 +157,11 @@ impl Quota {
             Ok((_, _, is_lost)) => {
                 let what = match is_lost {
                     true => format!(
-                        "how often the tools of its server were called today is not known, because \
-                         {} was damaged, which counts as all that they may be until 00:00 UTC",
+                        "the number of today's calls is not known, because {} was damaged; the daily limit counts as reached until 00:00 UTC",
                         self.path.display()
                     ),
                     false => format!(
-                        "all {} calls that all tools of its server together may have today are made, \
-                         over all programs of the user; the next day begins at 00:00 UTC",
+                        "the server's daily limit of {} calls, over all programs of the user, is reached; the next day starts at 00:00 UTC",
                         self.most
                     ),
                 };
@@ -179,9 +177,9 @@ impl Quota {
 
     fn unreadable(&self, error: &io::Error) -> Spent {
         let path = self.path.display();
-        tracing::warn!(%path, %error, "the calls of the day cannot be counted");
+        tracing::warn!(%path, %error, "cannot count the calls of today");
         Spent {
-            what: format!("the calls of its server today cannot be counted in {path}: {error}"),
+            what: format!("cannot count today's calls of the server in {path}: {error}"),
             again: REST,
         }
     }

@@ -159,7 +159,7 @@ impl Server {
         match self.reply(call).await? {
             Reply::Result(result) => Ok(result),
             Reply::InputRequired(_) => Err(ClientError::InvalidMessage {
-                what: "it asks something, and nobody is there to answer".to_owned(),
+                what: "it asks a question, and no client is there to answer it".to_owned(),
             }),
         }
     }
@@ -202,8 +202,8 @@ impl Server {
         };
         if let Some(objection) = objection_to(&input.requests, self.config.features.secrets) {
             let server = self.name();
-            tracing::warn!(server, %objection, "a question of a server was refused");
-            let mut what = format!("it asks what it may not ask: {objection}");
+            tracing::warn!(server, %objection, "refused a request of the server");
+            let mut what = format!("it sent a question that is not allowed: {objection}");
             if objection.is_about_secrets() {
                 what.push_str(&format!(
                     "; `features = {{secrets = true}}` for {server} in your own configuration allows that"
@@ -245,8 +245,8 @@ impl Server {
                     By::Default => {
                         "no rule of the configuration allows it, so the user is to be asked"
                     }
-                    By::Bound => "the user's own files want the user to be asked",
-                    By::Rule => "a rule wants the user to be asked",
+                    By::Bound => "the user's own files require consent",
+                    By::Rule => "a rule requires consent",
                 };
                 let text = format!(
                     "{name} was not called, and nothing ran: {why}, which this client cannot do \
@@ -272,9 +272,8 @@ impl Server {
             (Effect::Allow, _) | (Effect::Ask, Mind::Yes) => {}
         }
         let mistakes = tool.input.mistakes(arguments, name)?;
-        let text = format!(
-            "The arguments of {name} are not as its schema says, and nothing ran: {mistakes}"
-        );
+        let text =
+            format!("The arguments of {name} do not match its schema, and nothing ran: {mistakes}");
         Some(refusal(
             text,
             explain::INVALID_ARGUMENTS,
@@ -499,8 +498,7 @@ fn not_there(config: &ServerConfig, offered: &Offered, name: String, cx: &Cx) ->
     }
     let server = &config.name;
     let text = format!(
-        "{name} was not called, and nothing ran: it is not as it was approved. The user can look at \
-         what changed, and approve it, with `orchestra mcp approve {server}`. {}.",
+        "{name} was not called, and nothing ran: it changed since it was approved. The user can review and approve the change with `orchestra mcp approve {server}`. {}.",
         config.follow_advice()
     );
     let code = "needs_approval";

@@ -140,7 +140,7 @@ pub(crate) async fn follow(server: Arc<Server>, follower: impl Follower) {
                 let missed_in_all = server.client.dropped_events();
                 dropped += missed_in_all - std::mem::replace(&mut missed, missed_in_all);
                 if dropped > 0 {
-                    tracing::warn!(server = server.name(), dropped, "says more than is passed on");
+                    tracing::warn!(server = server.name(), dropped, "too many notifications from the server; dropped some");
                     dropped = 0;
                 }
                 server.give_back_when_quiet().await;
@@ -228,9 +228,19 @@ async fn fetch(server: Arc<Server>, stale: Stale) -> Looked {
                 match &error {
                     // This program ends the server.
                     ClientError::Closed => {
-                        tracing::debug!(server = name, ?kind, error = why, "list not fetched");
+                        tracing::debug!(
+                            server = name,
+                            ?kind,
+                            error = why,
+                            "cannot fetch a list of the server"
+                        );
                     }
-                    _ => tracing::warn!(server = name, ?kind, error = why, "list not fetched"),
+                    _ => tracing::warn!(
+                        server = name,
+                        ?kind,
+                        error = why,
+                        "cannot fetch a list of the server"
+                    ),
                 }
                 failed.add(kind);
                 if kind == ListKind::Tools && before.is_none() {
@@ -271,7 +281,7 @@ async fn learn(server: &Arc<Server>, lists: Lists, before: Option<Known>) -> Kno
         tracing::info!(
             server = server.name(),
             tools = learnt.pinned(),
-            "pinned as they are now; one that is told anew is hidden until `orchestra mcp approve` takes it"
+            "pinned the server's current tools; a tool that changes is hidden until `orchestra mcp approve` accepts it"
         );
     }
     learnt

@@ -360,7 +360,7 @@ impl LeftOut {
     fn tell(&self, config: &ServerConfig, kind: &str) {
         if self.count > 0 {
             let (count, first) = (self.count, &self.first);
-            tracing::warn!(server = %config.name, %kind, count, %first, "left out");
+            tracing::warn!(server = %config.name, %kind, count, %first, "omitted definitions of the server");
         }
     }
 }

@@ -158,7 +158,7 @@ impl Server {
         match self.look(kind).await {
             Ok(differs) => differs || told == Told::Failed,
             Err(error) => {
-                tracing::debug!(server = self.name(), ?kind, %error, "it cannot be listed");
+                tracing::debug!(server = self.name(), ?kind, %error, "cannot list the server's definitions");
                 false
             }
         }

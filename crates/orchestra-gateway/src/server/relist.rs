@@ -83,8 +83,7 @@ impl Server {
             }
             Relisted::Withdrawn => {
                 let text = format!(
-                    "{} was called, and nothing ran: its server has changed it, and it is not \
-                     offered before somebody approves that by `orchestra mcp approve`.",
+                    "{} was called, and nothing ran: its server has changed it, and it is hidden until the user approves the change with `orchestra mcp approve`.",
                     tool.shown
                 );
                 let end = CallEnd::Denied;

@@ -67,8 +67,8 @@ pub(crate) fn report(server: &Server) -> PeerReport {
 fn printed(server: &str, stats: &ClientStats) -> Option<String> {
     let first = stats.junk.as_deref()?;
     let lines = match stats.junk_lines {
-        1 => "1 line that is no message".to_owned(),
-        count => format!("{count} lines that are no messages"),
+        1 => "1 line that is not a message".to_owned(),
+        count => format!("{count} lines that are not messages"),
     };
     Some(format!(
         "it printed {lines}: '{first}' (`orchestra mcp logs {server}`)"

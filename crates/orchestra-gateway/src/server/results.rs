@@ -54,7 +54,7 @@ impl Server {
             match spill.keep(result.clone(), is_error).await {
                 Ok(outcome) => return Ok(outcome),
                 Err(error) => {
-                    tracing::warn!(server = self.name(), %error, "a large result cannot be kept, and is passed on whole");
+                    tracing::warn!(server = self.name(), %error, "cannot store a large result; returning it in full");
                 }
             }
         }
@@ -107,7 +107,7 @@ impl Server {
         if let Some(mistakes) = mistakes
             && !tool.lies.swap(true, Ordering::Relaxed)
         {
-            tracing::warn!(server = self.name(), tool = tool.theirs, %mistakes, "results are not as its outputSchema says");
+            tracing::warn!(server = self.name(), tool = tool.theirs, %mistakes, "the tool's results do not match its outputSchema");
         }
     }
 }

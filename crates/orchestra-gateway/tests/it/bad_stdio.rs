@@ -319,8 +319,8 @@ async fn schemas_that_lie() {
         assert!(calls >= 8, "{tools:?}");
         let told = lines.take();
         let of = |what: &str| told.iter().filter(|line| line.contains(what)).count();
-        let lies = of("results are not as its outputSchema says");
-        assert!(lies <= 2 && of("left out") <= 1, "{told:?}");
+        let lies = of("the tool's results do not match its outputSchema");
+        assert!(lies <= 2 && of("omitted definitions") <= 1, "{told:?}");
         format!("{calls} calls of tools that lie, {} lines told", told.len())
     })
     .await;

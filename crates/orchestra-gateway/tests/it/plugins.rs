@@ -188,11 +188,11 @@ plugins:
     for what in [
         "plugins[0]: must be an object with an `id`",
         "plugins[1]: a plugin's id has 1 to 64",
-        "plugins[2]: say what it runs: `binary`",
-        "plugins[5]: is called `a-b`, as `a.b` is; rename one of them",
+        "plugins[2]: needs `binary`",
+        "plugins[5]: has the name `a-b`, as `a.b` has; rename one of them",
         "plugins[6].enabled: must be true or false",
         "plugins[7]: depends_on: `/`",
-        "plugins[8]: env: `A=B` is no name of a variable",
+        "plugins[8]: env: `A=B` is not a valid variable name",
         "plugins[9]: must be an object with an `id`",
     ] {
         assert!(told.contains(what), "{what}\n{told}");
@@ -352,12 +352,12 @@ fn a_plugin_of_our_own_file_has_all_that_a_server_has() {
 #[test]
 fn what_no_plugin_and_no_orchestrator_can_have_is_refused() {
     for (text, what) in [
-        ("[plugins.a]", "say what it runs: `binary`"),
-        ("[plugins.a]\nbinary = \"\"", "say what it runs: `binary`"),
+        ("[plugins.a]", "needs `binary`"),
+        ("[plugins.a]\nbinary = \"\"", "needs `binary`"),
         ("[plugins.\".a\"]\nbinary = \"x\"", "a plugin's id has"),
         (
             "[plugins.a]\nbinary = \"x\"\nsandbox = true",
-            "sandbox: it closes the network",
+            "sandbox: it blocks the network",
         ),
         (
             "[plugins.a]\nbinary = \"x\"\npool = {max = 2}",
@@ -385,7 +385,7 @@ fn what_no_plugin_and_no_orchestrator_can_have_is_refused() {
         ),
         (
             "[servers.a]\norchestrator = \"hub:1\"\nurl = \"https://hub\"",
-            "reached in one way",
+            "has one transport",
         ),
         ("[servers.a]\norchestrator = 1", "must be a text"),
     ] {
@@ -487,7 +487,7 @@ fn two_ids_that_become_one_name_are_both_named() {
     assert_eq!(found.shadowed.len(), 1);
     let told = found.diagnostics[0].to_string();
     assert!(
-        told.contains("tools.x: is called `tools-x`, as `tools_x` is (") && told.contains(LIST),
+        told.contains("tools.x: has the name `tools-x`, as `tools_x` has (") && told.contains(LIST),
         "{told}"
     );
 }
@@ -532,9 +532,9 @@ fn dependencies_that_go_in_circles_or_nowhere_are_told() {
                 "a",
                 "`a`, `b` depend on each other; they are started side by side"
             ),
-            ("c", "depends on itself, which is not heeded"),
-            ("a", "depends on `gone`, which is no plugin here"),
-            ("c", "depends on `off`, which is switched off"),
+            ("c", "depends on itself, which is ignored"),
+            ("a", "depends on `gone`, which is not a plugin here"),
+            ("c", "depends on `off`, which is disabled"),
         ]
     );
     assert!(

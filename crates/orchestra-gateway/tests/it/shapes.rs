@@ -391,14 +391,14 @@ fn one_bad_server_stops_no_other_and_is_told_with_its_place() {
         "/w/mcp.json:2:28: warning: mcpServers.good.comand: is not known and not used; did you mean `command`?",
         "/w/mcp.json:2:54: warning: mcpServers.good.timeout: numbers are seconds; did you mean \"60000ms\"?",
         "/w/mcp.json:3:23: error: mcpServers.both.command: there is an address as well",
-        "/w/mcp.json:4:11: error: mcpServers.none: say how it is reached",
+        "/w/mcp.json:4:11: error: mcpServers.none: no transport",
         "/w/mcp.json:5:41: error: mcpServers.odd.args[1]: must be a text, not an object",
         "/w/mcp.json:5:68: error: mcpServers.odd.retry.attempts: must be a whole number, 1 to 20",
         "/w/mcp.json:6:21: error: mcpServers.scheme.url: must begin with http:// or https://",
         "/w/mcp.json:7:11: error: mcpServers.list: must be an object, not a list",
-        "/w/mcp.json:8:39: error: mcpServers.kind.command: the transport is http, which takes `url`",
-        "/w/mcp.json:9:3: error: mcpServers.Good: is called `good`, as `good` is; rename one of them",
-        "/w/mcp.json:11:11: error: mcpServers.last: env: `A=B` is no name of a variable",
+        "/w/mcp.json:8:39: error: mcpServers.kind.command: the transport is http, which requires `url`",
+        "/w/mcp.json:9:3: error: mcpServers.Good: has the name `good`, as `good` has; rename one of them",
+        "/w/mcp.json:11:11: error: mcpServers.last: env: `A=B` is not a valid variable name",
         "/w/mcp.json:10:49: error: mcpServers.rule.rules[0].effect: must be one of allow, deny, ask",
     ] {
         assert!(
@@ -422,7 +422,7 @@ fn one_bad_server_stops_no_other_and_is_told_with_its_place() {
         reason("rule")
     );
     assert!(
-        reason("last").contains("`A=B` is no name"),
+        reason("last").contains("`A=B` is not a valid"),
         "{}",
         reason("last")
     );
@@ -524,7 +524,7 @@ fn what_is_kept_of_a_server_that_is_not_believed_is_told() {
     assert_eq!(unused.diagnostics[0].severity, Severity::Warning);
     let told = told(&unused).join(" ");
     assert!(
-        told.contains("a.cacheTtl: is not used without `trust`"),
+        told.contains("a.cacheTtl: is ignored without `trust`"),
         "{told}"
     );
     let used = contents("\"cacheTtl\": \"5s\", \"trust\": true");

@@ -159,14 +159,14 @@ impl Writer {
         match self.write(batch, &mut left) {
             Ok(()) if self.failing.take().is_some() => {
                 let lost = self.shared.dropped.load(Ordering::Relaxed);
-                tracing::warn!(lost, path, "audit is written again");
+                tracing::warn!(lost, path, "the audit log is writable again");
             }
             Ok(()) => {}
             Err(error) => {
                 self.shared.dropped.fetch_add(left, Ordering::Relaxed);
                 let reason = error.to_string();
                 if self.failing.as_ref() != Some(&reason) {
-                    tracing::warn!(%error, lost = left, path, "cannot write audit");
+                    tracing::warn!(%error, lost = left, path, "cannot write the audit log");
                 }
                 self.failing = Some(reason);
             }
@@ -177,7 +177,7 @@ impl Writer {
         if self.unsynced.take().is_some()
             && let Err(error) = self.sync()
         {
-            tracing::warn!(%error, path = %self.config.path.display(), "audit may not be on the disk");
+            tracing::warn!(%error, path = %self.config.path.display(), "cannot sync the audit log to disk");
         }
     }
 
@@ -283,7 +283,7 @@ impl Writer {
                 Ok(true) => {}
                 Ok(false) => return Ok(false),
                 // Where files cannot be locked, one program at a time is still recorded.
-                Err(error) => tracing::warn!(%error, "the audit file is not locked"),
+                Err(error) => tracing::warn!(%error, "cannot lock the audit file"),
             }
             if self.place.is_there(&self.file) {
                 break;
@@ -303,7 +303,7 @@ impl Writer {
     fn open_anew(&mut self) -> io::Result<()> {
         if self.place.make_anew(&self.config.path)? {
             let path = self.config.path.display();
-            tracing::warn!(%path, "the directory of the audit file was removed; a new file begins");
+            tracing::warn!(%path, "the directory of the audit file was removed; starting a new file");
             // What was written is removed.
             self.unsynced = None;
         } else if self.config.fsync != Fsync::Never {
@@ -345,7 +345,7 @@ impl Writer {
             false => {
                 // What came last is not there any more as it was, or something was put behind it:
                 // the next record says so.
-                tracing::warn!(path = %self.config.path.display(), "the last records of the audit file were changed, removed or put in");
+                tracing::warn!(path = %self.config.path.display(), "the last records of the audit file were changed, removed or inserted");
                 note.last
             }
         };

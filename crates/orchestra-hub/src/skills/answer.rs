@@ -107,12 +107,12 @@ async fn refresh(refreshing: Vec<BoxFuture<()>>) {
     let all = async {
         while let Some(done) = tasks.join_next().await {
             if let Err(error) = done {
-                tracing::error!(%error, "a provider broke while it looked at its skills");
+                tracing::error!(%error, "a provider panicked while it read its skills");
             }
         }
     };
     if timeout(REFRESHING, all).await.is_err() {
-        tracing::warn!("a provider still looks at its skills; what it said before is told");
+        tracing::warn!("a provider is still reading its skills; returning the previous list");
     }
 }
 

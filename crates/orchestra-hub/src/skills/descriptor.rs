@@ -53,11 +53,11 @@ pub struct SkillDescriptor {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SkillError {
     /// A field of the front matter is missing or no text.
-    #[error("the front matter needs `{0}`, a text")]
+    #[error("the front matter needs a string `{0}`")]
     Field(&'static str),
     /// The name breaks the rule of the Agent Skills specification.
     #[error(
-        "the name must be 1 to {MAX_NAME_CHARS} of a-z, 0-9 and -, and no - at its ends or beside another"
+        "the name must have 1 to {MAX_NAME_CHARS} characters of a-z, 0-9 and -, with no - at the start or end and no two in a row"
     )]
     Name,
     /// The name is not that of the directory.

@@ -153,11 +153,15 @@ impl ChildConnector {
             stderr,
             handle,
         } = child;
-        tracing::debug!(server = config.name, process = handle.id(), "started");
+        tracing::debug!(
+            server = config.name,
+            process = handle.id(),
+            "process started"
+        );
         if let Some(reason) = handle.without_mounts() {
             tracing::warn!(
                 server = config.name,
-                "its sandbox has no mount namespace ({reason}): it can change settings in subdirectories"
+                "sandbox runs without a mount namespace ({reason}): the server can change settings in subdirectories"
             );
         }
         let lines = LinesConfig {
@@ -226,14 +230,8 @@ impl Process {
         let server = &self.config.name;
         let (code, signal, limit) = (crash.exit, crash.signal, &crash.limit);
         match self.is_stopping.load(Ordering::Relaxed) {
-            true => tracing::debug!(server, code, signal, "ended"),
-            false => tracing::warn!(
-                server,
-                code,
-                signal,
-                limit,
-                "the server's process has ended"
-            ),
+            true => tracing::debug!(server, code, signal, "process ended"),
+            false => tracing::warn!(server, code, signal, limit, "server process ended"),
         }
         ClientError::Crashed(Arc::new(crash))
     }
@@ -269,7 +267,10 @@ impl Peer for Process {
                 Ok(exit) => self.crash(exit).await,
                 Err(_) => {
                     let server = &self.config.name;
-                    tracing::warn!(server, "the server closed its input or output and runs on");
+                    tracing::warn!(
+                        server,
+                        "the server closed its input or output but still runs"
+                    );
                     ClientError::Closed
                 }
             }
@@ -284,16 +285,19 @@ impl Peer for Process {
             if timeout(grace, self.handle.exited()).await.is_ok() {
                 return;
             }
-            tracing::debug!(server, "did not end with its input; it is sent SIGTERM");
+            tracing::debug!(
+                server,
+                "the server did not exit after its input was closed; sending SIGTERM"
+            );
             self.handle.terminate();
             let grace = step_of_ending(self.config.grace_term, deadline, 1);
             if timeout(grace, self.handle.exited()).await.is_ok() {
                 return;
             }
-            tracing::warn!(server, "did not end when it was asked to; it is killed");
+            tracing::warn!(server, "process did not exit when requested; killing it");
             self.handle.kill();
             if timeout(GONE, self.handle.exited()).await.is_err() {
-                tracing::error!(server, "was killed and has not ended");
+                tracing::error!(server, "process was killed but has not exited");
             }
         })
     }

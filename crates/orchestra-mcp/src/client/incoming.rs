@@ -280,7 +280,7 @@ fn asked_of(
         .and_then(|params| objection(params, may_ask_for_secrets));
     if let Some(objection) = objection {
         let server = &session.config.name;
-        tracing::warn!(%server, %objection, "a question of a server was refused");
+        tracing::warn!(%server, %objection, "refused a request of the server");
         let text = format!("{ask} cannot be asked for: {objection}");
         return Some((id, Err(RpcError::new(NOT_ALLOWED, text))));
     }

@@ -96,7 +96,7 @@ pub(super) async fn fetch(
                 let (server, method) = (&session.config.name, method(kind));
                 tracing::warn!(
                     %server, method,
-                    "a cursor came twice: the list ends with the items up to there"
+                    "the server repeated a cursor; the list ends with the items before it"
                 );
                 once_each(&mut items);
             }
@@ -116,7 +116,7 @@ pub(super) async fn fetch(
     let (server, method) = (&session.config.name, method(kind));
     tracing::warn!(
         %server, method,
-        "too long: at most {PAGES} pages, {ITEMS} items and {BYTES} bytes of the list are read"
+        "the list is too long: reading at most {PAGES} pages, {ITEMS} items and {BYTES} bytes"
     );
     once_each(&mut items);
     items.truncate(ITEMS);

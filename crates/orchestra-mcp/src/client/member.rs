@@ -281,7 +281,7 @@ impl Member {
             if let Some(left) = self.regain(shared, course, &session, lost).await {
                 break left;
             }
-            tracing::info!(server = %shared.config.name, "back");
+            tracing::info!(server = %shared.config.name, "server is available again");
             session.is_back();
             course.end_outage();
             course.failures = 0;
@@ -316,12 +316,12 @@ impl Member {
         course.told = Some(told);
         match course.failures > 1 && (is_just_away || is_told) {
             true => {
-                tracing::debug!(server = %shared.config.name, attempt = course.failures, reason = %error.explain(), "still away");
+                tracing::debug!(server = %shared.config.name, attempt = course.failures, reason = %error.explain(), "server is still unavailable");
             }
             false => {
                 let what = match course.was_ready {
-                    true => "has ended unexpectedly",
-                    false => "could not be started",
+                    true => "server ended unexpectedly",
+                    false => "cannot start the server",
                 };
                 tracing::warn!(server = %shared.config.name, attempt = course.failures, reason = %error.explain(), "{what}");
             }

@@ -350,7 +350,7 @@ impl Session {
                 return;
             };
             if let Err(error) = session.check_health().await {
-                tracing::warn!(server = %session.config.name, reason = %error.explain(), "does not answer any more");
+                tracing::warn!(server = %session.config.name, reason = %error.explain(), "server no longer answers");
                 session.recycle();
             }
             session.is_probed.store(false, Ordering::Release);

@@ -191,7 +191,7 @@ async fn note(
     let params = RawJson::of(&params).ok();
     let call = ServerCall::new(method, params, Cx::default());
     if let Err(error) = session.ask_within(&call, within).await {
-        tracing::debug!(server = %session.config.name, method, reason = %error.explain(), "refused");
+        tracing::debug!(server = %session.config.name, method, reason = %error.explain(), "the server refused a subscription");
     }
 }
 

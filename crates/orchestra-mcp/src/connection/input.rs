@@ -180,7 +180,7 @@ impl Connection {
             exact.or_else(|| self.questions.close(&id.other_form()?))
         });
         let Some(question) = question else {
-            tracing::debug!("ignored a response to no request of ours");
+            tracing::debug!("ignored a response without a matching request");
             return None;
         };
         let open = self.open.get_mut(&question.ticket.id)?;

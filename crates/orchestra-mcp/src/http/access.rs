@@ -81,7 +81,7 @@ struct Inner {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum LoginError {
     /// The token is none that is admitted.
-    #[error("this is not one of the tokens that the program admits")]
+    #[error("the token is not accepted")]
     Wrong,
     /// Too many attempts failed.
     #[error("too many failed logins; try again in {} s", whole_seconds(*wait))]
@@ -133,8 +133,7 @@ impl Identity {
 /// An address that others can reach although nothing asks them who they are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{0} can be reached from other machines, and nothing asks them who they are; set a token or \
-     an issuer of tokens, or use a loopback address such as 127.0.0.1"
+    "{0} can be reached from other machines without authentication; set a token or a token issuer, or use a loopback address such as 127.0.0.1"
 )]
 pub struct UnguardedAddress(pub SocketAddr);
 
@@ -316,7 +315,7 @@ impl Access {
         }
         if let Err(reason) = names::check_host(request.headers(), request.uri(), &rules.hosts) {
             let host = request.headers().get(header::HOST);
-            tracing::debug!(?host, target = %request.uri(), "a request for another host is refused");
+            tracing::debug!(?host, target = %request.uri(), "request refused: its Host header names another host");
             return Admission::refused(reason);
         }
         let (method, headers) = (request.method(), request.headers());
@@ -326,7 +325,7 @@ impl Access {
             Ok(page) => page,
             Err(reason) => {
                 let origin = request.headers().get(header::ORIGIN);
-                tracing::debug!(?origin, "a request from another page is refused");
+                tracing::debug!(?origin, "request refused: its Origin is not allowed");
                 return Admission::refused(reason);
             }
         };
@@ -448,7 +447,7 @@ const ASKS_OWN_TOKEN: &str = "a token is needed: this program admits a caller wi
     token` and sends the header Authorization: Bearer TOKEN. Every other user asks that user for the token, \
     or runs `orchestra up` in a workspace of their own: what their `orchestra token` prints is not valid here";
 
-const WRONG_TOKEN: &str = "this token is not valid here";
+const WRONG_TOKEN: &str = "this token is not valid";
 
 /// Challenges. An error is named only to callers that have shown something (RFC 6750, section 3).
 const NO_TOKEN: HeaderValue = HeaderValue::from_static("Bearer realm=\"orchestra\"");

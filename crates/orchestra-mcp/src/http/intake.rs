@@ -44,13 +44,13 @@ pub enum BodyError {
     #[error("the body must not be compressed; send it without Content-Encoding")]
     Compressed,
     /// It is larger than this, or broke off.
-    #[error("the body must be whole and at most {0} bytes")]
+    #[error("the request body must be complete and have at most {0} bytes")]
     TooLarge(usize),
     /// There is no room for it now.
     #[error("busy; try again in a moment")]
     Busy,
     /// It did not arrive in time.
-    #[error("the body took too long")]
+    #[error("the request body did not arrive in time")]
     TooSlow,
 }
 

@@ -142,7 +142,7 @@ async fn serve_over(
                 let user = users.find(&stream, address);
                 let peer = Peer { address, user };
                 let Some(place) = open.open(peer) else {
-                    tracing::warn!(%address, "a connection was closed: too many are open");
+                    tracing::warn!(%address, "connection closed: too many are open");
                     continue;
                 };
                 let place = Arc::new(place);
@@ -167,13 +167,13 @@ async fn serve_over(
                     tokio::select! {
                         () = answers => {}
                         () = place.closed() => {
-                            tracing::debug!(%address, "an idle connection was closed for another");
+                            tracing::debug!(%address, "closed an idle connection to accept a new one");
                         }
                     }
                 });
             }
             Err(error) => {
-                tracing::warn!(%error, "a connection was not accepted");
+                tracing::warn!(%error, "cannot accept a connection");
                 tokio::time::sleep(AFTER_REFUSAL).await;
             }
         }
@@ -197,11 +197,11 @@ async fn greet(
     match timeout(limits.head_time, tls.accept(stream)).await {
         Ok(Ok(stream)) => Some(stream),
         Ok(Err(error)) => {
-            tracing::debug!(%peer, %error, "a client was not greeted");
+            tracing::debug!(%peer, %error, "TLS handshake failed");
             None
         }
         Err(_) => {
-            tracing::debug!(%peer, "a client took too long to greet");
+            tracing::debug!(%peer, "TLS handshake timed out");
             None
         }
     }
@@ -219,7 +219,7 @@ where
         .max_header_size(HEAD_BYTES)
         .serve_connection(TokioIo::new(stream), service);
     if let Err(error) = watcher.watch(connection).await {
-        tracing::debug!(peer = %peer.address, %error, "a connection broke");
+        tracing::debug!(peer = %peer.address, %error, "connection failed");
     }
 }
 
@@ -228,10 +228,10 @@ async fn accept(listener: &TcpListener, silence: Duration) -> io::Result<(TcpStr
     let (stream, peer) = listener.accept().await?;
     // Answers are small and waited for: none may wait for more to fill a packet.
     if let Err(error) = stream.set_nodelay(true) {
-        tracing::debug!(%error, "TCP_NODELAY was not set");
+        tracing::debug!(%error, "cannot set TCP_NODELAY");
     }
     if let Err(error) = give_up_after(&stream, silence) {
-        tracing::debug!(%error, "a peer that is dead will be noticed late");
+        tracing::debug!(%error, "cannot set TCP keep-alive: a dead peer is detected late");
     }
     Ok((stream, peer))
 }

@@ -241,7 +241,7 @@ fn write_all(mut output: &File, message: &Rope) -> io::Result<()> {
 impl Emit for FdOutbox {
     fn emit(&self, _request: Option<&RequestId>, message: Rope) {
         if self.state().bytes > EMIT_BYTES {
-            tracing::debug!("dropped a notification, the client does not read");
+            tracing::debug!("dropped a notification: the client does not read its messages");
             return;
         }
         self.send(message);

@@ -134,7 +134,7 @@ impl Ledger {
         let (state, changed) = match state.after(event) {
             Ok(after) => after,
             Err((state, Impossible)) => {
-                tracing::error!(%id, "something happened to a task that cannot happen to it");
+                tracing::error!(%id, "ignored a state change that the task's current state does not allow");
                 (state, false)
             }
         };

@@ -16,7 +16,7 @@ fn every_bad_line_is_answered_and_the_stream_goes_on() {
         )
     };
     let deep = format!(r#"{{"a":{}{}}}"#, "[".repeat(10_000), "]".repeat(10_000));
-    let too_deep = parse.replace("not one JSON value", "nested too deep");
+    let too_deep = parse.replace("not a single JSON value", "nested too deep");
     let no_id = invalid("null", "id must be a string or an integer");
     let no_version = invalid("1", r#"jsonrpc must be \"2.0\""#);
     for (line, expected) in [

@@ -138,18 +138,18 @@ async fn a_token_that_is_not_ours_lets_nobody_in() {
         (claims(json!({"exp": now() - 61})), "expired"),
         (claims(json!({"nbf": now() + 3_600})), "not valid yet"),
         (claims(json!({"cnf": {"jkt": "x"}})), "bound to a key"),
-        (header(json!({"typ": "logout+jwt"})), "not for access"),
+        (header(json!({"typ": "logout+jwt"})), "not an access token"),
         (
             header(json!({"crit": ["b64"], "b64": false})),
             "unsupported critical header",
         ),
-        (header(json!({"kid": "none"})), "does not know the key"),
-        (header(json!({"alg": "ES384"})), "does not know the key"),
-        (header(json!({"alg": "RS256"})), "does not know the key"),
+        (header(json!({"kid": "none"})), "does not publish"),
+        (header(json!({"alg": "ES384"})), "does not publish"),
+        (header(json!({"alg": "RS256"})), "does not publish"),
         (issuer.token(&other, json!({})), "signature"),
-        (format!("{none}.{body}."), "signed in a way"),
-        (format!("{none}.{body}.{signature}"), "signed in a way"),
-        (secret, "signed in a way"),
+        (format!("{none}.{body}."), "signature algorithm"),
+        (format!("{none}.{body}.{signature}"), "signature algorithm"),
+        (secret, "signature algorithm"),
         (format!("{head}."), "signature"),
         (format!("{head}.{}", changed), "signature"),
         (head.to_owned(), "not valid here"),
@@ -184,7 +184,7 @@ async fn a_token_without_a_scope_is_told_which_are_needed() {
         assert_eq!(reply.status, 403);
         let expected = format!(
             "bearer realm=\"orchestra\", error=\"insufficient_scope\", \
-             error_description=\"this token lacks a scope that is needed here\", \
+             error_description=\"this token lacks a required scope\", \
              resource_metadata=\"{METADATA}\", scope=\"use more\""
         );
         assert_eq!(reply.header("www-authenticate"), Some(expected));

@@ -111,7 +111,7 @@ fn near(meaning: Option<&dyn Meaning>, wanted: &Wanted) -> (Vec<Near>, f64) {
             (near.collect(), weight(kind))
         }
         Err(error) => {
-            tracing::debug!(%error, "found by words alone");
+            tracing::debug!(%error, "search by meaning failed; searching by words only");
             (Vec::new(), 0.0)
         }
     }

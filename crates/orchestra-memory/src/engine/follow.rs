@@ -362,7 +362,10 @@ impl Inner {
         let has_place = self.has_place(endpoint);
         match endpoint.process() {
             Some(process) if has_place => {
-                tracing::warn!(pid = endpoint.pid, "the memory engine hangs, and is ended");
+                tracing::warn!(
+                    pid = endpoint.pid,
+                    "the memory engine does not respond; ending it"
+                );
                 process.end(ENDING).await;
             }
             // It cannot be told which process it is, from within a container for instance.
@@ -374,7 +377,7 @@ impl Inner {
     async fn kill_silent(&self) {
         if let Some(process) = self.place.silent() {
             let pid = process.id();
-            tracing::warn!(pid, "a memory engine is stuck, and is ended");
+            tracing::warn!(pid, "a memory engine does not respond; ending it");
             process.end(ENDING).await;
         }
     }

@@ -30,12 +30,13 @@ impl Default for Address {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AddressError {
     /// No address.
-    #[error("write 127.0.0.1:50051, localhost:50051, [::1]:50051 or the port alone")]
+    #[error(
+        "not an address to listen on; use a form such as 127.0.0.1:50051, localhost:50051, [::1]:50051 or 50051"
+    )]
     Form,
     /// Other machines could reach it.
     #[error(
-        "the engine listens on this machine alone: 127.0.0.1, localhost or [::1]; programs elsewhere \
-         reach the board through `orchestra up`"
+        "the engine listens only on loopback addresses: 127.0.0.1, localhost or [::1]; programs on other machines reach the board through `orchestra up`"
     )]
     Open,
 }

@@ -177,7 +177,7 @@ impl Place {
         if self.is_ours()
             && let Err(error) = self.remove()
         {
-            tracing::warn!(%error, "the file of the engine stays behind");
+            tracing::warn!(%error, "cannot remove the engine's endpoint file");
         }
     }
 

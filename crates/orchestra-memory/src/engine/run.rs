@@ -104,7 +104,7 @@ pub enum EngineError {
     #[error(transparent)]
     Board(#[from] orchestra_fs::Error),
     /// The address is taken or cannot be used.
-    #[error("cannot listen on {address}; name another with --addr, or none")]
+    #[error("cannot listen on {address}; pass another address with --addr, or omit --addr")]
     Listen {
         /// Which.
         address: Address,
@@ -112,10 +112,10 @@ pub enum EngineError {
         source: io::Error,
     },
     /// The system has no randomness for a token.
-    #[error("cannot make a token")]
+    #[error("cannot create a token")]
     Token(#[source] getrandom::Error),
     /// Connections cannot be served.
-    #[error("the engine broke")]
+    #[error("the engine failed")]
     Serve(#[from] tonic::transport::Error),
 }
 

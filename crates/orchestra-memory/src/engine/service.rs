@@ -138,7 +138,7 @@ impl Memory {
 }
 
 fn unanswered() -> Status {
-    Status::unknown("it was stored, but what was stored is unknown; read it again")
+    Status::unknown("it was stored, but the stored version is unknown; read it again")
 }
 
 fn query(text: String) -> Result<String, Status> {
@@ -366,7 +366,7 @@ impl MemoryService for Memory {
         let client = self.clients.enter()?;
         let AttendRequest { client: name, pid } = request.into_inner();
         let name: String = name.chars().filter(|c| !c.is_control()).take(40).collect();
-        tracing::debug!(%name, pid, "a client attends");
+        tracing::debug!(%name, pid, "client attached");
         let first = AttendResponse {
             clients: u32::try_from(self.clients.count()).unwrap_or(u32::MAX),
         };

@@ -52,7 +52,7 @@ pub(crate) enum StartError {
         log: PathBuf,
     },
     /// It serves others than us.
-    #[error("that was started is not used")]
+    #[error("that was started cannot be used")]
     Foreign(#[source] Foreign),
     /// It runs, and does not say where it listens.
     #[error("was started and did not report its address within {} seconds", START.as_secs())]

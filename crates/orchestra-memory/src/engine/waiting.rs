@@ -77,8 +77,7 @@ impl Waiting {
 
 fn not_yet() -> Status {
     Status::failed_precondition(
-        "the model takes longer than is waited for it; what was asked is understood meanwhile, and \
-         is answered when it is asked again",
+        "the model takes longer than the time limit; repeat the query for an answer of the model",
     )
 }
 

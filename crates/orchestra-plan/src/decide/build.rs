@@ -15,7 +15,7 @@ use crate::status::PlanStatus;
 pub(super) fn add(plan: &Plan, jobs: Vec<JobSpec>, cx: &mut Cx<'_>) -> Result<Decision, Refusal> {
     if plan.status() != PlanStatus::Scaffolding {
         let words = format!(
-            "the plan is {}: jobs are added while it is scaffolding; use reshape_copilot_plan instead",
+            "cannot add jobs: the plan is {}, not scaffolding; use reshape_copilot_plan instead",
             plan.status()
         );
         return Err(wrong_plan(words));
@@ -61,12 +61,12 @@ fn add_one(draft: &mut Draft, id: crate::ids::JobId, job: JobSpec) -> Result<(),
             .map(|job| job.producer_id.as_str())
             .collect();
         let known = if known.is_empty() {
-            "none yet".to_owned()
+            "none".to_owned()
         } else {
             known.join(", ")
         };
         let words = format!(
-            "job `{}` depends on `{name}`, which is no job of this plan; there are: {known}",
+            "job `{}` depends on `{name}`, which is not a job of this plan; its jobs: {known}",
             job.producer_id
         );
         return Err(Refusal::new(crate::command::Code::UnknownDependency, words));
@@ -113,7 +113,7 @@ pub(super) fn finalize(
 ) -> Result<Vec<What>, Refusal> {
     if plan.status() != PlanStatus::Scaffolding {
         let words = format!(
-            "the plan is {}: only one that is scaffolding can be finalized",
+            "cannot finalize the plan: it is {}, not scaffolding",
             plan.status()
         );
         return Err(wrong_plan(words));

@@ -46,7 +46,7 @@ pub(super) fn plan(plan: &Plan, patch: &PlanPatch, cx: &Cx<'_>) -> Result<Vec<Wh
 
 fn not_archived(plan: &Plan) -> Result<(), Refusal> {
     match plan.archived_at() {
-        Some(_) => Err(wrong_plan("the plan is archived: it can only be looked at")),
+        Some(_) => Err(wrong_plan("the plan is archived and cannot be changed")),
         None => Ok(()),
     }
 }
@@ -58,14 +58,13 @@ pub(super) fn job(plan: &Plan, asked: &str, change: JobChange) -> Result<Vec<Wha
     may_edit(job)?;
     if matches!(job.status(), JobStatus::Canceled) {
         let words = format!(
-            "job `{}` is canceled: recover the plan first",
+            "job `{}` is canceled; recover the plan first",
             job.producer()
         );
         return Err(wrong_job(words));
     }
     if change.is_empty() {
-        let words = "nothing to change: give work, prechecks, postchecks, expectsNoChanges, env, budget or \
-                     resetToStage";
+        let words = "nothing to change: pass at least one of work, prechecks, postchecks, expectsNoChanges, env, budget and resetToStage";
         return Err(Refusal::new(Code::NothingToDo, words));
     }
     Ok(vec![What::JobUpdated {
@@ -91,17 +90,16 @@ pub(super) fn with_reset(mut change: JobChange) -> JobChange {
 
 fn may_edit(job: &Job) -> Result<(), Refusal> {
     if job.is_validation() {
-        let words = "the validating job cannot be edited: its work is the plan's verifyRi, and when that \
-                     has failed, a retry with other work says it anew";
+        let words = "the validation job cannot be edited: its work is the plan's verifyRi; when it has failed, retry it with other work instead";
         return Err(Refusal::new(Code::ValidationJob, words));
     }
     let refused = match job.status() {
-        JobStatus::Running | JobStatus::Scheduled | JobStatus::CompletedSplit => "it is at work",
+        JobStatus::Running | JobStatus::Scheduled | JobStatus::CompletedSplit => "it is running",
         JobStatus::Succeeded => "it has succeeded",
         _ => return Ok(()),
     };
     let words = format!(
-        "job `{}` cannot be edited: {refused}; pending, ready, failed and blocked jobs can",
+        "job `{}` cannot be edited: {refused}; only pending, ready, failed and blocked jobs can be edited",
         job.producer()
     );
     Err(wrong_job(words))
@@ -116,8 +114,7 @@ pub(super) fn bulk(
 ) -> Result<Decision, Refusal> {
     not_archived(plan)?;
     if *patch == AgentPatch::default() {
-        let words =
-            "nothing to change: give model, modelTier, effort, maxTurns, resumeSession or env";
+        let words = "nothing to change: pass at least one of model, modelTier, effort, maxTurns, resumeSession and env";
         return Err(Refusal::new(Code::NothingToDo, words));
     }
     let asked = jobs.unwrap_or_else(|| {
@@ -141,7 +138,7 @@ fn changed_agent(job: &Job, patch: &AgentPatch) -> Result<What, Refusal> {
     };
     let Action::Agent(agent) = &mut work.action else {
         return Err(wrong_job(format!(
-            "job `{}` is not an agent's",
+            "job `{}` does not run an agent",
             job.producer()
         )));
     };

@@ -13,7 +13,7 @@ fn known(plan: &Plan, job: JobId) -> Result<&Job, Refusal> {
     let unknown = || {
         Refusal::new(
             Code::UnknownJob,
-            format!("no job of this plan has the id {job}"),
+            format!("the plan has no job with the id {job}"),
         )
     };
     plan.job(&job).ok_or_else(unknown)
@@ -25,7 +25,7 @@ pub(super) fn schedule(plan: &Plan, job: JobId) -> Result<Vec<What>, Refusal> {
     settled(found)?;
     if !plan.is_open() {
         return Err(wrong_plan(format!(
-            "the plan is {}: nothing of it starts now",
+            "cannot start a job: the plan is {}",
             plan.status()
         )));
     }
@@ -38,7 +38,7 @@ fn settled(job: &Job) -> Result<(), Refusal> {
         return Ok(());
     }
     let words = format!(
-        "job `{}` begins once it is known whether its last attempt has moved the target",
+        "cannot start job `{}` yet: whether its last attempt updated the target branch is not known",
         job.producer()
     );
     Err(wrong_job(words))
@@ -64,7 +64,7 @@ pub(super) fn begin(plan: &Plan, job: JobId) -> Result<Vec<What>, Refusal> {
     settled(found)?;
     if !plan.may_start(&job) {
         return Err(wrong_plan(format!(
-            "the plan is {}: nothing of it starts now",
+            "cannot start a job: the plan is {}",
             plan.status()
         )));
     }
@@ -80,7 +80,7 @@ pub(super) fn worktree_removed(plan: &Plan, job: JobId) -> Result<Vec<What>, Ref
     let found = known(plan, job)?;
     if found.status().is_active() {
         return Err(wrong_job(format!(
-            "job `{}` is at work in its worktree",
+            "job `{}` is running in its worktree",
             found.producer()
         )));
     }
@@ -99,7 +99,7 @@ pub(super) fn force_fail(
     let job = plan.find(asked)?;
     if job.status().after(Transition::ForceFail).is_err() {
         let words = format!(
-            "job `{}` is {}: only a job that has not ended can be forced to fail",
+            "job `{}` is {}; only a job that has not ended can be forced to fail",
             job.producer(),
             job.status()
         );
@@ -107,7 +107,7 @@ pub(super) fn force_fail(
     }
     if plan.is_scaffolding() {
         return Err(wrong_plan(
-            "the plan is scaffolding: remove the job instead",
+            "the plan is scaffolding; remove the job instead",
         ));
     }
     let mut reason = reason.map_or_else(
@@ -129,28 +129,28 @@ pub(super) fn retry(
     cx: &Cx<'_>,
 ) -> Result<Vec<What>, Refusal> {
     if plan.archived_at().is_some() {
-        return Err(wrong_plan("the plan is archived: clone it to run it again"));
+        return Err(wrong_plan("the plan is archived; clone it to run it again"));
     }
     if plan.status() == PlanStatus::Canceled {
-        let words = "the plan is canceled: recover it, which asks for its failed jobs again too";
+        let words = "the plan is canceled; recover it, which also retries its failed jobs";
         return Err(wrong_plan(words));
     }
     if job.status() != JobStatus::Failed {
         let words = match (job.status(), job.blocked_by().and_then(|id| plan.job(id))) {
             (JobStatus::Blocked, Some(origin)) => format!(
-                "job `{}` is blocked by `{}`: retry that one",
+                "job `{}` is blocked by job `{}`; retry the blocking job instead",
                 job.producer(),
                 origin.producer()
             ),
             (JobStatus::Canceled, _) => {
                 format!(
-                    "job `{}` is canceled: recover the plan instead",
+                    "job `{}` is canceled; recover the plan instead",
                     job.producer()
                 )
             }
             (status, _) => {
                 format!(
-                    "job `{}` is {status}: only a failed job can be retried",
+                    "job `{}` is {status}; only a failed job can be retried",
                     job.producer()
                 )
             }
@@ -164,8 +164,7 @@ pub(super) fn retry(
             || retry.postchecks.is_some()
             || retry.expects_no_changes.is_some())
     {
-        let words = "the validating job has no checks of its own: its work is the plan's verifyRi, and \
-                     other work in a retry stands in the place of that";
+        let words = "the validation job has no checks: its work is the plan's verifyRi; to change it, pass other work with the retry";
         return Err(Refusal::new(Code::ValidationJob, words));
     }
     let built = plan
@@ -173,7 +172,7 @@ pub(super) fn retry(
         .any(|other| other.completed_commit().is_some());
     if retry.clear_worktree && built && !job.is_validation() {
         let words = format!(
-            "job `{}` builds on commits of its dependencies: they are in its worktree, which is not cleared",
+            "cannot clear the worktree of job `{}`: it contains commits of its dependencies",
             job.producer()
         );
         return Err(Refusal::new(Code::WorktreeNeeded, words));
@@ -218,7 +217,7 @@ fn within_budget(plan: &Plan, job: &Job, cx: &Cx<'_>) -> Result<(), Refusal> {
         Some((whose, used)) => {
             let field = used.measure.field();
             let words = format!(
-                "the budget of the {whose} is used up ({used}): raise `{field}` of the {whose} first"
+                "the budget of the {whose} is used up ({used}); raise `{field}` of the {whose} first"
             );
             Err(Refusal::new(Code::BudgetExceeded, words))
         }
@@ -245,7 +244,7 @@ pub(super) fn retry_all(
         return Err(wrong_job(match plan.counts().canceled {
             0 => "cannot retry: the plan has no failed job",
             _ => {
-                "cannot retry: the plan has no failed job; recovering the plan restores its canceled jobs"
+                "cannot retry: the plan has no failed job; recover the plan to restore its canceled jobs"
             }
         }));
     }

@@ -24,7 +24,7 @@ pub(super) fn report(
     let unknown = || {
         Refusal::new(
             Code::UnknownJob,
-            format!("no job of this plan has the id {job}"),
+            format!("the plan has no job with the id {job}"),
         )
     };
     let found = plan.job(&job).ok_or_else(unknown)?;
@@ -51,7 +51,7 @@ pub(super) fn report(
                 return Err(unexpected(running, "a worktree"));
             }
             if path.len() > PATH_MAX {
-                return Err(unexpected(running, "a path of so many bytes"));
+                return Err(unexpected(running, "a path of this length"));
             }
             let ready = What::WorktreeReady {
                 job,
@@ -67,7 +67,7 @@ pub(super) fn report(
         }
         Report::ActBegan(act) => {
             if running.upcoming() != Some(act) {
-                return Err(unexpected(running, &format!("{act} to begin")));
+                return Err(unexpected(running, &format!("the start of {act}")));
             }
             let cost = plan.heal_cost();
             // An earlier heal may have cost all of it since this one was decided.
@@ -93,7 +93,7 @@ pub(super) fn report(
             session,
         }]),
         Report::Filled(filled) => {
-            under_way(running, "a context that fills up")?;
+            under_way(running, "a report that the context fills up")?;
             Ok(pressure::fills(job, running, filled))
         }
         Report::Used(usage) => Ok(used(plan, found, running, usage, cx)),
@@ -162,7 +162,7 @@ pub(super) fn report(
             }])
         }
         Report::MergeVoided | Report::Merged(_) => {
-            Err(unexpected(running, "a merge that was not intended"))
+            Err(unexpected(running, "a merge without an announced intent"))
         }
     }
 }
@@ -220,7 +220,7 @@ fn ending(running: &Attempt, act: Act) -> Result<(), Refusal> {
     if running.under_way() == Some(act) {
         return Ok(());
     }
-    Err(unexpected(running, &format!("{act} to end")))
+    Err(unexpected(running, &format!("the end of {act}")))
 }
 
 /// Holds the end of an act to what others build on.
@@ -234,16 +234,19 @@ fn owed(running: &Attempt, act: Act, commit: bool) -> Result<(), Refusal> {
         _ => None,
     };
     match missing {
-        Some(what) => Err(unexpected(running, &format!("{act} to end without {what}"))),
+        Some(what) => Err(unexpected(
+            running,
+            &format!("the end of {act} without {what}"),
+        )),
         None => Ok(()),
     }
 }
 
 fn unexpected(running: &Attempt, what: &str) -> Refusal {
     let now = match (running.under_way(), running.upcoming()) {
-        (Some(act), _) => format!("{act} is under way"),
-        (None, Some(act)) => format!("{act} is about to begin"),
-        (None, None) => "it has nothing left to do".to_owned(),
+        (Some(act), _) => format!("{act} is running"),
+        (None, Some(act)) => format!("{act} starts next"),
+        (None, None) => "it has no steps left".to_owned(),
     };
     Refusal::new(
         Code::UnexpectedReport,

@@ -25,7 +25,7 @@ pub(super) fn pause(plan: &Plan) -> Result<Vec<What>, Refusal> {
     let status = plan.status();
     if status == PlanStatus::Scaffolding {
         return Err(wrong_plan(
-            "cannot pause the plan: it is not finalized, so no job of it runs",
+            "cannot pause the plan: it is not finalized, so none of its jobs runs",
         ));
     }
     if status.is_ended() {
@@ -47,11 +47,11 @@ pub(super) fn pause(plan: &Plan) -> Result<Vec<What>, Refusal> {
 pub(super) fn resume(plan: &Plan) -> Result<Vec<What>, Refusal> {
     let status = plan.status();
     if status == PlanStatus::Scaffolding {
-        return Err(wrong_plan("the plan is scaffolding: finalize it first"));
+        return Err(wrong_plan("the plan is scaffolding; finalize it first"));
     }
     match status {
-        PlanStatus::Canceled => Err(wrong_plan("the plan is canceled: recover it first")),
-        PlanStatus::Archived => Err(wrong_plan("the plan is archived: clone it to run it again")),
+        PlanStatus::Canceled => Err(wrong_plan("the plan is canceled; recover it first")),
+        PlanStatus::Archived => Err(wrong_plan("the plan is archived; clone it to run it again")),
         _ => {
             let mut whats = Vec::new();
             // Who resumes a plan by hand does not want it to wait for another any longer.
@@ -101,8 +101,7 @@ pub(super) fn archive(plan: &Plan, force: bool) -> Result<Vec<What>, Refusal> {
             What::PlanArchived {},
         ]),
         status => Err(wrong_plan(format!(
-            "the plan is {status}: only one that succeeded, failed or was canceled can be archived; \
-             with force it is canceled first"
+            "the plan is {status}; only a plan that succeeded, failed or was canceled can be archived; pass force to cancel it first"
         ))),
     }
 }
@@ -114,14 +113,14 @@ pub(super) fn recover(plan: &Plan) -> Result<Vec<What>, Refusal> {
             Ok(vec![What::PlanRecovered {}])
         }
         status => Err(wrong_plan(format!(
-            "the plan is {status}: only one that failed or was canceled can be recovered"
+            "the plan is {status}; only a plan that failed or was canceled can be recovered"
         ))),
     }
 }
 
 pub(super) fn branches(plan: &Plan, branches: Branches) -> Result<Vec<What>, Refusal> {
     if plan.branches().is_some() {
-        return Err(wrong_plan("the branches of the plan are prepared already"));
+        return Err(wrong_plan("the branches of the plan are already prepared"));
     }
     if plan.status().is_ended() {
         return Err(wrong_plan("the plan does not wait for its branches"));
@@ -200,7 +199,7 @@ pub(super) fn may_chain(plan: PlanId, after: PlanId, cx: &Cx<'_>) -> Result<(), 
     may_wait(plan, after, cx)?;
     match (cx.others)(&after).map(|other| other.status) {
         Some(status @ (PlanStatus::Succeeded | PlanStatus::Canceled | PlanStatus::Archived)) => {
-            let words = format!("plan {after} is {status}: there is nothing to wait for");
+            let words = format!("cannot wait for plan {after}: it is {status}");
             Err(wrong_plan(words))
         }
         _ => Ok(()),
@@ -220,13 +219,13 @@ fn may_wait(plan: PlanId, after: PlanId, cx: &Cx<'_>) -> Result<(), Refusal> {
             Some(other) => next = other.after,
             None if at == after => {
                 let words = format!(
-                    "no plan {after} to wait for; list_copilot_plans shows those there are"
+                    "cannot wait for plan {after}: there is no such plan; list_copilot_plans shows all plans"
                 );
                 return Err(Refusal::new(Code::UnknownPlan, words));
             }
             None => return Ok(()),
         }
     }
-    let words = format!("more than {CHAIN_MAX} plans would wait for each other");
+    let words = format!("a chain of waiting plans may have at most {CHAIN_MAX} plans");
     Err(Refusal::new(Code::ChainCycle, words))
 }

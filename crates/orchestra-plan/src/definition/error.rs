@@ -13,12 +13,12 @@ pub enum Problem {
     Empty,
     /// More jobs than a plan may have.
     #[error(
-        "a plan has at most {} jobs; make several plans, one after the other with resumeAfterPlan",
+        "a plan can have at most {} jobs; create several plans and chain them with resumeAfterPlan",
         Definition::MAX_JOBS
     )]
     TooManyJobs,
     /// A name that is there twice.
-    #[error("two jobs are called `{producer_id}`; each needs a producerId of its own")]
+    #[error("two jobs have the producerId `{producer_id}`; each job needs its own")]
     DuplicateProducerId {
         /// The name.
         producer_id: ProducerId,
@@ -31,7 +31,7 @@ pub enum Problem {
     },
     /// A job that a caller may not define.
     #[error(
-        "`{}` is the name of the job that every plan ends with; take another",
+        "the producerId `{}` is reserved for the validation job of every plan; choose another",
         ProducerId::SNAPSHOT_VALIDATION
     )]
     ReservedProducerId,
@@ -51,21 +51,20 @@ pub enum Problem {
     },
     /// A job that waits for more jobs than a caller may name.
     #[error(
-        "job `{job}` would depend on more than {max} jobs: put a job between that brings some of \
-         them together", max = crate::spec::MAX_DEPENDENCIES
+        "job `{job}` depends on more than {max} jobs; add an intermediate job that combines some of them", max = crate::spec::MAX_DEPENDENCIES
     )]
     TooManyDependencies {
         /// The job.
         job: ProducerId,
     },
     /// Jobs that wait for each other.
-    #[error("these jobs wait for each other: {}", round(.jobs))]
+    #[error("the dependencies form a cycle: {}", round(.jobs))]
     Cycle {
         /// The jobs: each depends on the next, and the last on the first.
         jobs: Vec<ProducerId>,
     },
     /// A job that is to be changed and is not there.
-    #[error("no job of this plan has the id {id}")]
+    #[error("the plan has no job with the id {id}")]
     UnknownJob {
         /// The id.
         id: JobId,
@@ -187,7 +186,7 @@ impl fmt::Display for DefinitionError {
         }
         if !self.known.is_empty() {
             let known: Vec<&str> = self.known.iter().map(ProducerId::as_str).collect();
-            write!(f, "; the jobs of this plan are {}", known.join(", "))?;
+            write!(f, "; the plan's jobs: {}", known.join(", "))?;
         }
         if self.more_known > 0 {
             write!(f, " and {} more", self.more_known)?;

@@ -7,7 +7,7 @@ use crate::ids::{JobId, ProducerId, shown};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotFound {
     /// No job has that id, producer id or name.
-    #[error("no job is `{asked}`; the jobs of this plan are {known}")]
+    #[error("the plan has no job `{asked}`; its jobs: {known}")]
     Unknown {
         /// What was asked for.
         asked: String,

@@ -86,7 +86,7 @@ fn what_is_wrong_is_named() {
     assert_eq!(
         error(&[("one", &[]), ("one", &[])]),
         (
-            "two jobs are called `one`; each needs a producerId of its own".to_owned(),
+            "two jobs have the producerId `one`; each job needs its own".to_owned(),
             "duplicate-producer-id"
         )
     );
@@ -98,7 +98,7 @@ fn what_is_wrong_is_named() {
         error(&[("one", &["two", "tree"]), ("two", &["four"])]),
         (
             "job `one` depends on `tree`, which is not a job of this plan; job `two` depends on \
-             `four`, which is not a job of this plan; the jobs of this plan are one, two"
+             `four`, which is not a job of this plan; the plan's jobs: one, two"
                 .to_owned(),
             "unknown-dependency"
         )
@@ -111,7 +111,7 @@ fn what_is_wrong_is_named() {
             ("ccc", &["aaa"])
         ]),
         (
-            "these jobs wait for each other: `aaa` → `bbb` → `ccc` → `aaa`".to_owned(),
+            "the dependencies form a cycle: `aaa` → `bbb` → `ccc` → `aaa`".to_owned(),
             "dependency-cycle"
         )
     );
@@ -262,7 +262,7 @@ fn jobs_are_found_by_id_producer_id_and_name() {
     assert_eq!(error.code(), "job-unknown");
     assert_eq!(
         error.to_string(),
-        "no job is `four`; the jobs of this plan are one, two, three, __snapshot-validation__"
+        "the plan has no job `four`; its jobs: one, two, three, __snapshot-validation__"
     );
 }
 
@@ -296,7 +296,7 @@ fn warnings_name_what_they_are_about() {
     assert_eq!(codes, ["no-postchecks", "complex"]);
     assert_eq!(
         warnings[0].to_string(),
-        "nothing checks the results of these jobs: much; give them postchecks"
+        "no postchecks verify the results of these jobs: much"
     );
 }
 

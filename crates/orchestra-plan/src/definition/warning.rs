@@ -10,7 +10,7 @@ use crate::{
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Warning {
     /// Jobs whose result nothing checks.
-    #[error("nothing checks the results of these jobs: {names}; give them postchecks")]
+    #[error("no postchecks verify the results of these jobs: {names}")]
     NoPostchecks {
         /// Their producer ids, or the first of them.
         names: String,

@@ -106,7 +106,7 @@ impl Check {
     }
 }
 
-/// Why nothing new starts.
+/// Reason for the pause.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(

@@ -97,7 +97,7 @@ pub fn after_gone(job: &Job, attempt: &Attempt, policy: &Policy) -> Option<Attem
         return None;
     }
     let act = Act::of(Phase::MergeFi);
-    let words = "the worktree is gone, and with it work that was not committed";
+    let words = "the worktree no longer exists, and its uncommitted work is lost";
     let failure = Failure::new(FailureKind::Worktree, words);
     let mut next = Next::whole(Trigger::Recovery);
     next.clear_worktree = true;

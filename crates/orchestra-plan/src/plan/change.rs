@@ -61,10 +61,10 @@ pub enum Misfit {
     #[error(transparent)]
     Transition(#[from] IllegalTransition),
     /// It is of a job that there is not.
-    #[error("no job of the plan has the id {0}")]
+    #[error("the plan has no job with the id {0}")]
     NoJob(JobId),
     /// It adds a job whose id or producer id is taken.
-    #[error("there is a job already with the id or the producer id of {0}")]
+    #[error("the plan already has a job with the id or the producer id of {0}")]
     Duplicate(JobId),
     /// It is of an attempt that is not under way, or begins one that is not next.
     #[error("attempt {attempt} of job {job} is neither running nor the next one")]
@@ -75,7 +75,7 @@ pub enum Misfit {
         attempt: AttemptNumber,
     },
     /// It begins or ends an act that is not next or under way.
-    #[error("{act} of job {job} is neither running nor the next act")]
+    #[error("{act} of job {job} is neither running nor the next step")]
     Act {
         /// The job.
         job: JobId,
@@ -83,13 +83,13 @@ pub enum Misfit {
         act: Act,
     },
     /// It ends an act without the commit that others build on.
-    #[error("job {0} has come to its end without a commit")]
+    #[error("job {0} ended without a commit")]
     NoCommit(JobId),
     /// It tells of a move of the target that was not intended.
-    #[error("job {0} did not intend to move the target")]
+    #[error("job {0} did not announce an update of the target branch")]
     NoIntent(JobId),
     /// The plan was created before.
-    #[error("the plan was created before")]
+    #[error("the plan already exists")]
     Created,
 }
 
@@ -115,7 +115,7 @@ pub enum ReplayError {
     #[error("the log does not start with the creation of a plan")]
     NoStart,
     /// One of its events does not fit what those before it have made.
-    #[error("event {number} of the log does not fit: {misfit}")]
+    #[error("event {number} of the log contradicts the events before it: {misfit}")]
     Misfit {
         /// Which, counted from 1.
         number: u64,

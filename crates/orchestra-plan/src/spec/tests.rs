@@ -75,7 +75,7 @@ fn errors_say_where_they_are() {
     );
     check(
         &|plan| plan["jobs"][1]["producerId"] = json!("__snapshot-validation__"),
-        "jobs[1].producerId: `__snapshot-validation__` is not a producer id: 3 to 64 of",
+        "jobs[1].producerId: `__snapshot-validation__` is not a producer id: 3 to 64 characters of",
     );
     check(
         &|plan| plan["jobs"][1]["work"] = json!(""),

@@ -67,7 +67,7 @@ fn a_refused_move_says_which() {
         .unwrap_err();
     assert_eq!(
         refused.to_string(),
-        "a job that is succeeded cannot force-fail"
+        "cannot force-fail a job that is succeeded"
     );
 }
 

@@ -147,7 +147,7 @@ impl<'de> de::Visitor<'de> for Visitor {
     type Value = Env;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object of texts")
+        f.write_str("an object whose values are strings")
     }
 
     fn visit_map<A: de::MapAccess<'de>>(self, mut map: A) -> Result<Env, A::Error> {

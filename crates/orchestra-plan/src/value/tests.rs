@@ -107,7 +107,7 @@ fn errors_say_what_was_expected() {
     );
     check(
         read::<Text<3>>(&json!(" ")).unwrap_err(),
-        ".: must not be empty: write something, or leave it out where it may be",
+        ".: must not be empty; if it is optional, omit it",
     );
     check(
         read::<Whole<1, 10>>(&json!(11)).unwrap_err(),
@@ -119,7 +119,7 @@ fn errors_say_what_was_expected() {
     );
     check(
         read::<List<Line<3>, 1, 2>>(&json!(["a", ""])).unwrap_err(),
-        "[1]: must not be empty: write something, or leave it out where it may be",
+        "[1]: must not be empty; if it is optional, omit it",
     );
 }
 

@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ValueError {
     /// Nothing but blanks.
-    #[error("must not be empty: write something, or leave it out where it may be")]
+    #[error("must not be empty; if it is optional, omit it")]
     Empty,
     /// More characters than allowed.
     #[error("is too long: at most {limit} characters")]

@@ -243,7 +243,7 @@ pub struct LastAttempt {
 pub fn failure_context(plan: &Plan, job: &Job) -> Result<FailureContext, Refusal> {
     if job.status() != JobStatus::Failed {
         let words = format!(
-            "job `{}` is {}: only a failed job has a failure to look at",
+            "job `{}` is {}; only a failed job has failure details",
             job.producer(),
             job.status()
         );

@@ -57,7 +57,7 @@ pub enum Brief {
 
 choice! {
     /// A kind of model, for who does not care which.
-    ModelTier: "a model tier: one of fast, standard, premium" {
+    ModelTier: "a model tier: fast, standard or premium" {
         /// Quick and cheap.
         Fast = "fast",
         /// For most work.
@@ -69,7 +69,7 @@ choice! {
 
 choice! {
     /// How long an agent thinks.
-    Effort: "an effort: one of low, medium, high, xhigh" {
+    Effort: "an effort: low, medium, high or xhigh" {
         /// As little as can be.
         Low = "low",
         /// Some.
@@ -113,7 +113,7 @@ impl ProfileName {
         let legal = (1..=64).contains(&text.len())
             && text.bytes().all(|b| letter(b) || matches!(b, b'_' | b'-'))
             && text.bytes().next().is_some_and(letter);
-        let expected = "the name of a configured agent: 1 to 64 of a-z, 0-9, _ and -";
+        let expected = "the name of a configured agent: 1 to 64 characters of a-z, 0-9, _ and -";
         legal
             .then(|| Self(text.into()))
             .ok_or_else(|| IdError::new(text, expected))

@@ -10,10 +10,10 @@ pub enum WorkError {
     #[error("a command {0}")]
     Text(ValueError),
     /// `@agent` without a task.
-    #[error("`@agent` needs a task behind it, of at most 100000 characters")]
+    #[error("`@agent` must be followed by a task of at most 100000 characters")]
     NoTask,
     /// A text that starts like an object, and is not the object that it should be.
-    #[error("not an object of work: {0}")]
+    #[error("not a work object: {0}")]
     Json(String),
     /// A field that the type must have.
     #[error("work of type `{of}` needs `{field}`")]
@@ -24,7 +24,7 @@ pub enum WorkError {
         field: &'static str,
     },
     /// A field that the type does not have.
-    #[error("work of type `{of}` has no `{field}`; it has {}", fields_of(*.of))]
+    #[error("work of type `{of}` has no field `{field}`; its fields: {}", fields_of(*.of))]
     Foreign {
         /// The type.
         of: AdmissionClass,
@@ -40,7 +40,7 @@ pub enum WorkError {
     )]
     PowerShellRedirect,
     /// An error action for something that has none.
-    #[error("`errorAction` is for the shells powershell and pwsh")]
+    #[error("`errorAction` is supported only by the shells powershell and pwsh")]
     ErrorAction,
 }
 

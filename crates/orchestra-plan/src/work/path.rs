@@ -45,7 +45,7 @@ impl WorktreePath {
     pub fn parse(text: &str) -> Result<Self, IdError> {
         let inside = is_text(text) && !text.starts_with(['/', '\\']) && !has_drive(text);
         if !inside {
-            let expected = "a path inside the worktree: relative, without .., such as crates/app";
+            let expected = "a relative path inside the worktree without .., such as crates/app";
             return Err(IdError::new(text, expected));
         }
         let path: Vec<&str> = text
@@ -69,7 +69,7 @@ impl FolderPath {
     pub fn parse(text: &str) -> Result<Self, IdError> {
         let drive = has_drive(text) && text[2..].starts_with(['/', '\\']);
         let legal = is_text(text) && (text.starts_with('/') || drive);
-        let expected = "the absolute path of a folder, without .., such as /srv/data";
+        let expected = "the absolute path of a directory without .., such as /srv/data";
         legal
             .then(|| Self(text.into()))
             .ok_or_else(|| IdError::new(text, expected))

@@ -5,7 +5,7 @@ use crate::value::choice;
 
 choice! {
     /// A shell that a line is given to.
-    Shell: "a shell: one of cmd, powershell, pwsh, bash, sh" {
+    Shell: "a shell: cmd, powershell, pwsh, bash or sh" {
         /// The one of Windows.
         Cmd = "cmd",
         /// Windows PowerShell.
@@ -21,7 +21,7 @@ choice! {
 
 choice! {
     /// What a PowerShell does about errors that would not end it.
-    ErrorAction: "an error action: one of Continue, Stop, SilentlyContinue" {
+    ErrorAction: "an error action: Continue, Stop or SilentlyContinue" {
         /// It tells of them and goes on.
         Continue = "Continue",
         /// It ends.

@@ -65,7 +65,7 @@ fn errors_name_the_field_and_what_is_expected() {
     );
     check(
         json!(""),
-        ".: a command must not be empty: write something, or leave it out where it may be",
+        ".: a command must not be empty; if it is optional, omit it",
     );
     check(
         json!("x".repeat(50_001)),
@@ -73,12 +73,12 @@ fn errors_name_the_field_and_what_is_expected() {
     );
     check(
         json!("@agent"),
-        ".: `@agent` needs a task behind it, of at most 100000 characters",
+        ".: `@agent` must be followed by a task of at most 100000 characters",
     );
     check(json!({}), ".: missing field `type`");
     check(
         json!({"type": "magic"}),
-        "type: `magic` is not a kind of work: one of agent, shell, process",
+        "type: `magic` is not a kind of work: agent, shell or process",
     );
     check(
         json!({"type": "shell"}),
@@ -94,12 +94,12 @@ fn errors_name_the_field_and_what_is_expected() {
     );
     check(
         json!({"type": "process", "executable": "a", "command": "b"}),
-        ".: work of type `process` has no `command`; it has executable, args, env, cwd, timeoutMs, \
+        ".: work of type `process` has no field `command`; its fields: executable, args, env, cwd, timeoutMs, \
          idleTimeoutMs, onFailure",
     );
     check(
         json!({"type": "shell", "command": "a", "shell": "powershell", "errorAction": "x"}),
-        "errorAction: `x` is not an error action: one of Continue, Stop, SilentlyContinue",
+        "errorAction: `x` is not an error action: Continue, Stop or SilentlyContinue",
     );
     check(
         json!({"type": "shell", "command": "a 2>&1", "shell": "pwsh"}),
@@ -107,11 +107,11 @@ fn errors_name_the_field_and_what_is_expected() {
     );
     check(
         json!({"type": "shell", "command": "a", "errorAction": "Stop"}),
-        ".: `errorAction` is for the shells powershell and pwsh",
+        ".: `errorAction` is supported only by the shells powershell and pwsh",
     );
     check(
         json!({"type": "shell", "command": "a", "cwd": "../b"}),
-        "cwd: `../b` is not a path inside the worktree: relative, without .., such as crates/app",
+        "cwd: `../b` is not a relative path inside the worktree without .., such as crates/app",
     );
     check(
         json!({"type": "shell", "command": "a", "onFailure": {"resumeFromPhase": "setup"}}),
@@ -126,14 +126,11 @@ fn errors_name_the_field_and_what_is_expected() {
     );
     let error = read::<WorkSpec>(&json!(r#"{"type": "shell", "comand": "a"}"#)).unwrap_err();
     assert!(
-        error.starts_with(".: not an object of work: unknown field `comand`"),
+        error.starts_with(".: not a work object: unknown field `comand`"),
         "{error}"
     );
     let error = read::<WorkSpec>(&json!(r#"{ "type": "shell", "#)).unwrap_err();
-    assert!(
-        error.starts_with(".: not an object of work: EOF"),
-        "{error}"
-    );
+    assert!(error.starts_with(".: not a work object: EOF"), "{error}");
     // A shell that is not a PowerShell may do so.
     assert!(read::<WorkSpec>(&json!("make 2>&1 | tee log")).is_ok());
 }

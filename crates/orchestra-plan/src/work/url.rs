@@ -21,7 +21,7 @@ impl AllowedUrl {
     /// When the text is none of what the type allows; addresses of any other scheme (`file:`,
     /// `javascript:`, `data:`, `vbscript:`, `about:`, `blob:` and the like) are none of it.
     pub fn parse(text: &str) -> Result<Self, IdError> {
-        let expected = "an address that may be allowed: a http or https URL, a domain, or *.domain";
+        let expected = "an allowed address: an http or https URL, a domain, or *.domain";
         let plain = text.chars().nth(MAX_CHARS).is_none()
             && !text.contains(|c: char| c.is_control() || c.is_whitespace() || c == '\\');
         let legal = plain

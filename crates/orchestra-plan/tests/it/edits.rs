@@ -194,7 +194,7 @@ fn agents_are_changed_in_bulk_and_others_skipped_with_a_reason() {
         .filter_map(|item| Some(item.refused.as_ref()?.message()))
         .collect();
     assert_eq!(skipped.len(), 2);
-    assert_eq!(skipped[0], "job `shell` is not an agent's");
+    assert_eq!(skipped[0], "job `shell` does not run an agent");
     let agent = plan(&world).job_of(&producer("agent")).unwrap();
     let work = agent.definition().work.as_ref().unwrap();
     assert_eq!(work.agent().unwrap().resume_session, Some(true));

@@ -453,7 +453,7 @@ fn a_job_that_is_done_or_blocked_cannot_be_forced_to_fail() {
     assert_eq!(code, Code::WrongJobState);
     assert_eq!(
         words,
-        "job `end` is blocked: only a job that has not ended can be forced to fail"
+        "job `end` is blocked; only a job that has not ended can be forced to fail"
     );
     let left = plan(&world).job_of(&producer("left")).unwrap();
     assert_eq!(left.attempts().len(), 1, "a forced failure is no attempt");
@@ -469,7 +469,7 @@ fn a_job_that_is_done_or_blocked_cannot_be_forced_to_fail() {
         (code, words.as_str()),
         (
             Code::WrongJobState,
-            "job `end` is blocked by `left`: retry that one"
+            "job `end` is blocked by job `left`; retry the blocking job instead"
         )
     );
 }

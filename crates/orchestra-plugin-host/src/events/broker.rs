@@ -313,7 +313,7 @@ impl Subscriber {
             // Not once for each.
             if self.dropped == dropped || self.dropped.is_power_of_two() {
                 let dropped = self.dropped;
-                tracing::warn!(%plugin, dropped, "events are dropped: the plugin takes them too slowly");
+                tracing::warn!(%plugin, dropped, "dropped events: the plugin reads them too slowly");
             }
         }
         dropped

@@ -126,7 +126,7 @@ impl Inner {
         let manifest: PluginManifest = message(request)?;
         let refused = self.admit(&connected.who, &manifest).err();
         if let Some(reason) = &refused {
-            tracing::warn!(plugin = %connected.who.id(), %reason, "a plugin was not admitted");
+            tracing::warn!(plugin = %connected.who.id(), %reason, "refused the connection of a plugin");
         }
         let result = RegistrationResult {
             accepted: refused.is_none(),
@@ -225,7 +225,7 @@ impl Inner {
                 *registered = now;
             }
             Err(reason) => {
-                tracing::info!(plugin = %id, %reason, "a plugin may do nothing any more");
+                tracing::info!(plugin = %id, %reason, "revoked the permissions of a plugin");
                 state.registered.remove(id);
                 self.events.keep(id, |_| false);
             }

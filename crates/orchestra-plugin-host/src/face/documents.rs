@@ -83,7 +83,7 @@ impl Turn<'_> {
         if keeper.is_some() && keeper.as_ref() == self.connected.who.plugin() {
             // It would be asked for what it asks, without end.
             return Ok(Err(StorageError::NotPermitted(format!(
-                "this plugin keeps the storage {:?} itself: it cannot ask for it",
+                "this plugin provides the storage {:?} itself and cannot request it",
                 orchestra_wire::shown(storage_type)
             ))));
         }
@@ -94,7 +94,7 @@ impl Turn<'_> {
         match answer {
             Ok(Ok(answer)) => answer,
             Ok(Err(_)) => {
-                tracing::error!("a storage panicked");
+                tracing::error!("a document storage panicked");
                 Ok(Err(effect.failed("the storage broke".to_owned())))
             }
             Err(_) => Ok(Err(effect.failed(format!(

@@ -127,7 +127,7 @@ fn definitions<T>(
 fn tool(read: Definition<'_>, text: &str) -> ToolDefinition {
     let schema = read.input_schema.map_or("{}", RawValue::get);
     let schema = structs::encode(schema.as_bytes(), Numbers::Nearest).or_else(|error| {
-        tracing::warn!(tool = %read.name, error = %chain(&error), "a schema is left out for old peers");
+        tracing::warn!(tool = %read.name, error = %chain(&error), "omitted a schema that peers of the old protocol cannot read");
         structs::encode(br#"{"type":"object"}"#, Numbers::Nearest)
     });
     ToolDefinition {

@@ -68,7 +68,7 @@ impl Replies {
         let sent = reply.send(&before).await;
         sent.map_err(|error| {
             // Whoever does not take it has given the call up, which ends it.
-            tracing::debug!(%error, "what comes before an answer was not taken");
+            tracing::debug!(%error, "the peer did not accept a notification");
             let code = match error {
                 ReplyError::TooLarge { .. } => "result_too_large",
                 _ => "cancelled",

@@ -73,7 +73,7 @@ impl Streams {
         let cancelled = source.signal();
         let mut all = self.all();
         if all.contains_key(&key) {
-            let text = "a stream of this stream_id goes on: name each one differently";
+            let text = "a stream with this stream_id is still open; use another id for each stream";
             return Err(Failure::new("invalid_request", text));
         }
         all.insert(key.clone(), source);

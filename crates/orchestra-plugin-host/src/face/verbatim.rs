@@ -104,7 +104,10 @@ impl Turn<'_> {
             .map_err(|error| Failure::new("invalid_request", chain(&error)))?;
         // Read as whoever makes the call reads them.
         let fields = Fields::find(Some(raw), "params").map_err(|_| {
-            Failure::new("invalid_request", "the params of tools/call are no object")
+            Failure::new(
+                "invalid_request",
+                "the params of tools/call must be an object",
+            )
         })?;
         let Some(name) = fields.name.and_then(text_of) else {
             let text = "the params of tools/call name no tool";
@@ -187,7 +190,7 @@ fn parts(answer: &Bytes) -> Result<Verbatim, Failure> {
     match (read.result, read.error) {
         (Some(result), _) => Ok(Verbatim::Result(part(result))),
         (None, Some(error)) => Ok(Verbatim::Error(part(error))),
-        (None, None) => Err(Failure::new("invalid_response", "the answer says nothing")),
+        (None, None) => Err(Failure::new("invalid_response", "the response is empty")),
     }
 }
 

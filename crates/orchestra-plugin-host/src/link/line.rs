@@ -249,7 +249,7 @@ impl Line {
     fn hand_on(&self, response: &Response, about: Option<&RequestId>) {
         let message = response.message::<McpMessage>().ok();
         let Some(message) = message.and_then(|message| parse_message(&message.json)) else {
-            tracing::debug!(peer = %self.who, "what it says during a call is no message");
+            tracing::debug!(peer = %self.who, "ignored an invalid message during a call");
             return;
         };
         self.tell(Incoming {
@@ -269,7 +269,7 @@ impl Line {
         if sender.try_send(incoming).is_err() {
             open.left_out += 1;
             if open.left_out.is_power_of_two() {
-                tracing::warn!(peer = %self.who, left_out = open.left_out, "it says more than is taken");
+                tracing::warn!(peer = %self.who, left_out = open.left_out, "too many messages from the peer; ignored some");
             }
         }
     }

@@ -81,11 +81,12 @@ pub(super) fn answer(terms: &Terms, response: &Response) -> Answer {
     if !error.is_empty() {
         let error = serde_json::from_slice::<&RawValue>(&error);
         return Err(error.map_or_else(
-            |_| internal(terms.failure("call", "its error is no JSON")),
+            |_| internal(terms.failure("call", "its error is not valid JSON")),
             RpcError::from_raw,
         ));
     }
-    RawJson::checked(result).map_err(|_| internal(terms.failure("call", "its result is no JSON")))
+    RawJson::checked(result)
+        .map_err(|_| internal(terms.failure("call", "its result is not valid JSON")))
 }
 
 fn decoded<M: PayloadOf<ResponseKind>>(terms: &Terms, response: &Response) -> Result<M, RpcError> {

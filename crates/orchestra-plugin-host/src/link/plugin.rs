@@ -105,7 +105,7 @@ impl PluginSpec {
         if self.plugin_certs.is_none() {
             for name in [self.id.server_name(), self.id.client_name()] {
                 if let Err(error) = certs.identity(&name, now) {
-                    tracing::debug!(%name, error = chain(&error), "no certificate was made");
+                    tracing::debug!(%name, error = chain(&error), "cannot issue a certificate");
                 }
             }
         }
@@ -250,7 +250,7 @@ async fn reach(
 
 fn refused(what: &str, why: &str) -> ClientError {
     let why = match why {
-        "" => "it does not say why".into(),
+        "" => "it gave no reason".into(),
         why => orchestra_wire::shown(why),
     };
     ClientError::Handshake {

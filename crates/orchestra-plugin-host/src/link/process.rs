@@ -57,7 +57,11 @@ impl Process {
             stderr,
             handle,
         } = child;
-        tracing::debug!(plugin = config.name, process = handle.id(), "started");
+        tracing::debug!(
+            plugin = config.name,
+            process = handle.id(),
+            "process started"
+        );
         let (said, ready) = watch::channel(None);
         // What it prints is for nobody, and must not hold it up.
         let draining = tokio::spawn(async move {
@@ -122,7 +126,7 @@ impl Process {
             Ok(exit) => self.crash(exit).await,
             Err(_) => {
                 let plugin = &self.config.name;
-                tracing::warn!(plugin, "the plugin closed its connection and runs on");
+                tracing::warn!(plugin, "the plugin closed its connection but still runs");
                 ClientError::Closed
             }
         }
@@ -136,14 +140,8 @@ impl Process {
         let plugin = &self.config.name;
         let (code, signal, limit) = (crash.exit, crash.signal, &crash.limit);
         match self.is_stopping.load(Ordering::Relaxed) {
-            true => tracing::debug!(plugin, code, signal, "ended"),
-            false => tracing::warn!(
-                plugin,
-                code,
-                signal,
-                limit,
-                "the plugin's process has ended"
-            ),
+            true => tracing::debug!(plugin, code, signal, "process ended"),
+            false => tracing::warn!(plugin, code, signal, limit, "plugin process ended"),
         }
         ClientError::Crashed(Arc::new(crash))
     }
@@ -168,7 +166,7 @@ impl Process {
         tokio::select! {
             asked = timeout(grace, asked) => {
                 if !matches!(asked, Ok(Ok(_))) {
-                    tracing::debug!(plugin, "did not answer that it should finish its work");
+                    tracing::debug!(plugin, "the plugin did not answer the shutdown request");
                 }
             }
             _ = self.handle.exited() => return,
@@ -178,10 +176,10 @@ impl Process {
         if timeout(grace, self.handle.exited()).await.is_ok() {
             return;
         }
-        tracing::warn!(plugin, "did not end when it was asked to; it is killed");
+        tracing::warn!(plugin, "process did not exit when requested; killing it");
         self.handle.kill();
         if timeout(GONE, self.handle.exited()).await.is_err() {
-            tracing::error!(plugin, "was killed and has not ended");
+            tracing::error!(plugin, "process was killed but has not exited");
         }
     }
 }

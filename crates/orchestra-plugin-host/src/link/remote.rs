@@ -298,11 +298,7 @@ impl Link for PluginLink {
     /// A peer cannot wait for an answer of ours; in the stateless era it asks by its result.
     fn respond(&self, id: RequestId, answer: Answer) -> BoxFuture<Result<(), ClientError>> {
         let refused = answer.err().map(|error: RpcError| error.message);
-        tracing::debug!(
-            id = id.as_json(),
-            ?refused,
-            "a question of the peer is not answered"
-        );
+        tracing::debug!(id = id.as_json(), ?refused, "refused a request of the peer");
         Box::pin(std::future::ready(Ok(())))
     }
 

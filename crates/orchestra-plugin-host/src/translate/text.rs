@@ -65,7 +65,7 @@ impl Terms {
             return None;
         }
         let result = object(result).ok_or_else(|| {
-            let cause = "the result is no JSON object";
+            let cause = "the result is not a JSON object";
             super::failure::internal(self.failure(operation, cause))
         });
         Some(result)

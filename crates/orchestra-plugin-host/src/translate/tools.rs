@@ -135,7 +135,7 @@ impl Terms {
         for tool in listed.tools {
             if tool.name.is_empty() || tools.contains_key(&tool.name) {
                 let name = orchestra_wire::shown(&tool.name);
-                tracing::warn!(peer = ?self.peer, tool = %name, "left out: its name is taken or empty");
+                tracing::warn!(peer = ?self.peer, tool = %name, "tool ignored: its name is already taken or empty");
                 continue;
             }
             order.push(tool.name.clone());

@@ -440,7 +440,7 @@ async fn a_change_that_is_given_up_may_have_been_made() {
         ..StorageWriteRequest::default()
     };
     let written: StorageWriteResponse = bridge.get(&write).await;
-    assert!(!written.success && written.error.contains("may have been done"));
+    assert!(!written.success && written.error.contains("may have succeeded"));
     assert_eq!(written.problem.unwrap().code, "unknown_outcome");
     let delete = StorageDeleteRequest {
         path: "stuck".into(),

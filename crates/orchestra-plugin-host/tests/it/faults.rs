@@ -361,7 +361,7 @@ async fn of_two_plugins_with_one_tool_one_keeps_it_and_that_is_told() {
     let told = lines.take();
     let hidden: Vec<_> = told
         .iter()
-        .filter(|line| line.contains("names are taken"))
+        .filter(|line| line.contains("names are already taken"))
         .collect();
     assert_eq!(hidden.len(), 1, "{told:?}");
     let owner = format!("provider={other} count=10");

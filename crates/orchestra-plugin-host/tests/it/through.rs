@@ -219,7 +219,7 @@ async fn more_than_is_carried_is_refused() {
     let told = answer(&through.bridge(), kind, payload.into()).await;
     let told: ToolResponse = told.message().unwrap();
     assert_eq!(told.error_code, "invalid_request");
-    assert!(told.error_message.contains("send less"), "{told:?}");
+    assert!(told.error_message.contains("send fewer"), "{told:?}");
     through.close().await;
 }
 

@@ -344,7 +344,7 @@ impl CertDir {
             return Ok(None);
         };
         if self.files.is_exposed(&file) {
-            tracing::warn!(path = %self.files.at(&file).display(), "others can read this key: chmod 600");
+            tracing::warn!(path = %self.files.at(&file).display(), "other users can read this private key; run chmod 600 on it");
         }
         Key::from_pem(&text, &self.files.at(&file)).map(Some)
     }

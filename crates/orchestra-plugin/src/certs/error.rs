@@ -8,7 +8,7 @@ use crate::ids::CertName;
 #[derive(Debug, thiserror::Error)]
 pub enum CertError {
     /// The home directory is not known, so the default directory is not either.
-    #[error("the home directory is not known: name the directory of certificates")]
+    #[error("the home directory is not known: pass the certificate directory")]
     NoHome,
     /// A file or the directory could not be used.
     #[error("cannot {attempt} {}", .path.display())]
@@ -28,7 +28,7 @@ pub enum CertError {
         path: PathBuf,
     },
     /// A file is larger than any certificate or key.
-    #[error("{} is over {most} bytes: no certificate or key", .path.display())]
+    #[error("{} exceeds {most} bytes: not a certificate or key", .path.display())]
     Large {
         /// The file.
         path: PathBuf,
@@ -46,7 +46,7 @@ pub enum CertError {
         why: String,
     },
     /// Another program holds the lock for too long.
-    #[error("another program has held {} for {seconds} seconds", .path.display())]
+    #[error("another program has held the lock {} for {seconds} seconds", .path.display())]
     Locked {
         /// The lock.
         path: PathBuf,
@@ -86,13 +86,13 @@ pub enum CertError {
         why: String,
     },
     /// The authority is over.
-    #[error("the authority in {} has expired: run `orchestra certs rotate` where its key is", .path.display())]
+    #[error("the authority in {} has expired: run `orchestra certs rotate` on the machine that has its key", .path.display())]
     Expired {
         /// The directory.
         path: PathBuf,
     },
     /// Certificates are not put where others would be lost.
-    #[error("certificates are not put into {}: {why}; name an empty directory", .path.display())]
+    #[error("cannot write certificates to {}: {why}; name an empty directory", .path.display())]
     Taken {
         /// The directory.
         path: PathBuf,
@@ -100,9 +100,9 @@ pub enum CertError {
         why: &'static str,
     },
     /// A certificate could not be made.
-    #[error("cannot make a certificate: {0}")]
+    #[error("cannot create a certificate: {0}")]
     Make(String),
     /// There is no randomness.
-    #[error("the system gave no random bytes: {0}")]
+    #[error("the system returned no random bytes: {0}")]
     Random(String),
 }

@@ -80,7 +80,7 @@ impl CertDir {
             why,
         };
         if to.path() == self.path() {
-            return Err(taken("it is where they are taken from"));
+            return Err(taken("it is the source directory"));
         }
         if to.files.read("ca.key")?.is_some() {
             return Err(taken("an authority signs there"));

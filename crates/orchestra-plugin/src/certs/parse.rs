@@ -33,7 +33,7 @@ pub(super) struct Cert {
 impl Cert {
     pub(super) fn from_der(der: CertificateDer<'static>) -> Result<Self, String> {
         let (rest, x509) =
-            X509Certificate::from_der(&der).map_err(|_| "it is no X.509 certificate".to_owned())?;
+            X509Certificate::from_der(&der).map_err(|_| "not an X.509 certificate".to_owned())?;
         if !rest.is_empty() {
             return Err("bytes follow the certificate".to_owned());
         }

@@ -85,7 +85,7 @@ impl CertDir {
         if previous.len() > MAX_PREVIOUS {
             tracing::warn!(
                 most = MAX_PREVIOUS,
-                "the oldest authority is trusted no more"
+                "the oldest certificate authority is no longer trusted"
             );
             previous.truncate(MAX_PREVIOUS);
         }
@@ -114,7 +114,10 @@ impl CertDir {
             .write(lock, "ca-next.crt", &make::to_pem(cert.der()))?;
         self.files.write(lock, "ca.key", &key.to_pem())?;
         self.files.rename(lock, "ca-next.crt", "ca.crt")?;
-        tracing::info!(fingerprint = cert.fingerprint(), "authority made");
+        tracing::info!(
+            fingerprint = cert.fingerprint(),
+            "certificate authority created"
+        );
         Ok(())
     }
 

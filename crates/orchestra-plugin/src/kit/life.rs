@@ -145,7 +145,7 @@ async fn live(plugin: Plugin, parts: Parts, flags: Flags, parent: Parent) -> Exi
     let ending = started.wait(parent, &mut signals, offer, patience).await;
     let code = match &ending {
         Ending::Wanted(why) => {
-            tracing::info!(why, "the plugin ends");
+            tracing::info!(why, "plugin shutting down");
             ExitCode::SUCCESS
         }
         Ending::Forced(why) => {
@@ -347,12 +347,12 @@ impl Started {
                     }
                     for renewed in [self.endpoint.renew(&identity), self.client.renew(&client)] {
                         if let Err(error) = renewed {
-                            tracing::warn!(%error, "the certificates cannot be renewed");
+                            tracing::warn!(%error, "cannot renew the certificates");
                         }
                     }
                     shown = Some((identity, client));
                 }
-                Err(error) => tracing::warn!(%error, "the certificates cannot be renewed"),
+                Err(error) => tracing::warn!(%error, "cannot renew the certificates"),
             }
         }
     }

@@ -49,7 +49,7 @@ pub(super) fn redirect(file: File) -> io::Result<()> {
 pub(super) fn quiet_panics() {
     static TOLD: AtomicU32 = AtomicU32::new(0);
     std::panic::set_hook(Box::new(|panic| {
-        tracing::error!(panic = short(panic), "a panic");
+        tracing::error!(panic = short(panic), "the plugin panicked");
         if TOLD.fetch_add(1, Ordering::Relaxed) < PANICS {
             say(&short(panic));
         }

@@ -255,7 +255,7 @@ impl Handler for Server {
 
 impl Server {
     fn stranger(&self, peer: &Peer, request: &Request) -> Response {
-        tracing::warn!(peer = %peer.name(), "a stranger calls");
+        tracing::warn!(peer = %peer.name(), "refused a call from an unknown peer");
         let message = format!(
             "only {} may call this plugin, and you are {}: list the plugin under the id {}",
             self.orchestrator,
@@ -276,10 +276,10 @@ async fn send(reply: &mut Reply, response: &Response) {
             let instead = answer::too_large(length);
             let instead = Response::new(response.request_id(), &instead);
             if let Err(error) = reply.answer(&instead).await {
-                tracing::debug!(%error, "an answer was not sent");
+                tracing::debug!(%error, "cannot send a response");
             }
         }
-        Err(error) => tracing::debug!(%error, "an answer was not sent"),
+        Err(error) => tracing::debug!(%error, "cannot send a response"),
         Ok(()) => {}
     }
 }

@@ -186,7 +186,7 @@ impl Uplink {
                     return format!("the orchestrator has refused the plugin: {reason}");
                 }
                 Err(why) => {
-                    tracing::warn!(why, "not registered");
+                    tracing::warn!(why, "cannot register with the orchestrator");
                     self.state.send_replace(State::Down { why });
                     connection.close();
                     if timeout_at(until, sleep(REGISTER_PAUSE)).await.is_err() {
@@ -265,12 +265,9 @@ impl Uplink {
         match self.register(connection, offer.manifest()).await {
             Ok(Registered::Accepted { .. }) => {}
             Ok(Registered::Rejected { reason }) => {
-                tracing::warn!(
-                    reason,
-                    "the orchestrator refuses what the plugin offers now"
-                );
+                tracing::warn!(reason, "the orchestrator refused the plugin's new tools");
             }
-            Err(why) => tracing::warn!(why, "the orchestrator was not told of other tools"),
+            Err(why) => tracing::warn!(why, "cannot notify the orchestrator of changed tools"),
         }
     }
 
@@ -289,13 +286,13 @@ impl Uplink {
             match self.subscribe(connection, &subscribe).await {
                 Ok(standing) => {
                     if let Standing::Refused { message, .. } = &standing {
-                        tracing::warn!(topic, message, "the orchestrator refuses a subscription");
+                        tracing::warn!(topic, message, "the orchestrator refused a subscription");
                     }
                     known.insert(id.clone(), standing);
                     // Each is waited for by itself.
                     self.standing.send_replace(known.clone());
                 }
-                Err(why) => tracing::warn!(topic, why, "not subscribed"),
+                Err(why) => tracing::warn!(topic, why, "cannot subscribe to events"),
             }
         }
         let gone: Vec<String> = known
@@ -311,7 +308,7 @@ impl Uplink {
                 subscription_id: id,
             };
             if let Err(why) = self.exchange(connection, &unsubscribe).await {
-                tracing::debug!(why, "not unsubscribed");
+                tracing::debug!(why, "cannot unsubscribe from events");
             }
         }
         self.standing.send_replace(known.clone());

@@ -289,7 +289,7 @@ impl Driver {
             let pause = self.pause(failed);
             failed = failed.saturating_add(1);
             let cause: &(dyn Error + Send + Sync + 'static) = &error;
-            tracing::debug!(address = %self.target.address, error = cause, ?pause, "no connection");
+            tracing::debug!(address = %self.target.address, error = cause, ?pause, "cannot connect");
             let until = Instant::now() + pause;
             let error = Arc::new(error);
             last = Some(Arc::clone(&error));
@@ -320,14 +320,14 @@ impl Driver {
                     if id != connection.id() {
                         continue;
                     }
-                    tracing::warn!(peer = %connection.peer().name(), "connection is wedged");
+                    tracing::warn!(peer = %connection.peer().name(), "the connection does not respond");
                     match self.endpoint.connect(&self.target).await {
                         Ok(new) => {
                             self.state.send_replace(Link::Up(new.clone()));
                             deserted.set(watched(new.clone()));
                             self.drain(std::mem::replace(&mut connection, new));
                         }
-                        Err(error) => tracing::warn!(%error, "it cannot be replaced"),
+                        Err(error) => tracing::warn!(%error, "cannot open a new connection"),
                     }
                 }
             }

@@ -131,7 +131,7 @@ pub enum WireError {
         code: u64,
     },
     /// The connection is gone.
-    #[error("the connection is gone")]
+    #[error("the connection is closed")]
     Lost(#[source] ConnectionError),
 }
 
@@ -142,10 +142,10 @@ pub enum CallError {
     #[error("there is no connection")]
     Unreachable(#[source] Arc<ConnectError>),
     /// There was no connection in time.
-    #[error("there was no connection in time")]
+    #[error("no connection was established in time")]
     NoConnection,
     /// No stream could be opened in time: the peer takes no more calls.
-    #[error("the peer took no more calls in time")]
+    #[error("the peer did not accept the call in time")]
     NotTaken,
     /// The request does not fit into a frame.
     #[error("a request of {length} bytes exceeds the limit of {MAX_FRAME_BYTES}")]
@@ -172,7 +172,7 @@ pub enum CallError {
     #[error("the peer ended the call without an answer")]
     NoAnswer,
     /// The answer is no frame.
-    #[error("the answer cannot be read")]
+    #[error("cannot parse the response")]
     Answer(#[source] WireError),
 }
 
@@ -217,10 +217,10 @@ pub enum ReplyError {
     #[error("the caller reads too slowly")]
     TooSlow,
     /// The connection is gone.
-    #[error("the connection is gone")]
+    #[error("the connection is closed")]
     Lost(#[source] ConnectionError),
     /// The answer was complete already.
-    #[error("the answer was finished before")]
+    #[error("the response is already complete")]
     Finished,
 }
 

@@ -132,7 +132,7 @@ impl PeerLimits {
             Err(_) => {
                 let oldest = self.open().pop_front();
                 if let Some(oldest) = oldest {
-                    let why = "a newer connection of this name has taken the place of this one";
+                    let why = "a newer connection with this name replaced this one";
                     oldest.close(codes::TOO_MANY, why.as_bytes());
                 }
                 let freed = timeout(HANDSHAKE_TIME, free.acquire_owned()).await;

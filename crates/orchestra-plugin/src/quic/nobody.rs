@@ -77,7 +77,7 @@ pub(super) async fn nobody_at(address: SocketAddr) {
     };
     if error.kind() != ErrorKind::ConnectionRefused {
         // Nothing is known then.
-        tracing::trace!(%address, %error, "cannot ask whether anybody is there");
+        tracing::trace!(%address, %error, "cannot check whether a process listens on the address");
         pending::<()>().await;
     }
 }

@@ -181,14 +181,14 @@ async fn serve_connection(
         Ok(connecting) => match timeout(HANDSHAKE_TIME, connecting).await {
             Ok(Ok(connection)) => connection,
             Ok(Err(error)) => return tracing::debug!(%from, %error, "handshake failed"),
-            Err(_) => return tracing::debug!(%from, "handshake too slow"),
+            Err(_) => return tracing::debug!(%from, "handshake timed out"),
         },
         Err(error) => return tracing::debug!(%from, %error, "handshake failed"),
     };
     drop(handshake);
     let Some(peer) = Peer::of(&connection) else {
-        tracing::warn!(%from, "certificate without a usable name");
-        return connection.close(codes::WRONG_PEER, b"the certificate names nobody");
+        tracing::warn!(%from, "the peer's certificate has no usable name");
+        return connection.close(codes::WRONG_PEER, b"the certificate has no usable name");
     };
     let limits = server.peers.of(peer.name());
     let Some(place) = limits.place(&connection).await else {
@@ -259,7 +259,7 @@ async fn serve_calls(connection: &Connection, calls: Arc<Calls>) {
             Some(ended) = running.join_next(), if !running.is_empty() => report(ended),
             _ = stopped.wait_for(|stopped| *stopped), if !stopping => stopping = true,
             () = &mut killed => {
-                tracing::debug!(peer = %calls.peer.name(), "it was killed");
+                tracing::debug!(peer = %calls.peer.name(), "the process of the peer was killed");
                 connection.close(codes::CLOSED, b"nobody is there");
                 break;
             }
@@ -334,7 +334,7 @@ async fn read_request(
     } = calls.server.limits;
     let until = Instant::now() + request_time;
     let code = |error: WireError| {
-        tracing::debug!(peer = %calls.peer.name(), %error, "no request");
+        tracing::debug!(peer = %calls.peer.name(), %error, "cannot read a request");
         codes::MALFORMED
     };
     let length = match timeout(header_time, frames.length()).await {
@@ -389,6 +389,6 @@ fn report(ended: Result<(), JoinError>) {
     if let Err(error) = ended
         && error.is_panic()
     {
-        tracing::error!("a call's handler panicked");
+        tracing::error!("the handler of a call panicked");
     }
 }

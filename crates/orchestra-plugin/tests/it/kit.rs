@@ -365,7 +365,10 @@ async fn checklist_7_an_empty_answer_of_the_storage_is_not_found() {
     assert_eq!(loaded, r#"{"content":"y","metadata":{},"version":2}"#);
     // A reason is an error, not an absence.
     let refused = sample.call("load", r#"{"text":"secret.md"}"#).await;
-    assert_eq!(refused.error_message, "the storage refused: not yours");
+    assert_eq!(
+        refused.error_message,
+        "the storage refused the request: not yours"
+    );
 }
 
 // What a plugin answers, in the words of the first kit.

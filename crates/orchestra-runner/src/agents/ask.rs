@@ -229,7 +229,7 @@ impl Check<'_> {
             return Err(self.unsupported(Feature::Effort, "think that much", "effort", why));
         }
         reasons.push(format!(
-            "{} cannot be told an effort of {effort}: its own is left",
+            "{} does not support an effort of {effort}; its default is used",
             self.agent
         ));
         Ok(None)
@@ -238,7 +238,7 @@ impl Check<'_> {
     fn model(&self, model: &str) -> Result<(), AgentError> {
         if !is_model(model) {
             let what = format!(
-                "has to be a name of 1 to {MAX_MODEL_CHARS} characters without spaces, not an option"
+                "must be a name of 1 to {MAX_MODEL_CHARS} characters without spaces, not an option"
             );
             return Err(AgentError::Value {
                 field: "model",
@@ -265,9 +265,8 @@ impl Check<'_> {
     fn urls(&self, urls: &[AllowedUrl]) -> Result<Vec<AllowedUrl>, AgentError> {
         let mut others = urls.iter().filter(|url| whole_domain(url).is_none());
         if let Some(url) = others.next().filter(|_| self.able.domains_only) {
-            let why = format!(
-                "{url} is less or more than one domain, and only domains can be told to it"
-            );
+            let why =
+                format!("{url} is not exactly one domain, and the agent accepts only domains");
             let what = "be limited to such an address";
             return Err(self.unsupported(Feature::Urls, what, "allowedUrls", why));
         }

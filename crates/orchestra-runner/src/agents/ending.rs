@@ -221,7 +221,7 @@ pub fn verdict(
             }
         }
         Exited::Code(0) | Exited::AfterGrace => Verdict::Failed {
-            why: why("the agent says that it failed".to_owned()),
+            why: why("the agent reported a failure".to_owned()),
         },
         Exited::Code(code) => Verdict::Failed {
             why: why(format!("the agent ended with code {code}")),
@@ -389,7 +389,7 @@ mod tests {
             reading.failed = true;
             reading.error = Some("no login".to_owned());
         });
-        let why = "the agent says that it failed: no login".to_owned();
+        let why = "the agent reported a failure: no login".to_owned();
         assert_eq!(
             judged(Exited::Code(0), &failed, SHORT),
             Verdict::Failed { why }

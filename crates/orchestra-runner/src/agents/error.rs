@@ -11,7 +11,7 @@ use super::{Feature, ProfileError};
 #[derive(Debug, Error)]
 pub enum AgentError {
     /// No profile has this name.
-    #[error("there is no agent `{name}`; the agents are {}", agents.join(", "))]
+    #[error("there is no agent `{name}`; known agents: {}", agents.join(", "))]
     Unknown {
         /// The name that was asked for.
         name: String,
@@ -53,7 +53,7 @@ pub enum AgentError {
         what: String,
     },
     /// Work asks for something that the installed program cannot do.
-    #[error("agent `{agent}` cannot {what}: {why}; leave `{field}` out, or name an agent that can")]
+    #[error("agent `{agent}` cannot {what}: {why}; omit `{field}`, or name an agent that can")]
     Unsupported {
         /// Which agent.
         agent: String,
@@ -67,7 +67,7 @@ pub enum AgentError {
         why: String,
     },
     /// The model is not one that the program knows.
-    #[error("agent `{agent}` knows no model `{model}`; it knows: {}", known.join(", "))]
+    #[error("agent `{agent}` has no model `{model}`; its models: {}", known.join(", "))]
     Model {
         /// Which agent.
         agent: String,

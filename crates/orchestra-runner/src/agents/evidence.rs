@@ -124,7 +124,7 @@ fn fault(evidence: &Evidence, job: &str) -> Option<String> {
         return Some(format!("has version {version}; {VERSION} is known"));
     }
     if node_id != job {
-        return Some(format!("is of another job; `nodeId` has to be {job}"));
+        return Some(format!("is of another job; `nodeId` must be {job}"));
     }
     if summary.trim().is_empty() || summary.chars().count() > MAX_SUMMARY_CHARS {
         return Some(format!(
@@ -178,7 +178,7 @@ mod tests {
     fn other_evidence_is_refused_with_what_is_expected() {
         for (name, value, expected) in [
             ("version", json!(2), "has version 2; 1 is known"),
-            ("nodeId", json!("other"), "`nodeId` has to be job"),
+            ("nodeId", json!("other"), "`nodeId` must be job"),
             ("summary", json!("  "), "needs a `summary`"),
             ("summary", json!("x".repeat(5_000)), "needs a `summary`"),
             ("timestamp", json!(""), "needs a `timestamp`"),

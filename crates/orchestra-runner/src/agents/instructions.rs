@@ -37,7 +37,7 @@ pub fn read_instructions(worktree: &Path, file: &WorktreePath) -> Result<String,
     let contents = place::read(worktree, Path::new(file.as_str()), max_bytes).map_err(|error| {
         let is_link = error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error());
         match is_link {
-            true => fault("it is a link; it has to be a file of the repository".to_owned()),
+            true => fault("it is a link; it must be a file of the repository".to_owned()),
             false => fault(error.to_string()),
         }
     })?;

@@ -33,7 +33,7 @@ pub enum ProfileError {
     /// No program, or one that is neither a name nor an absolute path: what a relative path means depends on
     /// the directory in which it is started.
     #[error(
-        "`program` has to be a name on PATH or an absolute path, of 1 to {MAX_PROGRAM_BYTES} bytes"
+        "`program` must be a name on PATH or an absolute path, of 1 to {MAX_PROGRAM_BYTES} bytes"
     )]
     Program,
     /// Its arguments.
@@ -291,8 +291,8 @@ mod tests {
             profile(text).unwrap_err()
         };
         for (name, value, expected) in [
-            ("program", json!(""), "`program` has to be"),
-            ("program", json!("--version"), "`program` has to be"),
+            ("program", json!(""), "`program` must be"),
+            ("program", json!("--version"), "`program` must be"),
             ("program", json!("./agent"), "or an absolute path"),
             ("program", json!("tools/agent"), "or an absolute path"),
             ("arguments", json!([["{promt}"]]), "not a placeholder"),

@@ -69,7 +69,7 @@ enum Fault {
          {SCRIPT_FILE}"
     )]
     NoScript,
-    #[error("no step of the script is for this prompt, in run {run}")]
+    #[error("the script has no step for this prompt in run {run}")]
     NoStep { run: u32 },
     #[error("{action} failed")]
     Act {

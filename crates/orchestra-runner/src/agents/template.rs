@@ -69,11 +69,11 @@ pub(super) struct Values {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub(super) enum TemplateError {
     #[error(
-        "`{word}` contains `{name}`, which is not a placeholder; the placeholders are {}",
+        "`{word}` contains `{name}`, which is not a placeholder; placeholders are {}",
         known()
     )]
     Unknown { word: String, name: String },
-    #[error("`{word}` has a brace that is not closed; a brace itself is written twice")]
+    #[error("`{word}` has an unclosed brace; write a literal brace twice")]
     Open { word: String },
     #[error(
         "more than {MAX_GROUPS} groups, {MAX_WORDS} words in one, or {MAX_WORD_BYTES} bytes in a word"
@@ -84,12 +84,12 @@ pub(super) enum TemplateError {
     #[error("the group of `{word}` names more than one list")]
     TwoLists { word: String },
     #[error(
-        "`{word}` would begin with a hyphen by the value of {placeholder} and so become an option"
+        "the value of {placeholder} would make `{word}` start with a hyphen and so become an option"
     )]
     LooksLikeOption { word: String, placeholder: String },
-    #[error("the value of {placeholder} holds a byte that no argument can hold")]
+    #[error("the value of {placeholder} contains a NUL byte, which no argument can contain")]
     Nul { placeholder: String },
-    #[error("an item of {placeholder} holds a comma, which separates them")]
+    #[error("an item of {placeholder} contains a comma, which separates items")]
     Comma { placeholder: String },
 }
 

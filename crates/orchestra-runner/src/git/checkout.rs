@@ -34,7 +34,7 @@ pub enum CheckoutRefusal {
         changes: Vec<PathBuf>,
     },
     /// Something is under way in it.
-    #[error("a {operation} is in progress in `{}`, which has the branch checked out; conclude or abort it and retry", path.display())]
+    #[error("a {operation} is in progress in `{}`, which has the branch checked out; finish or abort it and retry", path.display())]
     HalfDone {
         /// The working tree.
         path: PathBuf,
@@ -48,7 +48,7 @@ pub enum CheckoutRefusal {
         path: PathBuf,
     },
     /// Files that git does not know or ignores are where the plan has some.
-    #[error("`{}` has the branch checked out, and files that no commit has where the plan brings some ({}); move them away and retry", path.display(), listed(.files))]
+    #[error("`{}` has the branch checked out, and untracked files that the plan would overwrite ({}); move them away and retry", path.display(), listed(.files))]
     InTheWay {
         /// The working tree.
         path: PathBuf,
@@ -56,7 +56,7 @@ pub enum CheckoutRefusal {
         files: Vec<PathBuf>,
     },
     /// Submodules that are checked out would have to change.
-    #[error("`{}` has the branch checked out, and submodules that the plan changes ({}); check another branch out, retry, and come back with `git submodule update`", path.display(), listed(.submodules))]
+    #[error("`{}` has the branch checked out, and submodules that the plan changes ({}); check out another branch, retry, then check out this branch again and run `git submodule update`", path.display(), listed(.submodules))]
     Submodules {
         /// The working tree.
         path: PathBuf,
@@ -181,7 +181,7 @@ impl Repository {
             let call = call.on(entry.path.display()).under(lock).undisturbed();
             match call.run().await {
                 Err(error @ (GitError::Failed { .. } | GitError::Locked { .. })) => {
-                    tracing::warn!(path = %entry.path.display(), %error, "a branch was checked out while a plan was brought there, and its files stay as they were");
+                    tracing::warn!(path = %entry.path.display(), %error, "a branch was checked out while a plan updated it; its files were not updated");
                 }
                 other => drop(other?),
             }
@@ -197,7 +197,7 @@ impl Repository {
         let call = self.git().call(OPERATION, path, arguments);
         match call.on(path.display()).undisturbed().run().await {
             Err(error @ GitError::Failed { .. }) => {
-                tracing::warn!(path = %path.display(), %error, "a branch moved while a plan was brought there, and its files cannot be taken back");
+                tracing::warn!(path = %path.display(), %error, "a branch moved while a plan updated it; its files cannot be restored");
                 Ok(())
             }
             other => other.map(drop),
@@ -229,7 +229,7 @@ impl Repository {
             && was != intent.new
             && self.is_ancestor(&was, &intent.new).await?
         {
-            tracing::warn!(path = %path.display(), branch = head.trim(), "another branch was checked out while a plan was brought there; it is put back");
+            tracing::warn!(path = %path.display(), branch = head.trim(), "another branch was checked out while a plan updated the files; restoring its files");
             call(&["reset", "--keep", "--quiet", was.as_str()])
                 .undisturbed()
                 .run()

@@ -32,7 +32,7 @@ pub struct Committed {
 pub enum CommitRefusal {
     /// The job has rewritten the history that it began from.
     #[error(
-        "the worktree is at {head}, which does not descend from {base}; do not rewrite commits, make new ones"
+        "the worktree is at {head}, which does not descend from {base}; create new commits instead of rewriting existing ones"
     )]
     Rewritten {
         /// Where it began.
@@ -41,19 +41,19 @@ pub enum CommitRefusal {
         head: Commit,
     },
     /// The job has begun a merge or the like and not ended it.
-    #[error("a {operation} is in progress in the worktree; conclude or abort it")]
+    #[error("a {operation} is in progress in the worktree; finish or abort it")]
     HalfDone {
         /// What it is.
         operation: HalfDone,
     },
     /// A merge has left paths with several versions.
-    #[error("these paths are not merged, decide with `git add` or `git rm`: {}", listed(.paths))]
+    #[error("these paths have unresolved conflicts; resolve them with `git add` or `git rm`: {}", listed(.paths))]
     Unmerged {
         /// Some of them.
         paths: Vec<PathBuf>,
     },
     /// There are repositories inside the worktree whose content no commit would have.
-    #[error("these directories are repositories of their own, whose files no commit would have; remove their `.git`, or add them as submodules: {}", listed(.paths))]
+    #[error("these directories are separate git repositories, whose files would not be committed; remove their `.git`, or add them as submodules: {}", listed(.paths))]
     Nested {
         /// Some of them.
         paths: Vec<PathBuf>,

@@ -16,7 +16,7 @@ pub enum GitError {
         program: String,
     },
     /// The `git` program is older than we can work with.
-    #[error("git {found} is too old, {needed} or newer is needed")]
+    #[error("git {found} is too old; version {needed} or newer is required")]
     TooOld {
         /// Its version.
         found: String,
@@ -24,7 +24,7 @@ pub enum GitError {
         needed: &'static str,
     },
     /// The path is in no repository.
-    #[error("`{}` is in the working tree of no git repository", path.display())]
+    #[error("`{}` is not in a git working tree", path.display())]
     NotARepository {
         /// Where we looked.
         path: PathBuf,
@@ -120,7 +120,7 @@ pub enum GitError {
         stderr: String,
     },
     /// Another of us held the lock of the repository for too long.
-    #[error("the lock `{}` was not free within {} seconds", path.display(), after.as_secs())]
+    #[error("the lock `{}` was held for more than {} seconds", path.display(), after.as_secs())]
     Busy {
         /// The lock file.
         path: PathBuf,
@@ -149,7 +149,7 @@ pub enum GitError {
         why: &'static str,
     },
     /// What stands at a path of ours is not ours.
-    #[error("`{}` is not ours: {why}", path.display())]
+    #[error("`{}` does not belong to a plan: {why}", path.display())]
     NotOurs {
         /// What it is about.
         path: PathBuf,
@@ -185,7 +185,7 @@ pub enum GitError {
         key: String,
     },
     /// Nothing is called by that name.
-    #[error("no commit is called `{name}`")]
+    #[error("there is no commit `{name}`")]
     Unknown {
         /// The name.
         name: String,
@@ -269,7 +269,7 @@ impl GitError {
                     .to_owned()
             }
             Self::Failed { .. } => {
-                "git's words say what is wrong; put it right and retry".to_owned()
+                "the output of git names the problem; fix it and retry".to_owned()
             }
             Self::TimedOut { .. } => {
                 "retry when the machine or its disk is less busy, or allow git more time".to_owned()
@@ -286,7 +286,7 @@ impl GitError {
                     .to_owned()
             }
             Self::Busy { .. } => "another plan is at work there; retry".to_owned(),
-            Self::File { .. } => "see that the path is there and may be written".to_owned(),
+            Self::File { .. } => "check that the path exists and is writable".to_owned(),
             Self::Name { .. } => "give another name".to_owned(),
             Self::NotOurs { .. } => {
                 "move it away, or remove it if it is not needed any more; we do not".to_owned()
@@ -304,7 +304,7 @@ impl GitError {
                 "if you trust it, set it in your own configuration (`git config --global {key}`, or a file that \
                  `includeIf` names for this repository) and remove it from that of the repository"
             ),
-            Self::Unknown { .. } => "name a branch, a tag or a commit that is there".to_owned(),
+            Self::Unknown { .. } => "name an existing branch, tag or commit".to_owned(),
             Self::Unrelated { .. } => {
                 "choose a base or a target that share a commit".to_owned()
             }

@@ -54,7 +54,7 @@ impl Repository {
         for name in left_out {
             tracing::info!(
                 name,
-                "a remote is not fetched: it writes into branches of the user's"
+                "remote not fetched: its refspec writes to your local branches"
             );
             call = call
                 .option(format!(

@@ -190,7 +190,7 @@ impl Repository {
         }
         if let Err(error) = self.forget_in_submodules(&is_forgotten).await {
             // It is in nobody's way, and forgotten with another plan.
-            tracing::debug!(%error, "what plans kept in a submodule is still kept there");
+            tracing::debug!(%error, "cannot remove the references of plans in a submodule");
         }
         Ok(plans)
     }

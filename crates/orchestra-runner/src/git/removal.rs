@@ -45,10 +45,10 @@ impl fmt::Display for Held {
                     .map(|path| path.to_string_lossy())
                     .collect();
                 let more = if paths.len() > SAID { ", …" } else { "" };
-                write!(f, "what nobody has committed: {}{more}", named.join(", "))
+                write!(f, "uncommitted files: {}{more}", named.join(", "))
             }
             Self::Commits(commit) => write!(f, "commits that no branch has, up to {commit}"),
-            Self::HalfDone(_) => f.write_str("a merge or the like that somebody has begun"),
+            Self::HalfDone(_) => f.write_str("an unfinished merge or a similar operation"),
         }
     }
 }

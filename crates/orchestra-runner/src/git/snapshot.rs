@@ -62,11 +62,11 @@ impl Repository {
             return Ok(());
         };
         let why = match &found.base {
-            None => Some("nobody knows where the plan had put it"),
+            None => Some("its last position is not known"),
             Some(_) => self.why_kept(&branch, &found).await?,
         };
         if let Some(why) = why {
-            tracing::warn!(%branch, why, "the snapshot branch of a plan is kept");
+            tracing::warn!(%branch, why, "the snapshot branch of a plan is not deleted");
             return Ok(());
         }
         let call = || {
@@ -85,13 +85,13 @@ impl Repository {
         found: &FoundSnapshot,
     ) -> Result<Option<&'static str>, GitError> {
         if found.base.is_some() && found.tip != found.base {
-            return Ok(Some("somebody has moved it"));
+            return Ok(Some("it was moved by another program"));
         }
         let entries = self.worktrees().await?;
         let has_it =
             |entry: &WorktreeEntry| entry.branch.as_ref() == Some(branch) && entry.path.exists();
         let is_in_use = entries.iter().any(has_it);
-        Ok(is_in_use.then_some("somebody has checked it out"))
+        Ok(is_in_use.then_some("it is checked out elsewhere"))
     }
 }
 

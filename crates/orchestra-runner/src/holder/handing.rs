@@ -73,7 +73,7 @@ pub enum HandOverError {
     #[error("the background runner did not take the plans over in time")]
     Late,
     /// It runs, and does not come.
-    #[error("the background runner did not come within {} seconds", COMING.as_secs())]
+    #[error("the background runner did not start within {} seconds", COMING.as_secs())]
     Silent,
 }
 

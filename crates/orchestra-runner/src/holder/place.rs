@@ -352,7 +352,7 @@ impl Claim {
         if self.is_ours() {
             for path in [&self.place.root.join(TOLD), &told.socket] {
                 if let Err(error) = orchestra_fs::remove(path) {
-                    tracing::warn!(%error, "{} stays behind", path.display());
+                    tracing::warn!(%error, "cannot remove `{}`", path.display());
                 }
             }
         }

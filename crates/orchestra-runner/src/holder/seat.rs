@@ -297,7 +297,7 @@ impl Seat {
             Err(_) => {
                 let why = match role_of(&self.inside.borrow()) {
                     Role::Settling(Some(why)) => why,
-                    _ => "nobody could be reached in time".to_owned(),
+                    _ => "no process could be reached in time".to_owned(),
                 };
                 return Err(CallError::Nobody { why });
             }

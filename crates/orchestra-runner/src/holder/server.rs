@@ -243,7 +243,7 @@ async fn welcome(
         .filter(|char| !char.is_control())
         .take(64)
         .collect();
-    tracing::debug!(name, "a follower");
+    tracing::debug!(name, "follower connected");
     Ok(protocol == PROTOCOL)
 }
 

@@ -24,7 +24,7 @@ const LOOK_LAST: Duration = Duration::from_millis(100);
 #[derive(Debug, thiserror::Error)]
 pub enum SlotError {
     /// What is no sort of job.
-    #[error("a sort of slots has 1 to 32 letters of a-z")]
+    #[error("the name of a kind of slots must have 1 to 32 letters of a-z")]
     Class,
     /// A file or directory cannot be used.
     #[error("cannot use {}", .path.display())]

@@ -18,7 +18,7 @@ pub struct PlanKey(String);
 
 /// What is no id of a plan.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("a plan's id has 1 to 64 letters of a-z and digits, and `-` between them")]
+#[error("a plan's id must have 1 to 64 letters of a-z, digits and single `-` between them")]
 pub struct PlanKeyError;
 
 impl PlanKey {

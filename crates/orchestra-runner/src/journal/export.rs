@@ -163,13 +163,13 @@ impl Exporter {
             for (plan, number) in live {
                 if let Err(fault) = self.write(&plan, number) {
                     self.ends.remove(&plan);
-                    tracing::warn!(%plan, "the readable files of a plan are behind: {fault}");
+                    tracing::warn!(%plan, "cannot update the readable files of a plan: {fault}");
                 }
             }
             for plan in dead {
                 self.ends.remove(&plan);
                 if let Err(fault) = self.remove(&plan) {
-                    tracing::warn!(%plan, "what is left of a deleted plan stays: {fault}");
+                    tracing::warn!(%plan, "cannot remove the files of a deleted plan: {fault}");
                 }
             }
             told.done(up_to);

@@ -221,12 +221,12 @@ impl Importer<'_> {
 
     fn job(&mut self, job: &Value) -> Option<OriginalJob> {
         let Some(job) = job.as_object() else {
-            self.note("a job that is no object was left out".to_owned());
+            self.note("skipped a job that is not an object".to_owned());
             return None;
         };
         let id = text(job.get("id")).or_else(|| text(job.get("producerId")));
         let Some(id) = id.filter(|id| !id.is_empty()) else {
-            self.note("a job without an id was left out".to_owned());
+            self.note("skipped a job without an id".to_owned());
             return None;
         };
         let producer_id = text(job.get("producerId")).unwrap_or_else(|| id.clone());

@@ -238,7 +238,7 @@ fn remove_foreign(connection: &Connection) -> Result<(), Fault> {
         tracing::warn!(
             kind,
             name,
-            "removed from the database of plans: it is not part of it"
+            "removed a foreign object from the database of plans"
         );
         let name = name.replace('"', "\"\"");
         connection.execute_batch(&format!("DROP {kind} main.\"{name}\""))?;
@@ -289,7 +289,7 @@ pub(super) fn retire(mut connection: Connection, moved: &[PlanKey]) -> Result<()
     transaction.commit()?;
     // A program that still reads it leaves the log where it is.
     if let Err(error) = settle_doubt(&connection) {
-        tracing::debug!(%error, "the log of a database that was moved stays");
+        tracing::debug!(%error, "cannot remove the write-ahead log of a moved database");
     }
     connection.close().map_err(|(_, error)| Fault::from(error))
 }

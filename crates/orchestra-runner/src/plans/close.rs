@@ -69,7 +69,7 @@ impl Plans {
         };
         let left = end.saturating_duration_since(Instant::now());
         if timeout(left, seat.end()).await.is_err() {
-            tracing::warn!("the plans were not closed in time; their jobs go on");
+            tracing::warn!("the plans did not close in time; their jobs continue");
         }
         let closed_reader = self.folded(|folded| {
             folded.reader().close();

@@ -30,7 +30,7 @@ use crate::journal::{Original, OriginalJob, OriginalPlan, candidates, is_origina
 const BY: &str = "the earlier system";
 
 /// What a copy does where the work of a job cannot be read: it fails, and says why.
-const UNREADABLE: &str = "echo 'what this job does could not be taken over' >&2; exit 1";
+const UNREADABLE: &str = "echo 'the work of this job could not be imported' >&2; exit 1";
 
 /// What a file was read as, and when it had been written.
 type Read = (Option<SystemTime>, Option<Arc<Plan>>);
@@ -136,16 +136,16 @@ fn shown(id: PlanId, original: &Original) -> Option<Plan> {
         Ok(read) if read.is_deleted => return None,
         Ok(read) => read,
         Err(error) => {
-            tracing::debug!(%error, "a plan of the earlier system is not shown");
+            tracing::debug!(%error, "cannot show a plan of the earlier system");
             return None;
         }
     };
     for note in &read.notes {
-        tracing::debug!(%id, note, "something of a plan of the earlier system is left out");
+        tracing::debug!(%id, note, "omitted a part of a plan of the earlier system");
     }
     let made = made(id, &read);
     if made.is_none() {
-        tracing::debug!(%id, "a plan of the earlier system is no graph of jobs, and not shown");
+        tracing::debug!(%id, "a plan of the earlier system is not shown: it is not a graph of jobs");
     }
     made
 }

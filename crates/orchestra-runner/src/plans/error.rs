@@ -77,7 +77,7 @@ pub enum PlansError {
     },
     /// What plans are kept in was removed while they were run: nothing is known of them any more.
     #[error(
-        "{} was removed while plans of it were run (`git clean -x` does that), and they are gone with it; {}",
+        "{} was removed while its plans were running (`git clean -x` does that), and the plans are lost; {}",
         .storage.display(), what_is_left(.left)
     )]
     Gone {
@@ -128,8 +128,7 @@ fn what_is_left(left: &[String]) -> String {
     match left.is_empty() {
         true => "nothing of them is left".to_owned(),
         false => format!(
-            "what their jobs have done is left in {}: take what you need, and remove it by \
-             `git worktree remove --force --force` and `git branch -D`",
+            "the results of their jobs are still in {}: copy what you need, then remove it with `git worktree remove --force --force` and `git branch -D`",
             left.join(", ")
         ),
     }

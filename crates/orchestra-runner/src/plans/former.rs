@@ -36,7 +36,7 @@ pub(crate) enum Consent {
 pub(super) fn plans(former: Option<&Folded>) -> Vec<Arc<Plan>> {
     let plans = former.map(Folded::all).transpose();
     let plans = plans.unwrap_or_else(|error| {
-        tracing::debug!(%error, "plans in the working tree are not shown");
+        tracing::debug!(%error, "cannot show the plans in the working tree");
         None
     });
     plans.unwrap_or_default()
@@ -183,8 +183,7 @@ fn move_files(from: &Path, to: &Path, plan: &PlanKey) -> Result<(), PlansError> 
 
 /// Reason that a plan which was not moved does not change.
 pub(super) fn refusal(options: &Options, former: &Folded) -> PlansError {
-    let words = "the plan is in the working tree, where an earlier version keeps it: end the programs of that version, \
-                 and try again";
+    let words = "the plan is in the working tree, where an earlier version stores it: end the programs of that version, and try again";
     match check(options, former) {
         Err(doubt) => doubt,
         Ok(()) => not_moved(words.to_owned()),

@@ -49,8 +49,7 @@ pub(crate) fn check(storage: &Path, workspace: &Path, takes: bool) -> Result<(),
         false => Err(PlansError::Refused {
             code: "storage-of-another".to_owned(),
             message: format!(
-                "{} keeps the plans of {}, and this is {}; set ORCHESTRATOR_STORAGE to another directory here, \
-                 or remove {} if the one has become the other",
+                "{} contains the plans of {}, but this workspace is {}; set ORCHESTRATOR_STORAGE to another directory here, or remove {} if the workspace was moved",
                 storage.display(),
                 owner.display(),
                 workspace.display(),

@@ -83,7 +83,7 @@ impl Plans {
                 }),
                 Ok(None) => {}
                 // Whoever removes it has been faster.
-                Err(error) => tracing::debug!(%error, "a worktree cannot be looked at"),
+                Err(error) => tracing::debug!(%error, "cannot inspect a worktree"),
             }
         }
         Ok(kept)

@@ -166,7 +166,7 @@ fn paused(
             Ok(folded) => plan = Some(folded),
             // Nobody runs a plan that cannot be read.
             Err(error) => {
-                tracing::warn!(plan = %key, %error, "a plan is kept as it was found");
+                tracing::warn!(plan = %key, %error, "cannot rebuild a plan; it stays unchanged");
                 return None;
             }
         }
@@ -178,7 +178,7 @@ fn paused(
     }
     let named: Vec<&str> = names.iter().map(String::as_str).collect();
     let error = format!(
-        "values of variables were left out when it was made anew from its files: set {} and resume it",
+        "values of variables are missing since the plan was rebuilt from its files: set {} and resume it",
         named.join(", ")
     );
     missing.insert(*plan.id(), names);

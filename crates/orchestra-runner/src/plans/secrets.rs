@@ -149,8 +149,7 @@ fn said(names: &BTreeSet<&str>) -> Option<String> {
         return None;
     }
     Some(format!(
-        "the values of {} look like secrets and are kept with the plan as they are written; name a variable \
-         of the environment instead, as in `$NAME`",
+        "the values of {} look like secrets and are stored with the plan as they are; use an environment variable instead, as in `$NAME`",
         some_of(names)
     ))
 }

@@ -171,7 +171,7 @@ impl<'a> Cx<'a> {
         let repository = self.repository().await?;
         let found = repository.worktree(self.assignment.owner());
         found.map_err(|error| git_failure(&error))?.ok_or_else(|| {
-            let words = "the worktree of the job is gone; retry the job, and it is made anew";
+            let words = "the worktree of the job no longer exists; retry the job to recreate it";
             Failure::new(FailureKind::Worktree, words)
         })
     }
@@ -203,7 +203,7 @@ impl<'a> Cx<'a> {
             Lines::new(&directory, bounds, masker).say(&source, &text)
         });
         if let Ok(Err(error)) = said.await {
-            tracing::debug!(%error, "the log of a job cannot be written");
+            tracing::debug!(%error, "cannot write the log of a job");
         }
     }
 

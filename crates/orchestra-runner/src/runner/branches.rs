@@ -43,7 +43,7 @@ pub(crate) struct Prepared {
 impl Prepared {
     /// They were not, for a fault of ours.
     pub(crate) fn not(plan: PlanId) -> Self {
-        let what = "a fault of the runner broke the preparation off; resume the plan to try again";
+        let what = "an internal error stopped the preparation; resume the plan to try again";
         Self {
             plan,
             branches: Err(what.to_owned()),
@@ -123,7 +123,7 @@ impl Engine {
             Err(error) => Command::BranchesFailed { error },
         };
         if let Err(refusal) = self.change(id, Request::of(command), turn) {
-            tracing::debug!(plan = %id, %refusal, "it does not wait for its branches any more");
+            tracing::debug!(plan = %id, %refusal, "the plan no longer waits for its branches");
         }
     }
 }

@@ -120,13 +120,13 @@ pub(crate) async fn whole(host: &Host, whole: Whole, events: &mpsc::Sender<Event
                         plan = %owner.plan(),
                         worktree = %owner.directory(),
                         %held,
-                        "a worktree is kept: it holds something of somebody's"
+                        "worktree not removed: it contains files that Orchestra did not create"
                     );
                 }
             }
             Err(error) => {
                 failed = true;
-                tracing::warn!(plan = %whole.plan, error, "the worktrees of a plan are not all removed");
+                tracing::warn!(plan = %whole.plan, error, "cannot remove all worktrees of a plan");
             }
         }
         // Whoever has removed them: those that are gone.
@@ -180,7 +180,7 @@ async fn gone(host: &Host, owner: Owner, known: &[Commit]) -> Result<bool, GitEr
         Some(worktree) => match worktree.remove(known).await? {
             Removal::Removed => true,
             Removal::Kept(held) => {
-                tracing::info!(?owner, ?held, "a worktree is kept");
+                tracing::info!(?owner, ?held, "worktree not removed");
                 false
             }
         },
@@ -216,7 +216,7 @@ async fn one(
         Ok(true) => vec![job],
         Ok(false) => Vec::new(),
         Err(error) => {
-            tracing::warn!(%job, error = %chain(&error), "a worktree is not removed");
+            tracing::warn!(%job, error = %chain(&error), "cannot remove a worktree");
             Vec::new()
         }
     };
@@ -241,7 +241,7 @@ async fn erase(journal: &Journal, plan: PlanId, version: u64) {
     match journal.delete(key, version, fresh, None).await {
         Ok(_) | Err(AppendError::Deleted(_)) => {}
         Err(error) => {
-            tracing::warn!(%plan, %error, "the data of a deleted plan is not removed yet")
+            tracing::warn!(%plan, %error, "cannot remove the data of a deleted plan yet")
         }
     }
 }
@@ -275,7 +275,7 @@ impl Engine {
         for job in cleaned.jobs {
             let command = Command::WorktreeRemoved { job };
             if let Err(refusal) = self.change(id, Request::of(command), turn) {
-                tracing::debug!(plan = %id, %job, %refusal, "its worktree is not known to be gone");
+                tracing::debug!(plan = %id, %job, %refusal, "cannot record that a worktree was removed");
             }
         }
         if let Some(job) = cleaned.one {

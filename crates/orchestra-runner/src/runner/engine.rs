@@ -212,7 +212,7 @@ impl Engine {
             self.host.landed().await;
         };
         if timeout(ENDING, ended).await.is_err() {
-            tracing::warn!("something that the plans have begun does not end");
+            tracing::warn!("a background task of the plans does not end");
         }
         // Who waits for it may be gone. Where nobody does, the end of `live` tells the seat.
         let _ = end.map(|end| end.send(()));
@@ -277,7 +277,7 @@ impl Engine {
                     self.asks_for_slot = false;
                     match slot {
                         Ok(slot) => self.slot = Some(slot),
-                        Err(error) => tracing::warn!(%error, "no slot of the machine can be had"),
+                        Err(error) => tracing::warn!(%error, "cannot get a slot of the machine"),
                     }
                 }
             }
@@ -309,7 +309,7 @@ impl Engine {
         let decision = self.decide(id, request)?;
         if let Err(error) = self.take_in(id, &decision.events, None, turn) {
             // Without it nothing of the plan may go on here.
-            tracing::error!(%id, error = error.message, "an event of a plan cannot be written");
+            tracing::error!(%id, error = error.message, "cannot write an event of a plan");
             self.is_lost = true;
         }
         Ok(decision)
@@ -379,7 +379,7 @@ impl Engine {
 }
 
 fn unknown_plan(id: &PlanId) -> Refusal {
-    let words = format!("there is no plan {id} any more");
+    let words = format!("plan {id} no longer exists");
     Refusal::new(orchestra_plan::command::Code::UnknownPlan, words)
 }
 

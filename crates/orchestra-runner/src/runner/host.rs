@@ -311,7 +311,7 @@ pub(crate) fn internal(error: &dyn std::error::Error) -> Failure {
 pub(crate) fn new_job_id() -> JobId {
     let mut bytes = [0; 16];
     if let Err(error) = getrandom::fill(&mut bytes) {
-        tracing::error!(%error, "the system has no randomness");
+        tracing::error!(%error, "cannot read random bytes from the system");
         // The time is what is left to tell ids apart by; ids that are there twice are refused.
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         bytes = now.map_or(0, |now| now.as_nanos()).to_be_bytes();

@@ -91,7 +91,7 @@ async fn caught<T>(something: impl Future<Output = T>) -> Option<T> {
 
 /// What is told where an act ends by a fault of ours.
 fn panicked() -> Vec<Report> {
-    tracing::error!("an act of a job panicked");
+    tracing::error!("a step of a job panicked");
     let message = "a fault of the runner ended the attempt".to_owned();
     vec![Report::Lost { message }]
 }
@@ -109,7 +109,7 @@ pub(super) async fn seal(host: &Host, owner: Owner) {
         }
     };
     if let Err(error) = sealed.await {
-        tracing::debug!(?owner, %error, "what a job left is not noted; its worktree stays");
+        tracing::debug!(?owner, %error, "cannot record the remains of a job; its worktree stays");
     }
 }
 

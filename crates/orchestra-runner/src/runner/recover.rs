@@ -47,7 +47,7 @@ pub(super) async fn take_up(engine: &mut Engine) -> Result<Turn, String> {
         .map_err(|error| chain(&error))?;
     let mut unreadable = HashSet::new();
     for other in all.unreadable {
-        tracing::error!("{}; it is left as it is", other.what);
+        tracing::error!("{}; it stays unchanged", other.what);
         // What it has in the repository is treated as another workspace's.
         known.remove(&other.plan);
         unreadable.insert(other.plan);
@@ -115,7 +115,7 @@ pub(super) fn settle(engine: &mut Engine, id: PlanId, turn: &mut Turn) {
                 reason: "the runner that had scheduled it is gone".to_owned(),
             };
             if let Err(refusal) = engine.change(id, Request::of(command), turn) {
-                tracing::warn!(plan = %id, %job, %refusal, "a job is left as it was found");
+                tracing::warn!(plan = %id, %job, %refusal, "cannot recover a job; it stays unchanged");
             }
             continue;
         }
@@ -290,11 +290,11 @@ impl Engine {
             match swept.await {
                 Ok(swept) => {
                     let (removed, kept) = (swept.removed.len(), swept.kept.len());
-                    tracing::debug!(removed, kept, "worktrees that no plan needs");
+                    tracing::debug!(removed, kept, "removed unused worktrees");
                 }
                 Err(error) => {
                     let error = chain(&error);
-                    tracing::warn!(%error, "worktrees that no plan needs are not removed");
+                    tracing::warn!(%error, "cannot remove unused worktrees");
                 }
             }
             // Who comes next sweeps again.
@@ -331,8 +331,8 @@ pub(super) fn collect(engine: &mut Engine) {
             logs::collect(&kept, policy, now().get())
         });
         match collected.await {
-            Ok(Ok(collected)) => tracing::debug!(?collected, "old logs"),
-            Ok(Err(error)) => tracing::warn!(%error, "old logs are not removed"),
+            Ok(Ok(collected)) => tracing::debug!(?collected, "removed old logs"),
+            Ok(Err(error)) => tracing::warn!(%error, "cannot remove old logs"),
             Err(_) => {}
         }
     });

@@ -40,7 +40,7 @@ pub(super) async fn start(host: Arc<Host>) -> Result<Served, String> {
     if let Ok(repository) = host.repository().await
         && let Err(error) = repository.exclude(&EXCLUDED).await
     {
-        tracing::warn!(%error, "git may show directories of plans");
+        tracing::warn!(%error, "cannot exclude the directories of plans from git; git may show them");
     }
     let opened = {
         let (host, runtime) = (Arc::clone(&host), Handle::current());
@@ -52,7 +52,7 @@ pub(super) async fn start(host: Arc<Host>) -> Result<Served, String> {
     host.settle_healer(&mut policy);
     let slots = options.machine.as_ref().and_then(|machine| {
         let slots = Slots::new(&machine.directory, SLOTS, machine.slots);
-        let warn = |error: &_| tracing::warn!(%error, "slots of the machine are not counted");
+        let warn = |error: &_| tracing::warn!(%error, "cannot count the slots of the machine");
         slots.inspect_err(warn).ok()
     });
     let mut engine = Engine::new(
@@ -83,8 +83,7 @@ fn open(options: &Options, runtime: &Handle) -> Result<(Journal, Folded), String
     let separated = separate(options, runtime).map_err(|error| chain(&error))?;
     if !separated.is_empty() {
         tracing::warn!(
-            "the plans are a copy of others, or were restored from one: {} of them are paused; `orchestra plan resume` \
-             continues one",
+            "the database of plans was copied or restored from a copy: {} of its plans are paused; `orchestra plan resume` continues one",
             separated.len()
         );
     }
@@ -177,12 +176,8 @@ impl Holding {
                 "this is not known here; update the program",
             ));
         }
-        let order: WireOrder = serde_json::from_value(params).map_err(|error| {
-            refused(
-                "invalid-request",
-                &format!("what is asked is not known: {error}"),
-            )
-        })?;
+        let order: WireOrder = serde_json::from_value(params)
+            .map_err(|error| refused("invalid-request", &format!("unknown request: {error}")))?;
         let order = order.into_order();
         if let Some(key) = once.clone() {
             let reader = self.folded.reader().clone();

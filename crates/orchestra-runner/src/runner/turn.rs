@@ -97,7 +97,7 @@ impl Turn {
         let fresh = |event: &PlanEvent| match Fresh::new(event.at.get(), event) {
             Ok(fresh) if fresh.body.get().len() > MAX_EVENT_BYTES => {
                 let what = format!(
-                    "what is asked is larger than {MAX_EVENT_BYTES} bytes; ask for it in several parts"
+                    "the request has more than {MAX_EVENT_BYTES} bytes; split it into several requests"
                 );
                 Err(refused("too-long", &what))
             }

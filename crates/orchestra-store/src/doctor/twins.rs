@@ -108,7 +108,7 @@ fn renumber_one(
             // For instance because its parent was deleted as well. The file stays as it is.
             Err(DoctorError::Files(FilesError::Refused(refusal))) => {
                 return Ok(Some(format!(
-                    "{path}: what this file says cannot become a new issue: {refusal}"
+                    "{path}: cannot create a new issue from this file: {refusal}"
                 )));
             }
             renumbered => renumbered?,
@@ -120,7 +120,7 @@ fn renumber_one(
         }
         Other::Board(_) => format!("{path}: two issues had the id {old}; the younger is {new} now"),
         Other::Deleted => {
-            format!("{path}: {old} was deleted; what its file said is the new issue {new} now")
+            format!("{path}: {old} was deleted; the content of its file is now issue {new}")
         }
     }))
 }

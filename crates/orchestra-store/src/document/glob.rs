@@ -9,14 +9,17 @@ pub struct Glob(Vec<Part>);
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum GlobError {
     /// It is too long.
-    #[error("the pattern has {bytes} bytes, at most {} are taken", Glob::MAX_BYTES)]
+    #[error(
+        "the pattern has {bytes} bytes; at most {} are allowed",
+        Glob::MAX_BYTES
+    )]
     TooLong {
         /// How long it is.
         bytes: usize,
     },
     /// It does not end as it must, or a set of characters is none.
     #[error(
-        "the pattern is invalid: close each `[` by `]`, put a character into it, and one behind each `\\`"
+        "the pattern is invalid: each `[` needs a `]` with at least one character between, and each `\\` needs a character after it"
     )]
     Syntax,
 }

@@ -24,7 +24,7 @@ pub(super) fn report_all(io: &Arc<dyn FileIo>, root: &Path, errors: &[FileError]
         [] => {}
         [error] => report(error),
         [first, ..] => tracing::warn!(
-            "{} readable files cannot be taken in; `orchestra doctor` lists them. The first: {first}",
+            "cannot import {} readable files; `orchestra doctor` lists them. The first: {first}",
             errors.len()
         ),
     }
@@ -32,5 +32,5 @@ pub(super) fn report_all(io: &Arc<dyn FileIo>, root: &Path, errors: &[FileError]
 
 /// Reports one file.
 pub(super) fn report(error: &FileError) {
-    tracing::warn!(file = %error.file, line = error.line, "a readable file cannot be taken in: {error}");
+    tracing::warn!(file = %error.file, line = error.line, "cannot import a readable file: {error}");
 }

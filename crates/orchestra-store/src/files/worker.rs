@@ -358,7 +358,7 @@ impl Worker {
                 Err((error, work)) => {
                     let message = Some(error.to_string());
                     if self.shared.lock().failing != message {
-                        tracing::warn!("the readable files cannot be brought up to date: {error}");
+                        tracing::warn!("cannot update the readable files: {error}");
                     }
                     if error.is_of_this_process() {
                         self.resign();

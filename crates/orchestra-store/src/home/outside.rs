@@ -55,7 +55,7 @@ impl SharedHome {
         }
         self.forget()?;
         tracing::warn!(
-            "the board of the directory that was at {} before is set aside as {}",
+            "`{}` is a new directory: renamed the board of the previous one to `{}`",
             self.anchor().display(),
             aside.display()
         );

@@ -182,10 +182,7 @@ pub(super) fn merge_documents(
             }
             let Some(next) = numbered(&path, number) else {
                 // Only a path that is too long has no next one.
-                tracing::warn!(
-                    path = path.as_str(),
-                    "a document of another board is left out"
-                );
+                tracing::warn!(path = path.as_str(), "skipped a document of another board");
                 break;
             };
             key = next.key();

@@ -23,7 +23,7 @@ pub enum FileFault {
     #[error("{0}")]
     Syntax(String),
     /// A merge was not finished.
-    #[error("holds the marks of an unfinished merge; choose a side and remove them")]
+    #[error("contains conflict markers of an unfinished merge; choose a side and remove them")]
     MergeMarks,
     /// The last line is missing.
     #[error(
@@ -32,7 +32,7 @@ pub enum FileFault {
     Truncated,
     /// A later version of the program wrote it.
     #[error(
-        "has schema {found}, which is newer than {known}, the newest known here; use a newer version of the program"
+        "has schema {found}, but this program supports up to {known}; use a newer version of the program"
     )]
     NewerSchema {
         /// What the file says.

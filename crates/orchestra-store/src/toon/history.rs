@@ -490,7 +490,7 @@ mod tests {
         );
         check(
             "<<<<<<< a\n{}\n=======\n>>>>>>> b\n",
-            "h:1: holds the marks of an unfinished merge; choose a side and remove them",
+            "h:1: contains conflict markers of an unfinished merge; choose a side and remove them",
         );
     }
 

@@ -448,12 +448,12 @@ fn errors_name_file_line_and_field() {
     check(
         "schema: 1",
         "schema: 7",
-        ":1: schema: has schema 7, which is newer than 1, the newest known here; use a newer version of the program",
+        ":1: schema: has schema 7, but this program supports up to 1; use a newer version of the program",
     );
     check(
         "title: T\n",
         "<<<<<<< HEAD\ntitle: T\n=======\ntitle: U\n>>>>>>> other\n",
-        ":4: holds the marks of an unfinished merge; choose a side and remove them",
+        ":4: contains conflict markers of an unfinished merge; choose a side and remove them",
     );
     let beside = Some(("p/epics/A-1/A-1.md", "two\nlines\n"));
     let twice = good.replace("title: T", "title: T\ndescription: one");

@@ -22,7 +22,7 @@ impl Writing<'_> {
             }
             match self.load_document(path, body, None) {
                 Err(ActionError::Document(refusal)) => {
-                    tracing::warn!(%refusal, path = path.as_str(), "a document of another board is left out");
+                    tracing::warn!(%refusal, path = path.as_str(), "skipped a document of another board");
                 }
                 other => other?,
             }

@@ -81,7 +81,7 @@ impl Writing<'_> {
         let project = self.reader().project_id(&new.project)?;
         check(&new.content, &new.summary, &new.tags)?;
         if new.expires_at.is_some_and(|at| at <= self.now) {
-            return invalid("expires_at is over already; leave it out or give a later time");
+            return invalid("expires_at is in the past; omit it or pass a later time");
         }
         self.check_superseded(new)?;
         self.remove_expired()?;
@@ -218,7 +218,7 @@ impl Writing<'_> {
             && chunk.content != before.content
         {
             return invalid(format!(
-                "mem-{other} says that already; forget {} instead",
+                "mem-{other} already has this text; forget {} instead",
                 chunk.id
             ));
         }
@@ -353,7 +353,7 @@ impl Writing<'_> {
         match self.reader().chunk(project, id)? {
             Some(chunk) => Ok(chunk),
             None => invalid(format!(
-                "{id} not found in project `{project}`; search_memory and list_memory show what is remembered"
+                "{id} not found in project `{project}`; search_memory and list_memory show the stored memories"
             )),
         }
     }

@@ -525,12 +525,12 @@ fn broken_files_are_left_alone_and_told() {
     check(
         "schema: 1",
         "schema: 2",
-        "MA-3.toon:1: schema: has schema 2, which is newer than 1",
+        "MA-3.toon:1: schema: has schema 2, but this program supports up to 1",
     );
     check(
         "title: First\n",
         "<<<<<<< HEAD\ntitle: First\n=======\ntitle: Other\n>>>>>>> topic\n",
-        "MA-3.toon:4: holds the marks of an unfinished merge",
+        "MA-3.toon:4: contains conflict markers of an unfinished merge",
     );
 }
 

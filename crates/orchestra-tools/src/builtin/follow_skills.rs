@@ -39,7 +39,7 @@ pub(super) async fn run(inner: Arc<Inner>, begun: Option<watch::Receiver<bool>>)
             watching
         });
         let Ok(still) = following.await else {
-            tracing::error!("watching the skills broke");
+            tracing::error!("watching the skills panicked");
             return;
         };
         watching = Some(still);
@@ -62,7 +62,7 @@ impl Inner {
         };
         let skills = Arc::clone(&self.skills);
         let Ok(changes) = spawn_blocking(move || skills.look()).await else {
-            tracing::error!("looking at the skills broke");
+            tracing::error!("reading the skills panicked");
             return;
         };
         self.publish_skills();
@@ -102,7 +102,7 @@ impl Inner {
             Some(Notice::Log {
                 level: LogLevel::Warning,
                 logger: Some("skills".to_owned()),
-                data: RawJson::of(&format!("a skill is not served as it is: {problem}")).ok()?,
+                data: RawJson::of(&format!("a skill has a problem: {problem}")).ok()?,
             })
         });
         for notice in updates.chain(logs) {

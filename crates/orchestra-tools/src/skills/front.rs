@@ -18,7 +18,7 @@ pub(super) enum FrontError {
     #[error("the front matter of SKILL.md is not a YAML mapping: {0}")]
     Yaml(String),
     /// JSON has no form for a value.
-    #[error("`{0}` in the front matter of SKILL.md has no form in JSON")]
+    #[error("`{0}` in the front matter of SKILL.md cannot be represented in JSON")]
     NoJson(String),
 }
 

@@ -73,19 +73,19 @@ enum Broken {
     Skill(#[from] SkillError),
     #[error("the name of a file is not UTF-8: {0}")]
     Name(String),
-    #[error("there are {MAX_SKILLS} already")]
+    #[error("the limit of {MAX_SKILLS} skills is reached")]
     Many,
-    #[error("its directories lie more than {MAX_DEPTH} deep")]
+    #[error("its directories are nested more than {MAX_DEPTH} deep")]
     Deep,
     #[error("{0} has more than {MAX_FILE_BYTES} bytes")]
     LargeFile(String),
     #[error(
-        "the skills before it have {MAX_PLACES} files and directories or {MAX_BYTES} bytes already"
+        "the skills before it already reach the limit of {MAX_PLACES} files and directories or {MAX_BYTES} bytes"
     )]
     Full,
     #[error("cannot read {0}: {kind}", kind = .1.kind())]
     Read(String, io::Error),
-    #[error("there was no time for it yet")]
+    #[error("the time limit of the scan was reached before it")]
     Late,
 }
 

@@ -106,9 +106,7 @@ fn is_missing(error: &notify::Error) -> bool {
 }
 
 fn complain(error: &notify::Error) {
-    tracing::warn!(
-        "the skills cannot be watched, so edits are seen when they are asked for: {error}"
-    );
+    tracing::warn!("cannot watch the skills, so edits are found at the next request: {error}");
 }
 
 /// Whether an event may be one of skills.

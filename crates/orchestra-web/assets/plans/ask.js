@@ -52,9 +52,9 @@ export function ask(name, model) {
         jobList("Jobs that wait for dependencies", withStatus(model, "pending")),
       ]);
     case "pause":
-      return show([h("p", {}, "No new job starts until the plan is resumed."), jobList("Jobs that finish", atWork(model)) ?? h("p", {}, "No job is running."), jobList("Jobs that wait", withStatus(model, "ready", "pending"))]);
+      return show([h("p", {}, "No new job starts until the plan is resumed."), jobList("Running jobs that will finish", atWork(model)) ?? h("p", {}, "No job is running."), jobList("Jobs that wait", withStatus(model, "ready", "pending"))]);
     case "cancel":
-      return show([jobList("Jobs that are killed", atWork(model)) ?? h("p", {}, "No job is running."), jobList("Jobs that are canceled", withStatus(model, "ready", "pending")), h("p", {}, `The results of ${counted(plan.counts.succeeded, "succeeded job", "succeeded jobs")} are preserved, but not merged. “Recover” restores the plan.`)], { cancel: "Do not cancel", submit: "Cancel the plan" });
+      return show([jobList("Jobs that will be killed", atWork(model)) ?? h("p", {}, "No job is running."), jobList("Jobs that will be canceled", withStatus(model, "ready", "pending")), h("p", {}, `The results of ${counted(plan.counts.succeeded, "succeeded job", "succeeded jobs")} are preserved, but not merged. “Recover” restores the plan.`)], { cancel: "Do not cancel", submit: "Cancel the plan" });
     case "retry":
       return askRetry(model, plan, done);
     case "recover":
@@ -77,7 +77,7 @@ export function ask(name, model) {
         check("remote", "Delete its branches on the remote too"),
       ], { onSubmit: async (form) => done(await action.run(plan, form.has("remote") ? { deleteRemoteBranches: true } : {})) });
     case "delete":
-      return show([jobList("Jobs that are killed", atWork(model)), h("p", {}, `The plan, its ${counted(model.jobs.size, "job")} and their logs are permanently deleted. Commits merged into ${model.head.targetBranch ?? "its target"} are preserved.`)], {
+      return show([jobList("Jobs that will be killed", atWork(model)), h("p", {}, `The plan, its ${counted(model.jobs.size, "job")} and their logs are permanently deleted. Commits merged into ${model.head.targetBranch ?? "its target"} are preserved.`)], {
         onSubmit: async () => {
           done(await action.run(plan));
           go("/plans");

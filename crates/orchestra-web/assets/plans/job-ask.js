@@ -54,7 +54,7 @@ function forceFail(job, model) {
     cancel: "Leave it",
     onSubmit: async (form) => {
       const answer = await call("force_fail_copilot_job", { planId: model.head.planId, jobId: node.id, reason: form.get("reason").trim() });
-      toast(answer.message ?? "It is declared failed.", "good");
+      toast(answer.message ?? "The job was declared failed.", "good");
     },
   });
 }

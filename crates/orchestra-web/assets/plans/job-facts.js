@@ -43,7 +43,7 @@ export function jobFacts(job, model) {
     facts("Git", [
       state.baseCommit && ["Base", commit(state.baseCommit)],
       state.completedCommit && ["Commit", commit(state.completedCommit)],
-      summary && ["Changed", `${counted(summary.commits, "commit")}, ${summary.filesAdded} new, ${summary.filesModified} changed, ${summary.filesDeleted} gone`],
+      summary && ["Changed", `${counted(summary.commits, "commit")}, ${summary.filesAdded} added, ${summary.filesModified} changed, ${summary.filesDeleted} deleted`],
       ["Merged", merged(state)],
       ["Worktree", worktree(state)],
     ]),

@@ -113,7 +113,7 @@ class JobPage {
     this.panels = Object.fromEntries(Object.keys(VIEWS).map((name) => [name, h(`div.job-${name}`)]));
     this.strip = new PhaseStrip({ panel: this.panels.log, current: this.phase, choose: (phase) => this.choosePhase(phase) });
     this.panel = h("div.job-panel", {}, Object.values(this.panels));
-    this.tabs = tabList("Of the job", Object.entries(VIEWS).map(([name, [label, key]]) => ({ name, content: [label], title: `${label} (${key})` })), { panel: this.panel, current: this.view, choose: (name) => this.chooseView(name) });
+    this.tabs = tabList("Views of the job", Object.entries(VIEWS).map(([name, [label, key]]) => ({ name, content: [label], title: `${label} (${key})` })), { panel: this.panel, current: this.view, choose: (name) => this.chooseView(name) });
     this.facts = h("aside.job-facts", { "aria-label": "About the job" });
     const { signal } = this;
     const { planId } = this.model.head;

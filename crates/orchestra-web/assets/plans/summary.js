@@ -46,7 +46,7 @@ export class SummaryView {
         {},
         h("th", { scope: "row" }, link(`/plans/${planId}/jobs/${encodeURIComponent(job.producerId)}?view=changes`, {}, job.name)),
         h("td.number", {}, changed ? String(changed.commits) : state ? "0" : "…"),
-        h("td.number", {}, changed ? `${changed.filesAdded} new, ${changed.filesModified} changed, ${changed.filesDeleted} gone` : state ? "none" : "…"),
+        h("td.number", {}, changed ? `${changed.filesAdded} added, ${changed.filesModified} changed, ${changed.filesDeleted} deleted` : state ? "none" : "…"),
         h("td.number", {}, lines ? [h("span.added", {}, signed("+", lines.added)), " ", h("span.removed", {}, signed("−", lines.removed)), lines.truncated && " or more"] : job.completedCommit && this.countsLines ? "…" : "–"),
         h("td.number", {}, state?.usage ? amount(state.usage.inputTokens + state.usage.outputTokens) : "–"),
       );

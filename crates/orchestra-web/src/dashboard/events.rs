@@ -49,7 +49,7 @@ struct Hello<'a> {
 #[utoipa::path(
     get, path = "/api/events", tag = "events",
     params(
-        ("after" = Option<String>, Query, description = "The id of the last event that was seen, for clients that cannot send it as a header.")
+        ("after" = Option<String>, Query, description = "Id of the last received event, for clients that cannot send the `Last-Event-ID` header.")
     ),
     responses((status = 200, description = "Events, until the client leaves.", body = String, content_type = "text/event-stream"), Guarded, ThingRefusals)
 )]

@@ -35,7 +35,7 @@ struct Login {
 #[utoipa::path(
     post, path = "/api/login", tag = "login",
     request_body(content = Login, description = "The token."),
-    responses((status = 204, description = "A cookie that stands for the token."), CallRefusals)
+    responses((status = 204, description = "Login succeeded. The response sets a session cookie."), CallRefusals)
 )]
 async fn login(
     State(site): State<Arc<Site>>,
@@ -50,7 +50,7 @@ async fn login(
             return Ok((StatusCode::NO_CONTENT, head).into_response());
         }
         Ok(None) => {
-            let text = "the system has no randomness for a login";
+            let text = "cannot create a login: the system returned no random bytes";
             return Err(Refusal::new(Reason::Busy, text.to_owned()));
         }
         Err(error @ LoginError::Wrong) => Refusal::new(Reason::Stranger, error.to_string()),
@@ -64,7 +64,7 @@ async fn login(
 /// Ends the login: its cookie is admitted no longer.
 #[utoipa::path(
     post, path = "/api/logout", tag = "login",
-    responses((status = 204, description = "The login has ended."), Refusals)
+    responses((status = 204, description = "The session ended."), Refusals)
 )]
 async fn logout(State(site): State<Arc<Site>>, headers: HeaderMap) -> Response {
     let mut response = StatusCode::NO_CONTENT.into_response();

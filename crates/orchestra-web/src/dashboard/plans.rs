@@ -45,7 +45,7 @@ async fn plans(State(site): State<Arc<Site>>) -> Result<Response, Refusal> {
 #[utoipa::path(
     get, path = "/api/plans/{plan}", tag = "plans",
     params(
-        ("plan" = String, Path, description = "The plan.")
+        ("plan" = String, Path, description = "Identifier of the plan.")
     ),
     responses((status = 200, description = "The plan with its jobs.", body = Value), Guarded, ThingRefusals)
 )]
@@ -74,10 +74,10 @@ struct Approved {
 #[utoipa::path(
     post, path = "/api/agents/{agent}/approve", tag = "plans",
     params(
-        ("agent" = String, Path, description = "The agent.")
+        ("agent" = String, Path, description = "Name of the agent.")
     ),
-    request_body(content = Seen, description = "What was shown of it."),
-    responses((status = 200, description = "What was done.", body = Approved), CallRefusals)
+    request_body(content = Seen, description = "Fingerprint of the agent's definition that the user reviewed."),
+    responses((status = 200, description = "Performed action.", body = Approved), CallRefusals)
 )]
 async fn approve(
     State(site): State<Arc<Site>>,
@@ -93,8 +93,8 @@ async fn approve(
 #[utoipa::path(
     get, path = "/api/plans/{plan}/jobs/{job}/diff", tag = "plans",
     params(
-        ("plan" = String, Path, description = "The plan."),
-        ("job" = String, Path, description = "The job.")
+        ("plan" = String, Path, description = "Identifier of the plan."),
+        ("job" = String, Path, description = "Identifier of the job.")
     ),
     responses((status = 200, description = "A unified diff.", body = Value), Guarded, ThingRefusals)
 )]
@@ -120,11 +120,11 @@ struct Asked {
 #[utoipa::path(
     get, path = "/api/plans/{plan}/jobs/{job}/log", tag = "plans",
     params(
-        ("plan" = String, Path, description = "The plan."),
-        ("job" = String, Path, description = "The job."),
-        ("attempt" = Option<u32>, Query, description = "Of which attempt, counted from 1; of the latest unless said."),
-        ("phase" = Option<String>, Query, description = "Of which phase; of all unless said."),
-        ("after" = Option<u64>, Query, description = "Lines behind this one.")
+        ("plan" = String, Path, description = "Identifier of the plan."),
+        ("job" = String, Path, description = "Identifier of the job."),
+        ("attempt" = Option<u32>, Query, description = "Number of the attempt, starting at 1. Default: the latest attempt."),
+        ("phase" = Option<String>, Query, description = "Name of the phase. Default: all phases."),
+        ("after" = Option<u64>, Query, description = "Return only lines after this line number.")
     ),
     responses((status = 200, description = "Events, until the job or the client ends.", body = String, content_type = "text/event-stream"), Guarded, ThingRefusals)
 )]
@@ -157,6 +157,6 @@ fn number<T: std::str::FromStr>(name: &str, text: &str) -> Result<Option<T>, Ref
         text => text
             .parse()
             .map(Some)
-            .map_err(|_| Refusal::new(Reason::Malformed, format!("`{name}` has to be a number"))),
+            .map_err(|_| Refusal::new(Reason::Malformed, format!("`{name}` must be a number"))),
     }
 }

@@ -124,11 +124,11 @@ struct Done {
 #[utoipa::path(
     post, path = "/api/servers/{name}/{act}", tag = "servers",
     params(
-        ("name" = String, Path, description = "The server."),
-        ("act" = String, Path, description = "What is done with it.")
+        ("name" = String, Path, description = "Name of the server."),
+        ("act" = String, Path, description = "Action to perform.")
     ),
-    request_body(content = Given, description = "Which definition was looked at, for an approval."),
-    responses((status = 200, description = "What was done.", body = Done), CallRefusals)
+    request_body(content = Given, description = "Fingerprint of the definition to approve. Only for approvals."),
+    responses((status = 200, description = "Performed action.", body = Done), CallRefusals)
 )]
 async fn act(
     State(site): State<Arc<Site>>,
@@ -141,15 +141,15 @@ async fn act(
         ("disable", None) => Act::Disable,
         ("approve", Some(seen)) => Act::Approve { seen },
         ("approve", None) => {
-            let text = "`fingerprint` has to say which definition was looked at";
+            let text = "`fingerprint` is required: it names the definition that you approve";
             return Err(Refusal::new(Reason::Malformed, text.to_owned()));
         }
         ("restart" | "enable" | "disable", Some(_)) => {
-            let text = "`fingerprint` is for approvals alone";
+            let text = "`fingerprint` is allowed only for approvals";
             return Err(Refusal::new(Reason::Malformed, text.to_owned()));
         }
         _ => {
-            let text = "a server is restarted, enabled, disabled or approved";
+            let text = "unknown action; allowed are `restart`, `enable`, `disable` and `approve`";
             return Err(Refusal::new(Reason::Unknown, text.to_owned()));
         }
     };
@@ -172,9 +172,9 @@ pub(super) fn not_done(error: NotDone) -> Refusal {
 #[utoipa::path(
     get, path = "/api/servers/{name}/definition", tag = "servers",
     params(
-        ("name" = String, Path, description = "The server.")
+        ("name" = String, Path, description = "Name of the server.")
     ),
-    responses((status = 200, description = "What it would run, and what waits to be approved.", body = Value), Guarded, ThingRefusals)
+    responses((status = 200, description = "Command or address of the server, and the changes that wait for approval.", body = Value), Guarded, ThingRefusals)
 )]
 async fn definition(
     State(site): State<Arc<Site>>,
@@ -192,10 +192,10 @@ struct Lines {
 #[utoipa::path(
     get, path = "/api/servers/{name}/log", tag = "servers",
     params(
-        ("name" = String, Path, description = "The server."),
-        ("lines" = Option<usize>, Query, description = "How many at most.")
+        ("name" = String, Path, description = "Name of the server."),
+        ("lines" = Option<usize>, Query, description = "Maximum number of lines.")
     ),
-    responses((status = 200, description = "Its last lines.", body = Value), Guarded, ThingRefusals)
+    responses((status = 200, description = "Last lines of the log.", body = Value), Guarded, ThingRefusals)
 )]
 async fn log(
     State(site): State<Arc<Site>>,
@@ -210,7 +210,7 @@ async fn log(
 #[utoipa::path(
     get, path = "/api/servers/{name}/log/follow", tag = "servers",
     params(
-        ("name" = String, Path, description = "The server.")
+        ("name" = String, Path, description = "Name of the server.")
     ),
     responses((status = 200, description = "Events `line`.", body = String, content_type = "text/event-stream"), Guarded, ThingRefusals)
 )]

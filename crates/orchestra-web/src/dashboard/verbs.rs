@@ -42,8 +42,8 @@ pub(super) fn routes() -> OpenApiRouter<Arc<Site>> {
 /// Creates a plan: `create_copilot_plan`.
 #[utoipa::path(
     post, path = "/api/plans", tag = "plans",
-    request_body(content = Map<String, Value>, description = "The arguments of the tool."),
-    responses((status = 200, description = "What the tool answers.", body = Value), CallRefusals, ToolRefusals)
+    request_body(content = Map<String, Value>, description = "Arguments of the tool."),
+    responses((status = 200, description = "Result of the tool.", body = Value), CallRefusals, ToolRefusals)
 )]
 async fn create(State(site): State<Arc<Site>>, headers: HeaderMap, body: Body) -> Answer {
     changed(&site, "create_copilot_plan", [], &headers, body).await
@@ -52,9 +52,9 @@ async fn create(State(site): State<Arc<Site>>, headers: HeaderMap, body: Body) -
 /// Changes a plan: `update_copilot_plan`.
 #[utoipa::path(
     patch, path = "/api/plans/{plan}", tag = "plans",
-    params(("plan" = String, Path, description = "The plan.")),
-    request_body(content = Map<String, Value>, description = "The arguments of the tool but for the plan."),
-    responses((status = 200, description = "What the tool answers.", body = Value), CallRefusals, ToolRefusals)
+    params(("plan" = String, Path, description = "Identifier of the plan.")),
+    request_body(content = Map<String, Value>, description = "Arguments of the tool except the plan."),
+    responses((status = 200, description = "Result of the tool.", body = Value), CallRefusals, ToolRefusals)
 )]
 async fn update(
     State(site): State<Arc<Site>>,
@@ -75,8 +75,8 @@ async fn update(
 /// Deletes a plan: `delete_copilot_plan`.
 #[utoipa::path(
     delete, path = "/api/plans/{plan}", tag = "plans",
-    params(("plan" = String, Path, description = "The plan.")),
-    responses((status = 200, description = "What the tool answers.", body = Value), CallRefusals, ToolRefusals)
+    params(("plan" = String, Path, description = "Identifier of the plan.")),
+    responses((status = 200, description = "Result of the tool.", body = Value), CallRefusals, ToolRefusals)
 )]
 async fn delete(
     State(site): State<Arc<Site>>,
@@ -92,11 +92,11 @@ async fn delete(
 #[utoipa::path(
     post, path = "/api/plans/{plan}/{verb}", tag = "plans",
     params(
-        ("plan" = String, Path, description = "The plan."),
-        ("verb" = String, Path, description = "What is done with it.")
+        ("plan" = String, Path, description = "Identifier of the plan."),
+        ("verb" = String, Path, description = "Action to perform.")
     ),
-    request_body(content = Option<Map<String, Value>>, description = "The arguments of the tool but for the plan."),
-    responses((status = 200, description = "What the tool answers.", body = Value), CallRefusals, ToolRefusals)
+    request_body(content = Option<Map<String, Value>>, description = "Arguments of the tool except the plan."),
+    responses((status = 200, description = "Result of the tool.", body = Value), CallRefusals, ToolRefusals)
 )]
 async fn act(
     State(site): State<Arc<Site>>,
@@ -133,8 +133,8 @@ async fn act(
 /// How the jobs of a plan depend on each other: `get_copilot_plan_graph`.
 #[utoipa::path(
     get, path = "/api/plans/{plan}/graph", tag = "plans",
-    params(("plan" = String, Path, description = "The plan.")),
-    responses((status = 200, description = "What the tool answers.", body = Value), CallRefusals, ToolRefusals)
+    params(("plan" = String, Path, description = "Identifier of the plan.")),
+    responses((status = 200, description = "Result of the tool.", body = Value), CallRefusals, ToolRefusals)
 )]
 async fn graph(
     State(site): State<Arc<Site>>,
@@ -155,8 +155,8 @@ async fn graph(
 /// How far a plan is: `get_copilot_plan_status`.
 #[utoipa::path(
     get, path = "/api/plans/{plan}/summary", tag = "plans",
-    params(("plan" = String, Path, description = "The plan.")),
-    responses((status = 200, description = "What the tool answers.", body = Value), CallRefusals, ToolRefusals)
+    params(("plan" = String, Path, description = "Identifier of the plan.")),
+    responses((status = 200, description = "Result of the tool.", body = Value), CallRefusals, ToolRefusals)
 )]
 async fn summary(
     State(site): State<Arc<Site>>,
@@ -177,8 +177,8 @@ async fn summary(
 /// The jobs of a plan: `list_copilot_jobs`, whose further arguments stand in the query.
 #[utoipa::path(
     get, path = "/api/plans/{plan}/jobs", tag = "plans",
-    params(("plan" = String, Path, description = "The plan.")),
-    responses((status = 200, description = "What the tool answers.", body = Value), CallRefusals, ToolRefusals)
+    params(("plan" = String, Path, description = "Identifier of the plan.")),
+    responses((status = 200, description = "Result of the tool.", body = Value), CallRefusals, ToolRefusals)
 )]
 async fn jobs(
     State(site): State<Arc<Site>>,
@@ -199,9 +199,9 @@ async fn jobs(
 /// Adds a job to a plan: `add_copilot_plan_job`.
 #[utoipa::path(
     post, path = "/api/plans/{plan}/jobs", tag = "plans",
-    params(("plan" = String, Path, description = "The plan.")),
-    request_body(content = Map<String, Value>, description = "The arguments of the tool but for the plan."),
-    responses((status = 200, description = "What the tool answers.", body = Value), CallRefusals, ToolRefusals)
+    params(("plan" = String, Path, description = "Identifier of the plan.")),
+    request_body(content = Map<String, Value>, description = "Arguments of the tool except the plan."),
+    responses((status = 200, description = "Result of the tool.", body = Value), CallRefusals, ToolRefusals)
 )]
 async fn add_job(
     State(site): State<Arc<Site>>,
@@ -223,10 +223,10 @@ async fn add_job(
 #[utoipa::path(
     get, path = "/api/plans/{plan}/jobs/{job}", tag = "plans",
     params(
-        ("plan" = String, Path, description = "The plan."),
-        ("job" = String, Path, description = "The job.")
+        ("plan" = String, Path, description = "Identifier of the plan."),
+        ("job" = String, Path, description = "Identifier of the job.")
     ),
-    responses((status = 200, description = "What the tool answers.", body = Value), CallRefusals, ToolRefusals)
+    responses((status = 200, description = "Result of the tool.", body = Value), CallRefusals, ToolRefusals)
 )]
 async fn job(
     State(site): State<Arc<Site>>,
@@ -241,11 +241,11 @@ async fn job(
 #[utoipa::path(
     patch, path = "/api/plans/{plan}/jobs/{job}", tag = "plans",
     params(
-        ("plan" = String, Path, description = "The plan."),
-        ("job" = String, Path, description = "The job.")
+        ("plan" = String, Path, description = "Identifier of the plan."),
+        ("job" = String, Path, description = "Identifier of the job.")
     ),
-    request_body(content = Map<String, Value>, description = "The arguments of the tool but for the plan and the job."),
-    responses((status = 200, description = "What the tool answers.", body = Value), CallRefusals, ToolRefusals)
+    request_body(content = Map<String, Value>, description = "Arguments of the tool except the plan and the job."),
+    responses((status = 200, description = "Result of the tool.", body = Value), CallRefusals, ToolRefusals)
 )]
 async fn update_job(
     State(site): State<Arc<Site>>,
@@ -267,10 +267,10 @@ async fn update_job(
 #[utoipa::path(
     get, path = "/api/plans/{plan}/jobs/{job}/attempts", tag = "plans",
     params(
-        ("plan" = String, Path, description = "The plan."),
-        ("job" = String, Path, description = "The job.")
+        ("plan" = String, Path, description = "Identifier of the plan."),
+        ("job" = String, Path, description = "Identifier of the job.")
     ),
-    responses((status = 200, description = "What the tool answers.", body = Value), CallRefusals, ToolRefusals)
+    responses((status = 200, description = "Result of the tool.", body = Value), CallRefusals, ToolRefusals)
 )]
 async fn attempts(
     State(site): State<Arc<Site>>,
@@ -292,10 +292,10 @@ async fn attempts(
 #[utoipa::path(
     get, path = "/api/plans/{plan}/jobs/{job}/failure", tag = "plans",
     params(
-        ("plan" = String, Path, description = "The plan."),
-        ("job" = String, Path, description = "The job.")
+        ("plan" = String, Path, description = "Identifier of the plan."),
+        ("job" = String, Path, description = "Identifier of the job.")
     ),
-    responses((status = 200, description = "What the tool answers.", body = Value), CallRefusals, ToolRefusals)
+    responses((status = 200, description = "Result of the tool.", body = Value), CallRefusals, ToolRefusals)
 )]
 async fn failure(
     State(site): State<Arc<Site>>,
@@ -317,10 +317,10 @@ async fn failure(
 #[utoipa::path(
     get, path = "/api/plans/{plan}/jobs/{job}/logs", tag = "plans",
     params(
-        ("plan" = String, Path, description = "The plan."),
-        ("job" = String, Path, description = "The job.")
+        ("plan" = String, Path, description = "Identifier of the plan."),
+        ("job" = String, Path, description = "Identifier of the job.")
     ),
-    responses((status = 200, description = "What the tool answers.", body = Value), CallRefusals, ToolRefusals)
+    responses((status = 200, description = "Result of the tool.", body = Value), CallRefusals, ToolRefusals)
 )]
 async fn logs(
     State(site): State<Arc<Site>>,
@@ -336,12 +336,12 @@ async fn logs(
 #[utoipa::path(
     post, path = "/api/plans/{plan}/jobs/{job}/{verb}", tag = "plans",
     params(
-        ("plan" = String, Path, description = "The plan."),
-        ("job" = String, Path, description = "The job."),
-        ("verb" = String, Path, description = "What is done with it.")
+        ("plan" = String, Path, description = "Identifier of the plan."),
+        ("job" = String, Path, description = "Identifier of the job."),
+        ("verb" = String, Path, description = "Action to perform.")
     ),
-    request_body(content = Option<Map<String, Value>>, description = "The arguments of the tool but for the plan and the job."),
-    responses((status = 200, description = "What the tool answers.", body = Value), CallRefusals, ToolRefusals)
+    request_body(content = Option<Map<String, Value>>, description = "Arguments of the tool except the plan and the job."),
+    responses((status = 200, description = "Result of the tool.", body = Value), CallRefusals, ToolRefusals)
 )]
 async fn act_on_job(
     State(site): State<Arc<Site>>,
@@ -384,7 +384,7 @@ async fn asked<const N: usize>(
 ) -> Answer {
     let mut said = of_path(path);
     if query.len() > MOST_ASKED {
-        let text = format!("a query has at most {MOST_ASKED} members");
+        let text = format!("a query can have at most {MOST_ASKED} parameters");
         return Err(Refusal::new(Reason::Malformed, text));
     }
     for (name, text) in query.into_iter().filter(|(_, text)| !text.is_empty()) {
@@ -416,7 +416,7 @@ async fn changed<const N: usize>(
     };
     if !body.is_empty() {
         let members: Map<String, Value> = serde_json::from_slice(&body).map_err(|error| {
-            let text = format!("the body has to be an object of JSON: {error}");
+            let text = format!("the request body must be a JSON object: {error}");
             Refusal::new(Reason::Malformed, text)
         })?;
         for (name, value) in members {
@@ -429,7 +429,7 @@ async fn changed<const N: usize>(
 /// Adds an argument that is not there yet.
 fn add(said: &mut Map<String, Value>, name: String, value: Value) -> Result<(), Refusal> {
     if said.contains_key(&name) {
-        let text = format!("`{name}` is said twice, or by the path already");
+        let text = format!("`{name}` is given twice, or is already part of the path");
         return Err(Refusal::new(Reason::Malformed, text));
     }
     said.insert(name, value);
@@ -449,7 +449,12 @@ async fn called(
         .direct
         .call(Method::ToolsCall, &call.to_string().into(), caller)
         .await?;
-    let broke = |_| Refusal::new(Reason::Broke, format!("{tool} answered no JSON"));
+    let broke = |_| {
+        Refusal::new(
+            Reason::Broke,
+            format!("the tool {tool} returned a result that is not JSON"),
+        )
+    };
     let result: Value = serde_json::from_slice(&result).map_err(broke)?;
     let text = result["content"][0]["text"].as_str().unwrap_or_default();
     if result["isError"] == true {

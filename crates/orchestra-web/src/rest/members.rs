@@ -20,7 +20,7 @@ pub(super) fn check(body: &Bytes, known: &[&str]) -> Result<(), Refusal> {
         Some(member) => {
             let name: String = member.key.chars().take(MAX_NAME_CHARS).collect();
             let known = known.join(" or ");
-            let text = format!("unknown member {}, expected {known}", name.escape_debug());
+            let text = format!("unknown field {}, expected {known}", name.escape_debug());
             Err(Refusal::new(Reason::Malformed, text))
         }
     }

@@ -459,7 +459,7 @@ async fn what_is_done_with_a_server_is_asked_for_exactly() {
             "restart",
             r#"{"fingerprint": "right"}"#,
             400,
-            "approvals alone",
+            "only for approvals",
         ),
         ("restart", r#"{"more": 1}"#, 400, "more"),
         ("remove", "{}", 404, "restarted"),

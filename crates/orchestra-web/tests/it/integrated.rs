@@ -87,7 +87,7 @@ async fn a_name_that_is_taken_is_refused_with_both_owners_and_changes_nothing() 
         "tool echo of provider visitor is already offered by provider toys"
     );
     let error = site.hub.register(visitor("toys", "visit")).unwrap_err();
-    assert_eq!(error.to_string(), "a provider toys is already registered");
+    assert_eq!(error.to_string(), "provider toys is already registered");
     assert_eq!(site.rest("GET /api/mcp/tools", &Value::Null).await, before);
 }
 

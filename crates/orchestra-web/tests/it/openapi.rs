@@ -64,7 +64,7 @@ async fn the_document_has_every_route_and_its_statuses() {
         let answer = site.send(&target, &[], "").await;
         assert_eq!(answer.status, 405, "{path}");
         if !path.ends_with("/sse") && !path.ends_with("/messages") {
-            let text = format!("this method has no use here; use {}", method.to_uppercase());
+            let text = format!("method not allowed; use {}", method.to_uppercase());
             assert_eq!(answer.json(), json!({"error": text}), "{path}");
         }
     }

@@ -74,17 +74,17 @@ async fn members_that_nobody_knows_are_refused() {
         (
             CALL,
             json!({"name": "echo", "args": {"text": "a"}}),
-            "unknown member args, expected name or arguments",
+            "unknown field args, expected name or arguments",
         ),
         (
             READ,
             json!({"uri": "toy://one", "url": 1}),
-            "unknown member url, expected uri",
+            "unknown field url, expected uri",
         ),
         (
             GET,
             json!({"\n": 1, "name": "greet"}),
-            "unknown member \\n, expected name or arguments",
+            "unknown field \\n, expected name or arguments",
         ),
     ] {
         let (status, answer) = site.rest(target, &body).await;

@@ -64,7 +64,7 @@ fn the_three_kinds_of_message_are_told_apart() {
 
 #[test]
 fn what_is_not_json_is_a_parse_error_to_null() {
-    let text = "-32700 to null: parse error: not one JSON value";
+    let text = "-32700 to null: parse error: not a single JSON value";
     for line in [
         "{",
         "{]",
@@ -318,7 +318,7 @@ fn batches_are_recognised() {
     let of = |items: usize, end: &str| format!("[{}{end}", vec!["1"; items].join(","));
     check(of(MAX_BATCH, "]").as_bytes(), "batch of 1024");
     check(of(MAX_BATCH + 1, "]").as_bytes(), "batch that is too long");
-    let not_json = "-32700 to null: parse error: not one JSON value";
+    let not_json = "-32700 to null: parse error: not a single JSON value";
     check(of(MAX_BATCH + 1, ",}]").as_bytes(), not_json);
     check(of(MAX_BATCH, "").as_bytes(), not_json);
 }

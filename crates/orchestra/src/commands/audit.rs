@@ -127,7 +127,7 @@ fn text(answer: &Answer) -> String {
     for Place { file, line } in &answer.torn {
         let _ = writeln!(
             text,
-            "{file}:{line}: torn: the program ended that wrote it, or it is no record"
+            "{file}:{line}: torn: its program ended while writing it, or it is not a record"
         );
     }
     if let Some(Misfit { place, reason }) = &answer.misfit {
@@ -141,17 +141,17 @@ fn text(answer: &Answer) -> String {
             files => format!("{files} files"),
         };
         let _ = match records {
-            1 => writeln!(text, "1 record in {files} is as it was written"),
-            _ => writeln!(text, "{records} records in {files} follow each other"),
+            1 => writeln!(text, "1 record in {files} is unchanged"),
+            _ => writeln!(text, "{records} records in {files} form an unbroken chain"),
         };
         if answer.unchained > 0 {
             let count = answer.unchained;
             let _ = writeln!(
                 text,
-                "{count} of them are older than the chain and name nothing"
+                "{count} of them are older than the chain and contain no hash"
             );
         } else if !answer.from_the_beginning {
-            text.push_str("older ones are not kept any more\n");
+            text.push_str("older ones were removed\n");
         }
     }
     if answer.files > 0 {

@@ -179,15 +179,16 @@ fn init(path: &Path, now: SystemTime, format: Format) -> Result<(), Failure> {
     let done = match (&before, &after) {
         (None, _) => "founded",
         (Some(before), Some(after)) if before.fingerprint == after.fingerprint => "there already",
-        (Some(_), _) => "rotated, because it would have ended soon or a rotation was cut off",
+        (Some(_), _) => {
+            "rotated, because it would have expired soon or an earlier rotation was interrupted"
+        }
     };
     let mut notes = Vec::new();
     notes.extend(unsigned(&directory)?);
     notes.extend(shown::exposed(directory.path(), &rows));
     if before.is_none() {
         notes.push(
-            "programs of this user make their certificates themselves; `orchestra certs issue \
-             NAME --out DIR` makes one for others"
+            "programs of this user create their certificates themselves; `orchestra certs issue NAME --out DIR` creates one for another user or machine"
                 .to_owned(),
         );
     }
@@ -280,8 +281,7 @@ fn show(path: &Path, name: Option<&str>, now: SystemTime, format: Format) -> Res
             };
             let path = directory.path().display();
             let text = format!(
-                "no certificate of {name} in {path}: {there}; `orchestra certs issue {name}` makes \
-                 one"
+                "no certificate of {name} in {path}: {there}; `orchestra certs issue {name}` creates one"
             );
             return Err(Failure::usage_text(output::printable(&text)));
         }
@@ -372,8 +372,7 @@ fn existing(path: &Path) -> Result<CertDir, Failure> {
 
 fn unfounded(path: &Path) -> Failure {
     Failure::usage_text(format!(
-        "there is no authority in {}: `orchestra certs init` founds one, --certs-dir names another \
-         directory",
+        "there is no certificate authority in {}; `orchestra certs init` creates one, --certs-dir names another directory",
         path.display()
     ))
 }

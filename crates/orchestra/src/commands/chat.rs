@@ -139,7 +139,7 @@ struct Talk {
     /// Sampling temperature of the model
     #[arg(long, value_name = "T")]
     temperature: Option<f64>,
-    /// Seed of the sampling
+    /// Random seed for sampling
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
     /// Agree to every call

@@ -21,8 +21,7 @@ pub(crate) fn ask(
     let (rule, tool) = (output::in_a_line(rule), output::in_a_line(tool));
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
         return Err(Failure::denied(format!(
-            "{tool} was not called: {rule} of the server {server} wants somebody asked, and there \
-             is nobody to ask; --yes agrees"
+            "{tool} was not called: {rule} of the server {server} requires consent, and there is no terminal to ask on; --yes agrees"
         )));
     }
     // All of them: what is not shown is not agreed to.

@@ -41,7 +41,7 @@ const CLOSING: Duration = Duration::from_secs(5);
     "doctor --fix --take my-app/epics/MA-1/epic.toon",
 ]))]
 pub(crate) struct Arguments {
-    /// Repair findings whose repair loses no data
+    /// Make all repairs that lose no data
     #[arg(long)]
     fix: bool,
     /// Readable file whose issue gets the disputed id; the board's issue with that id gets a new one

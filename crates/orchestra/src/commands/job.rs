@@ -164,19 +164,19 @@ impl Session {
         let mut line = message.to_string();
         line.push('\n');
         let sent = self.reader.get_mut().write_all(line.as_bytes());
-        sent.map_err(|error| broken(error, "the board cannot be asked"))
+        sent.map_err(|error| broken(error, "cannot reach the board"))
     }
 
     fn next(&mut self) -> Result<Value, Failure> {
         let mut line = Vec::new();
         let most = MAX_LINE_BYTES as u64;
         let read = self.reader.by_ref().take(most).read_until(b'\n', &mut line);
-        read.map_err(|error| broken(error, "the answer of the board cannot be read"))?;
+        read.map_err(|error| broken(error, "cannot read the response of the board"))?;
         if line.is_empty() {
             return Err(ended());
         }
         let parsed = serde_json::from_slice(&line);
-        Ok(parsed.context("the board answered something that is not JSON")?)
+        Ok(parsed.context("the board returned a response that is not JSON")?)
     }
 }
 

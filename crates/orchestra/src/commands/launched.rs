@@ -102,7 +102,7 @@ async fn serve(config: &Config) -> Result<Exit, Failure> {
     // Behind the line that launchers read.
     if bound.port() != address.port() && address.port() != 0 {
         output::complain(&format!(
-            "{address} is taken, so it is the next free port: --listen-addr names another"
+            "{address} is in use; using the next free port; --listen-addr sets another address"
         ));
     }
     let started = serving.start_others(None, Duration::ZERO);

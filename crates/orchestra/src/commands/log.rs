@@ -60,7 +60,7 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
     })?;
     let Some(entries) = entries else {
         return Err(Failure::refused(
-            "the board has no commit yet; `orchestra sync` makes one",
+            "the board has no commit yet; `orchestra sync` creates one",
         ));
     };
     let entries: Vec<Entry> = entries

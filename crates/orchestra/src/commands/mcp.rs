@@ -99,7 +99,7 @@ enum Command {
 
 /// What is said of a server that a running program has of a file that cannot be read now.
 const KEPT: &str =
-    "its file cannot be read now; the running program goes on with what it read before";
+    "its file cannot be read now; the running program continues with the previous content";
 
 /// What is said of a server that a running program has of another file.
 pub(in crate::commands) const ELSEWHERE: &str = "`orchestra up` runs it from a file that is not looked at here: name that with --plugins or \

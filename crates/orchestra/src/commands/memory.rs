@@ -58,7 +58,7 @@ enum Command {
         /// Source of the memories, such as task, prd, session or user
         #[arg(long)]
         source: Option<String>,
-        /// Tag of the memories; may be repeated
+        /// Tag that memories must have; may be repeated
         #[arg(long = "tag", value_name = "TAG")]
         tags: Vec<String>,
         /// Earliest time of saving, such as 2026-03-01T00:00:00Z
@@ -89,7 +89,7 @@ enum Command {
         /// Source of the memories, such as task, prd, session or user
         #[arg(long)]
         source: Option<String>,
-        /// Tag of the memories
+        /// Tag that memories must have
         #[arg(long)]
         tag: Option<String>,
         /// Maximum number of memories
@@ -302,8 +302,7 @@ impl Named {
             (Ok(_), _) => Ok(Self::Memory),
             (Err(_), None) => Ok(Self::Session),
             (Err(_), Some(_)) => Err(Failure::refused(format!(
-                "{} is no id: those of memories are written mem-1, mem-2 and so on; `orchestra memory \
-                 list` shows them",
+                "{} is not an id of a memory, such as mem-1; `orchestra memory list` shows the ids",
                 output::in_a_line(id)
             ))),
         }
@@ -355,7 +354,7 @@ fn open(config: &Config) -> Result<Store, Failure> {
     let options = board::options(config, options)?;
     let store = Store::open(&config.workspace, options)?;
     if let Err(error) = store.settle(desk::CATCHING_UP) {
-        tracing::warn!(%error, "edits of the readable files may not be seen yet");
+        tracing::warn!(%error, "cannot import edits of the readable files yet");
     }
     Ok(store)
 }

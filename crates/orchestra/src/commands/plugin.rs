@@ -115,7 +115,7 @@ fn named<'a>(here: &'a Here, name: &str) -> Result<&'a Server, Failure> {
     match server.config().is_none() || is_plugin(server) {
         true => Ok(server),
         false => Err(Failure::usage_text(output::printable(&format!(
-            "{name} is a server and no plugin; `orchestra mcp` has the same commands for it"
+            "{name} is a server, not a plugin; `orchestra mcp` has the same commands for servers"
         )))),
     }
 }
@@ -153,7 +153,7 @@ fn by_hand(id: &str, binary: &Path, args: &[String]) -> Result<ServerConfig, Fai
     let binary = std::path::absolute(binary)?;
     let Some(binary) = binary.to_str() else {
         return Err(Failure::usage_text(
-            "the path of the program is no UTF-8 text",
+            "the path of the program is not UTF-8 text",
         ));
     };
     let literal = |text: &str| toml::Value::from(text.replace('$', "$$"));
@@ -176,6 +176,6 @@ fn by_hand(id: &str, binary: &Path, args: &[String]) -> Result<ServerConfig, Fai
     match read.map(|written| written.config) {
         Some(Ok(config)) => Ok(*config),
         Some(Err(why)) => Err(Failure::usage_text(why)),
-        None => Err(Failure::usage_text(format!("{id:?} is no id of a plugin"))),
+        None => Err(Failure::usage_text(format!("{id:?} is not a plugin id"))),
     }
 }

@@ -64,8 +64,7 @@ fn of_running(config: &Config, running: &Endpoint) -> Result<String, Failure> {
         Some(Tokens::File(path)) => access::first_of_file(path).ok_or_else(|| {
             let path = path.display();
             Failure::usage_text(format!(
-                "no token can be read from {path}, which the running `orchestra up` (process {pid}) was started \
-                 with"
+                "cannot read a token from {path}, the token file of the running `orchestra up` (process {pid})"
             ))
         }),
         Some(Tokens::Environment) => Err(Failure::refused(format!(
@@ -88,7 +87,7 @@ fn of_configuration(config: &Config) -> Result<String, Failure> {
         TokenSource::None => Ok(access::own_token()?),
         TokenSource::Environment | TokenSource::File(_) => {
             let name = access.token.origin.name_of("access.token_file");
-            let text = format!("no token can be read ({name}: {})", access.token.origin);
+            let text = format!("cannot read a token ({name}: {})", access.token.origin);
             access::first_token(access).ok_or_else(|| Failure::usage_text(text))
         }
     }

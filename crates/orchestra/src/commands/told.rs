@@ -46,7 +46,7 @@ pub(crate) fn print(
 ) -> Result<Exit, Failure> {
     if !is_result(result) {
         output::complain(&format!(
-            "error: what {tool} answered is no result of a tool: it has no list `content`"
+            "error: the response of {tool} is not a tool result: it has no list `content`"
         ));
         match flags.json {
             true => output::json(result)?,
@@ -88,7 +88,7 @@ pub(crate) fn print(
     }
     output::lines(&text)?;
     if has_unsaved {
-        output::complain("`--output DIR` saves what is no text; `--json` prints it");
+        output::complain("`--output DIR` saves content that is not text; `--json` prints it");
     }
     Ok(Exit::Ok)
 }

@@ -219,7 +219,7 @@ async fn listen_for_plugins(
         }
         Err(error) if asked.origin == Origin::Default => {
             output::complain(&format!(
-                "plugins and bridges cannot come in over QUIC: {error:#}; --quic off does without"
+                "cannot accept plugins and bridges over QUIC: {error:#}; --quic off disables QUIC"
             ));
             Ok(None)
         }
@@ -231,12 +231,11 @@ async fn listen_for_plugins(
 fn warn(config: &Config, address: SocketAddr) {
     let asked = config.http.value;
     if address.port() != asked.port() && asked.port() != 0 {
-        output::complain(&format!("{asked} is taken; listening on {address}"));
+        output::complain(&format!("{asked} is in use; listening on {address}"));
     }
     if !address.ip().is_loopback() && config.access.tls.value.is_none() {
         output::complain(
-            "whoever is on the way can read tokens and answers; serve over TLS with --tls-cert \
-             and --tls-key, or through a proxy that does",
+            "everyone on the network path can read tokens and responses; use TLS with --tls-cert and --tls-key, or a proxy with TLS",
         );
     }
     if let Some(resource) = config.access.oauth.resource()

@@ -182,16 +182,14 @@ impl AccessConfig {
             let (token, issuer) = ("access.token_file", "access.oauth.issuers");
             anyhow::ensure!(
                 is_local || self.asks_who_calls(),
-                "{address} can be reached from other machines, and nothing asks them who they \
-                 are; name a file of tokens with {} or an issuer with {}, set {}, or use a \
-                 loopback address such as 127.0.0.1:{port}",
+                "{address} can be reached from other machines without authentication; set a token file with {} or an issuer with {}, set {}, or use a loopback address such as 127.0.0.1:{port}",
                 name_of(token),
                 name_of(issuer),
                 Variable::Token
             );
             anyhow::ensure!(
                 !address.ip().is_unspecified() || self.is_named(),
-                "{address} is reached under names that nobody told; name them with {}",
+                "the host names of {address} are not known; set them with {}",
                 name_of("access.hosts")
             );
             Ok(())
@@ -223,39 +221,37 @@ impl AccessConfig {
             Entry {
                 key: "access.token_file",
                 value: path(token),
-                meaning: "file with the tokens that callers over HTTP must show, one a line",
+                meaning: "file with the tokens that HTTP clients must send, one per line",
                 origin: self.token.origin.clone(),
             },
             Entry {
                 key: "access.hosts",
                 value: list(&self.hosts.value),
-                meaning: "names under which other machines reach this one",
+                meaning: "host names under which other machines reach this one",
                 origin: self.hosts.origin.clone(),
             },
             Entry {
                 key: "access.origins",
                 value: list(&self.origins.value),
-                meaning: "origins whose pages may call over HTTP",
+                meaning: "web origins whose pages may call over HTTP",
                 origin: self.origins.origin.clone(),
             },
             Entry {
                 key: "access.requests_per_second",
                 value: self.requests_per_second.value.to_string(),
-                meaning: "how many requests a second each caller may make, and twice as many at \
-                          once after a pause; 0 for any number; 200 beyond this machine unless it \
-                          is set",
+                meaning: "maximum number of requests per second of each caller, and twice as many at once after a pause; 0 for no limit; if it is not set, 200 when other machines can connect",
                 origin: self.requests_per_second.origin.clone(),
             },
             Entry {
                 key: "access.tls_cert",
                 value: path(tls.map(|files| &files.cert)),
-                meaning: "certificates in PEM, the server's own first; with them HTTP is over TLS",
+                meaning: "certificate chain in PEM, starting with the server's own; turns TLS on",
                 origin: self.tls.origin.clone(),
             },
             Entry {
                 key: "access.tls_key",
                 value: path(tls.map(|files| &files.key)),
-                meaning: "the certificate's private key in PEM",
+                meaning: "private key of the certificate in PEM",
                 origin: self.tls.origin.clone(),
             },
         ];

@@ -206,9 +206,7 @@ impl AuditSettings {
             Entry {
                 key: "audit.keep_days",
                 value: (self.age.value.as_secs() / DAY).to_string(),
-                meaning: "days after which a file of call records is rotated, and days after its last \
-                          record until it is removed; sooner because of max_bytes and keep_files; 1 to \
-                          3650",
+                meaning: "days after which a file of call records is rotated, and days after its last record until it is removed; max_bytes and keep_files may remove it sooner; 1 to 3650",
                 origin: self.age.origin.clone(),
             },
             Entry {
@@ -221,16 +219,13 @@ impl AuditSettings {
             Entry {
                 key: "audit.keep_files",
                 value: self.files.value.to_string(),
-                meaning: "how many files that were put aside are kept, 0 to 1000; older ones are \
-                          removed; all together hold at most 256 MiB, or what the user's file says, \
-                          where a workspace's file asks for more",
+                meaning: "maximum number of rotated files, 0 to 1000; older ones are removed; if a workspace's file sets more, all files together have at most 256 MiB or the size that the user's file allows",
                 origin: self.files.origin.clone(),
             },
             Entry {
                 key: "audit.fsync",
                 value: toml::Value::from(name).to_string(),
-                meaning: "when records of calls are synced to the disk: never, interval (every 5 \
-                          seconds) or always",
+                meaning: "time at which records of calls are synced to the disk: never, interval (every 5 seconds) or always",
                 origin: self.fsync.origin.clone(),
             },
         ]

@@ -181,7 +181,7 @@ impl ChatOnDisk {
         if let Some(name) = key_env.as_deref().filter(|name| !is_variable(name)) {
             let expected = "the name of an environment variable that holds the key";
             // Who wrote the key itself there is not shown it.
-            let found = format!("a text of {} bytes that is none", name.len());
+            let found = format!("a string of {} bytes that is not one", name.len());
             return Err(wrong("chat.key_env", expected, found));
         }
         let sandbox = self.sandbox.map(|text| match text.as_str() {
@@ -265,8 +265,8 @@ impl ChatFile {
         if is_elsewhere || is_unknown {
             (self.host, self.backend) = (None, None);
             refused.push(match is_elsewhere {
-                true => "host, which would be sent what is said,",
-                false => "backend without a host of this machine, which would send what is said elsewhere,",
+                true => "host, which would get the conversation,",
+                false => "backend without a host of this machine, which would send the conversation elsewhere,",
             });
         }
         let mut leave = |is_said: bool, key: &'static str| {
@@ -280,11 +280,11 @@ impl ChatFile {
         let is_more = |found: Option<u64>, usual: u64| found.is_some_and(|found| found > usual);
         if is_more(self.turns, USUAL_TURNS) {
             self.turns = None;
-            leave(true, "more max_turns than usual");
+            leave(true, "max_turns above the default");
         }
         if is_more(self.context, USUAL_CONTEXT as u64) {
             self.context = None;
-            leave(true, "more context than usual");
+            leave(true, "context above the default");
         }
         leave(self.seconds.take().is_some(), "max_seconds");
         leave(self.cost.take().is_some(), "max_cost");
@@ -301,8 +301,7 @@ impl ChatFile {
         leave(self.limits.take().is_some(), "limits");
         for what in refused {
             self.overreach.push(format!(
-                "{}: {what} in [chat] is not for a workspace to say, which others may share, and counts \
-                 for nothing; if you want it, say it in [chat] of {}, or by a flag",
+                "{}: {what} in [chat] is ignored, because other people may have written the file of a workspace; to use it, set it in [chat] of {}, or pass a flag",
                 path.display(),
                 own_file()
             ));
@@ -449,62 +448,62 @@ impl ChatSettings {
                 "chat.backend",
                 self.backend.value.name(),
                 &self.backend.origin,
-                "which kind of server has the model: ollama or openai",
+                "kind of server that runs the model: ollama or openai",
             ),
             some(
                 "chat.host",
                 &self.host,
-                "where it is, else where it usually is; one of another machine is for your own file to say",
+                "address of that server; if it is empty, the usual address; a server on another machine only in your own file",
             ),
             some(
                 "chat.model",
                 &self.model,
-                "the model, else the first that is installed and takes tools",
+                "name of the model; if it is empty, the first installed model that supports tools",
             ),
             some(
                 "chat.key_env",
                 &self.key_env,
-                "the environment variable that holds the key of the server; for your own file to say",
+                "name of the environment variable with the key of the server; only in your own file",
             ),
             some(
                 "chat.system",
                 &self.system,
-                "what the model is told first, in place of the usual",
+                "system prompt, instead of the default one",
             ),
             number(
                 "chat.max_turns",
                 &self.turns,
-                "how often tools may be called in a turn, 1 to 1000; then the model answers without",
+                "maximum number of times that tools are called in a turn, 1 to 1000; then the model must answer",
             ),
             number(
                 "chat.max_tokens",
                 &self.tokens,
-                "how many tokens a turn may use up, 0 for any number; for your own file to say",
+                "maximum number of tokens of a turn, 0 for no limit; only in your own file",
             ),
             number(
                 "chat.max_seconds",
                 &self.seconds,
-                "how long a turn may take, 1 to 86400 seconds, 0 for any time; for your own file to say",
+                "time limit of a turn, 1 to 86400 seconds, 0 for no limit; only in your own file",
             ),
             amount(
                 "chat.max_cost",
                 &self.cost,
-                "what a turn may cost, in the money of the prices, 0.0 for anything; for your own file to say",
+                "maximum cost of a turn, in the currency of the prices, 0.0 for no limit; only in your own file",
             ),
             amount(
                 "chat.price_input",
                 &self.price_input,
-                "what a million tokens cost that are read; for your own file to say",
+                "price of a million input tokens; only in your own file",
             ),
             amount(
                 "chat.price_output",
                 &self.price_output,
-                "what a million tokens cost that are written; for your own file to say",
+                "price of a million output tokens; only in your own file",
             ),
             number(
                 "chat.context",
                 &self.context,
-                "how many tokens the model is given at once at most, 2048 to 10000000, 0 for what it can take",
+                "maximum context size in tokens, 2048 to 10000000, 0 for the limit of the model",
             ),
         ];
         let sandbox = if self.sandbox.value { WORKSPACE } else { NONE };
@@ -512,13 +511,12 @@ impl ChatSettings {
             "chat.sandbox",
             sandbox,
             &self.sandbox.origin,
-            "what a script or --stdio may reach: none is no sandbox, workspace is that of configured servers (Linux)",
+            "sandbox of a script or --stdio: none, or workspace (the one of configured servers; Linux)",
         ));
         entries.push(Entry {
             key: "chat.limits",
             value: toml::Value::Table(self.limits.value.clone()).to_string(),
-            meaning: "limits of a script or --stdio, with the keys that limits of configured servers have; for your \
-                      own file to say",
+            meaning: "limits of a script or --stdio, with the same keys as limits of configured servers; only in your own file",
             origin: self.limits.origin.clone(),
         });
         // There is no number that stands for none.
@@ -526,7 +524,7 @@ impl ChatSettings {
             entries.push(Entry {
                 key: "chat.temperature",
                 value: toml::Value::from(temperature).to_string(),
-                meaning: "how much chance there is in what the model says",
+                meaning: "sampling temperature of the model",
                 origin: self.temperature.origin.clone(),
             });
         }
@@ -534,7 +532,7 @@ impl ChatSettings {
             entries.push(Entry {
                 key: "chat.seed",
                 value: seed.to_string(),
-                meaning: "the number that the chance of the model begins with",
+                meaning: "random seed for sampling",
                 origin: self.seed.origin.clone(),
             });
         }

@@ -81,8 +81,7 @@ impl Setting<EngineUse> {
         Entry {
             key: "engine",
             value: toml::Value::from(self.value.name()).to_string(),
-            meaning: "whether there is a memory engine, a process that programs of the workspace share: \
-                      auto, always or off",
+            meaning: "use of the memory engine, a process that the programs of the workspace share: auto, always or off",
             origin: self.origin.clone(),
         }
     }
@@ -104,7 +103,7 @@ pub(crate) fn wrong_engine_port() -> Option<String> {
     is_none.then(|| {
         let shown: String = text.chars().take(MAX_SHOWN).collect();
         format!(
-            "{}: `{}` is no port, and counts for nothing; say one from 1 to 65535",
+            "{}: `{}` is not a port and is ignored; set one from 1 to 65535",
             Variable::EnginePort,
             output::in_a_line(&shown)
         )

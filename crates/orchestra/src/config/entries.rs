@@ -37,47 +37,44 @@ impl Config {
             Entry {
                 key: "tools",
                 value: quoted(&self.tools.value),
-                meaning: "which built-in tools a client sees: all, lean, search, or a list of groups; \
-                          server:NAME in it leaves of the servers of others only those named",
+                meaning: "built-in tools that a client sees: all, lean, search, or a list of groups; with server:NAME in the list, only the named upstream servers are offered",
                 origin: self.tools.origin.clone(),
             },
             Entry {
                 key: "format",
                 value: quoted(self.format.value.name()),
-                meaning: "how tool results are written as text: json or toon",
+                meaning: "text format of tool results: json or toon",
                 origin: self.format.origin.clone(),
             },
             Entry {
                 key: "http",
                 value: quoted(&self.http.value.to_string()),
-                meaning: "where `orchestra up` listens; the next free port when it is taken",
+                meaning: "address on which `orchestra up` listens; if the port is in use, the next free port",
                 origin: self.http.origin.clone(),
             },
             self.engine.engine_entry(),
             Entry {
                 key: "log",
                 value: quoted(&self.log.value),
-                meaning: "what is logged to stderr: a level, or PART=LEVEL, separated by commas",
+                meaning: "log filter for stderr: a level, or PART=LEVEL, separated by commas",
                 origin: self.log.origin.clone(),
             },
             Entry {
                 key: WORKSPACE,
                 value: quoted(&self.workspace.display().to_string()),
-                meaning: "directory that is served; set by --workspace or ORCHESTRATOR_WORKSPACE, not by a file",
+                meaning: "workspace directory; set by --workspace or ORCHESTRATOR_WORKSPACE, not in a file",
                 origin: self.workspace_origin.clone(),
             },
             Entry {
                 key: "safe_directories",
                 value: paths_as_toml(&self.safe_directories.value),
-                meaning: "workspaces that are used although they, or files in them, belong to other users or \
-                          can be written by them, or whose git directory names no working tree; * for every directory; only for your own file to set",
+                meaning: "workspaces that are accepted although they, or files in them, belong to other users or are writable by them, or whose git directory names no working tree; * for every directory; only in your own file",
                 origin: self.safe_directories.origin.clone(),
             },
             Entry {
                 key: "trusted_directories",
                 value: paths_as_toml(&self.trusted_directories.value),
-                meaning: "directories whose workspaces may bring servers that are started without approval; only \
-                          for your own file to set",
+                meaning: "directories whose workspaces may define servers that start without approval; only in your own file",
                 origin: self.trusted_directories.origin.clone(),
             },
             Entry {
@@ -86,35 +83,31 @@ impl Config {
                     Choice::Repository => "repository",
                     Choice::State => "state",
                 }),
-                meaning: "directory of plans and other private state of a workspace: repository (inside its git \
-                          directory, or your state directory where there is none) or state (your state directory \
-                          always); only for your own file to set",
+                meaning: "location of plans and other private state of a workspace: repository (inside its git directory, or your state directory if there is none) or state (always your state directory); only in your own file",
                 origin: self.place.origin.clone(),
             },
             Entry {
                 key: "board",
                 value: quoted(self.board.value.name()),
-                meaning: "where the board is: repository (one for all worktrees of a repository, inside `place`; \
-                          .projects is its readable mirror in the main checkout, which git ignores) or checkout (in \
-                          .projects of each checkout, to be committed); where nothing is set, as the workspace has it",
+                meaning: "location of the board: repository (one for all worktrees of a repository, inside `place`; .projects is its readable mirror in the main checkout, which git ignores) or checkout (in .projects of each checkout, to be committed); if it is not set, the workspace's current mode",
                 origin: self.board.origin.clone(),
             },
             Entry {
                 key: "limits.call_timeout_seconds",
                 value: seconds.to_string(),
-                meaning: "how long one tool call may take, 1 to 86400 seconds",
+                meaning: "time limit of a tool call, 1 to 86400 seconds",
                 origin: self.call_timeout.origin.clone(),
             },
             Entry {
                 key: "limits.concurrent_calls",
                 value: self.concurrent_calls.value.to_string(),
-                meaning: "how many calls of one connection run at once, 1 to 1024; more wait",
+                meaning: "maximum number of concurrent calls of a connection, 1 to 1024; further calls wait",
                 origin: self.concurrent_calls.origin.clone(),
             },
             Entry {
                 key: "limits.line_bytes",
                 value: self.line_bytes.value.to_string(),
-                meaning: "how long one message may be, 4096 to 268435456 bytes",
+                meaning: "maximum size of a message, 4096 to 268435456 bytes",
                 origin: self.line_bytes.origin.clone(),
             },
         ];

@@ -92,8 +92,7 @@ impl MemoryFile {
             if let Some(said) = value.filter(|said| *said > most) {
                 *value = Some(most);
                 self.overreach.push(format!(
-                    "{}: memory.{key} = {said} is more than a workspace may say, which others may \
-                     share, and counts as {most}; say it in [memory] of {} instead",
+                    "{}: memory.{key} = {said} exceeds the limit for the file of a workspace; {most} is used; set it in [memory] of {} instead",
                     path.display(),
                     own_file()
                 ));
@@ -180,16 +179,13 @@ impl MemorySettings {
             Entry {
                 key: "memory.max_items",
                 value: self.items.value.to_string(),
-                meaning: "how many memories a project may have, and how many sessions, 1 to 10000000 \
-                          (a workspace's file: 1000000); what has expired or is superseded goes first \
-                          when it is full",
+                meaning: "maximum number of memories of a project, and of its sessions, 1 to 10000000 (in a workspace's file: 1000000); at the limit, expired and superseded ones are removed first",
                 origin: self.items.origin.clone(),
             },
             Entry {
                 key: "memory.max_bytes",
                 value: self.bytes.value.to_string(),
-                meaning: "how many bytes the texts and summaries of the memories of a project may come \
-                          to, and those of its sessions, 65536 to 68719476736 (a workspace's file: 1073741824)",
+                meaning: "maximum total size in bytes of the texts and summaries of a project's memories, and of its sessions, 65536 to 68719476736 (in a workspace's file: 1073741824)",
                 origin: self.bytes.origin.clone(),
             },
         ];

@@ -72,7 +72,7 @@ impl ModelOnDisk {
         if let Some(name) = key_env.as_deref().filter(|name| !is_variable(name)) {
             let expected = "the name of an environment variable that holds the key";
             // Who wrote the key itself there is not shown it.
-            let found = format!("a text of {} bytes that is none", name.len());
+            let found = format!("a string of {} bytes that is not one", name.len());
             return Err(wrong("memory.model_key_env", expected, found));
         }
         let url = some(self.model_url);
@@ -170,8 +170,7 @@ impl ModelSettings {
             let Some(named) = named else {
                 if path == near && *details != Details::default() {
                     overreach = Some(format!(
-                        "{}: how a model is asked is said there, and not which: it counts for nothing \
-                         without memory.model in the same file",
+                        "{}: settings of a model are ignored without memory.model in the same file",
                         path.display()
                     ));
                 }
@@ -246,34 +245,33 @@ impl ModelSettings {
                 "memory.model",
                 quoted(&self.text),
                 true,
-                "the model that finds by meaning: the name of an installed one, a directory, \
-                 ollama:NAME, openai:NAME, or none",
+                "model for search by meaning: the name of an installed model, a directory, ollama:NAME, openai:NAME, or none",
             ),
             text(
                 "memory.model_url",
                 details.url.as_deref().unwrap_or_default(),
-                "where its server is; one of another machine is for your own file to say",
+                "address of its server; a server on another machine only in your own file",
             ),
             text(
                 "memory.model_key_env",
                 details.key_env.as_deref().unwrap_or_default(),
-                "the environment variable that holds the key of the server; for your own file to say",
+                "name of the environment variable with the key of the server; only in your own file",
             ),
             text(
                 "memory.model_query_prefix",
                 &details.query_prefix,
-                "what the model of a server wants before what is looked for",
+                "prefix that the model of a server requires before a query",
             ),
             text(
                 "memory.model_text_prefix",
                 &details.text_prefix,
-                "what it wants before what is remembered",
+                "prefix that it requires before a stored text",
             ),
             entry(
                 "memory.model_dimensions",
                 details.dimensions.unwrap_or_default().to_string(),
                 details.dimensions.is_some(),
-                "how many numbers its vectors shall have, where it can shorten them; 0 for its own",
+                "number of dimensions of its vectors, if the model can shorten them; 0 for its default",
             ),
         ]
     }

@@ -177,20 +177,19 @@ impl OAuthConfig {
         issuers.check("access.oauth.issuers", |issuers| {
             anyhow::ensure!(
                 issuers.is_empty() || resource.value.is_some(),
-                "tokens must say whom they are for: name the URL under which clients reach MCP \
-                 here with {}, as https://box.example:7420/mcp",
+                "tokens need an audience: set the URL under which clients reach MCP with {}, such as https://box.example:7420/mcp",
                 self.issuers.origin.name_of("access.oauth.resource")
             );
             let is_one = |issuer: &ServiceUrl| issuers.iter().filter(|one| *one == issuer).count();
             anyhow::ensure!(
                 issuers.iter().all(|issuer| is_one(issuer) == 1),
-                "an issuer is named twice"
+                "an issuer is listed twice"
             );
             Ok(())
         })?;
         let needs_issuer = |origin: &Origin| {
             format!(
-                "no issuer is named whose tokens are trusted; name it with {}",
+                "no trusted issuer is configured; set it with {}",
                 origin.name_of("access.oauth.issuers")
             )
         };
@@ -219,8 +218,7 @@ impl OAuthConfig {
         self.jwks_url.check("access.oauth.jwks_url", |url| {
             anyhow::ensure!(
                 url.is_none() || issuers.value.len() == 1,
-                "the keys are those of one issuer; name that alone, or let each say where its \
-                 keys are"
+                "a URL of keys applies to one issuer: configure only that issuer, or remove the URL"
             );
             Ok(())
         })
@@ -265,37 +263,37 @@ impl OAuthConfig {
             Entry {
                 key: "access.oauth.issuers",
                 value: list(&self.issuers.value),
-                meaning: "OAuth issuers whose access tokens let callers over HTTP in",
+                meaning: "OAuth issuers whose access tokens are accepted over HTTP",
                 origin: self.issuers.origin.clone(),
             },
             Entry {
                 key: "access.oauth.resource",
                 value: quoted(self.resource.value.as_ref().map(ToString::to_string)),
-                meaning: "URL under which clients reach MCP here, the audience of such tokens",
+                meaning: "URL under which clients reach MCP, which must be the audience of such tokens",
                 origin: self.resource.origin.clone(),
             },
             Entry {
                 key: "access.oauth.audiences",
                 value: list(&self.audiences.value),
-                meaning: "what else such tokens may name as their audience",
+                meaning: "additional accepted audiences of such tokens",
                 origin: self.audiences.origin.clone(),
             },
             Entry {
                 key: "access.oauth.scopes",
                 value: list(&self.scopes.value),
-                meaning: "scopes that such tokens must have, all of them",
+                meaning: "scopes that such tokens must have",
                 origin: self.scopes.origin.clone(),
             },
             Entry {
                 key: "access.oauth.jwks_url",
                 value: quoted(self.jwks_url.value.as_ref().map(ToString::to_string)),
-                meaning: "where the keys of the one issuer are; it says so itself unless it is set",
+                meaning: "URL of the issuer's keys, if there is one issuer; by default its metadata names it",
                 origin: self.jwks_url.origin.clone(),
             },
             Entry {
                 key: "access.oauth.leeway_seconds",
                 value: self.leeway.value.as_secs().to_string(),
-                meaning: "how far the clocks of issuers may differ, 0 to 600 seconds",
+                meaning: "tolerated clock difference of issuers, 0 to 600 seconds",
                 origin: self.leeway.origin.clone(),
             },
         ]

@@ -338,35 +338,32 @@ impl PlansConfig {
                 STORAGE,
                 &storage,
                 &self.storage.origin,
-                "where plans are kept: in the place of the workspace, unless ORCHESTRATOR_STORAGE names a directory; \
-                 said by no file",
+                "directory of plans: inside `place`, unless ORCHESTRATOR_STORAGE names a directory; not set in a file",
             ),
             number(
                 "plans.max_jobs",
                 &self.jobs,
-                "how many jobs of all plans of the workspace are at work at once, 0 to 1024; 0 sets no \
-                 limit, here and below",
+                "maximum number of concurrent jobs of all plans of the workspace, 0 to 1024; 0 sets no limit, here and below",
             ),
             number(
                 "plans.max_agents",
                 &self.agent_jobs,
-                "how many of them agents may be",
+                "maximum number of them that run agents",
             ),
             number(
                 "plans.max_shells",
                 &self.shell_jobs,
-                "how many of them command lines may be",
+                "maximum number of them that run shell lines",
             ),
             number(
                 "plans.max_processes",
                 &self.process_jobs,
-                "how many of them programs without a shell may be",
+                "maximum number of them that run programs without a shell",
             ),
             number(
                 "plans.machine_jobs",
                 &self.machine_jobs,
-                "how many jobs of all your workspaces are at work at once on this machine; not for a \
-                 workspace's file",
+                "maximum number of concurrent jobs of all your workspaces on this machine; not in a workspace's file",
             ),
             number(
                 "plans.heal_attempts",
@@ -390,44 +387,40 @@ impl PlansConfig {
                 "plans.restart",
                 restart_name(self.restart.value),
                 &self.restart.origin,
-                "what becomes of a job whose process is lost: resume goes on from there, retry-once does \
-                 so once, manual fails it",
+                "handling of a job whose process is lost: resume continues it, retry-once continues it once, manual fails it",
             ),
             number(
                 "plans.timeout_seconds",
                 &self.timeout,
-                "how long the work of a job may take unless it says so itself, 0 to 604800 seconds; 0 sets \
-                 no limit",
+                "time limit of the work of a job, unless the job sets its own, 0 to 604800 seconds; 0 sets no limit",
             ),
             number(
                 "plans.idle_timeout_seconds",
                 &self.idle_timeout,
-                "for how long it may print nothing, 0 to 604800 seconds; 0 sets no limit",
+                "maximum time without output, 0 to 604800 seconds; 0 sets no limit",
             ),
             number(
                 "plans.log_bytes",
                 &self.log_bytes,
-                "how much of what it prints is kept, its beginning and its end, 65536 to 1073741824 bytes",
+                "maximum size of its stored output, of which the beginning and the end are stored, 65536 to 1073741824 bytes",
             ),
             text(
                 "plans.branch_prefix",
                 &self.branch_prefix.value,
                 &self.branch_prefix.origin,
-                "what the names of branches begin with that are made up for plans",
+                "prefix of generated names of plan branches",
             ),
             text(
                 "plans.agent",
                 &name(&self.agent),
                 &self.agent.origin,
-                "the agent of jobs that name none; empty starts none. One that a workspace's file names runs \
-                 once you have agreed to it (orchestra plan agents), and until then that of your own file does",
+                "agent of jobs that name none; empty starts none. An agent that a workspace's file names runs after you agree to it (orchestra plan agents); until then, the one of your own file runs",
             ),
             text(
                 "plans.healer",
                 &name(&self.healer),
                 &self.healer.origin,
-                "the agent that heals what failed; empty takes that of plans.agent, and without either nothing \
-                 is healed",
+                "agent that heals failed jobs; if it is empty, plans.agent; without either, no job is healed",
             ),
         ];
         entries.extend(self.bounds.entries());

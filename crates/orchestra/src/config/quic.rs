@@ -26,7 +26,7 @@ pub(crate) struct QuicFlags {
     /// Certificate directory of plugins, bridges and orchestrators [default: ~/.orchestra/certs]
     #[arg(long, value_name = "DIR")]
     pub(crate) certs_dir: Option<String>,
-    /// Id of a plugin that is not started here but connects by itself; may be repeated
+    /// Id of a plugin that is started elsewhere and connects by itself; may be repeated
     #[arg(long, value_name = "ID")]
     pub(crate) admit: Vec<PluginId>,
 }
@@ -42,7 +42,9 @@ pub(crate) enum QuicAddress {
 
 /// Text that is neither.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("no address to listen on; write 127.0.0.1:7421, localhost:7421, the port alone, or off")]
+#[error(
+    "not an address to listen on; use a form such as 127.0.0.1:7421, localhost:7421, 7421 or off"
+)]
 pub(crate) struct QuicAddressError;
 
 impl FromStr for QuicAddress {
@@ -190,8 +192,7 @@ impl QuicConfig {
             Entry {
                 key: "quic",
                 value: quoted(&self.address.value.to_string()),
-                meaning: "where `orchestra up` listens for plugins and bridges, or off; the next \
-                          free port when it is taken",
+                meaning: "address on which `orchestra up` listens for plugins and bridges, or off; if the port is in use, the next free port",
                 origin: self.address.origin.clone(),
             },
             Entry {
@@ -200,8 +201,7 @@ impl QuicConfig {
                     "" => USUAL,
                     named => named,
                 }),
-                meaning: "directory of the certificates by which plugins, bridges and orchestrators \
-                          authenticate each other",
+                meaning: "directory of the certificates with which plugins, bridges and orchestrators authenticate each other",
                 origin: self.certs.origin.clone(),
             },
             Entry {
@@ -213,8 +213,7 @@ impl QuicConfig {
             Entry {
                 key: "claude_first",
                 value: self.claude_first.value.to_string(),
-                meaning: "whether plugins and bridges that name no provider of models reach the tools \
-                          of `claude` before others of the same name",
+                meaning: "whether plugins and bridges that name no model provider reach the tools of `claude` before other tools of the same name",
                 origin: self.claude_first.origin.clone(),
             },
         ]

@@ -34,7 +34,7 @@ pub(crate) fn set_memory(
     };
     set().map_err(|error| {
         let hint = format!(
-            "{} was left alone; write {key} into its [memory]",
+            "{} was not changed; write {key} into its [memory]",
             path.display()
         );
         Failure::Refused(error.context(hint))
@@ -58,7 +58,7 @@ pub(crate) fn set_board(root: &Root, mode: BoardMode) -> Result<PathBuf, Failure
     };
     set().map_err(|error| {
         let hint = format!(
-            "{} was left alone; write `{BOARD} = \"{}\"` at its top",
+            "{} was not changed; write `{BOARD} = \"{}\"` at its top",
             path.display(),
             mode.name()
         );
@@ -131,7 +131,7 @@ fn check(before: &str, after: &str, key: &str, value: &str) -> anyhow::Result<()
     let memory = wanted
         .entry(TABLE)
         .or_insert_with(|| toml::Value::Table(toml::Table::new()));
-    let memory = memory.as_table_mut().context("memory is no table")?;
+    let memory = memory.as_table_mut().context("`memory` is not a table")?;
     memory.insert(key.to_owned(), value.into());
     is_only_change(after, &wanted)
 }

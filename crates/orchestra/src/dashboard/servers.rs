@@ -200,36 +200,36 @@ fn decided(here: &Here, name: &str, act: &Act) -> Result<String, Failure> {
         Act::Restart => {
             let workspace = &here.places().workspace;
             here.decide(|decisions| decisions.restart(workspace, name))?;
-            Ok(format!("{name} is started anew"))
+            Ok(format!("server {name} restarted"))
         }
         Act::Enable => {
             switch_all(here, &[server], true)?;
             Ok(match server.state {
                 ServerState::NeedsApproval { .. } => {
-                    format!("{name} is switched on, and still to be approved")
+                    format!("server {name} is enabled, but still waits for approval")
                 }
-                _ => format!("{name} is switched on"),
+                _ => format!("server {name} is enabled"),
             })
         }
         Act::Disable => {
             switch_all(here, &[server], false)?;
-            Ok(format!("{name} is switched off"))
+            Ok(format!("server {name} is disabled"))
         }
         Act::Approve { seen } => {
             let Some(pending) = Pending::of(server)? else {
                 return Err(Failure::denied(format!(
-                    "nothing of {name} waits to be approved"
+                    "server {name} has nothing to approve"
                 )));
             };
             if pending.fingerprint() != *seen {
                 return Err(Failure::denied(format!(
-                    "{name} is other than what was looked at; look at it again"
+                    "the definition of server {name} changed since it was shown; review it again"
                 )));
             }
             match pending.approve(here, server)? {
-                true => Ok(format!("{name} is approved")),
+                true => Ok(format!("server {name} is approved")),
                 false => Err(Failure::denied(format!(
-                    "nothing of {name} can be approved before it has run"
+                    "server {name} has no tools to approve before its first start"
                 ))),
             }
         }

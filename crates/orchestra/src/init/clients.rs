@@ -284,7 +284,7 @@ fn replaced() -> Edit {
 fn edited() -> Edit {
     Edit::because(
         Action::Kept,
-        "its `orchestra` entry was edited, or is not ours",
+        "its `orchestra` entry was edited, or was not created by Orchestra",
     )
 }
 

@@ -26,7 +26,8 @@ const EVENTS: [&str; 6] = [
 ];
 
 /// Why a hook was not taken out.
-const STILL_THERE: &str = "a hook that runs our script was edited, or is not ours";
+const STILL_THERE: &str =
+    "a hook that runs Orchestra's script was edited, or was not created by Orchestra";
 
 /// The command. The client sets the variable, so the hook runs wherever the client stands.
 fn command() -> String {

@@ -200,7 +200,7 @@ impl Object {
             properties.filter(|property| property.decoded_name().as_deref() == Some(key));
         match (found.next(), found.next()) {
             (_, Some(_)) => Err(Refusal(format!(
-                "`{}` stands there more than once",
+                "`{}` occurs more than once",
                 self.path_of(key)
             ))),
             (first, None) => Ok(first),
@@ -289,7 +289,7 @@ mod tests {
         );
         assert_eq!(
             refusal(document.top().object_or_new("b")),
-            "`b` stands there more than once"
+            "`b` occurs more than once"
         );
         assert!(document.top().array("a").is_err());
     }

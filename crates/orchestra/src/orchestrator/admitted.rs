@@ -36,8 +36,7 @@ impl Handler for Admitted {
             let refusal = ToolResponse {
                 error_code: "unknown_peer".to_owned(),
                 error_message: format!(
-                    "the certificate names {:?}, which is no plugin of plugins.yaml here: show a \
-                     certificate of the directory that `orchestra certs show` names",
+                    "the certificate names {:?}, which is not a plugin of plugins.yaml here: use a certificate of the directory that `orchestra certs show` names",
                     peer.name().as_str()
                 ),
                 ..ToolResponse::default()

@@ -100,8 +100,7 @@ impl Documents {
 
     fn store(&self) -> Result<&Store, StorageError> {
         self.store.as_ref().ok_or_else(|| {
-            let text = "this workspace has no board yet, with which documents are kept; \
-                        `orchestra init` or `orchestra up` makes one";
+            let text = "this workspace has no board yet, which documents require; `orchestra init` or `orchestra up` creates one";
             StorageError::Failed(text.to_owned())
         })
     }
@@ -113,7 +112,7 @@ impl Documents {
         A: PayloadOf<ResponseKind> + Problem,
     {
         let plugin = &keeper.plugin;
-        let explained = |why: String| format!("plugin \"{plugin}\" keeps these documents: {why}");
+        let explained = |why: String| format!("plugin \"{plugin}\" stores these documents: {why}");
         let mut call = ServerCall::new(DOCUMENTS, Some(enclosed(request)), Cx::default());
         call.safe = !changes(Q::KIND);
         let gateway = self.servers.0.get().and_then(Weak::upgrade);

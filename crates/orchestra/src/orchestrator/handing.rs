@@ -47,7 +47,7 @@ fn hand_out(certs: &Path, id: &PluginId) -> Result<PathBuf, CertError> {
     let theirs = CertDir::open(ours.of_plugin(id))?;
     forget_authority(theirs.path());
     if ours.hand_out(&names, &theirs)? {
-        tracing::debug!(plugin = %id, "certificates were handed out");
+        tracing::debug!(plugin = %id, "issued certificates to a plugin");
     }
     Ok(theirs.path().to_owned())
 }
@@ -72,7 +72,7 @@ fn forget_authority(theirs: &Path) {
         match fs::remove_file(theirs.join(file)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 let place = theirs.display();
-                tracing::warn!(%place, file, %error, "the authority of a plugin is not removed");
+                tracing::warn!(%place, file, %error, "cannot remove the certificate authority of a plugin");
             }
             _ => {}
         }
@@ -113,7 +113,7 @@ async fn each(
                 handed => handed.map_err(anyhow::Error::from),
             };
             if let Err(error) = handed.and_then(|handed| Ok(handed?)) {
-                tracing::warn!(%plugin, "certificates cannot be handed out anew: {error:#}");
+                tracing::warn!(%plugin, "cannot issue new certificates: {error:#}");
             }
         }
     }

@@ -41,8 +41,7 @@ impl Host for Admission {
         if let Some(missing) = manifest.needs_storage.iter().find(|name| !has_keeper(name)) {
             let missing = orchestra_wire::shown(missing);
             return Err(format!(
-                "it needs the storage {missing:?}, which nobody keeps here: configure a plugin \
-                 that provides it"
+                "it needs the storage {missing:?}, which no plugin provides here: configure a plugin that provides it"
             ));
         }
         let needs = Needs {

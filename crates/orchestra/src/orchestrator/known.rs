@@ -102,7 +102,7 @@ impl Plugins {
     /// Why it is not.
     pub(super) fn permissions(&self, plugin: &PluginId) -> Result<Permissions, &'static str> {
         match self.0.borrow().plugins.get(plugin) {
-            None => Err("which is no plugin here"),
+            None => Err("which is not a plugin here"),
             Some(Plugin {
                 unused: Some(why), ..
             }) => Err(why),
@@ -128,7 +128,7 @@ impl Plugins {
                 let more = orchestra_wire::shown(&more.join(", ")).into_owned();
                 tracing::warn!(
                     %plugin, kind, more,
-                    "it needs more than was approved, and has not got it until `orchestra mcp approve {name}`"
+                    "the plugin requests more than was approved; `orchestra mcp approve {name}` grants it"
                 );
             }
         }
@@ -170,7 +170,7 @@ impl Plugins {
         let waits = found.after.iter().filter_map(|needed| {
             let never = |why| Some(Before::Never(needed.clone(), why));
             match known.plugins.get(needed) {
-                None => never("which is no plugin here"),
+                None => never("which is not a plugin here"),
                 Some(Plugin {
                     unused: Some(why), ..
                 }) => never(why),
@@ -269,9 +269,9 @@ fn permissions(permit: &Permit) -> Permissions {
 fn unused(server: &Server, is_reached: bool) -> Option<&'static str> {
     match &server.state {
         ServerState::Usable(_) if is_reached => None,
-        ServerState::Usable(_) => Some("which --tools leaves out"),
-        ServerState::Disabled { .. } => Some("which is switched off"),
-        ServerState::NeedsApproval { .. } => Some("which nobody has approved yet"),
+        ServerState::Usable(_) => Some("which --tools excludes"),
+        ServerState::Disabled { .. } => Some("which is disabled"),
+        ServerState::NeedsApproval { .. } => Some("which is not approved yet"),
         ServerState::Invalid { .. } | ServerState::Own => Some("which cannot be used"),
     }
 }

@@ -146,7 +146,7 @@ fn bind(address: SocketAddr, identity: &Identity) -> anyhow::Result<Endpoint> {
             _ => break,
         }
     }
-    anyhow::bail!("{address} and the ports after it are taken; name another with --quic")
+    anyhow::bail!("{address} and the ports after it are in use; choose another port with --quic")
 }
 
 /// Shows and trusts what the directory of certificates holds, as it changes.
@@ -160,12 +160,12 @@ async fn renew(endpoint: Endpoint, certs: PathBuf, mut shown: Identity, every: D
             Ok(Ok(found)) if found.is_same_as(&shown) => {}
             Ok(Ok(found)) => match endpoint.renew(&found) {
                 Ok(()) => shown = found,
-                Err(error) => tracing::warn!(%error, "certificates were renewed and are of no use"),
+                Err(error) => tracing::warn!(%error, "cannot use the renewed certificates"),
             },
-            Ok(Err(error)) => tracing::warn!(%error, "certificates cannot be renewed"),
+            Ok(Err(error)) => tracing::warn!(%error, "cannot renew the certificates"),
             // The program ends.
             Err(error) if error.is_cancelled() => return,
-            Err(error) => tracing::warn!(%error, "certificates cannot be renewed"),
+            Err(error) => tracing::warn!(%error, "cannot renew the certificates"),
         }
     }
 }

@@ -69,7 +69,7 @@ async fn start(
     config: &Arc<ServerConfig>,
 ) -> Result<Connected, ClientError> {
     let Transport::Plugin(plugin) = &config.transport else {
-        return Err(invalid("the server is no plugin"));
+        return Err(invalid("the server is not a plugin"));
     };
     let id: PluginId = plugin.id.as_str().parse().map_err(invalid)?;
     let here = match &from.here {

@@ -18,7 +18,7 @@ const WITHOUT_FIRST: Duration = Duration::from_secs(1);
 impl Serving {
     /// Begins the background work.
     pub(crate) fn begin(&self) {
-        tracing::debug!("background work begins");
+        tracing::debug!("background work started");
         self.begun.send_replace(true);
         self.hub.start_audit();
         if let Some(store) = &self.store {

@@ -124,7 +124,7 @@ pub(super) fn of(config: &Config) -> Option<Engines> {
         return None;
     }
     let run = run_directory(config)
-        .map_err(|error| tracing::warn!("no memory engine is used: {error:#}"));
+        .map_err(|error| tracing::warn!("cannot use the memory engine: {error:#}"));
     Some(Engines::new(Settings {
         workspace: board::seat(config),
         run: run.ok()?,

@@ -220,7 +220,7 @@ impl Shown {
             "disabled" => format!("disabled: orchestra mcp enable {name}"),
             "invalid" => "invalid: orchestra mcp list".to_owned(),
             "lazy" => "starts with its first call".to_owned(),
-            "left_out" => "left out by --tools".to_owned(),
+            "left_out" => "excluded by --tools".to_owned(),
             other => other.to_owned(),
         }
     }
@@ -250,7 +250,7 @@ fn unused(server: &Server) -> Option<(ProviderId, PeerReport)> {
         ServerState::Disabled { by_hand, .. } => {
             let by = if *by_hand { "by hand" } else { "by its file" };
             let enable = format!(
-                "switched off {by}; `orchestra mcp enable {}` switches it on",
+                "disabled {by}; `orchestra mcp enable {}` enables it",
                 server.name
             );
             (PeerStatus::Disabled, enable)

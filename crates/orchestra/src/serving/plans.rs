@@ -95,7 +95,7 @@ impl Agreements for Agreed {
         match self.file.read() {
             Ok(decisions) => decisions.agents(&self.workspace),
             Err(error) => {
-                tracing::warn!(%error, "agreements to agents cannot be read, and none holds");
+                tracing::warn!(%error, "cannot read the agreements to agents; all are treated as missing");
                 BTreeMap::new()
             }
         }
@@ -179,7 +179,7 @@ async fn attend(plans: &Plans) {
             && let Err(error) = plans.attend().await
             && (!is_reported || doubts.is_empty())
         {
-            tracing::warn!(%error, "this program takes no part in running plans");
+            tracing::warn!(%error, "this process cannot run plans");
         }
         if doubts.is_empty() {
             return;
@@ -198,14 +198,14 @@ pub(crate) async fn leave(plans: &Plans, deadline: Instant) {
     match plans.close(left).await {
         Ok(Closed::Stopped) => {
             tracing::warn!(
-                "nobody runs the plans now; they go on when a program of the workspace starts"
+                "no process runs the plans now; they continue when a program of the workspace starts"
             );
         }
         Ok(_) => {}
         // None of them is left to go on.
         Err(error @ PlansError::Gone { .. }) => output::complain(&error.to_string()),
         Err(error) => output::complain(&format!(
-            "the plans were not handed over, and go on when a program of the workspace starts: {error}"
+            "cannot hand over the plans; they continue when a program of the workspace starts: {error}"
         )),
     }
 }

@@ -42,7 +42,7 @@ impl Scratch {
     pub(crate) fn close(self) {
         self.serving.close();
         if let Err(error) = self.directory.close() {
-            tracing::warn!(%error, "a temporary directory is left behind");
+            tracing::warn!(%error, "cannot remove a temporary directory");
         }
     }
 }

@@ -100,7 +100,8 @@ fn two_programs_write_one_chain_and_a_kill_breaks_nothing() {
     let place = format!("{}:{}: torn", records.file.display(), lines + 1);
     assert!(said.out.contains(&place), "{said:?}");
     assert!(
-        said.out.contains("records in 1 file follow each other"),
+        said.out
+            .contains("records in 1 file form an unbroken chain"),
         "{said:?}"
     );
 }

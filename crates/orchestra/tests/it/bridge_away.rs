@@ -92,7 +92,10 @@ fn a_list_of_an_orchestrator_that_is_silent_is_an_error_and_no_warning() {
     let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
     let command = workspace.command(["stdio", "--orchestrator-addr", &address]);
     let ended = said(command, &format!("{list}\n"));
-    assert!(!ended.err.contains("lists go without it"), "{ended:?}");
+    assert!(
+        !ended.err.contains("lists are returned without its entries"),
+        "{ended:?}"
+    );
 }
 
 /// Nobody calls, and it is there nevertheless as soon as the orchestrator is.

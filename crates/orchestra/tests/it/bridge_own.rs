@@ -81,7 +81,7 @@ impl Up {
                 .split_inclusive('\n')
                 .filter(|line| line.ends_with('\n'));
             lines
-                .find(|line| line.contains("no connection"))
+                .find(|line| line.contains("cannot connect"))
                 .map(str::to_owned)
         })
     }

@@ -71,7 +71,7 @@ fn who_only_looks_makes_nothing_and_is_told_what_to_do() {
         let said = workspace.run(arguments);
         assert_eq!(said.code, Some(2), "{said:?}");
         assert!(
-            said.err.contains("`orchestra certs init` founds one"),
+            said.err.contains("`orchestra certs init` creates one"),
             "{said:?}"
         );
     }
@@ -133,7 +133,7 @@ fn leaves_are_issued_shown_and_handed_out_without_the_key_of_the_authority() {
     assert!(
         refused
             .err
-            .contains("issued on the machine of the authority"),
+            .contains("certificates on the machine of the authority"),
         "{refused:?}"
     );
     let taken = run(&["issue", "tools.b", "--out", &place]);
@@ -147,7 +147,7 @@ fn names_that_are_none_are_refused_with_what_is_allowed() {
     assert_eq!(workspace.run(["certs", "init"]).code, Some(0));
     for (name, told) in [
         ("../x", "letters, digits, `.`, `_` and `-`"),
-        (".x", "does not start with a dot"),
+        (".x", "must not start with a dot"),
         ("", "1 to 80 characters"),
         ("a b", "letters, digits"),
     ] {
@@ -216,7 +216,7 @@ fn a_key_that_is_of_no_use_or_others_can_read_is_told_whoever_looks() {
             None => fs::remove_file(&key).unwrap(),
         }
         for arguments in [&["certs", "show"][..], &["certs", "init"]] {
-            told(arguments, "nothing can be signed here");
+            told(arguments, "cannot sign certificates");
             told(arguments, why);
         }
     }

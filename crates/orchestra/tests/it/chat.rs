@@ -427,7 +427,7 @@ fn what_goes_wrong_with_the_command_line_says_what_to_do() {
             vec!["--stdio", "a", "--url", "http://127.0.0.1:1"],
             "cannot be used with",
         ),
-        (vec!["--stdio", "a", "script.py"], "do not go together"),
+        (vec!["--stdio", "a", "script.py"], "cannot be combined"),
         (vec!["--stdio", "'a"], "is a quote missing?"),
         (vec!["--backend", "scripted"], "--script FILE"),
         (vec!["--ask"], "--ask asks in a conversation at a terminal"),

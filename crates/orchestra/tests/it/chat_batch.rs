@@ -92,7 +92,7 @@ fn a_query_that_fails_is_told_in_its_place_and_in_the_exit_code() {
         lines[2]["error"]
             .as_str()
             .unwrap()
-            .starts_with("it is no JSON")
+            .starts_with("not valid JSON")
             && lines[2]["query"].is_null()
     );
 }
@@ -434,7 +434,10 @@ fn an_open_input_is_told_of_and_a_project_is_looked_for_before_anything_is_asked
     BufReader::new(child.stderr.as_mut().unwrap())
         .read_line(&mut told)
         .unwrap();
-    assert!(told.contains("standard input is open"), "{told}");
+    assert!(
+        told.contains("waiting for the end of standard input"),
+        "{told}"
+    );
     let mut stdin = child.stdin.take().unwrap();
     stdin.write_all(b"This.").unwrap();
     drop(stdin);

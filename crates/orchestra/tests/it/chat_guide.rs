@@ -255,7 +255,7 @@ fn the_settings_of_a_file_are_used() {
         (&json!(0.5), &json!(7))
     );
     assert!(options["num_ctx"].as_u64().unwrap() <= 4_096);
-    // What is not for a workspace to say counts for nothing, and that is told.
+    // What is ignored, because other people counts for nothing, and that is told.
     workspace.write(
         "orchestra.toml",
         "[chat]\nhost = \"https://far.example\"\nmodel = \"m\"\n",
@@ -263,7 +263,7 @@ fn the_settings_of_a_file_are_used() {
     let words = ["chat", "--host", &model.address, "--query", "Hello?"];
     let said = workspace.run(words);
     assert!(
-        said.err.contains("is not for a workspace to say"),
+        said.err.contains("is ignored, because other people"),
         "{said:?}"
     );
 }

@@ -212,7 +212,7 @@ fn what_is_typed_before_the_question_is_no_answer_and_a_signal_ends_the_asking()
     // The name of a conversation is completed.
     talk.until("❯");
     talk.pty.write("/load 2\t\r");
-    talk.until("going on with");
+    talk.until("continuing");
     talk.line("/branch 1");
     talk.until("begins with 1 turn of this one");
     talk.line("/export");
@@ -243,7 +243,7 @@ fn ctrl_c_stops_the_model_and_a_second_one_leaves() {
     // At the prompt the key is read by the program itself.
     talk.until("❯");
     talk.pty.write("\u{3}");
-    talk.until("Ctrl-C once more leaves");
+    talk.until("press Ctrl-C again to exit");
     talk.until("❯");
     talk.pty.write("\u{3}");
     assert_eq!(talk.end().0, Some(0));

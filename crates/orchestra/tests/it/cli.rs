@@ -205,23 +205,23 @@ fn the_configuration_is_shown_with_its_origin() {
     };
     let shown: String = shown.lines().map(of_machine).collect();
     assert_snapshot!(shown, @r#"
-    # which built-in tools a client sees: all, lean, search, or a list of groups; server:NAME in it leaves of the servers of others only those named
+    # built-in tools that a client sees: all, lean, search, or a list of groups; with server:NAME in the list, only the named upstream servers are offered
     # from: WORKSPACE/orchestra.toml
     tools = "lean"
 
-    # how tool results are written as text: json or toon
+    # text format of tool results: json or toon
     # from: HOME/.config/orchestra/orchestra.toml
     format = "toon"
 
-    # where `orchestra up` listens; the next free port when it is taken
+    # address on which `orchestra up` listens; if the port is in use, the next free port
     # from: default
     # http = "127.0.0.1:7420"
 
-    # where `orchestra up` listens for plugins and bridges, or off; the next free port when it is taken
+    # address on which `orchestra up` listens for plugins and bridges, or off; if the port is in use, the next free port
     # from: default
     # quic = "127.0.0.1:7421"
 
-    # directory of the certificates by which plugins, bridges and orchestrators authenticate each other
+    # directory of the certificates with which plugins, bridges and orchestrators authenticate each other
     # from: default
     # certs_dir = "~/.orchestra/certs"
 
@@ -229,53 +229,53 @@ fn the_configuration_is_shown_with_its_origin() {
     # from: default
     # admit = []
 
-    # whether plugins and bridges that name no provider of models reach the tools of `claude` before others of the same name
+    # whether plugins and bridges that name no model provider reach the tools of `claude` before other tools of the same name
     # from: default
     # claude_first = false
 
-    # whether there is a memory engine, a process that programs of the workspace share: auto, always or off
+    # use of the memory engine, a process that the programs of the workspace share: auto, always or off
     # from: environment ORCHESTRA_ENGINE
     engine = "off"
 
-    # what is logged to stderr: a level, or PART=LEVEL, separated by commas
+    # log filter for stderr: a level, or PART=LEVEL, separated by commas
     # from: command line
     log = "debug"
 
-    # directory that is served; set by --workspace or ORCHESTRATOR_WORKSPACE, not by a file
+    # workspace directory; set by --workspace or ORCHESTRATOR_WORKSPACE, not in a file
     # from: default
     # workspace = "WORKSPACE"
 
-    # workspaces that are used although they, or files in them, belong to other users or can be written by them, or whose git directory names no working tree; * for every directory; only for your own file to set
+    # workspaces that are accepted although they, or files in them, belong to other users or are writable by them, or whose git directory names no working tree; * for every directory; only in your own file
     # from: default
     # safe_directories = []
 
-    # directories whose workspaces may bring servers that are started without approval; only for your own file to set
+    # directories whose workspaces may define servers that start without approval; only in your own file
     # from: default
     # trusted_directories = []
 
-    # directory of plans and other private state of a workspace: repository (inside its git directory, or your state directory where there is none) or state (your state directory always); only for your own file to set
+    # location of plans and other private state of a workspace: repository (inside its git directory, or your state directory if there is none) or state (always your state directory); only in your own file
     # from: default
     # place = "repository"
 
-    # where the board is: repository (one for all worktrees of a repository, inside `place`; .projects is its readable mirror in the main checkout, which git ignores) or checkout (in .projects of each checkout, to be committed); where nothing is set, as the workspace has it
+    # location of the board: repository (one for all worktrees of a repository, inside `place`; .projects is its readable mirror in the main checkout, which git ignores) or checkout (in .projects of each checkout, to be committed); if it is not set, the workspace's current mode
     # from: default
     # board = "repository"
 
     [limits]
-    # how long one tool call may take, 1 to 86400 seconds
+    # time limit of a tool call, 1 to 86400 seconds
     # from: HOME/.config/orchestra/orchestra.toml
     call_timeout_seconds = 9
 
-    # how many calls of one connection run at once, 1 to 1024; more wait
+    # maximum number of concurrent calls of a connection, 1 to 1024; further calls wait
     # from: default
     # concurrent_calls = 64
 
-    # how long one message may be, 4096 to 268435456 bytes
+    # maximum size of a message, 4096 to 268435456 bytes
     # from: default
     # line_bytes = 10485760
 
     [audit]
-    # days after which a file of call records is rotated, and days after its last record until it is removed; sooner because of max_bytes and keep_files; 1 to 3650
+    # days after which a file of call records is rotated, and days after its last record until it is removed; max_bytes and keep_files may remove it sooner; 1 to 3650
     # from: default
     # keep_days = 7
 
@@ -283,69 +283,69 @@ fn the_configuration_is_shown_with_its_origin() {
     # from: default
     # max_bytes = 4194304
 
-    # how many files that were put aside are kept, 0 to 1000; older ones are removed; all together hold at most 256 MiB, or what the user's file says, where a workspace's file asks for more
+    # maximum number of rotated files, 0 to 1000; older ones are removed; if a workspace's file sets more, all files together have at most 256 MiB or the size that the user's file allows
     # from: default
     # keep_files = 2
 
-    # when records of calls are synced to the disk: never, interval (every 5 seconds) or always
+    # time at which records of calls are synced to the disk: never, interval (every 5 seconds) or always
     # from: default
     # fsync = "interval"
 
     [memory]
-    # how many memories a project may have, and how many sessions, 1 to 10000000 (a workspace's file: 1000000); what has expired or is superseded goes first when it is full
+    # maximum number of memories of a project, and of its sessions, 1 to 10000000 (in a workspace's file: 1000000); at the limit, expired and superseded ones are removed first
     # from: default
     # max_items = 100000
 
-    # how many bytes the texts and summaries of the memories of a project may come to, and those of its sessions, 65536 to 68719476736 (a workspace's file: 1073741824)
+    # maximum total size in bytes of the texts and summaries of a project's memories, and of its sessions, 65536 to 68719476736 (in a workspace's file: 1073741824)
     # from: default
     # max_bytes = 268435456
 
-    # the model that finds by meaning: the name of an installed one, a directory, ollama:NAME, openai:NAME, or none
+    # model for search by meaning: the name of an installed model, a directory, ollama:NAME, openai:NAME, or none
     # from: default
     # model = "none"
 
-    # where its server is; one of another machine is for your own file to say
+    # address of its server; a server on another machine only in your own file
     # from: default
     # model_url = ""
 
-    # the environment variable that holds the key of the server; for your own file to say
+    # name of the environment variable with the key of the server; only in your own file
     # from: default
     # model_key_env = ""
 
-    # what the model of a server wants before what is looked for
+    # prefix that the model of a server requires before a query
     # from: default
     # model_query_prefix = ""
 
-    # what it wants before what is remembered
+    # prefix that it requires before a stored text
     # from: default
     # model_text_prefix = ""
 
-    # how many numbers its vectors shall have, where it can shorten them; 0 for its own
+    # number of dimensions of its vectors, if the model can shorten them; 0 for its default
     # from: default
     # model_dimensions = 0
 
     [plans]
-    # where plans are kept: in the place of the workspace, unless ORCHESTRATOR_STORAGE names a directory; said by no file
+    # directory of plans: inside `place`, unless ORCHESTRATOR_STORAGE names a directory; not set in a file
     # from: default
     # storage = "WORKSPACE/.git/.orchestra/_/plans"
 
-    # how many jobs of all plans of the workspace are at work at once, 0 to 1024; 0 sets no limit, here and below
+    # maximum number of concurrent jobs of all plans of the workspace, 0 to 1024; 0 sets no limit, here and below
     # from: default
     # max_jobs = CORES
 
-    # how many of them agents may be
+    # maximum number of them that run agents
     # from: default
     # max_agents = 16
 
-    # how many of them command lines may be
+    # maximum number of them that run shell lines
     # from: default
     # max_shells = 0
 
-    # how many of them programs without a shell may be
+    # maximum number of them that run programs without a shell
     # from: default
     # max_processes = 0
 
-    # how many jobs of all your workspaces are at work at once on this machine; not for a workspace's file
+    # maximum number of concurrent jobs of all your workspaces on this machine; not in a workspace's file
     # from: default
     # machine_jobs = CORES
 
@@ -361,184 +361,184 @@ fn the_configuration_is_shown_with_its_origin() {
     # from: default
     # heal_cost_usd = 2.0
 
-    # what becomes of a job whose process is lost: resume goes on from there, retry-once does so once, manual fails it
+    # handling of a job whose process is lost: resume continues it, retry-once continues it once, manual fails it
     # from: default
     # restart = "resume"
 
-    # how long the work of a job may take unless it says so itself, 0 to 604800 seconds; 0 sets no limit
+    # time limit of the work of a job, unless the job sets its own, 0 to 604800 seconds; 0 sets no limit
     # from: default
     # timeout_seconds = 3600
 
-    # for how long it may print nothing, 0 to 604800 seconds; 0 sets no limit
+    # maximum time without output, 0 to 604800 seconds; 0 sets no limit
     # from: default
     # idle_timeout_seconds = 0
 
-    # how much of what it prints is kept, its beginning and its end, 65536 to 1073741824 bytes
+    # maximum size of its stored output, of which the beginning and the end are stored, 65536 to 1073741824 bytes
     # from: default
     # log_bytes = 12582912
 
-    # what the names of branches begin with that are made up for plans
+    # prefix of generated names of plan branches
     # from: default
     # branch_prefix = "orchestra/"
 
-    # the agent of jobs that name none; empty starts none. One that a workspace's file names runs once you have agreed to it (orchestra plan agents), and until then that of your own file does
+    # agent of jobs that name none; empty starts none. An agent that a workspace's file names runs after you agree to it (orchestra plan agents); until then, the one of your own file runs
     # from: default
     # agent = ""
 
-    # the agent that heals what failed; empty takes that of plans.agent, and without either nothing is healed
+    # agent that heals failed jobs; if it is empty, plans.agent; without either, no job is healed
     # from: default
     # healer = ""
 
-    # how much memory a run of a job and all that it starts may have at once, in bytes; 0 sets no limit
+    # maximum memory of a run of a job with all its processes, in bytes; 0 sets no limit
     # from: default
     # memory_bytes = MEMORY
 
-    # how many processes it may have at once, 0 to 1000000; 0 sets no limit
+    # maximum number of its processes, 0 to 1000000; 0 sets no limit
     # from: default
     # pids_limit = PIDS
 
-    # how long each of its processes may compute, 0 to 100000000 seconds; 0 sets no limit
+    # maximum CPU time of each of its processes, 0 to 100000000 seconds; 0 sets no limit
     # from: default
     # cpu_seconds = 0
 
-    # how much it may print, in bytes; 0 sets no limit
+    # maximum size of its output, in bytes; 0 sets no limit
     # from: default
     # output_bytes = 1073741824
 
-    # what shell lines and programs may reach: none is no sandbox, workspace is their worktree and no network (Linux)
+    # sandbox of shell lines and programs: none, or workspace (access to their worktree, no network; Linux)
     # from: default
     # sandbox = "none"
 
     [plans.context_pressure]
-    # whether an agent whose context is nearly full is asked to leave the rest of its work to further jobs
+    # whether an agent whose context is nearly full is asked to hand over the rest of its work to further jobs
     # from: default
     # enabled = false
 
-    # from how many percent on a context is shown to be rather full, 20 to 90
+    # percentage from which a context is shown as elevated, 20 to 90
     # from: default
     # elevated_percent = 50
 
-    # from how many percent on an agent is asked, 40 to 95
+    # percentage from which an agent is asked, 40 to 95
     # from: default
     # critical_percent = 75
 
-    # how often what was left is left again to others, 1 to 5
+    # maximum number of times that work is handed over again, 1 to 5
     # from: default
     # max_depth = 3
 
-    # to how many further jobs the rest of one is left at most, 2 to 20
+    # maximum number of jobs among which the rest of a job is divided, 2 to 20
     # from: default
     # max_jobs = 8
 
     [chat]
-    # which kind of server has the model: ollama or openai
+    # kind of server that runs the model: ollama or openai
     # from: default
     # backend = "ollama"
 
-    # where it is, else where it usually is; one of another machine is for your own file to say
+    # address of that server; if it is empty, the usual address; a server on another machine only in your own file
     # from: default
     # host = ""
 
-    # the model, else the first that is installed and takes tools
+    # name of the model; if it is empty, the first installed model that supports tools
     # from: default
     # model = ""
 
-    # the environment variable that holds the key of the server; for your own file to say
+    # name of the environment variable with the key of the server; only in your own file
     # from: default
     # key_env = ""
 
-    # what the model is told first, in place of the usual
+    # system prompt, instead of the default one
     # from: default
     # system = ""
 
-    # how often tools may be called in a turn, 1 to 1000; then the model answers without
+    # maximum number of times that tools are called in a turn, 1 to 1000; then the model must answer
     # from: default
     # max_turns = 10
 
-    # how many tokens a turn may use up, 0 for any number; for your own file to say
+    # maximum number of tokens of a turn, 0 for no limit; only in your own file
     # from: default
     # max_tokens = 0
 
-    # how long a turn may take, 1 to 86400 seconds, 0 for any time; for your own file to say
+    # time limit of a turn, 1 to 86400 seconds, 0 for no limit; only in your own file
     # from: default
     # max_seconds = 0
 
-    # what a turn may cost, in the money of the prices, 0.0 for anything; for your own file to say
+    # maximum cost of a turn, in the currency of the prices, 0.0 for no limit; only in your own file
     # from: default
     # max_cost = 0.0
 
-    # what a million tokens cost that are read; for your own file to say
+    # price of a million input tokens; only in your own file
     # from: default
     # price_input = 0.0
 
-    # what a million tokens cost that are written; for your own file to say
+    # price of a million output tokens; only in your own file
     # from: default
     # price_output = 0.0
 
-    # how many tokens the model is given at once at most, 2048 to 10000000, 0 for what it can take
+    # maximum context size in tokens, 2048 to 10000000, 0 for the limit of the model
     # from: default
     # context = 0
 
-    # what a script or --stdio may reach: none is no sandbox, workspace is that of configured servers (Linux)
+    # sandbox of a script or --stdio: none, or workspace (the one of configured servers; Linux)
     # from: default
     # sandbox = "none"
 
-    # limits of a script or --stdio, with the keys that limits of configured servers have; for your own file to say
+    # limits of a script or --stdio, with the same keys as limits of configured servers; only in your own file
     # from: default
     # limits = {}
 
     [access]
-    # file with the tokens that callers over HTTP must show, one a line
+    # file with the tokens that HTTP clients must send, one per line
     # from: default
     # token_file = ""
 
-    # names under which other machines reach this one
+    # host names under which other machines reach this one
     # from: default
     # hosts = []
 
-    # origins whose pages may call over HTTP
+    # web origins whose pages may call over HTTP
     # from: default
     # origins = []
 
-    # how many requests a second each caller may make, and twice as many at once after a pause; 0 for any number; 200 beyond this machine unless it is set
+    # maximum number of requests per second of each caller, and twice as many at once after a pause; 0 for no limit; if it is not set, 200 when other machines can connect
     # from: default
     # requests_per_second = 0
 
-    # certificates in PEM, the server's own first; with them HTTP is over TLS
+    # certificate chain in PEM, starting with the server's own; turns TLS on
     # from: default
     # tls_cert = ""
 
-    # the certificate's private key in PEM
+    # private key of the certificate in PEM
     # from: default
     # tls_key = ""
 
     [access.oauth]
-    # OAuth issuers whose access tokens let callers over HTTP in
+    # OAuth issuers whose access tokens are accepted over HTTP
     # from: default
     # issuers = []
 
-    # URL under which clients reach MCP here, the audience of such tokens
+    # URL under which clients reach MCP, which must be the audience of such tokens
     # from: default
     # resource = ""
 
-    # what else such tokens may name as their audience
+    # additional accepted audiences of such tokens
     # from: default
     # audiences = []
 
-    # scopes that such tokens must have, all of them
+    # scopes that such tokens must have
     # from: default
     # scopes = []
 
-    # where the keys of the one issuer are; it says so itself unless it is set
+    # URL of the issuer's keys, if there is one issuer; by default its metadata names it
     # from: default
     # jwks_url = ""
 
-    # how far the clocks of issuers may differ, 0 to 600 seconds
+    # tolerated clock difference of issuers, 0 to 600 seconds
     # from: default
     # leeway_seconds = 60
 
     [mcp]
-    # servers of others, as docs/servers.md tells; `orchestra mcp list` lists those of all files
+    # upstream MCP servers, as described in docs/servers.md; `orchestra mcp list` shows those of all files
     # from: default
     # servers = {}
     "#);

@@ -11,7 +11,7 @@ fn configuration_that_no_command_could_use_is_not_shown() {
         ("tools = \"nope\"", "unknown tool group nope"),
         (
             "http = \"0.0.0.0:99\"",
-            "whether other machines may reach it",
+            "are not allowed in the file of a workspace",
         ),
         ("log = \"a=b=c\"", "log filter `a=b=c`"),
         ("log = \"loud\"", "(off, error, warn, info, debug or trace)"),

@@ -244,7 +244,7 @@ fn a_damaged_database_of_plans_is_told_and_made_anew() {
     assert!(told.out.contains("orchestra doctor --fix"), "{told:?}");
     let mended = workspace.run(["doctor", "--fix"]);
     assert_eq!(mended.code, Some(0), "{mended:?}");
-    assert!(mended.out.contains("made anew with 1 plans"), "{mended:?}");
+    assert!(mended.out.contains("rebuilt with 1 plans"), "{mended:?}");
     assert!(fs::metadata(&database).unwrap().len() >= length / 2);
     assert_eq!(workspace.run(["doctor"]).code, Some(0));
     for words in [["plan", "resume", "waits"], ["plan", "watch", "waits"]] {
@@ -278,7 +278,7 @@ fn readable_files_of_plans_that_are_damaged_are_told_and_written_anew() {
     }
     let mended = workspace.run(["doctor", "--fix"]);
     assert_eq!(mended.code, Some(0), "{mended:?}");
-    assert!(mended.out.contains("written anew"), "{mended:?}");
+    assert!(mended.out.contains("written again"), "{mended:?}");
     assert_eq!(read(), before);
     assert_eq!(workspace.run(["doctor"]).code, Some(0));
 }

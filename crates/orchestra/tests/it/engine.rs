@@ -175,8 +175,8 @@ fn w31_an_engine_listens_where_it_is_told_and_on_this_machine_alone() {
     }
     drop(running);
     for (address, said) in [
-        ("0.0.0.0:50051", "this machine alone"),
-        ("192.0.2.1:1", "this machine alone"),
+        ("0.0.0.0:50051", "only on loopback addresses"),
+        ("192.0.2.1:1", "only on loopback addresses"),
         ("here", "127.0.0.1:50051"),
     ] {
         let refused = workspace.run(["engine", "--addr", address]);
@@ -189,7 +189,7 @@ fn w31_an_engine_listens_where_it_is_told_and_on_this_machine_alone() {
     assert_eq!(refused.code, Some(1), "{refused:?}");
     assert!(
         refused.err.contains(&format!(
-            "cannot listen on {address}; name another with --addr"
+            "cannot listen on {address}; pass another address with --addr"
         )),
         "{refused:?}"
     );
@@ -219,8 +219,7 @@ fn what_is_no_port_counts_for_nothing_and_is_told() {
             let mut running = Running::start(command);
             assert!(running.line().is_some());
             let expected = format!(
-                "ORCHESTRA_ENGINE_PORT: `{wrong}` is no port, and counts for nothing; say one from 1 to \
-                 65535\n"
+                "ORCHESTRA_ENGINE_PORT: `{wrong}` is not a port and is ignored; set one from 1 to 65535\n"
             );
             assert_eq!(talk(&workspace), expected, "{words:?}");
             running.signal(Signal::TERM);

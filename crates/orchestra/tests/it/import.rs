@@ -89,7 +89,7 @@ fn plan_without_front_matter_is_reported_once_with_the_fix() {
     });
     let said = said.concat();
     assert!(
-        said.matches("a readable file cannot").count() <= 1,
+        said.matches("cannot import a readable file").count() <= 1,
         "{said}"
     );
     let doctor = workspace.run(["doctor"]);

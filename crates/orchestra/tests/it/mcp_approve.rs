@@ -499,7 +499,7 @@ fn unreadable_approvals_are_reported_in_words_and_approve_nothing() {
     ] {
         let refused = workspace.run(words.iter().copied());
         assert_eq!(refused.code, Some(3), "{words:?}: {refused:?}");
-        let told = "is not a file of decisions on servers";
+        let told = "is not a valid file of approvals";
         assert!(refused.err.contains(told), "{words:?}: {refused:?}");
     }
 }

@@ -374,7 +374,7 @@ fn a_default_of_the_user_is_not_lost_by_its_file() {
     for (text, words) in [
         (
             r#"{"mcp":{"default":"deny","servers":{}}"#,
-            &["mcp.json", "mend that file"][..],
+            &["mcp.json", "repair that file"][..],
         ),
         (
             r#"{"mcp":{"default":"deny"},"mcpServers":{}}"#,
@@ -406,7 +406,11 @@ fn the_calls_of_a_day_are_counted_with_those_of_others() {
     }
     let refused = call(&workspace, &["add.up", "a=1"]);
     assert_eq!(refused.code, Some(5), "{refused:?}");
-    for told in ["all 2 calls", "all tools of its server", "00:00 UTC"] {
+    for told in [
+        "daily limit of 2 calls",
+        "all programs of the user",
+        "00:00 UTC",
+    ] {
         assert!(refused.err.contains(told), "{refused:?}");
     }
     assert_eq!(journal(&workspace, "called"), 2);
@@ -573,7 +577,7 @@ fn what_is_taken_back_or_was_never_there_is_said_and_no_error() {
     }
     let out = workspace.run(["mcp", "logout", "shell"]);
     assert_eq!(out.code, Some(0), "{out:?}");
-    assert!(out.out.contains("nobody was signed in"), "{out:?}");
+    assert!(out.out.contains("no sign-in was stored"), "{out:?}");
 }
 
 /// A server that ends at a call while the file that it is told is not there, and makes that file before

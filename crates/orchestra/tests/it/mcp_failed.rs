@@ -131,7 +131,7 @@ fn what_runs_of_a_file_that_was_broken_since_is_still_known() {
     let listed = workspace.run(["mcp", "list"]);
     let line = listed.out.lines().find(|line| line.starts_with("safe"));
     let line = line.unwrap_or_else(|| panic!("{listed:?}"));
-    let told = "its file cannot be read now; the running program goes on";
+    let told = "its file cannot be read now; the running program continues";
     assert!(line.contains("ready") && line.contains(told), "{listed:?}");
     let listed = workspace.run(["mcp", "list", "--json"]);
     let listed: Value = serde_json::from_str(&listed.out).unwrap();
@@ -176,7 +176,7 @@ fn what_a_server_prints_beside_its_messages_is_seen() {
     let mcp = |words: &[&str]| workspace.run([&["mcp", "--mcp-config", "s.json"], words].concat());
     let test = mcp(&["test", "loud"]);
     assert_eq!(test.code, Some(0), "{test:?}");
-    let warning = "warning: printed 2 lines that are no messages: 'INFO listening'";
+    let warning = "warning: printed 2 lines that are not messages: 'INFO listening'";
     assert!(test.out.contains(warning), "{test:?}");
     let (up, address) = up(&workspace, "s.json");
     let loud = until(|| {
@@ -185,7 +185,7 @@ fn what_a_server_prints_beside_its_messages_is_seen() {
     });
     assert_eq!(loud["junk_lines"], 2, "{loud}");
     let listed = mcp(&["list"]);
-    let note = "it printed 2 lines that are no messages: 'INFO listening'";
+    let note = "it printed 2 lines that are not messages: 'INFO listening'";
     assert!(listed.out.contains(note), "{listed:?}");
     let logs = until(|| {
         let logs = mcp(&["logs", "loud"]);

@@ -121,7 +121,7 @@ fn a_person_signs_in_and_out() {
 
     let gone = said(with(["mcp", "logout", "there"]), "");
     assert_eq!(
-        gone.out, "there: signed out; its tokens were taken back\n",
+        gone.out, "there: signed out; its tokens were revoked\n",
         "{gone:?}"
     );
     assert!(kept(&workspace).is_empty());
@@ -132,7 +132,7 @@ fn a_person_signs_in_and_out() {
         "{tested:?}"
     );
     let again = said(with(["mcp", "logout", "there"]), "");
-    assert_eq!(again.out, "there: nobody was signed in\n", "{again:?}");
+    assert_eq!(again.out, "there: no sign-in was stored\n", "{again:?}");
     let refused = said(with(["mcp", "login", "child"]), "");
     assert!(
         refused.err.contains("is a process, and needs no sign-in"),
@@ -184,9 +184,9 @@ fn where_no_sign_in_is_asked_for_nobody_is_sent_to_one() {
     };
     let said = login(&["open"]);
     assert_eq!(said.code, Some(2), "{said:?}");
-    assert_eq!(said.err, "error: open asks for no sign-in\n");
+    assert_eq!(said.err, "error: open does not require a sign-in\n");
     for (name, told) in [
-        ("open", "open asks for no sign-in"),
+        ("open", "open does not require a sign-in"),
         ("child", "child is a process, and needs no sign-in"),
     ] {
         let said = login(&[name, "--json"]);

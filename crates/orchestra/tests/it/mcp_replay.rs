@@ -75,7 +75,7 @@ fn a_server_that_is_the_same_answers_alike_and_another_one_differs() {
     let (told, which) = said.out.split_once("  line ").unwrap();
     assert_eq!(
         told,
-        "4 requests: 4 answered alike, 0 differ\n1 message cannot be said again\n"
+        "4 requests: 4 answered alike, 0 differ\n1 message cannot be replayed\n"
     );
     let which = which.trim_start_matches(|c: char| c.is_ascii_digit());
     let why = ", tools/call: it holds a secret, which is masked in the recording\n";

@@ -89,7 +89,9 @@ fn a_server_that_is_switched_off_is_not_called() {
     assert_eq!(test[0]["disabled"], true);
     let tools = workspace.run(["mcp", "tools", "shell"]);
     assert!(
-        tools.err.contains("shell: disabled: switched off"),
+        tools
+            .err
+            .contains("shell: disabled: disabled in this workspace"),
         "{tools:?}"
     );
     assert_eq!(workspace.run(["mcp", "enable", "shell"]).code, Some(0));
@@ -189,7 +191,7 @@ fn a_misspelt_section_is_no_valid_file() {
     workspace.write("mcp/none.yaml", "name: y\n");
     let said = workspace.run(["mcp", "validate", "mcp/none.yaml"]);
     assert_eq!(said.code, Some(0), "{said:?}");
-    assert!(said.out.contains("warning: no server in it"), "{said:?}");
+    assert!(said.out.contains("warning: no server found"), "{said:?}");
     let listed = workspace.run(["mcp", "--mcp-config", "s.json", "list"]);
     assert!(
         listed.err.contains("did you mean `mcpServers`?"),
@@ -356,7 +358,7 @@ fn a_list_shows_how_servers_are_right_now_while_they_run() {
     set(0o755);
     let others = said(with_token(&["mcp", "list"]), "");
     set(0o700);
-    assert!(others.err.contains("is not yours alone"), "{others:?}");
+    assert!(others.err.contains("other users can access"), "{others:?}");
     up.signal(rustix::process::Signal::TERM);
     assert!(up.end().success());
     let silent = workspace.run(["mcp", "list"]);
@@ -407,7 +409,7 @@ fn all_that_print_print_json() {
     let (code, out) = json(&["mcp", "logout", "far"]);
     assert_eq!(
         (code, &out["result"]),
-        (Some(0), &json!("nobody was signed in"))
+        (Some(0), &json!("no sign-in was stored"))
     );
     let logs = workspace.run(["mcp", "logs", "far", "--json"]);
     assert_eq!((logs.code, logs.out.as_str()), (Some(0), ""), "{logs:?}");

@@ -137,7 +137,7 @@ fn which_project_is_meant_is_asked_where_there_are_several() {
 #[test]
 fn every_answer_says_what_to_do() {
     let workspace = Workspace::board();
-    let make = "`orchestra tool call create_project name=NAME` makes one";
+    let make = "`orchestra tool call create_project name=NAME` creates one";
     assert!(done(&workspace, &["stats"]).contains(make));
     for command in ["search", "show", "forget", "save"] {
         let said = memory(&workspace, &[command, "mem-1"]);
@@ -484,7 +484,7 @@ fn what_is_no_id_is_said_to_be_none_and_nothing_is_forgotten_by_halves() {
         for command in ["show", "forget"] {
             let said = memory(&workspace, &[command, id]);
             assert_eq!(said.code, Some(3), "{said:?}");
-            assert!(said.err.contains("is no id"), "{said:?}");
+            assert!(said.err.contains("is not an id"), "{said:?}");
         }
     }
     for ids in [&["mem-1", "mem-77"], &["mem-1", "MEM-2"], &["mem-1", "s-1"]] {

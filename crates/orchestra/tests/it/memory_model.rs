@@ -290,7 +290,7 @@ fn models_are_installed_listed_and_removed() {
         (vec!["use", "a b"], "the name of an installed model"),
         (
             vec!["install", "nothing-there"],
-            "no such directory or archive",
+            "not an existing directory or archive",
         ),
         (
             vec![
@@ -318,14 +318,14 @@ fn what_is_no_model_is_not_installed() {
     assert!(
         refused
             .err
-            .contains("broken: model.safetensors is no model that can be used")
+            .contains("broken: model.safetensors is not a usable model")
             && !refused.err.contains(".aside-"),
         "{refused:?}"
     );
     fs::remove_file(place.join("tokenizer.json")).unwrap();
     let refused = model(&workspace, &["install", place.to_str().unwrap()]);
     assert!(
-        refused.err.contains("no tokenizer.json is there")
+        refused.err.contains("contains no tokenizer.json")
             && refused.err.contains("broken: there is no model"),
         "{refused:?}"
     );
@@ -363,7 +363,7 @@ fn a_workspace_names_no_model_elsewhere() {
     session.ok("save_memory", &save);
     assert_eq!(contents(&mut session, "mutex"), ["the mutex"]);
     let said = talk(&workspace);
-    assert!(said.contains("not for a workspace to say"), "{said}");
+    assert!(said.contains("ignored, because other people"), "{said}");
     assert!(!workspace.run_directory().join("engine.json").exists());
     let shown = answer(&workspace, &["show"]);
     assert!(
@@ -431,7 +431,10 @@ fn a_workspace_that_says_more_than_it_may_is_told_so() {
         "[memory]\nmodel_url = \"http://example.org\"\n",
     );
     let said = model(&workspace, &["show"]);
-    assert!(said.err.contains("counts for nothing"), "{said:?}");
+    assert!(
+        said.err.contains("are ignored without memory.model"),
+        "{said:?}"
+    );
     workspace.write("orchestra.toml", "[memory]\nmax_items = 1000000\n");
     assert_eq!(model(&workspace, &["show"]).err, "");
 }

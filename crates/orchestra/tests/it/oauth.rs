@@ -177,7 +177,7 @@ fn what_an_issuer_needs_is_asked_for() {
         (&[&resource], "--oauth-issuer"),
         (&[&["--oauth-scope", "use"]], "--oauth-issuer"),
         (&[&["--oauth-audience", "api://box"]], "--oauth-issuer"),
-        (&[&issuer, &issuer, &resource], "named twice"),
+        (&[&issuer, &issuer, &resource], "listed twice"),
         (
             &[
                 &issuer,
@@ -185,7 +185,7 @@ fn what_an_issuer_needs_is_asked_for() {
                 &resource,
                 &["--oauth-jwks", "https://login.example/keys"],
             ],
-            "those of one issuer",
+            "applies to one issuer",
         ),
         (&[&["--oauth-issuer", "http://login.example"]], "https://"),
         (

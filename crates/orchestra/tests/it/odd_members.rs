@@ -182,7 +182,7 @@ fn a_test_of_a_server_reports_each_repair() {
     for repair in [
         "repaired for clients: tool hint_text: annotations.readOnlyHint is not true or false: dropped",
         "repaired for clients: tool properties_array: inputSchema.properties",
-        "was left out: it has no name",
+        "was omitted: it has no name",
         "repaired for clients: prompt required_text: arguments.0.required is not true or false: dropped",
         &format!("; {} tools, ", defined().len()),
     ] {

@@ -273,7 +273,7 @@ fn agent_that_a_file_of_the_workspace_names_starts_once_the_user_agrees() {
     assert_eq!(rig.runs(), 2, "{:?}", rig.started());
     // Taken back, it is as it was.
     let back = rig.run(&["plan", "agents", "--revoke", "claude"]);
-    assert!(back.out.contains("is taken back"), "{back:?}");
+    assert!(back.out.contains("is revoked"), "{back:?}");
     rig.run(&["plan", "delete", "Plan"]);
     rig.plan(FAILS);
     assert_eq!(rig.runs(), 2);

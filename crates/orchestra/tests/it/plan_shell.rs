@@ -116,7 +116,7 @@ fn a_name_of_several_plans_is_the_open_one_or_the_newest_and_what_was_done_befor
         said
     };
     let shown = newest(&["show", "same"]);
-    assert!(shown.err.contains("taken is the newest one"), "{shown:?}");
+    assert!(shown.err.contains("using the newest one"), "{shown:?}");
     assert!(shown.out.contains("failed"), "{shown:?}");
     assert!(
         shown.out.contains("base     same, which was there"),
@@ -125,7 +125,7 @@ fn a_name_of_several_plans_is_the_open_one_or_the_newest_and_what_was_done_befor
     // Another that is open is meant before those that have ended.
     ok(&workspace, &["create", "same.yaml"]);
     let shown = newest(&["show", "Same"]);
-    assert!(shown.err.contains("taken is the open one"), "{shown:?}");
+    assert!(shown.err.contains("using the open one"), "{shown:?}");
     assert!(shown.out.contains("pending-start"), "{shown:?}");
     assert!(shown.out.contains("4 at once: maxParallel"), "{shown:?}");
     // What cannot be undone is asked for by an id, and of two that are open none is taken.

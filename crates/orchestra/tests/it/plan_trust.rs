@@ -622,7 +622,7 @@ fn repository_that_other_users_write_has_no_plans_unless_their_place_is_the_stat
     workspace.write("orchestra.toml", "place = \"state\"\n");
     let refused = plan(&workspace, &["create", "other.yaml"]);
     assert_ne!(refused.code, Some(0), "{refused:?}");
-    assert!(refused.err.contains("place is not used"), "{refused:?}");
+    assert!(refused.err.contains("place is ignored"), "{refused:?}");
     let own = workspace.home().join(".config/orchestra");
     fs::create_dir_all(&own).unwrap();
     fs::write(own.join("orchestra.toml"), "place = \"state\"\n").unwrap();

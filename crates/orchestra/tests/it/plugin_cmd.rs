@@ -212,7 +212,7 @@ fn what_cannot_be_made_is_refused_before_anything_is_written() {
     let workspace = Workspace::git();
     for (arguments, code, told) in [
         (&["Hello"][..], 2, "a-z, 0-9, `_` and `-`"),
-        (&["../x"], 2, "begins with a letter"),
+        (&["../x"], 2, "start with a letter"),
         (&["serde"], 2, "choose another name"),
         (
             &["hello", "--kit", "nowhere"],
@@ -290,7 +290,7 @@ fn what_is_no_plugin_is_told_so() {
         let refused = workspace.run(["plugin", command, "plain"]);
         assert_eq!(refused.code, Some(2), "{refused:?}");
         assert!(
-            refused.err.contains("a server and no plugin"),
+            refused.err.contains("a server, not a plugin"),
             "{refused:?}"
         );
     }
@@ -329,14 +329,14 @@ fn script(workspace: &Workspace, name: &str, text: &str) -> String {
 fn a_program_that_has_no_manifest_is_told_why() {
     let workspace = Workspace::board();
     for (name, text, told) in [
-        ("quiet", "exit 0", "is no manifest"),
+        ("quiet", "exit 0", "is not a valid manifest"),
         (
             "failing",
             "echo no such flag >&2; exit 2",
             "ended with code 2: no such flag",
         ),
         ("talking", "exec yes", "longer than 1048576 bytes"),
-        ("odd", "echo '{\"id\": 1}'", "is no manifest"),
+        ("odd", "echo '{\"id\": 1}'", "is not a valid manifest"),
     ] {
         let program = script(&workspace, name, text);
         let refused = workspace.run(["plugin", "inspect", &program]);
@@ -382,10 +382,10 @@ fn a_plugin_that_ends_in_the_foreground_is_told_why() {
     let refused = workspace.run(["plugin", "run", "--binary", &failing, "--id", "tools.b"]);
     assert_eq!(refused.code, Some(4), "{refused:?}");
     assert!(refused.err.contains("it is broken"), "{refused:?}");
-    assert!(!refused.err.contains("leave --id"), "{refused:?}");
+    assert!(!refused.err.contains("omit --id"), "{refused:?}");
     let other = workspace.run(["plugin", "run", "--binary", &program, "--id", "tools.b"]);
     assert_eq!(other.code, Some(4), "{other:?}");
-    let told = "this program is tools.sample, as it says with --manifest, and not tools.b";
+    let told = "the manifest of this program has the id tools.sample, not tools.b";
     assert!(other.err.contains(told), "{other:?}");
 }
 

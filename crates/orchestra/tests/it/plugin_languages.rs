@@ -117,7 +117,7 @@ fn a_client_behind_a_bridge_calls_a_tool_of_each_and_others_hear_their_events() 
         assert_eq!(rig.text(tool, &arguments(given)), *answer, "{id}");
         let refused = rig.client.refused(tool, &json!({"text": 5}));
         assert!(
-            refused.contains("not as its schema says"),
+            refused.contains("do not match its schema"),
             "{id}: {refused}"
         );
         let (tool, given) = publishes;

@@ -262,7 +262,7 @@ fn a_plugin_waits_for_those_that_it_depends_on() {
     );
     assert!(!answer.body.contains("flood_stderr"), "{answer:?}");
     let told = get(&up.address, "/api/mcp/servers").json().to_string();
-    let why = "depends on \\\"tools.first\\\", which is switched off";
+    let why = "depends on \\\"tools.first\\\", which is disabled";
     assert!(told.contains(why), "{told}");
     up.end();
 }
@@ -382,7 +382,7 @@ fn a_plugin_may_do_what_is_permitted_for_as_long_as_it_is_used() {
     until(|| (caller.call("list_projects").error_code == "not_registered").then_some(()));
     let refused = caller.register("tools.sample", manifest());
     assert!(
-        refused.reject_reason.contains("switched off"),
+        refused.reject_reason.contains("which is disabled"),
         "{refused:?}"
     );
     up.end();
@@ -435,7 +435,10 @@ fn no_plugin_is_called_as_those_who_may_do_more() {
         let checked = workspace.run(["mcp", "validate"]);
         assert_eq!(checked.code, Some(3), "{id}: {checked:?}");
         let said = format!("{}{}", checked.out, checked.err);
-        assert!(said.contains("use such names"), "{id}: {said}");
+        assert!(
+            said.contains("is reserved for orchestrators"),
+            "{id}: {said}"
+        );
     }
 }
 

@@ -170,7 +170,7 @@ fn endpoint_file_in_a_run_directory_of_an_archive_is_refused() {
         let said = workspace.run(command);
         assert_eq!(said.code != Some(0), is_refused, "{command:?}: {said:?}");
         assert!(
-            said.err.contains("is not yours alone"),
+            said.err.contains("other users can access"),
             "{command:?}: {said:?}"
         );
         assert!(

@@ -247,7 +247,7 @@ fn initialize_is_answered_without_further_threads_and_processes() {
         assert_eq!(threads, ["orchestra", "stdio-reader"], "{model:?}");
         assert_eq!(children, "", "{model:?}");
         let mut lines = BufReader::new(stderr).lines();
-        assert!(lines.any(|line| line.unwrap().contains("background work begins")));
+        assert!(lines.any(|line| line.unwrap().contains("background work started")));
         // With a model, that work is also to start the engine.
         let engine = model.map(|_| engine_but(&workspace, None));
         assert!(session.process.end().success());
@@ -275,7 +275,7 @@ fn its_life_is_told_in_the_log() {
     writeln!(ping, r#"{{"jsonrpc":"2.0","id":1,"method":"ping"}}"#).unwrap();
     let mut told = Vec::new();
     while let Ok(text) = lines.recv_timeout(PATIENCE) {
-        if let Some((_, status)) = text.split_once("the server is status=\"") {
+        if let Some((_, status)) = text.split_once("server status changed status=\"") {
             told.push(status.strip_suffix('"').unwrap().to_owned());
         }
         if told.last().is_some_and(|status| status == "connected") {

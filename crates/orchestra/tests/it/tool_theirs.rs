@@ -157,7 +157,7 @@ fn a_list_waits_for_no_server_that_never_says_what_it_offers() {
     let listed = workspace.run(["tool", "--mcp-config", "servers.json", "list"]);
     assert_eq!(listed.code, Some(0), "{listed:?}");
     assert!(listed.out.contains("create_project"), "{listed:?}");
-    let missing = "never: its tools are missing: it has not said within 2 s what it offers";
+    let missing = "never: its tools are missing: no list of tools within 2 s";
     assert!(listed.err.contains(missing), "{listed:?}");
 }
 

@@ -9,7 +9,7 @@ pub(super) async fn what_was_used_is_shown(stage: &Stage<'_>) -> Result<()> {
     let program = stage.program()?;
     program.board(1)?;
     let tab = stage.tab(&program, "/usage").await?;
-    tab.sees("h1", Some("No usage in these days")).await?;
+    tab.sees("h1", Some("No usage in this period")).await?;
     for (model, tokens) in [("claude-opus", 42_000), ("qwen3", 17_000)] {
         let usage = json!({"input_tokens": tokens, "output_tokens": 900, "cost": 0.25, "provider": "some", "model": model, "project": "app"});
         program.call("record_usage", &usage)?;

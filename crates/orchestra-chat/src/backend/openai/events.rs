@@ -301,10 +301,10 @@ mod tests {
             (r#"{"object":"error","message":"m","code":1}"#, "m"),
             (r#"{"detail":"m"}"#, "m"),
         ] {
-            let expected = format!("the server of the model refuses for now: {what}");
+            let expected = format!("the model server refuses requests for now: {what}");
             assert_eq!(taken(&[line]), [expected], "{line}");
         }
-        let expected = "the server of the model refuses for now: m";
+        let expected = "the model server refuses requests for now: m";
         assert_eq!(
             taken(&["event: error", r#"data: {"message":"m"}"#]),
             [expected]

@@ -41,8 +41,7 @@ pub(super) fn auth(fields: &mut Fields<'_>) -> Option<Auth> {
     let auth = match kind {
         None => {
             inner.missing(
-                "say `type`: bearer, env, command, oauth, client_credentials, workload or \
-                 enterprise",
+                "needs `type`: bearer, env, command, oauth, client_credentials, workload or enterprise",
             );
             None
         }
@@ -71,8 +70,8 @@ impl Kind {
     const fn needs(self) -> &'static str {
         match self {
             Self::Bearer => "say `token`, as \"${VARIABLE}\"",
-            Self::Env => "say `variable`, the name of a variable",
-            Self::Command => "say `command`, a program that prints a token",
+            Self::Env => "needs `variable`, the name of an environment variable",
+            Self::Command => "needs `command`, a program that prints a token",
             Self::OAuth(_) => "say what it is asked for by",
         }
     }

@@ -52,13 +52,12 @@ impl Kind {
         };
         let is_proven = proof != ClientProof::None;
         if id.is_none() && (is_proven || self != Self::Person) {
-            inner.missing("say `client_id`, under which the authorization server knows the client");
+            inner.missing("needs `client_id`, the id of the client at the authorization server");
             return None;
         }
         if self == Self::Client && !is_proven {
             inner.missing(
-                "say by what the client shows who it is: `client_secret`, `client_secret_file`, \
-                 `private_key` or `private_key_file`",
+                "needs a credential of the client: `client_secret`, `client_secret_file`, `private_key` or `private_key_file`",
             );
             return None;
         }
@@ -77,7 +76,7 @@ fn proof(inner: &mut Fields<'_>) -> ClientProof {
     let algorithm = inner.choice(&["algorithm"], &ALGORITHMS);
     match (secret, key) {
         (Some(_), Some(_)) => {
-            inner.missing("the client has a secret and a private key; leave one out");
+            inner.missing("the client has a secret and a private key; remove one of them");
             ClientProof::None
         }
         (Some(secret), None) => ClientProof::Secret(secret),
@@ -96,8 +95,7 @@ fn enterprise(inner: &mut Fields<'_>) -> Option<Grant> {
     let id_token = needed(inner, ID_TOKEN)?;
     let (Some(token_endpoint), Some(client_id)) = (token_endpoint, client_id) else {
         inner.missing(
-            "say `idp_token_endpoint` and `idp_client_id`: where the identity provider of the \
-             enterprise gives out tokens, and under which id it knows us",
+            "needs `idp_token_endpoint` and `idp_client_id`: the token endpoint of the enterprise's identity provider, and Orchestra's client id there",
         );
         return None;
     };
@@ -114,7 +112,7 @@ fn needed(inner: &mut Fields<'_>, keys: Keys) -> Option<Secret> {
     if found.is_none() {
         let [text, file] = keys;
         inner.missing(&format!(
-            "say `{text}`, as \"${{VARIABLE}}\", or `{file}`, the path of a file"
+            "needs `{text}`, as \"${{VARIABLE}}\", or `{file}`, the path of a file"
         ));
     }
     found
@@ -127,7 +125,10 @@ fn secret(inner: &mut Fields<'_>, [text, file]: Keys) -> Option<Secret> {
     let (member, field, is_file) = match (named, path) {
         (None, None) => return None,
         (Some(_), Some(member)) => {
-            inner.wrong(member, format!("there is `{text}` as well; leave one out"));
+            inner.wrong(
+                member,
+                format!("`{text}` is set as well; remove one of them"),
+            );
             return None;
         }
         (Some(member), None) => (member, text, false),
@@ -143,8 +144,7 @@ fn secret(inner: &mut Fields<'_>, [text, file]: Keys) -> Option<Secret> {
         inner.wrong(
             member,
             format!(
-                "a secret does not belong into this file: write \"${{VARIABLE}}\", or name a file \
-                 by `{file}`"
+                "secrets are not allowed in this file: write \"${{VARIABLE}}\", or set the path of a file in `{file}`"
             ),
         );
         return None;

@@ -35,7 +35,9 @@ pub(super) fn read(
     };
     let directory = beside(&origin.file);
     let Some(binary) = fields.text(&["binary"]).filter(|text| !text.is_empty()) else {
-        fields.missing("say what it runs: `binary`, a path that starts from its file's directory");
+        fields.missing(
+            "needs `binary`, the path of its program relative to the directory of this file",
+        );
         return None;
     };
     let args = fields.texts(&["args"]).unwrap_or_default();
@@ -180,19 +182,18 @@ pub(super) fn check(fields: &mut Fields<'_>, config: &ServerConfig) {
     }
     if config.sandbox.is_some() {
         fields.unusable(
-            "sandbox: it closes the network, over which a plugin is reached; leave it out".into(),
+            "sandbox: it blocks the network, over which a plugin is reached; remove it".into(),
         );
     }
     if matches!(&config.transport, Transport::Plugin(plugin) if !plugin.provides_ai.is_empty())
         && !config.prefix
     {
         fields.unusable(
-            "prefix: two providers of models have tools of the same names, and so cannot go \
-             without it; leave it out"
+            "prefix: required, because model providers have tools with the same names; remove this key"
                 .into(),
         );
     }
     if config.pool.max > 1 {
-        fields.unusable("pool: a plugin has one process; leave `max` out".into());
+        fields.unusable("pool: a plugin has one process; remove `max`".into());
     }
 }

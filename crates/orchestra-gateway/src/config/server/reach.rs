@@ -57,7 +57,7 @@ pub(super) fn read(fields: &mut Fields<'_>) -> Option<Transport> {
     let address = addresses.next();
     if let Some(member) = fields.take(&["orchestrator"]) {
         if kind.is_some() || command.is_some() || address.is_some() {
-            let message = "a server is reached in one way: leave out `type`, `command` and `url`";
+            let message = "a server has one transport: remove `type`, `command` and `url`";
             fields.wrong(member, message);
             return None;
         }
@@ -66,7 +66,7 @@ pub(super) fn read(fields: &mut Fields<'_>) -> Option<Transport> {
     if let Some((member, _)) = addresses.next() {
         fields.wrong(
             member,
-            "the server has another address already; leave one out",
+            "the server has another address already; remove one of them",
         );
         return None;
     }
@@ -82,22 +82,22 @@ pub(super) fn read(fields: &mut Fields<'_>) -> Option<Transport> {
             http(fields, member, flavour)
         }
         (_, Some(command), Some(_)) => {
-            let message = "there is an address as well; a server is started or reached, not both";
+            let message =
+                "there is an address as well; a server has either a command or an address";
             fields.wrong(command, message);
             None
         }
         (Some(Kind::Stdio), None, Some((member, _))) => {
-            fields.wrong(member, "the transport is stdio, which takes `command`");
+            fields.wrong(member, "the transport is stdio, which requires `command`");
             None
         }
         (Some(Kind::Http(_)), Some(command), None) => {
-            fields.wrong(command, "the transport is http, which takes `url`");
+            fields.wrong(command, "the transport is http, which requires `url`");
             None
         }
         (_, None, None) => {
             fields.missing(
-                "say how it is reached: `command` for a program, `url` for an address, \
-                 `orchestrator` for the host and port of one",
+                "no transport: set `command` for a program, `url` for an address, or `orchestrator` for the host and port of one",
             );
             None
         }
@@ -151,7 +151,7 @@ pub(super) fn environment(fields: &mut Fields<'_>) -> Vec<(String, String)> {
         .find(|(name, _)| name.is_empty() || name.contains(['=', '\0']))
     {
         fields.unusable(format!(
-            "env: `{}` is no name of a variable",
+            "env: `{}` is not a valid variable name",
             name.escape_debug()
         ));
     }

@@ -46,7 +46,7 @@ pub(super) fn read(fields: &mut Fields<'_>) -> Vec<Rule> {
                 tool: tool.unwrap_or_else(|| "*".into()),
                 arguments,
             }),
-            None => inner.missing("say `effect`: allow, deny or ask"),
+            None => inner.missing("needs `effect`: allow, deny or ask"),
         }
         // A rule that cannot be read must not be left out: the server is.
         let ended = inner.end();

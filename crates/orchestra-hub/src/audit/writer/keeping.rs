@@ -12,7 +12,7 @@ impl Writer {
     /// it.
     pub(super) fn tidy_or_warn(&mut self) {
         if let Err(error) = self.tidy() {
-            tracing::warn!(%error, path = %self.config.path.display(), "old audit files are not removed");
+            tracing::warn!(%error, path = %self.config.path.display(), "cannot remove old audit files");
         }
     }
 
@@ -55,7 +55,7 @@ impl Writer {
     pub(super) fn sweep(&mut self) {
         self.swept = Some(Instant::now());
         if let Err(error) = self.try_sweep() {
-            tracing::warn!(%error, path = %self.config.path.display(), "old audit files are not removed");
+            tracing::warn!(%error, path = %self.config.path.display(), "cannot remove old audit files");
         }
     }
 

@@ -329,11 +329,11 @@ fn log_circuit(server: &str, standing: &Standing) {
                 server,
                 retry_in,
                 reason,
-                "calls fail one after the other; it is left alone"
+                "too many calls failed in a row; calls are refused for a while"
             );
         }
-        Standing::Tried(_) => tracing::info!(server, "it is tried again by the next call"),
-        Standing::Closed => tracing::info!(server, "calls pass again"),
+        Standing::Tried(_) => tracing::info!(server, "the next call tries the server again"),
+        Standing::Closed => tracing::info!(server, "calls are forwarded again"),
     }
 }
 

@@ -154,7 +154,7 @@ impl Lane {
                 Ok(items) => self.listed()[kind as usize] = items,
                 Err(error) => {
                     let (server, reason) = (&config.name, error.explain());
-                    tracing::debug!(%server, ?kind, %reason, "not listed by another connection");
+                    tracing::debug!(%server, ?kind, %reason, "cannot fetch a list over another connection");
                 }
             }
         }
@@ -379,7 +379,7 @@ impl Client {
                 };
                 let (server, reason) = (&first.shared.config.name, error.explain());
                 let era = profile.era;
-                tracing::debug!(%server, ?era, %reason, "no connection as the caller needs it");
+                tracing::debug!(%server, ?era, %reason, "cannot open a connection that matches the caller's capabilities");
                 // One that still starts may serve later calls.
                 if !member.is_starting() {
                     inner.beside.failed(&profile, &lane, &error);

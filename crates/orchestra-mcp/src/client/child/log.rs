@@ -34,7 +34,7 @@ impl LogFile {
             Ok(Err(error)) => error,
             Err(error) => io::Error::other(error),
         };
-        tracing::warn!(server, %error, "its standard error is not kept");
+        tracing::warn!(server, %error, "cannot store the server's standard error");
         None
     }
 

@@ -185,7 +185,7 @@ impl Trickle {
     fn pass(&mut self, server: &str, line: &str) {
         if self.since.elapsed() >= Duration::from_secs(1) {
             if self.left_out > 0 {
-                tracing::debug!(server, lines = self.left_out, "stderr: lines left out");
+                tracing::debug!(server, lines = self.left_out, "stderr: lines omitted");
             }
             *self = Self::default();
         }

@@ -48,7 +48,7 @@ async fn done(core: Weak<Core>, chore: Chore) {
             let headers = || common.headers.as_ref().clone();
             let sent = core.send(Method::POST, &core.endpoint, headers, Some(message.into()));
             if let Err(error) = sent.await {
-                tracing::debug!(server = %core.config.name, %error, "an answer was not taken");
+                tracing::debug!(server = %core.config.name, %error, "the server did not accept a response");
             }
         }
     }

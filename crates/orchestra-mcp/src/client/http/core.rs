@@ -248,7 +248,9 @@ impl Core {
                 method: notification.method.clone().into_owned(),
                 params: raw(notification.raw_params()),
             },
-            Message::Response(_) => return self.count_dropped("a response that nobody waits for"),
+            Message::Response(_) => {
+                return self.count_dropped("a response without a waiting request");
+            }
         };
         let incoming = Incoming {
             message,
@@ -259,7 +261,7 @@ impl Core {
             None => return,
         };
         if let Err(mpsc::error::TrySendError::Full(missed)) = sent {
-            self.count_dropped("a message for which there was no room");
+            self.count_dropped("a message: the queue was full");
             if let ServerMessage::Request { id, .. } = missed.message {
                 let error = RpcError::new(ErrorCode::INTERNAL_ERROR, "busy: try again later");
                 self.later(Chore::Respond(response(&id, &Err(error))));

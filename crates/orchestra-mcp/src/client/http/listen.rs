@@ -71,7 +71,7 @@ pub(super) async fn run(core: Weak<Core>, tried: oneshot::Sender<()>) {
             Err(ClientError::NeedsAuth { .. } | ClientError::InvalidConfig { .. }) => return,
             Err(error) => {
                 let Some(core) = core.upgrade() else { return };
-                tracing::debug!(server = %core.config.name, %error, "cannot listen");
+                tracing::debug!(server = %core.config.name, %error, "cannot open the server's notification stream");
             }
         }
         if begun.elapsed() >= HEALTHY {

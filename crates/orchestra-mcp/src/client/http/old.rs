@@ -191,7 +191,7 @@ async fn read(
                     });
                     match waits {
                         Some(waits) => drop(waits.send(answer_of(&response, &event.data))),
-                        None => core.count_dropped("a response that nobody waits for"),
+                        None => core.count_dropped("a response without a waiting request"),
                     }
                 }
                 _ => listen::said(&core, &event.data),

@@ -146,7 +146,7 @@ impl Core {
                 let server = &self.config.name;
                 tracing::warn!(
                     server,
-                    "definitions of a list are nested too deep; they are read without those members"
+                    "some definitions of a list are nested too deeply; reading them without the nested members"
                 );
                 (parse(&list).map_err(|_| invalid(&malformed))?, &list)
             }

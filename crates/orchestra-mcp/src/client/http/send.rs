@@ -82,7 +82,7 @@ struct Leaving {
 
 /// Nobody wants the request any more.
 #[derive(Debug, thiserror::Error)]
-#[error("the request was given up")]
+#[error("the request was canceled")]
 struct GivenUp;
 
 impl HttpBody for Leaving {

@@ -129,7 +129,7 @@ impl Core {
                 }
                 Ok(Stream::NotOffered | Stream::Denied) => return Err(broke),
                 Err(error) => {
-                    tracing::debug!(server = %self.config.name, %error, "a stream is not resumed");
+                    tracing::debug!(server = %self.config.name, %error, "cannot resume an event stream");
                     if !matches!(
                         error,
                         ClientError::Unreachable { .. } | ClientError::Http(_)

@@ -52,7 +52,7 @@ impl Reader {
                 Ok(bytes) if bytes > 0 => {}
                 Ok(_) => break,
                 Err(error) => {
-                    tracing::debug!(server = self.core.name, %error, "cannot read");
+                    tracing::debug!(server = self.core.name, %error, "cannot read the server's output");
                     break;
                 }
             }
@@ -123,13 +123,13 @@ impl Reader {
         };
         let Some(id) = response.id else {
             let (server, error) = (&self.core.name, answer.err());
-            tracing::warn!(server, ?error, "could not read the id of a message of ours");
+            tracing::warn!(server, ?error, "cannot read the id of an outgoing message");
             self.core.counters.count_unknown_id();
             return;
         };
         if !self.core.answer(&id, Ok(answer)) {
             self.core.counters.count_unknown_id();
-            tracing::debug!(server = self.core.name, %id, "an answer that nobody waits for");
+            tracing::debug!(server = self.core.name, %id, "ignored a response without a waiting request");
         }
     }
 
@@ -159,7 +159,7 @@ impl Reader {
             let server = &self.core.name;
             tracing::warn!(
                 server,
-                "definitions of a list are nested too deep; they are read without those members"
+                "some definitions of a list are nested too deeply; reading them without the nested members"
             );
             self.core.counters.count_message();
             return self.take_message(message, &list);
@@ -187,7 +187,12 @@ impl Reader {
         self.core.counters.count_too_long();
         let (server, bytes) = (&self.core.name, line.bytes);
         let id = line.id();
-        tracing::warn!(server, bytes, ?id, "a message that is too long was skipped");
+        tracing::warn!(
+            server,
+            bytes,
+            ?id,
+            "skipped a message that exceeds the size limit"
+        );
         let Some(id) = id else { return };
         let what = format!(
             "the answer has {bytes} bytes and {} are permitted; ask for less, or raise \
@@ -220,7 +225,12 @@ impl Reader {
                 "printed what is no message; its standard output is for messages alone. \
                  `orchestra mcp logs` has what else it prints"
             ),
-            false => tracing::debug!(server, why, line, "no message"),
+            false => tracing::debug!(
+                server,
+                why,
+                line,
+                "ignored a line that is not a JSON-RPC message"
+            ),
         }
     }
 
@@ -239,7 +249,11 @@ impl Reader {
             ServerMessage::Notification { method, .. } => {
                 if self.core.counters.count_dropped() == 0 {
                     let server = &self.core.name;
-                    tracing::warn!(server, method, "it says more than is listened to; dropped");
+                    tracing::warn!(
+                        server,
+                        method,
+                        "too many notifications from the server; dropped one"
+                    );
                 }
             }
         }

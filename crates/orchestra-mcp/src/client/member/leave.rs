@@ -56,7 +56,7 @@ impl Member {
                     self.let_go(&session.link);
                 }
                 self.enter(Phase::Starting);
-                tracing::info!(server = %shared.config.name, reason = %error.explain(), "the connection ended");
+                tracing::info!(server = %shared.config.name, reason = %error.explain(), "connection closed");
                 shared.meter.failed(error.explain());
                 if self.is_closing() {
                     return Ok(());
@@ -119,7 +119,7 @@ impl Member {
         };
         if timeout(shared.config.drain, drained).await.is_err() {
             let server = &shared.config.name;
-            tracing::warn!(%server, "calls still ran when it was to be started anew; they fail");
+            tracing::warn!(%server, "server restarted while calls were running; those calls fail");
         }
         // Who has asked for it once more meanwhile wanted the same.
         let _ = self.restart.notified().now_or_never();

@@ -46,7 +46,7 @@ impl Member {
     ) -> Option<Left> {
         let name = &shared.config.name;
         let reconnect = shared.config.reconnect;
-        tracing::warn!(server = %name, reason = %lost.explain(), "away; it is asked again until it is back");
+        tracing::warn!(server = %name, reason = %lost.explain(), "server is unavailable; retrying until it answers");
         self.enter(Phase::Starting);
         course.begin_outage();
         shared.meter.failed(lost.explain());
@@ -71,7 +71,7 @@ impl Member {
             if !course.is_just_away(&reconnect) {
                 return Some(Left::GivenUp(reason));
             }
-            tracing::debug!(server = %name, attempt = course.failures, reason = %reason.explain(), "still away");
+            tracing::debug!(server = %name, attempt = course.failures, reason = %reason.explain(), "server is still unavailable");
             let pause = reconnect.backoff.next(course.failures - 1);
             self.enter(Phase::Waiting {
                 attempt: course.failures,

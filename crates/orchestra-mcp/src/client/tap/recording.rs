@@ -73,7 +73,7 @@ pub enum RecordingError {
     #[error("cannot read the recording")]
     Io(#[from] io::Error),
     /// A line is none of a recording.
-    #[error("line {line} is not a line of a recording")]
+    #[error("line {line} is not a valid record of a recording")]
     Line {
         /// Its number.
         line: usize,
@@ -82,10 +82,10 @@ pub enum RecordingError {
         source: serde_json::Error,
     },
     /// Which server is meant is not clear.
-    #[error("the recording holds several servers, name one of: {0}")]
+    #[error("the recording contains several servers; name one of: {0}")]
     Several(String),
     /// There is nothing to say again.
-    #[error("the recording holds no request of a client")]
+    #[error("the recording contains no request of a client")]
     Empty,
 }
 

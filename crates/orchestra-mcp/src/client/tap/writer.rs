@@ -434,7 +434,7 @@ impl Writer {
             file.write(&text)
         });
         if let Err(error) = written {
-            tracing::warn!(%error, "a message cannot be recorded");
+            tracing::warn!(%error, "cannot record a message");
             self.shared.dropped.fetch_add(1, Ordering::Relaxed);
             return false;
         }

@@ -36,7 +36,7 @@ impl EndedLogins {
         if let Some(file) = &file
             && let Err(error) = remove_past(file, now)
         {
-            tracing::warn!(%error, "{} is not shortened", file.display());
+            tracing::warn!(%error, "cannot remove expired sign-outs from `{}`", file.display());
         }
         Self {
             file,
@@ -50,7 +50,7 @@ impl EndedLogins {
         if let Some(file) = &self.file
             && let Err(error) = known.catch_up(file)
         {
-            tracing::warn!(%error, "{} cannot be read: no login is admitted", file.display());
+            tracing::warn!(%error, "cannot read `{}`; all logins are refused", file.display());
             return true;
         }
         known.ids.contains(id)
@@ -64,7 +64,7 @@ impl EndedLogins {
         if let Some(file) = &self.file
             && let Err(error) = append(file, &format!("{id} {ends}\n"))
         {
-            tracing::warn!(%error, "a login that was ended is valid again when the program is restarted");
+            tracing::warn!(%error, "cannot store a sign-out: the login is valid again after a restart");
         }
     }
 }

@@ -75,13 +75,13 @@ pub enum OAuthError {
     #[error("no part of the path of {0} may begin with : or *")]
     Path(Box<ServiceUrl>),
     /// Nobody is trusted.
-    #[error("no issuer is named whose tokens are trusted")]
+    #[error("no trusted issuer is configured")]
     NoIssuer,
     /// An issuer is named twice.
     #[error("the issuer {0} is named twice")]
     Twice(Box<ServiceUrl>),
     /// Nobody can be asked for keys.
-    #[error("the issuer {issuer} cannot be asked for its keys")]
+    #[error("cannot fetch the keys of issuer {issuer}")]
     Client {
         /// Who would be asked.
         issuer: Box<ServiceUrl>,
@@ -123,29 +123,29 @@ pub struct Subject {
 /// Why a token lets nobody in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 enum Denied {
-    #[error("this token is not valid here")]
+    #[error("this token is not valid")]
     Malformed,
-    #[error("this token is signed in a way that is not trusted here")]
+    #[error("the signature algorithm of this token is not accepted")]
     Algorithm,
     #[error("token has an unsupported critical header parameter")]
     Critical,
-    #[error("this token is not for access")]
+    #[error("this token is not an access token")]
     Type,
     #[error("token is bound to a key (`cnf`), which is not supported")]
     Bound,
-    #[error("this token is of an issuer that is not trusted here")]
+    #[error("the issuer of this token is not trusted")]
     Issuer,
-    #[error("this token is for another resource")]
+    #[error("the audience of this token is another resource")]
     Audience,
     #[error("this token has expired")]
     Expired,
     #[error("this token is not valid yet")]
     Early,
-    #[error("the issuer of this token does not know the key that it is signed with")]
+    #[error("this token is signed with a key that its issuer does not publish")]
     Key,
-    #[error("the signature of this token is wrong")]
+    #[error("the signature of this token is invalid")]
     Signature,
-    #[error("this token lacks a scope that is needed here")]
+    #[error("this token lacks a required scope")]
     Scope,
     #[error("the keys of this token's issuer cannot be fetched; try again in a moment")]
     Unreachable(Duration),
@@ -224,7 +224,7 @@ impl OAuth {
     pub(super) async fn verify(&self, token: &[u8]) -> Result<Subject, Box<Response>> {
         let verified = self.look_at(token).await;
         verified.map_err(|denied| {
-            tracing::debug!(%denied, "a token is refused");
+            tracing::debug!(%denied, "token refused");
             Box::new(self.refusal(denied))
         })
     }

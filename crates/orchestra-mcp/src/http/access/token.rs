@@ -26,13 +26,15 @@ pub struct Token {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TokenError {
     /// It is easily guessed.
-    #[error("a token has at least {FEWEST} characters; make one with `openssl rand -hex 32`")]
+    #[error(
+        "a token must have at least {FEWEST} characters; create one with `openssl rand -hex 32`"
+    )]
     Short,
     /// It does not fit a header.
-    #[error("a token has at most {MOST} characters")]
+    #[error("a token can have at most {MOST} characters")]
     Long,
     /// RFC 6750 does not allow it.
-    #[error("a token has only letters, digits and - . _ ~ + /, and = at its end")]
+    #[error("a token can contain only letters, digits and - . _ ~ + /, and = at its end")]
     Character,
 }
 

@@ -289,7 +289,7 @@ async fn what_is_no_response_is_said_to_be_none() {
         ("text", "without JSON or events: hello"),
         ("nothing", "HTTP status 202"),
         ("empty", "an empty body"),
-        ("garbage", "not one JSON value: {\"a\":"),
+        ("garbage", "not a single JSON value: {\"a\":"),
         ("deep", "nested too deep"),
         ("both", "neither a request nor a response"),
         ("wrong", "no response to the request 1"),

@@ -37,13 +37,13 @@ pub enum OrchestratorError {
         message: String,
     },
     /// The storage says no.
-    #[error("the storage refused")]
+    #[error("the storage refused the request")]
     Storage(#[source] StorageError),
     /// What was to be sent has no form in the protocol.
-    #[error("it cannot be sent: {0}")]
+    #[error("cannot send the request: {0}")]
     Unsendable(String),
     /// The answer cannot be understood.
-    #[error("the answer cannot be parsed: {0}")]
+    #[error("cannot parse the response: {0}")]
     Answer(String),
     /// The orchestrator is of an older kind, which does not know this.
     #[error("the orchestrator does not support {0}")]

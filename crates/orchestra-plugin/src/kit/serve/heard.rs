@@ -153,7 +153,7 @@ impl Worker {
                 Some(Ok(())) => {}
                 Some(Err(panic)) => {
                     let why = told(&*panic, "function");
-                    tracing::warn!(topic = event.topic, why, "an event was not handled");
+                    tracing::warn!(topic = event.topic, why, "cannot handle an event");
                 }
                 None => return false,
             }

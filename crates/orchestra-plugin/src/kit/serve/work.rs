@@ -118,7 +118,7 @@ impl Server {
         }
         let undone = self.heard.undone();
         if undone > 0 {
-            tracing::warn!(undone, "events were not handled before the plugin ended");
+            tracing::warn!(undone, "the plugin ended before it handled all events");
             clean = false;
         }
         if let Some(hook) = &self.offer.shutdown {
@@ -160,7 +160,7 @@ impl Server {
                 done = &mut work => break done,
                 Some(frame) = frames.recv() => {
                     if let Err(error) = reply.send(frame).await {
-                        tracing::debug!(%error, "a part of an answer was not sent");
+                        tracing::debug!(%error, "cannot send a part of a response");
                         switch.send_replace(true);
                     }
                 }

@@ -83,8 +83,8 @@ fn what_the_program_cannot_do_is_refused_each_with_its_code() {
     let error = asked(&resumed, &profile(json!({})), &none).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "agent `one` cannot resume a session: neither its profile nor its program (1.2) offers it; leave \
-         `resumeSession` out, or name an agent that can"
+        "agent `one` cannot resume a session: neither its profile nor its program (1.2) offers it; omit \
+         `resumeSession`, or name an agent that can"
     );
 }
 
@@ -110,7 +110,7 @@ fn models_are_those_that_are_known() {
     let error = ask(json!({"model": "c"})).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "agent `one` knows no model `c`; it knows: a, b"
+        "agent `one` has no model `c`; its models: a, b"
     );
     assert_eq!(
         ask(json!({"model": "--yolo"})).unwrap_err().code(),

@@ -190,13 +190,13 @@ pub enum OutputError {
     #[error("there are more than {MAX_RULES} rules")]
     TooMany,
     /// A text is empty or too long.
-    #[error("`{text}` has to have 1 to {MAX_TEXT_CHARS} characters")]
+    #[error("`{text}` must have 1 to {MAX_TEXT_CHARS} characters")]
     Text {
         /// Its beginning.
         text: String,
     },
     /// Rules of another form.
-    #[error("`form` has to be {expected} for {rules}")]
+    #[error("`form` must be {expected} for {rules}")]
     Form {
         /// What it has to be.
         expected: &'static str,

@@ -226,7 +226,7 @@ impl Sitting {
         if !self.home.is_there() {
             return Next::Gone;
         }
-        tracing::error!("the plans of this workspace cannot be run: {why}");
+        tracing::error!("cannot run the plans of this workspace: {why}");
         drop(claim);
         self.inside.send_replace(Inside::Role(Role::Failed(why)));
         self.rest(FAILED).await
@@ -268,7 +268,7 @@ impl Sitting {
                 _ = looks.tick() => if !self.is_kept(claim, service) {
                     return Ended::Removed;
                 } else if !claim.is_ours() {
-                    tracing::warn!("the lock of the plans was removed or replaced; this process runs them no more");
+                    tracing::warn!("the lock file of the plans was removed or replaced; this process no longer runs them");
                     return Ended::Lost;
                 },
                 () = until(end) => {

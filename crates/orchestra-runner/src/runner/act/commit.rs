@@ -15,7 +15,7 @@ pub(super) async fn commit(cx: &Cx<'_>, expects_no_changes: bool) -> Result<Done
     let assignment = cx.assignment;
     let worktree = cx.worktree().await?;
     let Some(base) = &assignment.base else {
-        let words = "nobody knows what the job started from";
+        let words = "the starting point of the job is not known";
         return Err(Failure::new(FailureKind::Internal, words));
     };
     let committed = worktree

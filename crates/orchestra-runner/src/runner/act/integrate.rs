@@ -334,7 +334,7 @@ async fn solved(
             let mut left = unsolved.markers;
             left.extend(unsolved.undecided);
             let words = match unsolved.given_up {
-                true => "the merge was given up, and has to be done",
+                true => "the merge was abandoned and must be repeated",
                 false => "the conflicts are not all solved",
             };
             let words = format!("{words}: {}", words::of(cx, worktree, &conflict, sources));

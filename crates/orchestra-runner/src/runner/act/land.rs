@@ -73,7 +73,7 @@ async fn intended(
 ) -> Result<Option<Intent>, Failure> {
     let assignment = cx.assignment;
     let (Some(branches), Some(commit)) = (&assignment.branches, &assignment.commit) else {
-        let words = "nobody knows what is to be merged, or where";
+        let words = "the commit to merge or its target is not known";
         return Err(Failure::new(FailureKind::Internal, words));
     };
     let message = format!("[Plan] {}", assignment.settings.name.as_str());
@@ -155,6 +155,6 @@ fn voided(failure: Failure) -> Done {
 }
 
 fn moved() -> Failure {
-    let words = "the target has moved since the result was validated: it is integrated anew";
+    let words = "target branch advanced after validation; integrating again";
     Failure::new(FailureKind::TargetMoved, words)
 }

@@ -81,7 +81,7 @@ pub(in crate::runner) async fn halt(directory: &Path, run: &RunId, grace: Durati
         Err(error) => Err(error),
     };
     if let Err(error) = ended {
-        tracing::warn!(%error, "a run cannot be ended in order, and is killed");
+        tracing::warn!(%error, "cannot end a run gracefully; killing it");
         run.kill_left().await;
     }
 }

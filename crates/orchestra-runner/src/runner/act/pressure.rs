@@ -78,8 +78,7 @@ impl Gauge {
         let worktree = self.worktree.clone();
         let words = match on_files(move || agents::request_checkpoint(&worktree)).await {
             Ok(()) => format!(
-                "the agent's context is nearly full ({used} of {limit} tokens): it is asked to leave the \
-                 rest to others"
+                "the agent's context is nearly full ({used} of {limit} tokens): asking it to hand over the rest to further jobs"
             ),
             // It goes on as if nobody had looked.
             Err(failure) => failure.message,
@@ -114,7 +113,8 @@ impl Gauge {
         let read = tokio::task::spawn_blocking(read).await;
         let read = read.map_err(|error| super::internal(&error))?;
         let wrong = |why: String| {
-            let words = format!("the agent was asked to leave the rest to others, and {why}");
+            let words =
+                format!("the agent was asked to hand over the rest to further jobs, and {why}");
             Failure::new(FailureKind::ExitCode, words)
         };
         let Some(manifest) = read.map_err(|error| wrong(chain(&error)))? else {
@@ -167,7 +167,7 @@ async fn on_files(work: impl FnOnce() -> io::Result<()> + Send + 'static) -> Res
     let done = tokio::task::spawn_blocking(work).await;
     let done = done.unwrap_or_else(|error| Err(io::Error::other(error)));
     done.map_err(|error| {
-        let words = format!("the files by which an agent is asked to stop cannot be kept: {error}");
+        let words = format!("cannot write the files that ask the agent to stop: {error}");
         Failure::new(FailureKind::Worktree, words)
     })
 }

@@ -90,8 +90,7 @@ fn plain(
     hidden.extend(of_plan.filter_map(is_hidden));
     if !hidden.is_empty() {
         let words = format!(
-            "the values of {} were left out when the plans were made anew from their files; set them and \
-             retry the job",
+            "the values of {} are missing since the plans were rebuilt from their files; set them and retry the job",
             hidden.join(", ")
         );
         return Err(Failure::new(FailureKind::Unavailable, words));
@@ -351,7 +350,7 @@ fn not_started(error: &StartError) -> Failure {
 }
 
 fn unreadable(error: &std::io::Error) -> Failure {
-    let words = format!("what became of a run cannot be read: {error}");
+    let words = format!("cannot read the result of a run: {error}");
     Failure::new(FailureKind::Storage, words)
 }
 

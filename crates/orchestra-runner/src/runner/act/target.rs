@@ -103,8 +103,7 @@ fn rewritten(branches: &Branches, lost: &Commit) -> Failure {
 fn taken(branches: &Branches) -> Failure {
     let target = &branches.target;
     let words = format!(
-        "branch `{target}`, which the plan was to make, was made by somebody else meanwhile, and is not \
-         moved; rename that one (`git branch -m {target} NAME`) or delete it, and retry the job"
+        "branch `{target}`, which the plan would create, was created by another program meanwhile and is not changed; rename it (`git branch -m {target} NAME`) or delete it, and retry the job"
     );
     Failure::new(FailureKind::TargetTaken, words)
 }

@@ -53,7 +53,7 @@ impl run::Watcher for Watch {
             match page {
                 Ok(page) => self.take(&page),
                 Err(error) => {
-                    tracing::debug!(%error, "what an agent says cannot be read while it goes on");
+                    tracing::debug!(%error, "cannot read the output of a running agent");
                     return std::future::pending().await;
                 }
             }
@@ -115,7 +115,7 @@ impl Watch {
                         }
                     }
                     Err(error) => {
-                        tracing::debug!(%error, "what an agent said cannot be read");
+                        tracing::debug!(%error, "cannot read the output of an agent");
                         return self;
                     }
                 }

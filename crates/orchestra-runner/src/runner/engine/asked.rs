@@ -71,7 +71,7 @@ impl Engine {
         turn: &mut Turn,
     ) -> Result<Answer, Refused> {
         let Some(plan) = self.plans.get(&id) else {
-            return Err(refused("plan-unknown", "there is no such plan any more"));
+            return Err(refused("plan-unknown", "the plan no longer exists"));
         };
         if decision.events.is_empty() {
             return Ok(Answer::of(plan, decision));

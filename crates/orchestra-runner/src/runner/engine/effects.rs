@@ -142,7 +142,7 @@ impl Engine {
             status,
         };
         if let Err(refusal) = self.change(id, Request::of(command), turn) {
-            tracing::debug!(plan = %id, %refusal, "it does not wait any more");
+            tracing::debug!(plan = %id, %refusal, "the plan no longer waits");
         }
     }
 

@@ -29,7 +29,9 @@ impl Engine {
             match tokio::time::timeout(FETCHING, fetched).await {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => not_fetched(&error),
-                Err(_) => tracing::info!("the remotes take too long; plans go on without"),
+                Err(_) => {
+                    tracing::info!("fetching the remotes takes too long; plans continue without it")
+                }
             }
             // Who comes next does not wait for it.
             let _ = events.send(Event::Fetched).await;
@@ -45,5 +47,5 @@ impl Engine {
 
 fn not_fetched(error: &GitError) {
     let error = chain(error);
-    tracing::info!(%error, "not all remotes were fetched; plans go on without");
+    tracing::info!(%error, "cannot fetch all remotes; plans continue with the last known branches");
 }

@@ -24,7 +24,7 @@ impl Engine {
         if self.is_lost {
             // Something of it cannot be kept, and the rest may follow from that: whoever holds next begins
             // from what is kept.
-            let words = "what was decided about plans cannot be kept; ask again";
+            let words = "cannot store the changes of plans; repeat the request";
             withdraw(turn, &refused("internal", words));
             return;
         }
@@ -40,7 +40,7 @@ impl Engine {
 
     /// Nothing of a turn is acted upon that could not be kept: what is on the disk is what counts.
     async fn undo(&mut self, turn: Turn, failed: &Failed) {
-        tracing::warn!(error = %failed.error, "what was decided about plans cannot be kept");
+        tracing::warn!(error = %failed.error, "cannot store the changes of the plans");
         self.is_lost = failed.lost;
         let touched: Vec<PlanId> = turn.touched.iter().copied().collect();
         withdraw(turn, &refused_by(&failed.error));
@@ -70,7 +70,7 @@ impl Engine {
             }
             // Without knowing what is kept nothing can be decided: the next holder finds it out.
             Ok(Err(error)) => {
-                tracing::error!(%error, "the plans cannot be read again");
+                tracing::error!(%error, "cannot read the plans again");
                 self.is_lost = true;
             }
             Err(_) => self.is_lost = true,

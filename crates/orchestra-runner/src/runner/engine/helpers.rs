@@ -47,7 +47,7 @@ impl Engine {
         let Some(help) = self.by_helper.remove(&id).filter(|_| panicked) else {
             return;
         };
-        tracing::error!(?help, "what the plans have begun panicked");
+        tracing::error!(?help, "a background task of the plans panicked");
         match help {
             Help::Prepare(plan) => self.prepared(Prepared::not(plan), turn),
             Help::Clean(plan) => self.cleaned(Cleaned::nothing(plan), turn),

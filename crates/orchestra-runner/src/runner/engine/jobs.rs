@@ -49,7 +49,7 @@ impl Engine {
             // One that was kept before, or of an attempt that is over, changes nothing; what the task is
             // told for it is how things are.
             if let Err(refusal) = self.change(plan, Request::of(command), turn) {
-                tracing::debug!(%plan, %job, %refusal, "a report is of no use any more");
+                tracing::debug!(%plan, %job, %refusal, "ignored a late report");
                 unsplit = is_split.then(|| refusal.to_string());
             }
         }
@@ -82,7 +82,7 @@ impl Engine {
                 Step::Wait | Step::UnderWay(_) | Step::Resolve { .. } | Step::Ended(_) => return,
             };
             if let Err(refusal) = self.change(id, Request::of(command), turn) {
-                tracing::warn!(plan = %id, %job, %refusal, "a job does not go on");
+                tracing::warn!(plan = %id, %job, %refusal, "cannot continue a job");
                 return;
             }
         }
@@ -170,7 +170,7 @@ fn left_undone(report: Report, why: &str) -> Report {
         Report::ActSucceeded {
             act, usage, ended, ..
         } => {
-            let words = format!("the agent left work to others, and that cannot be: {why}");
+            let words = format!("the agent handed over work that cannot be split: {why}");
             Report::ActFailed {
                 act,
                 failure: Failure::new(FailureKind::ExitCode, words),

@@ -75,7 +75,7 @@ impl Engine {
                 let again = self
                     .retries
                     .failed(Again::Resolve(plan, job), Instant::now());
-                let words = "nobody knows whether the target was moved";
+                let words = "it is not known whether the target was updated";
                 tracing::warn!(%plan, %job, error, again, "{words}");
                 return;
             }
@@ -87,7 +87,7 @@ impl Engine {
             report,
         };
         if let Err(refusal) = self.change(plan, Request::of(command), turn) {
-            tracing::debug!(%plan, %job, %refusal, "it is known already what became of the target");
+            tracing::debug!(%plan, %job, %refusal, "ignored a report about the target branch: its result is already known");
         }
     }
 }

@@ -41,7 +41,7 @@ impl fmt::Display for Again {
             Self::Resolve(plan, job) => {
                 write!(
                     f,
-                    "nobody knows whether job {job} of plan {plan} has moved its target"
+                    "it is not known whether job {job} of plan {plan} has updated its target"
                 )
             }
         }

@@ -40,7 +40,7 @@ impl Engine {
                 let command = Command::Schedule { job: start.job };
                 let scheduled = self.change(start.plan, Request::of(command), turn);
                 if let Err(refusal) = &scheduled {
-                    tracing::debug!(plan = %start.plan, job = %start.job, %refusal, "not started");
+                    tracing::debug!(plan = %start.plan, job = %start.job, %refusal, "cannot start a job");
                 }
                 if scheduled.is_ok() {
                     turn.starting.push(Starting {
@@ -91,7 +91,7 @@ impl Engine {
             }
             // A machine whose slots cannot be counted is not stopped by that.
             Err(error) => {
-                tracing::warn!(%error, "slots of the machine are not counted");
+                tracing::warn!(%error, "cannot count the slots of the machine");
                 Some(None)
             }
         }

@@ -314,5 +314,5 @@ async fn values_that_do_not_fit_are_refused() {
     let comma = work(json!({"allowedUrls": ["https://a.com/b,c"]}));
     let asked = Asked::of(&own.name, &own.profile, &own.able, &comma, "x").unwrap();
     let error = Invocation::new(&own, &asked, &task(None, "p")).unwrap_err();
-    assert!(error.to_string().contains("holds a comma"), "{error}");
+    assert!(error.to_string().contains("contains a comma"), "{error}");
 }

@@ -41,7 +41,7 @@ async fn an_old_git_is_refused_with_its_version() {
     let error = Git::find(settings).await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "git 2.30.1 is too old, 2.38 or newer is needed"
+        "git 2.30.1 is too old; version 2.38 or newer is required"
     );
 }
 

@@ -197,7 +197,7 @@ async fn a_runner_that_is_killed_after_a_cancel_leaves_no_process_and_no_worktre
         rig.storage().join("runner.json").exists()
     })
     .await;
-    until("a follower", async || {
+    until("follower connected", async || {
         follower.attend().await.unwrap();
         match follower.standing() {
             Standing::Follows(_) => true,

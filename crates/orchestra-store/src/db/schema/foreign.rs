@@ -39,11 +39,7 @@ pub(crate) fn has_views(connection: &Connection) -> Result<bool, Fault> {
 pub(super) fn remove(connection: &Connection) -> Result<bool, Fault> {
     let found = find(connection)?;
     for Foreign { kind, name } in &found {
-        tracing::warn!(
-            kind,
-            name,
-            "removed from the database: it is not part of a board"
-        );
+        tracing::warn!(kind, name, "removed a foreign object from the database");
         let name = name.replace('"', "\"\"");
         connection.execute_batch(&format!("DROP {kind} main.\"{name}\""))?;
     }

@@ -50,7 +50,7 @@ pub(in crate::files) fn fault_of_file(error: ActionError) -> Result<FileFault, A
             "an internal error stopped the taking in; please report it with this file".to_owned()
         }
         ActionError::Fault(Fault::Database(error)) if is_of_value(&error) => {
-            format!("the database cannot hold what it says: {error}")
+            format!("the database cannot store its content: {error}")
         }
         other => return Err(other),
     }))

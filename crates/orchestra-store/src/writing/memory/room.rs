@@ -162,9 +162,7 @@ impl Writing<'_> {
         }
         let (chunks, limit) = (self.limits.chunks, self.limits.memory_bytes);
         invalid(format!(
-            "{} texts with {} bytes are remembered already, and at most {chunks} with {limit} bytes \
-             are kept in a project; forget some with forget_memory, or raise the limits of [memory] in \
-             orchestra.toml",
+            "the project has {} memories with {} bytes, and the limit is {chunks} with {limit} bytes; forget some with forget_memory, or raise the limits of [memory] in orchestra.toml",
             size.chunks, size.chunk_bytes
         ))
     }

@@ -101,9 +101,7 @@ impl Writing<'_> {
         let size = self.reader().stored_size(project)?;
         let (sessions, limit) = (self.limits.chunks, self.limits.memory_bytes);
         invalid(format!(
-            "{} sessions with {} bytes are kept already, and at most {sessions} with {limit} bytes are \
-             kept in a project; forget some with forget_session, or raise the limits of [memory] in \
-             orchestra.toml",
+            "the project has {} sessions with {} bytes, and the limit is {sessions} with {limit} bytes; forget some with forget_session, or raise the limits of [memory] in orchestra.toml",
             size.sessions, size.session_bytes
         ))
     }

@@ -51,7 +51,7 @@ changing! {
     struct UpdatePlan {
         env: Option<Env>,
         max_parallel: Option<MaxParallel>,
-        #[cfg_attr(feature = "schema", schemars(extend("x-say" = "A plan to wait for, paused; empty for none.")))]
+        #[cfg_attr(feature = "schema", schemars(extend("x-say" = "Id of the plan to wait for; empty for none.")))]
         resume_after_plan: Option<Named>,
         budget: Option<Budget>,
     }

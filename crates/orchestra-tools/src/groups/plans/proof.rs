@@ -164,7 +164,7 @@ async fn run(cx: PlanCx, args: ProofOf) -> Result<Proof, Failure> {
                 "Follow it until it has ended: get_copilot_plan_status {{\"planId\":\"{plan}\"}}."
             ),
             "The plan is expected to fail, with `always-fails` and `postchecks-fail` failed, \
-             `blocked-downstream` and the validating job blocked, and all other jobs succeeded."
+             `blocked-downstream` and the validation job blocked, and all other jobs succeeded."
                 .to_owned(),
             "Read the reason: get_copilot_job_failure_context with jobId `always-fails`."
                 .to_owned(),

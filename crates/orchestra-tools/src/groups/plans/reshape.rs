@@ -110,7 +110,7 @@ struct Asked {
 
 changing! {
     struct Reshape {
-        #[cfg_attr(feature = "schema", schemars(extend("x-say" = "add_* need spec, add_before and add_after also existingJobId, remove_* jobId or producerId, update_deps jobId and dependencies.")))]
+        #[cfg_attr(feature = "schema", schemars(extend("x-say" = "spec for add_*, with existingJobId for add_before and add_after; jobId or producerId for remove_*; jobId and dependencies for update_deps.")))]
         operations: List<Asked, 1, 100>,
     }
 }

@@ -14,7 +14,7 @@ export function claim(panel) {
 
   const take = async () => {
     const agent = await askMyName();
-    if (agent) await panel.press("claim_task", { task_id: panel.id, agent }, `${panel.id} is yours now.`);
+    if (agent) await panel.press("claim_task", { task_id: panel.id, agent }, `You claimed ${panel.id}.`);
   };
 
   const release = (holder) => {

@@ -24,7 +24,7 @@ export function ends(panel) {
       onSubmit: async () => {
         if (to.value === (story ? issue.epic_id : issue.story_id)) return;
         await panel.act("move_issue", { issue_id: issue.id, parent_id: to.value });
-        announce(`${issue.id} is below ${to.value} now.`);
+        announce(`${issue.id} now belongs to ${to.value}.`);
       },
     });
   };
@@ -52,7 +52,7 @@ export function ends(panel) {
   const show = (issue) => {
     parent.hidden = issue.type === "epic";
     parent.textContent = issue.type === "story" ? "Move to another epic…" : "Move to another story…";
-    times.textContent = `Made ${clock(issue.created_at)}${issue.updated_at ? `, changed ${clock(issue.updated_at)}` : ""}`;
+    times.textContent = `Created ${clock(issue.created_at)}${issue.updated_at ? `, changed ${clock(issue.updated_at)}` : ""}`;
   };
   return { element: h("section.side-section", { "aria-label": "More" }, times, h("div.bar", {}, parent, remove)), show };
 }

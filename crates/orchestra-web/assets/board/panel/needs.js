@@ -33,7 +33,7 @@ export function needs(panel) {
   const add = async (event) => {
     event.preventDefault();
     const id = more.value.trim().split(/\s/)[0].toUpperCase();
-    if (id && (await panel.press("add_dependency", { issue_id: panel.id, depends_on: id }, `${panel.id} waits for ${id} now.`))) more.value = "";
+    if (id && (await panel.press("add_dependency", { issue_id: panel.id, depends_on: id }, `${panel.id} now waits for ${id}.`))) more.value = "";
   };
 
   const row = (id, away) => h("li", {}, issueLink(board, id), away && h("button.plain.away", { type: "button", "aria-label": `No longer wait for ${id}`, dataset: { key: `away-${id}` }, onclick: away }, icon("close")));

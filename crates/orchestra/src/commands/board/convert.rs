@@ -57,7 +57,7 @@ pub(super) fn run(
     let home = board::shared(&config.workspace)?;
     let main = home.mirror().ok_or_else(|| {
         Failure::refused(
-            "this repository has no main checkout, where the files of a board would be: its board stays as it is",
+            "this repository has no main checkout to hold the files of the board; its board is unchanged",
         )
     })?;
     let main = main.to_owned();

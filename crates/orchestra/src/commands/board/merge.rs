@@ -52,7 +52,7 @@ pub(super) fn run(
         if !can_ask(format) {
             output::complain(&output::printable(list(&chosen).trim_end()));
             return Err(Failure::refused(
-                "the boards are not merged, since there is no terminal for the question: `--yes` merges what is shown",
+                "the boards were not merged: no terminal to ask on; --yes merges what is shown",
             ));
         }
         if !is_agreed(&chosen)? {
@@ -100,7 +100,7 @@ fn all(config: &Config, home: &SharedHome) -> (Vec<LinkedBoard>, Vec<String>) {
     let (left_out, chosen): (Vec<_>, Vec<_>) = found.partition(|board| board.doubt.is_some());
     let reason = |board: LinkedBoard| {
         let (workspace, doubt) = (board.workspace.display(), board.doubt.unwrap_or_default());
-        format!("{workspace}: {doubt}: `orchestra board merge {workspace}` merges it all the same")
+        format!("{workspace}: {doubt}; `orchestra board merge {workspace}` merges it anyway")
     };
     (chosen, left_out.into_iter().map(reason).collect())
 }
@@ -120,8 +120,7 @@ fn find_named(
         };
         let at = found.iter().position(is_it).ok_or_else(|| {
             Failure::refused(format!(
-                "{} is no linked worktree of this repository with a board of its own that is not merged: \
-                 `git worktree list` shows the worktrees",
+                "{} is not a linked worktree of this repository with an unmerged board; `git worktree list` shows the worktrees",
                 path.display()
             ))
         })?;

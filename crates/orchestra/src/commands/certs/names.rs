@@ -10,7 +10,7 @@ pub(super) fn issuable(name: &str) -> Result<CertName, Failure> {
     match name.owner() {
         Ok(_) => Ok(name),
         Err(error) => {
-            let text = format!("no certificate is made for {name}: {error}");
+            let text = format!("cannot create a certificate for {name}: {error}");
             Err(Failure::usage_text(text))
         }
     }
@@ -19,7 +19,7 @@ pub(super) fn issuable(name: &str) -> Result<CertName, Failure> {
 /// The name of a certificate.
 pub(super) fn parse(name: &str) -> Result<CertName, Failure> {
     name.parse().map_err(|error| {
-        let text = format!("{name:?} is no name of a certificate: {error}");
+        let text = format!("{name:?} is not a valid name for a certificate: {error}");
         Failure::usage_text(output::printable(&text))
     })
 }

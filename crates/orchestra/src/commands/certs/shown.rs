@@ -101,7 +101,7 @@ impl Row {
         let issuer = self.issuer.as_deref().unwrap_or("no authority here");
         let key = match (self.has_key, self.key_exposed) {
             (true, false) => "beside it",
-            (true, true) => "beside it, and others can read it",
+            (true, true) => "beside it, and other users can read it",
             (false, _) => "not here",
         };
         let text = format!(
@@ -145,7 +145,7 @@ fn role(name: &str) -> String {
 /// The certificates as a table; a word when there are none.
 pub(super) fn table(rows: &[Row]) -> String {
     if rows.is_empty() {
-        return "no certificates; `orchestra certs init` founds an authority\n".to_owned();
+        return "no certificates; `orchestra certs init` creates an authority\n".to_owned();
     }
     let head = ["NAME", "ROLE", "ISSUER", "UNTIL", "STATE", "SHA-256"];
     let cells = rows.iter().map(|row| {
@@ -169,7 +169,7 @@ pub(super) fn notes(rows: &[Row]) -> Vec<String> {
     for row in rows.iter().filter(due) {
         let name = &row.name;
         notes.push(match name.as_str() {
-            "ca" => "the authority ends soon: `orchestra certs rotate` replaces it".to_owned(),
+            "ca" => "the authority expires soon; `orchestra certs rotate` replaces it".to_owned(),
             authority if is_authority(authority) => continue,
             _ if !row.trusted => format!(
                 "{name} is of no authority here, so nobody lets it in: a program that may read ca.key \
@@ -191,8 +191,7 @@ pub(super) fn exposed(directory: &Path, rows: &[Row]) -> Vec<String> {
     let told = exposed.map(|row| {
         let key = directory.join(format!("{}.key", row.name));
         format!(
-            "others can read {}: run `chmod 600` on it, and `orchestra certs rotate --now` if somebody \
-             may have done so",
+            "other users can read {}: run `chmod 600` on it, and `orchestra certs rotate --now` if another user may have read it",
             key.display()
         )
     });

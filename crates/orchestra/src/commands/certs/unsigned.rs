@@ -6,8 +6,7 @@ use super::failed;
 use crate::exit::Failure;
 
 /// What is to be known of an authority without its key.
-pub(super) const NO_KEY: &str = "there is no ca.key here, so nothing can be signed here: certificates are \
-                      issued on the machine of the authority";
+pub(super) const NO_KEY: &str = "cannot sign certificates: there is no ca.key here; issue certificates on the machine of the authority";
 
 /// What stands in the way of signing, where there is an authority.
 pub(super) fn unsigned(directory: &CertDir) -> Result<Option<String>, Failure> {
@@ -17,8 +16,7 @@ pub(super) fn unsigned(directory: &CertDir) -> Result<Option<String>, Failure> {
     Ok(Some(match directory.path().join("ca.key").exists() {
         false => NO_KEY.to_owned(),
         true => format!(
-            "nothing can be signed here: {why}; put the ca.key back that it belongs to, or move both \
-             away and let `orchestra certs init` found another authority"
+            "cannot sign certificates: {why}; restore the matching ca.key, or move both files away and create another authority with `orchestra certs init`"
         ),
     }))
 }

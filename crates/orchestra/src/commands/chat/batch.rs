@@ -95,11 +95,11 @@ pub(super) async fn run(
         }
     }
     if signals.have_come() {
-        output::complain("stopped: what was not asked yet is not answered");
+        output::complain("stopped; the remaining queries were not sent");
         return Ok(Exit::Failed);
     }
     if summary.answered == 0 {
-        output::complain("standard input asks nothing");
+        output::complain("standard input contains no query");
     }
     Ok(summary.exit())
 }
@@ -196,8 +196,7 @@ async fn below() -> Result<String, Failure> {
         text = &mut read => text,
         () = tokio::time::sleep(PATIENCE) => {
             output::complain(
-                "standard input is open: what comes there is put below the question once it ends; \
-                 `< /dev/null` asks at once",
+                "waiting for the end of standard input, which is appended to the question; add `< /dev/null` to ask without waiting",
             );
             read.await
         }
@@ -205,7 +204,7 @@ async fn below() -> Result<String, Failure> {
     let text = text.map_err(std::io::Error::other)??;
     if text.len() as u64 > MAX_BELOW_BYTES {
         return Err(Failure::usage_text(format!(
-            "standard input has more than {MAX_BELOW_BYTES} bytes, which no model is given at once"
+            "standard input exceeds {MAX_BELOW_BYTES} bytes, the limit for one question"
         )));
     }
     Ok(String::from_utf8_lossy(&text).into_owned())

@@ -64,7 +64,7 @@ pub(super) fn run(common: &Common, arguments: &Arguments) -> Result<Exit, Failur
     Format::of_flag(arguments.json).print(&told, |told| {
         let name = told["name"].as_str().unwrap_or_default();
         format!(
-            "{name} begins with {}; `orchestra chat --resume={name}` goes on with it",
+            "{name} starts with {}; `orchestra chat --resume={name}` continues it",
             files::turns(turns)
         )
     })?;

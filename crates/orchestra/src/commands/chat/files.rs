@@ -274,7 +274,7 @@ pub(super) fn find(directory: &Path, wanted: &str) -> Result<PathBuf, Failure> {
     if wanted.is_empty() {
         return there.into_iter().next().ok_or_else(|| {
             Failure::usage_text(
-                "no conversation of this workspace is kept yet; `orchestra chat` begins one",
+                "no conversation of this workspace is stored yet; `orchestra chat` starts one",
             )
         });
     }
@@ -290,12 +290,12 @@ pub(super) fn find(directory: &Path, wanted: &str) -> Result<PathBuf, Failure> {
     match (exact, begin.as_slice()) {
         (Some(path), _) | (None, &[path]) => Ok(path.clone()),
         (None, []) => Err(Failure::usage_text(format!(
-            "no conversation `{wanted}`; `orchestra chat sessions` lists those that there are"
+            "there is no conversation `{wanted}`; `orchestra chat sessions` lists all"
         ))),
         (None, several) => {
             let names: Vec<String> = several.iter().map(|path| name(path)).collect();
             Err(Failure::usage_text(format!(
-                "more than one conversation begins with `{wanted}`: {}",
+                "the names of several conversations start with `{wanted}`: {}",
                 names.join(", ")
             )))
         }

@@ -75,11 +75,11 @@ impl Source {
             (BackendKind::Scripted, Some(path)) => Some(script(path)?),
             (BackendKind::Scripted, None) => {
                 return Err(Failure::usage_text(
-                    "--backend scripted says what a script says: name one with --script FILE",
+                    "--backend scripted requires a script: pass it with --script FILE",
                 ));
             }
             (_, Some(_)) => {
-                return Err(Failure::usage_text("--script is for --backend scripted"));
+                return Err(Failure::usage_text("--script requires --backend scripted"));
             }
             (_, None) => None,
         };
@@ -185,7 +185,7 @@ impl Source {
             }
             // Whoever cannot tell of a model may have it all the same.
             Err(trouble) => {
-                tracing::debug!(%trouble, "nothing is known of the model");
+                tracing::debug!(%trouble, "no information about the model is available");
                 About::default()
             }
         };
@@ -197,14 +197,14 @@ impl Source {
         let models = self.models().await?;
         if models.is_empty() {
             return Err(NoModel::Wrong(
-                "the server has no model yet; `ollama pull llama3.2` fetches one, --model chooses one"
+                "the server has no model yet; `ollama pull llama3.2` downloads one, --model selects one"
                     .to_owned(),
             ));
         }
         if self.kind == BackendKind::Openai && models.len() > 1 {
             let some = models.iter().take(LOOKED_AT).map(String::as_str);
             return Err(NoModel::Wrong(format!(
-                "which of the {} models of the server? --model NAME says it; there are {}",
+                "the server has {} models; select one with --model NAME: {}",
                 models.len(),
                 some.collect::<Vec<_>>().join(", ")
             )));
@@ -236,7 +236,7 @@ fn script(path: &Path) -> Result<Script, Failure> {
     let read = || {
         let size = fs::metadata(path)?.len();
         if size > MAX_SCRIPT_BYTES {
-            anyhow::bail!("it has {size} bytes; {MAX_SCRIPT_BYTES} are the most");
+            anyhow::bail!("it has {size} bytes, more than the limit of {MAX_SCRIPT_BYTES}");
         }
         Ok(Script::parse(&fs::read_to_string(path)?)?)
     };

@@ -51,7 +51,7 @@ impl Query {
             Some(text) if text.trim().is_empty() => Err("the query is empty".to_owned()),
             Some(text) => Ok(text),
             None => Err(
-                "it is no query: expected is a text, or an object such as {\"query\": \"…\"}"
+                "not a query: expected a string, or an object such as {\"query\": \"…\"}"
                     .to_owned(),
             ),
         };
@@ -88,7 +88,7 @@ impl Lines {
                 Ok(0) => break,
                 Ok(read) if read > MAX_BYTES => {
                     take(Query::broken(format!(
-                        "a line of more than {MAX_BYTES} bytes; nothing behind it is read"
+                        "a line exceeds {MAX_BYTES} bytes; the rest of the input is not read"
                     )));
                     return;
                 }
@@ -122,9 +122,7 @@ impl Lines {
         {
             let first = begun.lines().next().unwrap_or_default();
             let first: String = first.chars().take(80).collect();
-            if !take(Query::broken(format!(
-                "it is no JSON, for it does not end: {first}"
-            ))) {
+            if !take(Query::broken(format!("incomplete JSON: {first}"))) {
                 return false;
             }
         }
@@ -155,7 +153,7 @@ impl Lines {
                 self.begun = Some(line.trim_start().to_owned());
                 true
             }
-            Err(error) => take(Query::broken(format!("it is no JSON: {error}"))),
+            Err(error) => take(Query::broken(format!("not valid JSON: {error}"))),
         }
     }
 }
@@ -174,7 +172,7 @@ fn whole(text: &str, take: &mut dyn FnMut(Query) -> bool) {
             Ok(Value::Array(queries)) => queries.into_iter().all(|query| take(Query::of(query))),
             Ok(query) => take(Query::of(query)),
             Err(error) => {
-                take(Query::broken(format!("it is no JSON: {error}")));
+                take(Query::broken(format!("not valid JSON: {error}")));
                 false
             }
         };
@@ -235,14 +233,12 @@ mod tests {
             (found.len(), found[0].as_str(), found[4].as_str()),
             (5, "a", "c")
         );
-        assert!(
-            found[1].starts_with("! it is no query") && found[2].starts_with("! it is no query")
-        );
+        assert!(found[1].starts_with("! not a query") && found[2].starts_with("! not a query"));
         assert_eq!(found[3], "! the query is empty");
         let found = queries("{\"query\": \"a\"}\n{broken}\n{\"query\": \"b\"}\n");
         assert_eq!((found[0].as_str(), found[2].as_str()), ("a", "b"));
-        assert!(found[1].starts_with("! it is no JSON"));
+        assert!(found[1].starts_with("! not valid JSON"));
         let found = queries("[\n\"a\",\n");
-        assert!(found[0].starts_with("! it is no JSON"), "{found:?}");
+        assert!(found[0].starts_with("! incomplete JSON"), "{found:?}");
     }
 }

@@ -7,7 +7,7 @@ use super::{room::Room, talk::Conversation};
 use crate::{exit::Failure, output};
 
 /// Why nothing can be remembered.
-const NO_BOARD: &str = "there is no board here, which has the memory; `orchestra init` makes one";
+const NO_BOARD: &str = "there is no board here to store memories in; `orchestra init` creates one";
 
 /// The longest text of a memory that is made of a turn.
 const MAX_CHARS: usize = 16_000;
@@ -100,7 +100,7 @@ pub(super) async fn turn(
         (None, Some((question, answer))) if !answer.trim().is_empty() => {
             format!("Asked: {question}\n\nAnswered: {answer}")
         }
-        (None, _) => return Err("there is no answer yet that could be remembered".to_owned()),
+        (None, _) => return Err("there is no answer to save yet".to_owned()),
     };
     let question = conversation.last.as_ref();
     let question = || question.map_or("", |(question, _)| question.as_str());

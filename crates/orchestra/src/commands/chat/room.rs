@@ -144,8 +144,7 @@ impl Room {
             let seconds = is_first.as_secs_f64();
             told.extend(late.map(|(name, _)| {
                 format!(
-                    "{name}: it has not said within {seconds} s what it offers; `orchestra mcp logs \
-                     {name}` shows what it wrote, and `--wait` gives it more time"
+                    "{name}: no list of tools within {seconds} s; `orchestra mcp logs {name}` shows its output, and `--wait` gives it more time"
                 )
             }));
         }
@@ -242,7 +241,7 @@ impl Room {
             (!closed.is_empty()).then(|| format!("{}: {}", closed.join(", "), words::protection()));
         let open = (!open.is_empty()).then(|| {
             format!(
-                "{}: no sandbox; reaches everything that you reach",
+                "{}: no sandbox; has access to everything that you have access to",
                 open.join(", ")
             )
         });

@@ -48,7 +48,7 @@ pub(super) fn named(arguments: &Talk) -> Result<Option<ServerConfig>, Failure> {
     let named: Vec<&str> = named.into_iter().flatten().collect();
     if let [first, second, ..] = named.as_slice() {
         return Err(Failure::usage_text(format!(
-            "{first} and {second} do not go together"
+            "{first} and {second} cannot be combined"
         )));
     }
     if !arguments.env.is_empty() && arguments.words.is_empty() && arguments.stdio.is_none() {
@@ -90,7 +90,7 @@ pub(super) fn named(arguments: &Talk) -> Result<Option<ServerConfig>, Failure> {
         let words = shlex::split(command).filter(|words| !words.is_empty());
         let words = words.ok_or_else(|| {
             Failure::usage_text(format!(
-                "--stdio `{command}`: it is no command; is a quote missing?"
+                "--stdio `{command}`: not a valid command line; is a quote missing?"
             ))
         })?;
         let words: Vec<OsString> = words.into_iter().map(OsString::from).collect();
@@ -184,7 +184,9 @@ fn started(
             .map_err(|word| Failure::usage_text(format!("`{}` is no UTF-8 text", word.display())))
     };
     let Some(command) = words.next() else {
-        return Err(Failure::usage_text("which command starts the server?"));
+        return Err(Failure::usage_text(
+            "missing the command that starts the server",
+        ));
     };
     let transport = Transport::Stdio(StdioConfig {
         command: text(command)?,
@@ -209,9 +211,7 @@ fn environment(given: &[String]) -> Result<BTreeMap<String, Template>, Failure> 
         // What is not set here is not set there.
         None => {
             let value = env::var(given).map_err(|_| {
-                Failure::usage_text(format!(
-                    "--env {given}: it is not set here, or is no UTF-8 text"
-                ))
+                Failure::usage_text(format!("--env {given}: not set, or not UTF-8 text"))
             })?;
             Ok((given.clone(), Template::literal(&value)))
         }
@@ -261,7 +261,7 @@ fn run_by(script: &OsStr) -> Result<Vec<OsString>, Failure> {
     }
     if in_path(runner[0]).is_none() {
         return Err(Failure::usage_text(format!(
-            "`{}` is run by {}, which is not in PATH",
+            "`{}` requires {}, which is not on PATH",
             path.display(),
             runner[0]
         )));
@@ -285,7 +285,7 @@ fn typescript(script: &OsStr) -> Result<Vec<&'static str>, Failure> {
         .find(|words| in_path(words[0]).is_some());
     found.map(<[&str]>::to_vec).ok_or_else(|| {
         Failure::usage_text(format!(
-            "nothing here runs `{}`: install tsx, bun, deno, or Node.js from 22.6 on",
+            "no installed program can run `{}`: install tsx, bun, deno, or Node.js 22.6 or newer",
             script.display()
         ))
     })

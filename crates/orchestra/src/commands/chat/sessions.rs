@@ -62,7 +62,7 @@ pub(super) fn run(common: &Common, arguments: &Arguments) -> Result<Exit, Failur
     }
     if total == 0 {
         output::complain(
-            "no conversation of this workspace is kept yet; `orchestra chat` begins one",
+            "no conversation of this workspace is stored yet; `orchestra chat` starts one",
         );
     } else if total > arguments.limit as usize {
         output::complain(&format!(

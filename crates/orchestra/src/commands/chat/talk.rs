@@ -139,7 +139,7 @@ fn system(path: &Path) -> Result<String, Failure> {
     let read = || {
         let size = fs::metadata(path)?.len();
         if size > MAX_SYSTEM_BYTES {
-            anyhow::bail!("it has {size} bytes; {MAX_SYSTEM_BYTES} are the most");
+            anyhow::bail!("it has {size} bytes, more than the limit of {MAX_SYSTEM_BYTES}");
         }
         Ok(fs::read_to_string(path)?)
     };
@@ -249,7 +249,7 @@ impl<'r> Conversation<'r> {
             if self.keep.is_named() {
                 return Err(NoModel::Wrong(why));
             }
-            output::complain(&format!("this conversation is not kept: {why}"));
+            output::complain(&format!("this conversation is not stored: {why}"));
             self.keep = Keep::Nothing;
         }
         let Some(model) = self.model.clone() else {
@@ -319,7 +319,7 @@ impl<'r> Conversation<'r> {
                 directory: directory.to_owned(),
             });
         self.keep()
-            .map_err(|error| format!("it is not kept: {:#}", anyhow::Error::new(error)))
+            .map_err(|error| format!("it is not stored: {:#}", anyhow::Error::new(error)))
     }
 
     /// Forgets what was said; what is said from now on is another conversation.

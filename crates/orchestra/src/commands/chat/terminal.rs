@@ -87,7 +87,7 @@ pub(super) async fn run(
             Typed::Interrupt if was_interrupted => return Ok(Exit::Ok),
             Typed::Interrupt => {
                 was_interrupted = true;
-                output::complain("Ctrl-C once more leaves");
+                output::complain("press Ctrl-C again to exit");
                 continue;
             }
             Typed::Text(text) => text,
@@ -322,7 +322,7 @@ fn history_file(state: PathBuf) -> Option<PathBuf> {
         Directory::private(&state).and_then(|directory| directory.append(HISTORY, Access::Private));
     if let Err(error) = made {
         let error = std::io::Error::from(error);
-        tracing::debug!(%error, "what is typed is not remembered");
+        tracing::debug!(%error, "cannot store the input history");
         return None;
     }
     Some(path)

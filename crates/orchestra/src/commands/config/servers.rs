@@ -55,8 +55,7 @@ pub(super) fn rows(config: &Config) -> Vec<Row> {
             key: "mcp.servers".to_owned(),
             value: "{}".to_owned(),
             meaning:
-                "servers of others, as docs/servers.md tells; `orchestra mcp list` lists those \
-                      of all files"
+                "upstream MCP servers, as described in docs/servers.md; `orchestra mcp list` shows those of all files"
                     .to_owned(),
             origin: crate::config::Origin::Default.to_string(),
             is_set: false,

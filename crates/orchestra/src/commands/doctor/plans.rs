@@ -204,15 +204,15 @@ fn files(storage: &Path, mends: bool, found: &mut Found) {
         .collect();
     let more = if damaged.len() > NAMED { ", …" } else { "" };
     let finding = format!(
-        "what can be read of plans without their database is damaged or behind: {}{more}",
+        "readable files of plans are damaged or out of date: {}{more}",
         named.join(", ")
     );
     match mended {
         true => found
             .findings
-            .push(format!("{finding}; it was written anew")),
+            .push(format!("{finding}; it was written again")),
         false => found.still(format!(
-            "{finding}; `orchestra doctor --fix` writes it anew, when nobody runs the plans"
+            "{finding}; `orchestra doctor --fix` writes it again when no process runs the plans"
         )),
     }
 }
@@ -286,11 +286,13 @@ fn told(mended: &Mended) -> Vec<String> {
         left_out,
     } = mended;
     let mut told = format!(
-        "the database of the plans was damaged: it was made anew with {plans} plans and {events} events, \
-         {from_files} of them from the readable files"
+        "the database of the plans was damaged: it was rebuilt with {plans} plans and {events} events, {from_files} of them from the readable files"
     );
     if let Some(aside) = aside {
-        told.push_str(&format!("; the damaged one is kept as {}", aside.display()));
+        told.push_str(&format!(
+            "; the damaged one is preserved as {}",
+            aside.display()
+        ));
     }
     let missing = left_out.iter().map(|(plan, names)| {
         let names: Vec<&str> = names.iter().map(String::as_str).collect();

@@ -63,8 +63,7 @@ fn clients(config: &Config, found: &mut Found) {
         match client.command(&text) {
             Err(refusal) => found.still(format!("{path}: {refusal}")),
             Ok(Some(command)) if !is_there(&command, workspace) => found.still(format!(
-                "{path} starts `{}`, which is not there: install it (`cargo install --locked --path \
-                 crates/orchestra`), or see that it is on PATH",
+                "{path} starts `{}`, which is not installed: install it (`cargo install --locked --path crates/orchestra`), or add it to PATH",
                 output::in_a_line(&command)
             )),
             Ok(_) => {}
@@ -139,7 +138,7 @@ fn look(config: &Config, mends: bool, found: &mut Found) -> Result<(), InitError
         return Ok(());
     }
     for (_, text) in stale {
-        found.still(format!("{text}; `orchestra doctor --fix` mends that"));
+        found.still(format!("{text}; `orchestra doctor --fix` repairs that"));
     }
     Ok(())
 }

@@ -41,10 +41,10 @@ pub(super) struct Arguments {
     /// Transport: http, sse or rpc [default: detected]
     #[arg(long, requires = "url")]
     transport: Option<String>,
-    /// Environment variable; may be repeated
+    /// Environment variable of the server; may be repeated
     #[arg(long, value_name = "NAME=VALUE", conflicts_with = "url")]
     env: Vec<String>,
-    /// Header of every request; may be repeated
+    /// HTTP header of every request; may be repeated
     #[arg(long, value_name = "NAME: VALUE", requires = "url")]
     header: Vec<String>,
     /// Allow an unencrypted connection to another machine
@@ -132,7 +132,7 @@ fn check(name: &ServerName, value: &Value, target: &Target) -> Result<(), Failur
             Err(Failure::usage_text(format!("{reason} (--allow-insecure)")))
         }
         Some(Err(reason)) => Err(Failure::usage_text(reason)),
-        None => Err(Failure::usage_text("this is no server")),
+        None => Err(Failure::usage_text("not a server definition")),
     }
 }
 

@@ -199,10 +199,7 @@ fn unreached(
         step: Step::Leave(CallEnd::Unreachable, Ended::Trouble(trouble)),
     };
     let came = serving::runtime()?.block_on(once::put(config, &server.name, put));
-    came.map_or_else(
-        Ok,
-        |_| Err(anyhow::anyhow!("the server was reached").into()),
-    )
+    came.map_or_else(Ok, |_| Err(anyhow::anyhow!("reached the server").into()))
 }
 
 /// The name that a tool has in a record of which nobody knows how it is shown.
@@ -352,7 +349,7 @@ async fn settle(
     let schema = raw(&meant.definition["inputSchema"])?;
     if let Some(mistakes) = rules::mistakes(name, schema, &given) {
         let failure = Failure::usage_text(format!(
-            "the arguments of {name} are not as its schema says, and nothing ran: {mistakes}"
+            "the arguments of {name} do not match its schema, and nothing ran: {mistakes}"
         ));
         let rule = format!("{rule}; {}", rules::INVALID_ARGUMENTS);
         return Err(refused(CallEnd::InvalidParams, rule, failure));

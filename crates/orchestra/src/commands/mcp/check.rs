@@ -23,7 +23,7 @@ use crate::{
     trace::TraceFlags,
 };
 
-/// Start or reach servers, and check their health
+/// Start or connect to servers, and check their health
 ///
 /// Exits with 0 if all servers are healthy, 1 if one is not, 3 if its configuration is invalid, 4 if it cannot
 /// be reached, and 5 if it is not approved or requires a sign-in.
@@ -102,7 +102,7 @@ pub(super) fn run(here: &Here, arguments: &Arguments) -> Result<Exit, Failure> {
     let connectors = live::connectors(here)?;
     // What is recorded may go where it would turn.
     let turning =
-        (!arguments.trace.is_given()).then(|| Turning::new("asking servers how they are"));
+        (!arguments.trace.is_given()).then(|| Turning::new("reading the state of servers"));
     let trace = Some(&arguments.trace);
     let checked = live::each(trace, connectors, &servers, within, check);
     let checked = serving::runtime()?.block_on(checked)?;
@@ -215,8 +215,8 @@ fn printed(live: &Live) -> Option<String> {
     let stats = live.client.stats();
     let first = stats.junk?;
     let lines = match stats.junk_lines {
-        1 => "1 line that is no message".to_owned(),
-        count => format!("{count} lines that are no messages"),
+        1 => "1 line that is not a message".to_owned(),
+        count => format!("{count} lines that are not messages"),
     };
     Some(format!(
         "printed {lines}: '{first}'; its standard output is for messages alone"
@@ -312,7 +312,7 @@ fn text(reports: &[Report]) -> String {
         }
     }
     if reports.is_empty() {
-        text.push_str("no servers are used; `orchestra mcp list` says why\n");
+        text.push_str("no servers are used; `orchestra mcp list` shows the reasons\n");
     }
     output::printable(&text).into_owned()
 }

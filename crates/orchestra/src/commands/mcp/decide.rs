@@ -260,7 +260,7 @@ fn asked(
 /// Takes changes of the tools of servers without a question: by the user's own file, or by a decision
 /// where the file belongs to the workspace.
 fn follow(here: &Here, arguments: &Approve) -> Result<Exit, Failure> {
-    const TAKEN: &str = "changes of its tools are taken without a question";
+    const TAKEN: &str = "changes of its tools are accepted without a question";
     let named = arguments.names.iter().map(|name| here.server(name));
     let servers: Vec<&Server> = named.collect::<Result<_, _>>()?;
     let mut done = Vec::with_capacity(servers.len());

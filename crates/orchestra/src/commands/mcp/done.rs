@@ -70,7 +70,7 @@ impl Done {
                 "but it is shadowed by the one in {by}, which is used instead"
             )),
             (None, false) => Some(format!(
-                "it shadows the one in {}, which is used no more",
+                "it shadows the one in {}, which is no longer used",
                 weaker.join(" and the one in ")
             )),
             (None, true) => None,

@@ -44,7 +44,9 @@ impl Target {
             },
             Scope::User => {
                 let user = here.places.user.as_deref().ok_or_else(|| {
-                    Failure::usage_text("set HOME or XDG_CONFIG_HOME: the file is kept there")
+                    Failure::usage_text(
+                        "set HOME or XDG_CONFIG_HOME, which determine the location of the file",
+                    )
                 })?;
                 Self {
                     root: Root::near(user, &here.places.workspace),

@@ -327,7 +327,7 @@ fn add(here: &Here, scope: Scope, chosen: &[Written]) -> Result<(), Failure> {
 
 fn text(rows: &[Row]) -> String {
     if rows.is_empty() {
-        return "no servers of other programs are here\n".into();
+        return "found no servers of other programs\n".into();
     }
     let rows: Vec<Vec<String>> = rows
         .iter()

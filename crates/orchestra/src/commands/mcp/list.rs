@@ -394,8 +394,7 @@ fn servers_table(servers: &[Row<'_>]) -> String {
 fn text(listing: &Listing<'_>) -> String {
     let mut text = match listing.servers.is_empty() {
         true => {
-            "no servers; `orchestra mcp add` adds one, `orchestra mcp import` takes over those \
-            of other programs\n"
+            "no servers; `orchestra mcp add` adds one, `orchestra mcp import` imports those of other programs\n"
                 .to_owned()
         }
         false => servers_table(&listing.servers),

@@ -77,7 +77,7 @@ pub(super) fn login(here: &Here, arguments: &Login) -> Result<Exit, Failure> {
             Ok(Exit::Ok)
         }
         Ok(SignedIn::NotAsked) => {
-            let why = format!("{} asks for no sign-in", server.name);
+            let why = format!("{} does not require a sign-in", server.name);
             not_asked(&server.name, why, arguments.json)
         }
         Err(error) => failed(&server.name, &error, arguments.json),
@@ -100,9 +100,9 @@ pub(super) fn logout(here: &Here, arguments: &Logout) -> Result<Exit, Failure> {
         Err(trouble) => return trouble.say(arguments.json),
     };
     if let Some(what) = knows_us(&config) {
-        let done = Done::new(&server.name, "nobody was signed in");
+        let done = Done::new(&server.name, "no sign-in was stored");
         let done = done.noting(format!(
-            "it is {what}, and only servers on the network are signed in to"
+            "it is {what}; only servers on the network have a sign-in"
         ));
         done.print(arguments.json)?;
         return Ok(Exit::Ok);
@@ -113,15 +113,13 @@ pub(super) fn logout(here: &Here, arguments: &Logout) -> Result<Exit, Failure> {
             let name = &server.name;
             let out = || Done::new(name, "signed out");
             let done = match ended {
-                SignedOut::Nothing => Done::new(name, "nobody was signed in"),
-                SignedOut::Revoked => out().noting("its tokens were taken back"),
+                SignedOut::Nothing => Done::new(name, "no sign-in was stored"),
+                SignedOut::Revoked => out().noting("its tokens were revoked"),
                 SignedOut::NotRevocable => out().noting(
-                    "its tokens are forgotten here, and good until they lapse: who gave them out \
-                     takes none back",
+                    "its tokens were deleted here, but are valid until they expire: the issuer does not support revocation",
                 ),
                 SignedOut::NotRevoked(error) => out().noting(format!(
-                    "its tokens are forgotten here, and good until they lapse: they could not be \
-                     taken back: {}",
+                    "its tokens were deleted here, but are valid until they expire: cannot revoke them: {}",
                     error.explain()
                 )),
             };

@@ -140,7 +140,7 @@ fn notes(servers: &[&Server], listing: &Listing) {
         let left_out = offered.items.len() - offered.shown.len();
         if left_out > 0 {
             output::complain(&format!(
-                "{server}: {left_out} left out: `orchestra mcp test {server}` says why"
+                "{server}: {left_out} omitted; `orchestra mcp test {server}` shows the reasons"
             ));
         }
     }

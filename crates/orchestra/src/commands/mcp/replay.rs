@@ -234,8 +234,8 @@ impl Answer {
             ),
             (
                 self.left_out,
-                "message cannot be said again",
-                "messages cannot be said again",
+                "message cannot be replayed",
+                "messages cannot be replayed",
             ),
             (
                 self.dropped,

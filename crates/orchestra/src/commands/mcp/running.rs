@@ -91,7 +91,7 @@ impl Now {
     /// is told without.
     pub(in crate::commands) fn of_all(config: &Config) -> BTreeMap<String, Self> {
         ask(config).unwrap_or_else(|error| {
-            let text = format!("how servers are right now is not known: {error:#}");
+            let text = format!("cannot read the current state of the servers: {error:#}");
             output::complain(&output::printable(&text));
             BTreeMap::new()
         })
@@ -154,7 +154,8 @@ pub(super) fn ask(config: &Config) -> anyhow::Result<BTreeMap<String, Now>> {
     };
     let answer = get(config, &endpoint);
     let answer = answer.with_context(|| format!("ask {}{PATH}", endpoint.http))?;
-    let answer: Answer = serde_json::from_slice(&answer).context("understand what `up` tells")?;
+    let answer: Answer =
+        serde_json::from_slice(&answer).context("cannot parse the response of `up`")?;
     let servers = answer.servers.into_iter();
     Ok(servers.map(|now| (now.name.clone(), now)).collect())
 }
@@ -194,12 +195,12 @@ fn get(config: &Config, endpoint: &Endpoint) -> anyhow::Result<Vec<u8>> {
     );
     let answer = exchange(address, &request)?;
     let end = answer.windows(4).position(|bytes| bytes == b"\r\n\r\n");
-    let (head, body) = answer.split_at(end.context("it is no answer")?);
+    let (head, body) = answer.split_at(end.context("not an HTTP response")?);
     let head = String::from_utf8_lossy(head);
     match head.split(' ').nth(1) {
         Some("200") => Ok(body[4..].to_vec()),
         Some("401") => anyhow::bail!(ASKS_TOKEN),
-        status => anyhow::bail!("it answers with status {}", status.unwrap_or("none")),
+        status => anyhow::bail!("it returned status {}", status.unwrap_or("none")),
     }
 }
 

@@ -64,7 +64,7 @@ pub(crate) fn run(here: Option<&Here>, arguments: Arguments) -> Result<Exit, Fai
     let (program, rest) = arguments
         .command
         .split_first()
-        .ok_or_else(|| Failure::usage_text("which command starts the server?"))?;
+        .ok_or_else(|| Failure::usage_text("missing the command that starts the server"))?;
     let name = arguments.name.clone().unwrap_or_else(|| {
         let file = Path::new(program).file_name().unwrap_or(program);
         file.to_string_lossy().into_owned()

@@ -112,10 +112,10 @@ pub(crate) fn reason(server: &Server) -> Option<String> {
     match &server.state {
         ServerState::Usable(_) => None,
         ServerState::Disabled { by_hand: true, .. } => Some(format!(
-            "switched off; `orchestra mcp enable {name}` switches it on"
+            "disabled in this workspace; `orchestra mcp enable {name}` enables it"
         )),
         ServerState::Disabled { .. } => Some(format!(
-            "its file leaves it out; `orchestra mcp enable {name}` switches it on"
+            "its file disables it; `orchestra mcp enable {name}` enables it"
         )),
         ServerState::NeedsApproval { why, .. } => {
             let why = shown::reason(why);

@@ -18,7 +18,7 @@ use crate::{
 pub(super) const CATCHING_UP: Duration = Duration::from_secs(30);
 /// What is said where there is no project.
 pub(super) const NO_PROJECT: &str =
-    "there is no project yet; `orchestra tool call create_project name=NAME` makes one";
+    "there is no project yet; `orchestra tool call create_project name=NAME` creates one";
 /// The tools of the board, open for some calls.
 pub(super) enum Desk {
     /// In this process.
@@ -133,7 +133,9 @@ impl Desk {
             ..Cx::default()
         };
         let Outcome::Tool(result) = attachment.call(Request { target, cx }).await? else {
-            return Err(anyhow::anyhow!("{tool} answered something that is no tool result").into());
+            return Err(
+                anyhow::anyhow!("{tool} returned a response that is not a tool result").into(),
+            );
         };
         match &result.structured {
             Some(structured) if !result.is_error => Ok(structured.parse()?),

@@ -136,8 +136,7 @@ fn list(config: &Config, format: Format) -> Result<Exit, Failure> {
     let answer = json!({"total": items.len(), "items": items});
     format.print(&answer, |_| {
         if items.is_empty() {
-            return "no model is installed; `orchestra memory model install minishlab/potion-base-8M` \
-                    fetches a small one\n"
+            return "no model is installed; `orchestra memory model install minishlab/potion-base-8M` downloads a small one\n"
                 .to_owned();
         }
         let text = |item: &Value, key: &str| item[key].as_str().unwrap_or_default().to_owned();
@@ -185,14 +184,15 @@ fn choose(
     let directory = match scope {
         Scope::Workspace if !is_near && !workspace::is_marked(&config.workspace) => {
             return Err(Failure::refused(format!(
-                "{} is no workspace: it has neither .projects nor .git; `orchestra init` makes it one, \
-                 --workspace names another place",
+                "{} is not a workspace: it has neither .projects nor .git; `orchestra init` creates one, --workspace names another directory",
                 config.workspace.display()
             )));
         }
         Scope::Workspace => config.workspace.clone(),
         Scope::User => config::user_directory().ok_or_else(|| {
-            Failure::usage_text("set HOME or XDG_CONFIG_HOME: your orchestra.toml is kept there")
+            Failure::usage_text(
+                "set HOME or XDG_CONFIG_HOME, which determine the location of your orchestra.toml",
+            )
         })?,
     };
     let name = placed(&config.workspace, name)?;
@@ -211,12 +211,14 @@ fn choose(
     if let Some(set) = Variable::Model.read() {
         let set = set.to_string_lossy();
         output::complain(&format!(
-            "{} is {}, which counts more",
+            "{} is {}, which has precedence",
             Variable::Model,
             in_a_line(&set)
         ));
     } else if scope == Scope::User && is_near {
-        output::complain("orchestra.toml of the workspace names a model, which counts more there");
+        output::complain(
+            "orchestra.toml of the workspace names a model, which has precedence there",
+        );
     }
     Ok(Exit::Ok)
 }
@@ -240,7 +242,7 @@ fn placed(workspace: &Path, name: &str) -> Result<String, Failure> {
     engine::ask(workspace, &[MODEL_CHECK.as_ref(), path.as_os_str()])
         .map_err(|failure| failure.context(format!("{} is not used", path.display())))?;
     let text = path.to_str().map(str::to_owned);
-    text.ok_or_else(|| Failure::usage_text("the path of the model is no text"))
+    text.ok_or_else(|| Failure::usage_text("the path of the model is not UTF-8 text"))
 }
 
 fn remove(config: &Config, name: &str, format: Format) -> Result<Exit, Failure> {

@@ -19,7 +19,7 @@ use crate::{
 pub(super) fn run(config: &Config, project: Option<&str>, format: Format) -> Result<Exit, Failure> {
     let store = open(config)?;
     named(&store, project)?;
-    let bar = progress::bar(0, "making the full-text index anew");
+    let bar = progress::bar(0, "rebuilding the full-text index");
     let done = store.reindex_memory(|now| {
         bar.set_length(now.total);
         bar.set_position(now.rows);
@@ -32,10 +32,9 @@ pub(super) fn run(config: &Config, project: Option<&str>, format: Format) -> Res
     format.print(&answer, |_| {
         let of_all = project.map_or("", |_| " of all projects, which have one index,");
         let more = match vectors {
-            "now" => "; vectors are made anew in the background",
+            "now" => "; vectors are recomputed in the background",
             "later" => {
-                "; no engine runs now: vectors are made anew when a session or `orchestra memory search` \
-                 next starts one"
+                "; no engine runs now: vectors are recomputed when a session or `orchestra memory search` next starts one"
             }
             _ => "",
         };

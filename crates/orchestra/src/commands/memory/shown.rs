@@ -141,7 +141,7 @@ pub(super) fn list(answer: &Value) -> String {
         let (shown_count, total) = (rows.len(), &answer["total"]);
         let _ = writeln!(
             shown,
-            "{shown_count} of {total}; --cursor {} goes on",
+            "{shown_count} of {total}; --cursor {} shows the next ones",
             in_a_line(cursor)
         );
     }

@@ -80,7 +80,7 @@ pub(super) async fn run(
         let workspace = &desk.plans().options().workspace;
         let change = servers::decisions()?.change(|decisions| decisions.disagree(workspace, name));
         changed.push(match change.map_err(mcp::unreadable)? {
-            true => format!("approval of agent {name} is taken back"),
+            true => format!("approval of agent {name} is revoked"),
             false => format!("agent {name} was not approved"),
         });
     }

@@ -145,7 +145,7 @@ pub(super) async fn run(
         let name = output::in_a_line(plan.name());
         match answer.changed {
             true => format!("plan {name} ({}) {words}", plan.id()),
-            false => format!("plan {name} ({}): nothing had to be changed", plan.id()),
+            false => format!("plan {name} ({}) is unchanged", plan.id()),
         }
     })?;
     for other in waiting {

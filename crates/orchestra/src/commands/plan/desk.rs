@@ -139,7 +139,7 @@ impl Desk {
                 let plans = self.plans.list().await.map_err(failure)?;
                 let taken = namesake(&plans, asked).ok_or_else(|| failure(error))?;
                 output::complain(&format!(
-                    "several plans are called {}; taken is the {} one, {}",
+                    "several plans are named {}; using the {} one, {}",
                     output::in_a_line(taken.name()),
                     match taken.status().is_ended() {
                         true => "newest",

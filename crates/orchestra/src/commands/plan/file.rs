@@ -183,7 +183,7 @@ fn understood(text: &str, language: Language) -> Result<PlanSpec, String> {
             let plan = serde_path_to_error::deserialize(reader);
             plan.map_err(|error| match indented_by_tab(text, error.inner()) {
                 Some(line) => {
-                    format!("line {line} is indented with a tab; YAML takes blanks alone")
+                    format!("line {line} is indented with a tab; YAML allows only spaces")
                 }
                 None => in_field(error),
             })

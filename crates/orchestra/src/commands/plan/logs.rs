@@ -55,7 +55,7 @@ pub(super) async fn run(
         .log_of(&plan, &of.job, attempt)
         .map_err(failure)?;
     let Some(log) = log else {
-        output::complain("the job has not begun: there is no log yet");
+        output::complain("the job has not started; there is no log yet");
         return Ok(Exit::Ok);
     };
     let mut query = query;
@@ -137,7 +137,7 @@ fn drain(follower: &mut orchestra_runner::logs::Follower, format: Format) -> Res
 
 fn print(page: &Page, format: Format) -> Result<(), Failure> {
     if page.omitted > 0 && format == Format::Text {
-        output::complain(&format!("… {} lines are kept no more …", page.omitted));
+        output::complain(&format!("… {} older lines were removed …", page.omitted));
     }
     for line in &page.lines {
         match format {

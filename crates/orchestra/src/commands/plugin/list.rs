@@ -149,7 +149,7 @@ impl<'a> Row<'a> {
 
 fn text(listing: &Listing<'_>) -> String {
     if listing.plugins.is_empty() {
-        return "no plugins; `orchestra plugin new NAME` makes one\n".to_owned();
+        return "no plugins; `orchestra plugin new NAME` creates one\n".to_owned();
     }
     let head = [
         "ID",

@@ -78,7 +78,7 @@ async fn said(config: &ChildConfig) -> Result<String, String> {
     // Whoever says more is not heard to the end.
     if text.len() as u64 > MAX_BYTES {
         return Err(format!(
-            "what it prints with --manifest is longer than {MAX_BYTES} bytes"
+            "its output with --manifest exceeds {MAX_BYTES} bytes"
         ));
     }
     let exit = handle.exited().await;
@@ -108,7 +108,7 @@ async fn read(from: impl AsyncRead + Unpin, most: u64) -> String {
 
 fn understand(text: &str) -> Result<Manifest, String> {
     let manifest: Manifest = serde_json::from_str(text)
-        .map_err(|error| format!("what it prints with --manifest is no manifest: {error}"))?;
+        .map_err(|error| format!("its output with --manifest is not a valid manifest: {error}"))?;
     match manifest.id.is_empty() {
         true => Err("its manifest has no id".to_owned()),
         false => Ok(manifest),

@@ -185,7 +185,7 @@ fn shown(directory: &Path, from: &Path) -> Result<String, Failure> {
         Some("") => Ok(".".to_owned()),
         Some(text) if !text.contains(char::is_control) => Ok(text.to_owned()),
         _ => Err(Failure::usage_text(
-            "the path of the directory is no plain text; --dir names another one",
+            "the path of the directory contains unsupported characters; --dir names another one",
         )),
     }
 }
@@ -299,7 +299,7 @@ fn approve(here: &Here, name: &Name) -> Result<(), Failure> {
         }
         Some((_, ServerState::Usable(_))) => Ok(()),
         _ => {
-            output::complain("it cannot be used yet: `orchestra plugin list` says why");
+            output::complain("it cannot be used yet; `orchestra plugin list` shows the reason");
             Ok(())
         }
     }

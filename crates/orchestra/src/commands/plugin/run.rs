@@ -44,10 +44,10 @@ pub(super) struct Arguments {
     /// Id of the plugin
     #[arg(required_unless_present = "binary")]
     id: Option<String>,
-    /// Program that is not configured, instead of an id
+    /// Path of a program to run instead of a configured plugin
     #[arg(long, value_name = "PROGRAM", conflicts_with = "id")]
     binary: Option<PathBuf>,
-    /// Id of that program, if its manifest does not name it
+    /// Plugin id of that program, if its manifest has none
     #[arg(long = "id", value_name = "ID", requires = "binary")]
     as_id: Option<String>,
     /// Arguments of that program
@@ -133,7 +133,7 @@ async fn other_id(connectors: &Connectors, arguments: &Arguments) -> Option<Stri
         .ok()?;
     (told.shown_name != *given).then(|| {
         format!(
-            "this program is {}, as it says with --manifest, and not {given}: leave --id away",
+            "the manifest of this program has the id {}, not {given}; omit --id",
             told.shown_name
         )
     })

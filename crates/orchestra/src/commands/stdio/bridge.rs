@@ -68,7 +68,7 @@ const ENDING: Duration = Duration::from_secs(2);
 pub(super) fn run(common: &Common, address: &str, quic: QuicFlags) -> Result<Exit, Failure> {
     if host_and_port(address).is_none() {
         return Err(Failure::usage_text(format!(
-            "--orchestrator-addr {address}: it is no HOST:PORT, such as 127.0.0.1:7421"
+            "--orchestrator-addr {address}: not of the form HOST:PORT, such as 127.0.0.1:7421"
         )));
     }
     let overrides = Overrides {

@@ -244,7 +244,9 @@ fn answer(
         Ok(Outcome::InputRequired(_)) => Err(Failure::refused(
             "the tool asks for input, which the command line cannot give",
         )),
-        Ok(_) => Err(anyhow::anyhow!("the tool answered something that is no tool result").into()),
+        Ok(_) => {
+            Err(anyhow::anyhow!("the tool returned a response that is not a tool result").into())
+        }
         Err(error @ (ProviderError::InvalidParams(_) | ProviderError::Unknown { .. })) => {
             Err(Failure::usage(error))
         }
@@ -304,7 +306,7 @@ async fn ask_unlisted(serving: &Serving, asked: &Asked, is_late: bool) -> Result
     }
     if is_late && outcome.is_err() {
         let text = format!(
-            "{} was not called, and nothing ran: its server has not said what it offers.",
+            "{} was not called, and nothing ran: its server has not listed its tools.",
             asked.name
         );
         let content = json!([{"type": "text", "text": text}]);

@@ -78,9 +78,8 @@ fn found<'a>(tools: &'a [Value], name: &str) -> Option<&'a Value> {
 }
 
 fn lacks(name: &str) -> Failure {
-    let text = format!(
-        "a job in a sandbox has no tool `{name}`; `orchestra tool list` lists those that it has"
-    );
+    let text =
+        format!("a job in a sandbox has no tool `{name}`; `orchestra tool list` lists its tools");
     Failure::denied(output::printable(&text))
 }
 

@@ -224,8 +224,7 @@ impl Theirs {
         let unknown = unknown();
         for name in &unknown {
             output::complain(&format!(
-                "{name}: it has not said within {} s what it offers; `orchestra mcp logs {name}` shows \
-                 what it wrote, and `--wait` gives it more time",
+                "{name}: no list of tools within {} s; `orchestra mcp logs {name}` shows its output, and `--wait` gives it more time",
                 wait.as_secs_f64()
             ));
         }
@@ -244,8 +243,7 @@ impl Theirs {
         wait_soon(serving, SOON, || false).await;
         for name in unready(serving) {
             output::complain(&format!(
-                "{name}: its tools are missing: it has not said within {} s what it offers; \
-                 `orchestra mcp tools {name}` waits for it",
+                "{name}: its tools are missing: no list of tools within {} s; `orchestra mcp tools {name}` waits for it",
                 SOON.as_secs()
             ));
         }

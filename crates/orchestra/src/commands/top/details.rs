@@ -28,7 +28,7 @@ pub(super) fn of_card(model: &Model, id: Option<&str>) -> Vec<Fact> {
     let board = model.board.as_ref();
     let card = board.zip(id).and_then(|(board, id)| board.cards.get(id));
     let (Some(board), Some(card)) = (board, card) else {
-        facts.add("", "It is not there any more.");
+        facts.add("", "It no longer exists.");
         return facts.0;
     };
     let named = |id: &String| match board.cards.get(id) {
@@ -69,7 +69,7 @@ pub(super) fn of_card(model: &Model, id: Option<&str>) -> Vec<Fact> {
         .find(|column| column.state == card.status);
     let exits = column.into_iter().flat_map(|column| &column.exits);
     let exits = exits.map(|exit| match &exit.asks {
-        Some(asks) => format!("{} (shown has to be: {asks})", exit.to),
+        Some(asks) => format!("{} (evidence: {asks})", exit.to),
         None => exit.to.clone(),
     });
     let exits = match card.kind.as_str() {
@@ -86,7 +86,7 @@ pub(super) fn of_plan(model: &Model, id: Option<&str>, now: u64) -> Vec<Fact> {
     let mut facts = Facts::default();
     let plan = id.and_then(|id| model.plans.iter().find(|plan| plan.id == id));
     let Some(plan) = plan else {
-        facts.add("", "It is not there any more.");
+        facts.add("", "It no longer exists.");
         return facts.0;
     };
     facts.add("", plan.name.clone());
@@ -107,7 +107,7 @@ pub(super) fn of_server(model: &Model, name: Option<&str>) -> Vec<Fact> {
     let mut facts = Facts::default();
     let server = name.and_then(|name| model.servers.iter().find(|server| server.name == name));
     let Some(server) = server else {
-        facts.add("", "It is not there any more.");
+        facts.add("", "It no longer exists.");
         return facts.0;
     };
     facts.add("", server.name.clone());
@@ -120,7 +120,7 @@ pub(super) fn of_server(model: &Model, name: Option<&str>) -> Vec<Fact> {
     facts.add(
         "calls",
         format!(
-            "{} answered, {} refused, {} failed, {} at work",
+            "{} answered, {} refused, {} failed, {} running",
             calls.answered, calls.refused, calls.failed, calls.in_flight
         ),
     );
@@ -147,7 +147,7 @@ pub(super) fn of_server(model: &Model, name: Option<&str>) -> Vec<Fact> {
     let hint = match server.status.as_str() {
         "needs_approval" => format!("`orchestra mcp approve {name}` shows and approves it"),
         "needs_auth" => format!("`orchestra mcp login {name}` signs in"),
-        "disabled" => format!("`orchestra mcp enable {name}` switches it on"),
+        "disabled" => format!("`orchestra mcp enable {name}` enables it"),
         "offline" | "degraded" => format!("`orchestra mcp logs {name}` shows what it wrote"),
         _ => String::new(),
     };

@@ -29,10 +29,10 @@ const HELP: [(&str, &str); 10] = [
     ("pgup pgdn", "move by ten"),
     ("home end, g G", "first, last"),
     ("enter", "details, and back"),
-    ("/", "filter; esc ends it"),
+    ("/", "filter; esc clears it"),
     ("[ ]", "project before, next"),
     ("?", "this"),
-    ("esc", "back, and at last out"),
+    ("esc", "back; quit from the first page"),
     ("q, ctrl-c", "leave"),
 ];
 

@@ -151,6 +151,6 @@ impl Feed {
 async fn next(stream: &mut Answer) -> anyhow::Result<hyper::body::Bytes> {
     match timeout(SILENCE, stream.more()).await {
         Ok(bytes) => bytes?.ok_or_else(|| anyhow::anyhow!("it has stopped")),
-        Err(_) => anyhow::bail!("nothing is heard of it"),
+        Err(_) => anyhow::bail!("it does not answer"),
     }
 }

@@ -95,7 +95,7 @@ impl Model {
         match self.folded(kind, data) {
             Ok(wants) => wants,
             Err(error) => {
-                self.trouble = Some(format!("an event `{kind}` is not understood: {error}"));
+                self.trouble = Some(format!("cannot parse an event `{kind}`: {error}"));
                 Vec::new()
             }
         }

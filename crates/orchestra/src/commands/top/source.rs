@@ -47,7 +47,7 @@ pub(super) enum NotReached {
     #[error("no program serves the workspace")]
     Nobody,
     /// One does, and cannot be asked.
-    #[error("the `orchestra up` of the workspace cannot be asked")]
+    #[error("cannot reach the `orchestra up` of the workspace")]
     Other(#[source] anyhow::Error),
 }
 
@@ -90,12 +90,12 @@ impl Source {
             let mut bytes = Vec::new();
             while let Some(more) = answer.more().await? {
                 bytes.extend_from_slice(&more);
-                anyhow::ensure!(bytes.len() <= MOST, "the answer is too long");
+                anyhow::ensure!(bytes.len() <= MOST, "the response is too long");
             }
-            String::from_utf8(bytes).context("the answer is no text")
+            String::from_utf8(bytes).context("the response is not text")
         };
         let whole = timeout(WHOLE, whole).await;
-        whole.context("the answer does not come")?
+        whole.context("no response arrived in time")?
     }
 
     /// Opens a stream of events, from behind the event that was seen last.
@@ -118,7 +118,7 @@ impl Source {
                 let said = timeout(PATIENCE, answer.more()).await;
                 let said = said.ok().and_then(Result::ok).flatten().unwrap_or_default();
                 let said = why(&said);
-                let text = format!("{path} is answered with status {status}{said}");
+                let text = format!("{path} returned status {status}{said}");
                 match status {
                     // It may be another a moment later.
                     429 | 500.. => Err(anyhow::Error::msg(text)),

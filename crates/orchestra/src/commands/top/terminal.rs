@@ -94,7 +94,7 @@ async fn shown(
     loop {
         let wants = tokio::select! {
             told = news.recv() => {
-                let told = told.context("what happens is not told any more")?;
+                let told = told.context("the feed of events ended")?;
                 taken(&mut model, told)
             }
             key = keys.recv() => match key {
@@ -124,7 +124,7 @@ async fn shown(
         for wanted in wants {
             // It waits for what is slow, and nobody waits for it.
             if want.try_send(wanted).is_err() {
-                model.trouble = Some("too much is asked for at once; press it again".to_owned());
+                model.trouble = Some("too many requests at once; press the key again".to_owned());
             }
         }
         next = Some((drawn + FRAME).max(Instant::now()));

@@ -322,11 +322,11 @@ impl Place {
             let run = self.run.path().display();
             match restored {
                 Ok(true) => tracing::warn!(
-                    "{run} was removed while the workspace was served; it is there again"
+                    "`{run}` was removed while the workspace was served; recreated it"
                 ),
                 Ok(false) => return None,
                 Err(error) if !is_told => {
-                    tracing::warn!("{run} was removed and cannot be made: {error:#}");
+                    tracing::warn!("`{run}` was removed and cannot be recreated: {error:#}");
                     is_told = true;
                 }
                 Err(_) => {}
@@ -372,7 +372,7 @@ impl Place {
         if self.is_ours()
             && let Err(error) = orchestra_fs::remove(&self.path(ENDPOINT))
         {
-            tracing::warn!(%error, "the endpoint file stays behind");
+            tracing::warn!(%error, "cannot remove the endpoint file");
         }
         self.lock = None;
     }

@@ -40,7 +40,7 @@ pub(super) async fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
             _ => break,
         }
     }
-    anyhow::bail!("{address} and the ports after it are taken; name another with --http")
+    anyhow::bail!("{address} and the ports after it are in use; choose another port with --http")
 }
 
 /// Listens on `address` alone: `resource`, for which tokens are made out, leads there and nowhere
@@ -53,9 +53,7 @@ pub(super) async fn bind_for(
     TcpListener::bind(address).await.map_err(|error| {
         let text = if taken(&error) {
             format!(
-                "{address} is taken, and tokens are for {resource}, which leads there; stop what \
-                 listens there, or name another address with --http and where that is reached \
-                 with --oauth-resource"
+                "{address} is in use, and tokens are issued for {resource}, which leads there; stop the program that listens there, or set another address with --http and its URL with --oauth-resource"
             )
         } else {
             format!("cannot listen on {address}")

@@ -56,16 +56,15 @@ impl Details {
     pub(super) fn refusal(&self, path: &Path, named: &Named) -> Option<String> {
         let what = match named {
             Named::Server(..) if self.key_env.is_some() => {
-                "which environment variable holds a key is"
+                "the environment variable that holds a key is"
             }
             Named::Server(api, model) if !self.options(*api, model).is_local() => {
-                "a model of another machine, which would be sent what is remembered, is"
+                "a model of another machine, which would get the stored texts, is"
             }
             _ => return None,
         };
         Some(format!(
-            "{}: {what} not for a workspace to say, which others may share; if you want it, set it in \
-             [memory] of {}, or {}",
+            "{}: {what} ignored, because other people may have written the file of a workspace; to use it, set it in [memory] of {}, or {}",
             path.display(),
             own_file(),
             Variable::Model

@@ -49,7 +49,7 @@ fn a_workspace_sends_what_is_remembered_nowhere() {
     ] {
         let found = wish(hostile, "");
         let why = refused(&found);
-        assert!(why.contains("not for a workspace to say"), "{why}");
+        assert!(why.contains("ignored, because other people"), "{why}");
         assert!(
             why.contains(NEAR) && why.contains("ORCHESTRA_MODEL"),
             "{why}"
@@ -81,7 +81,7 @@ fn a_workspace_gets_no_key() {
     let near = "model = \"openai:x\"\nmodel_url = \"http://127.0.0.1:1\"";
     assert_eq!(server(&wish(near, own)), ("http://127.0.0.1:1", None));
     let found = wish(&format!("{near}\nmodel_key_env = \"PATH\""), "");
-    assert!(refused(&found).contains("which environment variable"));
+    assert!(refused(&found).contains("the environment variable"));
     // Without a model of its own it changes nothing.
     let near = "model_key_env = \"HOME\"\nmodel_url = \"https://example.org\"";
     assert_eq!(server(&wish(near, own)).0, OPENAI);

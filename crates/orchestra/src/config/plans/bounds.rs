@@ -122,29 +122,27 @@ impl BoundsConfig {
             number(
                 "plans.memory_bytes",
                 &self.memory,
-                "how much memory a run of a job and all that it starts may have at once, in bytes; 0 sets \
-                 no limit",
+                "maximum memory of a run of a job with all its processes, in bytes; 0 sets no limit",
             ),
             number(
                 "plans.pids_limit",
                 &self.pids,
-                "how many processes it may have at once, 0 to 1000000; 0 sets no limit",
+                "maximum number of its processes, 0 to 1000000; 0 sets no limit",
             ),
             number(
                 "plans.cpu_seconds",
                 &self.cpu,
-                "how long each of its processes may compute, 0 to 100000000 seconds; 0 sets no limit",
+                "maximum CPU time of each of its processes, 0 to 100000000 seconds; 0 sets no limit",
             ),
             number(
                 "plans.output_bytes",
                 &self.output,
-                "how much it may print, in bytes; 0 sets no limit",
+                "maximum size of its output, in bytes; 0 sets no limit",
             ),
             Entry {
                 key: "plans.sandbox",
                 value: toml::Value::from(sandbox).to_string(),
-                meaning: "what shell lines and programs may reach: none is no sandbox, workspace is their \
-                          worktree and no network (Linux)",
+                meaning: "sandbox of shell lines and programs: none, or workspace (access to their worktree, no network; Linux)",
                 origin: self.sandbox.origin.clone(),
             },
         ]

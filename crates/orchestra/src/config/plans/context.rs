@@ -117,29 +117,28 @@ impl ContextConfig {
             Entry {
                 key: "plans.context_pressure.enabled",
                 value: self.enabled.value.to_string(),
-                meaning: "whether an agent whose context is nearly full is asked to leave the rest of its \
-                          work to further jobs",
+                meaning: "whether an agent whose context is nearly full is asked to hand over the rest of its work to further jobs",
                 origin: self.enabled.origin.clone(),
             },
             number(
                 "plans.context_pressure.elevated_percent",
                 &self.elevated,
-                "from how many percent on a context is shown to be rather full, 20 to 90",
+                "percentage from which a context is shown as elevated, 20 to 90",
             ),
             number(
                 "plans.context_pressure.critical_percent",
                 &self.critical,
-                "from how many percent on an agent is asked, 40 to 95",
+                "percentage from which an agent is asked, 40 to 95",
             ),
             number(
                 "plans.context_pressure.max_depth",
                 &self.depth,
-                "how often what was left is left again to others, 1 to 5",
+                "maximum number of times that work is handed over again, 1 to 5",
             ),
             number(
                 "plans.context_pressure.max_jobs",
                 &self.jobs,
-                "to how many further jobs the rest of one is left at most, 2 to 20",
+                "maximum number of jobs among which the rest of a job is divided, 2 to 20",
             ),
         ]
     }

@@ -203,7 +203,7 @@ impl PlansFile {
         });
         if self.machine_jobs.take().is_some() {
             self.overreach.push(format!(
-                "{}: plans.machine_jobs is not used: it is about the machine, and belongs into {own}",
+                "{}: plans.machine_jobs is ignored: it applies to the machine; set it in {own}",
                 path.display()
             ));
         }

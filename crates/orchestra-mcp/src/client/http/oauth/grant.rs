@@ -35,7 +35,7 @@ impl OAuth {
         // What one issuer gave out is nothing to another.
         let known = state.record.take_if(|record| record.issuer != found.issuer);
         if known.is_some() {
-            tracing::info!(server = %self.name, issuer = %found.issuer, "another issuer");
+            tracing::info!(server = %self.name, issuer = %found.issuer, "the server names another OAuth issuer");
             self.use_record(None);
         }
         if wish == Wish::Good {

@@ -27,7 +27,7 @@ pub(super) enum KeyError {
     #[error("not a PEM-encoded PKCS#8 private key")]
     Form,
     #[error(
-        "the algorithm {0} is not known, or does not fit the key; known are ES256, ES384, RS256 and EdDSA"
+        "the algorithm {0} is not supported or does not fit the key; supported are ES256, ES384, RS256 and EdDSA"
     )]
     Algorithm(String),
     #[error("the system provides no random bytes, or the key cannot sign")]

@@ -36,17 +36,17 @@ pub(super) enum FetchError {
     },
     #[error("{url} answers {status}")]
     Status { url: Url, status: StatusCode },
-    #[error("the answer of {0} is longer than {MOST_BYTES} bytes")]
+    #[error("the response of {0} exceeds {MOST_BYTES} bytes")]
     Long(Url),
-    #[error("the answer of {url} is not the metadata of an issuer")]
+    #[error("the response of {url} is not issuer metadata")]
     Description {
         url: Url,
         #[source]
         source: serde_json::Error,
     },
-    #[error("the answer of {0} describes another issuer")]
+    #[error("the response of {0} describes another issuer")]
     Other(Url),
-    #[error("the answer of {0} names no `jwks_uri` that uses https")]
+    #[error("the response of {0} contains no `jwks_uri` with https")]
     Place(Url),
     #[error("the keys at {url} cannot be used")]
     Keys {

@@ -182,10 +182,10 @@ impl Shared {
     fn take(&self, answer: Result<Keys, FetchError>) {
         let issuer = &self.issuer.url;
         match &answer {
-            Ok(_) => tracing::debug!(%issuer, "the keys of the issuer were fetched"),
+            Ok(_) => tracing::debug!(%issuer, "fetched the issuer's keys"),
             Err(error) => {
                 let error = with_causes(error);
-                tracing::warn!(%issuer, error, "the keys of the issuer could not be fetched");
+                tracing::warn!(%issuer, error, "cannot fetch the issuer's keys");
             }
         }
         self.lock().take(answer.ok(), Instant::now());

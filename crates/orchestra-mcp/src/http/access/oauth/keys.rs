@@ -57,7 +57,7 @@ pub(super) enum KeysError {
     Malformed(#[source] serde_json::Error),
     #[error("it has {0} keys, more than {MOST_KEYS}")]
     TooMany(usize),
-    #[error("it has no key that tokens could be verified with here")]
+    #[error("it has no key of a supported algorithm")]
     None,
 }
 

@@ -52,8 +52,7 @@ fn said(
     files: &[String],
 ) -> String {
     format!(
-        "merge conflict: {} does not merge onto {} in {}; a person solves it in {} and retries the job, \
-         which goes on with it",
+        "merge conflict: {} does not merge onto {} in {}; resolve it in {} and retry the job, which continues with your result",
         side(cx, with, sources),
         side(cx, onto, sources),
         named(files),
@@ -76,8 +75,7 @@ fn of_somebody(words: String) -> Stopped {
 /// What is said where somebody has begun something in a worktree that the job goes on in.
 pub(super) fn begun(worktree: &Worktree, operation: HalfDone) -> Stopped {
     of_somebody(format!(
-        "since the job was at work in {}, somebody has begun a {operation} there; conclude or abort it, and \
-         retry the job",
+        "a {operation} was started in {} after the job ran there; finish or abort it, and retry the job",
         worktree.path().display()
     ))
 }

@@ -48,7 +48,7 @@ pub(super) async fn what(
             *opening = None;
             conversation.source = source;
             conversation.take(model);
-            Ok(format!("talking to {name} from now on"))
+            Ok(format!("using model {name} from now on"))
         }
         Command::System(None) => Ok(conversation.chat.settings().system.clone()),
         Command::System(Some(text)) => {
@@ -57,7 +57,7 @@ pub(super) async fn what(
         }
         Command::History => Ok(history(conversation)),
         Command::Save(None) => conversation.path().map_or_else(
-            || Err("this conversation is not kept yet".to_owned()),
+            || Err("this conversation is not stored yet".to_owned()),
             |path| Ok(path.display().to_string()),
         ),
         Command::Save(Some(file)) => save(conversation, Path::new(&file)),
@@ -71,7 +71,7 @@ pub(super) async fn what(
         }
         Command::Trace => Ok(match conversation.room.trace() {
             true => "the messages of servers are shown".to_owned(),
-            false => "the messages of servers are shown no more".to_owned(),
+            false => "the messages of servers are hidden".to_owned(),
         }),
         Command::Clear => {
             conversation.clear();
@@ -100,7 +100,7 @@ fn tools(conversation: &Conversation<'_>, words: Option<&str>) -> String {
         text.push_str(&format!("switched off: {}\n", off.join(", ")));
     }
     match found.len() {
-        0 if words.is_some() => "no tool has such words\n".to_owned() + &text,
+        0 if words.is_some() => "no tool matches\n".to_owned() + &text,
         many => format!("{text}{many} of {} tools\n", tools.all().len()),
     }
 }
@@ -177,7 +177,7 @@ fn history(conversation: &Conversation<'_>) -> String {
         }
     }
     if text.is_empty() {
-        return "nothing was said yet".to_owned();
+        return "the conversation is empty".to_owned();
     }
     text
 }
@@ -188,7 +188,7 @@ fn save(conversation: &Conversation<'_>, file: &Path) -> Result<String, String> 
         (None, Some(_)) => return Err("there is nothing to save yet".to_owned()),
         (None, None) => {
             return Err(
-                "this conversation is not kept; `/export FILE` writes it as Markdown".to_owned(),
+                "this conversation is not stored; `/export FILE` writes it as Markdown".to_owned(),
             );
         }
     };
@@ -209,14 +209,14 @@ fn loadable(conversation: &Conversation<'_>) -> Result<String, String> {
     });
     let lines: String = lines.collect();
     Ok(match all.len() {
-        0 => "no conversation is kept here yet".to_owned(),
+        0 => "no conversation is stored here yet".to_owned(),
         many if many > LISTED => format!("{lines}the last {LISTED} of {many}"),
         _ => lines,
     })
 }
 
 fn nothing_kept() -> String {
-    "conversations are not kept here".to_owned()
+    "conversations are not stored here".to_owned()
 }
 
 fn load(conversation: &mut Conversation<'_>, name: &str) -> Result<String, String> {
@@ -228,7 +228,7 @@ fn load(conversation: &mut Conversation<'_>, name: &str) -> Result<String, Strin
     let keep = Keep::old(&path, directory).map_err(|failure| failure.text())?;
     conversation.go_on(keep);
     Ok(format!(
-        "going on with {}, after {}",
+        "continuing {}, after {}",
         path.display(),
         files::turns(conversation.turns())
     ))

@@ -183,7 +183,7 @@ impl Editor {
             Ok(Signal::CtrlC) => Typed::Interrupt,
             Ok(_) => Typed::End,
             Err(error) => {
-                tracing::debug!(%error, "the terminal cannot be read");
+                tracing::debug!(%error, "cannot read the terminal");
                 Typed::End
             }
         }

@@ -211,7 +211,7 @@ async fn edited(editor: &mut Editor, arguments: &Map<String, Value>) -> Option<M
         match serde_json::from_str(&typed) {
             Ok(arguments) => return Some(arguments),
             Err(error) => {
-                output::complain(&format!("it is no JSON object: {error}"));
+                output::complain(&format!("not a JSON object: {error}"));
                 text = typed;
             }
         }

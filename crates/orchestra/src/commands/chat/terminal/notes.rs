@@ -16,7 +16,7 @@ const REASON_CHARS: usize = 300;
 /// A note in words; none for one that no person needs.
 pub(in crate::commands::chat) fn words(note: &Note) -> Option<String> {
     Some(match note {
-        Note::NoTools => "the model takes no tools: it goes on without".to_owned(),
+        Note::NoTools => "the model does not support tools; continuing without them".to_owned(),
         // It is told of those that it may find, which is nothing new.
         Note::Chosen { shown: 0, .. } => return None,
         Note::Chosen { shown, of } => format!("{shown} of {of} tools are shown to the model"),
@@ -32,8 +32,7 @@ pub(in crate::commands::chat) fn words(note: &Note) -> Option<String> {
             format!("{parts} left out or shortened, so that the rest fits; --context makes room for more")
         }
         Note::TooLong => {
-            "this does not fit into what the model can be given: it may see only a part; --context makes room \
-             for more"
+            "the input exceeds the context of the model, which may see only a part of it; --context sets a larger context"
                 .to_owned()
         }
         Note::Again(trouble) => format!("{trouble}; asked again"),
@@ -41,8 +40,8 @@ pub(in crate::commands::chat) fn words(note: &Note) -> Option<String> {
         Note::Denied { tool } => {
             format!("✗ {tool} was not called: it may change something, and there is no consent to that")
         }
-        Note::Cut => "the answer ended because nothing more fitted".to_owned(),
-        Note::Concludes => "no more tools are called in this turn: the model answers with what it has".to_owned(),
+        Note::Cut => "the answer ended because the context of the model is full".to_owned(),
+        Note::Concludes => "no more tools are called in this turn; the model answers with the results so far".to_owned(),
     })
 }
 
@@ -63,7 +62,7 @@ pub(in crate::commands::chat) fn called(due: &Due, outcome: &Outcome, took: Dura
             format!("✗ {call} {took}: {}", reason(text))
         }
         Outcome::WantsConsent(rule) => {
-            format!("? {call}: {} wants somebody who agrees", reason(rule))
+            format!("? {call}: {} requires consent", reason(rule))
         }
     }
 }

@@ -88,9 +88,7 @@ pub(super) async fn put(config: &Config, server: &ServerName, put: Put) -> Came 
 }
 
 fn gone(why: &str) -> Ended {
-    Ended::Failure(Failure::Failed(anyhow::anyhow!(
-        "nothing came of the call: {why}"
-    )))
+    Ended::Failure(Failure::Failed(anyhow::anyhow!("the call failed: {why}")))
 }
 
 impl Provider for Once {

@@ -50,7 +50,7 @@ impl Verdict {
             Identity::Impostor(why) => {
                 return Self {
                     result: "left_out",
-                    reason: Some(format!("it is called as this program is, but {why}")),
+                    reason: Some(format!("it has the name of this program, but {why}")),
                     ..Self::default()
                 };
             }

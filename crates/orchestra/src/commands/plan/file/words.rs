@@ -35,7 +35,7 @@ pub(super) fn in_words(what: &str) -> String {
 fn plain(expected: &str) -> &str {
     match expected {
         "f32" | "f64" => "a number",
-        "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number from 0 on",
+        "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number, 0 or more",
         "i8" | "i16" | "i32" | "i64" | "isize" => "a whole number",
         expected => expected,
     }

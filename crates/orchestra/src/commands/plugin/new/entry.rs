@@ -91,7 +91,7 @@ fn with(before: &str, id: &str, program: &str, args: &[String]) -> String {
 fn check(workspace: &Path, before: &str, after: &str, id: &str) -> anyhow::Result<()> {
     let mut old: toml::Table = before.parse().context("it is no TOML")?;
     let read: Result<toml::Table, _> = after.parse();
-    let mut new = read.context("the plugin cannot be added behind what is there")?;
+    let mut new = read.context("the plugin cannot be added after the existing content")?;
     let plugins = |table: &mut toml::Table| {
         let plugins = table.remove("plugins");
         plugins

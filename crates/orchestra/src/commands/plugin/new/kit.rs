@@ -29,7 +29,7 @@ impl Kit {
         if let Some(named) = named {
             return sources(named).map(Self::Sources).ok_or_else(|| {
                 Failure::usage_text(format!(
-                    "--kit {}: the crate {CRATE} is not there; name the directory of its Cargo.toml",
+                    "--kit {}: does not contain the crate {CRATE}; pass the directory of its Cargo.toml",
                     named.display()
                 ))
             });

@@ -79,10 +79,10 @@ const TAKEN: [&str; 62] = [
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum NameError {
     #[error(
-        "a plugin's name has 1 to {MAX_CHARS} of a-z, 0-9, `_` and `-`, and begins with a letter"
+        "a plugin's name must have 1 to {MAX_CHARS} characters of a-z, 0-9, `_` and `-`, and start with a letter"
     )]
     Form,
-    #[error("`{0}` is a word of Rust or of Cargo; choose another name")]
+    #[error("`{0}` is reserved by Rust or Cargo; choose another name")]
     Taken(String),
 }
 

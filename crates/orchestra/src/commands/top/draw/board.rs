@@ -33,11 +33,11 @@ pub(super) fn draw(
             model.projects.is_empty(),
             &model.trouble,
         ) {
-            (_, _, Some(_)) => "There is nothing to be seen.",
+            (_, _, Some(_)) => "Nothing to show.",
             (true, true, None) => {
-                "There are no projects yet: an agent makes one, or `orchestra tool call create_project`."
+                "There are no projects yet. An agent or `orchestra tool call create_project` creates one."
             }
-            _ => "The board is asked for …",
+            _ => "Loading the board …",
         };
         return nothing(frame, area, theme, said);
     };

@@ -55,8 +55,8 @@ pub(super) fn draw(
     let plans = lanes::plans(model, &screen.filter);
     if plans.is_empty() && model.unreadable.is_empty() {
         let said = match (model.has_plans, screen.filter.is_empty()) {
-            (false, _) => "Plans are asked for …",
-            (true, true) => "There are no plans yet: `orchestra plan create` makes one.",
+            (false, _) => "Loading the plans …",
+            (true, true) => "There are no plans yet: `orchestra plan create` creates one.",
             (true, false) => "No plan holds that.",
         };
         return nothing(frame, area, theme, said);

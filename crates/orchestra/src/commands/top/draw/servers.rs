@@ -30,7 +30,7 @@ pub(super) fn draw(
     let servers = lanes::servers(model, &screen.filter);
     if servers.is_empty() {
         let said = match (model.has_servers, screen.filter.is_empty()) {
-            (false, _) => "Servers are asked for …",
+            (false, _) => "Loading the servers …",
             (true, true) => "There are no upstream servers yet: add one with `orchestra mcp add`.",
             (true, false) => "No server holds that.",
         };

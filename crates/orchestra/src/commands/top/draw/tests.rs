@@ -129,7 +129,7 @@ fn a_card_is_shown_with_what_it_depends_on_and_where_it_may_go() {
         "P-1 Title of P-1",
         "depends on  P-2 Title of P-2 (done)",
         "claimed by  ada until 2026-02-14T11:00:00Z",
-        "may go to   done (shown has to be: what was seen)",
+        "may go to   done (evidence: what was seen)",
     ] {
         assert!(seen.contains(said), "{said}: {seen}");
     }

@@ -111,7 +111,7 @@ fn printed_call_that_is_cut_or_only_thought_of_makes_no_call() {
 }
 
 #[test]
-fn cut_call_of_a_tool_that_reads_is_not_made_whatever_the_consent() {
+fn cut_call_of_a_read_only_tool_is_not_made_with_or_without_consent() {
     let workspace = Workspace::board();
     for flags in [&[][..], &["--yes"]] {
         for reason in ["stop", "tool_calls"] {

@@ -132,13 +132,13 @@ fn system(program: &str, arguments: &[&OsString]) {
     assert!(status.success(), "{program} {arguments:?}");
 }
 
-/// The random id of a database of plans.
-fn id(workspace: &Path) -> Vec<u8> {
-    let database = found(&workspace.join(PLANS), "plans.db").unwrap();
+/// The random id of a database of plans. Workspaces of earlier versions have none.
+fn id(workspace: &Path) -> Option<Vec<u8>> {
+    let database = found(&workspace.join(PLANS), "plans.db")?;
     let connection =
         Connection::open_with_flags(database, OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap();
     let id = "SELECT value FROM fact WHERE name = 'id'";
-    connection.query_row(id, [], |row| row.get(0)).unwrap()
+    Some(connection.query_row(id, [], |row| row.get(0)).unwrap())
 }
 
 #[test]

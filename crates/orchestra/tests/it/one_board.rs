@@ -1,6 +1,7 @@
 //! One board for all worktrees of a repository: `board = "repository"`.
 
 mod merging;
+mod migrated;
 mod reproduced;
 mod restored;
 

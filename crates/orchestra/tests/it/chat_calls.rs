@@ -11,9 +11,9 @@ use crate::{
 const SHAPES: Ollama = Ollama("0.12.6");
 
 /// A call as a stream of OpenAI has it, with its arguments as they are.
-fn call(arguments: &str, reason: &str) -> Say {
+fn call(name: &str, arguments: &str, reason: &str) -> Say {
     let call = json!({"tool_calls": [{"index": 0, "id": "a",
-        "function": {"name": "create_project", "arguments": arguments}}]});
+        "function": {"name": name, "arguments": arguments}}]});
     let mut events = vec![
         OpenAi.event(&call, None),
         OpenAi.event(&json!({}), Some(reason)),
@@ -24,6 +24,16 @@ fn call(arguments: &str, reason: &str) -> Say {
 
 /// Asks with every call allowed. Returns the answer, and what the model was told last.
 fn asked(workspace: &Workspace, model: &Fake, backend: &str) -> (Value, String) {
+    asked_with(workspace, model, backend, &["--yes"])
+}
+
+/// Asks with some flags. Returns the answer, and what the model was told last.
+fn asked_with(
+    workspace: &Workspace,
+    model: &Fake,
+    backend: &str,
+    flags: &[&str],
+) -> (Value, String) {
     let host = match backend {
         "openai" => format!("{}/v1", model.address),
         _ => model.address.clone(),
@@ -36,9 +46,8 @@ fn asked(workspace: &Workspace, model: &Fake, backend: &str) -> (Value, String) 
         &host,
         "--model",
         "tiny",
-        "--yes",
     ];
-    let said = workspace.run_with_input(words, "Make a project.");
+    let said = workspace.run_with_input([&words, flags].concat(), "Make a project.");
     let told = model.chats().last().unwrap().body["messages"].to_string();
     (lines(&said).remove(0), told)
 }
@@ -62,7 +71,7 @@ fn arguments_that_are_cut_or_garbled_make_no_call_and_the_model_is_told() {
     ] {
         for reason in ["stop", "tool_calls"] {
             let fine = Say::Stream(OpenAi.words(&["Fine."]));
-            let model = Fake::openai(vec![call(arguments, reason), fine]);
+            let model = Fake::openai(vec![call("create_project", arguments, reason), fine]);
             let (answered, messages) = asked(&workspace, &model, "openai");
             assert_eq!(answered["answer"], "Fine.", "{arguments}");
             assert!(messages.contains(told), "{arguments}: {messages}");
@@ -99,4 +108,45 @@ fn printed_call_that_is_cut_or_only_thought_of_makes_no_call() {
     let model = Fake::openai(vec![Say::Stream(OpenAi.words(&[&after]))]);
     asked(&workspace, &model, "openai");
     assert_eq!(projects(&workspace)[0]["name"], "Shop");
+}
+
+#[test]
+fn cut_call_of_a_read_only_tool_is_not_made_with_or_without_consent() {
+    let workspace = Workspace::board();
+    for flags in [&[][..], &["--yes"]] {
+        for reason in ["stop", "tool_calls"] {
+            let cut = call("list_epics", "{\"project\":\"sho", reason);
+            let fine = Say::Stream(OpenAi.words(&["Fine."]));
+            let model = Fake::openai(vec![cut, fine]);
+            let (answered, messages) = asked_with(&workspace, &model, "openai", flags);
+            assert_eq!(answered["answer"], "Fine.", "{flags:?}");
+            assert!(messages.contains("incomplete"), "{flags:?}: {messages}");
+        }
+    }
+}
+
+#[test]
+fn thinking_in_the_text_is_no_part_of_the_answer_and_not_sent_back() {
+    let workspace = Workspace::board();
+    for tag in ["think", "thinking", "reasoning"] {
+        let text = format!("<{tag}>hidden plan</{tag}>Let me look.");
+        let list = ("list_projects", json!({}));
+        let fine = format!("<{tag}>hidden end</{tag}>Fine.");
+        let mut events = vec![OpenAi.event(&json!({"content": text}), None)];
+        events.extend(OpenAi.calls(std::slice::from_ref(&list)));
+        let openai = vec![Say::Stream(events), Say::Stream(OpenAi.words(&[&fine]))];
+        let ollama = vec![
+            Say::Stream(SHAPES.calls(&text, &[list])),
+            Say::Stream(SHAPES.words(&[&fine])),
+        ];
+        for (backend, model) in [
+            ("openai", Fake::openai(openai)),
+            ("ollama", Fake::ollama("0.12.6", ollama)),
+        ] {
+            let (answered, messages) = asked(&workspace, &model, backend);
+            assert_eq!(answered["answer"], "Fine.", "{backend}: {tag}");
+            assert_eq!(model.chats().len(), 2, "{backend}: {tag}");
+            assert!(!messages.contains("hidden"), "{backend}: {messages}");
+        }
+    }
 }

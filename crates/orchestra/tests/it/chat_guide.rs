@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::{
     chat::{SCRIPT, SERVER, runtimes, service, weather},
     models::{Fake, Ollama, OpenAi, Say},
-    support::{Workspace, said},
+    support::{Workspace, program, said},
 };
 
 const SHAPES: Ollama = Ollama("0.12.6");
@@ -66,7 +66,7 @@ impl Place {
         let built = workspace.path().join("target/release");
         fs::create_dir_all(&built).unwrap();
         std::os::unix::fs::symlink(&path, built.join("weather")).unwrap();
-        std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_orchestra"), bin.join("orchestra")).unwrap();
+        std::os::unix::fs::symlink(program(), bin.join("orchestra")).unwrap();
         workspace.write("server.js", SCRIPT);
         workspace.write("server.py", SERVER);
         workspace.write("config.json", "{}");

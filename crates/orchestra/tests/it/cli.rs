@@ -8,12 +8,12 @@ use std::{
 use insta::assert_snapshot;
 use serde_json::Value;
 
-use crate::support::{Session, Workspace, said};
+use crate::support::{Session, Workspace, program, said};
 
 /// The program under its earlier name.
 fn earlier(workspace: &Workspace) -> PathBuf {
     let link = workspace.home().join("orchestra-mcp");
-    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_orchestra"), &link).unwrap();
+    std::os::unix::fs::symlink(program(), &link).unwrap();
     link
 }
 

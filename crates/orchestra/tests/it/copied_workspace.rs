@@ -132,13 +132,13 @@ fn system(program: &str, arguments: &[&OsString]) {
     assert!(status.success(), "{program} {arguments:?}");
 }
 
-/// The random id of a database of plans.
-fn id(workspace: &Path) -> Vec<u8> {
-    let database = found(&workspace.join(PLANS), "plans.db").unwrap();
+/// The random id of a database of plans. Workspaces of earlier versions have none.
+fn id(workspace: &Path) -> Option<Vec<u8>> {
+    let database = found(&workspace.join(PLANS), "plans.db")?;
     let connection =
         Connection::open_with_flags(database, OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap();
     let id = "SELECT value FROM fact WHERE name = 'id'";
-    connection.query_row(id, [], |row| row.get(0)).unwrap()
+    Some(connection.query_row(id, [], |row| row.get(0)).unwrap())
 }
 
 #[test]
@@ -377,10 +377,13 @@ fn assert_not_stored_elsewhere(workspace: &Workspace, refused: &Said) {
     }
 }
 
-/// Runs the program in the directory `here`, where a directory is mounted read-only; `None` where the system mounts
-/// nothing.
-#[expect(clippy::print_stderr, reason = "a skipped test is reported")]
-fn read_only(workspace: &Workspace, here: &Path, mounted: &Path, words: &[&str]) -> Option<Said> {
+/// The program in the directory `here`, where a directory is mounted read-only.
+pub(crate) fn read_only_command(
+    workspace: &Workspace,
+    here: &Path,
+    mounted: &Path,
+    words: &[&str],
+) -> Command {
     // The directory is entered again: it is another one once something is mounted there.
     let script = format!(
         "mount --bind '{mounted}' '{mounted}' && mount -o remount,bind,ro '{mounted}' && cd '{here}' && exec \"$0\" \"$@\"",
@@ -397,7 +400,19 @@ fn read_only(workspace: &Workspace, here: &Path, mounted: &Path, words: &[&str])
         .arg(script)
         .arg(program())
         .args(words);
-    let said = said(command, "");
+    command
+}
+
+/// Runs the program in the directory `here`, where a directory is mounted read-only; `None` where the system mounts
+/// nothing.
+#[expect(clippy::print_stderr, reason = "a skipped test is reported")]
+pub(crate) fn read_only(
+    workspace: &Workspace,
+    here: &Path,
+    mounted: &Path,
+    words: &[&str],
+) -> Option<Said> {
+    let said = said(read_only_command(workspace, here, mounted, words), "");
     let is_unsupported = said.code == Some(NOT_MOUNTED) || said.err.starts_with("unshare:");
     if is_unsupported {
         eprintln!("not checked, this system mounts nothing here: {}", said.err);

@@ -257,11 +257,11 @@ struct Scene {
 
 impl Scene {
     fn new(mode: Mode) -> Self {
-        let name = match mode {
-            Mode::Repository => "repository",
-            Mode::Checkout => "checkout",
-        };
-        let repository = Repository::new(&format!("board = \"{name}\"\n"));
+        let repository = Repository::new(match mode {
+            // The mode of new workspaces.
+            Mode::Repository => "",
+            Mode::Checkout => "board = \"checkout\"\n",
+        });
         let main = repository.main();
         git(&main, &["branch", "--move", "--force", "main"]);
         repository.fill();

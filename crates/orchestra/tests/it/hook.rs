@@ -1,10 +1,10 @@
 //! `orchestra hook`: events of clients, many at once.
 
-use std::{fs, os::unix::fs::PermissionsExt as _, path::Path, process::Command};
+use std::{fs, os::unix::fs::PermissionsExt as _, process::Command};
 
 use serde_json::{Value, json};
 
-use crate::support::{Workspace, said};
+use crate::support::{Workspace, program, said};
 
 fn events(workspace: &Workspace) -> Vec<Value> {
     let answer = workspace.call("get_hook_events", &json!({"limit": 500}));
@@ -175,7 +175,8 @@ fn the_installed_script_stores_events() {
             .stderr(std::process::Stdio::piped());
         said(shell, "{\"hook_event_name\": \"Stop\"}")
     };
-    let program = Path::new(env!("CARGO_BIN_EXE_orchestra")).parent().unwrap();
+    let program = program();
+    let program = program.parent().unwrap();
     let with = run(&format!("{}:/usr/bin:/bin", program.display()));
     assert_eq!((with.code, with.err.as_str()), (Some(0), ""));
     assert_eq!(events(&workspace)[0]["event_type"], "Stop");

@@ -31,6 +31,8 @@ mod copied_workspace;
 mod dashboard;
 mod doctor;
 #[cfg(target_os = "linux")]
+mod durable;
+#[cfg(target_os = "linux")]
 mod earlier_workspace;
 mod elsewhere;
 mod ended_sessions;

@@ -3,16 +3,18 @@
 
 use std::fs;
 
-use crate::{mcp::json, support::Workspace};
+use crate::{
+    mcp::json,
+    support::{Workspace, program},
+};
 
 /// A file with a server that works (a board in another directory), one whose program is not there,
 /// and one that is no server.
 fn with_servers(workspace: &Workspace) -> String {
     let other = workspace.home().join("other");
     fs::create_dir_all(&other).unwrap();
-    let program = env!("CARGO_BIN_EXE_orchestra");
     let file = serde_json::json!({"mcpServers": {
-        "board": {"command": program, "args": ["stdio", "--workspace", other],
+        "board": {"command": program(), "args": ["stdio", "--workspace", other],
             "tools": {"deny": ["delete_*"]},
             "rules": [{"effect": "deny", "tool": "create_project", "arguments": {"name": "Evil*"}}]},
         "missing": {"command": "/no/such/program"},

@@ -8,9 +8,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::support::{Said, Workspace};
-
-const PROGRAM: &str = env!("CARGO_BIN_EXE_orchestra");
+use crate::support::{Said, Workspace, program};
 
 /// A workspace whose file names a board elsewhere, one that only shows its environment, and one on
 /// the network.
@@ -19,7 +17,7 @@ fn workspace() -> Workspace {
     let other = workspace.home().join("other");
     std::fs::create_dir_all(other.join(".projects")).unwrap();
     let servers = json!({"mcpServers": {
-        "board": {"command": PROGRAM, "args": ["stdio", "--workspace", other],
+        "board": {"command": program(), "args": ["stdio", "--workspace", other],
             "env": {"MY_TOKEN": "planted-env"}},
         "shows": {"command": "sh", "args": ["-c", "echo \"$MY_TOKEN $PWD $OUTSIDE\"; echo trouble >&2; exit 3"],
             "env": {"MY_TOKEN": "planted-env"}, "cwd": other},
@@ -137,7 +135,7 @@ fn planted_secrets_are_in_no_file_and_in_no_log() {
     let elsewhere = workspace.home().join("elsewhere");
     std::fs::create_dir(&elsewhere).unwrap();
     let servers = json!({"mcpServers": {
-        "board": {"command": PROGRAM, "args": ["stdio"], "cwd": elsewhere,
+        "board": {"command": program(), "args": ["stdio"], "cwd": elsewhere,
             "env": {"MY_TOKEN": "${PLANTED_TOKEN}"}},
         "far": {"url": url, "headers": {"X-Api-Key": "${PLANTED_KEY}"},
             "auth": {"type": "bearer", "token": "${PLANTED_TOKEN}"}},

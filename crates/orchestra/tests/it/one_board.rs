@@ -1,7 +1,9 @@
 //! One board for all worktrees of a repository: `board = "repository"`.
 
 mod merging;
+mod migrated;
 mod moved;
+mod reproduced;
 mod restored;
 
 use std::{
@@ -100,6 +102,9 @@ impl Repository {
     }
 }
 
+/// Configuration of a user who has set nothing: new workspaces have one board. Programs that know no modes read it as well.
+const DEFAULT: &str = "";
+
 const ONE_BOARD: &str = "board = \"repository\"\n";
 
 pub(crate) fn git(directory: &Path, words: &[&str]) -> String {
@@ -130,7 +135,7 @@ fn git_output(directory: &Path, words: &[&str]) -> Output {
 
 #[test]
 fn project_of_the_main_checkout_is_listed_in_a_linked_worktree() {
-    let repository = Repository::new(ONE_BOARD);
+    let repository = Repository::new(DEFAULT);
     repository.fill();
     let below = repository.linked().join("below");
     fs::create_dir(&below).unwrap();
@@ -154,7 +159,7 @@ fn project_of_the_main_checkout_is_listed_in_a_linked_worktree() {
 
 #[test]
 fn board_of_a_folder_is_found_in_the_same_folder_of_a_worktree() {
-    let repository = Repository::new(ONE_BOARD);
+    let repository = Repository::new(DEFAULT);
     let (here, there) = (
         repository.main().join("apps/web"),
         repository.linked().join("apps/web/src"),
@@ -170,7 +175,7 @@ fn board_of_a_folder_is_found_in_the_same_folder_of_a_worktree() {
 
 #[test]
 fn claim_in_one_worktree_is_refused_in_the_other() {
-    let repository = Repository::new(ONE_BOARD);
+    let repository = Repository::new(DEFAULT);
     repository.fill();
     let ready = json!({"project": "my-app", "task_id": "MA-3", "status": "todo"});
     repository.call(&repository.main(), "update_task", &ready);
@@ -186,7 +191,7 @@ fn claim_in_one_worktree_is_refused_in_the_other() {
 
 #[test]
 fn no_id_is_given_twice_by_sessions_in_two_worktrees() {
-    let repository = Repository::new(ONE_BOARD);
+    let repository = Repository::new(DEFAULT);
     repository.fill();
     let places = [repository.main(), repository.linked()];
     let create = |directory: &Path| {
@@ -210,7 +215,7 @@ fn no_id_is_given_twice_by_sessions_in_two_worktrees() {
 
 #[test]
 fn git_commands_on_the_files_of_a_board_remove_nothing() {
-    let repository = Repository::new(ONE_BOARD);
+    let repository = Repository::new(DEFAULT);
     repository.fill();
     let main = repository.main();
     let mut session = Session::start(repository.command(&repository.linked(), &["stdio"]));
@@ -262,7 +267,7 @@ fn git_commands_on_the_files_of_a_board_remove_nothing() {
 
 #[test]
 fn hook_of_a_worktree_is_stored_while_the_removed_database_is_put_back() {
-    let repository = Repository::new(ONE_BOARD);
+    let repository = Repository::new(DEFAULT);
     repository.fill();
     let (main, linked) = (repository.main(), repository.linked());
     let mut session = Session::start(repository.command(&main, &["stdio"]));
@@ -291,7 +296,7 @@ fn worktrees_share_a_board_in_the_state_directory() {
 
 #[test]
 fn removed_board_is_built_again_by_a_command_in_a_linked_worktree() {
-    let repository = Repository::new(ONE_BOARD);
+    let repository = Repository::new(DEFAULT);
     repository.fill();
     fs::remove_dir_all(repository.main().join(".git/.orchestra")).unwrap();
     let listed = repository.call(&repository.linked(), "list_projects", &json!({}));
@@ -317,7 +322,7 @@ fn board_in_use_is_changed_by_commands_after_its_directory_becomes_a_repository(
 
 #[test]
 fn board_of_an_archive_is_read_and_not_changed_until_it_is_accepted() {
-    let (origin, repository) = (Repository::new(ONE_BOARD), Repository::new(ONE_BOARD));
+    let (origin, repository) = (Repository::new(DEFAULT), Repository::new(DEFAULT));
     origin.fill();
     let copied = Command::new("cp")
         .args([
@@ -344,7 +349,7 @@ fn board_of_an_archive_is_read_and_not_changed_until_it_is_accepted() {
 
 #[test]
 fn second_up_in_another_worktree_says_where_the_first_is() {
-    let repository = Repository::new(ONE_BOARD);
+    let repository = Repository::new(DEFAULT);
     repository.fill();
     let words = ["up", "--http", "127.0.0.1:0", "--json"];
     let first = Running::start(repository.command(&repository.main(), &words));
@@ -391,7 +396,7 @@ fn files_of_a_linked_worktree_without_a_database_are_reported_when_all_worktrees
 
 #[test]
 fn change_of_a_board_of_a_bare_repository_logs_nothing_of_readable_files() {
-    let repository = Repository::new(ONE_BOARD);
+    let repository = Repository::new(DEFAULT);
     let bare = repository.main().with_file_name("bare.git");
     let main = repository.main();
     let words = ["clone", "--quiet", "--bare", ".", "../bare.git"];

@@ -235,3 +235,29 @@ fn git_directory_is_read_only_for_a_sandboxed_job() {
     assert_eq!(workspace.read(".git/config"), config);
     assert!(!workspace.join(".git/hooks/pre-commit").exists());
 }
+
+/// In its own worktree these are files as all others.
+#[test]
+#[cfg(target_os = "linux")]
+fn settings_that_a_sandboxed_job_writes_are_part_of_its_change() {
+    let workspace = Workspace::git();
+    workspace.write("seen.txt", "seen\n");
+    save(&workspace);
+    let files = [
+        ".claude/settings.json",
+        ".envrc",
+        ".mcp.json",
+        ".vscode/tasks.json",
+    ];
+    let line = format!(
+        "set -e\nmkdir .claude .vscode\nfor path in {}; do echo '{{}}' > $path; done",
+        files.join(" ")
+    );
+    let said = run_confined(&workspace, &line);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let changed = git(&workspace, &["diff", "--name-only", "HEAD", "bounds"]);
+    assert_eq!(changed.lines().collect::<Vec<_>>(), files);
+    for file in files {
+        assert!(!workspace.join(file).exists(), "{file}");
+    }
+}

@@ -87,6 +87,14 @@ fn with_server() -> Workspace {
 #[test]
 fn links_in_the_place_of_locks_of_the_store_are_refused() {
     let command = ["tool", "call", "create_project", "name=A"];
+    // Where earlier versions had a board that nothing configures.
+    for name in ["writer.lock", "files.lock", "keeper.lock"] {
+        unused(
+            Workspace::board,
+            &format!(".projects/.store/{name}"),
+            &command,
+        );
+    }
     let in_checkout = || Workspace::board().with_board_in_checkout();
     let modes: [(&str, &dyn Fn() -> Workspace); 2] = [
         (".git/.orchestra/_/board", &Workspace::board),

@@ -512,7 +512,7 @@ fn a_plugin_of_a_list_that_a_program_runs_is_known_to_other_commands() {
 /// The program under the name of the earlier orchestrator.
 fn orchestrator(workspace: &Workspace) -> PathBuf {
     let program = workspace.home().join("orchestrator");
-    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_orchestra"), &program).unwrap();
+    std::os::unix::fs::symlink(crate::support::program(), &program).unwrap();
     program
 }
 
@@ -553,7 +553,7 @@ fn called_as_the_orchestrator_it_says_what_launchers_wait_for() {
 fn called_as_the_bridge_it_reaches_the_orchestrator_that_is_named() {
     let workspace = Workspace::new();
     let program = workspace.home().join("transport-stdio");
-    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_orchestra"), &program).unwrap();
+    std::os::unix::fs::symlink(crate::support::program(), &program).unwrap();
     for flag in ["--listen-addr=localhost:0", "--manifest", "-nope=1"] {
         let refused = said(workspace.command_as(&program, [flag]), "");
         assert_eq!(refused.code, Some(2), "{refused:?}");

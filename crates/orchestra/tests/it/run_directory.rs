@@ -287,3 +287,29 @@ fn workspace_without_git_and_home_has_no_run_directory() {
     }
     assert!(!workspace.join(OLD).exists());
 }
+
+/// Systems limit the paths of sockets to about a hundred bytes.
+#[test]
+#[cfg(target_os = "linux")]
+fn socket_of_a_runner_in_a_deep_workspace_has_a_short_path() {
+    let workspace = Workspace::new();
+    let deep = workspace.join("d".repeat(100)).join("e".repeat(100));
+    fs::create_dir_all(&deep).unwrap();
+    git(&deep, &["init", "--quiet"]);
+    let go = workspace.home().join("go");
+    let plan = crate::plans::waits_for("waits", &go);
+    fs::write(deep.join("plan.yaml"), plan).unwrap();
+    let mut command = workspace.command(["plan", "run", "plan.yaml", "--json"]);
+    command
+        .current_dir(&deep)
+        .env_remove("ORCHESTRATOR_WORKSPACE");
+    let run = Running::start(command);
+    while run.json()["phase"] != "work" {}
+    let told = crate::local_users::found(&deep, "runner.json").unwrap();
+    let told: Value = serde_json::from_str(&fs::read_to_string(told).unwrap()).unwrap();
+    let socket = told["socket"].as_str().unwrap();
+    assert!(socket.len() < 100, "{socket}");
+    std::os::unix::net::UnixStream::connect(socket).unwrap();
+    fs::write(&go, "").unwrap();
+    assert!(run.end().success());
+}

@@ -9,7 +9,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use super::{ONE_BOARD, Repository, git};
+use super::{DEFAULT, Repository, git};
 use crate::support::until;
 
 const TASK: &str = ".projects/my-app/epics/MA-1/stories/MA-2/tasks/MA-3.toon";
@@ -18,7 +18,7 @@ const DELETED: &str = ".projects/my-app/epics/MA-1/stories/MA-2/tasks/MA-4.toon"
 
 /// A board of the repository with MA-3 and MA-4.
 fn shared() -> Repository {
-    let repository = Repository::new(ONE_BOARD);
+    let repository = Repository::new(DEFAULT);
     repository.fill();
     repository.task(&repository.main(), "Deleted");
     repository

@@ -140,10 +140,7 @@ impl Worker {
     /// Takes the lock of the workspace; `None` while another process has it.
     fn lock(&self) -> Option<Lock> {
         let take = || -> anyhow::Result<Option<Lock>> {
-            let path: PathBuf = run_directory(&self.config.workspace)?
-                .make()?
-                .path()
-                .join(LOCK);
+            let path: PathBuf = run_directory(&self.config)?.make()?.path().join(LOCK);
             Ok(Lock::attempt(&path)?)
         };
         take().unwrap_or_else(|error| {

@@ -35,10 +35,7 @@ impl Attempt {
     /// The last attempt. A file that cannot be read or parsed is none.
     pub(crate) fn last(config: &Config) -> Self {
         let read = || {
-            let run = workspace::run_directory(&config.workspace)
-                .ok()?
-                .open()
-                .ok()??;
+            let run = workspace::run_directory(config).ok()?.open().ok()??;
             let content = run.read(FILE, MAX_BYTES).ok()??;
             serde_json::from_slice(&content).ok()
         };
@@ -64,7 +61,7 @@ impl Attempt {
     /// Records it for other programs. A failure is logged.
     pub(crate) fn record(&self, config: &Config) {
         let write = || -> anyhow::Result<()> {
-            let run = workspace::run_directory(&config.workspace)?.make()?;
+            let run = workspace::run_directory(config)?.make()?;
             Ok(run.write(FILE, &serde_json::to_vec(self)?, Access::Private)?)
         };
         if let Err(error) = write() {

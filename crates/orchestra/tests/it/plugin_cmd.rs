@@ -217,7 +217,7 @@ fn what_cannot_be_made_is_refused_before_anything_is_written() {
         (
             &["hello", "--kit", "nowhere"],
             2,
-            "the crate orchestra-plugin is not there",
+            "does not contain the crate orchestra-plugin",
         ),
     ] {
         let refused = workspace.run(["plugin", "new"].iter().chain(arguments));
@@ -335,7 +335,7 @@ fn a_program_that_has_no_manifest_is_told_why() {
             "echo no such flag >&2; exit 2",
             "ended with code 2: no such flag",
         ),
-        ("talking", "exec yes", "longer than 1048576 bytes"),
+        ("talking", "exec yes", "exceeds 1048576 bytes"),
         ("odd", "echo '{\"id\": 1}'", "is not a valid manifest"),
     ] {
         let program = script(&workspace, name, text);

@@ -607,7 +607,7 @@ fn the_orchestrator_says_when_its_port_is_another() {
         if first.is_empty() {
             first = line.clone();
         }
-        line.contains("is taken")
+        line.contains("is in use")
     });
     assert!(
         first.starts_with("orchestrator listening on 127.0.0.1:"),
@@ -615,7 +615,7 @@ fn the_orchestrator_says_when_its_port_is_another() {
     );
     assert!(!first.ends_with(&address), "{first}");
     let told = told.unwrap();
-    assert!(told.contains(&format!("{address} is taken")), "{told}");
+    assert!(told.contains(&format!("{address} is in use")), "{told}");
     let pid = rustix::process::Pid::from_child(&child);
     rustix::process::kill_process(pid, Signal::TERM).unwrap();
     assert!(child.wait().unwrap().success());

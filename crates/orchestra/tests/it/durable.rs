@@ -77,14 +77,14 @@ fn decisions_and_client_files_are_synced_with_their_directory() {
 #[test]
 fn pins_of_a_server_are_synced_with_their_directory() {
     let workspace = mcp_call::workspace(json!({}));
-    let call = ["mcp", "call", "shell", "add.up", "a=1"];
-    let called = workspace.run(call);
-    assert_eq!(called.code, Some(0), "{called:?}");
+    let list = ["tool", "list"];
+    let listed = workspace.run(list);
+    assert_eq!(listed.code, Some(0), "{listed:?}");
     let home = workspace.home().canonicalize().unwrap();
     let mut pins = fs::read_dir(home.join(".local/state/orchestra/mcp/known")).unwrap();
     let is_file = |path: &std::path::PathBuf| path.extension().is_some_and(|end| end == "json");
     let file = pins.find_map(|entry| Some(entry.unwrap().path()).filter(is_file));
     let file = file.unwrap();
     fs::remove_file(&file).unwrap();
-    is_synced(&workspace, &call, &file);
+    is_synced(&workspace, &list, &file);
 }

@@ -264,6 +264,25 @@ async fn session_that_asks_for_roots_at_its_start_is_shared_by_equal_roots_alone
 }
 
 #[tokio::test]
+async fn client_that_refuses_its_roots_has_none() {
+    for (name, asks_at_start) in [("get", true), ("where", false)] {
+        let server = Played::new(vec![tool(name)]);
+        let asks = &server.asks_for_roots;
+        asks.store(asks_at_start, Ordering::SeqCst);
+        server.say(|_, _| said("got"));
+        let bench = bench(&server, SESSION).await;
+        let mut client = Client::offering(&bench, SESSION, roots(true)).await;
+        client.roots = Some(Value::Null);
+        for _ in 0..2 {
+            let answer = client.call(&format!("s__{name}")).await;
+            assert_eq!(answer["content"][0]["text"], "got", "{answer}");
+            assert_eq!(last_roots(&server), json!([]));
+        }
+        bench.gateway.close(PATIENCE).await;
+    }
+}
+
+#[tokio::test]
 async fn call_that_asks_for_roots_gets_those_of_its_caller() {
     let server = Played::new(vec![tool("where")]);
     server.say(|_, _| said("there"));

@@ -299,6 +299,19 @@ async fn call_that_asks_for_roots_gets_those_of_its_caller() {
 }
 
 #[tokio::test]
+async fn question_for_roots_that_outlives_its_call_is_answered() {
+    let server = Played::new(vec![tool("hasty"), tool("where")]);
+    server.say(|_, _| said("got"));
+    let bench = bench(&server, SESSION).await;
+    let mut client = client_in(&bench, SESSION, "a").await;
+    client.call("s__hasty").await;
+    until(|| server.roots_answers.load(Ordering::SeqCst) == 1).await;
+    client.call("s__where").await;
+    assert_eq!(last_roots(&server), root("a"));
+    bench.gateway.close(PATIENCE).await;
+}
+
+#[tokio::test]
 async fn changed_roots_are_notified_in_the_session_of_one_client_and_leave_a_shared_one() {
     let (server, bench) = asking().await;
     let changed = json!({"jsonrpc": "2.0", "method": "notifications/roots/list_changed"});

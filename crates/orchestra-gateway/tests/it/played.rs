@@ -166,6 +166,13 @@ impl Played {
         }
     }
 
+    /// Asks for roots over all connections.
+    pub(crate) fn ask_for_roots(&self) {
+        for (link, _) in self.links.lock().unwrap().iter() {
+            let _ = link.try_send(question_for_roots());
+        }
+    }
+
     pub(crate) fn change_tools(&self, tools: Vec<Value>) {
         *self.tools.lock().unwrap() = tools;
         self.tell("notifications/tools/list_changed", None);
@@ -301,15 +308,19 @@ fn crashed() -> ClientError {
     }))
 }
 
+fn question_for_roots() -> Incoming {
+    let message = ServerMessage::Request {
+        id: RequestId::from_number(900),
+        method: "roots/list".to_owned(),
+        params: None,
+    };
+    let related = None;
+    Incoming { message, related }
+}
+
 impl Line {
     fn ask_for_roots(&self) {
-        let message = ServerMessage::Request {
-            id: RequestId::from_number(900),
-            method: "roots/list".to_owned(),
-            params: None,
-        };
-        let related = None;
-        self.asks.try_send(Incoming { message, related }).unwrap();
+        self.asks.try_send(question_for_roots()).unwrap();
     }
 }
 

@@ -299,6 +299,32 @@ async fn call_that_asks_for_roots_gets_those_of_its_caller() {
 }
 
 #[tokio::test]
+async fn call_that_waits_for_its_turn_is_not_made_with_the_roots_of_another_client() {
+    let server = Played::new(vec![tool("get"), tool("wait")]);
+    server.say(|_, _| said("got"));
+    let bench = Bench::new(&[("s", &server)]);
+    let mut config = config("s");
+    config.pool.outstanding = 1;
+    bench.gateway.apply(vec![config]);
+    bench.tools().await;
+    let mut first = Client::offering(&bench, SESSION, roots(true)).await;
+    let mut second = client_in(&bench, SESSION, "b").await;
+    let params = json!({"name": "s__wait", "arguments": {}});
+    first.begin("tools/call", params).await;
+    until(|| server.heard("tools/call").len() == 1).await;
+    let params = json!({"name": "s__get", "arguments": {}});
+    let id = second.begin("tools/call", params).await;
+    // Its call waits for the answer to the other one.
+    second.result("ping", json!({})).await;
+    server.asks_for_roots.store(true, Ordering::SeqCst);
+    server.ask_for_roots();
+    let answer = second.answer(id).await;
+    assert_eq!(answer["result"]["content"][0]["text"], "got", "{answer}");
+    assert_eq!(last_roots(&server), root("b"));
+    bench.gateway.close(PATIENCE).await;
+}
+
+#[tokio::test]
 async fn question_for_roots_that_outlives_its_call_is_answered() {
     let server = Played::new(vec![tool("hasty"), tool("where")]);
     server.say(|_, _| said("got"));

@@ -26,7 +26,7 @@ use std::{
 use orchestra_hub::{Attachment, HubNotice, LogLevel, Outcome, ProviderError};
 use orchestra_wire::{
     ErrorCode, Frame, Inbound, Line, Malformed, Message, Method, NotificationRef, Pending,
-    Revision, Rope, RpcError, parse, shown, write,
+    RequestId, Revision, Rope, RpcError, parse, shown, write,
 };
 
 use crate::{
@@ -75,6 +75,8 @@ pub struct Connection {
     session: Session,
     open: Pending<Open>,
     questions: Pending<Question>,
+    /// The last question for roots that the client did not answer in time.
+    missed_roots: Option<RequestId>,
     next_serial: u64,
     /// Jobs that were handed out and whose outcome has not come back.
     running: usize,
@@ -157,6 +159,7 @@ impl Connection {
             batches: HashMap::new(),
             subscriptions: Subscriptions::default(),
             next_expiry: None,
+            missed_roots: None,
             metas: MetaCache::default(),
             eras: server.0.eras,
             owner: Identity::Anyone,
@@ -260,7 +263,8 @@ impl Connection {
         self.next_expiry
     }
 
-    /// Takes what time it is. What the passing of time says is appended to `out`.
+    /// Takes what time it is. What the passing of time says is appended to `out`. Calls that go on are those of
+    /// [`next_ready`](Self::next_ready).
     pub fn on_time(&mut self, now: Instant, out: &mut Rope) {
         self.expire(now, out);
     }

@@ -327,7 +327,7 @@ impl Session {
     }
 
     /// Gives up questions that the client does not answer in time.
-    async fn keep_time(&self) {
+    async fn keep_time(self: &Arc<Self>) {
         loop {
             let deadline = self.connection().next_deadline();
             let Some(deadline) = deadline else {
@@ -338,6 +338,7 @@ impl Session {
             let mut out = Rope::new();
             self.connection()
                 .on_time(deadline.max(Instant::now()), &mut out);
+            self.start_ready(&mut out);
             if !out.is_empty() {
                 self.outbox.send(out);
             }

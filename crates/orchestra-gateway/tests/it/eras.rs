@@ -32,7 +32,7 @@ struct Client {
     id: u64,
     /// What came beside answers.
     told: Vec<Value>,
-    /// Its roots, if it answers questions for them.
+    /// Its roots, if it answers questions for them; null if it refuses these.
     roots: Option<Value>,
 }
 
@@ -108,8 +108,11 @@ impl Client {
             let message = self.next().await;
             match &self.roots {
                 Some(roots) if message["method"] == "roots/list" => {
-                    let (id, result) = (&message["id"], json!({ "roots": roots }));
-                    let answer = json!({"jsonrpc": "2.0", "id": id, "result": result});
+                    let mut answer = json!({"jsonrpc": "2.0", "id": message["id"]});
+                    match roots {
+                        Value::Null => answer["error"] = json!({"code": -32603, "message": "no"}),
+                        roots => answer["result"] = json!({ "roots": roots }),
+                    }
                     self.send(&answer).await;
                 }
                 _ if message["id"] == id => return message,

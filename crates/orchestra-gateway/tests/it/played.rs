@@ -70,6 +70,8 @@ pub(crate) struct Played {
     pub(crate) calls_with_roots: Mutex<Vec<bool>>,
     /// It asks for the roots of a session when that begins and when they change.
     pub(crate) asks_for_roots: AtomicBool,
+    /// Number of answers to questions for roots.
+    pub(crate) roots_answers: AtomicUsize,
     /// One entry per call of a tool: the answer to the last question for roots of its session.
     pub(crate) roots_of_calls: Mutex<Vec<Value>>,
     /// Headers of the last call.
@@ -132,6 +134,7 @@ impl Played {
             tools_with_roots: Mutex::default(),
             calls_with_roots: Mutex::default(),
             asks_for_roots: AtomicBool::new(false),
+            roots_answers: AtomicUsize::new(0),
             roots_of_calls: Mutex::default(),
             headers: Mutex::default(),
             lists: AtomicUsize::new(0),
@@ -160,6 +163,13 @@ impl Played {
                 message,
                 related: None,
             });
+        }
+    }
+
+    /// Asks for roots over all connections.
+    pub(crate) fn ask_for_roots(&self) {
+        for (link, _) in self.links.lock().unwrap().iter() {
+            let _ = link.try_send(question_for_roots());
         }
     }
 
@@ -298,15 +308,19 @@ fn crashed() -> ClientError {
     }))
 }
 
+fn question_for_roots() -> Incoming {
+    let message = ServerMessage::Request {
+        id: RequestId::from_number(900),
+        method: "roots/list".to_owned(),
+        params: None,
+    };
+    let related = None;
+    Incoming { message, related }
+}
+
 impl Line {
     fn ask_for_roots(&self) {
-        let message = ServerMessage::Request {
-            id: RequestId::from_number(900),
-            method: "roots/list".to_owned(),
-            params: None,
-        };
-        let related = None;
-        self.asks.try_send(Incoming { message, related }).unwrap();
+        self.asks.try_send(question_for_roots()).unwrap();
     }
 }
 
@@ -324,8 +338,9 @@ impl Link for Line {
         }
         let has_roots = self.has_roots.load(Ordering::SeqCst);
         let roots = Arc::clone(&self.roots);
-        let asks = request.method == "tools/call" && params["name"] == "where";
-        if asks {
+        let is_call = request.method == "tools/call";
+        let asks = is_call && params["name"] == "where";
+        if asks || is_call && params["name"] == "hasty" {
             self.ask_for_roots();
         }
         Box::pin(async move {
@@ -365,9 +380,10 @@ impl Link for Line {
     }
 
     fn respond(&self, id: RequestId, answer: Answer) -> BoxFuture<Result<(), ClientError>> {
-        let roots = Arc::clone(&self.roots);
+        let (roots, server) = (Arc::clone(&self.roots), Arc::clone(&self.server));
         Box::pin(async move {
             if id == RequestId::from_number(900) {
+                server.roots_answers.fetch_add(1, Ordering::SeqCst);
                 let answer: Value = match answer {
                     Ok(answer) => answer.parse().unwrap(),
                     Err(error) => json!({"error": error.message}),

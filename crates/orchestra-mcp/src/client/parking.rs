@@ -128,13 +128,18 @@ impl Parked {
 
     /// Nobody answers any more.
     fn give_up(self) {
-        for asked in &self.asked {
-            if asked.is_for_roots() {
-                self.session.roots_answered(None);
-            }
-            let answer = Err(refusal("the client does not answer"));
-            spawn(self.session.link.respond(asked.id.clone(), answer));
+        refuse(&self.session, self.asked);
+    }
+}
+
+/// Answers questions of a server that its client does not answer.
+pub(super) fn refuse(session: &Session, asked: Vec<Asked>) {
+    for asked in asked {
+        if asked.is_for_roots() {
+            session.roots_answered(None);
         }
+        let answer = Err(refusal("the client does not answer"));
+        spawn(session.link.respond(asked.id, answer));
     }
 }
 

@@ -2,13 +2,15 @@
 //! input-required result and calls again; for a session the engine sends the requests itself and
 //! makes the call again.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use orchestra_hub::{
     Answers, Caller, Content, Cx, InputRequired, Outcome, ProgressSink, ProviderError, Remark,
     Request, Target, ToolResult,
 };
-use orchestra_wire::{Era, ErrorCode, RawJson, Reply, ResponseRef, Rope, RpcError, write};
+use orchestra_wire::{
+    Era, ErrorCode, RawJson, Reply, RequestId, ResponseRef, Rope, RpcError, write,
+};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -22,6 +24,10 @@ use crate::{
         NOTHING_ASKED, NOTHING_CAN_BE_ASKED, TOO_OFTEN, UNKNOWN_FORM, Wanted, lacking, understand,
     },
 };
+
+/// How long a client may take to answer `roots/list`, for which it asks no user. One that takes longer has no roots, and
+/// its call goes on.
+const ROOTS_ANSWER: Duration = Duration::from_secs(5);
 
 /// A call that waits for answers.
 #[derive(Debug)]
@@ -114,7 +120,7 @@ impl Connection {
         out: &mut Rope,
     ) -> Step {
         let limits = &self.server.0.limits;
-        let expires = now + limits.answer;
+        let (answer, roots_answer) = (limits.answer, limits.answer.min(ROOTS_ANSWER));
         let most = limits.rounds;
         let Some(open) = self.open.get_mut(&ticket.id) else {
             return Step::Nothing;
@@ -134,13 +140,17 @@ impl Connection {
         let translates = open.capabilities.translates;
         let mark = out.mark();
         for (place, (key, request)) in wanted.0.iter().enumerate() {
-            let method = request.method.clone();
-            let question = Question {
+            let mut question = Question {
                 ticket: ticket.clone(),
                 place,
-                method,
-                expires,
+                method: request.method.clone(),
+                expires: now + answer,
             };
+            if question.is_for_roots() {
+                question.expires = now + roots_answer;
+            }
+            let expires = question.expires;
+            self.next_expiry = Some(self.next_expiry.map_or(expires, |next| next.min(expires)));
             let Ok(id) = self.questions.issue(question) else {
                 out.cut_back(mark);
                 self.questions
@@ -169,7 +179,6 @@ impl Connection {
         if let Some(open) = self.open.get_mut(&ticket.id) {
             open.stage = Stage::Asking(Box::new(asking));
         }
-        self.next_expiry = Some(self.next_expiry.map_or(expires, |next| next.min(expires)));
         Step::Watch
     }
 
@@ -180,17 +189,12 @@ impl Connection {
             exact.or_else(|| self.questions.close(&id.other_form()?))
         });
         let Some(question) = question else {
-            tracing::debug!("ignored a response without a matching request");
+            self.on_late_answer(response);
             return None;
         };
-        let open = self.open.get_mut(&question.ticket.id)?;
-        let Stage::Asking(asking) = &mut open.stage else {
-            return None;
-        };
-        match response.reply {
-            Reply::Result(result) => {
-                asking.answers[question.place] = Some(RawJson::from_raw(result));
-            }
+        let answer = match response.reply {
+            Reply::Result(result) => RawJson::from_raw(result),
+            Reply::Error(_) if question.is_for_roots() => no_roots(),
             Reply::Error(error) => {
                 self.withdraw_questions(question.ticket.serial, out);
                 let text = format!(
@@ -201,26 +205,64 @@ impl Connection {
                 self.fail(&question.ticket, internal(text), out);
                 return None;
             }
-        }
-        if asking.answers.iter().any(Option::is_none) {
+        };
+        let answers = self.fill_in(&question, answer)?;
+        self.again(&question.ticket, answers)
+    }
+
+    /// Notes an answer to a question. Returns the answers to all questions of the call, once none is missing.
+    fn fill_in(&mut self, question: &Question, answer: RawJson) -> Option<Answers> {
+        let open = self.open.get_mut(&question.ticket.id)?;
+        let Stage::Asking(asking) = &mut open.stage else {
             return None;
-        }
-        let answers = Answers {
+        };
+        asking.answers[question.place] = Some(answer);
+        let is_whole = asking.answers.iter().all(Option::is_some);
+        is_whole.then(|| Answers {
             responses: asking.responses(),
             state: asking.state.take(),
+        })
+    }
+
+    /// Takes an answer that no question waits for. A client that names its roots too late has them from now on.
+    fn on_late_answer(&mut self, response: &ResponseRef<'_>) {
+        let is_late = |late: &RequestId| {
+            let given = response.id.as_ref();
+            given.is_some_and(|id| id == late || id.other_form().as_ref() == Some(late))
         };
-        self.again(&question.ticket, answers)
+        if self.missed_roots.as_ref().is_some_and(is_late) {
+            self.missed_roots = None;
+            self.attachment.roots_changed();
+        } else {
+            tracing::debug!("ignored a response without a matching request");
+        }
     }
 
     /// Makes the call again with the client's answers; when too many run, it queues.
     fn again(&mut self, ticket: &Ticket, answers: Answers) -> Option<Job> {
+        let (job, bytes) = self.repeated(ticket, answers)?;
+        if self.running < self.server.0.limits.running {
+            self.open.get_mut(&ticket.id)?.stage = Stage::Running;
+            self.running += 1;
+            return Some(job);
+        }
+        self.enqueue(job, bytes);
+        None
+    }
+
+    fn enqueue(&mut self, job: Job, bytes: usize) {
+        self.queued_bytes += bytes;
+        self.queue.push_back((job, bytes));
+    }
+
+    /// The call with the client's answers, as it waits for its turn, and the size of the answers.
+    fn repeated(&mut self, ticket: &Ticket, answers: Answers) -> Option<(Job, usize)> {
         let face = self.attachment.caller().face;
         let connection = self.attachment.number();
         let client = self.session.client.clone();
         let open = self.open.get_mut(&ticket.id)?;
         let target: Target = (**open.again.as_ref()?).clone();
-        let runs = self.running < self.server.0.limits.running;
-        open.stage = if runs { Stage::Running } else { Stage::Queued };
+        open.stage = Stage::Queued;
         let bytes = answers.responses.as_bytes().len();
         let progress = match &open.reports {
             Some(reports) => ProgressSink::new(reports.clone()),
@@ -248,13 +290,7 @@ impl Connection {
             ticket: ticket.clone(),
             request: Box::new(Request { target, cx }),
         };
-        if runs {
-            self.running += 1;
-            return Some(job);
-        }
-        self.queued_bytes += bytes;
-        self.queue.push_back((job, bytes));
-        None
+        Some((job, bytes))
     }
 
     /// Ends the calls that wait for the client, which cannot answer any more.
@@ -309,17 +345,32 @@ impl Connection {
         });
     }
 
-    /// Ends calls whose client did not answer in time.
+    /// Ends calls whose client did not answer in time. One that only lacks roots goes on without any, as soon as
+    /// [`next_ready`](Self::next_ready) is asked for it.
     pub(super) fn expire(&mut self, now: Instant, out: &mut Rope) {
         if self.next_expiry.is_none_or(|next| now < next) {
             return;
         }
-        let late = self
-            .questions
-            .iter()
-            .filter(|(_, question)| question.expires <= now);
-        let late: Vec<Ticket> = late.map(|(_, question)| question.ticket.clone()).collect();
-        for ticket in late {
+        let is_late = |(_, question): &(&RequestId, &Question)| question.expires <= now;
+        let late = self.questions.iter().filter(is_late);
+        let late: Vec<RequestId> = late.map(|(id, _)| id.clone()).collect();
+        for id in late {
+            // Its call may have ended for another question.
+            let Some(question) = self.questions.close(&id) else {
+                continue;
+            };
+            if question.is_for_roots() {
+                // It is not cancelled: a late answer counts for later calls.
+                self.missed_roots = Some(id);
+                let answers = self.fill_in(&question, no_roots());
+                let job = answers.and_then(|answers| self.repeated(&question.ticket, answers));
+                if let Some((job, bytes)) = job {
+                    self.enqueue(job, bytes);
+                }
+                continue;
+            }
+            let ticket = question.ticket;
+            cancelled(out, &id, "the client did not answer in time");
             self.withdraw_questions(ticket.serial, out);
             if self
                 .open
@@ -335,6 +386,17 @@ impl Connection {
             .map(|(_, question)| question.expires)
             .min();
     }
+}
+
+impl Question {
+    fn is_for_roots(&self) -> bool {
+        self.method == "roots/list"
+    }
+}
+
+/// The answer of a client without roots.
+fn no_roots() -> RawJson {
+    RawJson::from_static(r#"{"roots":[]}"#)
 }
 
 impl Asking {

@@ -113,6 +113,32 @@ async fn a_client_that_does_not_answer_a_question_is_given_up_by_time_alone() {
 }
 
 #[tokio::test]
+async fn call_of_a_client_that_gives_no_roots_goes_on_without_any() {
+    let limits = Limits {
+        answer: Duration::from_millis(50),
+        ..Limits::default()
+    };
+    for (limits, refuses) in [(Limits::default(), true), (limits, false)] {
+        let (server, _) = memory::server_with(limits);
+        let mut client = Client::connect(&server);
+        let capabilities = json!({"roots": {}});
+        client.initialize_with("2025-11-25", capabilities).await;
+        client.tool(1, "roots").await;
+        let asked = client.next().await.unwrap();
+        assert_eq!(asked["method"], "roots/list");
+        if refuses {
+            let error = json!({"code": -32603, "message": "no"});
+            let refusal = json!({"jsonrpc": "2.0", "id": asked["id"], "error": error});
+            client.send(&refusal.to_string()).await;
+        }
+        let reply = client.next().await.unwrap();
+        assert_eq!(reply["id"], 1);
+        let text = &reply["result"]["content"][0]["text"];
+        assert_eq!(text, r#"{"r":{"roots":[]}}"#);
+    }
+}
+
+#[tokio::test]
 async fn a_calls_question_ends_with_its_connection() {
     let (server, _) = memory::server_with(Limits::default());
     let mut client = Client::connect(&server);

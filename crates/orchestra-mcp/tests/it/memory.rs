@@ -25,7 +25,7 @@ use tokio::{
     time::timeout,
 };
 
-pub(crate) const TOOLS: usize = 14;
+pub(crate) const TOOLS: usize = 15;
 
 /// The one resource.
 pub(crate) const WATCHED: &str = "test://watched";
@@ -126,6 +126,12 @@ impl Provider for TestProvider {
                     pending::<()>().await;
                 }
                 "ask" => return Ok(question()),
+                "roots" => {
+                    return Ok(match request.cx.answers {
+                        Some(answers) => said(answers.responses.as_str()),
+                        None => question_for_roots(),
+                    });
+                }
                 "ask_once" if request.cx.answers.is_none() => return Ok(question()),
                 "report" => {
                     request.cx.progress.progress(1.0, Some(2.0), None);
@@ -167,6 +173,13 @@ fn question() -> Outcome {
     })
 }
 
+fn question_for_roots() -> Outcome {
+    Outcome::InputRequired(InputRequired {
+        requests: RawJson::of(&json!({"r": {"method": "roots/list"}})).unwrap(),
+        state: None,
+    })
+}
+
 pub(crate) fn server_with(limits: Limits) -> (Server, Arc<Shared>) {
     server_keeping(limits, TaskLimits::default())
 }
@@ -184,6 +197,7 @@ pub(crate) fn server_keeping(limits: Limits, tasks: TaskLimits) -> (Server, Arc<
         "panic_on_drop",
         "ask",
         "ask_once",
+        "roots",
         "heavy",
         "report",
         "must",
@@ -287,7 +301,13 @@ impl Client {
 
     /// Opens a session whose client fills in forms.
     pub(crate) async fn initialize(&mut self, revision: &str) {
-        let params = json!({"protocolVersion": revision, "capabilities": {"elicitation": {}}});
+        self.initialize_with(revision, json!({"elicitation": {}}))
+            .await;
+    }
+
+    /// Opens a session whose client has some capabilities.
+    pub(crate) async fn initialize_with(&mut self, revision: &str, capabilities: Value) {
+        let params = json!({"protocolVersion": revision, "capabilities": capabilities});
         let request =
             json!({"jsonrpc": "2.0", "id": "init", "method": "initialize", "params": params});
         self.send(&request.to_string()).await;

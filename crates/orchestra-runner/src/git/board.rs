@@ -126,17 +126,7 @@ fn digest(text: &str) -> String {
 
 /// The name or URL of a remote without user name and password.
 pub fn shown_remote(remote: &str) -> String {
-    let shown = match remote.split_once("://") {
-        Some((scheme, rest)) => {
-            let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-            let host = authority
-                .rsplit_once('@')
-                .map_or(authority, |(_, host)| host);
-            format!("{scheme}://{host}{path}")
-        }
-        None => remote.to_owned(),
-    };
-    names::shortened(&shown)
+    names::shortened(&names::without_passwords(remote, |letter| letter == '/'))
 }
 
 /// Bytes that are escaped in a part of the name of a reference.
@@ -186,6 +176,8 @@ impl Repository {
             "--no-recurse-submodules",
             "--no-write-fetch-head",
             "--no-auto-maintenance",
+            // Those of a mirror would move the reference of this board.
+            "--refmap=",
             "--",
             remote,
             &format!("+{name}:{known}"),
@@ -237,6 +229,8 @@ impl Repository {
             "--quiet",
             "--no-verify",
             "--no-follow-tags",
+            // A signature can ask for a passphrase.
+            "--no-signed",
             "--recurse-submodules=no",
             &format!("--force-with-lease={name}:{expected}"),
             "--",

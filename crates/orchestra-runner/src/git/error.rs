@@ -2,6 +2,8 @@
 
 use std::{io, path::PathBuf, time::Duration};
 
+use super::names;
+
 /// Why something asked of git was not done.
 ///
 /// `Display` says what was attempted on which path or reference, with git's last words; [`hint`](Self::hint)
@@ -324,6 +326,9 @@ pub(super) fn classify(
         "Disk quota exceeded",
         "File too large",
     ];
+    // A server can repeat the URL of a remote.
+    let is_end = |letter: char| letter == '/' || letter.is_whitespace();
+    let stderr = names::without_passwords(&stderr, is_end);
     if FULL.iter().any(|words| stderr.contains(words)) {
         return GitError::Full {
             operation,

@@ -81,6 +81,21 @@ pub(super) fn shortened(text: &str) -> String {
     shown
 }
 
+/// A text of which no URL has a user name or password. `is_end` returns whether a letter ends the authority of a URL.
+pub(super) fn without_passwords(text: &str, is_end: impl Fn(char) -> bool) -> String {
+    let mut shown = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find("://") {
+        let (before, after) = rest.split_at(at + "://".len());
+        shown.push_str(before);
+        let authority = &after[..after.find(&is_end).unwrap_or(after.len())];
+        let host = authority.rfind('@').map_or(0, |at| at + 1);
+        rest = &after[host..];
+    }
+    shown.push_str(rest);
+    shown
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -100,5 +115,23 @@ mod tests {
         assert!(collide("orchestra/a", "Orchestra/A"));
         assert!(collide("orchestra/a", "orchestra/a/b"));
         assert!(!collide("orchestra/a", "orchestra/ab"));
+    }
+
+    #[test]
+    fn urls_are_shown_without_passwords() {
+        for (text, shown) in [
+            ("origin", "origin"),
+            ("git@host:a/b", "git@host:a/b"),
+            ("https://ada:x@host/a@b", "https://host/a@b"),
+            (
+                "a 'https://x@host' b ssh://y:z@h:1/c",
+                "a 'https://host' b ssh://h:1/c",
+            ),
+            ("ext::https://ada:p@ss@host", "ext::https://host"),
+            ("://@", "://"),
+        ] {
+            let is_end = |letter: char| letter == '/' || letter.is_whitespace();
+            assert_eq!(without_passwords(text, is_end), shown, "{text}");
+        }
     }
 }

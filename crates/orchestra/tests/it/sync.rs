@@ -130,6 +130,27 @@ pub(crate) fn tip(directory: &Path) -> String {
 }
 
 #[test]
+fn settings_for_signed_pushes_and_mirrors_do_not_hinder_an_exchange() {
+    let clones = Clones::new();
+    let one = clones.one();
+    // No bare repository accepts signed pushes unless it is set up for that.
+    git(&one, &["config", "push.gpgSign", "true"]);
+    let mirror = "+refs/orchestra/*:refs/orchestra/*";
+    git(&one, &["config", "--add", "remote.origin.fetch", mirror]);
+    clones.sync(&one, &[]);
+    let two = clones.clone_as("two");
+    clones.sync(&two, &[]);
+    clones.rename(&two, "MA-3", "Renamed");
+    clones.sync(&two, &[]);
+    assert!(
+        !clones.sync(&one, &[])["received"]
+            .as_array()
+            .unwrap()
+            .is_empty()
+    );
+}
+
+#[test]
 fn clones_exchange_their_boards() {
     let clones = Clones::new();
     let (one, two) = (clones.one(), clones.clone_as("two"));

@@ -264,6 +264,25 @@ async fn session_that_asks_for_roots_at_its_start_is_shared_by_equal_roots_alone
 }
 
 #[tokio::test]
+async fn client_that_refuses_its_roots_has_none() {
+    for (name, asks_at_start) in [("get", true), ("where", false)] {
+        let server = Played::new(vec![tool(name)]);
+        let asks = &server.asks_for_roots;
+        asks.store(asks_at_start, Ordering::SeqCst);
+        server.say(|_, _| said("got"));
+        let bench = bench(&server, SESSION).await;
+        let mut client = Client::offering(&bench, SESSION, roots(true)).await;
+        client.roots = Some(Value::Null);
+        for _ in 0..2 {
+            let answer = client.call(&format!("s__{name}")).await;
+            assert_eq!(answer["content"][0]["text"], "got", "{answer}");
+            assert_eq!(last_roots(&server), json!([]));
+        }
+        bench.gateway.close(PATIENCE).await;
+    }
+}
+
+#[tokio::test]
 async fn call_that_asks_for_roots_gets_those_of_its_caller() {
     let server = Played::new(vec![tool("where")]);
     server.say(|_, _| said("there"));
@@ -276,6 +295,45 @@ async fn call_that_asks_for_roots_gets_those_of_its_caller() {
         second.call("s__where").await;
         assert_eq!(last_roots(&server), root("b"));
     }
+    bench.gateway.close(PATIENCE).await;
+}
+
+#[tokio::test]
+async fn call_that_waits_for_its_turn_is_not_made_with_the_roots_of_another_client() {
+    let server = Played::new(vec![tool("get"), tool("wait")]);
+    server.say(|_, _| said("got"));
+    let bench = Bench::new(&[("s", &server)]);
+    let mut config = config("s");
+    config.pool.outstanding = 1;
+    bench.gateway.apply(vec![config]);
+    bench.tools().await;
+    let mut first = Client::offering(&bench, SESSION, roots(true)).await;
+    let mut second = client_in(&bench, SESSION, "b").await;
+    let params = json!({"name": "s__wait", "arguments": {}});
+    first.begin("tools/call", params).await;
+    until(|| server.heard("tools/call").len() == 1).await;
+    let params = json!({"name": "s__get", "arguments": {}});
+    let id = second.begin("tools/call", params).await;
+    // Its call waits for the answer to the other one.
+    second.result("ping", json!({})).await;
+    server.asks_for_roots.store(true, Ordering::SeqCst);
+    server.ask_for_roots();
+    let answer = second.answer(id).await;
+    assert_eq!(answer["result"]["content"][0]["text"], "got", "{answer}");
+    assert_eq!(last_roots(&server), root("b"));
+    bench.gateway.close(PATIENCE).await;
+}
+
+#[tokio::test]
+async fn question_for_roots_that_outlives_its_call_is_answered() {
+    let server = Played::new(vec![tool("hasty"), tool("where")]);
+    server.say(|_, _| said("got"));
+    let bench = bench(&server, SESSION).await;
+    let mut client = client_in(&bench, SESSION, "a").await;
+    client.call("s__hasty").await;
+    until(|| server.roots_answers.load(Ordering::SeqCst) == 1).await;
+    client.call("s__where").await;
+    assert_eq!(last_roots(&server), root("a"));
     bench.gateway.close(PATIENCE).await;
 }
 

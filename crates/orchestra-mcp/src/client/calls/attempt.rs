@@ -62,32 +62,40 @@ impl Client {
             false => Patience::OneTry,
         };
         let until = *waits.get_or_insert_with(|| deadline.min(Instant::now() + self.start_wait()));
-        let chosen = match self.choose(call, until, patience).await {
-            Ok(chosen) => chosen,
-            Err(ChoiceError::RootsNeeded) => return Ok(Reply::InputRequired(roots::question())),
-            Err(ChoiceError::Failed(error)) => return Err(error),
-        };
-        *waits = None;
-        let (
-            Chosen {
-                hold: _hold,
-                member,
-                session,
-                ..
-            },
-            _claim,
-        ) = apart(call, chosen, deadline).await;
-        let outstanding = || Arc::clone(&member.outstanding);
-        let place = match outstanding().try_acquire_owned() {
-            Ok(place) => place,
-            Err(_) => match timeout_at(deadline, outstanding().acquire_owned()).await {
-                Ok(Ok(place)) => place,
-                _ => {
-                    return Err(ClientError::Busy {
-                        what: "the server has as many calls as it takes at once".to_owned(),
-                    });
+        let (session, place, _hold, _claim) = loop {
+            let chosen = match self.choose(call, until, patience).await {
+                Ok(chosen) => chosen,
+                Err(ChoiceError::RootsNeeded) => {
+                    return Ok(Reply::InputRequired(roots::question()));
                 }
-            },
+                Err(ChoiceError::Failed(error)) => return Err(error),
+            };
+            *waits = None;
+            let (
+                Chosen {
+                    hold,
+                    member,
+                    session,
+                    ..
+                },
+                claim,
+            ) = apart(call, chosen, deadline).await;
+            let outstanding = || Arc::clone(&member.outstanding);
+            let place = match outstanding().try_acquire_owned() {
+                Ok(place) => place,
+                Err(_) => match timeout_at(deadline, outstanding().acquire_owned()).await {
+                    Ok(Ok(place)) => place,
+                    _ => {
+                        return Err(ClientError::Busy {
+                            what: "the server has as many calls as it takes at once".to_owned(),
+                        });
+                    }
+                },
+            };
+            // Its server may have asked another client for roots meanwhile.
+            if !session.belongs_to_others(call) {
+                break (session, place, hold, claim);
+            }
         };
         let place = Arc::new(place);
         let calling = session.call(call, Some(Arc::clone(&place)));

@@ -59,7 +59,11 @@ pub(super) type Hold = Arc<()>;
 
 /// Connections beside the first ones. Those that no caller has needed are missing.
 #[derive(Default)]
-pub(super) struct Beside(Mutex<HashMap<Profile, State>>);
+pub(super) struct Beside {
+    states: Mutex<HashMap<Profile, State>>,
+    /// Shared with the connections that end to make room.
+    closing: Arc<()>,
+}
 
 enum State {
     /// The server does not speak their era.
@@ -215,7 +219,7 @@ impl Drop for Lane {
 
 impl Beside {
     fn states(&self) -> MutexGuard<'_, HashMap<Profile, State>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.states.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The connections, where there are any.
@@ -250,7 +254,7 @@ impl Beside {
             Some(State::Failed(_)) | None => {}
         }
         if profile.has_own_roots() {
-            make_room(&mut states, now)?;
+            make_room(&mut states, &self.closing, now)?;
         }
         let lane = Arc::new(make());
         let hold = Arc::clone(&lane.hold);
@@ -291,8 +295,12 @@ impl State {
 /// the connections that were used least recently.
 ///
 /// # Errors
-/// When all connections are used.
-fn make_room(states: &mut HashMap<Profile, State>, now: Instant) -> Result<(), ClientError> {
+/// When all connections are used, or as many have not ended yet.
+fn make_room(
+    states: &mut HashMap<Profile, State>,
+    closing: &Arc<()>,
+    now: Instant,
+) -> Result<(), ClientError> {
     states.retain(|_, state| !matches!(state, State::Failed(until) if *until <= now));
     let of_roots = states.iter().filter(|(profile, _)| profile.has_own_roots());
     if of_roots.clone().count() < MOST_ROOTS {
@@ -302,15 +310,21 @@ fn make_room(states: &mut HashMap<Profile, State>, now: Instant) -> Result<(), C
         State::Open(lane) => lane.is_idle().then(|| (Some(*lane.last_chosen()), profile)),
         State::Unspoken | State::Failed(_) => Some((None, profile)),
     });
+    let may_end = Arc::strong_count(closing) <= MOST_ROOTS;
     let oldest = unused.min_by_key(|(last_chosen, _)| *last_chosen);
+    let oldest = oldest.filter(|(last_chosen, _)| last_chosen.is_none() || may_end);
     let Some(profile) = oldest.map(|(_, profile)| profile.clone()) else {
         let what = format!(
-            "{MOST_ROOTS} lists of roots of clients have sessions of the server, and all are used"
+            "{MOST_ROOTS} lists of roots of clients have sessions of the server, and all are used or end"
         );
         return Err(ClientError::Busy { what });
     };
     if let Some(State::Open(lane)) = states.remove(&profile) {
-        spawn(async move { lane.close(None).await });
+        let closing = Arc::clone(closing);
+        spawn(async move {
+            lane.close(None).await;
+            drop(closing);
+        });
     }
     Ok(())
 }

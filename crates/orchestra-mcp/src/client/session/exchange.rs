@@ -22,7 +22,7 @@ use crate::client::{
     TransportType,
     open::{Asked, OpenCall, Whose},
     params::Envelope,
-    parking::{Parked, State},
+    parking::{Parked, State, refuse},
     results::{Kind, Told},
     tasks,
 };
@@ -395,6 +395,8 @@ impl Drop for Entered {
             return;
         };
         session.calls().remove(&self.number);
+        // It has ended before its caller was asked.
+        refuse(&session, self.open.take_questions());
         if self.open.whose == Whose::Caller {
             session.busy.fetch_sub(1, Ordering::Relaxed);
             *session.last_used() = Instant::now();

@@ -68,6 +68,10 @@ impl Session {
             (Era::Session, RootsOffer::Nothing) => *mine == RootsOffer::Nothing,
             (Era::Session, _) if *mine == RootsOffer::Nothing => false,
             (Era::Session, RootsOffer::Unasked) => self.given.is_free(),
+            // Calls of other clients would go on with roots that are not theirs.
+            (Era::Session, RootsOffer::Of(_)) if self.given.is_free() && self.would_confuse(cx) => {
+                false
+            }
             (Era::Session, RootsOffer::Of(roots)) => match self.given.fit(roots, cx) {
                 Fit::Not => false,
                 Fit::Same => true,
@@ -92,6 +96,12 @@ impl Session {
     /// Returns whether the roots of a session are those of clients that alone may use it.
     pub(in crate::client) fn has_own_roots(&self) -> bool {
         self.era() == Era::Session && self.given.is_taken()
+    }
+
+    /// Returns whether the session has roots of clients, and the caller is none of these.
+    pub(in crate::client) fn belongs_to_others(&self, call: &ServerCall) -> bool {
+        let is_shared = self.config.clients.is_none() || !self.has_own_roots();
+        !is_shared && !matches!(self.other_profile_of(call, self.era()), Ok(None))
     }
 
     /// The answer to a server that asks for roots; `None` while the session has none.

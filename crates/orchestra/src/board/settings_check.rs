@@ -60,8 +60,14 @@ impl SettingsCheck {
     /// The configuration by which a board was located.
     pub(super) fn new(workspace: &Path, home: &Home) -> Self {
         let user = config::user_directory().map(|directory| directory.join(config::FILE));
+        // Which board a linked worktree uses depends on the file of the main checkout as well.
+        let main = match home {
+            Home::Shared(home) => home.mirror().filter(|main| *main != workspace),
+            Home::Checkout => None,
+        };
         let files: Vec<_> = [workspace.join(config::FILE)]
             .into_iter()
+            .chain(main.map(|main| main.join(config::FILE)))
             .chain(user)
             .collect();
         let last = Evaluation {

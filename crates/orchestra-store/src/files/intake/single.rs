@@ -69,6 +69,15 @@ pub(super) fn take_in(
             take_in_whole(work, &found.path, text()?, (place, &owner), &known)?
         }
     };
+    if known.is_restored {
+        let rendered = render::render(&Reader::new(work.connection()), &owner)?;
+        if rendered
+            .first()
+            .is_some_and(|file| file.text.as_slice() != bytes)
+        {
+            aftermath.restored.push(found.path.clone());
+        }
+    }
     let before = ledger::shown(work.connection(), &found.path)?;
     if let Some(seen) = found.seen(taken.base) {
         ledger::record(work.connection(), &found.path, &owner, &seen)?;

@@ -35,6 +35,11 @@ pub(super) fn take_in(
     let Some(bytes) = found.bytes() else {
         return removed(work, candidate, place, known.as_ref(), &owner);
     };
+    if found.is_damaged {
+        candidate.give_up_damaged(work)?;
+        ledger::approve(work.connection(), &found.path)?;
+        return Ok(ledger::make_due(work.connection(), &owner)?);
+    }
     let mut known = Known {
         base: known.map(Entry::base).unwrap_or_default(),
         choice: candidate.choice(work)?,

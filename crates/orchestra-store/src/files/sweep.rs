@@ -180,6 +180,9 @@ impl Engine {
             };
             if !same || known.1 {
                 changed.insert(path);
+            } else {
+                // It came back as it was, so that it is not gone for long the next time.
+                self.absent.remove(&path);
             }
         }
         Ok(changed)

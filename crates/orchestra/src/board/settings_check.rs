@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// Configuration that decides where the board of a workspace is, and whether it is used. It is evaluated again only
-/// after a file was changed.
+/// after a file was changed, and while it objects.
 #[derive(Debug)]
 pub(super) struct SettingsCheck {
     workspace: PathBuf,
@@ -118,7 +118,8 @@ impl HomeCheck for SettingsCheck {
     fn objection(&self) -> Option<String> {
         let stamps: Vec<_> = self.files.iter().map(|file| Stamp::of(file)).collect();
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        if last.stamps != stamps {
+        // An objection can end without a change of these files, for instance if a directory could not be read.
+        if last.stamps != stamps || last.objection.is_some() {
             *last = Evaluation {
                 stamps,
                 objection: self.evaluate(),

@@ -7,7 +7,7 @@
 
 use std::path::{Path, PathBuf};
 
-/// Reasons, each with its paths. `docs/servers.md` has the same table.
+/// Reasons, each with its paths. `docs/servers-sandbox.md` has the same table.
 static SETTINGS: [(&str, &[&str]); 9] = [
     (
         "repositories: hooks, filters, addresses of remotes and submodules",
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn documentation_has_the_table() {
-        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/servers.md");
+        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/servers-sandbox.md");
         let page = std::fs::read_to_string(page).unwrap();
         for (reason, names) in SETTINGS {
             let names = names.iter().map(|name| format!("`{name}`"));

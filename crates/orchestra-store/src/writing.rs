@@ -258,15 +258,6 @@ impl<'a> Writing<'a> {
                 "INSERT INTO dirty (owner, seq, since) VALUES (?1, ?2, ?2) ON CONFLICT (owner) DO UPDATE SET seq = excluded.seq",
             )?
             .execute((owner.key(), change))?;
-        self.change_files(&owner.key())
-    }
-
-    /// Records for the next exchange with other clones that files of an owner have changed, or those of any owner.
-    fn change_files(&mut self, owner: &str) -> Write<()> {
-        let change = self.change_number()?;
-        self.connection
-            .prepare_cached("INSERT OR REPLACE INTO changed (owner, seq) VALUES (?1, ?2)")?
-            .execute((owner, change))?;
         Ok(())
     }
 

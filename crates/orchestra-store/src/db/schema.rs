@@ -334,13 +334,22 @@ CREATE TEMP VIEW usage_day AS
 ";
 
 /// Makes of schema 6 schema 7: owners of files that changed, for the next exchange with other clones, by the number of
-/// their last change. What changed before is not known, so that any file may have.
+/// their last change. What changed before is not known, so that any file may have. The triggers also record changes by a
+/// program of an earlier version that has the database open.
 const CHANGED: &str = "
 CREATE TABLE IF NOT EXISTS changed (
     owner TEXT PRIMARY KEY,
     seq INTEGER NOT NULL
 ) WITHOUT ROWID;
 INSERT OR REPLACE INTO changed SELECT '*', value FROM counter WHERE name = 'change';
+DROP TRIGGER IF EXISTS owner_due;
+DROP TRIGGER IF EXISTS owner_due_again;
+CREATE TRIGGER owner_due AFTER INSERT ON dirty BEGIN
+    INSERT INTO changed VALUES (new.owner, new.seq) ON CONFLICT (owner) DO UPDATE SET seq = excluded.seq;
+END;
+CREATE TRIGGER owner_due_again AFTER UPDATE OF seq ON dirty BEGIN
+    INSERT INTO changed VALUES (new.owner, new.seq) ON CONFLICT (owner) DO UPDATE SET seq = excluded.seq;
+END;
 ";
 
 /// Gives a database that is made a number of its own, so that whoever keeps rows of it notices that it

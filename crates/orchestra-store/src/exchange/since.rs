@@ -1,7 +1,7 @@
 //! Files of a board that changed since its last exchange, without those that did not.
 //!
-//! The table `changed` has a row for each owner of files that changed, with the number of the change. The tables that
-//! tell which readable files are out of date are filled by the same function, see `files/needs.rs`.
+//! The table `changed` has a row for each owner of files that changed, with the number of the change. Triggers fill it from
+//! the table of the readable files that are out of date, see `files/needs.rs`.
 
 use std::collections::{BTreeMap, HashSet};
 

@@ -8,8 +8,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use super::fields::{ContentHash, content_hash};
-use super::ledger::{Entry, Seen};
+use rustix::time::{ClockId, clock_gettime};
+
+use super::fields::content_hash;
+use super::ledger::{Entry, Next, Seen};
 use super::needs::{Durability, Job};
 use super::place::{PRIVATE, Part, Place, TEMP, directory, under};
 use super::{Board, FilesError, Owner, Work};
@@ -32,6 +34,8 @@ const QUIET: Duration = Duration::from_millis(30);
 /// Least age of a file that a power cut can have damaged. An edit in the same tick of the clock as our own write has the
 /// same time; it is applied before it is so old.
 const DAMAGED_AGE: Duration = Duration::from_secs(10);
+/// Number of bytes of which a file that a power cut has cut off has a multiple, in any file system.
+const BLOCK: u64 = 512;
 /// Time between two looks at files that are gone or half written.
 pub(super) const LOOK: Duration = Duration::from_millis(20);
 
@@ -326,19 +330,19 @@ impl Engine {
         self.safe.clear();
     }
 
-    /// Returns whether a file of a mirror is what a power cut left of the one that was written: it has the time of our
-    /// write and another content, which no edit has. See `flush` for why it can be damaged.
-    pub(super) fn is_damaged(
-        &self,
-        stat: &Stat,
-        hash: &ContentHash,
-        known: Option<&Entry>,
-    ) -> bool {
-        let Some(entry) = known.filter(|entry| !self.follows && !entry.is(hash)) else {
+    /// Returns whether a file of a mirror is what a power cut left of the one that was written. It has the time of our
+    /// write, unless that was not recorded yet, and its content looks like that. The time alone does not tell: some tools
+    /// preserve it in an edit, and some file systems count in seconds. See `flush` for why a file can be damaged.
+    pub(super) fn is_damaged(&self, stat: &Stat, content: &[u8], known: Option<&Entry>) -> bool {
+        let Some(entry) = known.filter(|_| !self.follows && is_old(stat.modified)) else {
             return false;
         };
-        let seen = entry.seen.as_ref();
-        seen.is_some_and(|seen| seen.modified == stat.modified) && is_old(stat.modified)
+        let is_cut = |seen: &Seen| stat.size < seen.size && stat.size.is_multiple_of(BLOCK);
+        let is_left = match &entry.seen {
+            Some(seen) if seen.modified == stat.modified => is_lost(content) || is_cut(seen),
+            _ => matches!(entry.next, Some(Next::Content(_))) && is_lost(content),
+        };
+        is_left && !entry.is(&content_hash(content))
     }
 
     /// Returns whether a file that looks as it was seen has the content that was seen.
@@ -451,6 +455,11 @@ const fn is_text(place: &Place) -> bool {
     }
 }
 
+/// Returns whether a content can be that of a file of which blocks were never written. No edit of a text has zero bytes.
+fn is_lost(content: &[u8]) -> bool {
+    content.is_empty() || content.contains(&0)
+}
+
 /// Returns whether a file was written a moment ago.
 fn is_fresh(stat: &Stat) -> bool {
     // A file from the future, by another clock, is not waited for.
@@ -464,8 +473,24 @@ pub(super) fn is_old(modified: i64) -> bool {
 
 /// Time since a moment; `None` for one in the future.
 fn age(modified: i64) -> Option<Duration> {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).ok()?;
-    let now = i64::try_from(now.as_nanos()).ok()?;
-    let age = u64::try_from(now.saturating_sub(modified)).ok()?;
+    let age = u64::try_from(now()?.saturating_sub(modified)).ok()?;
     Some(Duration::from_nanos(age))
+}
+
+/// The time, in nanoseconds since the Unix epoch.
+fn now() -> Option<i64> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).ok()?;
+    i64::try_from(now.as_nanos()).ok()
+}
+
+/// Time at which the system was started, in nanoseconds since the Unix epoch; `None` where it does not tell.
+pub(super) fn system_start() -> Option<i64> {
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    let clock = Some(ClockId::Boottime);
+    #[cfg(target_vendor = "apple")]
+    let clock = Some(ClockId::Monotonic);
+    #[cfg(not(any(target_os = "linux", target_os = "android", target_vendor = "apple")))]
+    let clock: Option<ClockId> = None;
+    let up = Duration::try_from(clock_gettime(clock?)).ok()?;
+    Some(now()?.saturating_sub(i64::try_from(up.as_nanos()).ok()?))
 }

@@ -8,9 +8,9 @@
 //!
 //! - It is missing. Nothing is deleted by that, and it is written again.
 //! - It has its earlier content. Issues tell that by their history, other texts by the contents that they had before.
-//! - It is empty, cut off or filled with zeros. It has the time of our write then, which no edit has
-//!   ([`Engine::is_damaged`]), and is written again. The start reads the files that were written last before it, for
-//!   zeros may have the right size.
+//! - It is empty, cut off at a block or filled with zeros. It has the time of our write then, or none was recorded since
+//!   the write was announced ([`Engine::is_damaged`]), and is written again. The first start of the system's run reads the
+//!   files that were written last before it, for zeros may have the right size.
 //! - It was removed and is there again. So directories are synced after removals, before the database forgets the file.
 //!
 //! A file system keeps that promise if it makes the time of a file durable no later than its new name, as journaling file

@@ -55,6 +55,8 @@ struct Aftermath {
     intact: Arc<HashSet<String>>,
     /// The files that cannot be taken in, as far as that is news.
     troubles: Vec<FileError>,
+    /// Files with an earlier text, which the board does not follow.
+    restored: Vec<String>,
 }
 
 impl Engine {
@@ -112,6 +114,7 @@ impl Engine {
         self.take_in_freed(&units, &mut course)?;
         self.take_in_states(&units, &mut course)?;
         report::report_all(&self.io, &self.root, &course.troubles);
+        report::report_restored(&course.restored);
         self.follow(course)?;
         Ok(later)
     }
@@ -260,6 +263,7 @@ impl Engine {
         let aftermath =
             std::mem::take(&mut *aftermath.lock().unwrap_or_else(PoisonError::into_inner));
         course.troubles.extend(aftermath.troubles);
+        course.restored.extend(aftermath.restored);
         let (first, last) = aftermath.events;
         course.passed(first, last, aftermath.news);
         self.show(aftermath.ours)?;

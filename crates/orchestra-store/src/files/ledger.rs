@@ -240,6 +240,16 @@ pub(crate) fn learn(connection: &Connection, path: &str, seen: &Seen) -> Read<()
     Ok(())
 }
 
+/// A file was damaged: it has a content that nobody wrote, and lacks the time of a write. Both sides still agree on what
+/// it was.
+pub(crate) fn give_up(connection: &Connection, path: &str, seen: &Seen) -> Read<()> {
+    let mut statement = connection
+        .prepare_cached("UPDATE file SET hash = ?2, size = ?3, modified = NULL WHERE path = ?1")?;
+    let size = i64::try_from(seen.size).unwrap_or(i64::MAX);
+    statement.execute(params![path, &seen.hash[..], size])?;
+    Ok(())
+}
+
 /// A file is what both sides agree on.
 pub(crate) fn record(connection: &Connection, path: &str, owner: &Owner, seen: &Seen) -> Read<()> {
     if owner.lacks_history() {
@@ -265,12 +275,12 @@ pub(crate) fn record(connection: &Connection, path: &str, owner: &Owner, seen: &
     Ok(())
 }
 
-/// Stores the content that a file had before another one takes its place.
+/// Stores the content that a file had before another one takes its place, unless a power cut left it.
 fn remember(connection: &Connection, path: &str, next: &ContentHash) -> Read<()> {
     let mut statement = connection.prepare_cached(
         "INSERT INTO earlier (path, hash, seq) \
          SELECT path, hash, (SELECT value FROM counter WHERE name = 'change') FROM file \
-         WHERE path = ?1 AND length(hash) > 0 AND hash <> ?2 \
+         WHERE path = ?1 AND length(hash) > 0 AND hash <> ?2 AND modified IS NOT NULL \
          ON CONFLICT (path, hash) DO UPDATE SET seq = excluded.seq",
     )?;
     if statement.execute(params![path, &next[..]])? > 0 {

@@ -30,6 +30,20 @@ pub(super) fn report_all(io: &Arc<dyn FileIo>, root: &Path, errors: &[FileError]
     }
 }
 
+/// Reports files that have an earlier text again, which is no edit in mode `repository`. It may be one that a person took
+/// back.
+pub(super) fn report_restored(paths: &[String]) {
+    let Some(first) = paths.first() else {
+        return;
+    };
+    tracing::warn!(
+        file = %first,
+        files = paths.len(),
+        "a readable file has an earlier text again, and is written again with the newest one; to return to the earlier \
+         text, save it together with another change, or pass it to a tool"
+    );
+}
+
 /// Reports one file.
 pub(super) fn report(error: &FileError) {
     tracing::warn!(file = %error.file, line = error.line, "cannot import a readable file: {error}");

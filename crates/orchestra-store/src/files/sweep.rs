@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use super::FilesError;
-use super::engine::{Engine, LOOK, is_old};
+use super::engine::{Engine, LOOK, is_old, system_start};
 use super::ledger;
 use super::listing::Listing;
 use super::place::{CONFLICT, Place, under};
@@ -17,7 +17,7 @@ use crate::io::EntryKind;
 const PAGE: u32 = 1_000;
 
 /// Time in nanoseconds after which the system has written a file to the disk by itself, at the latest. Of a mirror, the
-/// files that were written in this time before the last one are read.
+/// files that were written in this time before the last one are read, by programs that start after the system did.
 const UNSYNCED_NANOS: i64 = 60_000_000_000;
 
 /// Called between the parts of a sweep; returns whether to continue.
@@ -37,8 +37,12 @@ impl Engine {
             true => None,
             false => self.read(|reader| ledger::newest(reader.connection()))?,
         };
-        // While files are written there was no power cut.
-        let newest = newest.filter(|newest| is_old(*newest));
+        // There was no power cut since files are written, or since the system was started.
+        let is_before = |newest: &i64| {
+            let start = system_start();
+            start.is_none_or(|start| newest.saturating_sub(UNSYNCED_NANOS) < start)
+        };
+        let newest = newest.filter(|newest| is_old(*newest) && is_before(newest));
         let is_late = |seen: &ledger::Seen| {
             newest.is_some_and(|newest| seen.modified > newest.saturating_sub(UNSYNCED_NANOS))
         };
@@ -176,6 +180,9 @@ impl Engine {
             };
             if !same || known.1 {
                 changed.insert(path);
+            } else {
+                // It came back as it was, so that it is not gone for long the next time.
+                self.absent.remove(&path);
             }
         }
         Ok(changed)

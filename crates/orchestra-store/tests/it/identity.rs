@@ -324,10 +324,38 @@ fn board_of_an_earlier_schema_is_compared_whole_with_its_last_exchange() {
     assert!(changes(&board).is_some_and(|changes| !changes.is_empty()));
     let board = board.reopened(still(), |projects| {
         let raw = rusqlite::Connection::open(projects.join(".store/board.db")).expect("opens");
-        raw.execute_batch("DROP TABLE changed; PRAGMA user_version = 6")
-            .expect("goes back");
+        raw.execute_batch(
+            "DROP TRIGGER owner_due; DROP TRIGGER owner_due_again; DROP TABLE changed; PRAGMA user_version = 6",
+        )
+        .expect("goes back");
     });
     assert!(changes(&board).is_none());
+}
+
+#[test]
+fn change_by_a_program_of_an_earlier_version_is_part_of_the_next_exchange() {
+    let board = Board::with_tasks(still());
+    board.settle();
+    let version = board.store.board_files().expect("reads").version;
+    board.store.note_exchange("abc", version).expect("writes");
+    let last = board.store.last_exchange().expect("reads");
+    let last = last.expect("an exchange");
+    let changes = || board.store.board_changes(&last).expect("reads");
+    assert!(changes().is_some_and(|changes| changes.is_empty()));
+    // As a program of schema 6 that has the database open commits a change of MA-4, twice.
+    let raw = rusqlite::Connection::open(board.path(".store/board.db")).expect("opens");
+    for _ in 0..2 {
+        raw.execute_batch(
+            "BEGIN IMMEDIATE; UPDATE counter SET value = value + 1 WHERE name = 'change'; \
+             INSERT INTO dirty (owner, seq, since) SELECT f.owner, c.value, c.value FROM file f, counter c \
+             WHERE f.path LIKE '%/MA-4.toon' AND c.name = 'change' \
+             ON CONFLICT (owner) DO UPDATE SET seq = excluded.seq; COMMIT",
+        )
+        .expect("commits");
+    }
+    let found = changes().expect("not all of the board");
+    assert!(found.concerns(&task("MA-4.toon")));
+    assert!(!found.is_empty());
 }
 
 #[test]

@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// Configuration that decides where the board of a workspace is, and whether it is used. It is evaluated again only
-/// after a file was changed.
+/// after a file was changed, and while it objects.
 #[derive(Debug)]
 pub(super) struct SettingsCheck {
     workspace: PathBuf,
@@ -60,8 +60,14 @@ impl SettingsCheck {
     /// The configuration by which a board was located.
     pub(super) fn new(workspace: &Path, home: &Home) -> Self {
         let user = config::user_directory().map(|directory| directory.join(config::FILE));
+        // Which board a linked worktree uses depends on the file of the main checkout as well.
+        let main = match home {
+            Home::Shared(home) => home.mirror().filter(|main| *main != workspace),
+            Home::Checkout => None,
+        };
         let files: Vec<_> = [workspace.join(config::FILE)]
             .into_iter()
+            .chain(main.map(|main| main.join(config::FILE)))
             .chain(user)
             .collect();
         let last = Evaluation {
@@ -112,7 +118,8 @@ impl HomeCheck for SettingsCheck {
     fn objection(&self) -> Option<String> {
         let stamps: Vec<_> = self.files.iter().map(|file| Stamp::of(file)).collect();
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        if last.stamps != stamps {
+        // An objection can end without a change of these files, for instance if a directory could not be read.
+        if last.stamps != stamps || last.objection.is_some() {
             *last = Evaluation {
                 stamps,
                 objection: self.evaluate(),

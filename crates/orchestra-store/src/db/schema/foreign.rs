@@ -3,17 +3,18 @@
 
 use rusqlite::Connection;
 
-use super::{CREATE, DOCUMENTS, TABLES, life, migrate, uids};
+use super::{CHANGED, CREATE, DOCUMENTS, TABLES, life, migrate, uids};
 use crate::Fault;
 
 /// Statements that create the triggers and indexes of all schemas.
-const STATEMENTS: [&str; 6] = [
+const STATEMENTS: [&str; 7] = [
     CREATE,
     TABLES,
     DOCUMENTS,
     life::LIFE,
     uids::UNIQUE,
     uids::GONE,
+    CHANGED,
 ];
 
 /// Object of a schema that is not the project's.

@@ -101,15 +101,11 @@ impl Candidate {
         Ok(true)
     }
 
-    /// Records what was damaged as seen, so that it is written again.
+    /// Records what was damaged, so that it is written again.
     pub(super) fn give_up_damaged(&self, work: &dyn Work) -> Result<(), ActionError> {
-        let connection = work.connection();
         for found in self.files.iter().filter(|found| found.is_damaged) {
-            let known = ledger::at(connection, &found.path)?.and_then(|entry| entry.seen);
-            let fields = known.map(|seen| seen.fields).unwrap_or_default();
-            if let Some(seen) = found.seen(fields) {
-                tracing::warn!(file = %found.path, "a readable file is damaged and is written again");
-                ledger::record(connection, &found.path, &self.unit.owner(), &seen)?;
+            if let Some(seen) = found.seen(Fields::default()) {
+                ledger::give_up(work.connection(), &found.path, &seen)?;
             }
         }
         Ok(())
@@ -196,8 +192,11 @@ impl Engine {
                 return Ok(None);
             }
             let is_damaged = content.as_ref().is_some_and(|content| {
-                self.is_damaged(&content.stat, &content_hash(&content.bytes), known.as_ref())
+                self.is_damaged(&content.stat, &content.bytes, known.as_ref())
             });
+            if is_damaged {
+                tracing::warn!(file = %path, "a readable file is damaged and is written again");
+            }
             candidate.files.push(Found {
                 path,
                 content,

@@ -77,6 +77,8 @@ pub(super) struct Course {
     documents: BTreeSet<Slug>,
     /// The files that cannot be taken in, as far as that is news.
     pub(super) troubles: Vec<FileError>,
+    /// Files with an earlier text, which the board does not follow.
+    pub(super) restored: Vec<String>,
 }
 
 /// The number of the last event that there ever was.

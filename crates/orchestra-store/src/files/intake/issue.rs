@@ -70,7 +70,13 @@ pub(super) fn take_in(
     let given = Given::of(candidate, place, now);
     let reader = Reader::new(work.connection());
     let record = render::issue(&reader, &place.project, &place.id)?;
-    let Some(text) = given.fields.text()? else {
+    let of_board = record.as_ref().filter(|_| given.fields.is_damaged);
+    let of_board = of_board.map(|record| render::issue_text(record).0);
+    let text = match &of_board {
+        Some(text) => Some(text.as_str()),
+        None => given.fields.text()?,
+    };
+    let Some(text) = text else {
         return removed::take_in(work, &given, record, aftermath);
     };
     let path = &given.fields.path;

@@ -35,6 +35,11 @@ pub(super) fn take_in(
     let Some(bytes) = found.bytes() else {
         return removed(work, candidate, place, known.as_ref(), &owner);
     };
+    if found.is_damaged {
+        candidate.give_up_damaged(work)?;
+        ledger::approve(work.connection(), &found.path)?;
+        return Ok(ledger::make_due(work.connection(), &owner)?);
+    }
     let mut known = Known {
         base: known.map(Entry::base).unwrap_or_default(),
         choice: candidate.choice(work)?,
@@ -69,6 +74,15 @@ pub(super) fn take_in(
             take_in_whole(work, &found.path, text()?, (place, &owner), &known)?
         }
     };
+    if known.is_restored {
+        let rendered = render::render(&Reader::new(work.connection()), &owner)?;
+        if rendered
+            .first()
+            .is_some_and(|file| file.text.as_slice() != bytes)
+        {
+            aftermath.restored.push(found.path.clone());
+        }
+    }
     let before = ledger::shown(work.connection(), &found.path)?;
     if let Some(seen) = found.seen(taken.base) {
         ledger::record(work.connection(), &found.path, &owner, &seen)?;

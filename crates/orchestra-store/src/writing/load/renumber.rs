@@ -47,6 +47,11 @@ impl Writing<'_> {
             self.dirty(&owner)?;
         }
         // Issues that name it have changed as well.
-        self.change_files(EVERYTHING)
+        let change = self.change_number()?;
+        self.execute(
+            "INSERT OR REPLACE INTO changed (owner, seq) VALUES (?1, ?2)",
+            params![EVERYTHING, change],
+        )?;
+        Ok(())
     }
 }

@@ -139,6 +139,29 @@ fn session_refuses_calls_after_a_setting_places_its_board_elsewhere() {
 }
 
 #[test]
+fn session_in_a_worktree_refuses_calls_after_the_file_of_the_main_checkout_places_its_board_elsewhere()
+ {
+    let repository = Repository::new("");
+    let (main, linked) = (repository.main(), repository.linked());
+    repository.fill();
+    let setting = "board = \"checkout\"\n";
+    // The file of a worktree alone does not split the board.
+    fs::write(linked.join("orchestra.toml"), setting).unwrap();
+    let mut session = Session::start(repository.command(&linked, &["stdio"]));
+    let listed = session.ok("list_projects", &json!({}));
+    assert!(listed.to_string().contains("my-app"), "{listed}");
+    fs::write(main.join("orchestra.toml"), setting).unwrap();
+    let refused = session.refused("create_project", &json!({"name": "Other"}));
+    assert!(
+        refused.contains("the configuration was changed"),
+        "{refused}"
+    );
+    fs::remove_file(main.join("orchestra.toml")).unwrap();
+    session.ok("list_projects", &json!({}));
+    assert!(session.process.end().success());
+}
+
+#[test]
 fn session_refuses_calls_after_its_workspace_is_listed_as_safe_no_more() {
     let repository = Repository::new("");
     let main = repository.main();

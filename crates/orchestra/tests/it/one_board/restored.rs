@@ -164,6 +164,31 @@ fn archive_of_the_files_that_is_restored_changes_nothing() {
 }
 
 #[test]
+fn text_that_returns_to_an_earlier_one_is_reported() {
+    let repository = shared();
+    let main = repository.main();
+    let path = main.join(".projects/my-app/prd.md");
+    let prd = |content: &str| {
+        let arguments = json!({"project": "my-app", "content": content});
+        repository.call(&main, "write_prd", &arguments);
+        until(|| {
+            repository.has(&main, "MA-3");
+            let written = fs::read_to_string(&path).is_ok_and(|text| text == content);
+            written.then_some(())
+        });
+    };
+    prd("# One\n");
+    prd("# Two\n");
+    fs::write(&path, "# One\n").unwrap();
+    let asked = ["tool", "call", "get_task", "--args"];
+    let arguments = task(&json!({})).to_string();
+    let said = repository.run(&main, &[asked.as_slice(), &[&arguments]].concat());
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(said.err.contains("has an earlier text again"), "{said:?}");
+    assert!(said.err.contains("my-app/prd.md"), "{said:?}");
+}
+
+#[test]
 fn file_that_a_branch_was_forced_to_track_changes_nothing_when_merged() {
     let repository = shared();
     let main = repository.main();

@@ -32,13 +32,13 @@ pub(crate) struct AccessFlags {
     /// Host name under which other machines reach this one, such as box.example; may be repeated
     #[arg(long = "allow-host", value_name = "HOST")]
     hosts: Vec<HostName>,
-    /// Web origin whose pages may call, such as `https://app.example`; may be repeated
+    /// Web origin whose pages may send requests, such as `https://app.example`; may be repeated
     #[arg(long = "allow-origin", value_name = "ORIGIN")]
     origins: Vec<WebOrigin>,
-    /// Certificate chain in PEM, starting with the server's own; turns TLS on
+    /// File with the certificate chain in PEM, starting with the server's own certificate; turns TLS on
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     tls_cert: Option<PathBuf>,
-    /// Private key of the certificate in PEM
+    /// File with the private key of --tls-cert, in PEM
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
     #[command(flatten)]

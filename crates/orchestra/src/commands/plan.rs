@@ -267,7 +267,7 @@ enum Command {
         of: OfPlan,
         /// Jobs to retry [default: all failed jobs]
         jobs: Vec<String>,
-        /// Delete the worktrees of the jobs, with all changes in them, and create new ones
+        /// Recreate the worktrees of the jobs, and discard uncommitted changes in them
         #[arg(long)]
         clear_worktree: bool,
         #[command(flatten)]

@@ -93,7 +93,7 @@ impl Endpoint {
         let refused = |fault: String| EndpointError(fault);
         let address = Url::parse(url).map_err(|error| {
             refused(format!(
-                "its address is none ({error}); expected is one such as http://127.0.0.1:11434"
+                "its address is not a URL ({error}); expected one such as http://127.0.0.1:11434"
             ))
         })?;
         if !matches!(address.scheme(), "http" | "https") || address.host_str().is_none() {
@@ -253,7 +253,7 @@ mod tests {
     #[test]
     fn what_is_of_no_use_is_refused_without_its_secrets() {
         for (url, key, part) in [
-            ("nowhere", None, "its address is none"),
+            ("nowhere", None, "its address is not a URL"),
             ("ftp://host/x", None, "over http or https alone"),
             (
                 "http://me:pw@far.example/v1?q=s",

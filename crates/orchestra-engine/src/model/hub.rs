@@ -75,7 +75,7 @@ impl Hub {
         let refused = |fault: String| ModelError::Hub(fault);
         let base = Url::parse(address).map_err(|error| {
             refused(format!(
-                "its address is none ({error}); expected is one such as {HUB}"
+                "its address is not a URL ({error}); expected one such as {HUB}"
             ))
         })?;
         if !is_allowed(&base) {
@@ -153,7 +153,7 @@ impl Hub {
                     "there is no such model, or it requires a login; download it in another way and install the directory",
                 ));
             }
-            status => return Err(failed(&format!("it answers {status}"))),
+            status => return Err(failed(&format!("the hub returned status {status}"))),
         }
         let length = response.content_length();
         let mut bytes = 0;

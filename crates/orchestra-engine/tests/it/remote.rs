@@ -202,7 +202,7 @@ fn what_cannot_be_a_server_is_refused() {
         assert!(error.contains(said), "{error}");
         assert!(!error.contains("sk-"), "{error}");
     };
-    check("somewhere", None, "expected is one such as");
+    check("somewhere", None, "expected one such as");
     check("ftp://127.0.0.1/v1", None, "http or https alone");
     check("http://192.0.2.1/v1", Some("sk-1"), "https alone");
     check(

@@ -98,7 +98,7 @@ impl Table {
         };
         let &[rows, dimensions] = table.shape() else {
             return Err(format!(
-                "its table has the shape {:?}; expected two dimensions",
+                "its table has the shape {:?}; expected rows and columns",
                 table.shape()
             ));
         };

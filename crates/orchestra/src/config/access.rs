@@ -233,7 +233,7 @@ impl AccessConfig {
             Entry {
                 key: "access.origins",
                 value: list(&self.origins.value),
-                meaning: "web origins whose pages may call over HTTP",
+                meaning: "web origins whose pages may send requests over HTTP",
                 origin: self.origins.origin.clone(),
             },
             Entry {
@@ -245,13 +245,13 @@ impl AccessConfig {
             Entry {
                 key: "access.tls_cert",
                 value: path(tls.map(|files| &files.cert)),
-                meaning: "certificate chain in PEM, starting with the server's own; turns TLS on",
+                meaning: "file with the certificate chain in PEM, starting with the server's own certificate; turns TLS on",
                 origin: self.tls.origin.clone(),
             },
             Entry {
                 key: "access.tls_key",
                 value: path(tls.map(|files| &files.key)),
-                meaning: "private key of the certificate in PEM",
+                meaning: "file with the private key of tls_cert, in PEM",
                 origin: self.tls.origin.clone(),
             },
         ];

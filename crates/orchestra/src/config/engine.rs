@@ -81,7 +81,7 @@ impl Setting<EngineUse> {
         Entry {
             key: "engine",
             value: toml::Value::from(self.value.name()).to_string(),
-            meaning: "use of the memory engine, a process that the programs of the workspace share: auto, always or off",
+            meaning: "when to use the memory engine, a background process that all Orchestra processes of the workspace share: auto, always or off",
             origin: self.origin.clone(),
         }
     }

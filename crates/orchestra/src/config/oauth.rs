@@ -269,25 +269,25 @@ impl OAuthConfig {
             Entry {
                 key: "access.oauth.resource",
                 value: quoted(self.resource.value.as_ref().map(ToString::to_string)),
-                meaning: "URL under which clients reach MCP, which must be the audience of such tokens",
+                meaning: "URL under which clients reach MCP; it must be the audience of their access tokens",
                 origin: self.resource.origin.clone(),
             },
             Entry {
                 key: "access.oauth.audiences",
                 value: list(&self.audiences.value),
-                meaning: "additional accepted audiences of such tokens",
+                meaning: "additional audiences that are accepted in access tokens",
                 origin: self.audiences.origin.clone(),
             },
             Entry {
                 key: "access.oauth.scopes",
                 value: list(&self.scopes.value),
-                meaning: "scopes that such tokens must have",
+                meaning: "scopes that access tokens must have",
                 origin: self.scopes.origin.clone(),
             },
             Entry {
                 key: "access.oauth.jwks_url",
                 value: quoted(self.jwks_url.value.as_ref().map(ToString::to_string)),
-                meaning: "URL of the issuer's keys, if there is one issuer; by default its metadata names it",
+                meaning: "URL of the issuer's public keys (JWKS), if there is one issuer; by default the issuer's metadata names it",
                 origin: self.jwks_url.origin.clone(),
             },
             Entry {

@@ -233,7 +233,7 @@ fn the_configuration_is_shown_with_its_origin() {
     # from: default
     # claude_first = false
 
-    # use of the memory engine, a process that the programs of the workspace share: auto, always or off
+    # when to use the memory engine, a background process that all Orchestra processes of the workspace share: auto, always or off
     # from: environment ORCHESTRA_ENGINE
     engine = "off"
 

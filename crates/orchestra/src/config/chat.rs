@@ -511,7 +511,7 @@ impl ChatSettings {
             "chat.sandbox",
             sandbox,
             &self.sandbox.origin,
-            "sandbox of a script or --stdio: none, or workspace (the one of configured servers; Linux)",
+            "sandbox for the server that SCRIPT or --stdio starts: none, or workspace (the one of configured servers; Linux)",
         ));
         entries.push(Entry {
             key: "chat.limits",

@@ -479,11 +479,11 @@ fn the_configuration_is_shown_with_its_origin() {
     # from: default
     # context = 0
 
-    # sandbox of a script or --stdio: none, or workspace (the one of configured servers; Linux)
+    # sandbox for the server that SCRIPT or --stdio starts: none, or workspace (the one of configured servers; Linux)
     # from: default
     # sandbox = "none"
 
-    # limits of a script or --stdio, with the same keys as limits of configured servers; only in your own file
+    # resource limits for the server that SCRIPT or --stdio starts, with the same keys as limits of configured servers; only in your own file
     # from: default
     # limits = {}
 
@@ -496,7 +496,7 @@ fn the_configuration_is_shown_with_its_origin() {
     # from: default
     # hosts = []
 
-    # web origins whose pages may call over HTTP
+    # web origins whose pages may send requests over HTTP
     # from: default
     # origins = []
 
@@ -504,11 +504,11 @@ fn the_configuration_is_shown_with_its_origin() {
     # from: default
     # requests_per_second = 0
 
-    # certificate chain in PEM, starting with the server's own; turns TLS on
+    # file with the certificate chain in PEM, starting with the server's own certificate; turns TLS on
     # from: default
     # tls_cert = ""
 
-    # private key of the certificate in PEM
+    # file with the private key of tls_cert, in PEM
     # from: default
     # tls_key = ""
 
@@ -517,19 +517,19 @@ fn the_configuration_is_shown_with_its_origin() {
     # from: default
     # issuers = []
 
-    # URL under which clients reach MCP, which must be the audience of such tokens
+    # URL under which clients reach MCP; it must be the audience of their access tokens
     # from: default
     # resource = ""
 
-    # additional accepted audiences of such tokens
+    # additional audiences that are accepted in access tokens
     # from: default
     # audiences = []
 
-    # scopes that such tokens must have
+    # scopes that access tokens must have
     # from: default
     # scopes = []
 
-    # URL of the issuer's keys, if there is one issuer; by default its metadata names it
+    # URL of the issuer's public keys (JWKS), if there is one issuer; by default the issuer's metadata names it
     # from: default
     # jwks_url = ""
 

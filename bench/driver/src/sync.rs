@@ -55,18 +55,7 @@ pub(crate) fn run(bench: &mut Bench) -> Result<()> {
     let place = |name: &str| directory.path().join(name);
     let (remote, copy, other) = (place("remote.git"), place("copy.git"), place("other"));
     let one = board.path();
-    for bare in [&remote, &copy] {
-        git(
-            directory.path(),
-            &["init", "--quiet", "--bare", text(bare)?],
-        )?;
-    }
-    git(directory.path(), &["init", "--quiet", text(&other)?])?;
-    for clone in [one, &other] {
-        git(clone, &["config", "user.name", "Bench"])?;
-        git(clone, &["config", "user.email", "bench@example.org"])?;
-        git(clone, &["remote", "add", "origin", text(&remote)?])?;
-    }
+    set_up(directory.path(), [&remote, &copy], [one, &other])?;
 
     let before = size(one)?;
     let (mut first_sent, mut first_received) = (Times::default(), Times::default());
@@ -98,21 +87,12 @@ pub(crate) fn run(bench: &mut Bench) -> Result<()> {
     git(&plain, &["repack", "-a", "-d", "-q"])?;
     let (growth_later, needed_later) = (size(one)?.saturating_sub(before), size(&plain)?);
 
-    let mut table = Table::new(&["exchange", "p50 ms", "git's own p50 ms", "samples"]);
-    for (name, times) in [
+    print(&[
         ("first, sent", &first_sent),
         ("first, received", &first_received),
         ("10 changes, sent", &later_sent),
         ("10 changes, received", &later_received),
-    ] {
-        table.row(&[
-            name.to_owned(),
-            format!("{:.0}", millis(times.ours.p50())),
-            format!("{:.0}", millis(times.git.p50())),
-            times.ours.count().to_string(),
-        ]);
-    }
-    table.print();
+    ]);
     say(&format!(
         "\nThe repository grew by {growth} KiB with the first exchange, and by {growth_later} KiB with all; git needs \
          {needed} KiB and {needed_later} KiB for the same commits in one pack."
@@ -131,6 +111,35 @@ pub(crate) fn run(bench: &mut Bench) -> Result<()> {
     let what = "growth of the repository, against a pack of git";
     bars.hold(what, Want::AtMost(2.0), "×", ratio);
     Ok(())
+}
+
+/// Creates bare repositories, and clones that have the first of them as `origin`. The first clone exists.
+fn set_up(directory: &Path, bare: [&Path; 2], clones: [&Path; 2]) -> Result<()> {
+    let ([remote, _], [_, other]) = (bare, clones);
+    for bare in bare {
+        git(directory, &["init", "--quiet", "--bare", text(bare)?])?;
+    }
+    git(directory, &["init", "--quiet", text(other)?])?;
+    for clone in clones {
+        git(clone, &["config", "user.name", "Bench"])?;
+        git(clone, &["config", "user.email", "bench@example.org"])?;
+        git(clone, &["remote", "add", "origin", text(remote)?])?;
+    }
+    Ok(())
+}
+
+/// Prints the times of each kind of exchange.
+fn print(rows: &[(&str, &Times)]) {
+    let mut table = Table::new(&["exchange", "p50 ms", "git's own p50 ms", "samples"]);
+    for (name, times) in rows {
+        table.row(&[
+            (*name).to_owned(),
+            format!("{:.0}", millis(times.ours.p50())),
+            format!("{:.0}", millis(times.git.p50())),
+            times.ours.count().to_string(),
+        ]);
+    }
+    table.print();
 }
 
 fn both() -> String {

@@ -169,8 +169,8 @@ impl Directory {
         }
     }
 
-    /// Returns the path that leads to it now, also after it was moved; `None` where it was removed, or the system does
-    /// not tell.
+    /// Returns the present path of the directory, also after it was moved; `None` where it was removed, or the system
+    /// does not report the path.
     #[must_use]
     pub fn current_path(&self) -> Option<PathBuf> {
         #[cfg(target_vendor = "apple")]

@@ -88,17 +88,17 @@ impl Endpoint {
     /// A server at an address over http or https, and the key that it is shown, if it wants one.
     ///
     /// # Errors
-    /// When the address is none, or a key would go over a network where others can read it.
+    /// When the address is not a URL, or a key would go over a network where others can read it.
     pub fn new(url: &str, key: Option<&str>) -> Result<Self, EndpointError> {
         let refused = |fault: String| EndpointError(fault);
         let address = Url::parse(url).map_err(|error| {
             refused(format!(
-                "its address is not a URL ({error}); expected one such as http://127.0.0.1:11434"
+                "the address is not a URL ({error}); write it as http://127.0.0.1:11434"
             ))
         })?;
         if !matches!(address.scheme(), "http" | "https") || address.host_str().is_none() {
             return Err(refused(format!(
-                "{} is asked over http or https alone",
+                "{} is not an http or https URL",
                 shown(url)
             )));
         }
@@ -108,7 +108,7 @@ impl Endpoint {
         if let Some(key) = key {
             if address.scheme() == "http" && !is_local(&address) {
                 return Err(refused(format!(
-                    "a key is sent over https alone, and {} is not on this machine",
+                    "a key is sent only over https, and {} is not on this machine",
                     shown(url)
                 )));
             }
@@ -253,12 +253,12 @@ mod tests {
     #[test]
     fn what_is_of_no_use_is_refused_without_its_secrets() {
         for (url, key, part) in [
-            ("nowhere", None, "its address is not a URL"),
-            ("ftp://host/x", None, "over http or https alone"),
+            ("nowhere", None, "the address is not a URL"),
+            ("ftp://host/x", None, "not an http or https URL"),
             (
                 "http://me:pw@far.example/v1?q=s",
                 Some("sk-1"),
-                "over https alone",
+                "only over https",
             ),
             ("https://far.example", Some("a\nb"), "no header may have"),
         ] {

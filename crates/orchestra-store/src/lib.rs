@@ -16,12 +16,12 @@ mod exchange;
 mod files;
 mod home;
 mod import;
-mod in_place;
 mod io;
 mod linked;
 mod merge;
 mod notice;
 mod page;
+mod place_check;
 mod pulse;
 mod queue;
 mod reader;
@@ -59,11 +59,11 @@ pub use exchange::{
 pub use files::FilesError;
 pub use home::{Home, SharedHome};
 pub use import::{ImportError, Imported};
-pub use in_place::HomeCheck;
 pub use io::{Entry, EntryKind, FileIo, RealFs, Stat};
 pub use linked::BoardSize;
 pub use notice::{ChangeNotice, What};
 pub use page::{Cursor, CursorError, Page, PageRequest};
+pub use place_check::HomeCheck;
 pub use reader::{
     MemoryChanges, MemoryFilter, MemoryPlace, Reader, Recall, Recalled, Remembered, WantedWord,
     forms_of, rarity,

@@ -79,7 +79,7 @@ pub(crate) fn run(shared: &Arc<Shared>, begin: Option<Place>, mut file: Option<F
                 Home::Checkout => shared.paths.projects.is_dir(),
                 Home::Shared(home) => home.is_there(),
             };
-            let is_in_place = shared.in_place.check().is_ok();
+            let is_in_place = shared.place_check.check().is_ok();
             if !is_in_place {
                 // The thread of the readable files leaves them to another program.
                 shared.reports.committed();

@@ -20,7 +20,7 @@ use crate::db::{self, FileId, Identities, Paths};
 use crate::error::index_damage_was_found;
 use crate::files::needs::{self, Board, Work};
 use crate::files::{Engine, Reports};
-use crate::in_place::InPlace;
+use crate::place_check::PlaceCheck;
 use crate::pulse::{self, Place};
 use crate::queue::{Job, Queue};
 use crate::reader::Reader;
@@ -55,7 +55,7 @@ pub(crate) struct Shared {
     /// Wakes the thread of the readable files.
     pub(crate) reports: Arc<Reports>,
     /// Notices a board that was moved, or belongs elsewhere.
-    pub(crate) in_place: Arc<InPlace>,
+    pub(crate) place_check: Arc<PlaceCheck>,
     /// The run of the full-text index that was told to be damaged last.
     mending: AtomicU64,
 }
@@ -103,7 +103,7 @@ impl Shared {
     pub(crate) fn new(paths: Paths, options: Options, read_only: Option<Fault>) -> Self {
         let file = FileId::of(&paths.database);
         Self {
-            in_place: Arc::new(InPlace::new(&paths, options.check.clone())),
+            place_check: Arc::new(PlaceCheck::new(&paths, options.check.clone())),
             paths,
             options,
             queue: Queue::new(),
@@ -155,7 +155,7 @@ impl Shared {
         &self,
         work: impl FnOnce(&Reader<'_>) -> Result<T, ReadError>,
     ) -> Result<T, ReadError> {
-        self.in_place.check_configuration()?;
+        self.place_check.check_configuration()?;
         let (connection, file) = self.take_reader()?;
         connection
             .prepare_cached("BEGIN")
@@ -265,7 +265,7 @@ impl Shared {
 
     fn take_reader(&self) -> Result<(Connection, Option<FileId>), Fault> {
         if !self.is_current() {
-            self.in_place.check_directory()?;
+            self.place_check.check_directory()?;
             if let Some(reader) = self.reader_of_replacement() {
                 return Ok(reader);
             }

@@ -114,7 +114,7 @@ impl Writer {
     /// Takes the lock of the writers, on the file that is there now, and makes sure that the open
     /// database is the one that is there now.
     fn locked(&mut self) -> Result<(), Fault> {
-        self.shared.in_place.check()?;
+        self.shared.place_check.check()?;
         self.wait_for_others()?;
         let paths = &self.shared.paths;
         // Held until the end, so that no process writes into a directory that was removed while it is copied.
@@ -124,7 +124,7 @@ impl Writer {
                 Some(lock) => lock,
                 None => {
                     // Not in another directory that came to the path.
-                    self.shared.in_place.check_directory()?;
+                    self.shared.place_check.check_directory()?;
                     paths.make_directories()?;
                     db::lock_file(&paths.writer_lock)?
                 }

@@ -214,7 +214,7 @@ where
 }
 
 fn not_json() -> Malformed {
-    parse_error("parse error: not one JSON value")
+    parse_error("parse error: not a single JSON value")
 }
 
 fn parse_error(message: &'static str) -> Malformed {

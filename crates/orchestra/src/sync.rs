@@ -445,18 +445,15 @@ impl Round<'_> {
         let local = &self.exchange.local;
         let store = opened(self.store.as_ref(), self.config)?;
         if let (Some(tip), Some(last)) = (tip, store.last_exchange()?)
-            && last.is_current
             && last.commit == tip.as_str()
             && found == Some(tip)
         {
-            return Ok(tip.clone());
-        }
-        if let (Some(tip), Some(last)) = (tip, store.last_exchange()?)
-            && last.commit == tip.as_str()
-            && found == Some(tip)
-            && let Some(changes) = store.board_changes(&last)?
-        {
-            return self.record_changes(tip, &changes).await;
+            if last.is_current {
+                return Ok(tip.clone());
+            }
+            if let Some(changes) = store.board_changes(&last)? {
+                return self.record_changes(tip, &changes).await;
+            }
         }
         let after = store.board_files()?;
         let (after, version) = (after.files, after.version);

@@ -41,7 +41,8 @@ pub enum SessionError {
 }
 
 impl SessionError {
-    /// The error that a file cannot be read, written or made, as `what` says, by its cause.
+    /// Returns the constructor of [`SessionError::Io`] from a cause. `what` is the failed operation: `read`, `written` or
+    /// `made`.
     pub(super) fn io(path: &Path, what: &'static str) -> impl Fn(io::Error) -> Self + Copy {
         move |source| Self::Io {
             path: path.display().to_string(),

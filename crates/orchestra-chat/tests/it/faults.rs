@@ -51,7 +51,7 @@ async fn a_server_that_is_down_is_asked_again_and_told_of() {
     let ending = held.say(&nobody, "Hello?").await;
     let why = ending.how.why().unwrap();
     assert!(
-        why.contains("cannot be reached") && why.contains("ollama serve"),
+        why.contains("cannot reach the model server") && why.contains("ollama serve"),
         "{why}"
     );
     let again = |note: &&Note| matches!(note, Note::Again(Trouble::Unreachable { .. }));

@@ -70,23 +70,22 @@ impl Hub {
     /// The hub at an address. Must not be used inside a runtime.
     ///
     /// # Errors
-    /// When the address is none, or is not https and of another machine.
+    /// When the address is not a URL, or is not https and of another machine.
     pub fn at(address: &str) -> Result<Self, ModelError> {
         let refused = |fault: String| ModelError::Hub(fault);
         let base = Url::parse(address).map_err(|error| {
             refused(format!(
-                "its address is not a URL ({error}); expected one such as {HUB}"
+                "the address is not a URL ({error}); write it as {HUB}"
             ))
         })?;
         if !is_allowed(&base) {
-            return Err(refused(format!(
-                "{} is asked over https alone",
-                shown(address)
-            )));
+            return Err(refused(format!("{} is not an https URL", shown(address))));
         }
         let policy = redirect::Policy::custom(|attempt| {
             if !is_allowed(attempt.url()) || attempt.previous().len() > MAX_REDIRECTS {
-                return attempt.error("it sends on to where nothing is fetched from");
+                return attempt.error(
+                    "the redirect leads to an address that is not https, or is one too many",
+                );
             }
             attempt.follow()
         });

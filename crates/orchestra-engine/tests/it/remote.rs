@@ -202,14 +202,14 @@ fn what_cannot_be_a_server_is_refused() {
         assert!(error.contains(said), "{error}");
         assert!(!error.contains("sk-"), "{error}");
     };
-    check("somewhere", None, "expected one such as");
-    check("ftp://127.0.0.1/v1", None, "http or https alone");
-    check("http://192.0.2.1/v1", Some("sk-1"), "https alone");
+    check("somewhere", None, "not a URL");
+    check("ftp://127.0.0.1/v1", None, "not an http or https URL");
+    check("http://192.0.2.1/v1", Some("sk-1"), "only over https");
     check(
         "http://127.0.0.1:1/v1",
         Some("sk-\n1"),
         "no header may have",
     );
     // Nothing listens on that port.
-    check("http://127.0.0.1:1/v1", None, "cannot be asked");
+    check("http://127.0.0.1:1/v1", None, "cannot query");
 }

@@ -80,14 +80,14 @@ fn every_form_stands_for_what_it_says() {
 fn what_is_not_there_is_named_and_values_are_not() {
     let mut config = config(Path::new("/w"));
     for (text, expected) in [
-        ("${TOKEN}${NO}", "the variable NO is not set"),
+        ("${TOKEN}${NO}", "the environment variable NO is not set"),
         (
             "${input:other-id}",
             "set the environment variable ORCHESTRA_INPUT_OTHER_ID",
         ),
-        ("${a b}", "${a b} is not known"),
-        ("${}", "${} is not known"),
-        ("${command:x}", "${command:x} is not known"),
+        ("${a b}", "unknown placeholder ${a b}"),
+        ("${}", "unknown placeholder ${}"),
+        ("${command:x}", "unknown placeholder ${command:x}"),
         ("${TOKEN", "without a closing }"),
     ] {
         let Transport::Stdio(stdio) = &mut config.transport else {

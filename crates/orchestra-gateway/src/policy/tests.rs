@@ -214,7 +214,7 @@ fn rules_that_others_may_have_written_are_not_laxer_than_the_user() {
     config.origin.trust = Trust::Ask;
     (config.usual, config.misread) = (Deny, Some(Path::new("mcp.json").into()));
     let why = Policy::new(&config, None).why_default(By::Bound);
-    assert!(why.contains("mcp.json cannot be understood"), "{why}");
+    assert!(why.contains("mcp.json cannot be parsed"), "{why}");
 }
 
 #[test]

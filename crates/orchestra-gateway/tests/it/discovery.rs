@@ -155,7 +155,7 @@ fn what_a_server_refers_to_must_be_there() {
     for server in &found.servers {
         if let ServerState::Invalid { reason } = &server.state {
             assert!(
-                reason.contains("the variable NOT_SET is not set"),
+                reason.contains("the environment variable NOT_SET is not set"),
                 "{reason}"
             );
         }

@@ -92,7 +92,7 @@ struct Line {
     roots: Arc<AskedRoots>,
 }
 
-/// What the client of a session has answered to questions for roots.
+/// Answers of the client of a session to requests for roots.
 #[derive(Default)]
 struct AskedRoots {
     last: Mutex<Value>,

@@ -214,7 +214,10 @@ async fn the_quota_of_a_day_is_one_over_all_programs() {
         let mut answered = 0;
         for _ in 0..10 {
             let (told, is_error) = text(program.call("s__get", json!({})).await);
-            assert!(!is_error || told.contains("all 10 calls"), "{told}");
+            assert!(
+                !is_error || told.contains("daily limit of 10 calls"),
+                "{told}"
+            );
             answered += usize::from(!is_error);
         }
         answered

@@ -57,7 +57,7 @@ pub struct ClientConfig {
     pub reconnect: Reconnect,
     /// What a session-era server is told that it may ask for.
     pub features: ClientFeatures,
-    /// What is answered to `roots/list` where the caller has no roots.
+    /// Answer to `roots/list` where the caller has no roots.
     pub roots: Vec<Root>,
     /// When an idle server is stopped until it is needed again; never by default.
     pub idle_stop: Option<Duration>,

@@ -15,7 +15,7 @@ pub(super) struct Profile {
 }
 
 impl Profile {
-    /// What profiles differ by. Each request of the stateless era offers the roots of its own caller, so
+    /// Part of the profile that is compared. Each request of the stateless era offers the roots of its own caller, so
     /// that its connections have one profile.
     const fn key(&self) -> (Era, Option<&RootsOffer>) {
         match self.era {

@@ -30,14 +30,14 @@ const MOST_CLIENTS: usize = 1_024;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Roots(RawJson);
 
-/// Roots that the greeting of a connection offers.
+/// Roots that a connection offers in its greeting.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum RootsOffer {
-    /// None.
+    /// No roots.
     Nothing,
-    /// Some, for which the server has not asked.
+    /// Roots for which the server has not asked.
     Unasked,
-    /// These.
+    /// The roots of one list.
     Of(Roots),
 }
 
@@ -61,7 +61,7 @@ enum Ownership {
     Free,
     /// A client is being asked for its roots.
     Asking,
-    /// The server asked when nobody could be asked, and may not ask again.
+    /// The server asked while no client could be asked, and is refused from now on.
     Refused,
     Of {
         roots: Roots,
@@ -77,14 +77,14 @@ enum Users {
     Several,
 }
 
-/// How a session fits a list of roots.
+/// Relation of a session to a list of roots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fit {
-    /// It has others.
+    /// The session has other roots.
     Not,
-    /// It has them.
+    /// The session has these roots.
     Same,
-    /// It has them from now on: they are the new ones of its only client.
+    /// The session has these roots from now on: they are the new ones of its only client.
     Changed,
 }
 

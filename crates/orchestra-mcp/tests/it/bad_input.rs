@@ -9,7 +9,7 @@ const CAP: usize = 10 * 1024 * 1024;
 #[test]
 fn every_bad_line_is_answered_and_the_stream_goes_on() {
     let mut server = Server::start("echo");
-    let parse = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"parse error: not one JSON value"}}"#;
+    let parse = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"parse error: not a single JSON value"}}"#;
     let invalid = |id: &str, text: &str| {
         format!(
             r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32600,"message":"invalid request: {text}"}}}}"#

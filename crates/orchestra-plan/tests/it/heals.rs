@@ -112,8 +112,8 @@ fn heal_that_is_repeated_counts_for_the_job_and_the_plan() {
 fn heal_that_is_lost_with_its_runner_counts_when_it_is_repeated() {
     let (work, heal) = (Act::of(Phase::Work), Act::heal(Phase::Work));
     for (heals_max, plan_heals_max, why) in [
-        (2, 9, "the job has had its 2 automatic attempts"),
-        (9, 2, "the plan has had its 2 heals"),
+        (2, 9, "the job has used its 2 automatic attempts"),
+        (9, 2, "the plan has used its 2 heals"),
     ] {
         let mut world = world(vec![job("job", &[])]);
         world.policy.heals_max = heals_max;

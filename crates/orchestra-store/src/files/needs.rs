@@ -94,7 +94,7 @@ impl Job {
     }
 }
 
-/// What a power failure may do to work that was answered.
+/// Effect that a power failure may have on acknowledged work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Durability {
     /// Nothing.

@@ -108,7 +108,7 @@ impl Owner {
         }
     }
 
-    /// Returns whether its file is a text that says neither what it said before nor when it was changed.
+    /// Returns whether its file is a text that contains neither its earlier content nor the time of its changes.
     pub(crate) const fn lacks_history(&self) -> bool {
         match self {
             Self::Document(_)

@@ -16,7 +16,7 @@ use super::engine::Engine;
 use super::flush::{Haste, Left};
 use super::git::Git;
 use crate::db::{self, FileId};
-use crate::in_place::InPlace;
+use crate::place_check::PlaceCheck;
 use crate::{Options, watch};
 
 /// How long changes of the database are gathered before they are written: a file is then there
@@ -205,7 +205,7 @@ impl Files {
         let worker = Worker {
             engine,
             shared: Arc::clone(&shared),
-            in_place: Arc::clone(&board.in_place),
+            place_check: Arc::clone(&board.place_check),
             keeper_lock: paths.keeper_lock.clone(),
             keeping: None,
             sweeps: options.sweep,
@@ -317,7 +317,7 @@ struct Work {
 struct Worker {
     engine: Engine,
     shared: Arc<Shared>,
-    in_place: Arc<InPlace>,
+    place_check: Arc<PlaceCheck>,
     keeper_lock: PathBuf,
     /// The lock of the keeper, while this process is it.
     keeping: Option<File>,
@@ -449,7 +449,7 @@ impl Worker {
     }
 
     fn do_all(&mut self, work: &Work) -> Result<Option<Duration>, FilesError> {
-        self.in_place.check()?;
+        self.place_check.check()?;
         if self.flushes && !self.is_keeper()? {
             return self.follow(work);
         }

@@ -8,8 +8,7 @@ use crate::skip::skip;
 pub(crate) struct Mount(pub(crate) tempfile::TempDir);
 
 impl Mount {
-    /// `None` where mounting is not allowed, of which a person is told; in CI nothing may be left
-    /// out.
+    /// Mounts one; `None` where mounting is not allowed, which is reported, and fails in CI.
     pub(crate) fn tmpfs(megabytes: u32) -> Option<Self> {
         let directory = tempfile::tempdir().expect("a directory");
         let size = format!("size={megabytes}m");

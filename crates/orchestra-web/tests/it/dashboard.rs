@@ -462,7 +462,7 @@ async fn what_is_done_with_a_server_is_asked_for_exactly() {
             "only for approvals",
         ),
         ("restart", r#"{"more": 1}"#, 400, "more"),
-        ("remove", "{}", 404, "restarted"),
+        ("remove", "{}", 404, "allowed are `restart`"),
     ] {
         let target = format!("POST /api/servers/files/{verb}");
         let answer = site.send(&target, kind, body).await;

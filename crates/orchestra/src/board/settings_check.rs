@@ -23,19 +23,19 @@ pub(super) struct SettingsCheck {
     workspace: PathBuf,
     /// Directory of the database that is open.
     directory: PathBuf,
-    /// Configuration files, which need not exist.
+    /// Configuration files, existing or not.
     files: Vec<PathBuf>,
     last: Mutex<Evaluation>,
 }
 
-/// What the files came to when they were evaluated.
+/// Result of the last evaluation of the files.
 #[derive(Debug)]
 struct Evaluation {
     stamps: Vec<Option<Stamp>>,
     objection: Option<String>,
 }
 
-/// What differs after a file was changed.
+/// Metadata of a file that differs after a change.
 #[derive(Debug, PartialEq, Eq)]
 struct Stamp {
     inode: u64,

@@ -41,7 +41,7 @@ pub(super) struct Background {
 }
 
 impl Serving {
-    /// Exchanges the board in the background, if configured, from the begin of the background work on. Must run inside
+    /// Exchanges the board in the background, if configured, from the start of the background work on. Must run inside
     /// the runtime.
     pub(crate) fn start_sync(&mut self) {
         let sync = &self.config.sync;
@@ -153,7 +153,7 @@ impl Worker {
     async fn exchange(&self, last: &Attempt) -> Attempt {
         let (config, store) = (self.config.clone(), self.store.clone());
         let (mut stopped, runtime) = (self.stopped.clone(), Handle::current());
-        // A merge computes for a while: other calls go on meanwhile.
+        // A merge of large boards takes seconds of computation. It must not delay calls.
         let exchanged = spawn_blocking(move || {
             runtime.block_on(async {
                 tokio::select! {

@@ -47,7 +47,7 @@ fn an_authority_is_founded_once_and_says_what_is_there() {
     ~/.orchestra/certs: authority founded
     NAME  ROLE       ISSUER  UNTIL       STATE  SHA-256
     ca    authority  ca      DAY  valid  SUM
-    programs of this user make their certificates themselves; `orchestra certs issue NAME --out DIR` makes one for others
+    programs of this user create their certificates themselves; `orchestra certs issue NAME --out DIR` creates one for another user or machine
     ");
     let directory = workspace.home().join(".orchestra/certs");
     assert_eq!(mode(&directory), 0o700);

@@ -433,7 +433,7 @@ fn what_goes_wrong_with_the_command_line_says_what_to_do() {
         (vec!["--ask"], "--ask asks in a conversation at a terminal"),
         (
             vec!["--host", "ftp://x", "--model", "m", "--query", "a"],
-            "over http or https alone",
+            "not an http or https URL",
         ),
         (vec!["--context", "5"], "2048 tokens or more"),
         (vec!["--max-cost", "5"], "needs prices"),

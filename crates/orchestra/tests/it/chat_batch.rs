@@ -531,7 +531,7 @@ fn a_conversation_in_a_pipe_is_kept_where_it_is_named_and_played_again() {
     let branch: Value = serde_json::from_str(&branch.out).unwrap();
     assert_eq!(branch["turns"], 1);
     let again = workspace.run(["chat", "branch", "s.jsonl"]);
-    assert!(again.out.contains("begins with 2 turns"), "{again:?}");
+    assert!(again.out.contains("starts with 2 turns"), "{again:?}");
     let listed = workspace.run(["chat", "sessions", "--limit", "1"]);
     assert_eq!(listed.out.lines().count(), 1, "{listed:?}");
     assert!(listed.err.contains("the last 1 of 2"), "{listed:?}");

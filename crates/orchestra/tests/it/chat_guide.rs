@@ -255,7 +255,7 @@ fn the_settings_of_a_file_are_used() {
         (&json!(0.5), &json!(7))
     );
     assert!(options["num_ctx"].as_u64().unwrap() <= 4_096);
-    // What is ignored, because other people counts for nothing, and that is told.
+    // A setting of the workspace's file is ignored, and that is reported.
     workspace.write(
         "orchestra.toml",
         "[chat]\nhost = \"https://far.example\"\nmodel = \"m\"\n",

@@ -487,6 +487,19 @@ fn the_configuration_is_shown_with_its_origin() {
     # from: default
     # limits = {}
 
+    [sync]
+    # name or URL of the git remote with which `up` and `stdio` exchange the board in the background, and `orchestra sync` if it names none; empty for no background exchange; for your own file, or a workspace in trusted_directories, to set
+    # from: default
+    # remote = ""
+
+    # branch on the remote in which to store the board, for git servers that accept no references other than branches
+    # from: default
+    # branch = ""
+
+    # time between two exchanges in the background, 60 to 86400 seconds, or a text such as "5m"; longer after failures
+    # from: default
+    # interval = 300
+
     [access]
     # file with the tokens that HTTP clients must send, one per line
     # from: default

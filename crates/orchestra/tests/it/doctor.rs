@@ -114,7 +114,7 @@ fn a_client_that_starts_what_is_not_there_is_named() {
     let said = workspace.run(["doctor"]);
     assert_eq!(said.code, Some(4), "{said:?}");
     for finding in [
-        ".vscode/mcp.json starts `/nowhere/orchestra`, which is not there",
+        ".vscode/mcp.json starts `/nowhere/orchestra`, which is not installed",
         ".cursor/mcp.json: not valid JSON",
     ] {
         assert!(said.out.contains(finding), "{said:?}");

@@ -10,7 +10,8 @@ use crate::{
     support::{Workspace, program, said},
 };
 
-/// Runs a command below `strace`, and asserts that a file was renamed to its name and its directory synced after that.
+/// Runs a command below `strace`, and asserts that a file was synced, then renamed to its name, and then its directory
+/// synced.
 #[expect(clippy::print_stderr, reason = "a skipped test is reported")]
 fn is_synced(workspace: &Workspace, words: &[&str], file: &Path) {
     let log = workspace.home().join("calls");
@@ -29,18 +30,27 @@ fn is_synced(workspace: &Workspace, words: &[&str], file: &Path) {
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let (directory, name) = (file.parent().unwrap(), file.file_name().unwrap());
     let name = name.to_str().unwrap();
-    let is_renamed = |line: &str| {
-        let target = line.rsplit_once('"').map_or("", |(before, _)| before);
-        line.contains("rename") && target.rsplit(['"', '/']).next() == Some(name)
+    let lines: Vec<&str> = calls.lines().collect();
+    // The quoted texts of a call are the source and the target.
+    let source_of = |line: &&str| {
+        let paths: Vec<&str> = line.split('"').skip(1).step_by(2).collect();
+        let [source, target] = paths.as_slice() else {
+            return None;
+        };
+        let is_target = line.contains("rename") && target.rsplit('/').next() == Some(name);
+        is_target.then(|| source.rsplit('/').next().unwrap_or_default().to_owned())
     };
-    let directory = format!("<{}>", directory.display());
-    let is_synced = |line: &str| line.contains("fsync(") && line.contains(&directory);
-    let renamed = calls.lines().position(is_renamed);
+    let renamed = lines.iter().position(|line| source_of(line).is_some());
     let renamed = renamed.unwrap_or_else(|| panic!("{name} was not renamed: {calls}"));
-    assert!(
-        calls.lines().skip(renamed).any(is_synced),
-        "{name}: {calls}"
-    );
+    let source = source_of(&lines[renamed]).unwrap_or_default();
+    let is_synced = |lines: &[&str], end: &str| {
+        let mut syncs = lines.iter().filter(|line| line.contains("fsync("));
+        syncs.any(|line| line.contains(end))
+    };
+    let temporary = format!("/{source}>");
+    assert!(is_synced(&lines[..renamed], &temporary), "{name}: {calls}");
+    let directory = format!("<{}>", directory.display());
+    assert!(is_synced(&lines[renamed..], &directory), "{name}: {calls}");
 }
 
 #[test]

@@ -136,6 +136,7 @@ mod stdio;
 mod stopping;
 mod support;
 mod sync;
+#[cfg(target_os = "linux")]
 mod sync_soak;
 mod tool;
 mod tool_theirs;

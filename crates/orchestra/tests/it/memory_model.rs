@@ -389,8 +389,8 @@ fn a_workspace_that_says_more_than_it_may_is_told_so() {
         assert_eq!(said.len(), 3, "{said:?}");
         for what in [
             "openai",
-            "max_items = 2000000 is more",
-            "max_bytes = 2000000000 is more",
+            "max_items = 2000000 exceeds",
+            "max_bytes = 2000000000 exceeds",
         ] {
             let is_of = |line: &&&str| match what {
                 "openai" => line.contains("a model of another machine"),
@@ -605,7 +605,7 @@ fn a_model_is_fetched_from_a_hub() {
         ("me/bare", &address, "has no tokenizer.json"),
         ("me/away", &address, "sends on"),
         ("me/gone", &address, "has no tokenizer.json"),
-        ("me/gone", "http://example.org", "over https alone"),
+        ("me/gone", "http://example.org", "not an https URL"),
         ("me/gone", "http://127.0.0.1:1", "cannot be fetched"),
     ] {
         let refused = fetch(name, address);

@@ -152,7 +152,7 @@ fn a_resource_is_served_at_its_port_or_not_at_all() {
     command.extend(issuer.iter().chain(&of(RESOURCE)));
     let said = workspace.run(command);
     assert_eq!((said.code, said.out.as_str()), (Some(1), ""), "{said:?}");
-    for expected in [&address, RESOURCE, "is taken"] {
+    for expected in [&address, RESOURCE, "is in use"] {
         assert!(said.err.contains(expected), "{said:?}");
     }
     assert!(!workspace.run_directory().join("endpoint.json").exists());
@@ -253,7 +253,7 @@ fn an_issuer_stands_in_the_users_file_alone() {
     for (half, expected) in [
         (
             "issuers = [\"https://login.example\"]",
-            "here with access.oauth.resource, as",
+            "with access.oauth.resource, such as",
         ),
         ("scopes = [\"use\"]", "with access.oauth.issuers"),
         ("audiences = [\"api://box\"]", "with access.oauth.issuers"),

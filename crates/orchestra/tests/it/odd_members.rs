@@ -203,7 +203,7 @@ fn a_tool_that_is_listed_twice_is_reported_and_called_as_the_first() {
     drop(session(&workspace));
     let listed = workspace.run(["mcp", "tools", "odd"]);
     assert_eq!(listed.code, Some(0), "{listed:?}");
-    assert!(listed.err.contains("odd: 4 left out"), "{listed:?}");
+    assert!(listed.err.contains("odd: 4 omitted"), "{listed:?}");
     assert!(!listed.err.contains("hidden"), "{listed:?}");
     let rows: Vec<&str> = listed.out.lines().skip(1).collect();
     assert_eq!(rows.len(), defined().len() + 1, "{listed:?}");

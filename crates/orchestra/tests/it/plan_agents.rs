@@ -553,14 +553,14 @@ fn heals_are_bounded_per_job_per_plan_and_by_cost() {
             1,
             "0.01",
             2,
-            "the job has had its 2 automatic attempts",
+            "the job has used its 2 automatic attempts",
         ),
         (
             &["one", "two", "three", "four"],
             1,
             "0.01",
             6,
-            "the plan has had its 6 heals",
+            "the plan has used its 6 heals",
         ),
         (&["one", "two"], 1, "1.5", 2, "have cost 3 of 2 USD"),
         // One after the other, so that what each costs is known before the next.

@@ -113,7 +113,9 @@ fn validate_looks_for_what_making_a_plan_looks_for() {
     ));
     assert_eq!(warned.code, Some(0), "{warned:?}");
     assert!(
-        warned.out.contains("job `one`, baseBranch: no commit"),
+        warned
+            .out
+            .contains("job `one`, baseBranch: there is no commit"),
         "{warned:?}"
     );
     assert!(!workspace.join(".orchestrator").exists());

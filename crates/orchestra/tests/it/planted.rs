@@ -87,7 +87,7 @@ fn with_server() -> Workspace {
 #[test]
 fn links_in_the_place_of_locks_of_the_store_are_refused() {
     let command = ["tool", "call", "create_project", "name=A"];
-    // Where earlier versions had a board that nothing configures.
+    // Place of the board of earlier versions, which no file configures.
     for name in ["writer.lock", "files.lock", "keeper.lock"] {
         unused(
             Workspace::board,

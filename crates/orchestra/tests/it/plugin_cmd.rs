@@ -217,7 +217,7 @@ fn what_cannot_be_made_is_refused_before_anything_is_written() {
         (
             &["hello", "--kit", "nowhere"],
             2,
-            "the crate orchestra-plugin is not there",
+            "does not contain the crate orchestra-plugin",
         ),
     ] {
         let refused = workspace.run(["plugin", "new"].iter().chain(arguments));
@@ -335,7 +335,7 @@ fn a_program_that_has_no_manifest_is_told_why() {
             "echo no such flag >&2; exit 2",
             "ended with code 2: no such flag",
         ),
-        ("talking", "exec yes", "longer than 1048576 bytes"),
+        ("talking", "exec yes", "exceeds 1048576 bytes"),
         ("odd", "echo '{\"id\": 1}'", "is not a valid manifest"),
     ] {
         let program = script(&workspace, name, text);
@@ -607,7 +607,7 @@ fn the_orchestrator_says_when_its_port_is_another() {
         if first.is_empty() {
             first = line.clone();
         }
-        line.contains("is taken")
+        line.contains("is in use")
     });
     assert!(
         first.starts_with("orchestrator listening on 127.0.0.1:"),
@@ -615,7 +615,7 @@ fn the_orchestrator_says_when_its_port_is_another() {
     );
     assert!(!first.ends_with(&address), "{first}");
     let told = told.unwrap();
-    assert!(told.contains(&format!("{address} is taken")), "{told}");
+    assert!(told.contains(&format!("{address} is in use")), "{told}");
     let pid = rustix::process::Pid::from_child(&child);
     rustix::process::kill_process(pid, Signal::TERM).unwrap();
     assert!(child.wait().unwrap().success());

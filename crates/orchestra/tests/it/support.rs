@@ -73,7 +73,7 @@ impl Workspace {
     }
 
     pub(crate) fn path(&self) -> PathBuf {
-        self.directory.path().join("work").canonicalize().unwrap()
+        self.directory.path().canonicalize().unwrap().join("work")
     }
 
     pub(crate) fn home(&self) -> PathBuf {

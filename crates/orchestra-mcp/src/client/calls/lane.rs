@@ -315,7 +315,7 @@ fn make_room(states: &mut HashMap<Profile, State>, now: Instant) -> Result<(), C
     Ok(())
 }
 
-/// Why a call has no connection.
+/// Reason why a call has no connection.
 pub(super) enum ChoiceError {
     /// Its client must be asked for its roots first.
     RootsNeeded,

@@ -15,7 +15,7 @@ use crate::client::{
     roots::{Fit, Roots, RootsNeeded, RootsOffer, may_be_asked},
 };
 
-/// How long a new session waits until its server has asked for roots, if it does so at its start.
+/// Longest time for which a new session waits for a request for roots that its server sends at its start.
 const SETTLING: Duration = Duration::from_secs(1);
 
 impl Session {
@@ -113,7 +113,7 @@ impl Session {
         self.config.clients.is_none() || self.given.give(&roots)
     }
 
-    /// The server has asked for roots, and nobody could be asked.
+    /// Records that the server asked for roots while no client could be asked.
     pub(in crate::client) fn refuse_roots(&self) {
         self.given.refuse();
     }

@@ -23,9 +23,9 @@ const FAILED: Duration = Duration::from_secs(1);
 /// How long somebody may take who removes what the plans are kept in.
 const REMOVAL: Duration = Duration::from_secs(1);
 /// How long a process that has handed over leaves the lock to others.
-const SUCCESSION: Duration = Duration::from_secs(5);
+const SUCCESSION: Duration = Duration::from_secs(30);
 /// How long a background runner follows at least: whoever started it is about to leave.
-const COMES_NEXT: Duration = Duration::from_secs(15);
+const COMES_NEXT: Duration = Duration::from_secs(40);
 
 /// What comes after a spell of holding or following.
 enum Next {

@@ -175,7 +175,7 @@ async fn what_a_person_has_begun_and_not_ended_is_named_and_left_alone() {
         retry(&plans, made).await;
         let plan = ended(&plans, made).await;
         let words = words(&plan, "one");
-        assert!(words.contains("a revert there"), "{words}");
+        assert!(words.contains("a revert was started in"), "{words}");
         assert!(words.contains(place.to_str().unwrap()), "{words}");
         assert_eq!(fs::read_to_string(place.join("README")).unwrap(), "half\n");
     }

@@ -61,7 +61,7 @@ async fn a_conflict_that_nobody_solves_fails_its_job_and_names_the_file() {
         "the work of job `left`",
         "the work of job `right`",
         worktree,
-        "retries",
+        "retry the job",
     ] {
         assert!(words.contains(said), "{said}: {words}");
     }

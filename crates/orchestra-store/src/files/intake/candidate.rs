@@ -248,7 +248,7 @@ impl Engine {
                 FileFault::Place("is not a regular file; links are not followed".to_owned());
             return Err(FileError::whole(path, fault));
         }
-        // What the file looks like belongs to what it says: a program may write it at this moment.
+        // Content and metadata are of one moment, since a program may be writing the file.
         match self.io.read_whole(&under(&self.root, path), MAX_FILE_BYTES) {
             Ok(content) => Ok(content.map(|(bytes, stat)| Content { bytes, stat })),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),

@@ -47,7 +47,8 @@ pub(in crate::files) fn fault_of_file(error: ActionError) -> Result<FileFault, A
         ActionError::Document(refusal) => refusal.to_string(),
         ActionError::Fault(Fault::Unknown { what }) => format!("the {what} cannot be found"),
         ActionError::Fault(Fault::Panicked) => {
-            "an internal error stopped the taking in; please report it with this file".to_owned()
+            "an internal error stopped the import of this file; please report it with the file"
+                .to_owned()
         }
         ActionError::Fault(Fault::Database(error)) if is_of_value(&error) => {
             format!("the database cannot store its content: {error}")

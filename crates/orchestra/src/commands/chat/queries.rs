@@ -239,6 +239,6 @@ mod tests {
         assert_eq!((found[0].as_str(), found[2].as_str()), ("a", "b"));
         assert!(found[1].starts_with("! not valid JSON"));
         let found = queries("[\n\"a\",\n");
-        assert!(found[0].starts_with("! incomplete JSON"), "{found:?}");
+        assert!(found[0].starts_with("! not valid JSON"), "{found:?}");
     }
 }

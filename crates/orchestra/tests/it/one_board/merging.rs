@@ -151,7 +151,17 @@ fn board_of_a_linked_worktree_in_use_is_not_merged_and_blocks_nothing() {
     let repository = Repository::new(PER_CHECKOUT);
     let (main, linked) = (repository.main(), repository.linked());
     repository.call(&main, "create_project", &json!({"name": "Of main"}));
-    let process = Running::start(repository.command(&linked, &["stdio"]));
+    // A program that does not see the change of the configuration, and so goes on.
+    let home = repository
+        .workspace
+        .home()
+        .with_file_name("home-of-session");
+    let configuration = home.join(".config/orchestra");
+    fs::create_dir_all(&configuration).unwrap();
+    fs::write(configuration.join("orchestra.toml"), PER_CHECKOUT).unwrap();
+    let mut command = repository.command(&linked, &["stdio"]);
+    command.env("HOME", &home);
+    let process = Running::start(command);
     let number = format!("process {}", process.id());
     let mut session = Session::over(process, "test");
     session.ok("create_project", &json!({"name": "My App"}));

@@ -29,7 +29,7 @@ fn new_task(title: &str) -> Value {
     json!({"project": "my-app", "story_id": "MA-2", "title": title, "type": "task"})
 }
 
-/// Removes what git does not track, whether or not programs create files meanwhile.
+/// Removes untracked files. Git may report a failure where programs create files meanwhile.
 fn clean(directory: &Path) {
     let mut git = Command::new("git");
     git.args(["clean", "-fdx", "--quiet"]);
@@ -102,6 +102,7 @@ fn tasks_of_a_killed_program_outlive_the_removal_of_untracked_files() {
     session.process.kill();
     remove(&main.join(DATABASES[0]));
     clean(&main);
+    assert!(!main.join(".projects").exists());
     for number in 3..=23 {
         assert!(repository.has(&main, &format!("MA-{number}")), "{number}");
     }

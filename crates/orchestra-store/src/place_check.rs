@@ -17,15 +17,15 @@ pub trait HomeCheck: fmt::Debug + Send + Sync {
     fn objection(&self) -> Option<String>;
 }
 
-/// Place of an open board.
+/// Check of an open board before each use.
 #[derive(Debug)]
-pub(crate) struct InPlace {
+pub(crate) struct PlaceCheck {
     /// Directory without which the board is another one, as it was opened; `None` where it did not exist.
     anchor: Option<Directory>,
     home: Option<Arc<dyn HomeCheck>>,
 }
 
-impl InPlace {
+impl PlaceCheck {
     pub(crate) fn new(paths: &Paths, home: Option<Arc<dyn HomeCheck>>) -> Self {
         let anchor = Directory::open(paths.anchor()).ok();
         Self { anchor, home }
@@ -34,21 +34,21 @@ impl InPlace {
     /// Refuses a board that was moved, or belongs elsewhere.
     ///
     /// # Errors
-    /// Those of [`InPlace::check_directory`] and [`InPlace::check_configuration`].
+    /// Those of [`PlaceCheck::check_directory`] and [`PlaceCheck::check_configuration`].
     pub(crate) fn check(&self) -> Result<(), Fault> {
         self.check_directory()?;
         self.check_configuration()
     }
 
     /// Refuses a board whose directory was moved. Another one may be at its path by now, with a board of its own. A
-    /// directory that was removed is none that was moved: its board is put back.
+    /// removed directory is not refused, since its board is restored.
     ///
     /// # Errors
     /// [`Fault::DirectoryMoved`].
     pub(crate) fn check_directory(&self) -> Result<(), Fault> {
-        let moved = self.anchor.as_ref().filter(|it| !it.is_in_place());
+        let moved = self.anchor.as_ref().filter(|anchor| !anchor.is_in_place());
         let moved = moved.and_then(|anchor| Some((anchor.path(), anchor.current_path()?)));
-        // Numbers of files change on some file systems.
+        // Inode numbers change on some file systems without a move.
         match moved.filter(|(from, to)| from != to) {
             None => Ok(()),
             Some((from, to)) => Err(Fault::DirectoryMoved {

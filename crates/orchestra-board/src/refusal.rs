@@ -84,7 +84,7 @@ pub enum Refusal {
     },
     #[error("{id} does not depend on {on}")]
     NoDependency { id: IssueId, on: IssueId },
-    #[error("at most {limit} {what}")]
+    #[error("too many {what}: at most {limit} are allowed")]
     TooMany { what: &'static str, limit: usize },
     #[error("nothing to change; give at least one field")]
     NothingToChange,

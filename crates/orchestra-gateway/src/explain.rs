@@ -349,11 +349,11 @@ mod tests {
             ),
             (
                 sign_in("run `orchestra mcp login s`"),
-                "the server wants a sign-in: run `orchestra mcp login s`\nThe call did not run.",
+                "the server requires a sign-in: run `orchestra mcp login s`\nThe call did not run.",
             ),
             (
                 sign_in("it lets nobody in"),
-                "the server wants a sign-in: it lets nobody in\n\
+                "the server requires a sign-in: it lets nobody in\n\
                  The call did not run. Sign in with `orchestra mcp login s`.",
             ),
             (

@@ -253,7 +253,7 @@ mod tests {
     #[test]
     fn what_is_of_no_use_is_refused_without_its_secrets() {
         for (url, key, part) in [
-            ("nowhere", None, "its address is none"),
+            ("nowhere", None, "the address is not a URL"),
             ("ftp://host/x", None, "not an http or https URL"),
             (
                 "http://me:pw@far.example/v1?q=s",

@@ -57,7 +57,7 @@ pub enum Fault {
     Unlisted(#[source] Arc<orchestra_place::ListError>),
     /// Another program uses a board that is to be moved.
     #[error(
-        "the board in {} is to be moved, and {by} and try again", directory.display()
+        "the board in {} cannot be moved, because {by} and try again", directory.display()
     )]
     Held {
         /// The directory of the board.

@@ -28,9 +28,10 @@ const REPORTED: &str = "mode-reported";
 /// `board` of the configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum BoardMode {
-    /// One board for all checkouts of the repository; `.projects/` is its mirror in the main one.
+    /// In the git directory: one board for all worktrees of the repository. `.projects/` of the main worktree
+    /// mirrors it, and git ignores it
     Repository,
-    /// A board of the checkout; `.projects/` is tracked by git.
+    /// In the checkout: a board of its own, whose files in `.projects/` are committed to git
     Checkout,
 }
 

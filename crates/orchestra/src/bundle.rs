@@ -55,12 +55,12 @@ const ROLES: &str = "## Roles";
 )]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Selection {
-    /// None of them
+    /// No files
     None,
-    /// The few for daily work
+    /// A few files for daily work
     #[default]
     Default,
-    /// All of them
+    /// All files that come with Orchestra
     All,
 }
 

@@ -134,10 +134,12 @@ impl Variable {
             Self::Log => "log filter; see --log",
             Self::Token => "token that clients of `orchestra up` must send; see --token-file",
             Self::Workspace => "workspace directory, if --workspace is not given",
-            Self::Storage => "path of plan data from the workspace, else in its git directory",
-            Self::Socket => "file descriptor of the board in a sandboxed job",
-            Self::ClaudeProjectDir => "workspace of `orchestra hook`",
-            Self::ConfigHome => "directory of the user's orchestra/orchestra.toml",
+            Self::Storage => {
+                "directory of the plans (relative to the workspace), else the git directory"
+            }
+            Self::Socket => "file descriptor through which a sandboxed job reaches the board",
+            Self::ClaudeProjectDir => "workspace directory of `orchestra hook`",
+            Self::ConfigHome => "directory that contains the user's orchestra/orchestra.toml",
             Self::Home => "parent of .config, if XDG_CONFIG_HOME is not set",
             Self::SudoUid => "user whose workspaces root may use; set by `sudo`",
             Self::Path => {
@@ -145,9 +147,9 @@ impl Variable {
             }
             Self::StateHome => "directory of approvals and of your token, else ~/.local/state",
             Self::McpPath => "additional files of MCP servers, and directories of such files",
-            Self::SdekMcpPath => "same, if ORCHESTRA_MCP_PATH is not set",
+            Self::SdekMcpPath => "used instead of ORCHESTRA_MCP_PATH if that is not set",
             Self::SystemDirectory => "directory of the system's mcp.json, else /etc/orchestra",
-            Self::Engine => "use of the memory engine; see --engine",
+            Self::Engine => "when to use the memory engine; see --engine",
             Self::EnginePort => "port of the memory engine if it is free, else 50051",
             Self::Model => "model for search by meaning; see memory.model",
             Self::DataHome => "directory of installed models, else ~/.local/share",
@@ -159,9 +161,9 @@ impl Variable {
             Self::OpenAiUrl => {
                 "address of the server of `orchestra chat --backend openai`; see --host"
             }
-            Self::OpenAiKey => "key for that server",
-            Self::TerminalProgram => "terminal program; some can show images",
-            Self::KittyWindow => "window of Kitty, which can show images",
+            Self::OpenAiKey => "key for the server of `orchestra chat --backend openai`",
+            Self::TerminalProgram => "name of the terminal program; some can show images",
+            Self::KittyWindow => "set in Kitty, a terminal program that can show images",
         }
     }
 

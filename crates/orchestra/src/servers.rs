@@ -43,10 +43,11 @@ pub(crate) fn wait_for(config: &ServerConfig, asked: Option<Duration>) -> Durati
 /// Selection of upstream MCP servers.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct ServerFlags {
-    /// File of MCP servers, trusted as it is, with precedence over all other files; may be repeated
+    /// File that configures MCP servers. They need no approval, and replace servers of the same name in all other
+    /// files. May be repeated
     #[arg(long, value_name = "FILE")]
     pub(crate) mcp_config: Vec<PathBuf>,
-    /// Plugin list in the format of plugins.yaml, trusted as it is; may be repeated
+    /// File that lists plugins, in the format of plugins.yaml. They need no approval. May be repeated
     #[arg(long, value_name = "FILE")]
     pub(crate) plugins: Vec<PathBuf>,
     /// Offer only the tools of upstream MCP servers, without the built-in tools
@@ -62,10 +63,11 @@ pub(crate) struct ServerFlags {
 /// Files of servers and plugins, for commands with subcommands.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct FileFlags {
-    /// File of MCP servers, trusted as it is, with precedence over all other files; may be repeated
+    /// File that configures MCP servers. They need no approval, and replace servers of the same name in all other
+    /// files. May be repeated
     #[arg(long, value_name = "FILE", global = true)]
     mcp_config: Vec<PathBuf>,
-    /// Plugin list in the format of plugins.yaml, trusted as it is; may be repeated
+    /// File that lists plugins, in the format of plugins.yaml. They need no approval. May be repeated
     #[arg(long, value_name = "FILE", global = true)]
     plugins: Vec<PathBuf>,
 }

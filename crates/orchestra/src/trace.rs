@@ -19,15 +19,15 @@ use crate::{exit::Failure, output, secrets};
 /// Recording of messages.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct TraceFlags {
-    /// Print a line on stderr for each message of a server: time, direction, server, id, method, bytes,
-    /// milliseconds
+    /// Print a line on stderr for each message to or from an MCP server: time, direction, server, id, method,
+    /// bytes, milliseconds
     #[arg(long)]
     trace: bool,
-    /// File to record whole messages of servers in, one line of JSON each, with secrets masked; rotated at 64
-    /// MiB
+    /// File in which to record all messages to and from MCP servers, one line of JSON each, with secrets masked;
+    /// rotated at 64 MiB
     #[arg(long, value_name = "FILE")]
     trace_file: Option<PathBuf>,
-    /// Name of an argument whose values are masked in recordings; may be repeated
+    /// Name of a tool argument whose values --trace-file masks, in addition to secrets; may be repeated
     #[arg(long, value_name = "NAME")]
     mask: Vec<String>,
     /// Form of the lines on stderr.

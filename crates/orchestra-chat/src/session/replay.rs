@@ -286,7 +286,10 @@ pub fn played(session: &Session) -> Result<Played, Difference> {
             if line.as_event().is_some()
                 && let Some(want) = chat.poll()
             {
-                let what = format!("it is wanted as well: {}", shown(&Line::want(&want)));
+                let what = format!(
+                    "this step was not recorded before the line: {}",
+                    shown(&Line::want(&want))
+                );
                 return Err(Difference { line: number, what });
             }
             take(&mut chat, line);
@@ -295,7 +298,7 @@ pub fn played(session: &Session) -> Result<Played, Difference> {
         }
         let now = chat.poll().map(|want| Line::want(&want));
         let Some(now) = now else {
-            let what = format!("nothing is wanted now; it was {}", shown(line));
+            let what = format!("the recorded step is not repeated: {}", shown(line));
             return Err(Difference { line: number, what });
         };
         if let Some(what) = difference(line, &now) {
@@ -309,7 +312,10 @@ pub fn played(session: &Session) -> Result<Played, Difference> {
     if let Some(want) = chat.poll().filter(|_| is_ended) {
         return Err(Difference {
             line: session.numbers.last().copied().unwrap_or_default(),
-            what: format!("it is wanted behind it: {}", shown(&Line::want(&want))),
+            what: format!(
+                "this step was not recorded after the line: {}",
+                shown(&Line::want(&want))
+            ),
         });
     }
     Ok(played)

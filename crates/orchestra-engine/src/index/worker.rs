@@ -28,13 +28,13 @@ const LOOK: Duration = Duration::from_secs(10);
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Interrupted {
     /// It is to stop, or another model was asked for.
-    #[error("the pass was interrupted by a newer request")]
+    #[error("the indexing was interrupted by a newer request")]
     Asked,
     #[error("cannot read the memories and sessions to index: {0}")]
     Store(#[from] ReadError),
     #[error(transparent)]
     Model(#[from] EmbedError),
-    #[error("an internal error stopped the pass")]
+    #[error("an internal error stopped the indexing")]
     Panicked,
 }
 

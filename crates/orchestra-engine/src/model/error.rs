@@ -63,7 +63,7 @@ pub enum ModelError {
 #[derive(Debug, thiserror::Error)]
 pub enum EmbedError {
     /// The model failed on a text.
-    #[error("the model failed: {0}")]
+    #[error("the embedding model failed: {0}")]
     Model(String),
     /// The server could not be reached, or gave no answer in time.
     #[error("cannot query {server}: {fault}")]

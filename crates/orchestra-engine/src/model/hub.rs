@@ -152,7 +152,7 @@ impl Hub {
                     "there is no such model, or it requires a login; download it in another way and install the directory",
                 ));
             }
-            status => return Err(failed(&format!("it answers {status}"))),
+            status => return Err(failed(&format!("the hub returned status {status}"))),
         }
         let length = response.content_length();
         let mut bytes = 0;

@@ -183,7 +183,9 @@ impl OnnxModel {
             }
             Err(_) => {
                 let numbers: NdTensorView<'_, f32, 2> = output.try_into().map_err(|_| {
-                    format!("it gives the shape {shape:?}; expected are vectors of tokens")
+                    format!(
+                        "its output has the shape {shape:?}; expected one vector for each token"
+                    )
                 })?;
                 (0..numbers.size(1))
                     .map(|place| numbers[[0, place]])

@@ -92,13 +92,13 @@ impl Table {
             let names = tensors.names();
             let names: Vec<_> = names.iter().take(8).collect();
             return Err(format!(
-                "it has the tensors {names:?}; expected is one called `embeddings` or \
+                "it contains the tensors {names:?}; expected one named `embeddings` or \
                  `embedding.weight`"
             ));
         };
         let &[rows, dimensions] = table.shape() else {
             return Err(format!(
-                "its table has the shape {:?}; expected are rows and columns",
+                "its table has the shape {:?}; expected rows and columns",
                 table.shape()
             ));
         };

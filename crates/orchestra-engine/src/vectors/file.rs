@@ -62,9 +62,9 @@ enum Trouble {
     Sqlite(#[from] rusqlite::Error),
     #[error(transparent)]
     Io(#[from] io::Error),
-    #[error("another format, model or owner")]
+    #[error("the file has another format, model or owner")]
     Foreign,
-    #[error("removed or replaced")]
+    #[error("the file was removed or replaced")]
     Gone,
 }
 

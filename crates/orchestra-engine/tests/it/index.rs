@@ -452,7 +452,7 @@ fn a_panic_is_a_failure_that_passes() {
     model.panics.store(true, Ordering::Relaxed);
     let index = start(&store, directory.path(), &model);
     let progress = wait(&index, failing);
-    let expected = Phase::Failing("an internal error stopped the pass".to_owned());
+    let expected = Phase::Failing("an internal error stopped the indexing".to_owned());
     assert_eq!(progress.phase, expected);
     model.panics.store(false, Ordering::Relaxed);
     wait(&index, ready(1));

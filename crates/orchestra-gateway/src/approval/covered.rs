@@ -51,13 +51,22 @@ pub enum Gap {
     #[error("the workspace cannot be read")]
     Workspace,
     /// Too many words.
-    #[error("its command line and environment have more than {} words", MAX_WORDS)]
+    #[error(
+        "the command line and environment of the server have more than {} words",
+        MAX_WORDS
+    )]
     Words,
     /// Too many directories.
-    #[error("it names more than {} directories of the workspace", MAX_DIRECTORIES)]
+    #[error(
+        "the command line and environment of the server name more than {} directories of the workspace",
+        MAX_DIRECTORIES
+    )]
     Directories,
     /// Too many files.
-    #[error("it names more than {} files of the workspace", MAX_FILES)]
+    #[error(
+        "the command line and environment of the server name more than {} files of the workspace",
+        MAX_FILES
+    )]
     Files,
 }
 

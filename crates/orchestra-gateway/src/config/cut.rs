@@ -17,10 +17,10 @@ use super::{
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CutError {
     /// The file cannot be understood.
-    #[error("it cannot be parsed: {0}")]
+    #[error("the file cannot be parsed: {0}")]
     Text(String),
     /// The server is not in it.
-    #[error("it contains no server {0}")]
+    #[error("the file contains no server {0}")]
     Absent(String),
     /// It cannot be done without touching something else.
     #[error("the server shares lines with other settings; remove it by hand")]

@@ -79,13 +79,13 @@ pub enum SkillError {
     #[error("`{0}` is listed twice")]
     Twice(String),
     /// `SKILL.md` is not among its files.
-    #[error("{ENTRY} is not among its files")]
+    #[error("the directory of the skill contains no {ENTRY}")]
     NoEntry,
     /// It has too many files.
-    #[error("it has more than {MAX_SKILL_FILES} files")]
+    #[error("the skill has more than {MAX_SKILL_FILES} files")]
     TooMany,
     /// Its files are too large.
-    #[error("its files have more than {MAX_SKILL_BYTES} bytes")]
+    #[error("the files of the skill have more than {MAX_SKILL_BYTES} bytes together")]
     TooLarge,
 }
 

@@ -84,7 +84,7 @@ pub enum ClientError {
         last: Option<Arc<Self>>,
     },
     /// The server lets nobody in without a sign-in; nothing ran.
-    #[error("the server wants a sign-in: {what}")]
+    #[error("the server requires a sign-in: {what}")]
     NeedsAuth {
         /// What to do.
         what: String,

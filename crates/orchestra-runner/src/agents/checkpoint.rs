@@ -53,7 +53,7 @@ pub struct Remaining {
 #[derive(Debug, Error)]
 pub enum ManifestError {
     /// It cannot be read, or is no file of the worktree.
-    #[error("{} cannot be read", path.display())]
+    #[error("the checkpoint manifest {} cannot be read", path.display())]
     Read {
         /// Which.
         path: PathBuf,
@@ -62,7 +62,7 @@ pub enum ManifestError {
         source: io::Error,
     },
     /// It is not JSON, or lacks something.
-    #[error("{} does not have the required form", path.display())]
+    #[error("the checkpoint manifest {} does not have the required form", path.display())]
     Form {
         /// Which.
         path: PathBuf,
@@ -71,7 +71,7 @@ pub enum ManifestError {
         source: serde_json::Error,
     },
     /// It says what cannot be taken.
-    #[error("{} {problem}", path.display())]
+    #[error("the checkpoint manifest {} {problem}", path.display())]
     Content {
         /// Which.
         path: PathBuf,

@@ -76,7 +76,7 @@ pub(super) enum TemplateError {
     #[error("`{word}` has an unclosed brace; write a literal brace twice")]
     Open { word: String },
     #[error(
-        "more than {MAX_GROUPS} groups, {MAX_WORDS} words in one, or {MAX_WORD_BYTES} bytes in a word"
+        "the arguments have more than {MAX_GROUPS} groups, {MAX_WORDS} words in a group, or {MAX_WORD_BYTES} bytes in a word"
     )]
     TooLong,
     #[error("a group of arguments is empty")]

@@ -42,10 +42,10 @@ pub struct BoardReference(String);
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TreeRefusal {
     /// It has too many files.
-    #[error("it has more than {MAX_FILES} files")]
+    #[error("the board has more than {MAX_FILES} files")]
     TooManyFiles,
     /// A file, or all files together, are too large.
-    #[error("its files are larger than {} MiB each or {} MiB together", MAX_FILE_BYTES >> 20, MAX_BYTES >> 20)]
+    #[error("the files of the board are larger than {} MiB each or {} MiB together", MAX_FILE_BYTES >> 20, MAX_BYTES >> 20)]
     TooLarge,
     /// An entry is no regular file.
     #[error("`{path}` is {what}, not a regular file")]

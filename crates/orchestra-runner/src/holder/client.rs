@@ -35,15 +35,15 @@ const MAX_WAITING: usize = 4 * MAX_IN_FLIGHT;
 /// Why there is no connection to a holder.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ConnectError {
-    #[error("its endpoint file contains no address")]
+    #[error("the endpoint file of the process that holds their lock contains no address")]
     Silent,
     #[error(
-        "it has version {0}, whose protocol this program does not support: end it, or use the program of that version"
+        "the process that holds their lock has version {0}, whose protocol this program does not support: end that process, or use the program of that version"
     )]
     Version(String),
-    #[error("another process listens on its socket")]
+    #[error("a process other than the one that holds their lock listens on its socket")]
     Foreign,
-    #[error("it cannot be reached")]
+    #[error("cannot connect to the process that holds their lock")]
     Io(#[from] io::Error),
 }
 

@@ -29,7 +29,7 @@ struct Parts {
 
 /// Why there can be no such run.
 #[derive(Debug, thiserror::Error)]
-#[error("a {what} is named by 1 to 64 letters, digits, `-` and `_`, not {name:?}")]
+#[error("the name of a {what} must have 1 to 64 letters, digits, `-` or `_`; {name:?} does not")]
 pub struct BadRun {
     what: &'static str,
     name: String,

@@ -75,17 +75,17 @@ enum Broken {
     Name(String),
     #[error("the limit of {MAX_SKILLS} skills is reached")]
     Many,
-    #[error("its directories are nested more than {MAX_DEPTH} deep")]
+    #[error("the directories of the skill are nested more than {MAX_DEPTH} deep")]
     Deep,
     #[error("{0} has more than {MAX_FILE_BYTES} bytes")]
     LargeFile(String),
     #[error(
-        "the skills before it already reach the limit of {MAX_PLACES} files and directories or {MAX_BYTES} bytes"
+        "the skills read before this one already reach the limit of {MAX_PLACES} files and directories or {MAX_BYTES} bytes"
     )]
     Full,
     #[error("cannot read {0}: {kind}", kind = .1.kind())]
     Read(String, io::Error),
-    #[error("the time limit of the scan was reached before it")]
+    #[error("the time limit of the scan was reached before this skill was read")]
     Late,
 }
 

@@ -13,7 +13,7 @@ const MEMBERS = {
   modelTier: ["Model tier"],
   effort: ["Effort"],
   maxTurns: ["Maximum turns"],
-  resumeSession: ["Resumes its session"],
+  resumeSession: ["Resumes the session of its agent"],
   instructionsFile: ["Instructions file"],
   allowedFolders: ["Additional readable directories", (all) => all.join(", ")],
   allowedUrls: ["Allowed URLs", (all) => all.join(", ")],

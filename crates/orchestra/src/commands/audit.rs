@@ -16,7 +16,7 @@ use crate::{
     workspace::{AUDIT, run_directory},
 };
 
-/// Verify the log of calls
+/// Check the audit log of tool calls for manipulation
 ///
 /// Each call is a line in the file audit.jsonl, outside of the working tree; `verify` prints its path. Each
 /// line contains the hash of the previous line. The file audit.jsonl.head records the first and the last stored
@@ -29,11 +29,10 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Report the first line that was changed, removed or inserted
+    /// Check the log, and report the first line that was changed, removed or inserted
     ///
-    /// Exits with 4 if there is one. Anyone with write access can still rewrite the lines from some line
-    /// onward, together with audit.jsonl.head, or remove the log. To detect that, store the printed hash
-    /// elsewhere.
+    /// Exits with 4 if there is such a line. A user with write access can still replace all lines from some line
+    /// onward, together with audit.jsonl.head, or remove the log. To detect that, store the printed hash elsewhere.
     #[command(after_help = examples(&["audit verify"]))]
     Verify {
         /// Print JSON

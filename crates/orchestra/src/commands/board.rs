@@ -17,7 +17,7 @@ use crate::{
     output::{self, Format},
 };
 
-/// Manage the board that all worktrees share
+/// Move, merge or accept the board
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
@@ -26,31 +26,31 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Move the board to the repository, shared by all worktrees, or back to the checkout
+    /// Move the board to where all worktrees share it, or back into the checkout
     ///
-    /// Issues, history, claims and memory are preserved. Prints the resulting state of the files in git and the next
-    /// git command. Refused while another program uses the board. The boards of linked worktrees are merged into a
-    /// shared one, if you agree.
+    /// Issues, history, claims and memory are preserved. Prints the resulting state of the files in git and the
+    /// next git command. Fails while another program uses the board. If linked worktrees have boards of their own,
+    /// asks whether to merge them into the shared board.
     #[command(after_help = examples(&["board convert", "board convert checkout"]))]
     Convert {
-        /// New mode of the board
+        /// Where to store the board
         #[arg(value_enum, default_value_t = BoardMode::Repository)]
         mode: BoardMode,
-        /// Merge the boards of linked worktrees without a question
+        /// Merge the boards of linked worktrees into the shared board without asking
         #[arg(long, short)]
         yes: bool,
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Merge boards that linked worktrees have of their own into the one that all worktrees share
+    /// Merge the separate boards of linked worktrees into the shared board
     ///
-    /// Shows each worktree with the numbers of its issues and memories, and asks. Claims of a worktree are dropped, and
-    /// its database stays as a stub. Worktrees of jobs, and databases that git tracks, are merged only if you name
-    /// them. A board that another program uses is refused.
+    /// Shows how many issues and memories each worktree has, and asks before it merges them. Claims in these boards
+    /// are dropped. The old database of a worktree is replaced by a stub. Worktrees of plan jobs, and worktrees
+    /// whose database git tracks, are merged only if you name them. Fails for a board that another program uses.
     #[command(after_help = examples(&["board merge", "board merge ../shop-fix --yes"]))]
     Merge {
-        /// Directories of the worktrees [default: all]
+        /// Directories of the worktrees whose boards to merge [default: all linked worktrees]
         #[arg(value_name = "WORKTREE")]
         worktrees: Vec<PathBuf>,
         /// Do not ask for consent
@@ -60,9 +60,10 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Accept a board that your programs did not create, without its claims
+    /// Accept a board that came with a copied repository, so that it can be changed
     ///
-    /// A board in a git directory may come from an archive. It is read-only until you accept it.
+    /// A git directory that was copied or unpacked from an archive can contain a board that Orchestra did not
+    /// create for you. The board is read-only until you accept it with this command. Its claims are dropped.
     #[command(after_help = examples(&["board trust"]))]
     Trust {
         /// Print JSON

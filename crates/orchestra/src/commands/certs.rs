@@ -32,10 +32,11 @@ pub(in crate::commands) use shown::Row;
 use shown::day;
 use unsigned::{NO_KEY, unsigned};
 
-/// Manage the certificates of plugins, orchestrators and bridges
+/// Manage the TLS certificates of plugins, orchestrators and bridges
 ///
-/// A private authority signs a certificate for each name. Programs of the same user create the certificates
-/// that they need. These commands list certificates, export some for other machines, and replace them.
+/// A private certificate authority of the user signs a certificate for each name. Orchestra creates the
+/// certificates that it needs by itself. Use these commands to list certificates, to issue some for other machines,
+/// and to replace them.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// Certificate directory [default: certs_dir of your orchestra.toml, else ~/.orchestra/certs]
@@ -47,7 +48,7 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Create the authority, unless it exists
+    /// Create the certificate authority, unless it exists
     #[command(after_help = examples(&["certs init"]))]
     Init {
         /// Print JSON
@@ -62,11 +63,11 @@ enum Command {
         "certs issue tools.hello tools.hello-client --out hello-certs",
     ]))]
     Issue {
-        /// Names of letters, digits, `.`, `_` and `-`
+        /// Names for which to issue certificates, of letters, digits, `.`, `_` and `-`
         #[arg(value_name = "NAME", required = true)]
         names: Vec<String>,
-        /// Directory to write the certificates to as well, with that of the authority but without its key, for
-        /// a plugin in a sandbox or on another machine
+        /// Additional directory to write the certificates to, for a plugin in a sandbox or on another machine. The
+        /// certificate of the authority is included, its private key is not
         #[arg(long, value_name = "DIR")]
         out: Option<PathBuf>,
         /// Print JSON
@@ -76,17 +77,17 @@ enum Command {
     /// List the certificates with their issuers and expiry dates
     #[command(after_help = examples(&["certs show", "certs show tools.hello --json"]))]
     Show {
-        /// Name of the certificate to list
+        /// Name of a certificate, to list only this one
         name: Option<String>,
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Replace the authority; the present one is trusted until it expires
+    /// Replace the certificate authority, and trust the old one until it expires
     #[command(after_help = examples(&["certs rotate", "certs rotate --now"]))]
     Rotate {
-        /// Trust only the new authority, and replace those of self-signing plugins as well: for a key that may
-        /// have leaked
+        /// Stop trusting the old authority at once, and also replace the authorities of plugins that sign their own
+        /// certificates. Use this if a private key may have leaked
         #[arg(long)]
         now: bool,
         /// Print JSON

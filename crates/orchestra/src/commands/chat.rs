@@ -39,10 +39,10 @@ use crate::{
 
 /// Chat with a model that can call every tool
 ///
-/// In a terminal, this is a conversation; `/help` lists its commands. If stdin is not a terminal, queries are
-/// read from it: JSON ({"query": …}), a list of such objects, one object per line, or lines of text. One line
-/// of JSON is printed for each query, in order. The model can call the built-in tools and those of configured
-/// servers and plugins. With a script, --stdio or --url, it can call only the tools of that server.
+/// In a terminal, starts a conversation; `/help` lists its commands. If stdin is not a terminal, reads queries from
+/// it: a JSON object ({"query": …}), a list of such objects, one object per line, or lines of text. Prints one line
+/// of JSON for each query, in order. The model can call the built-in tools and the tools of configured MCP servers
+/// and plugins. With SCRIPT, --server, --stdio or --url, it can call only the tools of that server.
 #[derive(Debug, Args)]
 #[command(after_help = examples(&[
     "chat",
@@ -75,53 +75,57 @@ enum Command {
 /// Options of a conversation.
 #[derive(Debug, Args)]
 struct Talk {
-    /// Kind of server that runs the model [default: chat.backend of orchestra.toml, else ollama]
+    /// Kind of server that runs the model [default: chat.backend in orchestra.toml, else ollama]
     #[arg(long, value_enum)]
     backend: Option<BackendKind>,
-    /// Address of that server [default: OLLAMA_HOST or OPENAI_BASE_URL, else chat.host, else
-    /// `http://127.0.0.1:11434` or `https://api.openai.com/v1`]
+    /// URL of the server that runs the model [default: OLLAMA_HOST or OPENAI_BASE_URL, else chat.host in
+    /// orchestra.toml, else `http://127.0.0.1:11434` or `https://api.openai.com/v1`]
     #[arg(long, value_name = "URL")]
     host: Option<String>,
-    /// Name of the model [default: chat.model, else the first installed model that supports tools]
+    /// Name of the model [default: chat.model in orchestra.toml, else the first installed model that supports
+    /// tools]
     #[arg(long, value_name = "NAME")]
     model: Option<String>,
-    /// JSON file with the replies of the model, for --backend scripted
+    /// JSON file with the replies to give instead of a model, for --backend scripted
     #[arg(long, value_name = "FILE")]
     script: Option<PathBuf>,
-    /// Configured server whose tools are offered, without all other tools; may be repeated
+    /// Name of a configured MCP server. The model can call only the tools of the servers named so; may be repeated
     #[arg(long, value_name = "NAME")]
     server: Vec<String>,
-    /// Seconds to wait for the servers of --server [default: their start_timeout if set, else 10]
+    /// Number of seconds to wait until the servers of --server have started [default: start_timeout of each server
+    /// if set, else 10]
     #[arg(long, value_name = "SECONDS", requires = "server", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     wait: Option<u64>,
-    /// Command of a server whose tools are offered, without all other tools
+    /// Command that starts an MCP server. The model can call only the tools of this server
     #[arg(long, value_name = "COMMAND", conflicts_with_all = ["url", "server"])]
     stdio: Option<String>,
-    /// Address of a server whose tools are offered, without all other tools
+    /// URL of a remote MCP server. The model can call only the tools of this server
     #[arg(long, value_name = "URL", conflicts_with = "server")]
     url: Option<String>,
-    /// Additional environment variable of the script or --stdio; may be repeated
+    /// Additional environment variable for the server that SCRIPT or --stdio starts. Without a value, the variable
+    /// is passed on; may be repeated
     #[arg(long, value_name = "NAME[=VALUE]")]
     env: Vec<String>,
-    /// Sandbox of the script or --stdio [default: chat.sandbox of orchestra.toml, else none]
+    /// Sandbox for the server that SCRIPT or --stdio starts [default: chat.sandbox in orchestra.toml, else none]
     #[arg(long, value_enum)]
     sandbox: Option<script::SandboxChoice>,
-    /// Limit of the script or --stdio, in the form of a configured server: `files=64`, `address_space=1GiB`;
-    /// may be repeated
+    /// Resource limit for the server that SCRIPT or --stdio starts, such as `files=64` or `address_space=1GiB`.
+    /// Names are those of `limits` of a configured server; may be repeated
     #[arg(long, value_name = "NAME=VALUE")]
     limit: Vec<String>,
     #[arg(long, value_name = "TOOLS", conflicts_with = "server", help = cli::tools_help())]
     tools: Option<String>,
-    /// File of MCP servers, trusted as it is, with precedence over all other files; may be repeated
+    /// File that configures MCP servers. They need no approval, and replace servers of the same name in all other
+    /// files. May be repeated
     #[arg(long, value_name = "FILE")]
     mcp_config: Vec<PathBuf>,
-    /// Plugin list in the format of plugins.yaml, trusted as it is; may be repeated
+    /// File that lists plugins, in the format of plugins.yaml. They need no approval. May be repeated
     #[arg(long, value_name = "FILE")]
     plugins: Vec<PathBuf>,
-    /// File with the system prompt, instead of the default one
+    /// File with the system prompt that replaces the default one
     #[arg(long, value_name = "FILE")]
     system: Option<PathBuf>,
-    /// Maximum number of times that tools are called before the model must answer
+    /// Maximum number of rounds of tool calls per query, after which the model must answer
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
     max_turns: Option<u32>,
     /// Maximum number of tokens per turn; 0 for no limit
@@ -130,7 +134,8 @@ struct Talk {
     /// Maximum number of seconds per turn; 0 for no limit
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(0..=86_400))]
     max_seconds: Option<u64>,
-    /// Maximum cost of a turn, by chat.price_input and chat.price_output; 0 for no limit
+    /// Maximum cost per turn, calculated with chat.price_input and chat.price_output in orchestra.toml; 0 for no
+    /// limit
     #[arg(long, value_name = "AMOUNT")]
     max_cost: Option<f64>,
     /// Maximum number of tokens in one request to the model
@@ -142,47 +147,47 @@ struct Talk {
     /// Random seed for sampling
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Agree to every call
+    /// Make every tool call without asking
     #[arg(long, short, group = "approval")]
     yes: bool,
-    /// Ask before each call that may change something [default in a terminal]
+    /// Ask before each tool call that may change something [default in a terminal]
     #[arg(long, group = "approval")]
     ask: bool,
-    /// Refuse every call that may change something [default without a terminal]
+    /// Refuse every tool call that may change something [default without a terminal]
     #[arg(long, group = "approval")]
     deny: bool,
-    /// Query to answer; the program ends then. The text of stdin is appended to it. May be repeated
+    /// Query to answer, with text from stdin appended. The command ends after the answer. May be repeated
     #[arg(long, short, value_name = "TEXT")]
     query: Vec<String>,
     /// Print all events as lines of JSON
     #[arg(long)]
     json: bool,
-    /// Maximum number of concurrent queries
+    /// Maximum number of queries that are answered at the same time
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
     parallel: u16,
-    /// File to store the conversation in; an existing conversation is continued
+    /// File in which to store the conversation; if it exists, its conversation is continued
     #[arg(long, value_name = "FILE", conflicts_with_all = ["resume", "no_session"])]
     session: Option<PathBuf>,
-    /// Name of a conversation to continue; without a name, the last one
+    /// Name of a stored conversation to continue; without a name, continues the last one
     #[arg(long, value_name = "NAME", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     resume: Option<String>,
     /// Do not store the conversation
     #[arg(long, conflicts_with = "resume")]
     no_session: bool,
-    /// Project in which each question is saved with its answer as a memory
+    /// Project in whose memory to save each question with its answer
     #[arg(long, value_name = "PROJECT")]
     remember: Option<String>,
-    /// Print each message of the servers on stderr in full: SENT and RECEIVED
+    /// Print each message to (SENT) and from (RECEIVED) the MCP servers on stderr in full
     #[arg(long)]
     trace: bool,
-    /// File to record whole messages of servers in, one line of JSON each, with secrets masked
+    /// File in which to record all messages to and from MCP servers, one line of JSON each, with secrets masked
     #[arg(long, value_name = "FILE")]
     trace_file: Option<PathBuf>,
-    /// Name of an argument whose values are masked in recordings; may be repeated
+    /// Name of a tool argument whose values --trace-file masks, in addition to secrets; may be repeated
     #[arg(long, value_name = "NAME")]
     mask: Vec<String>,
-    /// Script that is a server, and its arguments. Its extension selects node, python3 or java; any other file
-    /// is run as a program
+    /// Script to run as an MCP server, and its arguments. It is run with node, python3 or java, depending on its
+    /// extension; any other file is run as a program. The model can call only the tools of this server
     #[arg(
         value_name = "SCRIPT [ARGS]",
         trailing_var_arg = true,

@@ -9,7 +9,7 @@ use crate::{
     output,
 };
 
-/// Print the completion script of a shell
+/// Print a script that completes commands and options in a shell
 ///
 /// For bash: source <(orchestra completions bash)
 #[derive(Debug, Args)]

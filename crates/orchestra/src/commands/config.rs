@@ -27,7 +27,7 @@ enum Command {
     /// Print every key with its value in the format of orchestra.toml; defaults are comments
     #[command(after_help = examples(&["config show", "config show --origin"]))]
     Show {
-        /// Print the origin of each value
+        /// Also print where each value is set
         #[arg(long)]
         origin: bool,
         /// Print JSON

@@ -33,7 +33,7 @@ const CLOSING: Duration = Duration::from_secs(5);
 
 /// Check the board, plans, configurations, git and certificates, and repair them
 ///
-/// Each finding names the next step. Without --fix nothing is changed.
+/// Prints each problem with the next step. Changes nothing without --fix.
 #[derive(Debug, Args)]
 #[command(after_help = examples(&[
     "doctor",
@@ -41,10 +41,11 @@ const CLOSING: Duration = Duration::from_secs(5);
     "doctor --fix --take my-app/epics/MA-1/epic.toon",
 ]))]
 pub(crate) struct Arguments {
-    /// Make all repairs that lose no data
+    /// Make the repairs that lose no data
     #[arg(long)]
     fix: bool,
-    /// Readable file whose issue gets the disputed id; the board's issue with that id gets a new one
+    /// File in .projects whose issue keeps its id, if the board has another issue with the same id. The issue on
+    /// the board gets a new id; may be repeated
     #[arg(long, value_name = "FILE", requires = "fix")]
     take: Vec<String>,
     /// Print JSON

@@ -39,10 +39,10 @@ pub(crate) struct Arguments {
     /// engine does not start [default: port 50051 if it is free, else any]
     #[arg(long, value_name = "ADDR", value_parser = address)]
     pub(crate) addr: Option<Address>,
-    /// Admit every program of this machine, with or without the token
+    /// Accept requests of every program on this machine, even without the token
     #[arg(long)]
     pub(crate) no_token: bool,
-    /// Model for search by meaning, in the form of memory.model in orchestra.toml
+    /// Model for search by meaning. Its forms are those of memory.model in orchestra.toml
     #[arg(long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
 }

@@ -32,10 +32,11 @@ const READABLE_WITHIN: Duration = Duration::from_millis(400);
 /// open costs about a millisecond a megabyte.
 const LONG_LOG_BYTES: u64 = 1024 * 1024;
 
-/// Store one hook event that a client sends to stdin as JSON
+/// Store a hook event of a coding agent, read as JSON from stdin
 ///
-/// Contents that were read or written are omitted, and secrets are masked. The command never fails the client:
-/// errors are printed on stderr, and the exit code is 0. Without a board, nothing is stored.
+/// The contents of files that the agent read or wrote are omitted, and secrets are masked. Errors are printed on
+/// stderr and the exit code is always 0, so that the command never blocks the agent. If the workspace has no board,
+/// nothing is stored.
 #[derive(Debug, Args)]
 #[command(after_help = examples(&["hook < event.json"]))]
 pub(crate) struct Arguments {}

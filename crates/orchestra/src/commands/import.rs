@@ -17,14 +17,14 @@ use crate::{
     serving, workspace,
 };
 
-/// Import the YAML files of orchestra-mcp from .projects
+/// Import the board of orchestra-mcp from its YAML files in .projects
 ///
-/// The files are named *.toon but hold YAML. They are first copied to a directory beside .projects. Without
-/// such files, nothing happens.
+/// These files are named *.toon but contain YAML. They are first copied to a directory beside .projects. If there
+/// are none, nothing happens.
 #[derive(Debug, Args)]
 #[command(after_help = examples(&["import", "import ~/my-app"]))]
 pub(crate) struct Arguments {
-    /// Workspace, same as --workspace
+    /// Workspace directory, same as --workspace
     #[arg(value_name = "DIR", conflicts_with = "workspace")]
     directory: Option<PathBuf>,
     /// Print JSON

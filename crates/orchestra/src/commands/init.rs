@@ -30,27 +30,28 @@ use crate::{
     "init --uninstall",
 ]))]
 pub(crate) struct Arguments {
-    /// Workspace, same as --workspace
+    /// Workspace directory, same as --workspace
     #[arg(value_name = "DIR", conflicts_with = "workspace")]
     directory: Option<PathBuf>,
     /// Show the changes without making them
     #[arg(long)]
     dry_run: bool,
-    /// Remove the installed files, except edited ones. The board, .projects and the rule by which git ignores it stay
+    /// Remove the files that `init` installed, except those that you edited. The board, .projects and its git
+    /// ignore rule remain
     #[arg(long)]
     uninstall: bool,
-    /// Write the rule by which git ignores a shared board into .gitignore, instead of .git/info/exclude
+    /// Make git ignore .projects by a line in .gitignore, which all clones share, instead of .git/info/exclude
     #[arg(long)]
     shared: bool,
     /// Clients to configure, separated by commas [default: all]
     #[arg(long, value_enum, value_delimiter = ',', value_name = "CLIENT")]
     client: Vec<Client>,
-    /// Skills to install in .claude/skills; installed skills outside of SET are removed unless edited
-    /// [default: the previous choice, else default]
+    /// Set of skills to install in .claude/skills. Installed skills that are not in the set are removed, unless you
+    /// edited them [default: the set of the last `init`, else default]
     #[arg(long, value_enum, value_name = "SET", conflicts_with = "uninstall")]
     skills: Option<Selection>,
-    /// Agents to install in .claude/agents; installed agents outside of SET are removed unless edited
-    /// [default: the previous choice, else default]
+    /// Set of agents to install in .claude/agents. Installed agents that are not in the set are removed, unless you
+    /// edited them [default: the set of the last `init`, else default]
     #[arg(long, value_enum, value_name = "SET", conflicts_with = "uninstall")]
     agents: Option<Selection>,
     /// Print JSON

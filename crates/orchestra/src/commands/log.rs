@@ -20,11 +20,12 @@ const SHORT: usize = 10;
 
 /// Show who changed what on the board, and when
 ///
-/// Shows the commits of the board, which `orchestra sync` makes. Changes since the last one are in `get_history` alone.
+/// Shows the commits that `orchestra sync` made of the board. Changes since the last sync are not included; the
+/// tool `get_history` returns them.
 #[derive(Debug, Args)]
 #[command(after_help = examples(&["log", "log P-3 --limit 5"]))]
 pub(crate) struct Arguments {
-    /// Id of an issue whose changes to show
+    /// Id of an issue, to show only its changes
     issue: Option<String>,
     /// Number of commits to show
     #[arg(long, value_name = "COUNT", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=10_000))]

@@ -8,11 +8,11 @@ use crate::{
     output,
 };
 
-/// Print the manual page in roff format
+/// Print a manual page in roff format, for `man`
 #[derive(Debug, Args)]
 #[command(after_help = examples(&["man | man -l -", "man tool call | man -l -"]))]
 pub(crate) struct Arguments {
-    /// Command whose page is printed, such as `init` or `tool call` [default: the whole program]
+    /// Command whose manual page to print, such as `init` or `tool call` [default: the whole program]
     #[arg(value_name = "COMMAND")]
     command: Vec<String>,
 }

@@ -71,13 +71,13 @@ pub(crate) struct Arguments {
 enum Command {
     List(list::Arguments),
     Test(check::Arguments),
-    /// List the tools of servers
+    /// List the tools of configured MCP servers
     #[command(after_help = examples(&["mcp tools", "mcp tools docs --verbose"]))]
     Tools(offers::Arguments),
-    /// List the resources and resource templates of servers
+    /// List the resources and resource templates of configured MCP servers
     #[command(after_help = examples(&["mcp resources", "mcp resources docs --json"]))]
     Resources(offers::Arguments),
-    /// List the prompts of servers
+    /// List the prompts of configured MCP servers
     #[command(after_help = examples(&["mcp prompts", "mcp prompts docs"]))]
     Prompts(offers::Arguments),
     Call(call::Arguments),

@@ -36,7 +36,7 @@ use save::Save;
 pub(crate) struct Arguments {
     #[command(subcommand)]
     command: Command,
-    /// Project [default: the only project; all projects for stats and export]
+    /// Slug of the project [default: the only project; all projects for stats and export]
     #[arg(long, value_name = "SLUG", global = true)]
     project: Option<String>,
     /// Print JSON
@@ -55,22 +55,22 @@ enum Command {
         /// Words to search for
         #[arg(required = true)]
         query: Vec<String>,
-        /// Source of the memories, such as task, prd, session or user
+        /// Kind of item that memories must be from, such as task, prd, session or user
         #[arg(long)]
         source: Option<String>,
         /// Tag that memories must have; may be repeated
         #[arg(long = "tag", value_name = "TAG")]
         tags: Vec<String>,
-        /// Earliest time of saving, such as 2026-03-01T00:00:00Z
+        /// Time at or after which memories were saved, such as 2026-03-01T00:00:00Z
         #[arg(long, value_name = "TIME")]
         since: Option<String>,
-        /// Latest time of saving
+        /// Time at or before which memories were saved, such as 2026-03-31T00:00:00Z
         #[arg(long, value_name = "TIME")]
         until: Option<String>,
         /// Maximum number of memories
         #[arg(long, value_name = "N")]
         limit: Option<u32>,
-        /// Include superseded memories
+        /// Include memories that a newer memory supersedes
         #[arg(long)]
         superseded: bool,
     },
@@ -86,7 +86,7 @@ enum Command {
         /// State of the memories: current, superseded, expired or any
         #[arg(long, value_name = "STATE")]
         state: Option<String>,
-        /// Source of the memories, such as task, prd, session or user
+        /// Kind of item that memories must be from, such as task, prd, session or user
         #[arg(long)]
         source: Option<String>,
         /// Tag that memories must have
@@ -95,7 +95,7 @@ enum Command {
         /// Maximum number of memories
         #[arg(long, value_name = "N")]
         limit: Option<u32>,
-        /// Position to continue from, as printed by the previous list
+        /// Position at which to continue a list, as printed at the end of the previous output
         #[arg(long)]
         cursor: Option<String>,
     },
@@ -114,9 +114,9 @@ enum Command {
     },
     /// Import memories from a file of JSON Lines, as written by `export`
     ///
-    /// Existing memories are skipped, so that a file can be imported repeatedly. Imported memories get new ids.
-    /// A session is imported if it is unknown, or ended later than the stored one. A written summary takes
-    /// precedence over a summary of hook events.
+    /// Existing memories are skipped, so that a file can be imported repeatedly. Imported memories get new ids. A
+    /// session is imported if it is unknown, or ended later than the stored one. A summary that an agent wrote
+    /// takes precedence over one that was generated from hook events.
     #[command(after_help = examples(&["memory import memories.jsonl --project my-app"]))]
     Import {
         /// File to read, or - for stdin

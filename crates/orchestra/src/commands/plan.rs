@@ -30,10 +30,10 @@ use file::Language;
 
 /// Create, run and manage plans of jobs in git worktrees
 ///
-/// A plan is a graph of jobs. Each job works in a worktree of its own, is checked before and after its work,
-/// and is healed if a check fails. The results are merged into one branch at the end. A plan is named by its
-/// id, the first eight digits of its id, or its name. Commands are forwarded to the program that runs the plan.
-/// If no program of the workspace runs it, a background process does.
+/// A plan is a graph of jobs. Each job works in a git worktree of its own. Checks run before and after its work,
+/// and an agent repairs the job if a check fails. At the end, the results are merged into one branch. A plan is
+/// named by its id, the first eight digits of its id, or its name. Commands are sent to the process that runs the
+/// plans of the workspace; if there is none, a background process is started.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
@@ -54,10 +54,10 @@ struct Given {
     /// Name of the plan, instead of the name in the file
     #[arg(long)]
     name: Option<String>,
-    /// Branch to start from
+    /// Branch on which the plan starts, instead of baseBranch in the file
     #[arg(long, value_name = "BRANCH")]
     base: Option<String>,
-    /// Branch to merge the result into
+    /// Branch to merge the result into, instead of targetBranch in the file
     #[arg(long, value_name = "BRANCH")]
     target: Option<String>,
 }
@@ -65,46 +65,47 @@ struct Given {
 /// A plan, and one of its jobs.
 #[derive(Debug, Args)]
 struct OfJob {
-    /// Plan: its id, the first eight digits of its id, or its name
+    /// Name or id of the plan; the first eight digits of the id are enough
     plan: String,
-    /// Job: its producer id, its id, or its name
+    /// Name, producer id or id of the job
     job: String,
 }
 
 /// A plan.
 #[derive(Debug, Args)]
 struct OfPlan {
-    /// Plan: its id, the first eight digits of its id, or its name
+    /// Name or id of the plan; the first eight digits of the id are enough
     plan: String,
 }
 
 /// Format of a drawn graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 enum Drawing {
-    /// Boxes and lines for a terminal.
+    /// Boxes and lines for a terminal
     #[default]
     Terminal,
-    /// Mermaid.
+    /// Mermaid flowchart
     Mermaid,
-    /// DOT of Graphviz.
+    /// DOT graph for Graphviz
     Dot,
-    /// SVG image.
+    /// SVG image
     Svg,
 }
 
 /// Lines of a log.
 #[derive(Debug, Args)]
 struct Lines {
-    /// Number of the attempt [default: the last one]
+    /// Number of the attempt whose log to print [default: the last attempt]
     #[arg(long, value_name = "N")]
     attempt: Option<u32>,
-    /// Phase: merge-fi, setup, prechecks, work, commit, postchecks, merge-ri or cleanup
+    /// Phase of the job whose lines to print: merge-fi (merge of the dependencies), setup, prechecks, work, commit,
+    /// postchecks, merge-ri (merge into the target branch) or cleanup
     #[arg(long, value_name = "PHASE")]
     phase: Option<String>,
     /// Text that lines must contain, ignoring case
     #[arg(long, value_name = "TEXT")]
     grep: Option<String>,
-    /// Number of trailing lines to show
+    /// Number of lines to print from the end of the log
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     tail: Option<u32>,
     /// Print new lines until the job has ended
@@ -115,16 +116,16 @@ struct Lines {
 /// Changes to a job.
 #[derive(Debug, Args)]
 struct Mended {
-    /// New work of the job
+    /// Work that replaces the work of the job
     #[arg(long, value_name = "WORK", requires = "jobs")]
     work: Option<String>,
-    /// New check before the work; empty for none
+    /// Check that replaces the one before the work; an empty text removes it
     #[arg(long, value_name = "CHECK", requires = "jobs")]
     prechecks: Option<String>,
-    /// New check after the work; empty for none
+    /// Check that replaces the one after the work; an empty text removes it
     #[arg(long, value_name = "CHECK", requires = "jobs")]
     postchecks: Option<String>,
-    /// Accept work that changes nothing
+    /// Let the job succeed even if its work changes no files
     #[arg(long, requires = "jobs")]
     expects_no_changes: bool,
 }
@@ -144,7 +145,8 @@ enum Command {
         /// Start the plan at once
         #[arg(long)]
         start: bool,
-        /// Idempotency key: if it was used before, no plan is created and the existing one is named
+        /// Idempotency key. If a plan was created with the same key before, that plan is printed, and no other is
+        /// created
         #[arg(long, value_name = "KEY")]
         key: Option<String>,
     },
@@ -170,27 +172,28 @@ enum Command {
     /// List the plans, oldest first
     #[command(after_help = examples(&["plan list", "plan list --status running"]))]
     List {
-        /// Status to list: all, pending, running, paused, succeeded, failed, partial, canceled, archived, …
+        /// Status that plans must have: all, pending, running, paused, succeeded, failed, partial, canceled,
+        /// archived, …
         #[arg(long, value_name = "STATUS")]
         status: Option<String>,
     },
     /// Show a plan, or one of its jobs
     #[command(after_help = examples(&["plan show diamond", "plan show diamond build"]))]
     Show {
-        /// Plan: its id, the first eight digits of its id, or its name
+        /// Name or id of the plan; the first eight digits of the id are enough
         plan: String,
-        /// Job: its producer id, its id, or its name
+        /// Name, producer id or id of the job
         job: Option<String>,
     },
     /// List the jobs of a plan
     #[command(after_help = examples(&["plan jobs diamond --status failed"]))]
     Jobs {
-        /// Plan: its id, the first eight digits of its id, or its name
+        /// Name or id of the plan; the first eight digits of the id are enough
         plan: String,
-        /// Status to list: pending, ready, scheduled, running, succeeded, failed, …
+        /// Status that jobs must have: pending, ready, scheduled, running, succeeded, failed, …
         #[arg(long, value_name = "STATUS")]
         status: Option<String>,
-        /// Group to list, with the groups in it
+        /// Group whose jobs to list, including the jobs of its subgroups
         #[arg(long, value_name = "GROUP")]
         group: Option<String>,
     },
@@ -199,7 +202,8 @@ enum Command {
     Attempts(OfJob),
     /// Watch a plan until its end, with a bar for each job
     ///
-    /// If stderr is not a terminal, prints a line for each change. Exits like `run`.
+    /// If stderr is not a terminal, prints a line for each change. The exit codes are those of `orchestra plan
+    /// run`.
     #[command(after_help = examples(&["plan watch diamond"]))]
     Watch(OfPlan),
     /// Draw the graph of a plan, or of a plan file
@@ -211,7 +215,7 @@ enum Command {
         override_usage = "orchestra plan graph [OPTIONS] <PLAN>\n       orchestra plan graph [OPTIONS] --file <FILE>"
     )]
     Graph {
-        /// Plan: its id, the first eight digits of its id, or its name
+        /// Name or id of the plan; the first eight digits of the id are enough
         #[arg(required_unless_present = "file")]
         plan: Option<String>,
         /// Plan file to draw; no plan is created
@@ -246,14 +250,14 @@ enum Command {
     Cancel {
         #[command(flatten)]
         of: OfPlan,
-        /// Reason, for the log of the plan
+        /// Reason to record in the log of the plan
         #[arg(long)]
         reason: Option<String>,
     },
-    /// Retry failed jobs: the given ones, or all
+    /// Retry failed jobs of a plan
     ///
-    /// --work, --prechecks and --postchecks change the job. Their values are those of a plan file: a command
-    /// line, `@agent` with a task, or JSON.
+    /// --work, --prechecks and --postchecks change the job before it is retried. Their values have the same forms
+    /// as in a plan file: a shell command line, `@agent TASK`, or a JSON object.
     #[command(after_help = examples(&[
         "plan retry diamond",
         "plan retry diamond build --postchecks 'cargo test' --clear-worktree",
@@ -263,18 +267,19 @@ enum Command {
         of: OfPlan,
         /// Jobs to retry [default: all failed jobs]
         jobs: Vec<String>,
-        /// Recreate their worktrees
+        /// Recreate the worktrees of the jobs, and discard uncommitted changes in them
         #[arg(long)]
         clear_worktree: bool,
         #[command(flatten)]
         mended: Mended,
     },
-    /// Recover a canceled or failed plan; it is paused then
+    /// Reopen a canceled or failed plan, and leave it paused
     #[command(after_help = examples(&["plan recover diamond"]))]
     Recover(OfPlan),
-    /// Create a plan with the jobs of another plan, none of them started
+    /// Create a plan with copies of the jobs of another plan
     ///
-    /// The new plan is not complete yet: agents may change its jobs, and `finalize` completes it.
+    /// No job of the new plan starts yet: agents can still change the jobs, until `orchestra plan finalize`
+    /// completes the plan.
     #[command(after_help = examples(&["plan clone diamond --name diamond-2"]))]
     Clone {
         #[command(flatten)]
@@ -282,14 +287,15 @@ enum Command {
         /// Name of the new plan [default: the old name, followed by "(clone)"]
         #[arg(long)]
         name: Option<String>,
-        /// Branch to merge its result into
+        /// Branch to merge the result of the new plan into
         #[arg(long, value_name = "BRANCH")]
         target: Option<String>,
-        /// Idempotency key: if it was used before, no plan is created and the existing one is named
+        /// Idempotency key. If a plan was created with the same key before, that plan is printed, and no other is
+        /// created
         #[arg(long, value_name = "KEY")]
         key: Option<String>,
     },
-    /// Archive an ended plan: remove its worktrees and own branches
+    /// Archive an ended plan, and remove its worktrees and temporary branches
     ///
     /// Merged results are preserved. A worktree that holds files of a user is preserved as well, and is
     /// reported. With --force, running jobs are ended first. An archived plan can still be shown, but not
@@ -308,7 +314,7 @@ enum Command {
     /// files of a user is preserved as well, and is reported.
     #[command(after_help = examples(&["plan delete diamond"]))]
     Delete(OfPlan),
-    /// Complete a plan that was built job by job
+    /// Complete a plan whose jobs were added one by one, so that it can start
     #[command(after_help = examples(&["plan finalize diamond --start"]))]
     Finalize {
         #[command(flatten)]
@@ -329,21 +335,21 @@ enum Command {
         "plan agents --revoke claude",
     ]))]
     Agents {
-        /// Agent to approve in this workspace; without a name, the known agents are listed; may be repeated
+        /// Name of an agent to approve in this workspace; may be repeated. Without a name, lists the known agents
         #[arg(long, value_name = "NAME", num_args = 0..=1, default_missing_value = "")]
         approve: Vec<String>,
-        /// Agent whose approval is revoked; may be repeated
+        /// Name of an agent whose approval to revoke; may be repeated
         #[arg(long, value_name = "NAME")]
         revoke: Vec<String>,
         /// Do not ask for consent
         #[arg(long, short, requires = "approve")]
         yes: bool,
     },
-    /// Accept the plans of a workspace that your programs did not create
+    /// Accept plans that came with a copied workspace, so that they can run
     ///
-    /// A clone, an archive or a copy can bring a database of plans along. Its plans are listed, but none of
-    /// them runs until they are accepted here. Plans that have not ended are paused then: `resume` or `retry`
-    /// continues them.
+    /// A workspace that was cloned, copied or unpacked from an archive can contain a database of plans that
+    /// Orchestra did not create for you. Its plans are listed, but none of them runs until you accept them with
+    /// this command. Accepted plans that have not ended are paused; continue them with `resume` or `retry`.
     #[command(after_help = examples(&["plan trust"]))]
     Trust {
         /// Do not ask for consent
@@ -355,7 +361,7 @@ enum Command {
     ForceFail {
         #[command(flatten)]
         of: OfJob,
-        /// Reason, for the log of the plan
+        /// Reason to record in the log of the plan
         #[arg(long)]
         reason: Option<String>,
     },

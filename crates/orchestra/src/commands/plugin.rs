@@ -44,12 +44,12 @@ enum Command {
     New(new::Arguments),
     List(list::Arguments),
     Run(run::Arguments),
-    /// Print the standard error of a plugin
+    /// Print what a plugin wrote to standard error
     ///
-    /// Includes the output of every program that ran the plugin in this workspace.
+    /// Includes what the plugin wrote in every Orchestra process that started it in this workspace.
     #[command(after_help = examples(&["plugin logs tools.hello --follow"]))]
     Logs(mcp::LogArguments),
-    /// Restart plugins in the programs that run them in this workspace
+    /// Restart plugins in all Orchestra processes of this workspace
     #[command(after_help = examples(&["plugin restart tools.hello"]))]
     Restart(mcp::RestartArguments),
     Inspect(inspect::Arguments),

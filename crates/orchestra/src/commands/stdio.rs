@@ -35,7 +35,7 @@ const FIRST_CLIENT: Duration = Duration::from_secs(1);
 pub(crate) struct Arguments {
     #[arg(long, value_name = "TOOLS", help = cli::tools_help())]
     tools: Option<String>,
-    /// Text format of results
+    /// Format of the text in tool results
     #[arg(long, value_enum)]
     format: Option<TextFormat>,
     #[command(flatten)]

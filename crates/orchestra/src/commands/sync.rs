@@ -20,17 +20,19 @@ const SHOWN: usize = 20;
 
 /// Exchange the board with other clones through a git remote
 ///
-/// Fetches the board of the remote, merges it into this one and pushes the result. A clone without a board gets that of
-/// the remote. Claims, usage, hook events and approvals stay on each machine. Never asks for a password.
+/// Fetches the board of the remote, merges it into the local board and pushes the result. A clone without a board
+/// gets the board of the remote. Claims, usage, hook events and approvals are not exchanged. Never asks for a
+/// password.
 #[derive(Debug, Args)]
 #[command(after_help = examples(&["sync", "sync origin --dry-run", "sync origin --branch board"]))]
 pub(crate) struct Arguments {
     /// Name or URL of the remote [default: that of `[sync]` in the configuration, else origin, else the only one]
     remote: Option<String>,
-    /// Branch of the remote that has the board, for servers that refuse other references
+    /// Branch on the remote in which to store the board, for git servers that accept no references other than
+    /// branches
     #[arg(long, value_name = "NAME")]
     branch: Option<String>,
-    /// Show the changes in both directions, and change neither side
+    /// Show what would be received and sent, without changing either board
     #[arg(long)]
     dry_run: bool,
     /// Print JSON

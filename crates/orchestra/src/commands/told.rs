@@ -20,7 +20,7 @@ use crate::{
 /// Output of a result.
 #[derive(Debug, Args)]
 pub(crate) struct TellFlags {
-    /// Directory to save images, audio and other files of the result in
+    /// Directory in which to save images, audio and other files of the result
     #[arg(long, value_name = "DIR")]
     output: Option<PathBuf>,
     /// Print the whole MCP result as JSON

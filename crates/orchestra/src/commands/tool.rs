@@ -66,8 +66,8 @@ enum Command {
     },
     /// Call a tool
     ///
-    /// Without a board, create_project creates one, and tools of plans need none. All other tools of the board
-    /// are refused then.
+    /// If the workspace has no board, create_project creates one. Tools for plans need no board. All other built-in
+    /// tools fail without one.
     #[command(after_help = examples(&[
         "tool call create_project name='My app'",
         "tool call create_epic project=my-app title=Search",

@@ -35,7 +35,7 @@ use source::{NotReached, Source};
 #[derive(Debug, Args)]
 #[command(after_help = examples(&["top", "top --project my-app", "top --once"]))]
 pub(crate) struct Arguments {
-    /// Project whose board is shown first [default: the first project]
+    /// Slug of the project whose board is shown first [default: the first project]
     #[arg(long, value_name = "SLUG")]
     project: Option<String>,
     /// Print the current state and end

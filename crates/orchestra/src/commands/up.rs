@@ -52,14 +52,14 @@ pub(crate) struct Arguments {
     quic: QuicFlags,
     #[arg(long, value_name = "TOOLS", help = cli::tools_help())]
     tools: Option<String>,
-    /// Text format of results
+    /// Format of the text in tool results
     #[arg(long, value_enum)]
     format: Option<TextFormat>,
     #[command(flatten)]
     servers: ServerFlags,
     #[command(flatten)]
     engine: EngineFlags,
-    /// Print one line of JSON when ready
+    /// Print the address as one line of JSON when `up` is ready
     #[arg(long)]
     json: bool,
 }

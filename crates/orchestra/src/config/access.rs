@@ -32,13 +32,13 @@ pub(crate) struct AccessFlags {
     /// Host name under which other machines reach this one, such as box.example; may be repeated
     #[arg(long = "allow-host", value_name = "HOST")]
     hosts: Vec<HostName>,
-    /// Web origin whose pages may call, such as `https://app.example`; may be repeated
+    /// Web origin whose pages may send requests, such as `https://app.example`; may be repeated
     #[arg(long = "allow-origin", value_name = "ORIGIN")]
     origins: Vec<WebOrigin>,
-    /// Certificate chain in PEM, starting with the server's own; turns TLS on
+    /// File with the certificate chain in PEM, starting with the server's own certificate; turns TLS on
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     tls_cert: Option<PathBuf>,
-    /// Private key of the certificate in PEM
+    /// File with the private key of --tls-cert, in PEM
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
     #[command(flatten)]
@@ -233,7 +233,7 @@ impl AccessConfig {
             Entry {
                 key: "access.origins",
                 value: list(&self.origins.value),
-                meaning: "web origins whose pages may call over HTTP",
+                meaning: "web origins whose pages may send requests over HTTP",
                 origin: self.origins.origin.clone(),
             },
             Entry {
@@ -245,13 +245,13 @@ impl AccessConfig {
             Entry {
                 key: "access.tls_cert",
                 value: path(tls.map(|files| &files.cert)),
-                meaning: "certificate chain in PEM, starting with the server's own; turns TLS on",
+                meaning: "file with the certificate chain in PEM, starting with the server's own certificate; turns TLS on",
                 origin: self.tls.origin.clone(),
             },
             Entry {
                 key: "access.tls_key",
                 value: path(tls.map(|files| &files.key)),
-                meaning: "private key of the certificate in PEM",
+                meaning: "file with the private key of tls_cert, in PEM",
                 origin: self.tls.origin.clone(),
             },
         ];

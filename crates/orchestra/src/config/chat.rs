@@ -511,12 +511,12 @@ impl ChatSettings {
             "chat.sandbox",
             sandbox,
             &self.sandbox.origin,
-            "sandbox of a script or --stdio: none, or workspace (the one of configured servers; Linux)",
+            "sandbox for the server that SCRIPT or --stdio starts: none, or workspace (the one of configured servers; Linux)",
         ));
         entries.push(Entry {
             key: "chat.limits",
             value: toml::Value::Table(self.limits.value.clone()).to_string(),
-            meaning: "limits of a script or --stdio, with the same keys as limits of configured servers; only in your own file",
+            meaning: "resource limits for the server that SCRIPT or --stdio starts, with the same keys as limits of configured servers; only in your own file",
             origin: self.limits.origin.clone(),
         });
         // There is no number that stands for none.

@@ -25,8 +25,8 @@ pub(crate) enum EngineUse {
 /// Use of the memory engine
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct EngineFlags {
-    /// Use of the memory engine, a process that the programs of the workspace share: auto, always or off
-    /// [default: auto, for `up`, and if a model is configured]
+    /// When to use the memory engine, a background process that all Orchestra processes of the workspace share:
+    /// always, off, or auto (for `up`, and for `stdio` if a model is configured) [default: auto]
     #[arg(long, value_enum, value_name = "WHEN", hide_possible_values = true)]
     engine: Option<EngineUse>,
 }
@@ -81,7 +81,7 @@ impl Setting<EngineUse> {
         Entry {
             key: "engine",
             value: toml::Value::from(self.value.name()).to_string(),
-            meaning: "use of the memory engine, a process that the programs of the workspace share: auto, always or off",
+            meaning: "when to use the memory engine, a background process that all Orchestra processes of the workspace share: auto, always or off",
             origin: self.origin.clone(),
         }
     }

@@ -42,17 +42,17 @@ pub(crate) struct OAuthFlags {
     /// OAuth issuer whose access tokens are accepted, such as `https://login.example/main`; may be repeated
     #[arg(long = "oauth-issuer", value_name = "URL")]
     issuers: Vec<ServiceUrl>,
-    /// URL under which clients reach MCP, which must be the audience of such tokens, such as
-    /// `https://box.example:7420/mcp`
+    /// URL under which clients reach MCP, such as `https://box.example:7420/mcp`. It must be the audience of their
+    /// access tokens
     #[arg(long = "oauth-resource", value_name = "URL", value_parser = parse_resource)]
     resource: Option<ServiceUrl>,
-    /// Additional accepted audience of such tokens; may be repeated
+    /// Additional audience that is accepted in access tokens; may be repeated
     #[arg(long = "oauth-audience", value_name = "NAME")]
     audiences: Vec<String>,
-    /// Scope that such tokens must have; may be repeated
+    /// Scope that access tokens must have; may be repeated
     #[arg(long = "oauth-scope", value_name = "SCOPE")]
     scopes: Vec<Scope>,
-    /// URL of the issuer's keys, if its metadata does not name it
+    /// URL of the issuer's public keys (JWKS), if the issuer's metadata does not name it
     #[arg(long = "oauth-jwks", value_name = "URL")]
     jwks_url: Option<KeysUrl>,
 }
@@ -269,25 +269,25 @@ impl OAuthConfig {
             Entry {
                 key: "access.oauth.resource",
                 value: quoted(self.resource.value.as_ref().map(ToString::to_string)),
-                meaning: "URL under which clients reach MCP, which must be the audience of such tokens",
+                meaning: "URL under which clients reach MCP; it must be the audience of their access tokens",
                 origin: self.resource.origin.clone(),
             },
             Entry {
                 key: "access.oauth.audiences",
                 value: list(&self.audiences.value),
-                meaning: "additional accepted audiences of such tokens",
+                meaning: "additional audiences that are accepted in access tokens",
                 origin: self.audiences.origin.clone(),
             },
             Entry {
                 key: "access.oauth.scopes",
                 value: list(&self.scopes.value),
-                meaning: "scopes that such tokens must have",
+                meaning: "scopes that access tokens must have",
                 origin: self.scopes.origin.clone(),
             },
             Entry {
                 key: "access.oauth.jwks_url",
                 value: quoted(self.jwks_url.value.as_ref().map(ToString::to_string)),
-                meaning: "URL of the issuer's keys, if there is one issuer; by default its metadata names it",
+                meaning: "URL of the issuer's public keys (JWKS), if there is one issuer; by default the issuer's metadata names it",
                 origin: self.jwks_url.origin.clone(),
             },
             Entry {

@@ -26,7 +26,8 @@ pub(crate) struct QuicFlags {
     /// Certificate directory of plugins, bridges and orchestrators [default: ~/.orchestra/certs]
     #[arg(long, value_name = "DIR")]
     pub(crate) certs_dir: Option<String>,
-    /// Id of a plugin that is started elsewhere and connects by itself; may be repeated
+    /// Id of a plugin that may connect without being started by `up`, such as one on another machine; may be
+    /// repeated
     #[arg(long, value_name = "ID")]
     pub(crate) admit: Vec<PluginId>,
 }

@@ -189,7 +189,7 @@ impl SyncSettings {
             Entry {
                 key: "sync.branch",
                 value: quoted(self.branch().unwrap_or_default()),
-                meaning: "branch of that remote that has the board, for servers that refuse other references",
+                meaning: "branch on the remote in which to store the board, for git servers that accept no references other than branches",
                 origin: self.branch.origin.clone(),
             },
             Entry {

@@ -39,18 +39,18 @@ fn the_help_tells_commands_exit_codes_and_environment() {
       chat         Chat with a model that can call every tool
       plugin       Create, inspect and run plugins
       token        Print a token for clients of `orchestra up`
-      certs        Manage the certificates of plugins, orchestrators and bridges
+      certs        Manage the TLS certificates of plugins, orchestrators and bridges
       engine       Start `orchestra-engine`, which serves the memory of the workspace over gRPC
-      hook         Store one hook event that a client sends to stdin as JSON
+      hook         Store a hook event of a coding agent, read as JSON from stdin
       doctor       Check the board, plans, configurations, git and certificates, and repair them
-      board        Manage the board that all worktrees share
+      board        Move, merge or accept the board
       sync         Exchange the board with other clones through a git remote
       log          Show who changed what on the board, and when
-      audit        Verify the log of calls
-      import       Import the YAML files of orchestra-mcp from .projects
+      audit        Check the audit log of tool calls for manipulation
+      import       Import the board of orchestra-mcp from its YAML files in .projects
       config       Show the configuration
-      completions  Print the completion script of a shell
-      man          Print the manual page in roff format
+      completions  Print a script that completes commands and options in a shell
+      man          Print a manual page in roff format, for `man`
       help         Print this message or the help of the given subcommand(s)
 
     Options:
@@ -75,18 +75,18 @@ fn the_help_tells_commands_exit_codes_and_environment() {
       RUST_LOG               log filter; see --log
       ORCHESTRA_TOKEN        token that clients of `orchestra up` must send; see --token-file
       ORCHESTRATOR_WORKSPACE workspace directory, if --workspace is not given
-      ORCHESTRATOR_STORAGE   path of plan data from the workspace, else in its git directory
-      ORCHESTRA_SOCKET       file descriptor of the board in a sandboxed job
-      CLAUDE_PROJECT_DIR     workspace of `orchestra hook`
-      XDG_CONFIG_HOME        directory of the user's orchestra/orchestra.toml
+      ORCHESTRATOR_STORAGE   directory of the plans (relative to the workspace), else the git directory
+      ORCHESTRA_SOCKET       file descriptor through which a sandboxed job reaches the board
+      CLAUDE_PROJECT_DIR     workspace directory of `orchestra hook`
+      XDG_CONFIG_HOME        directory that contains the user's orchestra/orchestra.toml
       HOME                   parent of .config, if XDG_CONFIG_HOME is not set
       SUDO_UID               user whose workspaces root may use; set by `sudo`
       PATH                   search path of clients; `orchestra init` warns if orchestra is not in it
       XDG_STATE_HOME         directory of approvals and of your token, else ~/.local/state
       ORCHESTRA_MCP_PATH     additional files of MCP servers, and directories of such files
-      SDEK_MCP_PATH          same, if ORCHESTRA_MCP_PATH is not set
+      SDEK_MCP_PATH          used instead of ORCHESTRA_MCP_PATH if that is not set
       ORCHESTRA_SYSTEM       directory of the system's mcp.json, else /etc/orchestra
-      ORCHESTRA_ENGINE       use of the memory engine; see --engine
+      ORCHESTRA_ENGINE       when to use the memory engine; see --engine
       ORCHESTRA_ENGINE_PORT  port of the memory engine if it is free, else 50051
       ORCHESTRA_MODEL        model for search by meaning; see memory.model
       XDG_DATA_HOME          directory of installed models, else ~/.local/share
@@ -94,11 +94,11 @@ fn the_help_tells_commands_exit_codes_and_environment() {
       OLLAMA_HOST            address of Ollama for `orchestra chat`; see --host
       OLLAMA_API_KEY         key for Ollama, if it requires one
       OPENAI_BASE_URL        address of the server of `orchestra chat --backend openai`; see --host
-      OPENAI_API_KEY         key for that server
+      OPENAI_API_KEY         key for the server of `orchestra chat --backend openai`
       NO_COLOR               turns colours off, with any value
       TERM                   terminal type; on `dumb`, `plan watch` and `chat` print plain lines
-      TERM_PROGRAM           terminal program; some can show images
-      KITTY_WINDOW_ID        window of Kitty, which can show images
+      TERM_PROGRAM           name of the terminal program; some can show images
+      KITTY_WINDOW_ID        set in Kitty, a terminal program that can show images
     ");
 }
 
@@ -233,7 +233,7 @@ fn the_configuration_is_shown_with_its_origin() {
     # from: default
     # claude_first = false
 
-    # use of the memory engine, a process that the programs of the workspace share: auto, always or off
+    # when to use the memory engine, a background process that all Orchestra processes of the workspace share: auto, always or off
     # from: environment ORCHESTRA_ENGINE
     engine = "off"
 
@@ -479,11 +479,11 @@ fn the_configuration_is_shown_with_its_origin() {
     # from: default
     # context = 0
 
-    # sandbox of a script or --stdio: none, or workspace (the one of configured servers; Linux)
+    # sandbox for the server that SCRIPT or --stdio starts: none, or workspace (the one of configured servers; Linux)
     # from: default
     # sandbox = "none"
 
-    # limits of a script or --stdio, with the same keys as limits of configured servers; only in your own file
+    # resource limits for the server that SCRIPT or --stdio starts, with the same keys as limits of configured servers; only in your own file
     # from: default
     # limits = {}
 
@@ -492,7 +492,7 @@ fn the_configuration_is_shown_with_its_origin() {
     # from: default
     # remote = ""
 
-    # branch of that remote that has the board, for servers that refuse other references
+    # branch on the remote in which to store the board, for git servers that accept no references other than branches
     # from: default
     # branch = ""
 
@@ -509,7 +509,7 @@ fn the_configuration_is_shown_with_its_origin() {
     # from: default
     # hosts = []
 
-    # web origins whose pages may call over HTTP
+    # web origins whose pages may send requests over HTTP
     # from: default
     # origins = []
 
@@ -517,11 +517,11 @@ fn the_configuration_is_shown_with_its_origin() {
     # from: default
     # requests_per_second = 0
 
-    # certificate chain in PEM, starting with the server's own; turns TLS on
+    # file with the certificate chain in PEM, starting with the server's own certificate; turns TLS on
     # from: default
     # tls_cert = ""
 
-    # private key of the certificate in PEM
+    # file with the private key of tls_cert, in PEM
     # from: default
     # tls_key = ""
 
@@ -530,19 +530,19 @@ fn the_configuration_is_shown_with_its_origin() {
     # from: default
     # issuers = []
 
-    # URL under which clients reach MCP, which must be the audience of such tokens
+    # URL under which clients reach MCP; it must be the audience of their access tokens
     # from: default
     # resource = ""
 
-    # additional accepted audiences of such tokens
+    # additional audiences that are accepted in access tokens
     # from: default
     # audiences = []
 
-    # scopes that such tokens must have
+    # scopes that access tokens must have
     # from: default
     # scopes = []
 
-    # URL of the issuer's keys, if there is one issuer; by default its metadata names it
+    # URL of the issuer's public keys (JWKS), if there is one issuer; by default the issuer's metadata names it
     # from: default
     # jwks_url = ""
 

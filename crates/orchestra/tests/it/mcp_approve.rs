@@ -438,7 +438,7 @@ fn server_that_names_more_directories_than_an_approval_covers_is_refused() {
     workspace.write(".mcp.json", &file.to_string());
     let refused = workspace.run(["mcp", "approve", "theirs", "--yes"]);
     assert_eq!(refused.code, Some(3), "{refused:?}");
-    let why = "no approval can cover it: it names more than 16 directories of the workspace";
+    let why = "no approval can cover it: the command line and environment of the server name more than 16 directories of the workspace";
     assert!(refused.out.contains(why), "{refused:?}");
     assert_eq!(state(&workspace, "theirs"), "invalid");
 }

@@ -80,7 +80,7 @@ pub(super) fn vectors(api: Api, answer: &[u8]) -> Result<Vec<Vec<f32>>, String> 
             answer.data.sort_by_key(|item| item.index);
             let places = answer.data.iter().map(|item| item.index);
             if !places.eq(0..answer.data.len()) {
-                return Err("its `index`es do not count the texts".to_owned());
+                return Err("the fields `index` of its vectors do not number the texts".to_owned());
             }
             Ok(answer.data.into_iter().map(|item| item.embedding).collect())
         }

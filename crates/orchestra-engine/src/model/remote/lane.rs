@@ -62,7 +62,7 @@ impl Lane {
     /// Sends a request and waits for its answer.
     pub(super) fn ask(&self, body: Vec<u8>, time: Duration) -> Result<Vec<u8>, EmbedError> {
         let Some(runtime) = &self.runtime else {
-            return Err(self.unreachable("it is not asked any more"));
+            return Err(self.unreachable("the connection to it is closed"));
         };
         let (endpoint, path) = (Arc::clone(&self.endpoint), self.path);
         let (sender, receiver) = mpsc::sync_channel(1);

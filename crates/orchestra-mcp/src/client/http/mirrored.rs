@@ -31,7 +31,7 @@ struct Mirrored {
 
 /// Why a tool cannot be called over HTTP; it is to be left out of what is offered.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the annotation {ANNOTATION} of {place}: {what}")]
+#[error("parameter `{place}` has an invalid `{ANNOTATION}` annotation: {what}")]
 pub struct InvalidAnnotation {
     /// Which parameter.
     place: String,
@@ -59,7 +59,7 @@ impl MirroredParams {
             if !names.insert(mirrored.header.to_ascii_lowercase()) {
                 return Err(invalid(
                     &mirrored.path,
-                    "another parameter has the same header",
+                    "another parameter names the same header",
                 ));
             }
         }
@@ -104,13 +104,13 @@ impl MirroredParams {
             return Ok(());
         };
         if path.len() > MAX_DEPTH {
-            return Err(invalid(path, "it is nested too deep"));
+            return Err(invalid(path, "the schema is nested too deeply"));
         }
         if let Some(name) = schema.get(ANNOTATION) {
             if !reachable || path.is_empty() {
                 return Err(invalid(
                     path,
-                    "only parameters that are always there may have it",
+                    "only a property that no other keyword of the schema encloses may have this annotation",
                 ));
             }
             self.0.push(annotated(name, schema, path)?);
@@ -184,16 +184,19 @@ fn annotated(
 ) -> Result<Mirrored, InvalidAnnotation> {
     let name = name
         .as_str()
-        .ok_or_else(|| invalid(path, "it is no text"))?;
+        .ok_or_else(|| invalid(path, "its value must be a string"))?;
     let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     if name.is_empty() || !name.bytes().all(is_token) {
-        return Err(invalid(path, "it cannot be part of a header's name"));
+        return Err(invalid(
+            path,
+            "its value contains characters that no header name can contain",
+        ));
     }
     let kind = schema.get("type").and_then(Value::as_str);
     if !matches!(kind, Some("string" | "integer" | "boolean")) {
         return Err(invalid(
             path,
-            "only strings, integers and booleans may have it",
+            "only parameters of type string, integer or boolean may have this annotation",
         ));
     }
     Ok(Mirrored {
@@ -277,34 +280,37 @@ mod tests {
         let with = |property: Value| json!({"type": "object", "properties": {"a": property}});
         let named = |name: &str| json!({"type": "string", ANNOTATION: name});
         for (schema, told) in [
-            (with(named("")), "header's name"),
-            (with(named("My Region")), "header's name"),
-            (with(named("Région")), "header's name"),
-            (with(named("a:b")), "header's name"),
-            (with(named("a\r\nb")), "header's name"),
-            (with(json!({"type": "string", ANNOTATION: 1})), "no text"),
+            (with(named("")), "no header name"),
+            (with(named("My Region")), "no header name"),
+            (with(named("Région")), "no header name"),
+            (with(named("a:b")), "no header name"),
+            (with(named("a\r\nb")), "no header name"),
+            (
+                with(json!({"type": "string", ANNOTATION: 1})),
+                "must be a string",
+            ),
             (
                 with(json!({"type": "number", ANNOTATION: "N"})),
-                "only strings",
+                "string, integer or boolean",
             ),
             (
                 with(json!({"type": "object", ANNOTATION: "N"})),
-                "only strings",
+                "string, integer or boolean",
             ),
             (
                 with(json!({"type": ["string", "null"], ANNOTATION: "N"})),
-                "only strings",
+                "string, integer or boolean",
             ),
-            (with(json!({ANNOTATION: "N"})), "only strings"),
+            (with(json!({ANNOTATION: "N"})), "string, integer or boolean"),
             (
                 with(json!({"type": "array", "items": named("N")})),
-                "always there",
+                "no other keyword",
             ),
-            (with(json!({"anyOf": [named("N")]})), "always there"),
-            (json!({"$defs": {"d": named("N")}}), "always there"),
+            (with(json!({"anyOf": [named("N")]})), "no other keyword"),
+            (json!({"$defs": {"d": named("N")}}), "no other keyword"),
             (
                 json!({"if": {"properties": {"a": named("N")}}}),
-                "always there",
+                "no other keyword",
             ),
             (
                 json!({"properties": {"a": named("Same"), "b": named("sAME")}}),

@@ -62,7 +62,7 @@ pub enum TemplateError {
     #[error("`${{}}` names no variable")]
     Nameless,
     /// It is too long.
-    #[error("it is longer than {MAX_TEMPLATE_BYTES} bytes")]
+    #[error("the text is longer than {MAX_TEMPLATE_BYTES} bytes")]
     Long,
     /// A variable has no value and no default.
     #[error("the variable {0} is not set; set it, or give a default as `${{{0}:-…}}`")]

@@ -65,10 +65,7 @@ impl Sitting {
                         look = LOOK_FIRST;
                         self.follow(connection).await
                     }
-                    Err(error) => {
-                        let why = format!("another process has the lock, and {}", chain(&error));
-                        self.wait(&mut look, why).await
-                    }
+                    Err(error) => self.wait(&mut look, chain(&error)).await,
                 },
                 Err(error) => self.wait(&mut look, chain(&error)).await,
             };

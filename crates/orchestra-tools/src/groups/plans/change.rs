@@ -51,7 +51,7 @@ changing! {
     struct UpdatePlan {
         env: Option<Env>,
         max_parallel: Option<MaxParallel>,
-        #[cfg_attr(feature = "schema", schemars(extend("x-say" = "Id of the plan to wait for; empty for none.")))]
+        #[cfg_attr(feature = "schema", schemars(extend("x-say" = "Plan to wait for; empty for none.")))]
         resume_after_plan: Option<Named>,
         budget: Option<Budget>,
     }
@@ -161,7 +161,7 @@ changing! {
     struct UpdateJob {
         job_id: Named,
         prechecks: Option<AnyWork>,
-        #[cfg_attr(feature = "schema", schemars(extend("x-say" = "As in create_copilot_plan.")))]
+        #[cfg_attr(feature = "schema", schemars(extend("x-say" = "Shell line or @agent TASK.")))]
         work: Option<AnyWork>,
         postchecks: Option<AnyWork>,
         expects_no_changes: Option<bool>,

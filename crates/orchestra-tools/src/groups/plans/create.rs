@@ -218,7 +218,7 @@ struct Scaffold {
     clean_up_successful_work: Option<bool>,
     additional_symlink_dirs: Option<SymlinkDirs>,
     start_paused: Option<bool>,
-    #[cfg_attr(feature = "schema", schemars(extend("x-say" = "As in create_copilot_plan.")))]
+    #[cfg_attr(feature = "schema", schemars(extend("x-say" = "Shell line or @agent TASK that checks the result.")))]
     verify_ri: Option<AnyWork>,
     env: Option<Env>,
     resume_after_plan: Option<Named>,

@@ -126,7 +126,7 @@ async fn delete(cx: PlanCx, args: OfPlan) -> Result<Changed, Failure> {
 
 changing! {
     struct ArchivePlan {
-        #[cfg_attr(feature = "schema", schemars(extend("x-say" = "Cancel it first.")))]
+        #[cfg_attr(feature = "schema", schemars(extend("x-say" = "Cancel the plan first.")))]
         force: Option<bool>,
         delete_remote_branches: Option<bool>,
     }
@@ -183,7 +183,7 @@ async fn archive(cx: PlanCx, args: ArchivePlan) -> Result<Archived, Failure> {
 
 changing! {
     struct RecoverPlan {
-        #[cfg_attr(feature = "schema", schemars(extend("x-say" = "Agents resume their sessions.")))]
+        #[cfg_attr(feature = "schema", schemars(extend("x-say" = "Let agents resume their sessions.")))]
         use_copilot_agent: Option<bool>,
     }
 }

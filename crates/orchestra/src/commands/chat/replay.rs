@@ -12,10 +12,10 @@ use crate::{
     output::{self, Format},
 };
 
-/// Replay a conversation with the recorded replies of its model and tools
+/// Repeat a conversation with its recorded replies, to check for differences
 ///
-/// No model is asked and no tool is called. The requests of the program are compared with the recorded ones.
-/// The first difference is printed, and the exit code is 4.
+/// No model is asked and no tool is called. Compares the requests that Orchestra would send with the recorded ones.
+/// If they differ, prints the first difference and exits with 4.
 #[derive(Debug, Args)]
 #[command(after_help = examples(&["chat replay", "chat replay release-notes.jsonl"]))]
 pub(super) struct Arguments {

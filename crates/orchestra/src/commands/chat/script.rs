@@ -117,7 +117,7 @@ pub(super) fn named(arguments: &Talk) -> Result<Option<ServerConfig>, Failure> {
 pub(super) enum SandboxChoice {
     /// No restriction
     None,
-    /// The working directory without its settings, and no network (Linux)
+    /// Access to the working directory, except its settings, and no network access (Linux only)
     Workspace,
 }
 

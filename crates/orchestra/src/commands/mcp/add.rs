@@ -32,34 +32,34 @@ use crate::{
 pub(super) struct Arguments {
     /// Name of the server: 1 to 64 of a-z, 0-9 and -
     name: String,
-    /// Program and its arguments
+    /// Command that starts the server: a program and its arguments
     #[arg(last = true, value_name = "COMMAND", required_unless_present = "url")]
     command: Vec<String>,
-    /// Address of a server on the network
+    /// URL of a remote server, instead of a command
     #[arg(long, conflicts_with = "command")]
     url: Option<String>,
     /// Transport: http, sse or rpc [default: detected]
     #[arg(long, requires = "url")]
     transport: Option<String>,
-    /// Environment variable of the server; may be repeated
+    /// Environment variable to set for the server; may be repeated
     #[arg(long, value_name = "NAME=VALUE", conflicts_with = "url")]
     env: Vec<String>,
-    /// HTTP header of every request; may be repeated
+    /// HTTP header to send with every request to the remote server; may be repeated
     #[arg(long, value_name = "NAME: VALUE", requires = "url")]
     header: Vec<String>,
-    /// Allow an unencrypted connection to another machine
+    /// Allow an unencrypted connection to a remote server
     #[arg(long, requires = "url")]
     allow_insecure: bool,
     /// Working directory of the server
     #[arg(long, value_name = "DIR", conflicts_with = "url")]
     cwd: Option<String>,
-    /// Start the server at the first call
+    /// Start the server only when one of its tools is first called
     #[arg(long)]
     lazy: bool,
-    /// Offer its tools without the prefix SERVER__
+    /// Offer the tools of the server without the prefix SERVER__ in their names
     #[arg(long)]
     no_prefix: bool,
-    /// Owner of the file to change
+    /// Whose configuration file to change
     #[arg(long, value_enum, default_value_t)]
     scope: Scope,
     /// Replace a server of the same name in that file

@@ -44,11 +44,12 @@ use crate::{
 use once::{Put, Step};
 pub(in crate::commands) use unused::Unused;
 
-/// Call a tool of a server
+/// Call a tool of a configured MCP server
 ///
-/// The rules and budgets of the server and the schema of the tool apply. Among the budgets, only `daily_quota`
-/// counts the calls of all programs; `requests_per_second`, `burst` and `concurrency` apply per program, and
-/// this program makes one call.
+/// The arguments are checked against the schema of the tool, and the call against the rules and limits of the
+/// server. The limit `daily_quota` counts this call together with those of all other Orchestra processes.
+/// `requests_per_second`, `burst` and `concurrency` have no effect here, because each process counts its own calls,
+/// and this one makes a single call.
 #[derive(Debug, Args)]
 #[command(after_help = examples(&[
     "mcp call docs search query='rate limits'",
@@ -59,20 +60,21 @@ pub(super) struct Arguments {
     server: String,
     /// Name of the tool, with or without the prefix SERVER__
     tool: String,
-    /// Arguments of the tool. A value is text where the tool takes text, else JSON; a list also as a,b,c. A single
-    /// JSON object holds all arguments
+    /// Arguments of the tool. Write text as it is, and other values as JSON; a list can also be written as a,b,c.
+    /// Instead, one JSON object can give all arguments
     #[arg(value_name = "KEY=VALUE")]
     words: Vec<String>,
-    /// Argument of the tool, same as a positional KEY=VALUE; may be repeated
+    /// Argument of the tool, same as the argument KEY=VALUE; may be repeated
     #[arg(long = "arg", value_name = "KEY=VALUE")]
     pairs: Vec<String>,
     /// Arguments as one JSON object: the object, a file that holds it, or - for stdin
     #[arg(long, value_name = "JSON|FILE|-", conflicts_with_all = ["pairs", "words"])]
     args: Option<String>,
-    /// Seconds to wait for the server and its list of tools [default: its start_timeout if set, else 10]
+    /// Number of seconds to wait until the server has started and listed its tools [default: start_timeout of the
+    /// server if set, else 10]
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     wait: Option<u64>,
-    /// Agree to a call for which a rule requires consent
+    /// Make the call without asking, even if a rule of the server requires consent
     #[arg(long, short)]
     yes: bool,
     #[command(flatten)]

@@ -25,15 +25,15 @@ use crate::{
 
 /// Start or connect to servers, and check their health
 ///
-/// Exits with 0 if all servers are healthy, 1 if one is not, 3 if its configuration is invalid, 4 if it cannot
-/// be reached, and 5 if it is not approved or requires a sign-in.
+/// Exits with 0 if all servers are healthy. Otherwise exits with 3 if the configuration of a server is invalid, 4
+/// if a server cannot be reached, 5 if a server is not approved or requires a sign-in, and 1 for any other failure.
 #[derive(Debug, Args)]
 #[command(after_help = examples(&["mcp test", "mcp test docs --timeout 30"]))]
 pub(super) struct Arguments {
     /// Names of the servers [default: all enabled servers]
     #[arg(value_name = "NAME")]
     names: Vec<String>,
-    /// Maximum number of seconds per server [default: its start_timeout]
+    /// Maximum number of seconds to wait for each server [default: start_timeout of the server]
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     timeout: Option<u64>,
     #[command(flatten)]

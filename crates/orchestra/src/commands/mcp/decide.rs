@@ -26,7 +26,7 @@ use crate::{
     servers,
 };
 
-/// Approve servers of the workspace and changes of their tools
+/// Approve servers that the workspace configures, and changes of their tools
 ///
 /// Shows what is approved: the command of a server, or the changes of its tools. An approval applies to the
 /// server as it is, in this directory. It is required again if the definition of the server changes, or a file
@@ -45,14 +45,15 @@ pub(super) struct Approve {
     /// Do not ask for consent
     #[arg(long, short)]
     yes: bool,
-    /// Fingerprint that --json printed; the server is approved without a question if it still has it
+    /// Fingerprint of the server, as printed by --json. If the server has not changed since, it is approved without
+    /// asking
     #[arg(long, value_name = "FINGERPRINT", conflicts_with_all = ["all", "revoke"], requires = "names")]
     fingerprint: Option<String>,
-    /// Accept changes of their tools without a question: set `"pins": "follow"` in the user's file, or store it
-    /// with the approval of a server of the workspace
+    /// Accept all later changes of the tools of these servers without asking. For a server in your own file, sets
+    /// `"pins": "follow"` there; for a server of the workspace, records it with the approval
     #[arg(long, conflicts_with_all = ["all", "fingerprint", "revoke"], requires = "names")]
     follow: bool,
-    /// Revoke approvals
+    /// Revoke the approvals of the named servers
     #[arg(long, conflicts_with_all = ["all", "yes"], requires = "names")]
     revoke: bool,
     /// Print JSON
@@ -60,7 +61,7 @@ pub(super) struct Approve {
     json: bool,
 }
 
-/// Enable servers in this workspace, even if their files disable them
+/// Enable servers in this workspace, even if their configuration files disable them
 #[derive(Debug, Args)]
 #[command(after_help = examples(&["mcp enable docs"]))]
 pub(super) struct Enable {
@@ -84,7 +85,7 @@ pub(super) struct Disable {
     json: bool,
 }
 
-/// Restart servers in the programs that run them in this workspace
+/// Restart servers in all Orchestra processes of this workspace
 #[derive(Debug, Args)]
 #[command(after_help = examples(&["mcp restart docs"]))]
 pub(in crate::commands) struct Restart {

@@ -17,7 +17,7 @@ use crate::{
     output,
 };
 
-/// Print servers in the file format of another program
+/// Print configured MCP servers in the file format of another program
 ///
 /// Secrets in the environment and in headers, and values that look like secrets in arguments and addresses, are
 /// replaced by ${NAME}, so that the file can be shared. The variables are listed on stderr, and so is the

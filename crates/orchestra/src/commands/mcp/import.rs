@@ -32,11 +32,11 @@ use verdict::Verdict;
 /// The most that is read of a file in which programs keep servers for each project.
 const MAX_BYTES: u64 = 4 * 1024 * 1024;
 
-/// Import servers from other programs
+/// Import MCP servers from the configurations of other programs
 ///
-/// Servers are copied unchanged. A server whose name exists is skipped. Some programs store servers per
-/// project: those of this workspace are imported with --scope workspace alone, and before the other servers of
-/// the program. The user's file applies to every workspace.
+/// Servers are copied unchanged. A server is skipped if one of the same name exists. Some programs store servers
+/// per project: servers of the project in this workspace are imported only with --scope workspace, and before the
+/// other servers of the program.
 #[derive(Debug, Args)]
 #[command(after_help = examples(&[
     "mcp import --dry-run",
@@ -47,10 +47,10 @@ pub(super) struct Arguments {
     /// Programs to import from [default: all that are found]
     #[arg(value_enum, value_name = "PROGRAM")]
     programs: Vec<Program>,
-    /// Additional file to import; may be repeated
+    /// Additional configuration file to import servers from; may be repeated
     #[arg(long, value_name = "FILE")]
     from: Vec<PathBuf>,
-    /// Owner of the file to add the servers to
+    /// Whose configuration file to add the servers to
     #[arg(long, value_enum, default_value_t)]
     scope: Scope,
     /// Report the changes without making them

@@ -26,19 +26,20 @@ use crate::{
     servers, serving,
 };
 
-/// List the servers
+/// List the configured MCP servers
 ///
 /// While `orchestra up` runs in the workspace, the list includes their present state.
 #[derive(Debug, Args)]
 #[command(after_help = examples(&["mcp list", "mcp list --check", "mcp list --sources --json"]))]
 pub(super) struct Arguments {
-    /// Also list the files that were read, and servers that are shadowed by another of the same name
+    /// Also list the configuration files that were read, and the servers that are ignored because another file
+    /// defines a server of the same name
     #[arg(long)]
     sources: bool,
-    /// Start or reach each server, and report its state and number of tools
+    /// Start each server, or connect to it, and report its state and number of tools
     #[arg(long, conflicts_with = "no_start")]
     check: bool,
-    /// Start no server, as by default
+    /// Do not start any server (the default)
     #[arg(long)]
     no_start: bool,
     /// Print JSON

@@ -18,7 +18,7 @@ use crate::{
     output, serving,
 };
 
-/// Sign in to a server on the network with a browser
+/// Sign in to a remote server with a web browser (OAuth)
 ///
 /// Prints the address to open, and waits until the browser returns to this machine. The tokens are stored for
 /// the user alone. `up` and `stdio` use them from then on.
@@ -27,7 +27,7 @@ use crate::{
 pub(super) struct Login {
     /// Name of the server
     name: String,
-    /// Scope to request in addition to the scopes of the server; may be repeated
+    /// OAuth scope to request in addition to the scopes that the server names; may be repeated
     #[arg(long, value_name = "SCOPE")]
     scope: Vec<String>,
     /// Print JSON
@@ -35,7 +35,7 @@ pub(super) struct Login {
     json: bool,
 }
 
-/// Delete the tokens of a sign-in, and revoke them at their issuer
+/// Sign out of a server: revoke its tokens, and delete them
 #[derive(Debug, Args)]
 #[command(after_help = examples(&["mcp logout docs"]))]
 pub(super) struct Logout {

@@ -21,15 +21,15 @@ use crate::{
     output, servers,
 };
 
-/// Print the standard error of a server
+/// Print what a server wrote to standard error
 ///
-/// Includes the output of every program that ran the server in this workspace.
+/// Includes what the server wrote in every Orchestra process that started it in this workspace.
 #[derive(Debug, Args)]
 #[command(after_help = examples(&["mcp logs docs", "mcp logs docs --follow"]))]
 pub(in crate::commands) struct Arguments {
     /// Name of the server or plugin
     name: String,
-    /// Number of trailing lines to show
+    /// Number of lines to print from the end of the log
     #[arg(long, short = 'n', default_value_t = 50)]
     lines: usize,
     /// Print new lines as they are written

@@ -29,7 +29,7 @@ pub(super) struct Arguments {
     /// Names of the servers [default: all enabled servers]
     #[arg(value_name = "NAME")]
     names: Vec<String>,
-    /// Name of a server, same as NAME
+    /// Name of a server, same as the argument NAME
     #[arg(long, value_name = "NAME")]
     server: Vec<String>,
     /// Print names and descriptions in full

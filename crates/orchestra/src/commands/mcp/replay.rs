@@ -28,10 +28,10 @@ use crate::{
     trace::masker,
 };
 
-/// Replay a recording of `orchestra mcp tap`, and compare the replies
+/// Send the recorded requests of `orchestra mcp tap` to a server again, and compare the replies
 ///
-/// Sends each request unchanged, one after the other. Exits with 1 if a reply differs. Messages with masked
-/// secrets cannot be replayed and are skipped.
+/// Sends the requests unchanged, one after the other. Exits with 1 if a reply differs from the recorded one.
+/// Messages with masked secrets cannot be sent again and are skipped.
 #[derive(Debug, Args)]
 #[command(after_help = examples(&[
     "mcp replay docs.jsonl --server docs",
@@ -40,29 +40,29 @@ use crate::{
 pub(crate) struct Arguments {
     /// Recording to replay
     file: PathBuf,
-    /// Name of the server in the recording, if it holds several
+    /// Name of the server whose requests to replay, if the recording contains several servers
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// Configured server to send the requests to
+    /// Name of a configured server to send the requests to
     #[arg(long, value_name = "NAME", conflicts_with_all = ["command", "url"])]
     pub(super) server: Option<String>,
-    /// Address of the server to send the requests to
+    /// URL of a remote server to send the requests to
     #[arg(long, conflicts_with = "command")]
     url: Option<String>,
-    /// JSON pointer to a part of replies that is not compared, such as /result/serverInfo/version; may be
-    /// repeated
+    /// JSON pointer to a part of the replies to exclude from the comparison, such as /result/serverInfo/version;
+    /// may be repeated
     #[arg(long, value_name = "POINTER")]
     ignore: Vec<String>,
-    /// Name of an argument whose values are masked, as in the recording; may be repeated
+    /// Name of a tool argument whose values are masked in the recording; may be repeated
     #[arg(long, value_name = "NAME")]
     mask: Vec<String>,
-    /// Maximum number of seconds per reply
+    /// Maximum number of seconds to wait for each reply
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     timeout: u32,
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// Command of the server to send the requests to
+    /// Command that starts the server to send the requests to
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }

@@ -24,30 +24,30 @@ use crate::{
 /// Record the messages between a client and a server over stdio
 ///
 /// Put `orchestra mcp tap --file FILE --` before the command of the server in the configuration of a client. Or
-/// name a configured server, which is started by its configuration. Bytes are forwarded unchanged and at once,
-/// in both directions. Without --file, a line for each message is printed on stderr.
+/// name a server that Orchestra has configured. All bytes are forwarded unchanged and at once, in both directions.
+/// Without --file, prints a line for each message on stderr.
 #[derive(Debug, Args)]
 #[command(after_help = examples(&[
     "mcp tap docs",
     "mcp tap --file docs.jsonl -- docs-server --stdio",
 ]))]
 pub(crate) struct Arguments {
-    /// Name of a configured server, instead of a command
+    /// Name of a configured server to start, instead of a command
     #[arg(conflicts_with = "command", required_unless_present = "command")]
     pub(super) server: Option<String>,
-    /// File to record whole messages in, one line of JSON each, with secrets masked; rotated at 64 MiB
+    /// File in which to record all messages, one line of JSON each, with secrets masked; rotated at 64 MiB
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
     /// Print a line on stderr for each message: time, direction, server, id, method, bytes, milliseconds
     #[arg(long)]
     trace: bool,
-    /// Name of an argument whose values are masked; may be repeated
+    /// Name of a tool argument whose values are masked, in addition to secrets; may be repeated
     #[arg(long, value_name = "NAME")]
     mask: Vec<String>,
-    /// Name of the server in the recording [default: its own, or that of its program]
+    /// Name to record the server under [default: the name of the configured server, or of the program]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// Command of the server
+    /// Command that starts the server
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }

@@ -19,13 +19,13 @@ use crate::{
     servers,
 };
 
-/// Check server files without starting anything
+/// Check configuration files of MCP servers without starting any server
 ///
 /// Exits with 3 if a file is invalid.
 #[derive(Debug, Args)]
 #[command(after_help = examples(&["mcp validate", "mcp validate .mcp.json"]))]
 pub(super) struct Arguments {
-    /// Files to check [default: all files that servers are read from]
+    /// Files to check [default: all files from which Orchestra reads servers in this workspace]
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Print JSON

@@ -64,9 +64,10 @@ enum Command {
         "memory model use none",
     ]))]
     Use {
-        /// Installed model, directory, ollama:NAME, openai:NAME, or none
+        /// Name of an installed model, its directory, ollama:NAME or openai:NAME for a model on a server, or none
+        /// to turn search by meaning off
         name: String,
-        /// Configuration to change [default: yours, or that of the workspace if it names a model]
+        /// Whose configuration file to change [default: user, or workspace if its file already names a model]
         #[arg(long)]
         scope: Option<Scope>,
     },
@@ -76,7 +77,7 @@ enum Command {
         /// Name of the model
         name: String,
     },
-    /// Show the model in use and the progress of its index
+    /// Show which model is in use, and how much of the memory it has indexed
     #[command(after_help = examples(&["memory model show"]))]
     Show,
 }

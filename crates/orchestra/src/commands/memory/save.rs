@@ -16,13 +16,13 @@ const MAX_TEXT_BYTES: u64 = 16 * 1024 * 1024;
 pub(super) struct Save {
     /// Text to save, or - for stdin
     content: String,
-    /// Short summary, in words that a search would use
+    /// Short summary, in words that a later search is likely to use
     #[arg(long)]
     summary: Option<String>,
-    /// Source of the memory, such as task, prd, session or user
+    /// Kind of item that the memory is from, such as task, prd, session or user
     #[arg(long)]
     source: Option<String>,
-    /// Id of the source, such as that of a task
+    /// Id of the item that the memory is from, such as the id of a task
     #[arg(long)]
     source_id: Option<String>,
     /// Tag of the memory; may be repeated

@@ -33,21 +33,21 @@ use crate::{
 
 /// Show the manifest, tools, prompts, permissions and certificates of a plugin
 ///
-/// Runs its program twice: with --manifest, and as a plugin, to list its tools and prompts. The plugin cannot
-/// call the orchestrator meanwhile.
+/// Runs the program of the plugin twice: first with --manifest, then as a plugin, to list its tools and prompts.
+/// Meanwhile the plugin cannot use the storage and tools of an orchestrator.
 #[derive(Debug, Args)]
 #[command(after_help = examples(&[
     "plugin inspect tools.hello",
     "plugin inspect ./target/debug/hello --no-start",
 ]))]
 pub(super) struct Arguments {
-    /// Id of the plugin, or path of a program that is not configured
+    /// Id of a configured plugin, or path of a plugin program
     #[arg(value_name = "ID|PROGRAM")]
     plugin: String,
     /// Arguments of the program
     #[arg(last = true, value_name = "ARGUMENTS")]
     args: Vec<String>,
-    /// Run the program with --manifest only
+    /// Run the program only with --manifest, and list no tools or prompts
     #[arg(long)]
     no_start: bool,
     /// Print JSON

@@ -28,7 +28,7 @@ use crate::{
 #[derive(Debug, Args)]
 #[command(after_help = examples(&["plugin list", "plugin list --check"]))]
 pub(super) struct Arguments {
-    /// Run each enabled plugin with --manifest, to show its version
+    /// Also show the version of each enabled plugin, by running its program with --manifest
     #[arg(long)]
     check: bool,
     /// Print JSON

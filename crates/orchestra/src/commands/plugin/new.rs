@@ -39,14 +39,14 @@ use name::Name;
 pub(super) struct Arguments {
     /// Name of the plugin: 1 to 50 of a-z, 0-9, _ and -, starting with a letter
     name: String,
-    /// Programming language
+    /// Programming language of the plugin
     #[arg(long, value_enum, default_value_t)]
     language: Language,
     /// Directory to create, which must be absent or empty [default: the name of the plugin]
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
-    /// Directory of the crate orchestra-plugin [default: that of the sources of this program if they exist,
-    /// else from the registry]
+    /// Directory of the crate orchestra-plugin that a Rust plugin depends on [default: the source tree from which
+    /// this program was built, if it exists, else the published crate]
     #[arg(long, value_name = "DIR")]
     kit: Option<PathBuf>,
     /// Do not change orchestra.toml
@@ -59,10 +59,10 @@ pub(super) struct Arguments {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 enum Language {
-    /// With the kit of this program
+    /// Rust, with the crate orchestra-plugin
     #[default]
     Rust,
-    /// With aioquic and protobuf
+    /// Python, with the packages aioquic and protobuf
     Python,
 }
 

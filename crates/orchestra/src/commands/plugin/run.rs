@@ -32,25 +32,25 @@ use crate::{
 
 /// Run a plugin in the foreground until Ctrl-C
 ///
-/// Starts, registers and boots the plugin as an orchestrator does, lists its tools and prompts, and prints its
-/// standard error. If the plugin ends by itself, the reason is printed, and the exit code is 4. The plugin
-/// cannot call the orchestrator: storage and other tools are available under `orchestra up` only.
+/// Starts and registers the plugin as `orchestra up` does, lists its tools and prompts, and prints what it writes
+/// to standard error. If the plugin ends by itself, prints the reason and exits with 4. The plugin cannot call the
+/// orchestrator: storage and other tools are available only under `orchestra up`.
 #[derive(Debug, Args)]
 #[command(after_help = examples(&[
     "plugin run tools.hello",
     "plugin run --binary ./target/debug/hello",
 ]))]
 pub(super) struct Arguments {
-    /// Id of the plugin
+    /// Id of a configured plugin
     #[arg(required_unless_present = "binary")]
     id: Option<String>,
-    /// Path of a program to run instead of a configured plugin
+    /// Path of a plugin program to run, instead of the ID of a configured plugin
     #[arg(long, value_name = "PROGRAM", conflicts_with = "id")]
     binary: Option<PathBuf>,
-    /// Plugin id of that program, if its manifest has none
+    /// Plugin id of the program of --binary, if its manifest has none
     #[arg(long = "id", value_name = "ID", requires = "binary")]
     as_id: Option<String>,
-    /// Arguments of that program
+    /// Arguments of the program of --binary
     #[arg(last = true, value_name = "ARGUMENTS", requires = "binary")]
     args: Vec<String>,
 }

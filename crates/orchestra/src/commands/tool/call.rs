@@ -35,20 +35,21 @@ pub(super) struct Call {
     /// Name of the tool
     #[arg(required_unless_present = "help")]
     pub(super) name: Option<String>,
-    /// Arguments of the tool. A value is text where the tool takes text, else JSON; a list also as a,b,c. A single
-    /// JSON object holds all arguments
+    /// Arguments of the tool. Write text as it is, and other values as JSON; a list can also be written as a,b,c.
+    /// Instead, one JSON object can give all arguments
     #[arg(value_name = "KEY=VALUE")]
     pub(super) words: Vec<String>,
     /// Arguments as one JSON object: the object, a file that holds it, or - for stdin
     #[arg(long, value_name = "JSON|FILE|-", conflicts_with = "words")]
     pub(super) args: Option<String>,
-    /// Text format of the result of a tool of the board
+    /// Format of the text in the result of a built-in tool
     #[arg(long, value_enum)]
     pub(super) format: Option<TextFormat>,
-    /// Seconds to wait for the upstream MCP server [default: its start_timeout if set, else 10]
+    /// Number of seconds to wait until the MCP server has started [default: start_timeout of the server if set,
+    /// else 10]
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     wait: Option<u64>,
-    /// Agree to a call for which a rule of the server requires consent
+    /// Make the call without asking, even if a rule of the server requires consent
     #[arg(long, short)]
     yes: bool,
     #[command(flatten)]

@@ -28,13 +28,13 @@ const OPENID: &str = "openid-configuration";
 /// Why there are no keys.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum FetchError {
-    #[error("cannot ask {url}")]
+    #[error("cannot send a request to {url}")]
     Ask {
         url: Url,
         #[source]
         source: reqwest::Error,
     },
-    #[error("{url} answers {status}")]
+    #[error("{url} returned status {status}")]
     Status { url: Url, status: StatusCode },
     #[error("the response of {0} exceeds {MOST_BYTES} bytes")]
     Long(Url),
@@ -54,7 +54,7 @@ pub(super) enum FetchError {
         #[source]
         source: KeysError,
     },
-    #[error("timed out")]
+    #[error("the request timed out")]
     Slow,
 }
 

@@ -55,9 +55,9 @@ enum Material {
 pub(super) enum KeysError {
     #[error("not a JSON object with a list of keys")]
     Malformed(#[source] serde_json::Error),
-    #[error("it has {0} keys, more than {MOST_KEYS}")]
+    #[error("the key set has {0} keys, more than {MOST_KEYS}")]
     TooMany(usize),
-    #[error("it has no key of a supported algorithm")]
+    #[error("the key set has no key of a supported algorithm")]
     None,
 }
 

@@ -113,7 +113,10 @@ fn a_text_is_changed_and_found_by_what_it_says_now() {
         content: Some(body("The  parser is a TABLE")),
         ..patch(2)
     };
-    assert!(refused(&board, Action::UpdateMemory(Box::new(same))).contains("mem-1 already has this text"));
+    assert!(
+        refused(&board, Action::UpdateMemory(Box::new(same)))
+            .contains("mem-1 already has this text")
+    );
     for wrong in [
         ChunkPatch {
             content: Some(Body::default()),

@@ -54,7 +54,10 @@ async fn passwords_of_inherited_addresses_and_in_words_of_the_runner_are_masked(
     shown.env = serde_json::from_value(json!({"API_TOKEN": PASSWORD})).unwrap();
     let made = create(&plans, settings("Secrets"), vec![told, shown]).await;
     let plan = ended(&plans, made.plan).await;
-    for (name, words) in [("told", "at https://user:"), ("shown", "nothing had to be changed")] {
+    for (name, words) in [
+        ("told", "at https://user:"),
+        ("shown", "nothing had to be changed"),
+    ] {
         let log = plans.log_of(&plan, name, None).unwrap().unwrap();
         let page = plans.read_log(&log, Query::default()).await.unwrap();
         let text: Vec<String> = page.lines.into_iter().map(|line| line.text).collect();

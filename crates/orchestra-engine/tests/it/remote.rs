@@ -155,7 +155,10 @@ fn a_bad_answer_is_told_and_never_used() {
         ("no json".to_owned(), "expected is `data`"),
         ("{}".to_owned(), "expected is `data`"),
         (data(&[vector(0, "1,2")]), "1 vectors for 2 texts"),
-        (data(&[vector(0, "1,2"), vector(0, "1,2")]), "`index`es"),
+        (
+            data(&[vector(0, "1,2"), vector(0, "1,2")]),
+            "fields `index`",
+        ),
         (
             data(&[vector(0, "1,2"), vector(1, "1")]),
             "a vector of 1 numbers",

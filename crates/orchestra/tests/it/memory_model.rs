@@ -603,7 +603,7 @@ fn a_model_is_fetched_from_a_hub() {
     for (name, address, why) in [
         ("me/cut", address.as_str(), "resolve/main/tokenizer.json"),
         ("me/bare", &address, "has no tokenizer.json"),
-        ("me/away", &address, "sends on"),
+        ("me/away", &address, "the redirect leads"),
         ("me/gone", &address, "has no tokenizer.json"),
         ("me/gone", "http://example.org", "not an https URL"),
         ("me/gone", "http://127.0.0.1:1", "cannot be fetched"),

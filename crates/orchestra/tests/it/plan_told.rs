@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::{
     plans::{git, ok, plan, waits_for},
-    support::{Running, Workspace},
+    support::{Running, Workspace, until},
 };
 
 const ONE: &str = "jobs:\n- {producerId: one, task: One, work: echo one > one.txt}\n";
@@ -61,9 +61,11 @@ fn a_plan_that_waits_for_another_starts_by_itself_and_says_for_which() {
     let expected = format!("starts by itself when plan First ({after}) has succeeded");
     assert!(made.out.contains(&expected), "{made:?}");
     assert!(!made.out.contains("plan resume"), "{made:?}");
-    let shown = plan(&workspace, &["show", "Second"]);
     let named = format!("after    plan First ({after}), which is running");
-    assert!(shown.out.contains(&named), "{shown:?}");
+    until(|| {
+        let shown = plan(&workspace, &["show", "Second"]);
+        shown.out.contains(&named).then_some(())
+    });
     // A person may have it start at once, and is told what that undoes.
     let resumed = plan(&workspace, &["resume", "Second"]);
     let expected = format!("does not wait any longer for plan First ({after})");

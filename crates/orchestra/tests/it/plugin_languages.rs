@@ -60,7 +60,13 @@ impl Rig {
             "--certs-dir",
             certs.unwrap(),
         ];
-        let client = Session::start(workspace.command(bridge));
+        let mut client = Session::start(workspace.command(bridge));
+        // A plugin that is still starting has no tools yet.
+        until(|| {
+            let listed = client.request("tools/list", &json!({})).to_string();
+            let has = |language: &Language| listed.contains(&format!("{:?}", language.answers.0));
+            languages.iter().all(has).then_some(())
+        });
         Self {
             workspace,
             up,

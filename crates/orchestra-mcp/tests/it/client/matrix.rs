@@ -93,7 +93,7 @@ async fn play(client: &Client, shared: &Arc<Shared>, revision: &str) {
     let said = result(client, tool("echo")).await;
     assert_eq!(said["content"][0]["text"], "{}", "{revision}");
     assert_eq!(client.metadata().protocol_version, revision);
-    assert_eq!(client.list(ListKind::Tools).await.unwrap().len(), 14);
+    assert_eq!(client.list(ListKind::Tools).await.unwrap().len(), 15);
     client.health_check().await.unwrap();
     asks(client).await;
     reports(client, shared).await;

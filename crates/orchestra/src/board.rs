@@ -165,7 +165,7 @@ pub(crate) fn setting(
     configured: Option<Setting<BoardMode>>,
     home: Option<&Home>,
 ) -> Setting<BoardMode> {
-    configured.unwrap_or_else(|| Setting {
+    configured.unwrap_or(Setting {
         value: match home {
             Some(Home::Checkout) => BoardMode::Checkout,
             Some(Home::Shared(_)) | None => BoardMode::Repository,

@@ -697,7 +697,7 @@ impl Round<'_> {
                 watch: false,
                 ..Options::default()
             });
-            let options = board::options(&self.config, options)?;
+            let options = board::options(self.config, options)?;
             let store = Store::open(&self.config.workspace, options)?;
             match store.read_only() {
                 Some(fault) => Err(Failure::denied(fault.to_string())),

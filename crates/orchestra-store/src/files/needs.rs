@@ -76,9 +76,12 @@ pub(crate) trait Board: Send + Sync {
     fn write(&self, job: Job) -> Result<(), ActionError>;
 }
 
+/// Function that works on the board.
+type Run = dyn FnOnce(&mut dyn Work) -> Result<(), ActionError> + Send;
+
 /// Work that runs on the writer's thread, in a savepoint of its transaction, between two actions.
 pub(crate) struct Job {
-    pub(crate) run: Box<dyn FnOnce(&mut dyn Work) -> Result<(), ActionError> + Send>,
+    pub(crate) run: Box<Run>,
     pub(crate) durability: Durability,
 }
 

@@ -356,6 +356,9 @@ pub(super) struct Chosen {
     pub(super) session: Arc<Session>,
 }
 
+/// Connections that match a caller, with their profile.
+type Matching = (Profile, (Arc<Lane>, Hold));
+
 impl Client {
     /// Chooses the connection for a call: one that was greeted as the caller would have greeted the
     /// server, else one of the first, unless that has the roots of another client.
@@ -417,11 +420,7 @@ impl Client {
 
     /// The connections for a call, where the first ones have another profile than its caller needs.
     /// Where those of the caller's era cannot be had, the caller uses those of the other era.
-    fn beside(
-        &self,
-        call: &ServerCall,
-        first: &Session,
-    ) -> Result<Option<(Profile, (Arc<Lane>, Hold))>, ChoiceError> {
+    fn beside(&self, call: &ServerCall, first: &Session) -> Result<Option<Matching>, ChoiceError> {
         let wanted = |profile: Profile| {
             let make = || self.0.lane.beside(&profile);
             let lane = self.0.beside.wanted(&profile, make)?;

@@ -71,12 +71,11 @@ fn replace(checkouts: &Checkouts, name: &str, content: &[u8]) {
     age(&file);
 }
 
+/// Content that a power cut leaves of a file.
+type Damage = fn(&[u8]) -> Vec<u8>;
+
 /// Opens the board again after damage to files of all sorts, which leaves their times as they are, and after `before`.
-fn damage(
-    (checkouts, main): (&Checkouts, Store),
-    damage: fn(&[u8]) -> Vec<u8>,
-    before: impl FnOnce(),
-) -> Store {
+fn damage((checkouts, main): (&Checkouts, Store), damage: Damage, before: impl FnOnce()) -> Store {
     let whole = contents(checkouts);
     let mut damaged = vec![DOCUMENT.to_owned(), PRD.to_owned()];
     damaged.extend(["toon", "md", "history.jsonl"].map(|end| format!("{TASKS}/MA-3.{end}")));
@@ -122,8 +121,9 @@ fn zero_filled_files_of_a_mirror_are_written_again() {
 
 #[test]
 fn damaged_files_whose_write_was_announced_and_not_recorded_are_written_again() {
-    let ways: [fn(&[u8]) -> Vec<u8>; 2] = [|_| Vec::new(), |content| vec![0; content.len()]];
-    for of_content in ways {
+    let emptied = |_: &[u8]| Vec::new();
+    let zeroed = |content: &[u8]| vec![0; content.len()];
+    for of_content in [emptied as Damage, zeroed] {
         let (checkouts, main) = written();
         let unrecorded = || {
             let database = checkouts.home().directory().join("board.db");

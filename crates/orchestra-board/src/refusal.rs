@@ -55,7 +55,7 @@ pub enum Refusal {
     #[error("GATE BLOCKED: {gate}: leaving {from} needs evidence of at least 10 characters: {}", .gate.asks_for())]
     GateBlocked { gate: Gate, from: State },
     #[error(
-        "{id} is {state}: its state follows from its children; it can only be cancelled, or moved between backlog and todo while no child has started"
+        "{id} is {state}: its state follows from its children; you can only cancel it, or move it between backlog and todo before a child starts"
     )]
     FollowsChildren { id: IssueId, state: State },
     #[error(

@@ -87,7 +87,7 @@ enum Command {
 /// Model to install.
 #[derive(Debug, Args)]
 pub struct InstallModel {
-    /// Directories, archives, or names of models of a hub, whose files go together
+    /// Source of the model: a directory, an archive, or a name on a model hub; with several sources, their files are combined
     #[arg(required = true)]
     pub source: Vec<String>,
     /// Name to install it under [default: as its source]

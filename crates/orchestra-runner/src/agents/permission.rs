@@ -187,9 +187,9 @@ pub enum Denied {
     },
     /// Its command line names another file where it starts than the one that was agreed to.
     #[error(
-        "agent `{name}` may not start in {directory}: `{file}` there is not the file of the workspace that you \
-         agreed to; restore it, or bring the change into the workspace and agree to it: `orchestra plan agents \
-         --approve {name}`"
+        "agent `{name}` is not started in {directory}: the file `{file}` there differs from the file that you \
+         approved in the workspace; restore the file, or copy the change into the workspace and run \
+         `orchestra plan agents --approve {name}`"
     )]
     Replaced {
         /// The agent.

@@ -58,7 +58,7 @@ enum Fault {
         #[source]
         source: io::Error,
     },
-    #[error("the script {name} does not have the required form")]
+    #[error("the script {name} is not a valid script of a scripted agent")]
     Form {
         name: String,
         #[source]

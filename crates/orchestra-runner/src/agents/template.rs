@@ -79,7 +79,7 @@ pub(super) enum TemplateError {
         "the arguments have more than {MAX_GROUPS} groups, {MAX_WORDS} words in a group, or {MAX_WORD_BYTES} bytes in a word"
     )]
     TooLong,
-    #[error("a group of arguments is empty")]
+    #[error("`args` contains an empty group; remove it")]
     EmptyGroup,
     #[error("the group of `{word}` names more than one list")]
     TwoLists { word: String },

@@ -12,7 +12,7 @@ const TITLES = {
   prechecks: "Check the conditions before the work",
   work: "Do the work",
   commit: "Commit the changes",
-  postchecks: "Check the conditions after the work",
+  postchecks: "Check the results of the work",
   "merge-ri": "Merge the result of the plan into its target branch",
   cleanup: "Remove the worktree",
 };

@@ -10,7 +10,7 @@ export const PARTS = {
   model: { title: "By model", of: ({ model }) => model || "Unknown model" },
   provider: { title: "By provider", of: ({ provider }) => provider || "Unknown provider" },
   project: { title: "By project", of: ({ project }) => project ?? "No project" },
-  plan: { title: "By plan", of: ({ plan }) => plan ?? "Outside of plans" },
+  plan: { title: "By plan", of: ({ plan }) => plan ?? "Not part of a plan" },
 };
 
 /** What is counted. */

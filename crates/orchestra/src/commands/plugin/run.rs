@@ -50,7 +50,7 @@ pub(super) struct Arguments {
     /// Plugin id of the program of --binary, if its manifest has none
     #[arg(long = "id", value_name = "ID", requires = "binary")]
     as_id: Option<String>,
-    /// Arguments of the program of --binary
+    /// Arguments for the program that --binary names
     #[arg(last = true, value_name = "ARGUMENTS", requires = "binary")]
     args: Vec<String>,
 }

@@ -287,11 +287,24 @@ fn asked_of(
     if ask == Ask::Roots
         && let Some(roots) = session.own_roots()
     {
+        session.note_roots_asked();
         return Some((id, Ok(roots)));
     }
     let about = About::of(params.as_ref());
-    let refused = match whom(session, ask, related, &about) {
-        Ok(_) if ask == Ask::Roots && !session.begin_roots() => {
+    let found = whom(session, ask, related, &about);
+    // The roots of a client without a session are those of one call, which it answers as it would answer the server.
+    let is_of_session = match &found {
+        Ok(open) => open.is_of_session,
+        Err(_) => {
+            let open = session.calls();
+            open.is_empty() || open.values().any(|open| open.is_of_session)
+        }
+    };
+    if ask == Ask::Roots && is_of_session {
+        session.note_roots_asked();
+    }
+    let refused = match found {
+        Ok(_) if ask == Ask::Roots && is_of_session && !session.begin_roots() => {
             "other clients may use the session".to_owned()
         }
         Ok(open) => {
@@ -304,7 +317,7 @@ fn asked_of(
             match open.ask(asked) {
                 true => return None,
                 false => {
-                    if ask == Ask::Roots {
+                    if ask == Ask::Roots && is_of_session {
                         session.roots_answered(None);
                     }
                     "too many questions wait already".to_owned()
@@ -319,7 +332,7 @@ fn asked_of(
             return Some((id, Ok(Root::answer(&session.config.roots))));
         }
         Err(why) => {
-            if ask == Ask::Roots {
+            if ask == Ask::Roots && is_of_session {
                 session.refuse_roots();
             }
             why

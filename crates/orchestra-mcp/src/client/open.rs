@@ -12,6 +12,7 @@ use orchestra_hub::{ClientFeatures, Cx, ProgressSink};
 use orchestra_wire::{RawJson, RequestId};
 use tokio::{sync::Notify, time::Instant};
 
+use super::roots::own_connection;
 use crate::{told::Ask, translation::Input};
 
 /// Questions of one call that wait.
@@ -24,6 +25,8 @@ const TOGETHER: Duration = Duration::from_secs(1);
 pub(super) struct OpenCall {
     pub(super) began: Instant,
     pub(super) whose: Whose,
+    /// Its caller has a session of its own, and so one list of roots for all its calls.
+    pub(super) is_of_session: bool,
     /// The task of the server whose end it waits for.
     pub(super) task: Option<String>,
     caller: Mutex<Caller>,
@@ -77,6 +80,7 @@ impl OpenCall {
         Self {
             began: now,
             whose,
+            is_of_session: own_connection(cx).is_some(),
             task,
             caller: Mutex::new(Caller {
                 progress: cx.progress.clone(),

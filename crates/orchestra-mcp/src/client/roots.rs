@@ -150,7 +150,7 @@ pub(super) fn may_be_asked(call: &ServerCall) -> bool {
 }
 
 /// The number of the connection, where it belongs to one client alone: that of a session.
-fn own_connection(cx: &Cx) -> Option<u64> {
+pub(super) fn own_connection(cx: &Cx) -> Option<u64> {
     (cx.era == Some(Era::Session) && cx.connection != 0).then_some(cx.connection)
 }
 

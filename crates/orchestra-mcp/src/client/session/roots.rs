@@ -12,7 +12,7 @@ use super::Session;
 use crate::client::{
     ServerCall,
     profile::Profile,
-    roots::{Fit, Roots, RootsNeeded, RootsOffer, may_be_asked},
+    roots::{Fit, Roots, RootsNeeded, RootsOffer, may_be_asked, own_connection},
 };
 
 /// Longest time for which a new session waits for a request for roots that its server sends at its start.
@@ -106,8 +106,12 @@ impl Session {
 
     /// The answer to a server that asks for roots; `None` while the session has none.
     pub(in crate::client) fn own_roots(&self) -> Option<RawJson> {
-        self.client_roots.note_asked();
         self.given.roots().map(|roots| roots.answer())
+    }
+
+    /// Records that the server asks for roots of the session, so that each session has those of one list from now on.
+    pub(in crate::client) fn note_roots_asked(&self) {
+        self.client_roots.note_asked();
     }
 
     /// Begins to ask the client of a call for its roots. Returns false where other clients may use the
@@ -130,7 +134,8 @@ impl Session {
 
     /// Takes the roots that a client was asked for, if it has answered.
     pub(in crate::client) fn roots_answered(&self, answer: Option<(&Cx, &RawJson)>) {
-        if self.config.clients.is_none() {
+        let is_of_call = answer.is_some_and(|(cx, _)| own_connection(cx).is_none());
+        if self.config.clients.is_none() || is_of_call {
             return;
         }
         let answer = answer.map(|(cx, answer)| (cx, Roots::of_answer(answer)));

@@ -210,8 +210,12 @@ pub(crate) fn program(name: &str) -> Result<PathBuf> {
 pub(crate) fn orchestra(workspace: &Path, options: &[&str]) -> Result<Command> {
     let mut command = Command::new(program("orchestra")?);
     command.arg("stdio").arg("--workspace").arg(workspace);
-    // The list of boards of the user has none of a benchmark.
-    command.env("XDG_STATE_HOME", workspace.join(".state"));
+    use_state_of(workspace, &mut command);
     command.args(options);
     Ok(command)
+}
+
+/// Has a program use the list of boards that lies in a workspace: that of the user has none of a benchmark.
+pub(crate) fn use_state_of(workspace: &Path, command: &mut Command) {
+    command.env("XDG_STATE_HOME", workspace.join(".state"));
 }

@@ -219,6 +219,7 @@ fn hook(path: &Path, starts: &mut Starts) -> Result<()> {
     });
     let mut command = Command::new(program("orchestra")?);
     command.arg("hook").arg("--workspace").arg(path);
+    server::use_state_of(path, &mut command);
     command.stdin(Stdio::piped()).stderr(Stdio::piped());
     let started = Instant::now();
     let mut child = command.spawn().context("starting the hook")?;

@@ -26,6 +26,7 @@ mod name;
 mod named;
 mod path;
 mod staged;
+mod uri;
 mod words;
 
 pub use access::Access;
@@ -42,4 +43,5 @@ pub use path::{
     write,
 };
 pub use staged::Staged;
+pub use uri::file_uri;
 pub use words::{is_unclear, parts};

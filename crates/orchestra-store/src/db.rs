@@ -10,7 +10,6 @@ use std::thread;
 use std::time::Duration;
 
 use orchestra_fs::{Access, Directory};
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
@@ -396,7 +395,7 @@ pub(crate) fn open_reader(paths: &Paths) -> Result<Connection, Fault> {
             let read_only = OpenFlags::SQLITE_OPEN_READ_ONLY
                 | OpenFlags::SQLITE_OPEN_NO_MUTEX
                 | OpenFlags::SQLITE_OPEN_URI;
-            let uri = immutable_uri(&paths.database);
+            let uri = format!("{}?immutable=1", orchestra_fs::file_uri(&paths.database));
             checked_reader(configured_reader(uri, read_only)?, true)
         }
         other => other,
@@ -438,19 +437,6 @@ fn checked_reader(connection: Connection, immutable: bool) -> Result<Connection,
 
 fn is_checkpointed(paths: &Paths) -> bool {
     paths.database.exists() && fs::metadata(&paths.log).map_or(true, |log| log.len() == 0)
-}
-
-/// Bytes that are escaped in the path of an SQLite URI.
-const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
-    .remove(b'/')
-    .remove(b'.')
-    .remove(b'-')
-    .remove(b'_')
-    .remove(b'~');
-
-fn immutable_uri(path: &Path) -> String {
-    let path = percent_encode(path.as_os_str().as_encoded_bytes(), ESCAPED);
-    format!("file:{path}?immutable=1")
 }
 
 fn configure(connection: &Connection) -> Result<(), Fault> {

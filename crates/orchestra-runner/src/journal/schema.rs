@@ -6,7 +6,6 @@ use std::{
 };
 
 use orchestra_fs::{Access, Directory};
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 use rusqlite::{Connection, OpenFlags, TransactionBehavior, config::DbConfig};
 
 use super::{DatabaseId, Fault, Identity, PlanKey};
@@ -356,7 +355,10 @@ fn open_immutable(path: &Path) -> Result<Option<Connection>, Fault> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
         | OpenFlags::SQLITE_OPEN_NO_MUTEX
         | OpenFlags::SQLITE_OPEN_URI;
-    let connection = Connection::open_with_flags(immutable_uri(path), flags)?;
+    let connection = Connection::open_with_flags(
+        format!("{}?immutable=1", orchestra_fs::file_uri(path)),
+        flags,
+    )?;
     checked_reader(connection, path)
 }
 
@@ -377,19 +379,6 @@ pub(super) fn log(path: &Path) -> PathBuf {
 
 fn is_checkpointed(path: &Path) -> bool {
     std::fs::metadata(log(path)).map_or(true, |log| log.len() == 0)
-}
-
-/// Bytes that are escaped in the path of an SQLite URI.
-const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
-    .remove(b'/')
-    .remove(b'.')
-    .remove(b'-')
-    .remove(b'_')
-    .remove(b'~');
-
-fn immutable_uri(path: &Path) -> String {
-    let path = percent_encode(path.as_os_str().as_encoded_bytes(), ESCAPED);
-    format!("file:{path}?immutable=1")
 }
 
 fn configure(connection: &Connection) -> Result<(), Fault> {

@@ -478,10 +478,10 @@ impl Engine {
                         modified: stat.modified,
                         fields: file.fields,
                     };
-                    ledger::record(connection, &path, &work.owner, &seen)?;
+                    ledger::replace(connection, &path, &work.owner, &seen)?;
                 }
                 for (path, seen) in &work.adopted {
-                    ledger::record(connection, path, &work.owner, seen)?;
+                    ledger::replace(connection, path, &work.owner, seen)?;
                 }
                 for (path, before) in &work.removals {
                     // Somebody moved it to where it cannot be taken in yet: what both sides agreed on

@@ -6,8 +6,9 @@
 //! of a file about to be removed: after a crash, a file that is neither the one nor the other was
 //! changed by somebody else.
 //!
-//! `earlier` has the contents of texts without a history that were replaced. In mode `repository` a file with one of them
-//! was put there by git or from an archive, and is no edit. Issues have their history for that.
+//! `earlier` has the contents of texts without a history that this program replaced. In mode `repository` a file with one
+//! of them was put there by git or from an archive, and is no edit. A content that an edit replaced is not there: a person
+//! can undo an edit. Issues have their history for that.
 //!
 //! `problem.shown` and `shown_fields` tell of the file that shows our side of a conflict: the hash
 //! of its content, and the fields of the board at that moment.
@@ -250,11 +251,16 @@ pub(crate) fn give_up(connection: &Connection, path: &str, seen: &Seen) -> Read<
     Ok(())
 }
 
-/// A file is what both sides agree on.
-pub(crate) fn record(connection: &Connection, path: &str, owner: &Owner, seen: &Seen) -> Read<()> {
+/// Records a file that this program has written, and the content that it replaced.
+pub(crate) fn replace(connection: &Connection, path: &str, owner: &Owner, seen: &Seen) -> Read<()> {
     if owner.lacks_history() {
         remember(connection, path, &seen.hash)?;
     }
+    record(connection, path, owner, seen)
+}
+
+/// A file is what both sides agree on.
+pub(crate) fn record(connection: &Connection, path: &str, owner: &Owner, seen: &Seen) -> Read<()> {
     let mut statement = connection.prepare_cached(
         "INSERT INTO file (path, owner, hash, size, modified, fields) VALUES (?1, ?2, ?3, ?4, ?5, ?6) \
          ON CONFLICT (path) DO UPDATE SET owner = excluded.owner, hash = excluded.hash, size = excluded.size, \

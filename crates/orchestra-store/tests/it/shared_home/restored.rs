@@ -68,3 +68,17 @@ fn texts_that_come_back_to_an_earlier_state_change_nothing_and_are_written_again
     let edited = ("by hand".to_owned(), 3, "# By hand\n".to_owned());
     assert_eq!(said(&main), edited);
 }
+
+#[test]
+fn edit_of_a_text_is_undone_by_hand() {
+    let checkouts = Checkouts::new();
+    let main = checkouts.open("main");
+    fill(&main);
+    write(&main, "one", "# One\n");
+    let before =
+        [DOCUMENT, PRD].map(|name| fs::read(checkouts.files().join(name)).expect("is there"));
+    let main = reopened(&checkouts, main, [b"by hand", b"# By hand\n"]);
+    assert_eq!(said(&main).2, "# By hand\n");
+    let main = reopened(&checkouts, main, before.each_ref().map(Vec::as_slice));
+    assert_eq!(said(&main), ("one".to_owned(), 3, "# One\n".to_owned()));
+}

@@ -1,5 +1,5 @@
 //! Has the linker pack the addresses that the loader adjusts at each start (`DT_RELR`), where the C library of this
-//! machine reads that form: a tenth of the program is such addresses otherwise. glibc reads it from 2.36 on
+//! machine reads that form: the program is smaller, and a start reads less of it. glibc reads it from 2.36 on
 //! (<https://sourceware.org/glibc/wiki/Release/2.36>), and refuses to load it before. A program that is built for
 //! another machine gets the form that every version reads.
 

@@ -128,7 +128,7 @@ impl Attachment {
         self.number
     }
 
-    /// Records that the client has changed its roots: those that later calls come with are new.
+    /// Records that the client has changed its roots. Later calls have the new roots.
     pub fn roots_changed(&self) {
         self.roots_version.fetch_add(1, Ordering::Relaxed);
     }

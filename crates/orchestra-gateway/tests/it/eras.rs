@@ -487,7 +487,7 @@ async fn a_call_that_lasts_becomes_a_task_where_its_tool_says_so_and_its_server_
         .result("tasks/get", json!({"taskId": begun["taskId"]}))
         .await;
     assert_eq!(now["status"], "working");
-    server.gate.notify_one();
+    server.gate.add_permits(1);
     let end = knows.end(&begun).await;
     assert_eq!(end["status"], "completed", "{end}");
     // What is answered at once is no task, whatever the tool says.
@@ -500,7 +500,7 @@ async fn a_call_that_lasts_becomes_a_task_where_its_tool_says_so_and_its_server_
     assert_eq!(refused["error"]["code"], -32021);
     let mut session = Client::of(&bench, SESSION).await;
     assert!(session.call("s__must").await["content"].is_array());
-    server.gate.notify_one();
+    server.gate.add_permits(1);
     assert!(knows_not.call("s__wait").await["content"].is_array());
 }
 

@@ -305,7 +305,7 @@ async fn a_changed_configuration_takes_over_without_a_gap() {
     tools_changed(&mut notices).await;
     assert_eq!(bench.tools().await, ["s__wait", "s__b"]);
     assert_eq!(text(bench.call("s__b", json!({})).await).0, "new");
-    old.gate.notify_one();
+    old.gate.add_permits(1);
     assert!(
         !text(running.await.unwrap().unwrap()).1,
         "it went on to its end"

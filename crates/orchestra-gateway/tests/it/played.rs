@@ -29,7 +29,7 @@ use orchestra_mcp::client::{
 use orchestra_wire::{ErrorCode, RawJson, RequestId, Revision, RpcError};
 use serde_json::{Value, json};
 use tokio::{
-    sync::{Notify, mpsc, watch},
+    sync::{Notify, Semaphore, mpsc, watch},
     time::timeout,
 };
 
@@ -61,7 +61,7 @@ pub(crate) struct Played {
     pub(crate) is_mute: AtomicBool,
     pub(crate) connects: AtomicUsize,
     /// Lets the tool `wait` go on.
-    pub(crate) gate: Notify,
+    pub(crate) gate: Semaphore,
     /// Capabilities of the client in each greeting of a session.
     pub(crate) greetings: Mutex<Vec<Value>>,
     /// Tools that are listed in a session whose client offers roots, and in no other.
@@ -129,7 +129,7 @@ impl Played {
             is_held: watch::Sender::new(false),
             is_mute: AtomicBool::new(false),
             connects: AtomicUsize::new(0),
-            gate: Notify::new(),
+            gate: Semaphore::new(0),
             greetings: Mutex::default(),
             tools_with_roots: Mutex::default(),
             calls_with_roots: Mutex::default(),
@@ -261,7 +261,7 @@ impl Played {
                     std::future::pending::<()>().await;
                 }
                 if params["name"] == "wait" {
-                    self.gate.notified().await;
+                    self.gate.acquire().await.unwrap().forget();
                 }
                 self.say.lock().unwrap()(method, &params)
             }

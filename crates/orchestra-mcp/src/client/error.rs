@@ -286,8 +286,8 @@ impl ClientError {
     }
 
     /// Whether it counts towards leaving the server alone for a while: exchanges that broke and calls
-    /// that were not answered. The end of a process does not, for its restarts are spaced by
-    /// themselves; nor does an answer of the server, be it an error or one that cannot be read.
+    /// that were not answered. The end of a process does not, because restarts have pauses of their own.
+    /// An answer of the server does not either, even if it cannot be read.
     #[must_use]
     pub fn counts_for_circuit(&self) -> bool {
         match self {

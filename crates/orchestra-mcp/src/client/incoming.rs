@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 use tokio::sync::{Semaphore, mpsc};
 
 use super::{
-    Answer, Incoming, Root, ServerMessage,
+    Answer, Incoming, ServerMessage,
     open::{Asked, OpenCall, Whose},
     session::{Session, spawn},
 };
@@ -284,59 +284,32 @@ fn asked_of(
         let text = format!("{ask} cannot be asked for: {objection}");
         return Some((id, Err(RpcError::new(NOT_ALLOWED, text))));
     }
-    if ask == Ask::Roots
-        && let Some(roots) = session.own_roots()
-    {
-        session.note_roots_asked();
-        return Some((id, Ok(roots)));
-    }
     let about = About::of(params.as_ref());
-    let found = whom(session, ask, related, &about);
-    // The roots of a client without a session are those of one call, which it answers as it would answer the server.
-    let is_of_session = match &found {
-        Ok(open) => open.is_of_session,
-        Err(_) => {
-            let open = session.calls();
-            open.is_empty() || open.values().any(|open| open.is_of_session)
-        }
+    let find = || whom(session, ask, related, &about);
+    let found = match ask {
+        Ask::Roots => session.roots_for_server(find),
+        _ => find().map_err(Err),
     };
-    if ask == Ask::Roots && is_of_session {
-        session.note_roots_asked();
-    }
     let refused = match found {
-        Ok(_) if ask == Ask::Roots && is_of_session && !session.begin_roots() => {
-            "other clients may use the session".to_owned()
-        }
         Ok(open) => {
+            let gives_roots = ask == Ask::Roots && open.is_of_session;
             let asked = Asked {
                 id: id.clone(),
                 method,
                 params: params.as_ref().map(translation::without_about),
-                input: about.input,
+                input: about.input.clone(),
+                gives_roots,
             };
-            match open.ask(asked) {
-                true => return None,
-                false => {
-                    if ask == Ask::Roots && is_of_session {
-                        session.roots_answered(None);
-                    }
-                    "too many questions wait already".to_owned()
-                }
+            if open.ask(asked) {
+                return None;
             }
-        }
-        Err(_)
-            if ask == Ask::Roots
-                && !session.config.roots.is_empty()
-                && session.takes_configured_roots() =>
-        {
-            return Some((id, Ok(Root::answer(&session.config.roots))));
-        }
-        Err(why) => {
-            if ask == Ask::Roots && is_of_session {
-                session.refuse_roots();
+            if gives_roots {
+                session.roots_answered(None);
             }
-            why
+            "too many questions wait already".to_owned()
         }
+        Err(Ok(roots)) => return Some((id, Ok(roots))),
+        Err(Err(why)) => why,
     };
     let text = format!("{ask} cannot be asked for: {refused}");
     Some((id, Err(RpcError::new(NOT_ALLOWED, text))))

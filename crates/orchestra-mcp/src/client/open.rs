@@ -66,12 +66,8 @@ pub(super) struct Asked {
     pub(super) params: Option<RawJson>,
     /// What the server says of it.
     pub(super) input: Option<Input>,
-}
-
-impl Asked {
-    pub(super) fn is_for_roots(&self) -> bool {
-        self.method == "roots/list"
-    }
+    /// Its answer has the roots of the session from then on.
+    pub(super) gives_roots: bool,
 }
 
 impl OpenCall {

@@ -117,7 +117,7 @@ impl Parked {
         let keys = keys(&self.asked);
         for (key, asked) in keys.iter().zip(self.asked.drain(..)) {
             let given = answers.responses.member(key);
-            if asked.is_for_roots() {
+            if asked.gives_roots {
                 let answer = given.as_ref().map(|given| (cx, given));
                 self.session.roots_answered(answer);
             }
@@ -135,7 +135,7 @@ impl Parked {
 /// Answers questions of a server that its client does not answer.
 pub(super) fn refuse(session: &Session, asked: Vec<Asked>) {
     for asked in asked {
-        if asked.is_for_roots() {
+        if asked.gives_roots {
             session.roots_answered(None);
         }
         let answer = Err(refusal("the client does not answer"));
@@ -193,6 +193,7 @@ mod tests {
                 count: 1,
                 call: 1,
             }),
+            gives_roots: false,
         });
         assert_eq!(keys(&asked), ["q1", "q2", "name", "q4", "q5"]);
     }

@@ -165,7 +165,7 @@ impl ClientRoots {
         self.is_asked.load(Ordering::Acquire)
     }
 
-    /// The roots of a caller: those that come with the call, else those that it has answered earlier.
+    /// The roots of a caller: the roots in the answers of its call, else its last answer to `roots/list`.
     pub(super) fn of(&self, cx: &Cx) -> Option<Roots> {
         let answers = cx.answers.as_ref().filter(|answers| {
             let state = answers.state.as_deref();
@@ -285,7 +285,7 @@ impl SessionRoots {
         };
     }
 
-    /// Gives the session roots that belong to no client. Returns false where it has others.
+    /// Gives the session roots that belong to no client. Returns false where it has different roots.
     pub(super) fn give(&self, roots: &Roots) -> bool {
         self.fit(roots, &Cx::default()) == Fit::Same
     }

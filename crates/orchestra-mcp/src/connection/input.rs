@@ -25,8 +25,8 @@ use crate::{
     },
 };
 
-/// How long a client may take to answer `roots/list`, for which it asks no user. One that takes longer has no roots, and
-/// its call goes on.
+/// Longest time in which a client answers `roots/list`, for which it asks no user. After that the call continues without
+/// roots.
 const ROOTS_ANSWER: Duration = Duration::from_secs(5);
 
 /// A call that waits for answers.
@@ -345,7 +345,7 @@ impl Connection {
         });
     }
 
-    /// Ends calls whose client did not answer in time. One that only lacks roots goes on without any, as soon as
+    /// Ends calls whose client did not answer in time. A call that only lacks roots continues without any, as soon as
     /// [`next_ready`](Self::next_ready) is asked for it.
     pub(super) fn expire(&mut self, now: Instant, out: &mut Rope) {
         if self.next_expiry.is_none_or(|next| now < next) {

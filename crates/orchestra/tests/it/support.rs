@@ -325,6 +325,14 @@ impl Running {
         self.child.wait().unwrap();
     }
 
+    /// Waits until the process ends, and kills it if it still runs after this time.
+    pub(crate) fn kill_after(&mut self, most: Duration) {
+        let end = Instant::now() + most;
+        let left = || end.saturating_duration_since(Instant::now());
+        while self.lines.recv_timeout(left()).is_ok() {}
+        self.kill();
+    }
+
     /// How the process has ended, if it has.
     pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().unwrap()

@@ -155,8 +155,7 @@ impl<'a> Agent<'a> {
     fn kill(&mut self, words: &[&str]) {
         let command = self.clones.command(&self.clone, words);
         let mut running = Running::with_stderr(command, Stdio::null());
-        thread::sleep(Duration::from_millis(self.chance.below(KILLED_WITHIN)));
-        running.kill();
+        running.kill_after(Duration::from_millis(self.chance.below(KILLED_WITHIN)));
         self.kills += 1;
     }
 }

@@ -54,10 +54,10 @@ pub(super) struct Lane {
     tasks: Vec<AbortHandle>,
 }
 
-/// Held for a call that has chosen connections, so that they are not closed for others.
+/// Held by a call that has chosen connections, so that they are not closed to make room.
 pub(super) type Hold = Arc<()>;
 
-/// Connections beside the first ones. Those that no caller has needed are missing.
+/// Connections beside the first ones, as far as a caller has needed them.
 #[derive(Default)]
 pub(super) struct Beside {
     states: Mutex<HashMap<Profile, State>>,

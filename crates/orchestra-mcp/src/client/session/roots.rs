@@ -11,8 +11,9 @@ use orchestra_wire::{Era, RawJson};
 use super::Session;
 use crate::client::{
     ServerCall,
+    open::OpenCall,
     profile::Profile,
-    roots::{Fit, Roots, RootsNeeded, RootsOffer, may_be_asked, own_connection},
+    roots::{Fit, Roots, RootsNeeded, RootsOffer, may_be_asked},
 };
 
 /// Longest time for which a new session waits for a request for roots that its server sends at its start.
@@ -104,38 +105,51 @@ impl Session {
         !is_shared && !matches!(self.other_profile_of(call, self.era()), Ok(None))
     }
 
-    /// The answer to a server that asks for roots; `None` while the session has none.
-    pub(in crate::client) fn own_roots(&self) -> Option<RawJson> {
-        self.given.roots().map(|roots| roots.answer())
-    }
-
-    /// Records that the server asks for roots of the session, so that each session has those of one list from now on.
-    pub(in crate::client) fn note_roots_asked(&self) {
-        self.client_roots.note_asked();
-    }
-
-    /// Begins to ask the client of a call for its roots. Returns false where other clients may use the
-    /// session.
-    pub(in crate::client) fn begin_roots(&self) -> bool {
+    /// Answers a request for roots, or returns the call whose client is to be asked. The roots of a client without a
+    /// session are those of one call, and leave the session as it is.
+    pub(in crate::client) fn roots_for_server(
+        &self,
+        find: impl FnOnce() -> Result<Arc<OpenCall>, String>,
+    ) -> Result<Arc<OpenCall>, Result<RawJson, String>> {
+        if let Some(roots) = self.given.roots() {
+            self.client_roots.note_asked();
+            return Err(Ok(roots.answer()));
+        }
+        let found = find();
+        let is_of_session = match &found {
+            Ok(open) => open.is_of_session,
+            Err(_) => {
+                let open = self.calls();
+                open.is_empty() || open.values().any(|open| open.is_of_session)
+            }
+        };
+        let is_kept = is_of_session && self.config.clients.is_some();
+        if is_of_session {
+            self.client_roots.note_asked();
+        }
         let is_offered = self.greeted.roots != RootsOffer::Nothing;
-        self.config.clients.is_none() || is_offered && self.given.ask()
-    }
-
-    /// Gives the session the configured roots, where it has none of a client.
-    pub(in crate::client) fn takes_configured_roots(&self) -> bool {
-        let roots = Roots::of(&self.config.roots);
-        self.config.clients.is_none() || self.given.give(&roots)
-    }
-
-    /// Records that the server asked for roots while no client could be asked.
-    pub(in crate::client) fn refuse_roots(&self) {
-        self.given.refuse();
+        match found {
+            Ok(_) if is_kept && !(is_offered && self.given.ask()) => {
+                Err(Err("other clients may use the session".to_owned()))
+            }
+            Ok(open) => Ok(open),
+            Err(why) => {
+                let configured = Roots::of(&self.config.roots);
+                let is_configured = !self.config.roots.is_empty();
+                if is_configured && (!is_kept || self.given.give(&configured)) {
+                    return Err(Ok(configured.answer()));
+                }
+                if is_of_session {
+                    self.given.refuse();
+                }
+                Err(Err(why))
+            }
+        }
     }
 
     /// Takes the roots that a client was asked for, if it has answered.
     pub(in crate::client) fn roots_answered(&self, answer: Option<(&Cx, &RawJson)>) {
-        let is_of_call = answer.is_some_and(|(cx, _)| own_connection(cx).is_none());
-        if self.config.clients.is_none() || is_of_call {
+        if self.config.clients.is_none() {
             return;
         }
         let answer = answer.map(|(cx, answer)| (cx, Roots::of_answer(answer)));

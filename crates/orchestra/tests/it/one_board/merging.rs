@@ -151,7 +151,7 @@ fn board_of_a_linked_worktree_in_use_is_not_merged_and_blocks_nothing() {
     let repository = Repository::new(PER_CHECKOUT);
     let (main, linked) = (repository.main(), repository.linked());
     repository.call(&main, "create_project", &json!({"name": "Of main"}));
-    // A program that does not see the change of the configuration, and so goes on.
+    // A program that does not see the change of the configuration, and so continues.
     let home = repository
         .workspace
         .home()

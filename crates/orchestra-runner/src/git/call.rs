@@ -30,14 +30,16 @@ const LONGEST: Duration = Duration::from_secs(3600);
 /// How often it is looked in the time of grace whether it has ended.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 
-/// What every call says before its command: nothing of the user's runs by the way, nothing goes on in the
-/// background, and what was written is on the disk when git ends, for the journal says so from then on.
-const ALWAYS: [&str; 27] = [
+/// What every call says before its command: nothing of the user's runs by the way, no change is overlooked, nothing
+/// goes on in the background, and what was written is on the disk when git ends, for the journal says so from then on.
+const ALWAYS: [&str; 29] = [
     "--no-pager",
     "-c",
     "core.hooksPath=/dev/null",
     "-c",
     "core.fsmonitor=false",
+    "-c",
+    "core.ignoreStat=false",
     "-c",
     "gc.auto=0",
     "-c",

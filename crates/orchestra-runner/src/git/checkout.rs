@@ -3,13 +3,16 @@
 
 use std::{
     collections::BTreeSet,
+    ffi::OsStr,
     fs,
+    os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
 };
 
 use super::{
     Change, ChangeKind, DiffStats, GitError, HalfDone, Intent, Repository, RepositoryLock,
     Worktree, WorktreeEntry, baseline,
+    call::Call,
     commit::listed,
     names,
     repository::small_file,
@@ -18,6 +21,9 @@ use super::{
 
 /// How many paths are named in a refusal.
 const NAMED: usize = 20;
+
+/// The variable by which git gets an empty value of a setting.
+const NONE: &str = "GIT_MERGE_OPTIONS_NONE";
 
 /// What git says of a reference that is not where it was when it began.
 const MOVED: &str = "but expected";
@@ -32,6 +38,14 @@ pub enum CheckoutRefusal {
         path: PathBuf,
         /// Some of them.
         changes: Vec<PathBuf>,
+    },
+    /// It has changes that git does not show, in files that the plan changes.
+    #[error("`{}` has the branch checked out, and files that the plan would overwrite and whose changes git ignores ({}); run `git update-index --no-assume-unchanged FILE` and `git update-index --no-skip-worktree FILE` for each, commit or stash the changes, and retry", path.display(), listed(.files))]
+    Overlooked {
+        /// The working tree.
+        path: PathBuf,
+        /// Some of them.
+        files: Vec<PathBuf>,
     },
     /// Something is under way in it.
     #[error("a {operation} is in progress in `{}`, which has the branch checked out; finish or abort it and retry", path.display())]
@@ -76,6 +90,7 @@ impl CheckoutRefusal {
     pub fn code(&self) -> &'static str {
         match self {
             Self::Dirty { .. } => "target-checkout-dirty",
+            Self::Overlooked { .. } => "target-checkout-overlooked",
             Self::HalfDone { .. } => "target-checkout-half-done",
             Self::Busy { .. } => "target-checkout-busy",
             Self::InTheWay { .. } => "target-checkout-files-in-the-way",
@@ -136,6 +151,9 @@ impl Repository {
         let call = self
             .git()
             .call("let a working tree follow its branch", &path, arguments);
+        // Options of the user's for merges into the branch, such as `-s ours`, would make another commit of it.
+        let without = format!("--config-env=branch.{}.mergeOptions={NONE}", intent.target);
+        let call = call.option(without).env(NONE, "");
         let call = self.signed(call).await?.on(path.display()).under(lock);
         let followed = call.undisturbed().run().await;
         match followed {
@@ -143,10 +161,7 @@ impl Repository {
             // Between our look and git's something has changed, and git has touched nothing.
             Err(GitError::Locked { .. }) => Ok(Some(Err(CheckoutRefusal::Busy { path }))),
             Err(GitError::Failed { stderr, .. }) if stderr.contains("would be overwritten") => {
-                Ok(Some(Err(CheckoutRefusal::Dirty {
-                    path,
-                    changes: Vec::new(),
-                })))
+                Ok(Some(Err(self.overwritten(path, &stderr).await?)))
             }
             Err(GitError::Failed { stderr, .. }) if stderr.contains("fast-forward") => {
                 Ok(Some(Ok(path)))
@@ -158,6 +173,28 @@ impl Repository {
             }
             Err(error) => Err(error),
         }
+    }
+
+    /// Why git refuses to overwrite files although [`Self::unfit`] has found no change of them.
+    async fn overwritten(&self, path: PathBuf, said: &str) -> Result<CheckoutRefusal, GitError> {
+        let named = said.lines().filter_map(|line| line.strip_prefix('\t'));
+        let changes: Vec<PathBuf> = named.map(PathBuf::from).take(NAMED).collect();
+        let arguments = ["ls-files", "-v", "-z", "--"];
+        let call = self.git().call(status::OPERATION, &path, arguments);
+        let call = call.option("--literal-pathspecs");
+        let listed = changes.iter().fold(call, Call::arg).run().await?;
+        // Each has its mark before it: `S` for `--skip-worktree`, and a lower-case letter for `--assume-unchanged`.
+        let files = listed.fields().filter_map(|field| match field {
+            [mark, b' ', name @ ..] if *mark == b'S' || mark.is_ascii_lowercase() => {
+                Some(PathBuf::from(OsStr::from_bytes(name)))
+            }
+            _ => None,
+        });
+        let files: Vec<PathBuf> = files.collect();
+        Ok(match changes.is_empty() || files.is_empty() {
+            true => CheckoutRefusal::Dirty { path, changes },
+            false => CheckoutRefusal::Overlooked { path, files },
+        })
     }
 
     /// Brings the files of a plan to a working tree in which the user checked its branch out in the moment in

@@ -6,6 +6,7 @@ use orchestra_plan::ids::Commit;
 
 use super::{
     DiffStats, GitError, HalfDone, Worktree,
+    names::shortened,
     status::{Compared, Differs, Status},
 };
 
@@ -86,6 +87,12 @@ pub(super) fn listed(paths: &[PathBuf]) -> String {
         .map(|path| path.display().to_string())
         .collect();
     names.join(", ")
+}
+
+/// A path that git left out of the index although it was to be staged. Git succeeds all the same.
+fn left_out(said: &str) -> Option<&str> {
+    let mut lines = said.lines();
+    lines.find_map(|line| line.strip_prefix("Ignoring path "))
 }
 
 impl Worktree {
@@ -242,7 +249,15 @@ impl Worktree {
             for option in options {
                 call = call.arg(option);
             }
-            call.arg("-z").arg("--stdin").input(input).run().await?;
+            let call = call.arg("-z").arg("--stdin").input(input);
+            let answer = call.run().await?;
+            if let Some(name) = left_out(&answer.said) {
+                return Err(GitError::Name {
+                    what: "path in a commit",
+                    name: shortened(name),
+                    why: "git reserves names like `.git`, and does not commit a link with the name `.gitmodules`",
+                });
+            }
         }
         if !paths.mode_alone.is_empty() {
             let lines = paths.mode_alone.iter().flat_map(Compared::line);

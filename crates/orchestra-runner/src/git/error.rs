@@ -41,7 +41,7 @@ pub enum GitError {
     #[error(transparent)]
     Place(#[from] orchestra_place::PlaceError),
     /// Git refuses the repository since somebody else owns it.
-    #[error("git does not trust the repository at `{subject}`: {stderr}")]
+    #[error("git does not trust the repository at `{subject}`: {}", one_line(.stderr))]
     Untrusted {
         /// Where it is.
         subject: String,
@@ -60,7 +60,7 @@ pub enum GitError {
         source: io::Error,
     },
     /// Git said no.
-    #[error("{operation} ({subject}): git ended with {status}: {stderr}")]
+    #[error("{operation} ({subject}): git ended with {status}: {}", one_line(.stderr))]
     Failed {
         /// What was attempted.
         operation: &'static str,
@@ -102,7 +102,7 @@ pub enum GitError {
         what: String,
     },
     /// There is no room on the disk.
-    #[error("{operation} ({subject}): the disk is full: {stderr}")]
+    #[error("{operation} ({subject}): the disk is full: {}", one_line(.stderr))]
     Full {
         /// What was attempted.
         operation: &'static str,
@@ -112,7 +112,7 @@ pub enum GitError {
         stderr: String,
     },
     /// Another program holds a lock file of git.
-    #[error("{operation} ({subject}): another git process holds a lock: {stderr}")]
+    #[error("{operation} ({subject}): another git process holds a lock: {}", one_line(.stderr))]
     Locked {
         /// What was attempted.
         operation: &'static str,
@@ -192,6 +192,14 @@ pub enum GitError {
         /// The name.
         name: String,
     },
+    /// A file that is to get lines is a symbolic link, which could lead anywhere.
+    #[error("`{}` is a symbolic link, and has to have these lines: {}", path.display(), lines.join(" "))]
+    Linked {
+        /// The link.
+        path: PathBuf,
+        /// The lines that are missing.
+        lines: Vec<String>,
+    },
     /// Two commits have no history in common.
     #[error("`{ours}` and `{theirs}` have no history in common")]
     Unrelated {
@@ -234,7 +242,7 @@ impl GitError {
             Self::Busy { .. } => "repository-busy",
             Self::File { .. } => "file-failed",
             Self::Name { .. } => "bad-name",
-            Self::NotOurs { .. } => "not-ours",
+            Self::NotOurs { .. } | Self::Linked { .. } => "not-ours",
             Self::InTheWay { .. } => "branch-in-the-way",
             Self::Unborn { .. } => "branch-without-commits",
             Self::PathOfRepository { .. } => "path-of-repository",
@@ -270,6 +278,11 @@ impl GitError {
                  a password, and retry"
                     .to_owned()
             }
+            Self::Failed { stderr, .. } if has_failing_filter(stderr) => {
+                "a filter of this repository fails: install its program or correct its configuration \
+                 (`git config --show-origin --get-regexp '^filter'`), and retry"
+                    .to_owned()
+            }
             Self::Failed { .. } => {
                 "the output of git names the problem; fix it and retry".to_owned()
             }
@@ -293,6 +306,9 @@ impl GitError {
             Self::NotOurs { .. } => {
                 "move it away, or remove it if it is not needed any more; we do not".to_owned()
             }
+            Self::Linked { .. } => {
+                "add the lines to the file that it leads to, or replace the link by a file".to_owned()
+            }
             Self::InTheWay { other, .. } => {
                 format!("choose another name for the branch, or rename `{other}`")
             }
@@ -312,6 +328,23 @@ impl GitError {
             }
         }
     }
+}
+
+/// The lines that git has written, as one.
+fn one_line(stderr: &str) -> String {
+    let lines = stderr.lines().map(str::trim);
+    let lines: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
+    lines.join("; ")
+}
+
+/// Returns whether git has written that a program of `filter.NAME.clean`, `.smudge` or `.process` failed.
+fn has_failing_filter(stderr: &str) -> bool {
+    let is_filter = |line: &str| {
+        line.contains("external filter '")
+            || line.contains("smudge filter ")
+            || line.contains("clean filter ")
+    };
+    stderr.lines().any(is_filter)
 }
 
 /// Which error it is, by git's last words.

@@ -28,7 +28,8 @@ impl Repository {
     /// repository.
     ///
     /// # Errors
-    /// [`GitError::NotOurs`] when the file or its directory is a symbolic link and the file would have to be changed.
+    /// [`GitError::Linked`] when the file is a symbolic link and would have to be changed, and [`GitError::NotOurs`]
+    /// when its directory is one.
     pub async fn exclude(&self, lines: &[&str]) -> Result<bool, GitError> {
         let common = self.common_directory().to_owned();
         let lines: Vec<String> = lines.iter().map(|line| (*line).to_owned()).collect();
@@ -77,11 +78,10 @@ fn append(common: &Path, lines: &[String]) -> Result<bool, GitError> {
         return Ok(false);
     }
     if fs::symlink_metadata(&path).is_ok_and(|data| data.is_symlink()) {
-        let why = format!(
-            "it is a symbolic link; add these lines to it: {}",
-            missing.join(" ")
-        );
-        return Err(GitError::NotOurs { path, why });
+        return Err(GitError::Linked {
+            path,
+            lines: missing,
+        });
     }
     // An archive may bring a link along, which would lead anywhere.
     let opened = Directory::open(common)

@@ -54,7 +54,14 @@ impl Worktree {
             why: why.to_owned(),
         };
         match fs::symlink_metadata(path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+                ) =>
+            {
+                return Ok(None);
+            }
             Ok(data) if data.is_dir() => {}
             _ => return Err(not_ours("it is no directory")),
         }

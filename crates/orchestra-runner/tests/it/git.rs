@@ -12,6 +12,7 @@ pub(crate) mod kit;
 mod linking;
 mod merging;
 mod opening;
+mod overlooked;
 mod removing;
 mod serial;
 mod sparse;

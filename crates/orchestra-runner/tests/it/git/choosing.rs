@@ -203,9 +203,13 @@ async fn an_exclude_file_that_is_a_link_is_left_alone() {
         .await
         .unwrap();
     assert!(!repository.exclude(&["a/"]).await.unwrap());
-    assert_eq!(
-        repository.exclude(&["b/"]).await.unwrap_err().code(),
-        "not-ours"
+    let error = repository.exclude(&["b/"]).await.unwrap_err();
+    assert_eq!(error.code(), "not-ours");
+    assert!(error.to_string().ends_with("these lines: b/"), "{error}");
+    assert!(
+        error.hint().contains("replace the link"),
+        "{}",
+        error.hint()
     );
     assert_eq!(fs::read_to_string(elsewhere).unwrap(), "a/\n");
 }

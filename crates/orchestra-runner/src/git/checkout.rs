@@ -9,6 +9,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use orchestra_plan::ids::Branch;
+
 use super::{
     Change, ChangeKind, DiffStats, GitError, HalfDone, Intent, Repository, RepositoryLock,
     Worktree, WorktreeEntry, baseline,
@@ -46,6 +48,16 @@ pub enum CheckoutRefusal {
         path: PathBuf,
         /// Some of them.
         files: Vec<PathBuf>,
+    },
+    /// Git takes files for changed there that the plan changes and that only a checkout has converted.
+    #[error("`{}` has the branch checked out, and files that the plan changes and that git shows as changed only because of line endings or filters ({}); run `git checkout --detach` there, retry, and then run `git checkout --force {branch}`", path.display(), listed(.files))]
+    Converted {
+        /// The working tree.
+        path: PathBuf,
+        /// Some of them.
+        files: Vec<PathBuf>,
+        /// The branch.
+        branch: Branch,
     },
     /// Something is under way in it.
     #[error("a {operation} is in progress in `{}`, which has the branch checked out; finish or abort it and retry", path.display())]
@@ -91,6 +103,7 @@ impl CheckoutRefusal {
         match self {
             Self::Dirty { .. } => "target-checkout-dirty",
             Self::Overlooked { .. } => "target-checkout-overlooked",
+            Self::Converted { .. } => "target-checkout-converted",
             Self::HalfDone { .. } => "target-checkout-half-done",
             Self::Busy { .. } => "target-checkout-busy",
             Self::InTheWay { .. } => "target-checkout-files-in-the-way",
@@ -316,8 +329,10 @@ impl Repository {
             self.git().call(operation, path, arguments)
         });
         let unchanged = unchanged.await?;
-        let known = |differs| !matches!(differs, Differs::Untracked | Differs::Nested);
-        let mut changes = status.paths(known);
+        // Git enters no submodule here, so what is uncommitted inside of one stays.
+        let stays =
+            |differs| matches!(differs, Differs::Untracked | Differs::Nested | Differs::Dirty);
+        let mut changes = status.paths(|differs| !stays(differs));
         changes.truncate(NAMED);
         if !changes.is_empty() && is_busy() {
             // They are what another git has done half way.
@@ -339,11 +354,12 @@ impl Repository {
         // Git itself lets no merge change them.
         let is_unchanged = |change: &&Change| unchanged.contains(&change.path);
         let changes = brought.changes.iter().filter(is_unchanged).take(NAMED);
-        let changes: Vec<PathBuf> = changes.map(|change| change.path.clone()).collect();
-        if !changes.is_empty() {
-            return Ok(Some(CheckoutRefusal::Dirty {
+        let files: Vec<PathBuf> = changes.map(|change| change.path.clone()).collect();
+        if !files.is_empty() {
+            return Ok(Some(CheckoutRefusal::Converted {
                 path: owned,
-                changes,
+                files,
+                branch: intent.target.clone(),
             }));
         }
         let mut submodules = changed_submodules(path, &brought);

@@ -63,11 +63,11 @@ const BOARD: &str = ".projects";
 /// How many paths of a working tree differ from the commit that it is at.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Uncommitted {
-    /// Those that git knows: a working tree with some does not follow its branch.
+    /// Those that keep a working tree from following its branch.
     pub changed: usize,
-    /// Those that it does not, without files of a board.
-    pub unknown: usize,
-    /// Files of a board among those that git knows.
+    /// Others, without files of a board: files that git does not know, and submodules with changes inside.
+    pub other: usize,
+    /// Files of a board among those that are changed.
     pub board: usize,
 }
 
@@ -300,7 +300,9 @@ impl Repository {
         for (path, differs) in entries.filter(|(path, _)| !is_ours(path)) {
             let is_of_board = path.iter().any(|name| name == BOARD);
             match differs {
-                Differs::Untracked | Differs::Nested => found.unknown += usize::from(!is_of_board),
+                Differs::Untracked | Differs::Nested | Differs::Dirty => {
+                    found.other += usize::from(!is_of_board);
+                }
                 _ => {
                     found.changed += 1;
                     found.board += usize::from(is_of_board);

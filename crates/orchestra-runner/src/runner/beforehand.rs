@@ -94,7 +94,7 @@ async fn settled(
         1 => "1 uncommitted change".to_owned(),
         many => format!("{many} uncommitted changes"),
     };
-    let all = found.changed - found.board + found.unknown;
+    let all = found.changed - found.board + found.other;
     if starts_here && all > 0 {
         let (count, are) = (count(all), if all == 1 { "is" } else { "are" });
         warnings.push(format!(

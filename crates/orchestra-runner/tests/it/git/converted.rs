@@ -313,9 +313,16 @@ async fn checkout_of_the_user_with_a_converted_file_follows_unless_the_plan_chan
     let Applied::Refused(refusal) = repository.apply(&intent).await.unwrap() else {
         panic!("the checkout followed");
     };
-    assert_eq!(refusal.code(), "target-checkout-dirty");
+    assert_eq!(refusal.code(), "target-checkout-converted");
     assert!(refusal.to_string().contains("(dos.txt)"), "{refusal}");
     assert_eq!(world.picture(), before);
+
+    // The steps that the refusal names.
+    world.git(&["checkout", "-q", "--detach"]);
+    assert_eq!(repository.apply(&intent).await.unwrap(), Applied::Done);
+    world.git(&["checkout", "-q", "--force", "main"]);
+    let content = fs::read_to_string(world.root.join("dos.txt")).unwrap();
+    assert_eq!(content, "c\n");
 }
 
 #[tokio::test]

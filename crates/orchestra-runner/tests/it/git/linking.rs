@@ -78,6 +78,27 @@ async fn links_do_not_lead_out_of_the_working_tree() {
 }
 
 /// A repository with a submodule that the user has checked out.
+#[tokio::test]
+async fn checkout_of_the_target_with_changes_inside_of_a_submodule_follows_and_they_stay() {
+    let world = with_submodule();
+    world.write("deps/the library/lib.txt", "of the user\n");
+    world.write("deps/the library/new", "new\n");
+    let repository = world.open().await;
+    assert_eq!(repository.uncommitted().await.unwrap().changed, 0);
+    let base = world.rev("HEAD");
+    let worktree = prepare(&repository, 1, &base).await;
+    write(worktree.path(), "README", "changed\n");
+    let done = commit(&worktree, &base).await.commit;
+    let (intent, _) = ready(&repository, "main", std::slice::from_ref(&done)).await;
+    let applied = repository.apply(&intent).await.unwrap();
+    assert_eq!(applied, orchestra_runner::git::Applied::Done);
+    assert_eq!(world.rev("HEAD"), done);
+    let inside = world.root.join("deps/the library");
+    let content = fs::read_to_string(inside.join("lib.txt")).unwrap();
+    assert_eq!(content, "of the user\n");
+    assert!(inside.join("new").exists());
+}
+
 fn with_submodule() -> World {
     let world = World::new();
     let library = world.directory.path().join("library");

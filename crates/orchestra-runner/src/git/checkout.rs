@@ -330,8 +330,12 @@ impl Repository {
         });
         let unchanged = unchanged.await?;
         // Git enters no submodule here, so what is uncommitted inside of one stays.
-        let stays =
-            |differs| matches!(differs, Differs::Untracked | Differs::Nested | Differs::Dirty);
+        let stays = |differs| {
+            matches!(
+                differs,
+                Differs::Untracked | Differs::Nested | Differs::Dirty
+            )
+        };
         let mut changes = status.paths(|differs| !stays(differs));
         changes.truncate(NAMED);
         if !changes.is_empty() && is_busy() {

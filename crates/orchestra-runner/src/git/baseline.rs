@@ -71,7 +71,8 @@ impl Tree {
             set_modified(&index, UNIX_EPOCH + Duration::from_secs(1)).map_err(failed)?;
         }
         let arguments = ["diff-files", "-z", "--ignore-submodules=all"];
-        let answer = self.call(OPERATION, arguments).run().await;
+        let call = self.call(OPERATION, arguments).takes_files();
+        let answer = call.run().await;
         if is_small {
             set_modified(&index, written).map_err(failed)?;
         }

@@ -27,6 +27,9 @@ const GRACE: Duration = Duration::from_secs(2);
 /// How long git may take to change files of the user's; after that it goes on by itself.
 const LONGEST: Duration = Duration::from_secs(3600);
 
+/// How long git may take for all files of a worktree: filters convert them, and those of a partial clone are fetched.
+const FILES: Duration = Duration::from_secs(3600);
+
 /// How often it is looked in the time of grace whether it has ended.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 
@@ -97,6 +100,7 @@ pub(super) struct Call {
     input: Vec<u8>,
     lock: Option<Stdio>,
     undisturbed: bool,
+    takes_files: bool,
     accepted: &'static [i32],
     first_bytes: Option<usize>,
 }
@@ -141,6 +145,7 @@ impl Call {
             input: Vec::new(),
             lock: None,
             undisturbed: false,
+            takes_files: false,
             accepted: &[0],
             first_bytes: None,
         }
@@ -196,6 +201,12 @@ impl Call {
         self
     }
 
+    /// Gives it the time that all files of a worktree may take.
+    pub(super) fn takes_files(mut self) -> Self {
+        self.takes_files = true;
+        self
+    }
+
     /// Names the exit codes that are answers rather than failures.
     pub(super) fn accept(mut self, accepted: &'static [i32]) -> Self {
         self.accepted = accepted;
@@ -235,7 +246,11 @@ impl Call {
             return self.run_undisturbed().await;
         }
         let mut running = Running(Some(self.start(Stdio::piped(), Stdio::piped())?));
-        let (limit, after) = (self.git.0.output, self.git.0.timeout);
+        let (limit, timeout_of_all) = (self.git.0.output, self.git.0.timeout);
+        let after = match self.takes_files {
+            true => timeout_of_all.max(FILES),
+            false => timeout_of_all,
+        };
         let limit = self.first_bytes.unwrap_or(limit);
         let input = std::mem::take(&mut self.input);
         let ended = timeout(after, running.talk(&input, limit)).await;

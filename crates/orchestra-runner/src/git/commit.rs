@@ -250,7 +250,7 @@ impl Worktree {
                 call = call.arg(option);
             }
             let call = call.arg("-z").arg("--stdin").input(input);
-            let answer = call.run().await?;
+            let answer = call.takes_files().run().await?;
             if let Some(name) = left_out(&answer.said) {
                 return Err(GitError::Name {
                     what: "path in a commit",

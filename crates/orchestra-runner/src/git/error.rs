@@ -334,7 +334,7 @@ impl GitError {
 fn one_line(stderr: &str) -> String {
     let lines = stderr.lines().map(str::trim);
     let lines: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
-    lines.join("; ")
+    lines.join("; ").replace(":; ", ": ")
 }
 
 /// Returns whether git has written that a program of `filter.NAME.clean`, `.smudge` or `.process` failed.

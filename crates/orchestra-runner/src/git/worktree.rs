@@ -155,7 +155,7 @@ impl Worktree {
         if sparse::include_all(&self.admin)? {
             call = sparse::APPLIED.into_iter().fold(call, Call::option);
         }
-        call.run().await?;
+        call.takes_files().run().await?;
         self.whole().note_checkout().await
     }
 
@@ -204,7 +204,8 @@ impl Worktree {
     /// out, and what agents leave.
     pub(super) async fn status(&self, links: &[String]) -> Result<Status, GitError> {
         let call = self.call(status::OPERATION, status::ARGUMENTS);
-        let mut status = Status::of(call.arg(status::OUTSIDE), links).await?;
+        let call = call.arg(status::OUTSIDE).takes_files();
+        let mut status = Status::of(call, links).await?;
         self.whole().leave_out_unchanged(&mut status).await?;
         self.leave_out_leftovers(&mut status).await?;
         for submodule in self.dirty_submodules().await? {

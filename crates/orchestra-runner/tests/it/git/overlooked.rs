@@ -1,9 +1,9 @@
 //! Changes that git is configured to overlook, paths that it leaves out without a failure, and configurations that
 //! make it fail: nothing is lost, and an error names the next step.
 
-use std::{fs, os::unix::fs::symlink};
+use std::{fs, os::unix::fs::symlink, time::Duration};
 
-use orchestra_runner::git::Applied;
+use orchestra_runner::git::{Applied, Git, GitSettings, Repository};
 
 use super::kit::{World, commit, job, prepare, ready, work, write};
 
@@ -111,6 +111,26 @@ async fn filter_that_fails_is_one_sentence_with_the_next_step() {
     assert!(!said.contains('\n'), "{said}");
     let hint = error.hint();
     assert!(hint.contains("a filter of this repository fails"), "{hint}");
+}
+
+#[tokio::test]
+async fn filter_that_takes_longer_than_a_call_of_git_may_is_waited_for() {
+    let world = World::new();
+    // Git is busy for longer than the limit below.
+    let busy = "end=$(($(date +%s) + 5)); while [ $(date +%s) -lt $end ]; do :; done; cat";
+    world.git(&["config", "filter.slow.clean", "cat"]);
+    world.write(".gitattributes", "slow.bin filter=slow\n");
+    let head = world.save("filtered", &[("slow.bin", "content\n")]);
+    world.git(&["config", "filter.slow.smudge", busy]);
+    let settings = GitSettings {
+        timeout: Duration::from_secs(4),
+        ..world.settings()
+    };
+    let git = Git::find(settings).await.unwrap();
+    let repository = Repository::open(&git, &world.root).await.unwrap();
+    let worktree = prepare(&repository, 1, &head).await;
+    let content = fs::read_to_string(worktree.path().join("slow.bin")).unwrap();
+    assert_eq!(content, "content\n");
 }
 
 #[tokio::test]

@@ -246,12 +246,11 @@ impl Call {
             return self.run_undisturbed().await;
         }
         let mut running = Running(Some(self.start(Stdio::piped(), Stdio::piped())?));
-        let (limit, timeout_of_all) = (self.git.0.output, self.git.0.timeout);
+        let limit = self.first_bytes.unwrap_or(self.git.0.output);
         let after = match self.takes_files {
-            true => timeout_of_all.max(FILES),
-            false => timeout_of_all,
+            true => self.git.0.timeout.max(FILES),
+            false => self.git.0.timeout,
         };
-        let limit = self.first_bytes.unwrap_or(limit);
         let input = std::mem::take(&mut self.input);
         let ended = timeout(after, running.talk(&input, limit)).await;
         let (operation, subject) = (self.operation, self.subject);

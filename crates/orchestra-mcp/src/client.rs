@@ -40,6 +40,7 @@ pub use config::{
     Backoff, Circuit, ClientConfig, ClientInfo, Growth, ProtocolChoice, Reconnect, Retry, Root,
 };
 pub use error::{ClientError, Crash, HttpFailure, Sent};
+pub use events::ClientEvents;
 pub use latency::ClientStats;
 pub use lines::{LinesConfig, LinesLink, LinkCounters, MAX_JUNK_LINES};
 pub use link::{

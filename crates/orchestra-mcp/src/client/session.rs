@@ -23,7 +23,7 @@ use tokio::{sync::Notify, time::Instant};
 use super::{
     Answer, ClientConfig, ClientError, Connected, Link, Outgoing, ProtocolChoice, ServerCall,
     ServerFacts, TransportType,
-    events::Events,
+    events::{Events, Kinds},
     greeting,
     incoming::{self, Mailbox},
     open::OpenCall,
@@ -50,6 +50,8 @@ pub(super) struct Session {
     claims: claim::Claims,
     presence: presence::Presence,
     pub(super) logged: Logged,
+    /// Lists that were fetched over this connection.
+    pub(super) fetched: Kinds,
     /// Era in which the server was greeted first, and the roots that it is offered if it begins a
     /// session.
     greeted: Profile,
@@ -133,6 +135,7 @@ impl Session {
             claims: claim::Claims::default(),
             presence: presence::Presence::new(),
             logged: Logged::default(),
+            fetched: Kinds::default(),
             greeted,
             client_roots: Arc::clone(client_roots),
             given: SessionRoots::new(roots),

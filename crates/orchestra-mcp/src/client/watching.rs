@@ -150,7 +150,11 @@ impl Shared {
             let wanted = self.wanted();
             if can.subscribe {
                 for uri in wanted.uris.difference(&told.uris) {
-                    note(session, "resources/subscribe", json!({ "uri": uri }), NOTE).await;
+                    let params = json!({ "uri": uri });
+                    if note(session, "resources/subscribe", params, NOTE).await {
+                        // No earlier change was reported.
+                        session.events.updated(uri.clone());
+                    }
                 }
                 for uri in told.uris.difference(&wanted.uris) {
                     note(
@@ -181,18 +185,20 @@ fn level_of(level: LogLevel) -> serde_json::Value {
     json!({ "level": level_name(level) })
 }
 
-/// Has a server take note of something.
+/// Sends a request whose result is empty. Returns whether the server accepted it.
 async fn note(
     session: &Arc<Session>,
     method: &'static str,
     params: serde_json::Value,
     within: Duration,
-) {
+) -> bool {
     let params = RawJson::of(&params).ok();
     let call = ServerCall::new(method, params, Cx::default());
-    if let Err(error) = session.ask_within(&call, within).await {
+    let noted = session.ask_within(&call, within).await;
+    if let Err(error) = &noted {
         tracing::debug!(server = %session.config.name, method, reason = %error.explain(), "the server refused a subscription");
     }
+    noted.is_ok()
 }
 
 /// Announces a list again when it may be stale: for a server of the stateless era that does not

@@ -141,40 +141,38 @@ impl Server {
     /// When it cannot be had; what was known before stays.
     pub(crate) async fn list_now(&self, kind: ListKind) -> Result<(), ProviderError> {
         // Before the request: the list may change while its answer is on the way.
-        self.tell(kind, Told::Asked);
+        self.note_answer(kind, Told::Asked);
         let listed = self.look(kind).await;
-        self.tell(
-            kind,
-            match listed {
-                Ok(_) => Told::Listed,
-                Err(_) => Told::Failed,
-            },
-        );
+        let answer = match listed {
+            Ok(_) => Told::Listed,
+            Err(_) => Told::Failed,
+        };
+        self.note_answer(kind, answer);
         listed.map(drop)
     }
 
-    fn told(&self, kind: ListKind) -> Told {
+    fn last_answer(&self, kind: ListKind) -> Told {
         let told = self.relay.as_ref().map(|relay| relay.told()[kind as usize]);
         told.unwrap_or_default()
     }
 
-    fn tell(&self, kind: ListKind, told: Told) {
+    fn note_answer(&self, kind: ListKind, answer: Told) {
         if let Some(relay) = &self.relay {
-            relay.told()[kind as usize] = told;
+            relay.told()[kind as usize] = answer;
         }
     }
 
     /// Looks at a list that may have changed. Returns whether a caller has another one, or `None` where
     /// that is to be looked at again: the connection is there, and the request failed.
     pub(super) async fn is_other(&self, kind: ListKind) -> Option<bool> {
-        let before = self.told(kind);
+        let before = self.last_answer(kind);
         if before == Told::Nothing {
             return Some(false);
         }
         match self.look(kind).await {
             Ok(differs) => {
                 // A request that runs now may still fail.
-                let is_sure = before != Told::Failed && self.told(kind) == Told::Listed;
+                let is_sure = before != Told::Failed && self.last_answer(kind) == Told::Listed;
                 Some(differs || !is_sure)
             }
             Err(error) => {

@@ -85,7 +85,10 @@ impl Stage {
                         opens.send(Stream { seen, says }).unwrap();
                         response
                     }
-                    "tools/list" => json_of(200, &seen.result(&json!({"tools": []}))),
+                    "tools/list" => json_of(
+                        200,
+                        &seen.result(&json!({"resultType": "complete", "tools": []})),
+                    ),
                     method => panic!("nobody asks for {method}"),
                 }
             }

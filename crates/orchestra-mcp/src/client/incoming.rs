@@ -82,6 +82,7 @@ impl Mailbox {
             ServerMessage::Notification { method, params } => {
                 notified(session, &method, params, related.as_ref());
             }
+            ServerMessage::Missed => session.missed(),
             ServerMessage::Request { id, method, params } => {
                 let asked = (id, method, params);
                 let Some((id, answer)) = asked_of(session, asked, related.as_ref()) else {

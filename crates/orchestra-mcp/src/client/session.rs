@@ -7,7 +7,7 @@ mod presence;
 mod roots;
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeSet, HashMap},
     future::Future,
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError,
@@ -52,6 +52,8 @@ pub(super) struct Session {
     pub(super) logged: Logged,
     /// Lists that were fetched over this connection.
     pub(super) fetched: Kinds,
+    /// Resources whose changes the server reports over this connection.
+    covered: Mutex<BTreeSet<String>>,
     /// Era in which the server was greeted first, and the roots that it is offered if it begins a
     /// session.
     greeted: Profile,
@@ -136,6 +138,7 @@ impl Session {
             presence: presence::Presence::new(),
             logged: Logged::default(),
             fetched: Kinds::default(),
+            covered: Mutex::default(),
             greeted,
             client_roots: Arc::clone(client_roots),
             given: SessionRoots::new(roots),
@@ -436,6 +439,21 @@ impl Session {
         self.last_used
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Resources whose changes the server reports.
+    pub(super) fn covered(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.covered.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reports everything as changed whose changes the server may have reported in vain.
+    pub(super) fn missed(&self) {
+        let fetched = self.fetched.all();
+        fetched.for_each(|kind| self.list_changed(kind));
+        let covered = self.covered();
+        covered
+            .iter()
+            .for_each(|uri| self.events.updated(uri.clone()));
     }
 
     /// A list of the server differs, or may.

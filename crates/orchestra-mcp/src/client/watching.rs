@@ -152,11 +152,13 @@ impl Shared {
                 for uri in wanted.uris.difference(&told.uris) {
                     let params = json!({ "uri": uri });
                     if note(session, "resources/subscribe", params, NOTE).await {
+                        session.covered().insert(uri.clone());
                         // No earlier change was reported.
                         session.events.updated(uri.clone());
                     }
                 }
                 for uri in told.uris.difference(&wanted.uris) {
+                    session.covered().remove(uri);
                     note(
                         session,
                         "resources/unsubscribe",

@@ -266,6 +266,21 @@ async fn resource_is_announced_as_changed_when_its_subscription_begins() {
     }
 }
 
+#[tokio::test]
+async fn missed_notifications_announce_fetched_lists_and_watched_resources_as_changed() {
+    let played = Played::session(|_| Said::result(json!({"tools": []})));
+    let client = client_of(&played, config());
+    let mut events = client.take_events().unwrap();
+    client.list(ListKind::Tools).await.unwrap();
+    client.watch("a:1");
+    let is_update = |event: &ClientEvent| matches!(event, ClientEvent::ResourceUpdated(_));
+    told(&mut events, is_update).await;
+    played.lose();
+    let is_change = |event: &ClientEvent| matches!(event, ClientEvent::ListChanged(_));
+    told(&mut events, is_change).await;
+    told(&mut events, is_update).await;
+}
+
 /// Each may take the whole of its grace.
 #[tokio::test(start_paused = true)]
 async fn the_processes_of_a_pool_end_at_the_same_time() {

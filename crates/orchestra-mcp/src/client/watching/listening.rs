@@ -110,8 +110,6 @@ struct Ear {
     /// Whether a change may have happened while no acknowledged stream was open: before the first
     /// one, or between two.
     missed: bool,
-    /// Resources of the last acknowledged stream.
-    covered: BTreeSet<String>,
 }
 
 impl Ear {
@@ -120,7 +118,6 @@ impl Ear {
             before: None,
             begun: None,
             missed: true,
-            covered: BTreeSet::new(),
         }
     }
 
@@ -144,7 +141,7 @@ impl Ear {
                     is_acknowledged = true;
                     self.begin(session, uris);
                     self.missed = false;
-                    self.covered.clone_from(uris);
+                    *session.covered() = uris.clone();
                 }
                 ended = stream.ended() => return ended,
                 () = end_of(&mut self.before), if has_before => {
@@ -165,12 +162,14 @@ impl Ear {
     fn begin(&mut self, session: &Session, uris: &BTreeSet<String>) {
         self.begun.get_or_insert_with(Instant::now);
         if self.missed {
-            self.covered.clear();
+            session.covered().clear();
             let fetched = session.fetched.all();
             fetched.for_each(|kind| session.list_changed(kind));
         }
-        let uncovered = uris.difference(&self.covered).cloned();
-        uncovered.for_each(|uri| session.events.updated(uri));
+        let uncovered: Vec<String> = uris.difference(&session.covered()).cloned().collect();
+        uncovered
+            .into_iter()
+            .for_each(|uri| session.events.updated(uri));
     }
 
     /// Another is to follow this stream, which is heard until then; or the one before it, if this

@@ -54,6 +54,9 @@ pub(super) struct Session {
     pub(super) fetched: Kinds,
     /// Resources whose changes the server reports over this connection.
     covered: Mutex<BTreeSet<String>>,
+    /// Fires when the server reports that its resources have changed: it may accept subscriptions that
+    /// it refused before.
+    pub(super) resources_changed: Notify,
     /// Era in which the server was greeted first, and the roots that it is offered if it begins a
     /// session.
     greeted: Profile,
@@ -139,6 +142,7 @@ impl Session {
             logged: Logged::default(),
             fetched: Kinds::default(),
             covered: Mutex::default(),
+            resources_changed: Notify::new(),
             greeted,
             client_roots: Arc::clone(client_roots),
             given: SessionRoots::new(roots),

@@ -26,6 +26,9 @@ const NOTE: Duration = Duration::from_secs(30);
 /// How long a call waits until the server logs what the call wants of it.
 const HEED: Duration = Duration::from_secs(2);
 
+/// Pause before subscriptions that a server refused are repeated, however often it reports changes.
+const REPEAT: Duration = Duration::from_secs(1);
+
 /// What is wanted.
 pub(super) struct Watching {
     wanted: Mutex<Wanted>,
@@ -147,7 +150,8 @@ impl Shared {
         let mut told = Wanted::default();
         loop {
             changed.mark_unchanged();
-            let wanted = self.wanted();
+            let mut wanted = self.wanted();
+            let mut refused = Vec::new();
             if can.subscribe {
                 for uri in wanted.uris.difference(&told.uris) {
                     let params = json!({ "uri": uri });
@@ -155,6 +159,8 @@ impl Shared {
                         session.covered().insert(uri.clone());
                         // No earlier change was reported.
                         session.events.updated(uri.clone());
+                    } else {
+                        refused.push(uri.clone());
                     }
                 }
                 for uri in told.uris.difference(&wanted.uris) {
@@ -175,9 +181,19 @@ impl Shared {
             {
                 note(session, "logging/setLevel", level_of(level), NOTE).await;
             }
+            refused.iter().for_each(|uri| {
+                wanted.uris.remove(uri);
+            });
             told = wanted;
-            if changed.changed().await.is_err() {
-                return;
+            tokio::select! {
+                changed = changed.changed() => {
+                    if changed.is_err() {
+                        return;
+                    }
+                }
+                () = session.resources_changed.notified(), if !refused.is_empty() => {
+                    tokio::time::sleep(REPEAT).await;
+                }
             }
         }
     }

@@ -12,7 +12,10 @@ mod played;
 mod questions;
 
 use std::{
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
@@ -264,6 +267,24 @@ async fn resource_is_announced_as_changed_when_its_subscription_begins() {
         assert!(matches!(updated, ClientEvent::ResourceUpdated(uri) if uri == "a:1"));
         client.restart();
     }
+}
+
+#[tokio::test]
+async fn refused_subscription_is_repeated_when_resources_change() {
+    let asked = AtomicUsize::new(0);
+    let played = Played::session(move |_| match asked.fetch_add(1, Ordering::SeqCst) {
+        0 => Said::error(-32002, "no such resource"),
+        _ => Said::result(json!({})),
+    });
+    let client = client_of(&played, config());
+    let mut events = client.take_events().unwrap();
+    client.watch("a:1");
+    client.start();
+    played.until("resources/subscribe", 1).await;
+    played.say("notifications/resources/list_changed", json!({}));
+    let is_update = |event: &ClientEvent| matches!(event, ClientEvent::ResourceUpdated(_));
+    told(&mut events, is_update).await;
+    assert_eq!(played.count("resources/subscribe"), 2);
 }
 
 #[tokio::test]

@@ -7,6 +7,7 @@ use orchestra_wire::RawJson;
 use serde_json::json;
 use tokio::time::{Instant, sleep, sleep_until};
 
+use super::REPEAT;
 use crate::client::{
     Answer, ClientError, ServerCall, ServerCan,
     member::Shared,
@@ -50,7 +51,14 @@ impl Shared {
             let mut stream = session.open_call(&call);
             ear.begun = None;
             let ended = tokio::select! {
-                ended = ear.listen(session, &mut stream, &uris) => ended,
+                ended = ear.listen(session, &mut stream, &uris) => match ended {
+                    Some(ended) => ended,
+                    None => {
+                        ear.keep(stream);
+                        sleep(REPEAT).await;
+                        continue;
+                    }
+                },
                 changed = changed.changed() => {
                     if changed.is_err() {
                         return;
@@ -121,16 +129,17 @@ impl Ear {
         }
     }
 
-    /// Hears a stream, which includes changes of the resources `uris`, to its end. May be dropped.
+    /// Hears a stream, which was to include changes of the resources `uris`, to its end, or until the
+    /// server may include resources that it left out: then the result is `None`. May be dropped.
     async fn listen(
         &mut self,
         session: &Session,
         stream: &mut Waiting,
         uris: &BTreeSet<String>,
-    ) -> Result<Answer, ClientError> {
+    ) -> Option<Result<Answer, ClientError>> {
         let by = Instant::now() + BEGIN;
         let open = stream.open();
-        let mut is_acknowledged = false;
+        let (mut is_acknowledged, mut is_part) = (false, false);
         loop {
             let (has_begun, has_before) = (self.begun.is_some(), self.before.is_some());
             let last_words = self.begun.map_or(by, |begun| begun + LAST_WORDS);
@@ -139,11 +148,14 @@ impl Ear {
                 biased;
                 () = open.begun.notified(), if !is_acknowledged => {
                     is_acknowledged = true;
-                    self.begin(session, uris);
+                    let included = open.included(uris);
+                    is_part = included.len() < uris.len();
+                    self.begin(session, &included);
                     self.missed = false;
-                    *session.covered() = uris.clone();
+                    *session.covered() = included;
                 }
-                ended = stream.ended() => return ended,
+                ended = stream.ended() => return Some(ended),
+                () = session.resources_changed.notified(), if is_part => return None,
                 () = end_of(&mut self.before), if has_before => {
                     self.before = None;
                     self.missed |= !has_begun;

@@ -183,6 +183,25 @@ async fn a_server_that_has_one_stream_at_a_time_is_listened_to_and_its_lists_are
     assert_eq!(updated, ["a:1", "a:2"]);
 }
 
+/// A server whose resources are not there yet leaves them out of its streams.
+#[tokio::test]
+async fn resource_that_a_stream_leaves_out_is_subscribed_to_when_resources_change() {
+    let mut stage = Stage::new().await;
+    stage.opened().await.begin();
+    stage.client.watch("a:1");
+    let without = stage.opened().await;
+    without.say(
+        "notifications/subscriptions/acknowledged",
+        json!({"notifications": {"toolsListChanged": true}}),
+    );
+    without.say("notifications/resources/list_changed", json!({}));
+    let with = stage.opened().await;
+    let wanted = &with.seen.body["params"]["notifications"];
+    assert_eq!(wanted["resourceSubscriptions"], json!(["a:1"]));
+    with.begin();
+    assert_eq!(stage.updated().await, "a:1");
+}
+
 /// Nobody heard what changed between the two.
 #[tokio::test]
 async fn list_fetched_before_the_first_stream_began_is_announced_as_changed() {

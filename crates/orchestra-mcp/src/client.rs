@@ -40,11 +40,12 @@ pub use config::{
     Backoff, Circuit, ClientConfig, ClientInfo, Growth, ProtocolChoice, Reconnect, Retry, Root,
 };
 pub use error::{ClientError, Crash, HttpFailure, Sent};
+pub use events::ClientEvents;
 pub use latency::ClientStats;
 pub use lines::{LinesConfig, LinesLink, LinkCounters, MAX_JUNK_LINES};
 pub use link::{
-    Agreed, Answer, Connected, Connector, Departure, Incoming, LINK_QUEUE, Link, MAX_MESSAGE_BYTES,
-    Outgoing, ServerMessage, TransportType, step_of_ending,
+    Agreed, Answer, Connected, Connector, Departure, Incoming, IncomingSender, LINK_QUEUE, Link,
+    MAX_MESSAGE_BYTES, Outgoing, ServerMessage, TransportType, step_of_ending,
 };
 /// What bounds a child, as [`ChildConfig`] takes it.
 pub use orchestra_process::{Environment, Launcher, Limit, Limits as ChildLimits, Sandbox};

@@ -7,7 +7,6 @@
 //! [`Links`] has the plugins that are connected, for what others want to
 //! say to them. Watching, starting again, repeating and bounding are left to `orchestra_mcp::client`.
 
-mod changes;
 mod line;
 mod links;
 mod orchestrator;

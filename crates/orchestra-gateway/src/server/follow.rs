@@ -56,8 +56,9 @@ type Fetching = Pin<Box<dyn Future<Output = Looked> + Send>>;
 enum Looked {
     /// What is known now, and what could not be looked at.
     Known(Known, Stale),
-    /// It was taken in already; these lists are other than somebody was told.
-    Others(Vec<ListKind>),
+    /// The lists of a relay, which have taken their place already: those that differ from what callers
+    /// have, and those that are to be looked at again.
+    Others(Vec<ListKind>, Stale),
 }
 
 /// Runs until nobody follows, or the client is closed.
@@ -92,16 +93,14 @@ pub(crate) async fn follow(server: Arc<Server>, follower: impl Follower) {
             },
             looked = wait(&mut fetching), if fetching.is_some() => {
                 fetching = None;
-                let failed = match &looked {
-                    Looked::Known(_, failed) => *failed,
-                    Looked::Others(_) => Stale::default(),
-                };
+                let (Looked::Known(_, failed) | Looked::Others(_, failed)) = &looked;
+                let failed = *failed;
                 let pause = if failed.is_empty() { REST } else { AFTER_FAILURE };
                 not_before = Instant::now() + pause;
                 stale.join(failed);
                 let goes_on = match looked {
                     Looked::Known(known, _) => take(&server, &follower, known, failed).await,
-                    Looked::Others(kinds) => {
+                    Looked::Others(kinds, _) => {
                         follower.changed(&server);
                         kinds.into_iter().for_each(|kind| follower.told(Notice::ListChanged(kind)));
                         follower.settled(&server)
@@ -198,17 +197,18 @@ async fn take(server: &Arc<Server>, follower: &impl Follower, known: Known, fail
     follower.settled(server)
 }
 
-/// Looks at the lists of a relay's server that somebody was told something of. Those that fail are
-/// not looked at again, for whoever wants them asks.
+/// Looks at the lists of a relay's server that callers have.
 async fn look_again(server: Arc<Server>, stale: Stale) -> Looked {
     server.take_in(|_| {});
-    let mut others = Vec::new();
+    let (mut others, mut failed) = (Vec::new(), Stale::default());
     for kind in stale.kinds() {
-        if server.is_other(kind).await {
-            others.push(kind);
+        match server.is_other(kind).await {
+            Some(true) => others.push(kind),
+            Some(false) => {}
+            None => failed.add(kind),
         }
     }
-    Looked::Others(others)
+    Looked::Others(others, failed)
 }
 
 /// Fetches lists and keeps them. Those that fail stay as they were.

@@ -35,7 +35,7 @@ const MAX_CAUSE: usize = 1_000;
 /// What is known of the way to the server.
 #[derive(Debug, Default)]
 pub(super) struct Relay {
-    /// What was told of each list, in the order of [`ListKind::ALL`].
+    /// Last answer about each list, in the order of [`ListKind::ALL`].
     told: Mutex<[Told; 4]>,
     /// Each list is asked for once at a time, so that none takes the place of a newer one.
     listing: [tokio::sync::Mutex<()>; 4],
@@ -45,12 +45,14 @@ pub(super) struct Relay {
     failure: Mutex<Option<ClientError>>,
 }
 
-/// What somebody who wanted a list was told.
+/// Answer to the last request for a list.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Told {
     /// Nobody wanted it.
     #[default]
     Nothing,
+    /// None yet: the request runs.
+    Asked,
     /// How it is.
     Listed,
     /// That it cannot be had.
@@ -138,28 +140,47 @@ impl Server {
     /// # Errors
     /// When it cannot be had; what was known before stays.
     pub(crate) async fn list_now(&self, kind: ListKind) -> Result<(), ProviderError> {
+        // Before the request: the list may change while its answer is on the way.
+        self.note_answer(kind, Told::Asked);
         let listed = self.look(kind).await;
-        if let Some(relay) = &self.relay {
-            relay.told()[kind as usize] = match listed {
-                Ok(_) => Told::Listed,
-                Err(_) => Told::Failed,
-            };
-        }
+        let answer = match listed {
+            Ok(_) => Told::Listed,
+            Err(_) => Told::Failed,
+        };
+        self.note_answer(kind, answer);
         listed.map(drop)
     }
 
-    /// Looks at a list that may be another by now; whether somebody was told something else of it.
-    pub(super) async fn is_other(&self, kind: ListKind) -> bool {
+    fn last_answer(&self, kind: ListKind) -> Told {
         let told = self.relay.as_ref().map(|relay| relay.told()[kind as usize]);
-        let told = told.unwrap_or_default();
-        if told == Told::Nothing {
-            return false;
+        told.unwrap_or_default()
+    }
+
+    fn note_answer(&self, kind: ListKind, answer: Told) {
+        if let Some(relay) = &self.relay {
+            relay.told()[kind as usize] = answer;
+        }
+    }
+
+    /// Looks at a list that may have changed. Returns whether a caller has another one, or `None` where
+    /// that is to be looked at again: the connection is there, and the request failed.
+    pub(super) async fn is_other(&self, kind: ListKind) -> Option<bool> {
+        let before = self.last_answer(kind);
+        if before == Told::Nothing {
+            return Some(false);
         }
         match self.look(kind).await {
-            Ok(differs) => differs || told == Told::Failed,
+            Ok(differs) => {
+                // A request that runs now may still fail.
+                let is_sure = before != Told::Failed && self.last_answer(kind) == Told::Listed;
+                Some(differs || !is_sure)
+            }
             Err(error) => {
                 tracing::debug!(server = self.name(), ?kind, %error, "cannot list the server's definitions");
-                false
+                let relay = self.relay.as_ref()?;
+                // After the next start, all lists are looked at.
+                let is_away = relay.failure().is_some();
+                (is_away || before == Told::Failed).then_some(false)
             }
         }
     }

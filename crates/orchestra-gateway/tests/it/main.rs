@@ -17,6 +17,7 @@ mod offers;
 mod played;
 mod plugins;
 mod ports;
+mod relay;
 mod relist;
 mod reload;
 mod rig;

@@ -78,6 +78,10 @@ pub(crate) struct Played {
     pub(crate) headers: Mutex<Vec<(String, String)>>,
     /// How often the tools were listed.
     pub(crate) lists: AtomicUsize,
+    /// How often they could not be listed.
+    pub(crate) failed_lists: AtomicUsize,
+    /// Lists of tools are answered later, as they are now.
+    pub(crate) holds_lists: watch::Sender<bool>,
     links: Mutex<Vec<(mpsc::Sender<Incoming>, watch::Sender<bool>)>>,
 }
 
@@ -138,6 +142,8 @@ impl Played {
             roots_of_calls: Mutex::default(),
             headers: Mutex::default(),
             lists: AtomicUsize::new(0),
+            failed_lists: AtomicUsize::new(0),
+            holds_lists: watch::Sender::new(false),
             links: Mutex::default(),
         })
     }
@@ -232,16 +238,19 @@ impl Played {
                 Err(RpcError::method_not_found(method))
             }
             "ping" => Ok(RawJson::empty_object()),
-            "tools/list" if self.is_mute.load(Ordering::SeqCst) => Err(RpcError::new(
-                ErrorCode::INTERNAL_ERROR,
-                "the index is broken",
-            )),
+            "tools/list" if self.is_mute.load(Ordering::SeqCst) => {
+                self.failed_lists.fetch_add(1, Ordering::SeqCst);
+                let text = "the index is broken";
+                Err(RpcError::new(ErrorCode::INTERNAL_ERROR, text))
+            }
             "tools/list" => {
                 self.lists.fetch_add(1, Ordering::SeqCst);
                 let mut tools = self.tools.lock().unwrap().clone();
                 if has_roots {
                     tools.extend(self.tools_with_roots.lock().unwrap().clone());
                 }
+                let mut holds = self.holds_lists.subscribe();
+                let _ = holds.wait_for(|holds| !holds).await;
                 Ok(raw(&json!({ "tools": tools })))
             }
             "prompts/list" if self.has_broken_prompts.load(Ordering::SeqCst) => Err(RpcError::new(
@@ -480,6 +489,26 @@ impl Bench {
         servers: &[(&str, &Arc<Played>)],
         hub: HubConfig,
     ) -> Self {
+        Self::of(state, servers, hub, |_| {})
+    }
+
+    /// A gateway that is nothing but a way to one server.
+    pub(crate) fn relay(server: &Arc<Played>) -> Self {
+        let state = Arc::new(tempfile::tempdir().unwrap());
+        let relays = |options: &mut GatewayOptions| options.relay = true;
+        let bench = Self::of(state, &[("s", server)], HubConfig::default(), relays);
+        let mut relayed = config("s");
+        relayed.prefix = false;
+        bench.gateway.apply(vec![relayed]);
+        bench
+    }
+
+    fn of(
+        state: Arc<tempfile::TempDir>,
+        servers: &[(&str, &Arc<Played>)],
+        hub: HubConfig,
+        change: impl FnOnce(&mut GatewayOptions),
+    ) -> Self {
         let servers = servers.iter();
         let servers: HashMap<String, Arc<Played>> = servers
             .map(|(name, server)| ((*name).to_owned(), Arc::clone(server)))
@@ -502,13 +531,14 @@ impl Bench {
             }
         };
         let hub = Hub::new(hub);
-        let options = GatewayOptions {
+        let mut options = GatewayOptions {
             state: state.path().to_owned(),
             connect: Arc::new(connect),
             grace: Duration::from_secs(5),
             once: false,
             relay: false,
         };
+        change(&mut options);
         let gateway = Gateway::new(hub.clone(), options);
         Self {
             hub,
@@ -547,6 +577,24 @@ impl Bench {
     pub(crate) async fn ask(&self, target: Target, cx: Cx) -> Result<Outcome, ProviderError> {
         let call = self.attach().call(Request { target, cx });
         timeout(PATIENCE, call).await.expect("an answer in time")
+    }
+
+    /// The tools, as a client that asks for them now gets them.
+    pub(crate) async fn list_tools(attachment: &Attachment) -> Value {
+        let target = Target::List {
+            kind: ListKind::Tools,
+            revision: Revision::V2025_11_25,
+            start: 0,
+            limit: usize::MAX,
+        };
+        let cx = Cx::default();
+        let listing = timeout(PATIENCE, attachment.call(Request { target, cx })).await;
+        match listing.expect("an answer in time") {
+            Ok(Outcome::List { items, .. }) => {
+                serde_json::from_slice(&[b"[", &items[..], b"]"].concat()).unwrap()
+            }
+            other => panic!("{other:?}"),
+        }
     }
 
     /// A list as the newest session revision shows it.

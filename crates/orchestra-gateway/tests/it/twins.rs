@@ -126,6 +126,18 @@ async fn both_are_reachable(era: &str) {
     pair.rig.close(&[]).await;
 }
 
+/// The next resource that is announced as changed.
+async fn updated(notices: &mut Notices) -> String {
+    let updated = async {
+        loop {
+            if let Some(HubNotice::ResourceUpdated(uri)) = notices.next().await {
+                return uri.to_string();
+            }
+        }
+    };
+    timeout(PATIENCE, updated).await.expect("it is announced")
+}
+
 /// Each is told as what it is watched as, and to nobody who watches the other.
 async fn watched(pair: &Pair) {
     let other = format!("mcp+alpha:{WATCHED}");
@@ -137,6 +149,9 @@ async fn watched(pair: &Pair) {
     let is_update = |notice: &HubNotice| matches!(notice, HubNotice::ResourceUpdated(_));
     first.subscribe(WATCHED).unwrap();
     second.subscribe(&other).unwrap();
+    // The beginning of each subscription is announced.
+    assert_eq!(updated(&mut of_first).await, WATCHED);
+    assert_eq!(updated(&mut of_second).await, other);
     assert_eq!(pair.announced_by("alpha", &mut of_second).await, other);
     while let Ok(Some(notice)) = timeout(Duration::from_millis(100), of_first.next()).await {
         assert!(!is_update(&notice), "another's: {notice:?}");

@@ -50,7 +50,7 @@ pub enum Reply {
 pub enum ClientEvent {
     /// It was started or reached, for the first time or again: anything may differ.
     Started,
-    /// A list differs. It is told once until the list is fetched.
+    /// A list differs. One such event per list waits to be taken.
     ListChanged(ListKind),
     /// A resource that is watched differs.
     ResourceUpdated(String),

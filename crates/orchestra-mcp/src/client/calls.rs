@@ -12,16 +12,16 @@ use futures_util::future::join_all;
 use orchestra_hub::{ListKind, LogLevel};
 use orchestra_wire::RawJson;
 use tokio::{
-    sync::{mpsc, watch},
+    sync::watch,
     task::AbortHandle,
     time::{Instant, sleep, timeout_at},
 };
 
 use super::{
-    ClientConfig, ClientError, ClientEvent, ClientStats, ClientStatus, Connector, Reply,
-    ServerCall, ServerFacts, TransportMetadata, TransportType,
+    ClientConfig, ClientError, ClientStats, ClientStatus, Connector, Reply, ServerCall,
+    ServerFacts, TransportMetadata, TransportType,
     breaker::Breaker,
-    events::Events,
+    events::{ClientEvents, Events},
     lists,
     member::{Patience, Shared},
     session::{Session, spawn},
@@ -42,7 +42,7 @@ struct Inner {
     lane: Arc<Lane>,
     beside: Beside,
     telling: AbortHandle,
-    receiver: Mutex<Option<mpsc::Receiver<ClientEvent>>>,
+    receiver: Mutex<Option<ClientEvents>>,
     status: watch::Sender<ClientStatus>,
     /// When an exchange succeeded last.
     succeeded: Mutex<Option<Instant>>,
@@ -195,7 +195,7 @@ impl Client {
     }
 
     /// Its events; `Some` once.
-    pub fn take_events(&self) -> Option<mpsc::Receiver<ClientEvent>> {
+    pub fn take_events(&self) -> Option<ClientEvents> {
         self.0
             .receiver
             .lock()

@@ -1,4 +1,4 @@
-//! What a client tells its owner: bounded, and nothing that matters is lost.
+//! Events that a client reports to its owner. The queue is bounded, and no change of a list is lost.
 
 use std::sync::{
     Arc,
@@ -24,18 +24,63 @@ pub(super) struct Events {
     shared: Arc<Shared>,
 }
 
+/// Events of a client, in order.
+#[derive(Debug)]
+pub struct ClientEvents {
+    receiver: mpsc::Receiver<ClientEvent>,
+    shared: Arc<Shared>,
+}
+
 #[derive(Debug, Default)]
 struct Shared {
-    /// The lists whose change was told and that were not fetched since, a bit each.
-    told: AtomicU8,
+    /// Lists whose change waits in the queue.
+    waiting: Kinds,
     dropped: AtomicU64,
 }
 
+/// A set of kinds of lists.
+#[derive(Debug, Default)]
+pub(super) struct Kinds(AtomicU8);
+
+impl Kinds {
+    /// Adds a kind; returns whether it is new.
+    pub(super) fn add(&self, kind: ListKind) -> bool {
+        self.0.fetch_or(bit(kind), Ordering::AcqRel) & bit(kind) == 0
+    }
+
+    fn remove(&self, kind: ListKind) {
+        self.0.fetch_and(!bit(kind), Ordering::AcqRel);
+    }
+
+    /// Returns the kinds at this moment.
+    pub(super) fn all(&self) -> impl Iterator<Item = ListKind> + use<> {
+        let bits = self.0.load(Ordering::Acquire);
+        let is_in = move |kind: &ListKind| bits & bit(*kind) != 0;
+        ListKind::ALL.into_iter().filter(is_in)
+    }
+}
+
+impl ClientEvents {
+    /// Waits for the next event; `None` when the client is gone. May be cancelled without losing one.
+    pub async fn recv(&mut self) -> Option<ClientEvent> {
+        let event = self.receiver.recv().await?;
+        if let ClientEvent::ListChanged(kind) = &event {
+            // The caller has not fetched the list yet, so that it sees every change until now.
+            self.shared.waiting.remove(*kind);
+        }
+        Some(event)
+    }
+}
+
 impl Events {
-    pub(super) fn new() -> (Self, mpsc::Receiver<ClientEvent>) {
+    pub(super) fn new() -> (Self, ClientEvents) {
         let (sender, receiver) = mpsc::channel(QUEUE);
-        let shared = Arc::default();
-        (Self { sender, shared }, receiver)
+        let shared = Arc::<Shared>::default();
+        let events = ClientEvents {
+            receiver,
+            shared: Arc::clone(&shared),
+        };
+        (Self { sender, shared }, events)
     }
 
     /// The server was started. What it was like before is not asked about any more.
@@ -43,17 +88,11 @@ impl Events {
         self.tell(ClientEvent::Started);
     }
 
-    /// A list differs. It is told once until it is fetched.
+    /// Reports that a list differs. One event waits in the queue, however often the list changes.
     pub(super) fn list_changed(&self, kind: ListKind) {
-        let bit = bit(kind);
-        if self.shared.told.fetch_or(bit, Ordering::AcqRel) & bit == 0 {
+        if self.shared.waiting.add(kind) {
             self.tell(ClientEvent::ListChanged(kind));
         }
-    }
-
-    /// A list is about to be fetched: from now on a change is told again.
-    pub(super) fn fetching(&self, kind: ListKind) {
-        self.shared.told.fetch_and(!bit(kind), Ordering::AcqRel);
     }
 
     pub(super) fn updated(&self, uri: String) {
@@ -106,22 +145,27 @@ const fn bit(kind: ListKind) -> u8 {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_change_is_told_once_until_its_list_is_fetched_and_chatter_leaves_room() {
+    #[tokio::test]
+    async fn change_waits_once_until_it_is_taken_and_chatter_leaves_room() {
         let (events, mut receiver) = Events::new();
         for _ in 0..10_000 {
             events.updated("a:b".to_owned());
         }
         assert!(events.dropped() > 0);
-        events.list_changed(ListKind::Tools);
-        events.list_changed(ListKind::Tools);
-        let mut changes = 0;
-        while let Ok(event) = receiver.try_recv() {
-            changes += u32::from(matches!(event, ClientEvent::ListChanged(_)));
+        for _ in 0..2 {
+            events.list_changed(ListKind::Tools);
+            events.list_changed(ListKind::Tools);
+            events.started();
+            let mut changes = 0;
+            loop {
+                match receiver.recv().await {
+                    Some(ClientEvent::Started) => break,
+                    Some(ClientEvent::ListChanged(_)) => changes += 1,
+                    Some(_) => {}
+                    None => panic!("the client is there"),
+                }
+            }
+            assert_eq!(changes, 1);
         }
-        assert_eq!(changes, 1);
-        events.fetching(ListKind::Tools);
-        events.list_changed(ListKind::Tools);
-        assert!(receiver.try_recv().is_ok());
     }
 }

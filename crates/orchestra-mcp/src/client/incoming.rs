@@ -1,6 +1,7 @@
 //! What a server says by itself: progress and questions of a call, changes, logs.
 
 use std::{
+    collections::BTreeSet,
     future::poll_fn,
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     task::{Context, Poll, ready},
@@ -82,6 +83,7 @@ impl Mailbox {
             ServerMessage::Notification { method, params } => {
                 notified(session, &method, params, related.as_ref());
             }
+            ServerMessage::Missed => session.missed(),
             ServerMessage::Request { id, method, params } => {
                 let asked = (id, method, params);
                 let Some((id, answer)) = asked_of(session, asked, related.as_ref()) else {
@@ -119,6 +121,7 @@ fn notified(
         "notifications/resources/list_changed" => {
             session.list_changed(ListKind::Resources);
             session.list_changed(ListKind::Templates);
+            session.resources_changed.notify_one();
         }
         "notifications/resources/updated" => updated(session, params.as_ref()),
         "notifications/subscriptions/acknowledged" => begun(session, params.as_ref(), related),
@@ -239,6 +242,16 @@ fn begun(session: &Arc<Session>, params: Option<&RawJson>, related: Option<&Requ
         meta: Meta<'a>,
     }
     #[derive(Deserialize)]
+    struct Filtered {
+        notifications: Filter,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Filter {
+        #[serde(default)]
+        resource_subscriptions: BTreeSet<String>,
+    }
+    #[derive(Deserialize)]
     struct Meta<'a> {
         #[serde(borrow, rename = "io.modelcontextprotocol/subscriptionId")]
         stream: &'a RawValue,
@@ -249,6 +262,9 @@ fn begun(session: &Arc<Session>, params: Option<&RawJson>, related: Option<&Requ
         session.calls().get(&number).cloned()
     };
     if let Some(open) = find(session, related).or_else(named) {
+        let filtered = params.and_then(|params| params.parse::<Filtered>().ok());
+        let included = filtered.map(|filtered| filtered.notifications.resource_subscriptions);
+        *open.included.lock().unwrap_or_else(PoisonError::into_inner) = included;
         open.begun.notify_one();
     }
 }

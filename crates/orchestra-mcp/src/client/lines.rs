@@ -19,7 +19,7 @@ use orchestra_wire::{Pending, RawJson, RequestId, Rope, write};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     select,
-    sync::{OnceCell, mpsc, oneshot, watch},
+    sync::{OnceCell, oneshot, watch},
     task::AbortHandle,
     time::{Instant, timeout},
 };
@@ -30,7 +30,7 @@ use self::{
     pipe::{Broken, Pace, Pipe},
     reader::{LAST_ANSWERS, Reader},
 };
-use super::{Agreed, Answer, ClientError, Connected, LINK_QUEUE, Link, Outgoing};
+use super::{Agreed, Answer, ClientError, Connected, IncomingSender, Link, Outgoing};
 
 /// Lines in a row that are no messages after which a connection counts as in trouble, unless told
 /// otherwise.
@@ -109,7 +109,7 @@ impl LinesLink {
         config: LinesConfig,
         peer: Option<Arc<dyn Peer>>,
     ) -> (Arc<Self>, Connected) {
-        let (sender, incoming) = mpsc::channel(LINK_QUEUE);
+        let (sender, incoming) = IncomingSender::new();
         let core = Arc::new(Core {
             name: config.name,
             pipe: Pipe::new(Box::new(output)),

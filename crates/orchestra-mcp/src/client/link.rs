@@ -3,7 +3,7 @@
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicU8, Ordering},
+        atomic::{AtomicBool, AtomicU8, Ordering},
     },
     time::Duration,
 };
@@ -15,7 +15,7 @@ use tokio::{sync::mpsc, time::Instant};
 use super::{ClientError, LinkCounters};
 
 /// Messages of a server that wait for whoever listens. A link never waits for its listener: past
-/// this, notifications are dropped and counted, and requests are answered with an error.
+/// this, notifications are dropped and reported as missed, and requests are answered with an error.
 pub const LINK_QUEUE: usize = 1_024;
 
 /// The longest message of a server unless told otherwise; the same as for those of our own clients.
@@ -237,6 +237,61 @@ pub enum ServerMessage {
         /// Its parameters, verbatim.
         params: Option<RawJson>,
     },
+    /// Notifications were lost, or may have been: what they would report may have changed.
+    Missed,
+}
+
+/// Hands what a server says by itself to whoever listens; never waits. Clones use the same queue.
+#[derive(Debug, Clone)]
+pub struct IncomingSender {
+    queue: mpsc::Sender<Incoming>,
+    /// [`ServerMessage::Missed`] waits for room in the queue.
+    is_missing: Arc<AtomicBool>,
+}
+
+impl IncomingSender {
+    /// Creates a queue of [`LINK_QUEUE`] messages.
+    #[must_use]
+    pub fn new() -> (Self, mpsc::Receiver<Incoming>) {
+        let (queue, receiver) = mpsc::channel(LINK_QUEUE);
+        let is_missing = Arc::default();
+        (Self { queue, is_missing }, receiver)
+    }
+
+    /// Sends a message. Returns the message if there is no room; a notification is then reported as
+    /// missed. Where nobody listens any more, it is dropped.
+    pub fn send(&self, incoming: Incoming) -> Option<Incoming> {
+        let Err(mpsc::error::TrySendError::Full(left)) = self.queue.try_send(incoming) else {
+            return None;
+        };
+        if matches!(left.message, ServerMessage::Notification { .. }) {
+            self.miss();
+        }
+        Some(left)
+    }
+
+    /// Reports that notifications were lost, or may have been, as soon as there is room.
+    pub fn miss(&self) {
+        if self.is_missing.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        // Outside of a runtime, at its very end, nobody listens.
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+            return;
+        };
+        let (queue, is_missing) = (self.queue.clone(), Arc::clone(&self.is_missing));
+        runtime.spawn(async move {
+            let room = queue.reserve().await;
+            // What is lost from now on is reported once more.
+            is_missing.store(false, Ordering::Release);
+            if let Ok(room) = room {
+                room.send(Incoming {
+                    message: ServerMessage::Missed,
+                    related: None,
+                });
+            }
+        });
+    }
 }
 
 /// What a handshake has agreed upon.

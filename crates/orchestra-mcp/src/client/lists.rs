@@ -61,7 +61,7 @@ pub(super) async fn fetch(
     if offered.is_none() {
         return Ok(Vec::new());
     }
-    session.events.fetching(kind);
+    session.fetched.add(kind);
     let mut items = Vec::new();
     let (mut cursor, mut seen, mut bytes) = (None::<RawJson>, HashSet::new(), 0);
     for _ in 0..PAGES {

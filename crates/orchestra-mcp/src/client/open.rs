@@ -1,6 +1,7 @@
 //! Calls that the server has not answered: who waits for each, and what the server has asked of it.
 
 use std::{
+    collections::BTreeSet,
     sync::{
         Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU8, Ordering},
@@ -35,6 +36,9 @@ pub(super) struct OpenCall {
     pub(super) asked: Notify,
     /// Rings when the server says that the stream which it opens has begun.
     pub(super) begun: Notify,
+    /// Resources that the stream includes, as the server has acknowledged it; `None` where it names
+    /// nothing.
+    pub(super) included: Mutex<Option<BTreeSet<String>>>,
     /// What was asked of a caller who does not offer it, a bit each.
     lacked: AtomicU8,
 }
@@ -71,6 +75,15 @@ pub(super) struct Asked {
 }
 
 impl OpenCall {
+    /// Resources of `wanted` that the stream includes, which was acknowledged.
+    pub(super) fn included(&self, wanted: &BTreeSet<String>) -> BTreeSet<String> {
+        let included = self.included.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*included {
+            Some(included) => wanted.intersection(included).cloned().collect(),
+            None => wanted.clone(),
+        }
+    }
+
     pub(super) fn new(cx: &Cx, whose: Whose, task: Option<String>) -> Self {
         let now = Instant::now();
         Self {
@@ -88,6 +101,7 @@ impl OpenCall {
             questions: Mutex::default(),
             asked: Notify::new(),
             begun: Notify::new(),
+            included: Mutex::default(),
             lacked: AtomicU8::new(0),
         }
     }

@@ -7,7 +7,7 @@ mod presence;
 mod roots;
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeSet, HashMap},
     future::Future,
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError,
@@ -23,7 +23,7 @@ use tokio::{sync::Notify, time::Instant};
 use super::{
     Answer, ClientConfig, ClientError, Connected, Link, Outgoing, ProtocolChoice, ServerCall,
     ServerFacts, TransportType,
-    events::Events,
+    events::{Events, Kinds},
     greeting,
     incoming::{self, Mailbox},
     open::OpenCall,
@@ -50,6 +50,13 @@ pub(super) struct Session {
     claims: claim::Claims,
     presence: presence::Presence,
     pub(super) logged: Logged,
+    /// Lists that were fetched over this connection.
+    pub(super) fetched: Kinds,
+    /// Resources whose changes the server reports over this connection.
+    covered: Mutex<BTreeSet<String>>,
+    /// Fires when the server reports that its resources have changed: it may accept subscriptions that
+    /// it refused before.
+    pub(super) resources_changed: Notify,
     /// Era in which the server was greeted first, and the roots that it is offered if it begins a
     /// session.
     greeted: Profile,
@@ -133,6 +140,9 @@ impl Session {
             claims: claim::Claims::default(),
             presence: presence::Presence::new(),
             logged: Logged::default(),
+            fetched: Kinds::default(),
+            covered: Mutex::default(),
+            resources_changed: Notify::new(),
             greeted,
             client_roots: Arc::clone(client_roots),
             given: SessionRoots::new(roots),
@@ -433,6 +443,21 @@ impl Session {
         self.last_used
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Resources whose changes the server reports.
+    pub(super) fn covered(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.covered.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reports everything as changed whose changes the server may have reported in vain.
+    pub(super) fn missed(&self) {
+        let fetched = self.fetched.all();
+        fetched.for_each(|kind| self.list_changed(kind));
+        let covered = self.covered();
+        covered
+            .iter()
+            .for_each(|uri| self.events.updated(uri.clone()));
     }
 
     /// A list of the server differs, or may.

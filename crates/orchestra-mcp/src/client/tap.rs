@@ -122,10 +122,20 @@ async fn listen(
     sender: mpsc::Sender<Incoming>,
 ) {
     while let Some(said) = incoming.recv().await {
-        tap.received(|| match said.message.clone() {
-            ServerMessage::Request { id, method, params } => Seen::Request { id, method, params },
-            ServerMessage::Notification { method, params } => Seen::Notification { method, params },
-        });
+        match &said.message {
+            ServerMessage::Request { id, method, params } => tap.received(|| Seen::Request {
+                id: id.clone(),
+                method: method.clone(),
+                params: params.clone(),
+            }),
+            ServerMessage::Notification { method, params } => {
+                tap.received(|| Seen::Notification {
+                    method: method.clone(),
+                    params: params.clone(),
+                });
+            }
+            ServerMessage::Missed => {}
+        }
         if sender.send(said).await.is_err() {
             return;
         }

@@ -26,6 +26,9 @@ const NOTE: Duration = Duration::from_secs(30);
 /// How long a call waits until the server logs what the call wants of it.
 const HEED: Duration = Duration::from_secs(2);
 
+/// Pause before subscriptions that a server refused are repeated, however often it reports changes.
+const REPEAT: Duration = Duration::from_secs(1);
+
 /// What is wanted.
 pub(super) struct Watching {
     wanted: Mutex<Wanted>,
@@ -147,12 +150,21 @@ impl Shared {
         let mut told = Wanted::default();
         loop {
             changed.mark_unchanged();
-            let wanted = self.wanted();
+            let mut wanted = self.wanted();
+            let mut refused = Vec::new();
             if can.subscribe {
                 for uri in wanted.uris.difference(&told.uris) {
-                    note(session, "resources/subscribe", json!({ "uri": uri }), NOTE).await;
+                    let params = json!({ "uri": uri });
+                    if note(session, "resources/subscribe", params, NOTE).await {
+                        session.covered().insert(uri.clone());
+                        // No earlier change was reported.
+                        session.events.updated(uri.clone());
+                    } else {
+                        refused.push(uri.clone());
+                    }
                 }
                 for uri in told.uris.difference(&wanted.uris) {
+                    session.covered().remove(uri);
                     note(
                         session,
                         "resources/unsubscribe",
@@ -169,9 +181,19 @@ impl Shared {
             {
                 note(session, "logging/setLevel", level_of(level), NOTE).await;
             }
+            refused.iter().for_each(|uri| {
+                wanted.uris.remove(uri);
+            });
             told = wanted;
-            if changed.changed().await.is_err() {
-                return;
+            tokio::select! {
+                changed = changed.changed() => {
+                    if changed.is_err() {
+                        return;
+                    }
+                }
+                () = session.resources_changed.notified(), if !refused.is_empty() => {
+                    tokio::time::sleep(REPEAT).await;
+                }
             }
         }
     }
@@ -181,18 +203,20 @@ fn level_of(level: LogLevel) -> serde_json::Value {
     json!({ "level": level_name(level) })
 }
 
-/// Has a server take note of something.
+/// Sends a request whose result is empty. Returns whether the server accepted it.
 async fn note(
     session: &Arc<Session>,
     method: &'static str,
     params: serde_json::Value,
     within: Duration,
-) {
+) -> bool {
     let params = RawJson::of(&params).ok();
     let call = ServerCall::new(method, params, Cx::default());
-    if let Err(error) = session.ask_within(&call, within).await {
+    let noted = session.ask_within(&call, within).await;
+    if let Err(error) = &noted {
         tracing::debug!(server = %session.config.name, method, reason = %error.explain(), "the server refused a subscription");
     }
+    noted.is_ok()
 }
 
 /// Announces a list again when it may be stale: for a server of the stateless era that does not

@@ -11,11 +11,17 @@ mod over_http;
 mod played;
 mod questions;
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use orchestra_hub::{Cx, ListKind};
 use orchestra_mcp::client::{
-    Client, ClientConfig, ClientError, ClientEvent, Reply, ServerCall, TransportType,
+    Client, ClientConfig, ClientError, ClientEvent, ClientEvents, Reply, ServerCall, TransportType,
 };
 use orchestra_wire::RawJson;
 use serde_json::{Value, json};
@@ -51,6 +57,20 @@ fn safe(name: &str) -> ServerCall {
         safe: true,
         ..tool(name)
     }
+}
+
+/// The next event of a kind.
+async fn told(events: &mut ClientEvents, is_meant: impl Fn(&ClientEvent) -> bool) -> ClientEvent {
+    let told = async {
+        loop {
+            let event = events.recv().await.expect("the client is there");
+            if is_meant(&event) {
+                return event;
+            }
+        }
+    };
+    let waited = tokio::time::timeout(Duration::from_secs(600), told).await;
+    waited.expect("it is told")
 }
 
 async fn result(client: &Client, call: ServerCall) -> Value {
@@ -208,6 +228,78 @@ async fn a_stateless_server_is_listened_to_on_one_stream() {
     assert_eq!(wanted["toolsListChanged"], true);
     // The stream before is given up.
     played.until("notifications/cancelled", 1).await;
+}
+
+/// A server that is slow to acknowledge a stream may be slow to listen as well.
+#[tokio::test(start_paused = true)]
+async fn late_acknowledgement_of_a_stream_announces_the_fetched_lists_again() {
+    let stream = Arc::<Mutex<Value>>::default();
+    let opened = Arc::clone(&stream);
+    let played = Played::stateless(move |call| match call.method.as_str() {
+        "subscriptions/listen" => {
+            *opened.lock().unwrap() = serde_json::from_str(call.id.as_json()).unwrap();
+            Said::never()
+        }
+        _ => Said::result(json!({"resultType": "complete", "tools": []})),
+    });
+    let client = client_of(&played, config());
+    let mut events = client.take_events().unwrap();
+    client.list(ListKind::Tools).await.unwrap();
+    let is_change = |event: &ClientEvent| matches!(event, ClientEvent::ListChanged(_));
+    // The stream is assumed to have begun.
+    told(&mut events, is_change).await;
+    let id = stream.lock().unwrap().take();
+    let begun = json!({"_meta": {"io.modelcontextprotocol/subscriptionId": id}});
+    played.say("notifications/subscriptions/acknowledged", begun);
+    told(&mut events, is_change).await;
+}
+
+#[tokio::test]
+async fn resource_is_announced_as_changed_when_its_subscription_begins() {
+    let played = Played::session(|_| Said::result(json!({})));
+    let client = client_of(&played, config());
+    let mut events = client.take_events().unwrap();
+    client.watch("a:1");
+    client.start();
+    let is_update = |event: &ClientEvent| matches!(event, ClientEvent::ResourceUpdated(_));
+    for _ in 0..2 {
+        let updated = told(&mut events, is_update).await;
+        assert!(matches!(updated, ClientEvent::ResourceUpdated(uri) if uri == "a:1"));
+        client.restart();
+    }
+}
+
+#[tokio::test]
+async fn refused_subscription_is_repeated_when_resources_change() {
+    let asked = AtomicUsize::new(0);
+    let played = Played::session(move |_| match asked.fetch_add(1, Ordering::SeqCst) {
+        0 => Said::error(-32002, "no such resource"),
+        _ => Said::result(json!({})),
+    });
+    let client = client_of(&played, config());
+    let mut events = client.take_events().unwrap();
+    client.watch("a:1");
+    client.start();
+    played.until("resources/subscribe", 1).await;
+    played.say("notifications/resources/list_changed", json!({}));
+    let is_update = |event: &ClientEvent| matches!(event, ClientEvent::ResourceUpdated(_));
+    told(&mut events, is_update).await;
+    assert_eq!(played.count("resources/subscribe"), 2);
+}
+
+#[tokio::test]
+async fn missed_notifications_announce_fetched_lists_and_watched_resources_as_changed() {
+    let played = Played::session(|_| Said::result(json!({"tools": []})));
+    let client = client_of(&played, config());
+    let mut events = client.take_events().unwrap();
+    client.list(ListKind::Tools).await.unwrap();
+    client.watch("a:1");
+    let is_update = |event: &ClientEvent| matches!(event, ClientEvent::ResourceUpdated(_));
+    told(&mut events, is_update).await;
+    played.lose();
+    let is_change = |event: &ClientEvent| matches!(event, ClientEvent::ListChanged(_));
+    told(&mut events, is_change).await;
+    told(&mut events, is_update).await;
 }
 
 /// Each may take the whole of its grace.

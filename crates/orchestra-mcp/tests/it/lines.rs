@@ -164,6 +164,25 @@ async fn requests_of_the_server_are_told_answered_and_bounded() {
 }
 
 #[tokio::test]
+async fn notifications_that_find_no_room_are_reported_as_missed() {
+    let mut ends = ends(1 << 20);
+    for _ in 0..LINK_QUEUE + 5 {
+        ends.say(r#"{"jsonrpc":"2.0","method":"x"}"#).await;
+    }
+    // What came before it was read.
+    ends.say(r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#)
+        .await;
+    assert_eq!(ends.read().await["error"]["code"], -32603);
+    let incoming = &mut ends.connected.incoming;
+    for _ in 0..LINK_QUEUE {
+        let heard = incoming.recv().await.unwrap().message;
+        assert!(matches!(heard, ServerMessage::Notification { .. }));
+    }
+    let missed = incoming.recv().await.unwrap().message;
+    assert!(matches!(missed, ServerMessage::Missed));
+}
+
+#[tokio::test]
 async fn twenty_lines_in_a_row_that_are_no_messages_are_trouble() {
     let mut ends = ends(1 << 20);
     let counters = ends.link.counters();

@@ -4,13 +4,13 @@ use std::{
     path::Path,
     pin::pin,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
 };
 
-use orchestra_mcp::client::{ClientError, Incoming, LINK_QUEUE};
+use orchestra_mcp::client::{ClientError, Incoming, IncomingSender};
 use orchestra_plugin::{
     envelope::{Request, Response, ResponseKind},
     generated::McpMessage,
@@ -23,10 +23,7 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-use super::{
-    changes::{self, Changes},
-    unreached::unreached,
-};
+use super::unreached::unreached;
 use crate::translate::{Question, chain, parse_message};
 
 /// How long a request may take to leave. After that it counts as not sent, which it is.
@@ -37,7 +34,6 @@ const REASON_TIME: Duration = Duration::from_secs(3);
 
 /// A connection, kept up until it is lost for the first time.
 pub(super) struct Line {
-    me: Weak<Self>,
     /// Whom it leads to, for errors: `plugin "id"` or `orchestrator`.
     who: String,
     endpoint: Endpoint,
@@ -48,9 +44,8 @@ pub(super) struct Line {
 
 struct Open {
     caller: Option<Arc<Caller>>,
-    incoming: Option<mpsc::Sender<Incoming>>,
+    incoming: Option<IncomingSender>,
     left_out: u64,
-    changes: Changes,
 }
 
 impl Line {
@@ -79,16 +74,14 @@ impl Line {
                 return Err(ClientError::Closed);
             }
         }
-        let (incoming, receiver) = mpsc::channel(LINK_QUEUE);
-        let line = Arc::new_cyclic(|me| Self {
-            me: me.clone(),
+        let (incoming, receiver) = IncomingSender::new();
+        let line = Arc::new(Self {
             who,
             endpoint,
             open: Mutex::new(Open {
                 caller: Some(Arc::new(caller)),
                 incoming: Some(incoming),
                 left_out: 0,
-                changes: Changes::default(),
             }),
             ids: AtomicU64::new(1),
             ended: watch::Sender::new(None),
@@ -258,55 +251,14 @@ impl Line {
         });
     }
 
-    /// Hands something on to who listens, unless too much waits there already. That a list has
-    /// changed is told as soon as there is room.
+    /// Hands something on to who listens. Where too much waits there already, it is reported as missed.
     pub(super) fn tell(&self, incoming: Incoming) {
-        if let Some(change) = changes::of(&incoming) {
-            return self.tell_changes(&[change]);
-        }
         let mut open = self.open();
         let Some(sender) = &open.incoming else { return };
-        if sender.try_send(incoming).is_err() {
+        if sender.send(incoming).is_some() {
             open.left_out += 1;
             if open.left_out.is_power_of_two() {
                 tracing::warn!(peer = %self.who, left_out = open.left_out, "too many messages from the peer; ignored some");
-            }
-        }
-    }
-
-    /// Tells who listens that lists have changed; one that waits for room is told once, however often
-    /// it is said meanwhile.
-    pub(super) fn tell_changes(&self, changes: &[&'static str]) {
-        let mut open = self.open();
-        let Some(sender) = open.incoming.clone() else {
-            return;
-        };
-        for change in changes {
-            open.changes.tell(change, &sender);
-        }
-        // Outside of a runtime, at its very end, nobody listens either.
-        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
-            return;
-        };
-        if let Some(line) = self.me.upgrade()
-            && open.changes.begins_to_wait()
-        {
-            runtime.spawn(async move { line.tell_waiting_changes(sender).await });
-        }
-    }
-
-    /// Tells the changes that wait, until there are none, or the line has ended.
-    async fn tell_waiting_changes(&self, sender: mpsc::Sender<Incoming>) {
-        loop {
-            let room = select! {
-                biased;
-                _ = self.ended() => return,
-                room = sender.reserve() => room,
-            };
-            let Ok(room) = room else { return };
-            match self.open().changes.next() {
-                Some(change) => room.send(change),
-                None => return,
             }
         }
     }

@@ -7,6 +7,7 @@ use std::{
 };
 
 use futures_util::future::BoxFuture;
+use orchestra_mcp::client::{Incoming, ServerMessage};
 use orchestra_plugin::{
     envelope::{Request, Response},
     generated::ToolResponse,
@@ -14,7 +15,7 @@ use orchestra_plugin::{
 };
 use tokio::sync::watch;
 
-use super::{changes::CHANGES, line::Line};
+use super::line::Line;
 use crate::{events::Deliver, translate::Question};
 
 /// The plugins that are connected now. Clones are the same. It keeps none of them connected.
@@ -48,7 +49,15 @@ impl Links {
         let Some(line) = self.line(plugin) else {
             return false;
         };
-        line.tell_changes(&CHANGES);
+        for list in ["tools", "prompts", "resources"] {
+            line.tell(Incoming {
+                message: ServerMessage::Notification {
+                    method: format!("notifications/{list}/list_changed"),
+                    params: None,
+                },
+                related: None,
+            });
+        }
         true
     }
 

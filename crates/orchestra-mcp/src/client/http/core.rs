@@ -21,7 +21,7 @@ use super::{
     old::OldPair,
     template::Template,
 };
-use crate::client::{Answer, ClientError, Incoming, LINK_QUEUE, ServerMessage};
+use crate::client::{Answer, ClientError, Incoming, IncomingSender, LINK_QUEUE, ServerMessage};
 
 /// One connection, without the tasks that belong to it.
 pub(super) struct Core {
@@ -33,7 +33,7 @@ pub(super) struct Core {
     /// Headers whose values may change.
     variable: Vec<(HeaderName, Template)>,
     state: RwLock<State>,
-    incoming: Mutex<Option<mpsc::Sender<Incoming>>>,
+    incoming: Mutex<Option<IncomingSender>>,
     ended: watch::Sender<Option<ClientError>>,
     /// Nobody wants it any more, nor what is on its way.
     closed: watch::Sender<bool>,
@@ -92,7 +92,7 @@ impl Core {
         for (name, value) in split.fixed {
             headers.append(name, value);
         }
-        let (incoming, received) = mpsc::channel(LINK_QUEUE);
+        let (incoming, received) = IncomingSender::new();
         let (chores, todo) = mpsc::channel(LINK_QUEUE);
         let core = Self {
             endpoint: config.endpoint()?,
@@ -256,16 +256,23 @@ impl Core {
             message,
             related: related.cloned(),
         };
-        let sent = match &*self.listener() {
-            Some(listener) => listener.try_send(incoming),
+        let left = match &*self.listener() {
+            Some(listener) => listener.send(incoming),
             None => return,
         };
-        if let Err(mpsc::error::TrySendError::Full(missed)) = sent {
+        if let Some(missed) = left {
             self.count_dropped("a message: the queue was full");
             if let ServerMessage::Request { id, .. } = missed.message {
                 let error = RpcError::new(ErrorCode::INTERNAL_ERROR, "busy: try again later");
                 self.later(Chore::Respond(response(&id, &Err(error))));
             }
+        }
+    }
+
+    /// Reports that notifications of the server were lost, or may have been.
+    pub(super) fn miss(&self) {
+        if let Some(listener) = &*self.listener() {
+            listener.miss();
         }
     }
 
@@ -280,7 +287,7 @@ impl Core {
         drop(self.chores.try_send(chore));
     }
 
-    fn listener(&self) -> std::sync::MutexGuard<'_, Option<mpsc::Sender<Incoming>>> {
+    fn listener(&self) -> std::sync::MutexGuard<'_, Option<IncomingSender>> {
         self.incoming.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

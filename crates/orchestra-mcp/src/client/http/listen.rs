@@ -38,18 +38,18 @@ pub(super) async fn run(core: Weak<Core>, tried: oneshot::Sender<()>) {
     let mut has_listened = false;
     loop {
         let begun = Instant::now();
-        let (idle, opened) = {
+        let (idle, resumes, opened) = {
             let Some(core) = core.upgrade() else { return };
             let events = events.get_or_insert_with(|| Events::new(core.config.max_message_bytes));
             let last = events.last_id().map(encoded_id);
             (
                 core.config.timeouts.idle_stream,
+                last.is_some(),
                 core.open_stream(last).await,
             )
         };
-        if let Some(tried) = tried.take() {
-            tried.send(()).ok();
-        }
+        // The caller begins when the stream is there, unless that takes too long.
+        let is_first = tried.take().is_some_and(|tried| tried.send(()).is_ok());
         let events = events
             .as_mut()
             .expect("it was made when the first stream was opened");
@@ -57,6 +57,11 @@ pub(super) async fn run(core: Weak<Core>, tried: oneshot::Sender<()>) {
             Ok(Stream::Open(response)) => {
                 has_listened = true;
                 events.restart();
+                if !(is_first || resumes)
+                    && let Some(core) = core.upgrade()
+                {
+                    core.miss();
+                }
                 follow(&core, response, events, idle).await;
             }
             // The place is there: what is not, is the session.

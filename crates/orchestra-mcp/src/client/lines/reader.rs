@@ -10,7 +10,6 @@ use orchestra_wire::{
 use serde_json::value::RawValue;
 use tokio::{
     io::{AsyncRead, AsyncReadExt},
-    sync::mpsc,
     time::{Instant, sleep_until},
 };
 
@@ -20,14 +19,14 @@ use super::{
     cut::{Cut, Cutter, TooLong},
     pipe::Pace,
 };
-use crate::client::{ClientError, Incoming, ServerMessage};
+use crate::client::{ClientError, Incoming, IncomingSender, ServerMessage};
 
 /// How long answers are still read after a server takes no more messages or has ended.
 pub(super) const LAST_ANSWERS: Duration = Duration::from_millis(500);
 
 pub(super) struct Reader {
     pub(super) core: Arc<Core>,
-    pub(super) incoming: mpsc::Sender<Incoming>,
+    pub(super) incoming: IncomingSender,
     pub(super) max_message_bytes: usize,
     pub(super) peer: Option<Arc<dyn Peer>>,
 }
@@ -234,14 +233,16 @@ impl Reader {
         }
     }
 
-    /// Never waits: who listens too slowly misses notifications, and its server is told that its
-    /// requests are too many.
+    /// Never waits: who listens too slowly learns that it missed notifications, and its server is told
+    /// that its requests are too many.
     fn tell(&self, message: ServerMessage) {
         let related = None;
-        let Err(error) = self.incoming.try_send(Incoming { message, related }) else {
+        let Some(left) = self.incoming.send(Incoming { message, related }) else {
             return;
         };
-        match error.into_inner().message {
+        match left.message {
+            // The sender's own.
+            ServerMessage::Missed => {}
             ServerMessage::Request { id, .. } => {
                 let busy = "busy: too many requests of the server wait; try again later";
                 self.refuse(&id, &RpcError::new(ErrorCode::INTERNAL_ERROR, busy));

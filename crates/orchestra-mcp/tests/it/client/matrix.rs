@@ -12,9 +12,9 @@ use orchestra_hub::{
 use orchestra_mcp::{
     Limits,
     client::{
-        ChildConfig, ChildConnector, Client, ClientConfig, ClientError, ClientEvent, ClientStatus,
-        Connected, Connector, Launcher, LinesConfig, LinesLink, MAX_JUNK_LINES, MAX_MESSAGE_BYTES,
-        ProtocolChoice, Reply, TransportType,
+        ChildConfig, ChildConnector, Client, ClientConfig, ClientError, ClientEvent, ClientEvents,
+        ClientStatus, Connected, Connector, Launcher, LinesConfig, LinesLink, MAX_JUNK_LINES,
+        MAX_MESSAGE_BYTES, ProtocolChoice, Reply, TransportType,
         http::{HttpConfig, HttpConnector},
     },
     http::{Eras, HttpOptions},
@@ -167,11 +167,7 @@ async fn cancels(client: &Client, shared: &Arc<Shared>) {
     until(&|| dropped() > before).await;
 }
 
-async fn watches(
-    client: &Client,
-    shared: &Arc<Shared>,
-    events: &mut tokio::sync::mpsc::Receiver<ClientEvent>,
-) {
+async fn watches(client: &Client, shared: &Arc<Shared>, events: &mut ClientEvents) {
     client.watch(WATCHED);
     let seen = Mutex::new(false);
     let heard = async {

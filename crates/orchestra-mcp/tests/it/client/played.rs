@@ -176,6 +176,13 @@ impl Played {
         self.link().say(method, params, None);
     }
 
+    /// Loses notifications on their way.
+    pub(crate) fn lose(&self) {
+        let (message, related) = (ServerMessage::Missed, None);
+        let lost = Incoming { message, related };
+        self.link().incoming.try_send(lost).unwrap();
+    }
+
     /// Asks something that belongs to no call.
     pub(crate) fn ask(&self, id: u64, method: &str, params: Value) {
         self.link().ask(id, method, params, None);

@@ -7,7 +7,7 @@ use std::sync::{
 
 use orchestra_hub::ListKind;
 use orchestra_mcp::client::{
-    Client, ClientConfig, ClientEvent,
+    Client, ClientConfig, ClientEvent, ClientEvents,
     http::{HttpConfig, HttpConnector},
 };
 use serde_json::json;
@@ -50,7 +50,7 @@ impl Stream {
 struct Stage {
     _server: Scripted,
     client: Client,
-    events: tokio::sync::mpsc::Receiver<ClientEvent>,
+    events: ClientEvents,
     opened: UnboundedReceiver<Stream>,
     /// Whether the server refuses the next stream.
     refuses: Arc<AtomicBool>,
@@ -85,6 +85,10 @@ impl Stage {
                         opens.send(Stream { seen, says }).unwrap();
                         response
                     }
+                    "tools/list" => json_of(
+                        200,
+                        &seen.result(&json!({"resultType": "complete", "tools": []})),
+                    ),
                     method => panic!("nobody asks for {method}"),
                 }
             }
@@ -110,16 +114,29 @@ impl Stage {
     }
 
     /// Waits until something is told.
-    async fn told(&mut self, what: impl Fn(&ClientEvent) -> bool) {
+    async fn told(&mut self, what: impl Fn(&ClientEvent) -> bool) -> ClientEvent {
         let told = async {
-            while let Some(event) = self.events.recv().await {
+            loop {
+                let event = self.events.recv().await.expect("the client is there");
                 if what(&event) {
-                    return;
+                    return event;
                 }
             }
         };
-        timeout(PATIENCE, told).await.expect("it is told");
+        timeout(PATIENCE, told).await.expect("it is told")
     }
+
+    /// The next resource whose change is told.
+    async fn updated(&mut self) -> String {
+        match self.told(is_update).await {
+            ClientEvent::ResourceUpdated(uri) => uri,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+fn is_update(event: &ClientEvent) -> bool {
+    matches!(event, ClientEvent::ResourceUpdated(_))
 }
 
 fn is_change(event: &ClientEvent) -> bool {
@@ -140,9 +157,9 @@ async fn a_change_is_heard_while_another_stream_begins() {
     stage.told(is_change).await;
     second.begin();
     first.closed().await;
+    stage.told(is_update).await;
     second.say("notifications/resources/updated", json!({"uri": "a:1"}));
-    let updated = |event: &ClientEvent| matches!(event, ClientEvent::ResourceUpdated(_));
-    stage.told(updated).await;
+    stage.told(is_update).await;
 }
 
 #[tokio::test]
@@ -150,10 +167,47 @@ async fn a_server_that_has_one_stream_at_a_time_is_listened_to_and_its_lists_are
     let mut stage = Stage::new().await;
     let first = stage.opened().await;
     first.begin();
-    stage.refuses.store(true, Ordering::SeqCst);
     stage.client.watch("a:1");
     let second = stage.opened().await;
-    first.closed().await;
     second.begin();
+    stage.told(is_update).await;
+    stage.client.list(ListKind::Tools).await.unwrap();
+    stage.refuses.store(true, Ordering::SeqCst);
+    stage.client.watch("a:2");
+    let third = stage.opened().await;
+    second.closed().await;
+    third.begin();
+    stage.told(is_change).await;
+    let mut updated = [stage.updated().await, stage.updated().await];
+    updated.sort_unstable();
+    assert_eq!(updated, ["a:1", "a:2"]);
+}
+
+/// A server whose resources are not there yet leaves them out of its streams.
+#[tokio::test]
+async fn resource_that_a_stream_leaves_out_is_subscribed_to_when_resources_change() {
+    let mut stage = Stage::new().await;
+    stage.opened().await.begin();
+    stage.client.watch("a:1");
+    let without = stage.opened().await;
+    without.say(
+        "notifications/subscriptions/acknowledged",
+        json!({"notifications": {"toolsListChanged": true}}),
+    );
+    without.say("notifications/resources/list_changed", json!({}));
+    let with = stage.opened().await;
+    let wanted = &with.seen.body["params"]["notifications"];
+    assert_eq!(wanted["resourceSubscriptions"], json!(["a:1"]));
+    with.begin();
+    assert_eq!(stage.updated().await, "a:1");
+}
+
+/// Nobody heard what changed between the two.
+#[tokio::test]
+async fn list_fetched_before_the_first_stream_began_is_announced_as_changed() {
+    let mut stage = Stage::new().await;
+    let first = stage.opened().await;
+    stage.client.list(ListKind::Tools).await.unwrap();
+    first.begin();
     stage.told(is_change).await;
 }

@@ -1,6 +1,9 @@
 //! Answers on event streams, and what comes with them.
 
-use std::sync::{Arc, atomic::Ordering};
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
 
 use axum::http::Method;
 use futures_util::FutureExt as _;
@@ -196,7 +199,7 @@ async fn what_a_server_says_by_itself_is_heard() {
     let server = server.await;
     let mut there = connected(server.config("/mcp")).await;
     let revision = Revision::V2025_03_26;
-    drop(there.link.agreed(Agreed { revision }));
+    there.link.agreed(Agreed { revision }).await;
     for expected in ["one", "two", "three", "four"] {
         let heard = timeout(PATIENCE, there.incoming.recv())
             .await
@@ -208,6 +211,43 @@ async fn what_a_server_says_by_itself_is_heard() {
         assert_eq!(method, format!("notifications/{expected}"));
         assert_eq!(heard.related, None);
     }
+}
+
+/// Without ids of events, nobody knows what was said between the two streams.
+#[tokio::test]
+async fn stream_that_is_opened_again_without_an_id_reports_missed_notifications() {
+    let is_first = Arc::new(AtomicBool::new(true));
+    let server = Scripted::new(move |seen: Seen| {
+        let is_first = Arc::clone(&is_first);
+        async move {
+            match seen.method {
+                Method::GET if is_first.swap(false, Ordering::SeqCst) => {
+                    let note = json!({"jsonrpc": "2.0", "method": "notifications/one"});
+                    said(&format!("retry: 10\n{}", event(&note)))
+                }
+                Method::GET => {
+                    let (response, stream) = events();
+                    tokio::spawn(async move { stream.closed().await });
+                    response
+                }
+                _ => json_of(200, &seen.result(&json!({}))),
+            }
+        }
+    });
+    let server = server.await;
+    let mut there = connected(server.config("/mcp")).await;
+    let revision = Revision::V2025_11_25;
+    there.link.agreed(Agreed { revision }).await;
+    let mut heard = async || {
+        let heard = timeout(PATIENCE, there.incoming.recv()).await;
+        heard
+            .expect("it is heard")
+            .expect("the link goes on")
+            .message
+    };
+    let first = heard().await;
+    assert!(matches!(first, ServerMessage::Notification { .. }));
+    assert!(matches!(heard().await, ServerMessage::Missed));
 }
 
 /// A server drops what it asks while it cannot be heard, so nobody may call before that.

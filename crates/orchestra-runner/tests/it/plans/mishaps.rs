@@ -227,10 +227,13 @@ async fn a_runner_that_is_killed_after_a_cancel_leaves_no_process_and_no_worktre
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_plan_that_is_brought_back_while_it_is_put_away_keeps_its_new_worktrees() {
+    /// Enough that their deletion takes longer than a look at them.
+    const FILES: usize = 4_000;
     let rig = Rig::new();
     let plans = rig.plans();
     let gate = rig.home().join("gate");
-    let fill = "mkdir many; cd many; seq 1 20000 | xargs touch; cd ..; git add -A >/dev/null";
+    let fill =
+        format!("mkdir many; cd many; seq 1 {FILES} | xargs touch; cd ..; git add -A >/dev/null");
     let line = format!(
         "test -e '{0}' && sleep 1 && echo done > done.txt || {{ {fill}; touch '{0}.full'; sleep 1000; }}; \
          test -e done.txt",
@@ -247,7 +250,7 @@ async fn a_plan_that_is_brought_back_while_it_is_put_away_keeps_its_new_worktree
     ask(&plans, made.plan, Command::Cancel { reason: None }).await;
     // Its files are being deleted: some are gone, and not all.
     until("the deletion", async || {
-        fs::read_dir(&many).map_or(0, Iterator::count) < 20_000
+        fs::read_dir(&many).map_or(0, Iterator::count) < FILES
     })
     .await;
     ask(&plans, made.plan, Command::Recover).await;

@@ -166,13 +166,19 @@ impl PinFile {
 
     /// Takes in what the server offers now. Where the file cannot be written, that is told, and
     /// what was known before counts.
-    pub(crate) fn learn(&self, lists: Lists, mode: Mode, before: Option<&Known>) -> Known {
+    pub(crate) fn learn(
+        &self,
+        lists: Lists,
+        of_clients: &[RawJson],
+        mode: Mode,
+        before: Option<&Known>,
+    ) -> Known {
         let learnt = self.change(|known| {
             // What was read while it could be is as good.
             if let Some(before) = before.filter(|before| known.is_lost() && !before.is_lost()) {
                 known.clone_from(before);
             }
-            known.learn(lists.clone(), mode);
+            known.learn(lists.clone(), of_clients.to_vec(), mode);
             known.clone()
         });
         learnt.unwrap_or_else(|error| {
@@ -183,7 +189,7 @@ impl PinFile {
                 (None, Ok(None)) => Known::default(),
                 (None, Err(_)) => Known::lost(),
             };
-            known.learn(lists, mode);
+            known.learn(lists, of_clients.to_vec(), mode);
             known
         })
     }

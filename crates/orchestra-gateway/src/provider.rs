@@ -434,6 +434,14 @@ impl Provider for Downstream {
         }
     }
 
+    fn has_roots_of(&self, client: u64) -> bool {
+        self.server().client.has_roots_of(client)
+    }
+
+    fn set_roots(&self, client: u64, version: u64, answer: &RawJson) {
+        self.server().client.set_roots(client, version, answer);
+    }
+
     fn set_log_level(&self, level: Option<LogLevel>) {
         let mut wanted = self.shared.wanted();
         wanted.level = level;

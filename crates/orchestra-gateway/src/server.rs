@@ -40,7 +40,7 @@ use crate::{
 pub(crate) use ask::agreed;
 pub(crate) use calls::call_of;
 pub(crate) use follow::{Follower, follow};
-pub(crate) use offered::Offered;
+pub(crate) use offered::{OfClients, Offered};
 use relay::Relay;
 use relist::Relisting;
 pub(crate) use report::report;
@@ -245,12 +245,13 @@ impl Server {
     }
 
     /// As [`offer`](Self::offer), with the definitions read on a thread for blocking work: they may be large.
-    async fn offer_apart(self: &Arc<Self>, known: Known) -> bool {
-        if self.offered().known.as_ref() == Some(&known) {
+    async fn offer_apart(self: &Arc<Self>, known: Known, of_clients: Vec<OfClients>) -> bool {
+        let before = self.offered();
+        if before.known.as_ref() == Some(&known) && before.of_clients() == of_clients {
             return false;
         }
         let server = Arc::clone(self);
-        let read = move || Offered::of(&server.config, &server.policy, Some(known));
+        let read = move || Offered::with_clients(&server.config, &server.policy, known, of_clients);
         // The caller reports the change without waiting in between.
         spawn_blocking(read)
             .await

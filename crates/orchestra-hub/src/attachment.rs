@@ -139,6 +139,26 @@ impl Attachment {
         self.roots_version.load(Ordering::Relaxed)
     }
 
+    /// Returns whether a provider has the roots of the client, and is notified with
+    /// [`set_roots`](Self::set_roots) of new ones.
+    #[must_use]
+    pub fn has_given_roots(&self) -> bool {
+        let merged = self.hub.merged();
+        let mut slots = merged.slots();
+        slots.any(|slot| {
+            let has_roots = slot.guarded(|provider| provider.has_roots_of(self.number));
+            has_roots.unwrap_or_default()
+        })
+    }
+
+    /// Passes on the roots that the client has now: its answer to `roots/list`.
+    pub fn set_roots(&self, answer: &RawJson) {
+        let (client, version) = (self.number, self.roots_version());
+        for slot in self.hub.merged().slots() {
+            slot.guarded(|provider| provider.set_roots(client, version, answer));
+        }
+    }
+
     /// The session that its calls are made for, as whoever answers them is told where the face names
     /// no other.
     #[must_use]
@@ -290,7 +310,7 @@ impl Attachment {
         {
             return use_view(&view);
         }
-        let view = self.hub.view(&self.toolset);
+        let view = self.hub.view(&self.toolset, self.number);
         *kept = Arc::downgrade(&view);
         use_view(&view)
     }

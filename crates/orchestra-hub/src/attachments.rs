@@ -198,11 +198,10 @@ impl Attachments {
                 };
                 self.tell_all(&notice);
             }
-            Notice::ListChanged(kind) => self.tell_catalog_changed(
-                kind == ListKind::Tools,
-                kind == ListKind::Prompts,
-                matches!(kind, ListKind::Resources | ListKind::Templates),
-            ),
+            Notice::ListChanged(changed) => {
+                let changed = ListKind::ALL.map(|kind| kind == changed);
+                self.notify_of_lists(&self.numbers(), changed);
+            }
             Notice::Other { method, params } => self.tell_all(&HubNotice::Other {
                 method: method.into(),
                 params,
@@ -215,13 +214,20 @@ impl Attachments {
         all.for_each(|listener| listener.tell(notice.clone()));
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.open.is_empty()
+    /// The numbers of all callers.
+    pub(crate) fn numbers(&self) -> Vec<u64> {
+        self.open.keys().copied().collect()
     }
 
-    pub(crate) fn tell_catalog_changed(&self, tools: bool, prompts: bool, resources: bool) {
-        if tools || prompts || resources {
-            self.tell_all(&HubNotice::CatalogChanged {
+    /// Notifies callers of changes of lists, in the order of [`ListKind::ALL`].
+    pub(crate) fn notify_of_lists(&self, callers: &[u64], changed: [bool; 4]) {
+        let [tools, prompts, concrete, templates] = changed;
+        let resources = concrete || templates;
+        if !tools && !prompts && !resources {
+            return;
+        }
+        for listener in callers.iter().filter_map(|caller| self.open.get(caller)) {
+            listener.tell(HubNotice::CatalogChanged {
                 tools,
                 prompts,
                 resources,

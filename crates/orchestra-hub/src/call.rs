@@ -100,7 +100,17 @@ impl Call {
                 revision,
                 start,
                 limit,
-            } => lists::route(hub, &view.toolset, *kind, *revision, (*start, *limit)),
+            } => {
+                let client = request.cx.connection;
+                lists::route(
+                    hub,
+                    &view.toolset,
+                    client,
+                    *kind,
+                    *revision,
+                    (*start, *limit),
+                )
+            }
             _ => view.route(&mut request, &hub.config.permission),
         };
         let bill = Bill {
@@ -197,7 +207,7 @@ impl Call {
             return;
         };
         let mut request = later.request;
-        let view = hub.view(&later.toolset);
+        let view = hub.view(&later.toolset, request.cx.connection);
         let route = view.route(&mut request, &hub.config.permission);
         if let Some(bill) = &mut self.bill {
             bill.record = bill.record.is_some().then(|| record_of(&request));

@@ -1,6 +1,6 @@
 //! What a provider offers: descriptors of tools, prompts, resources and templates, in a fixed order.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::Arc};
 
 use orchestra_wire::RawJson;
 
@@ -26,6 +26,17 @@ pub struct Catalog {
     pub reads_unlisted: bool,
     /// Guidance for the model, sent once at the start of a session.
     pub instructions: Option<String>,
+    /// Catalogs that some clients see in the place of this one.
+    pub of_clients: Vec<ClientCatalog>,
+}
+
+/// Catalog of clients to which a provider offers something of their own.
+#[derive(Debug, Clone)]
+pub struct ClientCatalog {
+    /// Their numbers ([`Cx::connection`](crate::Cx::connection)).
+    pub clients: Vec<u64>,
+    /// Everything that the provider offers to them. Its own [`of_clients`](Catalog::of_clients) is not used.
+    pub catalog: Arc<Catalog>,
 }
 
 /// How long a call may take, which decides where it runs.

@@ -22,7 +22,7 @@ use crate::{
     ProviderId, ToolMetrics, ToolReport, Toolset,
     attachments::Attachments,
     listing::ListKind,
-    merged::{self, Merged},
+    merged::{self, Choice, Merged},
     peer::{UnreadFiles, UnusedPeers},
     pump,
     reserved::Reserved,
@@ -63,6 +63,9 @@ impl Default for HubConfig {
         }
     }
 }
+
+/// Number of views that are retained. Clients with catalogs of their own have views of their own.
+const MAX_VIEWS: usize = 256;
 
 /// The router of one running program. Clones are the same hub.
 #[derive(Clone)]
@@ -125,7 +128,8 @@ struct Registry {
     raw_to: Option<ProviderId>,
     reserved: Arc<Reserved>,
     offers: Offers,
-    views: HashMap<Toolset, Arc<View>>,
+    /// Of the catalog of now.
+    views: HashMap<(Toolset, Choice), Arc<View>>,
     /// Those of now, which were told.
     collisions: HashSet<Collision>,
 }
@@ -356,14 +360,20 @@ impl Inner {
         view.merged.generation == self.generation.load(Ordering::Acquire) && !view.merged.is_stale()
     }
 
-    /// What `toolset` shows now.
-    pub(crate) fn view(&self, toolset: &Toolset) -> Arc<View> {
+    /// What `toolset` shows to a client now; client 0 is none.
+    pub(crate) fn view(&self, toolset: &Toolset, client: u64) -> Arc<View> {
         let merged = self.merged();
+        let choice = merged.choice(client);
+        let key = (toolset.clone(), choice);
         let mut registry = self.registry();
-        if let Some(view) = registry.views.get(toolset)
-            && Arc::ptr_eq(&view.merged, &merged)
+        if let Some(view) = registry.views.get(&key)
+            && view.merged.generation == merged.generation
         {
             return Arc::clone(view);
+        }
+        let merged = merged.chosen(&key.1);
+        if registry.views.len() >= MAX_VIEWS {
+            registry.views.clear();
         }
         let Registry {
             slots,
@@ -388,7 +398,7 @@ impl Inner {
             raw_to.cloned(),
             metrics,
         ));
-        views.insert(toolset.clone(), Arc::clone(&view));
+        views.insert(key, Arc::clone(&view));
         view
     }
 
@@ -418,8 +428,7 @@ impl Inner {
             registry.offers.skills_elsewhere |= may.skills_elsewhere;
         }
         registry.views.clear();
-        let tools = merged.tools.iter().map(|at| &*merged.tool(*at).name);
-        let offered: HashSet<&str> = tools.collect();
+        let offered: HashSet<&str> = merged.tool_names().collect();
         let counted = &mut registry.tool_metrics;
         counted.retain(|name, _| offered.contains(&**name));
         // Only ever changed under the registry's lock.
@@ -429,14 +438,23 @@ impl Inner {
         let previous = std::mem::replace(&mut *current, Arc::clone(&merged));
         drop(current);
         self.generation.store(generation, Ordering::Release);
-        let is_heard = !self.attachments().is_empty();
-        if is_heard {
-            let changed = ListKind::ALL.map(|kind| merged.differs(&previous, kind));
-            let [tools, prompts, concrete, templates] = changed;
-            self.attachments()
-                .tell_catalog_changed(tools, prompts, concrete || templates);
-        }
+        self.notify_of_changes(&previous, &merged);
         merged
+    }
+
+    /// Notifies each client of the lists that it sees changed.
+    fn notify_of_changes(&self, before: &Arc<Merged>, after: &Arc<Merged>) {
+        let mut alike: HashMap<(Choice, Choice), Vec<u64>> = HashMap::new();
+        let clients = self.attachments().numbers();
+        for client in clients {
+            let choices = (before.choice(client), after.choice(client));
+            alike.entry(choices).or_default().push(client);
+        }
+        for ((old, new), clients) in alike {
+            let (before, after) = (before.chosen(&old), after.chosen(&new));
+            let changed = ListKind::ALL.map(|kind| after.differs(&before, kind));
+            self.attachments().notify_of_lists(&clients, changed);
+        }
     }
 }
 

@@ -25,6 +25,7 @@ const MAX_REASON: usize = 256;
 pub(crate) fn route(
     hub: &Arc<Inner>,
     toolset: &Toolset,
+    client: u64,
     kind: ListKind,
     revision: Revision,
     (start, limit): (usize, usize),
@@ -40,7 +41,7 @@ pub(crate) fn route(
                 relisting.await?;
             }
         }
-        let view = hub.view(&toolset);
+        let view = hub.view(&toolset, client);
         let listing = view.list(kind, revision);
         if let (true, Some(missing)) = (listing.is_empty(), hub.missing(kind)) {
             return Err(ProviderError::Unreachable(missing));

@@ -23,12 +23,20 @@ use crate::{
 };
 
 /// One provider's catalog at that moment.
+#[derive(Clone)]
 struct Source {
     slot: Arc<Slot>,
+    /// The catalog that is merged.
     catalog: Arc<Catalog>,
-    /// Has seen `catalog`.
+    /// The catalog that the provider has published: the same, unless it has one for the clients.
+    published: Arc<Catalog>,
+    /// Has seen `published`.
     seen: watch::Receiver<Arc<Catalog>>,
 }
+
+/// Catalogs of clients that are merged in the place of the usual ones: provider and place among its
+/// [`Catalog::of_clients`]. Empty for most clients.
+pub(crate) type Choice = Vec<(usize, usize)>;
 
 /// Where an item stands: which provider, and the place in its catalog.
 #[derive(Debug, Clone, Copy)]
@@ -102,21 +110,30 @@ impl Merged {
         slots: impl IntoIterator<Item = Arc<Slot>>,
         reserved: Arc<Reserved>,
     ) -> (Self, Vec<Collision>) {
+        let source = |slot: Arc<Slot>| {
+            let mut seen = slot.catalog.clone();
+            let catalog = Arc::clone(&seen.borrow_and_update());
+            Source {
+                slot,
+                published: Arc::clone(&catalog),
+                catalog,
+                seen,
+            }
+        };
+        Self::merge(slots.into_iter().map(source).collect(), reserved)
+    }
+
+    fn merge(sources: Vec<Source>, reserved: Arc<Reserved>) -> (Self, Vec<Collision>) {
         let mut merged = Self {
+            sources,
             reserved,
             ..Self::default()
         };
         let mut collisions = Vec::new();
         let mut tools = HashMap::new();
         let mut templates = HashMap::new();
-        for (source, slot) in slots.into_iter().enumerate() {
-            let mut seen = slot.catalog.clone();
-            let catalog = Arc::clone(&seen.borrow_and_update());
-            merged.sources.push(Source {
-                slot,
-                catalog: Arc::clone(&catalog),
-                seen,
-            });
+        for source in 0..merged.sources.len() {
+            let catalog = Arc::clone(&merged.sources[source].catalog);
             let prefix = merged.sources[source].slot.uri_prefix.clone();
             let prefix = prefix.as_deref();
             let names = catalog.tools.iter().map(|tool| &tool.name);
@@ -151,11 +168,37 @@ impl Merged {
         (merged, collisions)
     }
 
+    /// The catalogs that a client sees in the place of the usual ones.
+    pub(crate) fn choice(&self, client: u64) -> Choice {
+        let of = |(source, of): (usize, &Source)| {
+            let mut all = of.published.of_clients.iter();
+            let place = all.position(|of| of.clients.contains(&client))?;
+            Some((source, place))
+        };
+        self.sources.iter().enumerate().filter_map(of).collect()
+    }
+
+    /// What clients with this choice see.
+    pub(crate) fn chosen(self: &Arc<Self>, choice: &[(usize, usize)]) -> Arc<Self> {
+        if choice.is_empty() {
+            return Arc::clone(self);
+        }
+        let mut sources = self.sources.clone();
+        for (source, place) in choice {
+            let source = &mut sources[*source];
+            source.catalog = Arc::clone(&source.published.of_clients[*place].catalog);
+        }
+        // Collisions are those of the usual catalogs, or hide the same names.
+        let (mut merged, _) = Self::merge(sources, Arc::clone(&self.reserved));
+        merged.generation = self.generation;
+        Arc::new(merged)
+    }
+
     /// Whether a provider has published a newer catalog.
     pub(crate) fn is_stale(&self) -> bool {
         self.sources.iter().any(|source| {
             // A provider that has closed its channel may have published once more before.
-            let closed = |_| !Arc::ptr_eq(&source.seen.borrow(), &source.catalog);
+            let closed = |_| !Arc::ptr_eq(&source.seen.borrow(), &source.published);
             source.seen.has_changed().unwrap_or_else(closed)
         })
     }
@@ -173,8 +216,30 @@ impl Merged {
         })
     }
 
+    /// Whether a client sees anything of a kind.
     pub(crate) fn offers(&self, kind: ListKind) -> bool {
+        let mut of_clients = self.of_clients();
         !self.shown[kind.index()].is_empty()
+            || of_clients.any(|catalog| match kind {
+                ListKind::Tools => !catalog.tools.is_empty(),
+                ListKind::Prompts => !catalog.prompts.is_empty(),
+                ListKind::Resources => !catalog.resources.is_empty(),
+                ListKind::Templates => !catalog.templates.is_empty(),
+            })
+    }
+
+    /// The catalogs that some clients see.
+    fn of_clients(&self) -> impl Iterator<Item = &Catalog> {
+        let all = self.sources.iter();
+        let all = all.flat_map(|source| &source.published.of_clients);
+        all.map(|of| &*of.catalog)
+    }
+
+    /// Names of the tools that a client sees.
+    pub(crate) fn tool_names(&self) -> impl Iterator<Item = &str> {
+        let usual = self.tools.iter().map(|at| self.tool(*at));
+        let of_clients = self.of_clients().flat_map(|catalog| &catalog.tools);
+        usual.chain(of_clients).map(|tool| &*tool.name)
     }
 
     pub(crate) fn slots(&self) -> impl Iterator<Item = &Arc<Slot>> {

@@ -88,6 +88,16 @@ pub trait Provider: Send + Sync + 'static {
     /// asked for any. Must not block.
     fn set_log_level(&self, _level: Option<LogLevel>) {}
 
+    /// Returns whether it has the roots of a client ([`Cx::connection`](crate::Cx::connection)), so that it needs those
+    /// that the client has after a change. Must not block.
+    fn has_roots_of(&self, _client: u64) -> bool {
+        false
+    }
+
+    /// Takes the roots of a client after a change: the answer to `roots/list`, and the number of changes
+    /// ([`Cx::roots_version`](crate::Cx::roots_version)). Must not block.
+    fn set_roots(&self, _client: u64, _version: u64, _answer: &RawJson) {}
+
     /// Answers one request. The first poll must return within well under a millisecond unless
     /// the tool's descriptor says [`Cost::Heavy`](crate::Cost). Dropping the future cancels it.
     fn serve(&self, request: Request) -> BoxFuture<Result<Outcome, ProviderError>>;

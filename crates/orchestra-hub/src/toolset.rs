@@ -250,7 +250,7 @@ impl Hub {
     /// The tools that a toolset shows, as it shows them, in the order in which they are listed.
     #[must_use]
     pub fn tools(&self, toolset: &Toolset) -> Vec<ToolDescriptor> {
-        self.0.view(toolset).tools()
+        self.0.view(toolset, 0).tools()
     }
 }
 

@@ -34,7 +34,7 @@ pub use crate::attribution::{Objection, attribute, attribute_error, objection};
 pub use api::{
     ClientEvent, ClientStatus, Lists, Reply, ServerCall, ServerCan, ServerFacts, TransportMetadata,
 };
-pub use calls::Client;
+pub use calls::{Client, ClientLists};
 pub use child::{ChildConfig, ChildConnector, Heard, Stderr};
 pub use config::{
     Backoff, Circuit, ClientConfig, ClientInfo, Growth, ProtocolChoice, Reconnect, Retry, Root,

@@ -75,6 +75,8 @@ pub struct Connection {
     session: Session,
     open: Pending<Open>,
     questions: Pending<Question>,
+    /// The client has changed its roots, and was not asked for the new ones.
+    has_changed_roots: bool,
     /// The last question for roots that the client did not answer in time.
     missed_roots: Option<RequestId>,
     next_serial: u64,
@@ -159,6 +161,7 @@ impl Connection {
             batches: HashMap::new(),
             subscriptions: Subscriptions::default(),
             next_expiry: None,
+            has_changed_roots: false,
             missed_roots: None,
             metas: MetaCache::default(),
             eras: server.0.eras,
@@ -213,6 +216,20 @@ impl Connection {
         out: &mut Rope,
     ) -> Step {
         self.expire(now, out);
+        let step = self.on_received_message(inbound, line, now, out);
+        match (self.ask_changed_roots(now, out), step) {
+            (true, Step::Nothing) => Step::Watch,
+            (_, step) => step,
+        }
+    }
+
+    fn on_received_message(
+        &mut self,
+        inbound: &Result<Inbound<'_>, Malformed>,
+        line: &Line<'_>,
+        now: Instant,
+        out: &mut Rope,
+    ) -> Step {
         match inbound {
             Ok(Inbound::One(message)) => match self.on_message(message, line, None, now, out) {
                 Handled::Nothing => Step::Nothing,
@@ -366,7 +383,10 @@ impl Connection {
     fn on_notification(&mut self, notification: &NotificationRef<'_>, out: &mut Rope) {
         match Method::parse(&notification.method) {
             Some(Method::Initialized) => self.session.initialized = true,
-            Some(Method::RootsListChanged) => self.attachment.roots_changed(),
+            Some(Method::RootsListChanged) => {
+                self.attachment.roots_changed();
+                self.has_changed_roots = true;
+            }
             Some(Method::Cancelled) => self.on_cancelled(&notification.params, out),
             _ => tracing::debug!(method = %shown(&notification.method), "ignored a notification"),
         }

@@ -48,7 +48,7 @@ const HEAD: [&str; 7] = [
 /// Compares the named servers, or all, and prints a table.
 ///
 /// # Errors
-/// When a name is unknown, a server differs, or one cannot be installed on a CI machine.
+/// When a name is unknown, or a server differs or cannot be installed. The other servers are compared all the same.
 pub(crate) fn run(names: &[&str]) -> Result<()> {
     let servers = list::chosen(names)?;
     run::say("== servers");
@@ -67,8 +67,10 @@ pub(crate) fn run(names: &[&str]) -> Result<()> {
             let cells = match &outcome {
                 Ok(Ok(comparison)) => comparison.cells(),
                 Ok(Err(_)) => ["-", "-", "not compared"].map(str::to_owned),
-                Err(_) => ["-", "-", "left out"].map(str::to_owned),
+                Err(_) => ["-", "-", "not installed"].map(str::to_owned),
             };
+            // Elsewhere a missing tool is left out. Here the table is the result.
+            let outcome = outcome.or_else(|Absent(error)| Ok(Err(error)));
             let version = server.version().unwrap_or_else(|_| "?".to_owned());
             let [tools, answers, differences] = cells;
             let [server, revision, over] = [server.name(), revision, over].map(str::to_owned);
@@ -105,7 +107,7 @@ fn sit(
     through: Through,
     projects: &mut Projects,
 ) -> Result<Result<Comparison>, Absent> {
-    // Everything is installed before anything runs: a missing tool is reported as absent.
+    // Everything is installed before anything runs, so that a failed installation is reported as such.
     client(Judge::TypeScript("record.mjs"), revision).map_err(Absent)?;
     let program = projects.program(server).map_err(Absent)?;
     Ok(record_both(server, revision, through, &program))

@@ -68,6 +68,8 @@ impl Facts {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Known {
     pub(crate) lists: Lists,
+    /// Definitions of tools that only some clients see.
+    of_clients: Vec<RawJson>,
     /// By name of the tool: its definition as it was approved.
     pinned: BTreeMap<String, RawJson>,
     /// What was approved before is not known any more: a tool that is not pinned was not approved.
@@ -90,6 +92,8 @@ pub(super) struct OnDisk {
     resources: Vec<Box<RawValue>>,
     #[serde(default)]
     templates: Vec<Box<RawValue>>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    of_clients: Vec<Box<RawValue>>,
     pinned: BTreeMap<String, Box<RawValue>>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     lost: bool,
@@ -161,7 +165,7 @@ impl Known {
 
     /// What differs from what was approved.
     pub(crate) fn changes(&self) -> Vec<Change> {
-        let tools = self.lists.tools.iter();
+        let tools = self.lists.tools.iter().chain(&self.of_clients);
         let changes = tools.filter_map(|definition| {
             let name = definitions::named(definition, "name").ok()?;
             let is_approved = self.approves(&name, definition);
@@ -174,10 +178,11 @@ impl Known {
         changes.collect()
     }
 
-    /// Takes in what the server offers now.
-    pub(super) fn learn(&mut self, lists: Lists, mode: Mode) {
+    /// Takes in what the server offers now, and tools that only some clients see and that are to be approved.
+    pub(super) fn learn(&mut self, lists: Lists, of_clients: Vec<RawJson>, mode: Mode) {
         self.is_lost &= mode == Mode::Ask;
-        for definition in &lists.tools {
+        // The usual definition of a name comes first, and is pinned.
+        for definition in lists.tools.iter().chain(&of_clients) {
             let Ok(name) = definitions::named(definition, "name") else {
                 continue;
             };
@@ -187,12 +192,25 @@ impl Known {
             }
         }
         self.lists = lists;
+        self.of_clients = of_clients;
         if self.pinned.len() > MAX_PINNED {
             let tools = self.lists.tools.iter();
             let names = tools.filter_map(|tool| definitions::named(tool, "name").ok());
             let listed: std::collections::BTreeSet<String> = names.collect();
             self.pinned.retain(|name, _| listed.contains(name));
         }
+    }
+
+    /// The same of clients with other lists. Changed definitions are approved as those of all are.
+    pub(crate) fn of_clients(&self, lists: Lists, mode: Mode) -> Self {
+        let mut known = self.clone();
+        known.learn(lists, Vec::new(), mode);
+        known
+    }
+
+    /// Returns whether the server offers the same as before.
+    pub(crate) fn is_of(&self, lists: &Lists, of_clients: &[RawJson]) -> bool {
+        self.lists == *lists && self.of_clients == of_clients
     }
 
     /// As it is kept.
@@ -214,6 +232,7 @@ impl Known {
             prompts: boxed(prompts),
             resources: boxed(resources),
             templates: boxed(templates),
+            of_clients: boxed(&self.of_clients),
             pinned: pinned
                 .filter_map(|(name, raw)| Some((name.clone(), raw.parse().ok()?)))
                 .collect(),
@@ -234,6 +253,7 @@ impl From<OnDisk> for Known {
                 .map(|(name, item)| (name.clone(), RawJson::from_raw(item)))
                 .collect(),
             is_lost: kept.lost,
+            of_clients: raw(kept.of_clients),
             lists: Lists {
                 tools: raw(kept.tools),
                 prompts: raw(kept.prompts),
@@ -246,6 +266,17 @@ impl From<OnDisk> for Known {
 }
 
 impl Lists {
+    /// Tools of other lists that differ from these, each once.
+    pub(crate) fn other_tools<'l>(&self, others: impl Iterator<Item = &'l Self>) -> Vec<RawJson> {
+        let mut other: Vec<RawJson> = Vec::new();
+        for tool in others.flat_map(|lists| &lists.tools) {
+            if !self.tools.contains(tool) && !other.contains(tool) {
+                other.push(tool.clone());
+            }
+        }
+        other
+    }
+
     pub(crate) const fn of_mut(&mut self, kind: ListKind) -> &mut Vec<RawJson> {
         match kind {
             ListKind::Tools => &mut self.tools,

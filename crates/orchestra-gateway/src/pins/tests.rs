@@ -27,14 +27,14 @@ fn the_first_sight_is_pinned_and_a_change_is_hidden_until_it_is_approved() {
     let directory = tempfile::tempdir().unwrap();
     let file = file(directory.path());
     assert_eq!(file.load().unwrap(), None);
-    let known = file.learn(tools(&[OLD]), Mode::Ask, None);
+    let known = file.learn(tools(&[OLD]), &[], Mode::Ask, None);
     assert!(known.approves("t", &json(OLD)) && file.changes().is_empty());
     let same = r#"{"description":"reads","icons":[],"name":"t"}"#;
     assert!(
         known.approves("t", &json(same)),
         "nothing that counts differs"
     );
-    let known = file.learn(tools(&[NEW]), Mode::Ask, None);
+    let known = file.learn(tools(&[NEW]), &[], Mode::Ask, None);
     assert!(!known.approves("t", &json(NEW)));
     let change = Change {
         tool: "t".into(),
@@ -51,11 +51,11 @@ fn the_first_sight_is_pinned_and_a_change_is_hidden_until_it_is_approved() {
 fn a_tool_that_leaves_and_comes_back_other_is_still_a_change() {
     let directory = tempfile::tempdir().unwrap();
     let file = file(directory.path());
-    file.learn(tools(&[OLD]), Mode::Ask, None);
-    file.learn(tools(&[]), Mode::Ask, None);
-    let known = file.learn(tools(&[NEW]), Mode::Ask, None);
+    file.learn(tools(&[OLD]), &[], Mode::Ask, None);
+    file.learn(tools(&[]), &[], Mode::Ask, None);
+    let known = file.learn(tools(&[NEW]), &[], Mode::Ask, None);
     assert!(!known.approves("t", &json(NEW)));
-    let known = file.learn(tools(&[NEW]), Mode::Follow, None);
+    let known = file.learn(tools(&[NEW]), &[], Mode::Follow, None);
     assert!(known.approves("t", &json(NEW)), "as configured");
 }
 
@@ -65,8 +65,8 @@ fn what_cannot_be_kept_is_known_all_the_same() {
     let path = directory.path().join("a file");
     std::fs::write(&path, "").unwrap();
     let file = file(&path);
-    let known = file.learn(tools(&[OLD]), Mode::Ask, None);
-    let known = file.learn(tools(&[NEW]), Mode::Ask, Some(&known));
+    let known = file.learn(tools(&[OLD]), &[], Mode::Ask, None);
+    let known = file.learn(tools(&[NEW]), &[], Mode::Ask, Some(&known));
     assert!(!known.approves("t", &json(NEW)));
 }
 
@@ -81,23 +81,23 @@ fn damage(file: &PinFile) -> String {
 fn a_damaged_file_is_put_aside_and_every_tool_is_to_be_approved() {
     let directory = tempfile::tempdir().unwrap();
     let file = file(directory.path());
-    file.learn(tools(&[OLD]), Mode::Ask, None);
+    file.learn(tools(&[OLD]), &[], Mode::Ask, None);
     assert_eq!(file.damage(), None);
     let cut = damage(&file);
     assert!(file.load().is_err() && file.damage().unwrap().contains("cannot be read"));
-    let known = file.learn(tools(&[NEW]), Mode::Ask, None);
+    let known = file.learn(tools(&[NEW]), &[], Mode::Ask, None);
     assert!(!known.approves("t", &json(NEW)) && !known.approves("never seen", &json(OLD)));
     let aside = std::fs::read_to_string(file.path.with_extension("damaged")).unwrap();
     assert_eq!(aside, cut);
     // Nor by the next program.
-    let known = file.learn(tools(&[NEW]), Mode::Ask, None);
+    let known = file.learn(tools(&[NEW]), &[], Mode::Ask, None);
     assert!(!known.approves("t", &json(NEW)));
     assert!(file.damage().unwrap().contains("s-1.damaged"));
     let changes = file.changes();
     assert_eq!((&changes[0].before, &changes[0].after), (&None, &json(NEW)));
     assert_eq!(file.approve(&["t"]).unwrap(), ["t"]);
     assert_eq!((file.changes(), file.damage()), (Vec::new(), None));
-    let known = file.learn(tools(&[NEW, r#"{"name":"u"}"#]), Mode::Ask, None);
+    let known = file.learn(tools(&[NEW, r#"{"name":"u"}"#]), &[], Mode::Ask, None);
     assert!(known.approves("t", &json(NEW)) && !known.approves("t", &json(OLD)));
     assert!(known.approves("u", &json(r#"{"name":"u"}"#)));
 }
@@ -106,14 +106,14 @@ fn a_damaged_file_is_put_aside_and_every_tool_is_to_be_approved() {
 fn a_program_that_has_read_the_file_before_it_was_damaged_goes_by_that() {
     let directory = tempfile::tempdir().unwrap();
     let file = file(directory.path());
-    let known = file.learn(tools(&[OLD]), Mode::Ask, None);
+    let known = file.learn(tools(&[OLD]), &[], Mode::Ask, None);
     damage(&file);
-    let known = file.learn(tools(&[NEW]), Mode::Ask, Some(&known));
+    let known = file.learn(tools(&[NEW]), &[], Mode::Ask, Some(&known));
     assert!(known.approves("t", &json(OLD)) && !known.approves("t", &json(NEW)));
     assert_eq!(file.load().unwrap(), Some(known));
     // Who follows its tools wants to take them as they are.
     damage(&file);
-    let known = file.learn(tools(&[NEW]), Mode::Follow, None);
+    let known = file.learn(tools(&[NEW]), &[], Mode::Follow, None);
     assert!(known.approves("t", &json(NEW)) && file.damage().is_none());
 }
 
@@ -122,13 +122,13 @@ fn a_file_that_cannot_be_read_or_is_newer_is_left_alone_and_approves_nothing() {
     let directory = tempfile::tempdir().unwrap();
     let file = file(directory.path());
     std::fs::create_dir_all(&file.path).unwrap();
-    let known = file.learn(tools(&[OLD]), Mode::Ask, None);
+    let known = file.learn(tools(&[OLD]), &[], Mode::Ask, None);
     assert!(!known.approves("t", &json(OLD)) && file.path.is_dir());
     assert!(file.approve(&[]).is_err() && file.damage().is_some());
     std::fs::remove_dir(&file.path).unwrap();
     let newer = r#"{"version":2,"pinned":{},"more":1}"#;
     std::fs::write(&file.path, newer).unwrap();
-    let known = file.learn(tools(&[OLD]), Mode::Ask, None);
+    let known = file.learn(tools(&[OLD]), &[], Mode::Ask, None);
     assert!(!known.approves("t", &json(OLD)));
     assert_eq!(std::fs::read_to_string(&file.path).unwrap(), newer);
 }
@@ -139,7 +139,7 @@ fn a_change_that_is_noticed_beside_is_kept_to_be_approved() {
     let file = file(directory.path());
     assert_eq!(file.notice(&[json(OLD)], Mode::Ask), [], "never seen");
     assert_eq!(file.load().unwrap(), None);
-    file.learn(tools(&[OLD]), Mode::Ask, None);
+    file.learn(tools(&[OLD]), &[], Mode::Ask, None);
     assert_eq!(file.notice(&[json(NEW)], Mode::Follow), []);
     assert_eq!(file.changes(), []);
     assert_eq!(file.notice(&[json(NEW)], Mode::Ask).len(), 1);
@@ -155,9 +155,24 @@ fn a_change_that_is_noticed_beside_is_kept_to_be_approved() {
 fn a_name_that_is_listed_twice_is_no_change() {
     let directory = tempfile::tempdir().unwrap();
     let file = file(directory.path());
-    file.learn(tools(&[OLD]), Mode::Ask, None);
+    file.learn(tools(&[OLD]), &[], Mode::Ask, None);
     assert_eq!(file.notice(&[json(OLD), json(NEW)], Mode::Ask), []);
     assert_eq!(file.changes(), []);
     let changes = file.notice(&[json(NEW), json(OLD)], Mode::Ask);
     assert_eq!((changes.len(), &changes[0].after), (1, &json(NEW)));
+}
+
+#[test]
+fn tool_of_some_clients_is_pinned_and_hidden_from_them_when_it_changes() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = file(directory.path());
+    let (before, after) = (r#"{"name":"u"}"#, r#"{"name":"u","title":"U"}"#);
+    let known = file.learn(tools(&[OLD]), &[json(before)], Mode::Ask, None);
+    assert_eq!(known.offered(), ["t"], "all clients see the other one");
+    let offers =
+        |known: &Known, mode| !known.of_clients(tools(&[after]), mode).offered().is_empty();
+    assert!(!offers(&known, Mode::Ask) && offers(&known, Mode::Follow));
+    file.learn(tools(&[OLD]), &[json(after)], Mode::Ask, None);
+    assert_eq!(file.approve(&[]).unwrap(), ["u"]);
+    assert!(offers(&file.load().unwrap().unwrap(), Mode::Ask));
 }

@@ -78,6 +78,7 @@ impl Server {
                         return explain::tool(self.name(), self.told(error), false, hint);
                     }
                 };
+                let offered = offered.for_client(cx.connection);
                 let Some(tool) = offered.tool(&name).cloned() else {
                     return not_there(&self.config, &offered, name, &cx);
                 };
@@ -99,6 +100,7 @@ impl Server {
             Target::Prompt { name, arguments } => {
                 let offered = self.seen(cx.deadline).await;
                 let offered = offered.map_err(|error| explain::other(self.name(), error))?;
+                let offered = offered.for_client(cx.connection);
                 let theirs = offered
                     .prompt(&name)
                     .ok_or_else(|| unknown("prompt", name.clone()))?;
@@ -379,7 +381,7 @@ impl Server {
         context: &serde_json::Value,
         cx: Cx,
     ) -> Answer {
-        let offered = self.offered();
+        let offered = self.offered().for_client(cx.connection);
         let completes = offered.facts().map(|facts| facts.completions);
         if !completes.unwrap_or(self.is_relay()) {
             return Ok(Outcome::Completion(Completion::default()));

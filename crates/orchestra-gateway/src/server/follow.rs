@@ -3,13 +3,13 @@
 use std::{pin::Pin, sync::Arc, time::Duration};
 
 use orchestra_hub::{ListKind, Notice};
-use orchestra_mcp::client::{ClientError, ClientEvent, ClientStatus};
+use orchestra_mcp::client::{ClientError, ClientEvent, ClientLists, ClientStatus};
 use tokio::{
     task::spawn_blocking,
     time::{Instant, MissedTickBehavior, interval, sleep_until},
 };
 
-use super::{Server, standing::Standing};
+use super::{OfClients, Server, standing::Standing};
 use crate::{
     config::Pins,
     definitions,
@@ -54,8 +54,8 @@ type Fetching = Pin<Box<dyn Future<Output = Looked> + Send>>;
 
 /// What came of a look at what a server offers.
 enum Looked {
-    /// What is known now, and what could not be looked at.
-    Known(Known, Stale),
+    /// What is known now, of all clients and of some, and what could not be looked at.
+    Known(Known, Vec<OfClients>, Stale),
     /// The lists of a relay, which have taken their place already: those that differ from what callers
     /// have, and those that are to be looked at again.
     Others(Vec<ListKind>, Stale),
@@ -93,13 +93,15 @@ pub(crate) async fn follow(server: Arc<Server>, follower: impl Follower) {
             },
             looked = wait(&mut fetching), if fetching.is_some() => {
                 fetching = None;
-                let (Looked::Known(_, failed) | Looked::Others(_, failed)) = &looked;
+                let (Looked::Known(_, _, failed) | Looked::Others(_, failed)) = &looked;
                 let failed = *failed;
                 let pause = if failed.is_empty() { REST } else { AFTER_FAILURE };
                 not_before = Instant::now() + pause;
                 stale.join(failed);
                 let goes_on = match looked {
-                    Looked::Known(known, _) => take(&server, &follower, known, failed).await,
+                    Looked::Known(known, of_clients, _) => {
+                        take(&server, &follower, (known, of_clients), failed).await
+                    }
                     Looked::Others(kinds, _) => {
                         follower.changed(&server);
                         kinds.into_iter().for_each(|kind| follower.told(Notice::ListChanged(kind)));
@@ -169,14 +171,19 @@ async fn wait(fetching: &mut Option<Fetching>) -> Looked {
 
 /// Takes in what was fetched. When nothing could be, what was known before stays. False when nobody
 /// follows any more.
-async fn take(server: &Arc<Server>, follower: &impl Follower, known: Known, failed: Stale) -> bool {
+async fn take(
+    server: &Arc<Server>,
+    follower: &impl Follower,
+    (known, of_clients): (Known, Vec<OfClients>),
+    failed: Stale,
+) -> bool {
     let is_nothing = failed == Stale::ALL;
     *server.failed_lists() = failed.kinds().collect();
     if !is_nothing {
-        let differs = server.offer_apart(known).await;
+        let differs = server.offer_apart(known, of_clients).await;
         if differs {
             let offered = server.offered();
-            let hidden = &offered.hidden;
+            let hidden = offered.all_hidden();
             if !hidden.is_empty() {
                 let is_lost = offered.known.as_ref().is_some_and(Known::is_lost);
                 let why = match is_lost {
@@ -253,27 +260,56 @@ async fn fetch(server: Arc<Server>, stale: Stale) -> Looked {
         }
     }
     if failed == Stale::ALL {
-        return Looked::Known(before.unwrap_or_default(), failed);
+        return Looked::Known(before.unwrap_or_default(), Vec::new(), failed);
     }
     if let Some(facts) = server.client.server() {
         lists.facts = Facts::of(&facts);
     }
-    let learnt = learn(&server, lists, before).await;
-    Looked::Known(learnt, failed)
+    let kinds: Vec<ListKind> = stale.kinds().collect();
+    let of_clients = server.client.lists_of_clients(&kinds).await;
+    let of_clients = of_clients.into_iter().map(|of| of_clients_of(of, &lists));
+    let of_clients: Vec<OfClients> = of_clients.collect();
+    let learnt = learn(&server, lists, &of_clients, before).await;
+    Looked::Known(learnt, of_clients, failed)
 }
 
-async fn learn(server: &Arc<Server>, lists: Lists, before: Option<Known>) -> Known {
+/// Returns the lists of some clients. A list that could not be fetched is the usual one.
+fn of_clients_of(of: ClientLists, others: &Lists) -> OfClients {
+    let mut lists = others.clone();
+    for (kind, items) in ListKind::ALL.into_iter().zip(of.lists) {
+        match items {
+            Some(items) if kind == ListKind::Tools => lists.tools = definitions::once_each(items),
+            Some(items) => *lists.of_mut(kind) = items,
+            None => {}
+        }
+    }
+    OfClients {
+        clients: of.clients,
+        lists,
+    }
+}
+
+async fn learn(
+    server: &Arc<Server>,
+    lists: Lists,
+    of_clients: &[OfClients],
+    before: Option<Known>,
+) -> Known {
     let (pins, mode) = (server.pins.clone(), server.config.pins);
+    let of_clients = match mode {
+        Pins::Ask => lists.other_tools(of_clients.iter().map(|of| &of.lists)),
+        Pins::Follow => Vec::new(),
+    };
     // Changes that were hidden under another `pins` setting are approved by this one.
     let is_settled = |before: &&Known| {
-        before.lists == lists && (mode == Pins::Ask || before.changes().is_empty())
+        before.is_of(&lists, &of_clients) && (mode == Pins::Ask || before.changes().is_empty())
     };
     // Nothing to be written down.
     if let Some(before) = before.as_ref().filter(is_settled) {
         return before.clone();
     }
     let kept = before.clone();
-    let learnt = spawn_blocking(move || pins.learn(lists, mode, kept.as_ref())).await;
+    let learnt = spawn_blocking(move || pins.learn(lists, &of_clients, mode, kept.as_ref())).await;
     let Ok(learnt) = learnt else {
         return before.unwrap_or_default();
     };
@@ -302,7 +338,7 @@ fn not_listed(error: ClientError) -> ClientError {
 /// What is hidden may have been approved by another program.
 async fn look_at_approvals(server: &Arc<Server>, follower: &impl Follower) {
     let offered = server.offered();
-    if offered.hidden.is_empty() {
+    if offered.all_hidden().is_empty() {
         return;
     }
     let pins = server.pins.clone();
@@ -313,7 +349,7 @@ async fn look_at_approvals(server: &Arc<Server>, follower: &impl Follower) {
     if let Some(ours) = &offered.known {
         known.lists = ours.lists.clone();
     }
-    if server.offer_apart(known).await {
+    if server.offer_apart(known, offered.of_clients()).await {
         follower.changed(server);
     }
 }

@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, atomic::AtomicBool},
 };
 
-use orchestra_hub::{Catalog, Cx, LongWork, PromptDescriptor, ToolDescriptor};
+use orchestra_hub::{Catalog, ClientCatalog, Cx, LongWork, PromptDescriptor, ToolDescriptor};
 use orchestra_mcp::client::{ServerCall, http::MirroredParams};
 use orchestra_wire::RawJson;
 
@@ -13,7 +13,7 @@ use crate::{
     config::{ServerConfig, Transport},
     definitions::{self, Definition, ToolDefinition},
     names,
-    pins::{Facts, Known},
+    pins::{Facts, Known, Lists},
     policy::{Nature, Policy},
     provider::resource_prefix,
     schema::Schema,
@@ -29,6 +29,8 @@ pub(crate) struct Offered {
     pub(crate) known: Option<Known>,
     /// What the hub is told.
     pub(crate) catalog: Arc<Catalog>,
+    /// Offers to clients whose roots have a session of their own, in the place of this one.
+    of_clients: Vec<(Vec<u64>, Arc<Self>)>,
     tools: HashMap<String, Arc<Tool>>,
     /// Names at the server, by names that are shown.
     prompts: HashMap<String, String>,
@@ -40,6 +42,14 @@ pub(crate) struct Offered {
     pub(super) repairs: Vec<String>,
     /// Why ends of its lists are left out.
     pub(super) surplus: Vec<String>,
+}
+
+/// Lists of a server that only some clients see.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct OfClients {
+    /// Their numbers.
+    pub(super) clients: Vec<u64>,
+    pub(super) lists: Lists,
 }
 
 /// A tool as it is called.
@@ -176,6 +186,57 @@ impl Offered {
         offered.catalog = Arc::new(catalog);
         offered.known = Some(known);
         offered
+    }
+
+    /// The same, where some clients see other lists.
+    pub(crate) fn with_clients(
+        config: &ServerConfig,
+        policy: &Policy,
+        known: Known,
+        of_clients: Vec<OfClients>,
+    ) -> Self {
+        let mut catalogs = Vec::new();
+        let mut offers = Vec::new();
+        for OfClients { clients, lists } in of_clients {
+            let theirs = known.of_clients(lists, config.pins);
+            let theirs = Arc::new(Self::of(config, policy, Some(theirs)));
+            catalogs.push(ClientCatalog {
+                clients: clients.clone(),
+                catalog: Arc::clone(&theirs.catalog),
+            });
+            offers.push((clients, theirs));
+        }
+        let mut offered = Self::of(config, policy, Some(known));
+        if !offers.is_empty() {
+            Arc::make_mut(&mut offered.catalog).of_clients = catalogs;
+            offered.of_clients = offers;
+        }
+        offered
+    }
+
+    /// What is offered to a client.
+    pub(super) fn for_client(self: Arc<Self>, client: u64) -> Arc<Self> {
+        let mut own = self.of_clients.iter();
+        let own = own.find(|(clients, _)| clients.contains(&client));
+        own.map_or_else(|| Arc::clone(&self), |(_, own)| Arc::clone(own))
+    }
+
+    /// Lists that only some clients see.
+    pub(super) fn of_clients(&self) -> Vec<OfClients> {
+        let all = self.of_clients.iter().filter_map(|(clients, own)| {
+            let lists = own.known.as_ref()?.lists.clone();
+            let clients = clients.clone();
+            Some(OfClients { clients, lists })
+        });
+        all.collect()
+    }
+
+    /// Tools that are hidden from any client until somebody approves how they changed.
+    pub(super) fn all_hidden(&self) -> Vec<&str> {
+        let own = self.of_clients.iter().flat_map(|(_, own)| &own.hidden);
+        let all = self.hidden.iter().chain(own).map(String::as_str);
+        let mut seen = HashSet::new();
+        all.filter(|name| seen.insert(*name)).collect()
     }
 
     fn add_tools(
@@ -327,7 +388,9 @@ impl Offered {
     /// Whether nobody sees a difference to `other`.
     pub(super) fn shows_the_same(&self, other: &Self) -> bool {
         let lists = |offered: &Self| offered.known.as_ref().map(|known| known.lists.clone());
-        lists(self) == lists(other) && self.hidden == other.hidden
+        lists(self) == lists(other)
+            && self.hidden == other.hidden
+            && self.of_clients() == other.of_clients()
     }
 }
 

@@ -103,7 +103,7 @@ impl Server {
             deadline.saturating_duration_since(Instant::now())
         });
         self.relisting.again(left.min(LONGEST)).await;
-        let offered = self.offered();
+        let offered = self.offered().for_client(refused.cx.connection);
         let Some(now) = offered.tool(&tool.shown) else {
             return Relisted::Withdrawn;
         };

@@ -25,7 +25,7 @@ pub(crate) fn report(server: &Server) -> PeerReport {
     let reasons: Vec<String> = why
         .into_iter()
         .chain(printed(server.name(), &stats))
-        .chain(hidden(&offered.hidden))
+        .chain(hidden(&offered.all_hidden()))
         .chain(offered.surplus.iter().cloned())
         .collect();
     let reason = (!reasons.is_empty()).then(|| reasons.join("; "));
@@ -76,7 +76,7 @@ fn printed(server: &str, stats: &ClientStats) -> Option<String> {
 }
 
 /// What of its tools is not shown.
-fn hidden(tools: &[String]) -> Option<String> {
+fn hidden(tools: &[&str]) -> Option<String> {
     let named = &tools[..tools.len().min(MAX_NAMED)];
     let dots = if named.len() < tools.len() {
         " …"

@@ -70,6 +70,8 @@ pub(crate) struct Played {
     pub(crate) calls_with_roots: Mutex<Vec<bool>>,
     /// It asks for the roots of a session when that begins and when they change.
     pub(crate) asks_for_roots: AtomicBool,
+    /// It lists each root of a session as a resource, and a tool named `at-` and the end of its URI.
+    pub(crate) lists_roots: AtomicBool,
     /// Number of answers to questions for roots.
     pub(crate) roots_answers: AtomicUsize,
     /// One entry per call of a tool: the answer to the last question for roots of its session.
@@ -138,6 +140,7 @@ impl Played {
             tools_with_roots: Mutex::default(),
             calls_with_roots: Mutex::default(),
             asks_for_roots: AtomicBool::new(false),
+            lists_roots: AtomicBool::new(false),
             roots_answers: AtomicUsize::new(0),
             roots_of_calls: Mutex::default(),
             headers: Mutex::default(),
@@ -202,7 +205,7 @@ impl Played {
         method: &str,
         params: Value,
         began_stateless: bool,
-        has_roots: bool,
+        (has_roots, roots): (bool, Vec<String>),
     ) -> Answer {
         let capabilities = json!({
             "tools": {"listChanged": true}, "resources": {"subscribe": true}, "prompts": {},
@@ -251,6 +254,8 @@ impl Played {
                 }
                 let mut holds = self.holds_lists.subscribe();
                 let _ = holds.wait_for(|holds| !holds).await;
+                let ends = roots.iter().filter_map(|uri| uri.rsplit('/').next());
+                tools.extend(ends.map(|end| tool(&format!("at-{end}"))));
                 Ok(raw(&json!({ "tools": tools })))
             }
             "prompts/list" if self.has_broken_prompts.load(Ordering::SeqCst) => Err(RpcError::new(
@@ -259,8 +264,9 @@ impl Played {
             )),
             "prompts/list" => Ok(raw(&json!({"prompts": [{"name": "p.q", "icons": []}]}))),
             "resources/list" => {
-                let one = json!({"uri": "x://one", "name": "one", "size": 7});
-                Ok(raw(&json!({ "resources": [one] })))
+                let mut all = vec![json!({"uri": "x://one", "name": "one", "size": 7})];
+                all.extend(roots.iter().map(|uri| json!({"uri": uri, "name": uri})));
+                Ok(raw(&json!({ "resources": all })))
             }
             "resources/templates/list" => Ok(raw(&json!({"resourceTemplates": []}))),
             _ => {
@@ -317,6 +323,14 @@ fn crashed() -> ClientError {
     }))
 }
 
+/// The URIs in an answer to a question for roots.
+fn uris(roots: &Value) -> Vec<String> {
+    let roots = roots["roots"].as_array().into_iter().flatten();
+    roots
+        .filter_map(|root| Some(root["uri"].as_str()?.to_owned()))
+        .collect()
+}
+
 fn question_for_roots() -> Incoming {
     let message = ServerMessage::Request {
         id: RequestId::from_number(900),
@@ -365,7 +379,12 @@ impl Link for Line {
                 let last = roots.last.lock().unwrap().clone();
                 server.roots_of_calls.lock().unwrap().push(last);
             }
-            let answer = server.answer(&request.method, params, began_stateless, has_roots);
+            let listed = match server.lists_roots.load(Ordering::SeqCst) {
+                true => uris(&roots.last.lock().unwrap()),
+                false => Vec::new(),
+            };
+            let roots = (has_roots, listed);
+            let answer = server.answer(&request.method, params, began_stateless, roots);
             tokio::select! {
                 answer = answer => Ok(answer),
                 error = ended => Err(error),

@@ -2,8 +2,11 @@
 
 use std::{sync::Arc, time::Duration};
 
-use orchestra_hub::{HubNotice, LogLevel, Notice, SubscribeError, Toolset};
-use orchestra_wire::RawJson;
+use orchestra_hub::{
+    Attachment, Catalog, ClientCatalog, HubNotice, ListKind, LogLevel, Notice, SubscribeError,
+    Toolset,
+};
+use orchestra_wire::{RawJson, Revision};
 
 use crate::provider::{caller, hub, provider, resources, tools};
 
@@ -178,4 +181,42 @@ async fn a_provider_that_blocks_while_it_is_watched_stops_nobody_else() {
         *p.watched.lock().unwrap(),
         ["+test://one", "+test://many/block", "-test://one"]
     );
+}
+
+#[tokio::test]
+async fn client_alone_sees_its_catalog_and_is_notified_of_changes() {
+    let p = provider("p", tools(&["a"]));
+    let hub = hub(&[&p]);
+    let own = hub.attach(caller(), Toolset::All);
+    let other = hub.attach(caller(), Toolset::All);
+    let listed = |attachment: &Attachment| {
+        let list = attachment.list(ListKind::Tools, Revision::NEWEST);
+        let text = String::from_utf8(list.page(0, usize::MAX).0.to_vec()).unwrap();
+        ["a", "b", "c"].map(|name| text.contains(&format!("\"name\":\"{name}\"")))
+    };
+    let mut heard = [&own, &other].map(|attachment| attachment.take_notices().unwrap());
+    let with_own = |usual: &[&str], names: &[&str]| {
+        let catalog = ClientCatalog {
+            clients: vec![own.number()],
+            catalog: Arc::new(tools(names)),
+        };
+        p.catalog.send_replace(Arc::new(Catalog {
+            of_clients: vec![catalog],
+            ..tools(usual)
+        }));
+    };
+    with_own(&["a"], &["b"]);
+    assert_eq!(listed(&own), [false, true, false]);
+    assert_eq!(listed(&other), [true, false, false]);
+    let is_tools = |notice| matches!(notice, Some(HubNotice::CatalogChanged { tools: true, .. }));
+    assert!(is_tools(heard[0].next().await));
+    // Only the other client hears of the next change.
+    with_own(&["a", "c"], &["b"]);
+    assert_eq!(listed(&other), [true, false, true]);
+    assert!(is_tools(heard[1].next().await));
+    p.catalog.send_replace(Arc::new(tools(&["a", "c"])));
+    assert_eq!(listed(&own), [true, false, true]);
+    assert!(is_tools(heard[0].next().await));
+    drop((own, other));
+    assert!(heard[0].next().await.is_none() && heard[1].next().await.is_none());
 }

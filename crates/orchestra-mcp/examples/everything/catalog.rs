@@ -11,6 +11,7 @@ use crate::{long, raw, skills};
 pub(crate) fn all() -> Catalog {
     Catalog {
         reads_unlisted: false,
+        of_clients: Vec::new(),
         tools: tools(),
         prompts: prompts(),
         resources: resources().into_iter().chain(skills::resources()).collect(),

@@ -4,7 +4,8 @@ mod attempt;
 mod lane;
 
 use std::{
-    sync::{Arc, Mutex, PoisonError, atomic::Ordering},
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::Ordering},
     time::Duration,
 };
 
@@ -24,14 +25,19 @@ use super::{
     events::{ClientEvents, Events},
     lists,
     member::{Patience, Shared},
+    roots::{ClientRoots, Roots},
     session::{Session, spawn},
     watching::Watching,
 };
 use attempt::{Turn, again, tell_status};
-use lane::{Beside, Lane};
+use lane::{Beside, Lane, Listed};
 
 /// How long a call may take whose caller sets no deadline.
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Lists of roots whose lists of the server are retained. Clients beyond them see what is listed without
+/// roots, until they make a call.
+const MOST_LISTED: usize = 2 * lane::MOST_ROOTS;
 
 /// One server of others. Clones are the same client; when the last one is dropped, what it has
 /// started is ended.
@@ -46,6 +52,17 @@ struct Inner {
     status: watch::Sender<ClientStatus>,
     /// When an exchange succeeded last.
     succeeded: Mutex<Option<Instant>>,
+    /// Lists of sessions with the roots of clients, as they were fetched last.
+    of_roots: Mutex<HashMap<Roots, Listed>>,
+}
+
+/// Lists of a server that only some of its clients see: those with the roots of the session.
+#[derive(Debug, Clone)]
+pub struct ClientLists {
+    /// Numbers of the clients ([`Cx::connection`](orchestra_hub::Cx::connection)).
+    pub clients: Vec<u64>,
+    /// The lists, in the order of [`ListKind::ALL`]; `None` where one could not be fetched.
+    pub lists: [Option<Vec<RawJson>>; ListKind::ALL.len()],
 }
 
 impl Client {
@@ -55,6 +72,7 @@ impl Client {
     pub fn new(connector: Arc<dyn Connector>, config: ClientConfig) -> Self {
         let (events, receiver) = Events::new();
         let circuit = config.circuit;
+        let client_roots = Arc::new(ClientRoots::new(events.clone()));
         let shared = Arc::new(Shared {
             connector,
             config: Arc::new(config),
@@ -63,7 +81,7 @@ impl Client {
             meter: Arc::default(),
             watching: Arc::new(Watching::new()),
             breaker: Arc::new(Breaker::new(circuit)),
-            client_roots: Arc::default(),
+            client_roots,
             profile: None,
         });
         let lane = Arc::new(Lane::new(Arc::clone(&shared)));
@@ -76,6 +94,7 @@ impl Client {
             receiver: Mutex::new(Some(receiver)),
             status,
             succeeded: Mutex::default(),
+            of_roots: Mutex::default(),
         }))
     }
 
@@ -172,26 +191,110 @@ impl Client {
     }
 
     /// A list of the server, whole and verbatim: as its first connection has it, and after that the
-    /// items that connections with another greeting alone list.
+    /// items that connections with another greeting alone list. What only clients with certain roots see
+    /// is in [`lists_of_clients`](Self::lists_of_clients).
     ///
     /// # Errors
     /// When the first connection cannot be asked. A server that does not offer it has an empty one.
     pub async fn list(&self, kind: ListKind) -> Result<Vec<RawJson>, ClientError> {
         let until = Instant::now() + self.0.lane.shared.config.start_timeout;
-        let session = self
-            .0
-            .lane
-            .first()
-            .session(until, Patience::Deadline)
-            .await?;
+        let first = self.0.lane.first();
+        let session = first.session(until, Patience::Deadline).await?;
         let beside = self.0.beside.open();
-        let others = join_all(beside.iter().map(|lane| lane.list(kind)));
-        let (items, others) = tokio::join!(lists::fetch(&session, kind), others);
+        let shared = beside.iter().filter(|lane| !lane.has_client_roots());
+        let others = join_all(shared.map(|lane| lane.list(kind)));
+        let (items, others) = tokio::join!(self.list_first(&session, kind, until), others);
         let mut items = items?;
         for others in others {
             lists::add(&mut items, others, kind);
         }
         Ok(items)
+    }
+
+    /// A list of the first connection. Where that has the roots of a client, the list is as it was before,
+    /// or that of a session without roots.
+    async fn list_first(
+        &self,
+        first: &Arc<Session>,
+        kind: ListKind,
+        until: Instant,
+    ) -> Result<Vec<RawJson>, ClientError> {
+        let lane = &self.0.lane;
+        if first.client_roots().is_none() {
+            let items = lists::fetch(first, kind).await?;
+            // It may have got the roots of a client meanwhile.
+            if first.client_roots().is_none() {
+                lane.listed()[kind as usize] = Some(items.clone());
+                return Ok(items);
+            }
+        }
+        if let Some(items) = lane.listed()[kind as usize].clone() {
+            // Later changes are reported again.
+            lane.shared.events.fetching(kind);
+            return Ok(items);
+        }
+        let rootless = self.rootless(first.era())?;
+        let session = rootless.first().session(until, Patience::OneTry).await?;
+        lists::fetch(&session, kind).await
+    }
+
+    /// Fetches lists of sessions that have the roots of clients. Lists that cannot be fetched soon, and
+    /// those of other kinds, are as they were fetched last.
+    pub async fn lists_of_clients(&self, kinds: &[ListKind]) -> Vec<ClientLists> {
+        let lanes = self.0.lanes();
+        let ready = lanes.iter().flat_map(|lane| &lane.members);
+        let ready = ready.filter_map(|member| member.ready());
+        let fetches = ready.filter_map(|session| {
+            let roots = session.client_roots()?;
+            let listed = self.0.of_roots().get(&roots).cloned().unwrap_or_default();
+            let is_stale =
+                |kind: &ListKind| kinds.contains(kind) || listed[*kind as usize].is_none();
+            let stale: Vec<ListKind> = ListKind::ALL.into_iter().filter(is_stale).collect();
+            Some(async move {
+                let fetched = lane::fetch_soon(&session, &stale).await;
+                let is_theirs = session.client_roots().as_ref() == Some(&roots);
+                is_theirs.then_some((roots, fetched))
+            })
+        });
+        let fetched = join_all(fetches).await;
+        let known = &self.0.lane.shared.client_roots;
+        let mut of_roots = self.0.of_roots();
+        for (roots, fetched) in fetched.into_iter().flatten() {
+            let listed = of_roots.entry(roots).or_default();
+            for (kind, items) in fetched {
+                listed[kind as usize] = Some(items);
+            }
+        }
+        let mut all: Vec<ClientLists> = Vec::new();
+        of_roots.retain(|roots, listed| {
+            let clients = known.clients(roots);
+            let is_used = !clients.is_empty() && all.len() < MOST_LISTED;
+            let lists = listed.clone();
+            all.extend(is_used.then_some(ClientLists { clients, lists }));
+            is_used
+        });
+        all.sort_by(|one, other| one.clients.cmp(&other.clients));
+        all
+    }
+
+    /// Returns whether the roots of a client ([`Cx::connection`](orchestra_hub::Cx::connection)) are known.
+    #[must_use]
+    pub fn has_roots_of(&self, client: u64) -> bool {
+        self.0.lane.shared.client_roots.knows(client)
+    }
+
+    /// Takes the roots of a client after a change: the answer to `roots/list`, and the number of changes
+    /// ([`Cx::roots_version`](orchestra_hub::Cx::roots_version)). A session that the client alone uses has the new
+    /// roots from now on, and its server is notified.
+    pub fn set_roots(&self, client: u64, version: u64, answer: &RawJson) {
+        let roots = Roots::of_answer(answer);
+        let mut lanes = self.0.beside.with_roots(client, &roots);
+        lanes.push(Arc::clone(&self.0.lane));
+        let members = lanes.iter().flat_map(|lane| &lane.members);
+        for session in members.filter_map(|member| member.ready()) {
+            session.change_roots(client, &roots);
+        }
+        self.0.lane.shared.client_roots.set(client, version, &roots);
     }
 
     /// Its events; `Some` once.
@@ -334,6 +437,10 @@ impl Client {
 }
 
 impl Inner {
+    fn of_roots(&self) -> MutexGuard<'_, HashMap<Roots, Listed>> {
+        self.of_roots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// All connections: the first ones, and those beside them.
     fn lanes(&self) -> Vec<Arc<Lane>> {
         let mut lanes = self.beside.open();

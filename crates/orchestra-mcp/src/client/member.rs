@@ -8,7 +8,7 @@ mod start;
 use std::{
     pin::pin,
     sync::{
-        Arc, Mutex, Weak,
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -59,14 +59,20 @@ pub(super) struct Shared {
     pub(super) breaker: Arc<Breaker>,
     pub(super) client_roots: Arc<ClientRoots>,
     /// Profile of the connections beside the first ones: how the server is does not depend on them, and
-    /// one that cannot be opened is not tried again.
-    pub(super) profile: Option<Profile>,
+    /// one that cannot be opened is not tried again. It changes with the roots of their only client.
+    pub(super) profile: Option<Mutex<Profile>>,
 }
 
 impl Shared {
     /// Returns whether these are connections beside the first ones.
     pub(super) const fn is_beside(&self) -> bool {
         self.profile.is_some()
+    }
+
+    /// The profile of connections beside the first ones.
+    pub(super) fn profile(&self) -> Option<MutexGuard<'_, Profile>> {
+        let profile = self.profile.as_ref()?;
+        Some(profile.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Reports a start. A connection beside the first one may list more.

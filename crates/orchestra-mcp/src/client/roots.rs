@@ -10,12 +10,12 @@ use std::{
     },
 };
 
-use orchestra_hub::{Cx, InputRequired};
+use orchestra_hub::{Cx, InputRequired, ListKind};
 use orchestra_wire::{Era, RawJson, text_of};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{Root, ServerCall, parking::State};
+use super::{Root, ServerCall, events::Events, parking::State};
 
 /// Key of the question for roots, and of its answer.
 const KEY: &str = "roots";
@@ -46,8 +46,8 @@ pub(super) enum RootsOffer {
 pub(super) struct RootsNeeded;
 
 /// Roots of the clients of one server, as soon as the server has asked for roots.
-#[derive(Default)]
 pub(super) struct ClientRoots {
+    events: Events,
     is_asked: AtomicBool,
     /// Roots of each client of a session, with their version.
     known: Mutex<HashMap<u64, (u64, Roots)>>,
@@ -155,6 +155,14 @@ pub(super) fn own_connection(cx: &Cx) -> Option<u64> {
 }
 
 impl ClientRoots {
+    pub(super) fn new(events: Events) -> Self {
+        Self {
+            events,
+            is_asked: AtomicBool::new(false),
+            known: Mutex::default(),
+        }
+    }
+
     /// Records that the server asks for roots.
     pub(super) fn note_asked(&self) {
         self.is_asked.store(true, Ordering::Release);
@@ -178,19 +186,44 @@ impl ClientRoots {
             return Some(roots);
         }
         let (version, roots) = self.known().get(&own_connection(cx)?)?.clone();
-        (version == cx.roots_version).then_some(roots)
+        (version >= cx.roots_version).then_some(roots)
     }
 
-    /// Remembers the roots of a client.
+    /// Remembers the roots of the client of a call, where it is of a session.
     pub(super) fn learn(&self, cx: &Cx, roots: &Roots) {
-        let Some(connection) = own_connection(cx) else {
-            return;
-        };
+        if let Some(connection) = own_connection(cx) {
+            self.set(connection, cx.roots_version, roots);
+        }
+    }
+
+    /// Remembers the roots of a client after a number of changes.
+    pub(super) fn set(&self, client: u64, version: u64, roots: &Roots) {
         let mut known = self.known();
-        if known.len() >= MOST_CLIENTS && !known.contains_key(&connection) {
+        if known.len() >= MOST_CLIENTS && !known.contains_key(&client) {
             known.clear();
         }
-        known.insert(connection, (cx.roots_version, roots.clone()));
+        let before = known.insert(client, (version, roots.clone()));
+        drop(known);
+        if before.is_none_or(|(_, before)| before != *roots) {
+            // The client sees different lists.
+            ListKind::ALL
+                .into_iter()
+                .for_each(|kind| self.events.list_changed(kind));
+        }
+    }
+
+    /// Returns whether the roots of a client are known.
+    pub(super) fn knows(&self, client: u64) -> bool {
+        self.known().contains_key(&client)
+    }
+
+    /// The clients with these roots, in order.
+    pub(super) fn clients(&self, roots: &Roots) -> Vec<u64> {
+        let known = self.known();
+        let with = known.iter().filter(|(_, (_, of))| of == roots);
+        let mut clients: Vec<u64> = with.map(|(client, _)| *client).collect();
+        clients.sort_unstable();
+        clients
     }
 
     fn known(&self) -> MutexGuard<'_, HashMap<u64, (u64, Roots)>> {
@@ -257,6 +290,23 @@ impl SessionRoots {
                 Fit::Changed
             }
             Ownership::Of { .. } => Fit::Not,
+        }
+    }
+
+    /// Returns whether a client alone uses the session.
+    pub(super) fn is_of(&self, client: u64) -> bool {
+        let is_theirs = |users: &Users| *users == Users::One(client);
+        matches!(&*self.ownership(), Ownership::Of { users, .. } if is_theirs(users))
+    }
+
+    /// Changes the roots of a session that a client alone uses. Returns whether they differ.
+    pub(super) fn change(&self, client: u64, wanted: &Roots) -> bool {
+        match &mut *self.ownership() {
+            Ownership::Of { roots, users } if *users == Users::One(client) && roots != wanted => {
+                roots.clone_from(wanted);
+                true
+            }
+            _ => false,
         }
     }
 

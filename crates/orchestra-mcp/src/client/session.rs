@@ -66,6 +66,8 @@ pub(super) struct Session {
     given: SessionRoots,
     /// The roots have changed, and the server was not notified yet.
     has_new_roots: AtomicBool,
+    /// Held while the server is notified of new roots.
+    roots_turn: tokio::sync::Mutex<()>,
     /// Profile of the connection that replaces this one, where it is [`OUTGROWN`].
     successor: OnceLock<Profile>,
     /// [`UNUSED`], [`USED`] or [`OUTGROWN`].
@@ -147,6 +149,7 @@ impl Session {
             client_roots: Arc::clone(client_roots),
             given: SessionRoots::new(roots),
             has_new_roots: AtomicBool::new(false),
+            roots_turn: tokio::sync::Mutex::default(),
             successor: OnceLock::new(),
             use_state: AtomicU8::new(UNUSED),
             recycle: Notify::new(),

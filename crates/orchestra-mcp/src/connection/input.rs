@@ -40,7 +40,8 @@ pub(super) struct Asking {
 /// A request of ours that the client has not answered.
 #[derive(Debug)]
 pub(super) struct Question {
-    ticket: Ticket,
+    /// The call that asks; `None` for roots that the client has changed.
+    ticket: Option<Ticket>,
     /// Which of the call's questions it is.
     place: usize,
     method: String,
@@ -141,7 +142,7 @@ impl Connection {
         let mark = out.mark();
         for (place, (key, request)) in wanted.0.iter().enumerate() {
             let mut question = Question {
-                ticket: ticket.clone(),
+                ticket: Some(ticket.clone()),
                 place,
                 method: request.method.clone(),
                 expires: now + answer,
@@ -154,7 +155,7 @@ impl Connection {
             let Ok(id) = self.questions.issue(question) else {
                 out.cut_back(mark);
                 self.questions
-                    .retain(|_, question| question.ticket.serial != ticket.serial);
+                    .retain(|_, question| !question.is_of(ticket.serial));
                 self.fail(
                     ticket,
                     internal("busy: too many questions wait for the client"),
@@ -182,6 +183,33 @@ impl Connection {
         Step::Watch
     }
 
+    /// Asks the client for the roots that it has changed, where a server has the earlier ones. Its earlier answer would
+    /// be out of date.
+    pub(super) fn ask_changed_roots(&mut self, now: Instant, out: &mut Rope) -> bool {
+        let is_changed = std::mem::take(&mut self.has_changed_roots);
+        let can_ask = self.session.revision.is_some() && self.session.capabilities.can(Ask::Roots);
+        if !is_changed || !can_ask || !self.attachment.has_given_roots() {
+            return false;
+        }
+        self.questions
+            .retain(|_, question| question.ticket.is_some());
+        let expires = now + self.server.0.limits.answer.min(ROOTS_ANSWER);
+        let question = Question {
+            ticket: None,
+            place: 0,
+            method: "roots/list".to_owned(),
+            expires,
+        };
+        // Where too many questions wait, the next call asks.
+        let Ok(id) = self.questions.issue(question) else {
+            return false;
+        };
+        self.next_expiry = Some(self.next_expiry.map_or(expires, |next| next.min(expires)));
+        write::request(out, &id, "roots/list", None);
+        out.push_byte(b'\n');
+        true
+    }
+
     /// Takes the client's response to a request of ours; the job, when the call can go on.
     pub(super) fn on_answer(&mut self, response: &ResponseRef<'_>, out: &mut Rope) -> Option<Job> {
         let question = response.id.as_ref().and_then(|id| {
@@ -196,23 +224,28 @@ impl Connection {
             Reply::Result(result) => RawJson::from_raw(result),
             Reply::Error(_) if question.is_for_roots() => no_roots(),
             Reply::Error(error) => {
-                self.withdraw_questions(question.ticket.serial, out);
+                let ticket = question.ticket?;
+                self.withdraw_questions(ticket.serial, out);
                 let text = format!(
                     "the client refused {}: {}",
                     question.method,
                     message_of(error)
                 );
-                self.fail(&question.ticket, internal(text), out);
+                self.fail(&ticket, internal(text), out);
                 return None;
             }
         };
+        let Some(ticket) = &question.ticket else {
+            self.attachment.set_roots(&answer);
+            return None;
+        };
         let answers = self.fill_in(&question, answer)?;
-        self.again(&question.ticket, answers)
+        self.again(ticket, answers)
     }
 
     /// Notes an answer to a question. Returns the answers to all questions of the call, once none is missing.
     fn fill_in(&mut self, question: &Question, answer: RawJson) -> Option<Answers> {
-        let open = self.open.get_mut(&question.ticket.id)?;
+        let open = self.open.get_mut(&question.ticket.as_ref()?.id)?;
         let Stage::Asking(asking) = &mut open.stage else {
             return None;
         };
@@ -337,7 +370,7 @@ impl Connection {
     /// Takes back what was asked for a call and is not answered.
     pub(super) fn withdraw_questions(&mut self, serial: u64, out: &mut Rope) {
         self.questions.retain(|id, question| {
-            let keep = question.ticket.serial != serial;
+            let keep = !question.is_of(serial);
             if !keep {
                 cancelled(out, id, "the call that asked has ended");
             }
@@ -363,13 +396,16 @@ impl Connection {
                 // It is not cancelled: a late answer counts for later calls.
                 self.missed_roots = Some(id);
                 let answers = self.fill_in(&question, no_roots());
-                let job = answers.and_then(|answers| self.repeated(&question.ticket, answers));
+                let again = question.ticket.as_ref().zip(answers);
+                let job = again.and_then(|(ticket, answers)| self.repeated(ticket, answers));
                 if let Some((job, bytes)) = job {
                     self.enqueue(job, bytes);
                 }
                 continue;
             }
-            let ticket = question.ticket;
+            let Some(ticket) = question.ticket else {
+                continue;
+            };
             cancelled(out, &id, "the client did not answer in time");
             self.withdraw_questions(ticket.serial, out);
             if self
@@ -391,6 +427,12 @@ impl Connection {
 impl Question {
     fn is_for_roots(&self) -> bool {
         self.method == "roots/list"
+    }
+
+    /// Returns whether the call with this serial number asks it.
+    fn is_of(&self, serial: u64) -> bool {
+        let ticket = self.ticket.as_ref();
+        ticket.is_some_and(|ticket| ticket.serial == serial)
     }
 }
 

@@ -92,6 +92,7 @@ fn catalog() -> Catalog {
     });
     Catalog {
         reads_unlisted: false,
+        of_clients: Vec::new(),
         tools,
         prompts: vec![PromptDescriptor {
             name: "greet".to_owned(),

@@ -123,7 +123,8 @@ impl Events {
             self.is_error = true;
             data = Some(error.trim());
         }
-        if let (Some("[DONE]"), true) = (data, self.begun.is_empty()) {
+        let is_end = data.is_some_and(|data| data.eq_ignore_ascii_case("[done]"));
+        if is_end && !self.is_within() {
             return Taken::End;
         }
         let text = match data {
@@ -244,6 +245,7 @@ mod tests {
                 r#"data: {"content":"a"}}]}"#,
                 "data:  [DONE]",
             ],
+            vec![no_blank.as_str(), "data: [done]"],
         ] {
             assert_eq!(taken(&lines), ["\"a\" 0/0", "end"], "{lines:?}");
         }

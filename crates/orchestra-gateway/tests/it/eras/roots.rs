@@ -360,6 +360,94 @@ async fn changed_roots_are_notified_in_the_session_of_one_client_and_leave_a_sha
     bench.gateway.close(PATIENCE).await;
 }
 
+/// Notifies of other roots of a client, and answers the question for them.
+async fn change_roots(client: &mut Client, name: &str) {
+    client.roots = Some(root(name));
+    let changed = json!({"jsonrpc": "2.0", "method": "notifications/roots/list_changed"});
+    client.send(&changed).await;
+    client.result("ping", json!({})).await;
+}
+
+#[tokio::test]
+async fn changed_roots_are_notified_at_once_in_each_session_that_the_client_alone_uses() {
+    let (server, bench) = asking().await;
+    let notified = || server.heard("notifications/roots/list_changed").len();
+    let mut clients = Vec::new();
+    for name in ["a", "b"] {
+        let mut client = client_in(&bench, SESSION, name).await;
+        client.call("s__get").await;
+        clients.push(client);
+    }
+    let connects = server.connects.load(Ordering::SeqCst);
+    for (place, name) in ["c", "d"].into_iter().enumerate() {
+        change_roots(&mut clients[place], name).await;
+        until(|| notified() == place + 1).await;
+    }
+    for (client, name) in clients.iter_mut().zip(["c", "d"]) {
+        client.call("s__get").await;
+        assert_eq!(last_roots(&server), root(name));
+    }
+    assert_eq!(server.connects.load(Ordering::SeqCst), connects);
+    let mut former = client_in(&bench, SESSION, "b").await;
+    former.call("s__get").await;
+    assert_eq!(last_roots(&server), root("b"));
+    assert_eq!(server.connects.load(Ordering::SeqCst), connects + 1);
+    bench.gateway.close(PATIENCE).await;
+}
+
+/// The URIs of the resources that a client sees.
+async fn uris(client: &mut Client) -> Vec<String> {
+    let listed = client.result("resources/list", json!({})).await;
+    let all = listed["resources"].as_array().unwrap().iter();
+    all.map(|one| one["uri"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+/// Waits until a client sees exactly the resources of a server that lists roots.
+async fn sees_root(client: &mut Client, name: &str) {
+    let expected = ["x://one".to_owned(), format!("file:///{name}")];
+    while uris(client).await != expected {
+        client.told("notifications/resources/list_changed").await;
+    }
+}
+
+#[tokio::test]
+async fn what_a_session_lists_is_shown_and_called_with_its_roots_alone() {
+    let (server, bench) = asking().await;
+    server.lists_roots.store(true, Ordering::SeqCst);
+    let mut first = client_in(&bench, SESSION, "a").await;
+    let mut second = client_in(&bench, SESSION, "b").await;
+    let mut plain = Client::of(&bench, SESSION).await;
+    let mut stateless = client_in(&bench, STATELESS, "a").await;
+    for client in [&mut first, &mut second, &mut plain] {
+        client.call("s__get").await;
+    }
+    sees_root(&mut first, "a").await;
+    sees_root(&mut second, "b").await;
+    server.tell("notifications/resources/list_changed", None);
+    assert_eq!(uris(&mut plain).await, ["x://one"]);
+    assert_eq!(uris(&mut stateless).await, ["x://one"]);
+    let catalogs = bench.catalogs();
+    assert!(catalogs.iter().all(|all| all.resources.len() <= 1));
+    first.call("s__at-a").await;
+    let calls = || server.heard("tools/call").len();
+    let before = calls();
+    let params = json!({"name": "s__at-a", "arguments": {}});
+    for client in [&mut second, &mut plain] {
+        let refused = client.ask("tools/call", params.clone()).await;
+        assert!(refused.to_string().contains("unknown tool"), "{refused}");
+    }
+    assert_eq!(calls(), before);
+    // A client that comes to roots which have a session sees what that lists, and leaves it with its roots.
+    let mut third = client_in(&bench, SESSION, "b").await;
+    third.call("s__get").await;
+    sees_root(&mut third, "b").await;
+    change_roots(&mut first, "c").await;
+    sees_root(&mut first, "c").await;
+    sees_root(&mut second, "b").await;
+    bench.gateway.close(PATIENCE).await;
+}
+
 #[tokio::test]
 async fn sessions_of_many_roots_are_bounded_and_the_idle_ones_make_room() {
     /// The first one, and eight beside it.

@@ -17,7 +17,7 @@ use std::{
 
 use futures_util::future::join_all;
 use orchestra_hub::ListKind;
-use orchestra_wire::RawJson;
+use orchestra_wire::{Era, RawJson};
 use tokio::{
     task::AbortHandle,
     time::{Instant, timeout},
@@ -28,7 +28,7 @@ use crate::client::{
     ClientConfig, ClientError, ProtocolChoice, ServerCall, greeting, lists,
     member::{Member, Patience, Shared},
     profile::Profile,
-    roots::RootsNeeded,
+    roots::{Roots, RootsNeeded, RootsOffer},
     session::{Session, spawn},
 };
 
@@ -39,7 +39,7 @@ const IDLE: Duration = Duration::from_secs(5 * 60);
 const AFTER_FAILURE: Duration = Duration::from_secs(60);
 
 /// Lists of roots that have connections of their own at a time. Each may be a process.
-const MOST_ROOTS: usize = 8;
+pub(super) const MOST_ROOTS: usize = 8;
 
 /// Connections that were greeted alike.
 pub(super) struct Lane {
@@ -49,10 +49,13 @@ pub(super) struct Lane {
     pub(super) used: AtomicUsize,
     last_chosen: Mutex<Instant>,
     hold: Hold,
-    /// Lists as they were when they were fetched last, in the order of [`ListKind::ALL`].
-    listed: Mutex<[Vec<RawJson>; ListKind::ALL.len()]>,
+    /// Lists without those that only clients with certain roots see.
+    listed: Mutex<Listed>,
     tasks: Vec<AbortHandle>,
 }
+
+/// Lists as they were when they were fetched last, in the order of [`ListKind::ALL`].
+pub(super) type Listed = [Option<Vec<RawJson>>; ListKind::ALL.len()];
 
 /// Held by a call that has chosen connections, so that they are not closed to make room.
 pub(super) type Hold = Arc<()>;
@@ -149,23 +152,30 @@ impl Lane {
     /// A list of connections beside the first ones: as it was fetched last, where none is open or none
     /// answers soon.
     pub(super) async fn list(&self, kind: ListKind) -> Vec<RawJson> {
-        let config = &self.shared.config;
         let mut open = self.members.iter().filter_map(|member| member.ready());
         if let Some(session) = open.next() {
-            let after = config.health_timeout;
-            let fetched = timeout(after, lists::fetch(&session, kind)).await;
-            match fetched.unwrap_or(Err(ClientError::Timeout { after })) {
-                Ok(items) => self.listed()[kind as usize] = items,
-                Err(error) => {
-                    let (server, reason) = (&config.name, error.explain());
-                    tracing::debug!(%server, ?kind, %reason, "cannot fetch a list over another connection");
-                }
+            let fetched = fetch_soon(&session, &[kind]).await.pop();
+            if let (Some((_, items)), None) = (fetched, session.client_roots()) {
+                self.listed()[kind as usize] = Some(items);
             }
         }
-        self.listed()[kind as usize].clone()
+        self.listed()[kind as usize].clone().unwrap_or_default()
     }
 
-    fn listed(&self) -> MutexGuard<'_, [Vec<RawJson>; ListKind::ALL.len()]> {
+    /// Returns whether a client alone uses the roots of its connections.
+    fn is_of(&self, client: u64) -> bool {
+        let open = self.members.iter().filter_map(|member| member.ready());
+        let mut open = open.peekable();
+        open.peek().is_some() && open.all(|session| session.has_roots_of(client))
+    }
+
+    /// Returns whether its lists are those of clients with certain roots.
+    pub(super) fn has_client_roots(&self) -> bool {
+        let mut open = self.members.iter().filter_map(|member| member.ready());
+        open.any(|session| session.client_roots().is_some())
+    }
+
+    pub(super) fn listed(&self) -> MutexGuard<'_, Listed> {
         self.listed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -190,7 +200,7 @@ impl Lane {
             watching: Arc::clone(&self.shared.watching),
             breaker: Arc::clone(&self.shared.breaker),
             client_roots: Arc::clone(&self.shared.client_roots),
-            profile: Some(profile.clone()),
+            profile: Some(Mutex::new(profile.clone())),
         }))
     }
 
@@ -211,6 +221,26 @@ impl Lane {
     }
 }
 
+/// Lists of a connection beside the first ones, as far as they can be fetched soon.
+pub(super) async fn fetch_soon(
+    session: &Arc<Session>,
+    kinds: &[ListKind],
+) -> Vec<(ListKind, Vec<RawJson>)> {
+    let after = session.config.health_timeout;
+    let fetches = kinds.iter().copied().map(|kind| async move {
+        let fetched = timeout(after, lists::fetch(session, kind)).await;
+        match fetched.unwrap_or(Err(ClientError::Timeout { after })) {
+            Ok(items) => Some((kind, items)),
+            Err(error) => {
+                let (server, reason) = (&session.config.name, error.explain());
+                tracing::debug!(%server, ?kind, %reason, "cannot fetch a list over another connection");
+                None
+            }
+        }
+    });
+    join_all(fetches).await.into_iter().flatten().collect()
+}
+
 impl Drop for Lane {
     fn drop(&mut self) {
         self.abort();
@@ -225,6 +255,37 @@ impl Beside {
     /// The connections, where there are any.
     pub(super) fn open(&self) -> Vec<Arc<Lane>> {
         self.states().values().filter_map(State::lane).collect()
+    }
+
+    /// Connections that a client alone uses, which have its new roots from now on. Where other connections have these
+    /// roots, the client uses those.
+    pub(super) fn with_roots(&self, client: u64, roots: &Roots) -> Vec<Arc<Lane>> {
+        let mut states = self.states();
+        let is_theirs = |state: &State| {
+            let lane = state.lane();
+            lane.is_some_and(|lane| lane.is_of(client))
+        };
+        let theirs = states.iter().filter(|(_, state)| is_theirs(state));
+        let theirs: Vec<Profile> = theirs.map(|(profile, _)| profile.clone()).collect();
+        let mut lanes = Vec::new();
+        for before in theirs {
+            let after = Profile {
+                era: before.era,
+                roots: RootsOffer::Of(roots.clone()),
+            };
+            if states.contains_key(&after) {
+                continue;
+            }
+            let Some(State::Open(lane)) = states.remove(&before) else {
+                continue;
+            };
+            if let Some(mut profile) = lane.shared.profile() {
+                profile.clone_from(&after);
+            }
+            states.insert(after, State::Open(Arc::clone(&lane)));
+            lanes.push(lane);
+        }
+        lanes
     }
 
     /// Forgets what is known; the connections, where there were any.
@@ -385,6 +446,7 @@ impl Client {
                     // The server has asked for roots meanwhile.
                     Ok(session) if !session.fits(&profile, &call.cx) => continue,
                     Ok(session) => {
+                        session.notify_roots().await;
                         return Ok(Chosen {
                             lane,
                             hold,
@@ -416,6 +478,24 @@ impl Client {
                 });
             }
         }
+    }
+
+    /// The connections of clients without roots, beside the first ones.
+    ///
+    /// # Errors
+    /// When they could not be opened a short time ago.
+    pub(super) fn rootless(&self, era: Era) -> Result<Arc<Lane>, ClientError> {
+        let roots = match self.0.lane.shared.config.offers_roots(false) {
+            true => RootsOffer::Unasked,
+            false => RootsOffer::Nothing,
+        };
+        let profile = Profile { era, roots };
+        let make = || self.0.lane.beside(&profile);
+        let found = self.0.beside.wanted(&profile, make)?;
+        found.map(|(lane, _)| lane).ok_or_else(|| {
+            let what = "no session without the roots of a client could be opened".to_owned();
+            ClientError::Unreachable { what }
+        })
     }
 
     /// The connections for a call, where the first ones have another profile than its caller needs.

@@ -53,7 +53,8 @@ pub(super) async fn start(
         if let Some(clients) = clients {
             first_of(clients, config.clients_wait).await;
         }
-        let profile = shared.profile.clone().or(last_used);
+        let beside = shared.profile().map(|profile| profile.clone());
+        let profile = beside.or(last_used);
         let mut profile = profile.unwrap_or_else(|| config.first_profile());
         profile.era = last_era.unwrap_or(profile.era);
         let opened = Session::open(

@@ -5,10 +5,10 @@ use std::{
     time::Duration,
 };
 
-use orchestra_hub::Cx;
+use orchestra_hub::{Cx, ListKind};
 use orchestra_wire::{Era, RawJson};
 
-use super::Session;
+use super::{Session, spawn};
 use crate::client::{
     ServerCall,
     open::OpenCall,
@@ -86,12 +86,43 @@ impl Session {
 
     /// Notifies the server of roots that have changed.
     pub(in crate::client) async fn notify_roots(self: &Arc<Self>) {
+        // single-flight: a call that follows finds the server with the new roots.
+        let _turn = self.roots_turn.lock().await;
         if self.has_new_roots.swap(false, Ordering::AcqRel) {
             let method = "notifications/roots/list_changed";
             // The end of the link is an answer to the call.
             let _ = self.link.notify(method, None).await;
             self.settle_roots().await;
         }
+    }
+
+    /// Gives a session that a client alone uses the roots that the client has now, and notifies the server of them.
+    pub(in crate::client) fn change_roots(self: &Arc<Self>, client: u64, roots: &Roots) {
+        if self.given.change(client, roots) {
+            self.has_new_roots.store(true, Ordering::Release);
+            let session = Arc::clone(self);
+            spawn(async move {
+                session.notify_roots().await;
+                // The server may list something else now, without reporting it.
+                let kinds = ListKind::ALL.into_iter();
+                kinds.for_each(|kind| session.list_changed(kind));
+            });
+        }
+    }
+
+    /// Returns whether a client alone uses the roots of the session.
+    pub(in crate::client) fn has_roots_of(&self, client: u64) -> bool {
+        self.given.is_of(client)
+    }
+
+    /// Roots of the clients to which the lists of the session belong; `None` where the session has none, or
+    /// those that are configured for all.
+    pub(in crate::client) fn client_roots(&self) -> Option<Roots> {
+        let is_configured = |roots: &Roots| {
+            !self.config.roots.is_empty() && *roots == Roots::of(&self.config.roots)
+        };
+        let roots = self.given.roots().filter(|_| self.config.clients.is_some());
+        roots.filter(|roots| !is_configured(roots))
     }
 
     /// Returns whether the roots of a session are those of clients that alone may use it.

@@ -571,6 +571,10 @@ impl Scanner<'_> {
         {
             from = self.skip_blanks(from + 8);
         }
+        // Prose that names an identifier: "the node identified by `nodeId`".
+        if self.byte(from) == Some(b'`') {
+            return;
+        }
         if let Some((begin, delimiter)) = self.opens(from) {
             let value = self.quoted(begin, &delimiter);
             let text = &self.text[value.range.clone()];

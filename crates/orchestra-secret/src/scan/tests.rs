@@ -252,6 +252,7 @@ fn values_that_look_like_words_are_masked_under_strong_names() {
         "\"password\": \"Enter your password\"",
         "f\"https://{user}:{password}@{host}\"",
         "const PIN: u8 = 4;",
+        "computed style of the node identified by `nodeId`.",
         "- name: DB_PASSWORD\n  value: $DB_PASSWORD",
     ] {
         assert_eq!(text(plain), plain);

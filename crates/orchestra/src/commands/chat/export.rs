@@ -7,7 +7,7 @@ use super::replay::read;
 use crate::{
     cli::{Common, examples},
     exit::{Exit, Failure},
-    output, secrets,
+    output,
 };
 
 /// Print a conversation as Markdown
@@ -22,6 +22,6 @@ pub(super) struct Arguments {
 pub(super) fn run(common: &Common, arguments: &Arguments) -> Result<Exit, Failure> {
     let session = read(common, &arguments.session)?;
     let text = exported(&session);
-    output::lines(&output::printable(&secrets::masker().text(&text)))?;
+    output::lines(&output::printable(&orchestra_secret::text(&text)))?;
     Ok(Exit::Ok)
 }

@@ -1,0 +1,47 @@
+//! Secrets in conversations: arguments and results of tools, answers of the model, and the key of its server.
+
+use std::process::Stdio;
+
+use orchestra_secret::sample::samples;
+use serde_json::json;
+
+use super::{CONTROL, KNOWN, assert_masked, bytes_below, planted, remove_plants, server};
+use crate::{
+    models::{Fake, OpenAi, Say},
+    support::{Workspace, said},
+};
+
+#[test]
+fn samples_in_a_conversation_are_masked_in_exports_recordings_and_logs() {
+    let workspace = Workspace::new();
+    let samples = samples("chat");
+    let text = planted(&samples);
+    let result = json!({"content": [{"type": "text", "text": text}]});
+    workspace.write("server.sh", &server(&workspace, &samples, "result", &result));
+    let call = ("leak", json!({"text": text}));
+    let lines: Vec<&str> = text.split_inclusive('\n').collect();
+    let model = Fake::openai(vec![
+        Say::Stream(OpenAi.calls(&[call])),
+        Say::Stream(OpenAi.words(&lines)),
+    ]);
+    let host = format!("{}/v1", model.address);
+    let mut chat = workspace.command(["--log", "trace", "chat", "--backend", "openai"]);
+    chat.args(["--host", &host, "--model", "tiny", "--yes"])
+        .args(["--trace", "--trace-file", "traffic.jsonl"])
+        .args(["--stdio", "sh server.sh", "-q", CONTROL])
+        .env("OPENAI_API_KEY", KNOWN)
+        .stdin(Stdio::null());
+    let chat = said(chat, "");
+    assert_eq!(chat.code, Some(0), "{chat:?}");
+    assert_eq!(model.chats().len(), 2, "the tool is called");
+    assert!(model.chats()[0].head.contains(KNOWN), "the key is sent");
+    assert_masked(&samples, "standard error", CONTROL, chat.err.as_bytes());
+    let recording = workspace.read("traffic.jsonl");
+    assert_masked(&samples, "the recording", CONTROL, recording.as_bytes());
+    for words in [&["export"][..], &["sessions"], &["sessions", "--json"]] {
+        let mut command = workspace.command([&["chat"], words].concat());
+        command.env("OPENAI_API_KEY", KNOWN);
+        let shown = said(command, "").out;
+        assert_masked(&samples, &words.join(" "), CONTROL, shown.as_bytes());
+    }
+}

@@ -199,7 +199,8 @@ impl Scanner<'_> {
             }
             b',' if is_closed => {
                 let value = self.skip_blanks(at + 1);
-                self.byte(value)
+                let quote = self.skip(value, |byte| byte == b'\\');
+                self.byte(quote)
                     .is_some_and(is_quote)
                     .then_some((Separator::Comma, value))
             }

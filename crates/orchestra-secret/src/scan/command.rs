@@ -122,7 +122,8 @@ impl Scanner<'_> {
                 continue;
             }
             let Some(byte) = self.byte(at) else { break };
-            if matches!(byte, b'\n' | b'\r' | b';' | b'|' | b'&' | b')' | b'`') {
+            let is_end = matches!(byte, b'\n' | b'\r' | b';' | b'|' | b'&' | b')' | b'`');
+            if is_end || self.is_escaped_line_end(at) {
                 break;
             }
             if byte == b'<' || byte == b'>' {
@@ -140,6 +141,13 @@ impl Scanner<'_> {
         (words, at)
     }
 
+    /// Returns whether the end of a line is written as an escape at a position, as in JSON. `C:\new` and `..\new` are
+    /// paths.
+    fn is_escaped_line_end(&self, at: usize) -> bool {
+        let is_path = matches!(self.before(at), Some(b':' | b'.' | b'\\'));
+        !is_path && self.byte(at) == Some(b'\\') && matches!(self.byte(at + 1), Some(b'n' | b'r'))
+    }
+
     /// Word at `at` without its quotes and the position after it, or `None` where a quote closes the command.
     fn word(&self, at: usize) -> Option<(Range<usize>, usize)> {
         let mut end = at;
@@ -155,6 +163,7 @@ impl Scanner<'_> {
             let delimiter = plain..self.skip(plain, |byte| byte == b'\\');
             let Some(quote) = self.byte(delimiter.end).filter(|byte| is_quote(*byte)) else {
                 if delimiter.is_empty()
+                    || self.is_escaped_line_end(plain)
                     || self
                         .byte(delimiter.end)
                         .is_none_or(|byte| byte.is_ascii_whitespace())

@@ -1,7 +1,5 @@
 //! Secrets in conversations: arguments and results of tools, answers of the model, and the key of its server.
 
-use std::process::Stdio;
-
 use orchestra_secret::sample::samples;
 use serde_json::json;
 
@@ -17,7 +15,10 @@ fn samples_in_a_conversation_are_masked_in_exports_recordings_and_logs() {
     let samples = samples("chat");
     let text = planted(&samples);
     let result = json!({"content": [{"type": "text", "text": text}]});
-    workspace.write("server.sh", &server(&workspace, &samples, "result", &result));
+    workspace.write(
+        "server.sh",
+        &server(&workspace, &samples, "result", &result),
+    );
     let call = ("leak", json!({"text": text}));
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
     let model = Fake::openai(vec![
@@ -28,20 +29,25 @@ fn samples_in_a_conversation_are_masked_in_exports_recordings_and_logs() {
     let mut chat = workspace.command(["--log", "trace", "chat", "--backend", "openai"]);
     chat.args(["--host", &host, "--model", "tiny", "--yes"])
         .args(["--trace", "--trace-file", "traffic.jsonl"])
-        .args(["--stdio", "sh server.sh", "-q", CONTROL])
-        .env("OPENAI_API_KEY", KNOWN)
-        .stdin(Stdio::null());
-    let chat = said(chat, "");
+        .args(["--session", "session.jsonl", "--stdio", "sh server.sh"])
+        .env("OPENAI_API_KEY", KNOWN);
+    let chat = said(chat, CONTROL);
     assert_eq!(chat.code, Some(0), "{chat:?}");
     assert_eq!(model.chats().len(), 2, "the tool is called");
     assert!(model.chats()[0].head.contains(KNOWN), "the key is sent");
     assert_masked(&samples, "standard error", CONTROL, chat.err.as_bytes());
     let recording = workspace.read("traffic.jsonl");
     assert_masked(&samples, "the recording", CONTROL, recording.as_bytes());
-    for words in [&["export"][..], &["sessions"], &["sessions", "--json"]] {
-        let mut command = workspace.command([&["chat"], words].concat());
-        command.env("OPENAI_API_KEY", KNOWN);
-        let shown = said(command, "").out;
-        assert_masked(&samples, &words.join(" "), CONTROL, shown.as_bytes());
+    let mut export = workspace.command(["chat", "export", "session.jsonl"]);
+    export.env("OPENAI_API_KEY", KNOWN);
+    let exported = said(export, "").out;
+    for part in ["## You", "called `leak`", "answered:", "## The model"] {
+        let (_, rest) = exported.split_once(part).unwrap_or_default();
+        assert_masked(&samples, part, CONTROL, rest.as_bytes());
     }
+    // The conversation itself is stored as it is, because a model continues it.
+    remove_plants(&workspace);
+    let mut stored = Vec::new();
+    bytes_below(&workspace.home(), &mut stored);
+    assert_masked(&samples, "the log of the server", CONTROL, &stored);
 }

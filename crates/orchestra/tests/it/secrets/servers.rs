@@ -92,7 +92,8 @@ fn samples_of_a_server_are_masked_in_logs_the_audit_and_the_dashboard() {
     let workspace = Workspace::new();
     let samples = samples("up");
     let text = super::planted(&samples);
-    let result = json!({"content": [{"type": "text", "text": text}], "structuredContent": {"env": text}});
+    let result =
+        json!({"content": [{"type": "text", "text": text}], "structuredContent": {"env": text}});
     let script = server(&workspace, &samples, "result", &result);
     workspace.write("server.sh", &script);
     let leaky = json!({"command": "sh", "args": ["server.sh"], "env": {"DB_PASSPHRASE": KNOWN}});
@@ -101,7 +102,15 @@ fn samples_of_a_server_are_masked_in_logs_the_audit_and_the_dashboard() {
     let (up, address) = up(&workspace, "ready");
     let traffic = call(&address, &samples);
     assert_masked(&samples, "the traffic", CONTROL, traffic.as_bytes());
-    let words = ["mcp", "--mcp-config", "servers.json", "logs", "leaky", "--lines", "10000"];
+    let words = [
+        "mcp",
+        "--mcp-config",
+        "servers.json",
+        "logs",
+        "leaky",
+        "--lines",
+        "10000",
+    ];
     for flags in [&[][..], &["--json"]] {
         let logged = workspace.run(words.iter().chain(flags));
         assert_masked(&samples, "mcp logs", CONTROL, logged.out.as_bytes());
@@ -127,7 +136,10 @@ fn remote() -> Fake {
             _ => return Say::Whole(202, json!({})),
         };
         let mut message = json!({"jsonrpc": "2.0", "id": asked.body["id"]});
-        message.as_object_mut().unwrap().extend(answer.as_object().unwrap().clone());
+        message
+            .as_object_mut()
+            .unwrap()
+            .extend(answer.as_object().unwrap().clone());
         Say::Whole(200, message)
     })
 }
@@ -144,7 +156,10 @@ fn headers_of_a_server_are_masked_wherever_it_repeats_them() {
     workspace.write("servers.json", &servers.to_string());
     let (up, address) = up(&workspace, "ready");
     let traffic = call(&address, &samples);
-    let sent = remote.asked().into_iter().any(|asked| asked.head.contains(KNOWN));
+    let sent = remote
+        .asked()
+        .into_iter()
+        .any(|asked| asked.head.contains(KNOWN));
     assert!(sent, "the header arrives at the server");
     assert_masked(&samples, "the traffic", CONTROL, traffic.as_bytes());
     check(&workspace, &samples, up, &address);
@@ -161,7 +176,9 @@ fn definitions_of_servers_are_masked_in_lists_and_exports() {
             0 => json!({"command": "sh", "args": ["-c", text]}),
             1 => json!({"command": "sh", "env": {"API_TOKEN": secret}}),
             2 => json!({"url": "https://host.example/mcp", "headers": {"X-Api-Key": secret}}),
-            _ => json!({"url": format!("https://me:{secret}@host.example/mcp?access_token={secret}")}),
+            _ => {
+                json!({"url": format!("https://me:{secret}@host.example/mcp?access_token={secret}")})
+            }
         };
         servers.insert(format!("leaky{number}"), server);
     }
@@ -182,7 +199,12 @@ fn definitions_of_servers_are_masked_in_lists_and_exports() {
         assert_free(&samples, &place, said.err.as_bytes());
     }
     workspace.write(".mcp.json", &file);
-    for words in [&["config", "show"][..], &["config", "show", "--json"], &["doctor"], &["doctor", "--json"]] {
+    for words in [
+        &["config", "show"][..],
+        &["config", "show", "--json"],
+        &["doctor"],
+        &["doctor", "--json"],
+    ] {
         let said = said(workspace.command(words), "");
         let place = words.join(" ");
         assert_free(&samples, &place, said.out.as_bytes());

@@ -4,9 +4,11 @@ use std::fs;
 
 use orchestra_secret::sample::{Sample, samples};
 use rustix::process::Signal;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-use super::{CONTROL, KNOWN, assert_free, assert_masked, bytes_below, remove_plants, server};
+use super::{
+    AT_ONCE, CONTROL, KNOWN, assert_free, assert_masked, bytes_below, remove_plants, server,
+};
 use crate::{
     dashboard::Stream,
     models::{Fake, Say},
@@ -58,11 +60,12 @@ fn call(address: &str, samples: &[Sample]) -> String {
     shown
 }
 
-/// Asserts that the dashboard, the log, the recording, the audit and the state directory of `up` are masked.
-fn check(workspace: &Workspace, samples: &[Sample], mut up: Running, address: &str) {
+/// Asserts that the dashboard, the log, the recording, the audit and the state directory of `up` are masked. The log of
+/// the server contains `in_log`.
+fn check(workspace: &Workspace, samples: &[Sample], mut up: Running, address: &str, in_log: &str) {
     for (path, control) in [
         ("/api/mcp/servers", "leaky"),
-        ("/api/servers/leaky/log", "leaky"),
+        ("/api/servers/leaky/log", in_log),
         ("/api/servers/leaky/definition", "leaky"),
         ("/api/board", ""),
         ("/api/plans", ""),
@@ -115,7 +118,7 @@ fn samples_of_a_server_are_masked_in_logs_the_audit_and_the_dashboard() {
         let logged = workspace.run(words.iter().chain(flags));
         assert_masked(&samples, "mcp logs", CONTROL, logged.out.as_bytes());
     }
-    check(&workspace, &samples, up, &address);
+    check(&workspace, &samples, up, &address, CONTROL);
 }
 
 /// Server over HTTP that repeats the headers of a request in its error.
@@ -162,52 +165,48 @@ fn headers_of_a_server_are_masked_wherever_it_repeats_them() {
         .any(|asked| asked.head.contains(KNOWN));
     assert!(sent, "the header arrives at the server");
     assert_masked(&samples, "the traffic", CONTROL, traffic.as_bytes());
-    check(&workspace, &samples, up, &address);
+    check(&workspace, &samples, up, &address, "");
 }
 
 #[test]
 fn definitions_of_servers_are_masked_in_lists_and_exports() {
     let workspace = Workspace::new();
     let samples = samples("definition");
-    let mut servers = serde_json::Map::new();
-    for (number, sample) in samples.iter().enumerate() {
-        let Sample { text, secret } = sample;
-        let server = match number % 4 {
-            0 => json!({"command": "sh", "args": ["-c", text]}),
-            1 => json!({"command": "sh", "env": {"API_TOKEN": secret}}),
-            2 => json!({"url": "https://host.example/mcp", "headers": {"X-Api-Key": secret}}),
-            _ => {
-                json!({"url": format!("https://me:{secret}@host.example/mcp?access_token={secret}")})
-            }
+    for samples in samples.chunks(AT_ONCE) {
+        let servers = samples.iter().enumerate().map(|(number, sample)| {
+            let Sample { text, secret } = sample;
+            let url = "https://host.example/mcp";
+            let definition = match number % 4 {
+                0 => json!({"command": "sh", "args": ["-c", text]}),
+                1 => json!({"command": "sh", "env": {"API_TOKEN": secret}}),
+                2 => json!({"url": url, "headers": {"X-Api-Key": secret}}),
+                _ => json!({"url": format!("{url}?access_token={secret}")}),
+            };
+            (format!("leaky{number}"), definition)
+        });
+        let servers: Map<String, Value> = servers.collect();
+        let file = json!({"mcpServers": servers}).to_string();
+        workspace.write("servers.json", &file);
+        let check = |words: &[&str]| {
+            let shown = workspace.run(words);
+            let place = words.join(" ");
+            assert_masked(samples, &place, "leaky", shown.out.as_bytes());
+            assert_free(samples, &place, shown.err.as_bytes());
         };
-        servers.insert(format!("leaky{number}"), server);
-    }
-    let file = json!({"mcpServers": servers}).to_string();
-    workspace.write("servers.json", &file);
-    let mcp = ["mcp", "--mcp-config", "servers.json"];
-    for words in [
-        &["list"][..],
-        &["list", "--json"],
-        &["validate"],
-        &["export"],
-        &["export", "--shape", "vscode"],
-        &["export", "--shape", "toml"],
-    ] {
-        let said = workspace.run(mcp.iter().chain(words));
-        let place = words.join(" ");
-        assert_masked(&samples, &place, "leaky", said.out.as_bytes());
-        assert_free(&samples, &place, said.err.as_bytes());
-    }
-    workspace.write(".mcp.json", &file);
-    for words in [
-        &["config", "show"][..],
-        &["config", "show", "--json"],
-        &["doctor"],
-        &["doctor", "--json"],
-    ] {
-        let said = said(workspace.command(words), "");
-        let place = words.join(" ");
-        assert_free(&samples, &place, said.out.as_bytes());
-        assert_free(&samples, &place, said.err.as_bytes());
+        let mcp = ["mcp", "--mcp-config", "servers.json"];
+        for words in [
+            &["list"][..],
+            &["list", "--json"],
+            &["export"],
+            &["export", "--shape", "vscode"],
+            &["export", "--shape", "toml"],
+        ] {
+            check(&[&mcp, words].concat());
+        }
+        let whole = [&mcp[..], &["export", "--shape", "toml", "--with-values"]].concat();
+        workspace.write("orchestra.toml", &workspace.run(whole).out);
+        check(&["config", "show"]);
+        check(&["config", "show", "--json"]);
+        fs::remove_file(workspace.join("orchestra.toml")).unwrap();
     }
 }

@@ -51,3 +51,18 @@ fn samples_in_a_conversation_are_masked_in_exports_recordings_and_logs() {
     bytes_below(&workspace.home(), &mut stored);
     assert_masked(&samples, "the log of the server", CONTROL, &stored);
 }
+
+#[test]
+fn name_of_a_server_contains_no_secret_of_its_url() {
+    let workspace = Workspace::new();
+    let url = "http://127.0.0.1:1/mcp?access_token=planted7b2c9x";
+    let mut chat = workspace.command(["chat", "--model", "tiny", "-q", "x", "--url", url]);
+    chat.args(["--host", "http://127.0.0.1:1"])
+        .args(["--trace-file", "traffic.jsonl"]);
+    let chat = said(chat, "");
+    let recording = workspace.read("traffic.jsonl");
+    for shown in [chat.err, recording] {
+        assert!(shown.contains("http-127-0-0-1-1-mcp"), "{shown}");
+        assert!(!shown.contains("planted7b2c9x"), "{shown}");
+    }
+}

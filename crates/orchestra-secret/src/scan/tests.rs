@@ -133,8 +133,8 @@ fn arguments_of_programs_are_masked() {
             "{\"text\": \"mysql -p*** shop\\nredis-cli -a *** ping\\n\"}",
         ),
         (
-            "mysql --ssl-ca C:\\new\\ca -pswordfish",
-            "mysql --ssl-ca C:\\new\\ca -p***",
+            "mysql --ssl-ca=C:\\new\\nina\\ca -pswordfish",
+            "mysql --ssl-ca=C:\\new\\nina\\ca -p***",
         ),
     ]);
 }

@@ -255,11 +255,11 @@ fn samples_in_the_output_of_a_plan_are_masked() {
     assert_masked(&samples, "the stored plan", CONTROL, &stored);
     for (words, control) in [
         (&["list"][..], "leaky"),
-        (&["show", "leaky"], "leaky"),
-        (&["show", "leaky", "prints"], "prints"),
-        (&["jobs", "leaky"], "prints"),
-        (&["attempts", "leaky", "prints"], "failed"),
-        (&["logs", "leaky", "prints"], CONTROL),
+        (&["show", "leaky"][..], "leaky"),
+        (&["show", "leaky", "prints"][..], "prints"),
+        (&["jobs", "leaky"][..], "prints"),
+        (&["attempts", "leaky", "prints"][..], "failed"),
+        (&["logs", "leaky", "prints"][..], CONTROL),
     ] {
         let shown = ok(&workspace, words).to_string();
         assert_masked(&samples, words[0], control, shown.as_bytes());

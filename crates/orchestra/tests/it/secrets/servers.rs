@@ -12,12 +12,11 @@ use super::{
 use crate::{
     dashboard::Stream,
     models::{Fake, Say},
-    support::{Running, Workspace, get, post_to, said, until},
+    support::{Running, Workspace, get, post_to, until},
 };
 
-/// Runs `up` with logs at level trace, a recording and these servers until one of them has a status. Returns it and
-/// its address.
-fn up(workspace: &Workspace, status: &str) -> (Running, String) {
+/// Runs `up` with logs at level trace, a recording and a server until the server is ready. Returns it and its address.
+fn up(workspace: &Workspace) -> (Running, String) {
     let log = fs::File::create(workspace.home().join("up.log")).unwrap();
     let mut command = workspace.command([
         "--log",
@@ -37,7 +36,7 @@ fn up(workspace: &Workspace, status: &str) -> (Running, String) {
     let address = ready["http"].as_str().unwrap().replace("http://", "");
     until(|| {
         let servers = get(&address, "/api/mcp/servers").json();
-        (servers["servers"][0]["status"] == status).then_some(())
+        (servers["servers"][0]["status"] == "ready").then_some(())
     });
     (up, address)
 }
@@ -102,7 +101,7 @@ fn samples_of_a_server_are_masked_in_logs_the_audit_and_the_dashboard() {
     let leaky = json!({"command": "sh", "args": ["server.sh"], "env": {"DB_PASSPHRASE": KNOWN}});
     let servers = json!({"mcpServers": {"leaky": leaky}});
     workspace.write("servers.json", &servers.to_string());
-    let (up, address) = up(&workspace, "ready");
+    let (up, address) = up(&workspace);
     let traffic = call(&address, &samples);
     assert_masked(&samples, "the traffic", CONTROL, traffic.as_bytes());
     let words = [
@@ -136,7 +135,8 @@ fn remote() -> Fake {
                 let message = format!("{CONTROL}: {}", asked.head);
                 json!({"error": {"code": -32000, "message": message}})
             }
-            _ => return Say::Whole(202, json!({})),
+            _ if asked.body["id"].is_null() => return Say::Whole(202, json!({})),
+            _ => json!({"error": {"code": -32601, "message": "no such method"}}),
         };
         let mut message = json!({"jsonrpc": "2.0", "id": asked.body["id"]});
         message
@@ -157,7 +157,7 @@ fn headers_of_a_server_are_masked_wherever_it_repeats_them() {
     let leaky = json!({"url": format!("{}/mcp", remote.address), "headers": headers});
     let servers = json!({"mcpServers": {"leaky": leaky}});
     workspace.write("servers.json", &servers.to_string());
-    let (up, address) = up(&workspace, "ready");
+    let (up, address) = up(&workspace);
     let traffic = call(&address, &samples);
     let sent = remote
         .asked()
@@ -187,7 +187,7 @@ fn definitions_of_servers_are_masked_in_lists_and_exports() {
         let servers: Map<String, Value> = servers.collect();
         let file = json!({"mcpServers": servers}).to_string();
         workspace.write("servers.json", &file);
-        let check = |words: &[&str]| {
+        let assert_shown = |words: &[&str]| {
             let shown = workspace.run(words);
             let place = words.join(" ");
             assert_masked(samples, &place, "leaky", shown.out.as_bytes());
@@ -201,12 +201,12 @@ fn definitions_of_servers_are_masked_in_lists_and_exports() {
             &["export", "--shape", "vscode"],
             &["export", "--shape", "toml"],
         ] {
-            check(&[&mcp, words].concat());
+            assert_shown(&[&mcp[..], words].concat());
         }
         let whole = [&mcp[..], &["export", "--shape", "toml", "--with-values"]].concat();
         workspace.write("orchestra.toml", &workspace.run(whole).out);
-        check(&["config", "show"]);
-        check(&["config", "show", "--json"]);
+        assert_shown(&["config", "show"]);
+        assert_shown(&["config", "show", "--json"]);
         fs::remove_file(workspace.join("orchestra.toml")).unwrap();
     }
 }

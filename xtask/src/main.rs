@@ -62,7 +62,8 @@ usage: cargo xtask COMMAND
                     visible
   fuzz [SECONDS]    each fuzz target for SECONDS (default 60)
   secrets           plant a secret of every form at every entry of the program, and search for it in
-                    everything that leaves the program
+                    everything that leaves the program; count the masked lines of this repository and of
+                    three locked packages
   secrets lines DIRECTORY...
                     count and print the lines below directories that are masked
 ";

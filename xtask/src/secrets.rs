@@ -6,7 +6,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
+use serde_json::Value;
 
 use crate::run;
 
@@ -15,6 +16,11 @@ const LINES_PER_MISTAKE: usize = 10_000;
 
 /// Longest line that is read. Longer lines are generated.
 const MAX_LINE_BYTES: usize = 4_096;
+
+/// Packages of `Cargo.lock` whose sources are read beside this repository: an MCP SDK with OAuth, the protocol of a
+/// browser in prose, and a database with a parser in C. Their lines name tokens, keys and credentials more often than
+/// most texts do. The lock file pins version and checksum, and every build has fetched them.
+const PACKAGES: [&str; 3] = ["rmcp", "chromiumoxide_cdp", "libsqlite3-sys"];
 
 /// Directories without source texts.
 const SKIPPED: [&str; 5] = ["target", "node_modules", "dist", "vendor", "corpus"];
@@ -26,10 +32,12 @@ struct Count {
 }
 
 /// Plants a secret of every form at every entry of the program, with logs at level trace, and searches for it in
-/// recordings, logs, exports, stored files and replies.
+/// recordings, logs, exports, stored files and replies. Then counts the masked lines of this repository and of the
+/// [`PACKAGES`].
 ///
 /// # Errors
-/// When a secret is found.
+/// When a secret is found, when a text that is not secret is missing beside the place of one, or when too many lines
+/// are masked.
 pub(crate) fn run() -> Result<()> {
     run::run(run::cargo(["test", "--package", "orchestra-secret"]).env("RUST_BACKTRACE", "0"))?;
     let black_box = [
@@ -41,16 +49,39 @@ pub(crate) fn run() -> Result<()> {
         "--",
         "secrets::",
     ];
-    run::run(run::cargo(black_box).env("RUST_BACKTRACE", "0"))
+    run::run(run::cargo(black_box).env("RUST_BACKTRACE", "0"))?;
+    let mut directories = vec![run::root().to_owned()];
+    directories.extend(packages()?);
+    lines(&directories)
+}
+
+/// Directories with the sources of the [`PACKAGES`], in the registry of cargo.
+fn packages() -> Result<Vec<PathBuf>> {
+    let locked = ["metadata", "--format-version", "1", "--locked"];
+    // The packages of other platforms may not be there.
+    let mut cargo = run::cargo(locked);
+    let metadata = run::output(cargo.args(["--filter-platform", "host-tuple"]))?;
+    let metadata: Value = serde_json::from_str(&metadata).context("reading the metadata")?;
+    let find = |name: &&str| -> Result<PathBuf> {
+        let all = metadata["packages"].as_array().into_iter().flatten();
+        let manifest = all
+            .filter(|package| package["name"] == **name)
+            .find_map(|package| Path::new(package["manifest_path"].as_str()?).parent());
+        let manifest = manifest.with_context(|| format!("Cargo.lock has no package {name}"))?;
+        Ok(manifest.to_owned())
+    };
+    PACKAGES.iter().map(find).collect()
 }
 
 /// Counts the lines below directories that are masked, and prints them.
 ///
 /// # Errors
 /// When more than one in [`LINES_PER_MISTAKE`] is.
-pub(crate) fn lines(directories: &[&str]) -> Result<()> {
+pub(crate) fn lines(directories: &[impl AsRef<Path>]) -> Result<()> {
     for directory in directories {
-        let count = Count::below(Path::new(directory));
+        let directory = directory.as_ref();
+        let count = Count::below(directory);
+        let directory = directory.display();
         count.masked.iter().for_each(|line| run::say(line));
         run::say(&format!(
             "{directory}: {} of {} lines are masked",
@@ -66,7 +97,7 @@ pub(crate) fn lines(directories: &[&str]) -> Result<()> {
 }
 
 impl Count {
-    /// Lines of the text files below a directory, without tests, which contain secrets on purpose.
+    /// Lines of the text files below a directory. Tests, which contain secrets on purpose, are not counted.
     fn below(directory: &Path) -> Self {
         let mut count = Self {
             lines: 0,
@@ -112,16 +143,18 @@ impl Count {
                 || part.contains(".test.")
                 || part == "sample.rs"
         });
+        if is_test {
+            return;
+        }
         for (number, line) in text.lines().enumerate() {
+            // The rest of a Rust file is tests.
+            if line.trim() == "#[cfg(test)]" {
+                return;
+            }
             if line.len() > MAX_LINE_BYTES {
                 continue;
             }
             self.lines += 1;
-            // The rest of a Rust file is tests.
-            if is_test || line.trim() == "#[cfg(test)]" {
-                self.lines += text.lines().count() - number - 1;
-                return;
-            }
             let masked = orchestra_secret::text(line);
             if masked != line {
                 let (path, line) = (path.display(), line.trim());
@@ -143,16 +176,31 @@ impl Count {
 mod tests {
     use super::*;
 
-    #[test]
-    fn lines_of_the_repository_are_rarely_masked() {
-        let count = Count::below(run::root());
+    fn check(directory: &Path, least: usize) {
+        let count = Count::below(directory);
         let masked = count.masked.join("\n");
-        assert!(count.lines > 100_000, "{} lines", count.lines);
+        let (directory, number) = (directory.display(), count.masked.len());
         assert!(
-            count.is_rare(),
-            "{} of {} lines:\n{masked}",
-            count.masked.len(),
+            count.lines > least,
+            "{} lines below {directory}",
             count.lines
         );
+        assert!(
+            count.is_rare(),
+            "{number} of {} lines below {directory}:\n{masked}",
+            count.lines
+        );
+    }
+
+    #[test]
+    fn lines_of_the_repository_are_rarely_masked() {
+        check(run::root(), 100_000);
+    }
+
+    #[test]
+    fn lines_of_locked_packages_are_rarely_masked() {
+        for directory in packages().unwrap() {
+            check(&directory, 20_000);
+        }
     }
 }

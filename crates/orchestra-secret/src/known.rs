@@ -19,14 +19,16 @@ const MAX_PATTERNS: usize = 4096;
 /// Known values and the automaton that finds them.
 #[derive(Clone, Default)]
 pub(crate) struct Known {
-    patterns: Vec<String>,
+    /// Shared with the clones.
+    patterns: Arc<Vec<String>>,
     automaton: Option<Arc<AhoCorasick>>,
 }
 
 impl Known {
     /// Adds values, each also as it is written in a URL and in JSON, and each line of a value with several.
     pub(crate) fn extend<'a>(&mut self, values: impl IntoIterator<Item = &'a str>) {
-        let before = self.patterns.len();
+        let patterns = Arc::make_mut(&mut self.patterns);
+        let before = patterns.len();
         for value in values {
             let lines = value
                 .lines()
@@ -36,33 +38,21 @@ impl Known {
                 .chain([value.trim()])
                 .filter(|part| is_secret_value(part))
             {
-                self.add(part);
-                self.add(&utf8_percent_encode(part, RESERVED).to_string());
-                self.add(&json_escaped(part));
+                add(patterns, part);
+                add(patterns, &utf8_percent_encode(part, RESERVED).to_string());
+                add(patterns, &json_escaped(part));
             }
         }
-        self.patterns.truncate(MAX_PATTERNS);
-        if self.patterns.len() == before {
+        patterns.truncate(MAX_PATTERNS);
+        if patterns.len() == before {
             return;
         }
-        self.patterns.sort_unstable();
-        self.patterns.dedup();
+        patterns.sort_unstable();
+        patterns.dedup();
         let automaton = AhoCorasick::builder()
             .kind(Some(AhoCorasickKind::ContiguousNFA))
-            .build(&self.patterns);
+            .build(&*patterns);
         self.automaton = automaton.ok().map(Arc::new);
-    }
-
-    fn add(&mut self, text: &str) {
-        let mut rest = text;
-        while rest.len() > MAX_PATTERN_BYTES {
-            let (part, after) = rest.split_at(rest.floor_char_boundary(MAX_PATTERN_BYTES));
-            self.patterns.push(part.to_owned());
-            rest = after;
-        }
-        if is_secret_value(rest) {
-            self.patterns.push(rest.to_owned());
-        }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -80,6 +70,19 @@ impl Known {
                 .map(|hit| hit.range())
                 .collect(),
         )
+    }
+}
+
+/// Adds a value as a pattern, in parts where it is long.
+fn add(patterns: &mut Vec<String>, text: &str) {
+    let mut rest = text;
+    while rest.len() > MAX_PATTERN_BYTES {
+        let (part, after) = rest.split_at(rest.floor_char_boundary(MAX_PATTERN_BYTES));
+        patterns.push(part.to_owned());
+        rest = after;
+    }
+    if is_secret_value(rest) {
+        patterns.push(rest.to_owned());
     }
 }
 

@@ -1,6 +1,6 @@
 //! The masker: table and known values applied to texts and argument lists.
 
-use std::{borrow::Cow, collections::BTreeSet, fmt, ops::Range};
+use std::{borrow::Cow, collections::BTreeSet, fmt, ops::Range, sync::OnceLock};
 
 use crate::{
     MASK,
@@ -12,13 +12,27 @@ use crate::{
     value::{is_reference, url_passwords},
 };
 
-/// Masks secrets: those of the table, and the values that its caller knows.
+/// Masks secrets: those of the table, the values that its caller knows, and those that the process knows
+/// ([`Masker::install`]).
 ///
 /// A clone shares the known values. Its `Debug` form shows only how many there are.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Masker {
     known: Known,
     pub(crate) members: BTreeSet<String>,
+}
+
+/// Values that every masker of this process knows.
+static OF_PROCESS: OnceLock<Known> = OnceLock::new();
+
+impl Default for Masker {
+    /// Returns a masker of the table and the values that the process knows.
+    fn default() -> Self {
+        Self {
+            known: OF_PROCESS.get().cloned().unwrap_or_default(),
+            ..Self::table()
+        }
+    }
 }
 
 impl fmt::Debug for Masker {
@@ -30,20 +44,35 @@ impl fmt::Debug for Masker {
 /// Number of bytes behind a cut that are read to recognise a secret before it.
 const MAX_READ_BEHIND: usize = 4 * 1024;
 
-/// Masks the secrets of the table in the beginning of a text, and cuts it to at most `max` bytes.
+/// Masks the secrets that a [`Masker::default`] knows in the beginning of a text, and cuts it to at most `max` bytes.
 #[must_use]
 pub fn excerpt(text: &str, max: usize) -> String {
     Masker::default().excerpt(text, max)
 }
 
-/// Masks the secrets of the table in a text.
+/// Masks the secrets that a [`Masker::default`] knows in a text.
 #[must_use]
 pub fn text(text: &str) -> Cow<'_, str> {
     Masker::default().text(text)
 }
 
 impl Masker {
-    /// Returns a masker of the table and these values.
+    /// Returns a masker of the table alone.
+    #[must_use]
+    pub fn table() -> Self {
+        Self {
+            known: Known::default(),
+            members: BTreeSet::new(),
+        }
+    }
+
+    /// Makes the known values of this masker known to every masker that the process creates from now on, wherever it
+    /// does. A program calls this once, at its start; further calls change nothing.
+    pub fn install(self) {
+        let _ = OF_PROCESS.set(self.known);
+    }
+
+    /// Returns a masker of the table, the values that the process knows, and these values.
     pub fn new<'a>(values: impl IntoIterator<Item = &'a str>) -> Self {
         Self::default().values(values)
     }

@@ -6,10 +6,11 @@ use std::{borrow::Cow, sync::Arc};
 
 use orchestra_hub::BoxFuture;
 use orchestra_mcp::client::tap::TapWatch;
+use orchestra_secret::Masker;
 use orchestra_tools::{Live, LiveError};
 use orchestra_web::dashboard::{LogFrom, NotDone, NotShown, Servers, Shown, Source, Tell, Telling};
 
-use crate::{config::Config, secrets};
+use crate::config::Config;
 
 /// What is shown of one workspace.
 struct Workspace {
@@ -106,7 +107,7 @@ impl Source for Workspace {
 
 /// JSON without secrets: commands of plans and changes of jobs may contain them.
 fn masked(shown: String) -> String {
-    let masker = secrets::masker();
+    let masker = Masker::default();
     if matches!(masker.text(&shown), Cow::Borrowed(_)) {
         return shown;
     }

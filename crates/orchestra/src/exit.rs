@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, fmt::Write as _, io, process::ExitCode};
 
-use crate::{output, secrets};
+use crate::output;
 
 /// What the program's exit code says. The numbers never change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -188,7 +188,7 @@ pub(crate) fn report(result: Result<Exit, Failure>) -> ExitCode {
     };
     if let Some(error) = error {
         let error = format!("{error:#}");
-        output::complain(&format!("error: {}", secrets::masker().text(&error)));
+        output::complain(&format!("error: {}", orchestra_secret::text(&error)));
     }
     ExitCode::from(exit.code())
 }

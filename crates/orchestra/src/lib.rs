@@ -61,6 +61,7 @@ pub fn main() -> ExitCode {
         _ => {}
     }
     keep_running_at_file_size_limit();
+    secrets::install();
     // What is left of a child whose guard was killed is ours to end. Without it, one that has left
     // its group goes on.
     let _ = adopt_orphans();

@@ -9,7 +9,6 @@ use crate::{
     commands::progress,
     config::{Origin, Setting},
     exit::Failure,
-    secrets,
 };
 
 /// Checks a filter.
@@ -73,7 +72,7 @@ impl io::Write for Aside {
     /// Writes one record, its secrets masked.
     fn write(&mut self, text: &[u8]) -> io::Result<usize> {
         let record = String::from_utf8_lossy(text);
-        let masked = secrets::masker().text(&record);
+        let masked = orchestra_secret::text(&record);
         progress::aside(|| io::stderr().write_all(masked.as_bytes()))?;
         Ok(text.len())
     }

@@ -14,7 +14,7 @@ use clap::Args;
 use orchestra_mcp::client::tap::{Tap, TapConfig, TapFile, TapWatch, TraceForm};
 use orchestra_secret::Masker;
 
-use crate::{exit::Failure, output, secrets};
+use crate::{exit::Failure, output};
 
 /// Recording of messages.
 #[derive(Debug, Clone, Default, Args)]
@@ -160,9 +160,9 @@ pub(crate) fn finish(tap: &Tap) {
     }
 }
 
-/// Masker of the secrets of our own environment, which servers may inherit, and of marked arguments.
+/// Masker that also masks marked arguments.
 pub(crate) fn masker(marked: &[String]) -> Masker {
-    let masker = secrets::masker().clone();
+    let masker = Masker::default();
     marked
         .iter()
         .fold(masker, |masker, name| masker.member(name))

@@ -5,9 +5,9 @@ use serde_json::{Map, Value};
 use super::{Session, line::Line};
 use crate::{message::Message, thinking::Split};
 
-/// The whole session.
+/// The whole session. `masked` replaces the secrets in the arguments of a call, before they become text.
 #[must_use]
-pub fn exported(session: &Session) -> String {
+pub fn exported(session: &Session, masked: &dyn Fn(Value) -> Value) -> String {
     let header = session.header();
     let mut text = format!(
         "# {}\n\n{}, {}\n",
@@ -22,7 +22,7 @@ pub fn exported(session: &Session) -> String {
             Message::Assistant { text: said, calls } => {
                 model(&said, &mut text);
                 for one in calls {
-                    call(&one.tool, &one.arguments, &mut text);
+                    call(&one.tool, &one.arguments, masked, &mut text);
                 }
             }
             Message::Tool(answer) => {
@@ -34,7 +34,7 @@ pub fn exported(session: &Session) -> String {
         match line {
             Line::Said { text: said, .. } => person(said, &mut text),
             Line::Replied { text: said, .. } => model(&Split::of(said).answer(), &mut text),
-            Line::Call(due) => call(&due.tool, &due.arguments, &mut text),
+            Line::Call(due) => call(&due.tool, &due.arguments, masked, &mut text),
             Line::Answered { outcome, .. } => {
                 let (said, how) = match outcome {
                     super::line::OutcomeLine::Answered {
@@ -66,8 +66,13 @@ fn model(said: &str, text: &mut String) {
     }
 }
 
-fn call(tool: &str, arguments: &Map<String, Value>, text: &mut String) {
-    let arguments = serde_json::to_string(arguments).unwrap_or_default();
+fn call(
+    tool: &str,
+    arguments: &Map<String, Value>,
+    masked: &dyn Fn(Value) -> Value,
+    text: &mut String,
+) {
+    let arguments = masked(Value::Object(arguments.clone()));
     text.push_str(&format!("\n- called `{tool}` with `{arguments}`\n"));
 }
 

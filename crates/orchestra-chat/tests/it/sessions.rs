@@ -311,7 +311,7 @@ async fn a_session_is_gone_on_with_where_it_ended() {
         .collect();
     assert_eq!(texts.last().unwrap(), "Rainy.");
     assert_eq!(session.messages_of(1).len(), 4);
-    let markdown = exported(&session);
+    let markdown = exported(&session, &|arguments| arguments);
     for part in [
         "# Weather?",
         "## You\n\nAnd tomorrow?",

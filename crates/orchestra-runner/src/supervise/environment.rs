@@ -38,8 +38,8 @@ impl fmt::Debug for Variables {
 /// `plan`, then `own`, which wins. In the values of both, `$NAME`, `${NAME}` and `%NAME%` stand for
 /// variables of `host`, all of them; what names none stays as it is written.
 ///
-/// Secrets are the values of variables that are named like one, what was put in of `host` unless it is known
-/// to be something else, and the passwords of addresses.
+/// Secrets are the values of variables of all three that are named like one, what was put in of `host` unless it is
+/// known to be something else, and the passwords of addresses.
 #[must_use]
 pub fn environment(
     host: &BTreeMap<OsString, OsString>,
@@ -56,13 +56,14 @@ pub fn environment(
     for (name, value) in plan.iter().chain(own) {
         values.insert(name.into(), expand(value, host, &mut put_in));
     }
-    let secrets = secrets(&values, &put_in);
+    // A command may read a secret of the host from elsewhere than its environment.
+    let secrets = secrets(host.iter().chain(&values), &put_in);
     Variables { values, secrets }
 }
 
-/// What is to be on no log: of the whole, and of the variables of the host that were put into it.
-fn secrets(
-    values: &BTreeMap<OsString, OsString>,
+/// What is to be on no log: of all variables, and of the variables of the host that were put into others.
+fn secrets<'v>(
+    values: impl Iterator<Item = (&'v OsString, &'v OsString)>,
     put_in: &BTreeMap<OsString, OsString>,
 ) -> Vec<String> {
     let texts = |(name, value): (&OsString, &OsString)| {
@@ -72,7 +73,7 @@ fn secrets(
         ))
     };
     let mut secrets = BTreeSet::new();
-    for (name, value) in values.iter().filter_map(texts) {
+    for (name, value) in values.filter_map(texts) {
         secrets.extend(url_passwords(&value).map(str::to_owned));
         if is_secret_name(&name) && is_secret_value(&value) {
             secrets.insert(value);
@@ -251,12 +252,15 @@ mod tests {
             ("VAULT", "opaque-value"),
             ("NODE_ENV", "production"),
             ("HTTPS_PROXY", "http://me:proxy-pass@proxy:1"),
-            ("UNUSED_TOKEN", "not named"),
+            ("UNUSED_TOKEN", "not-named"),
         ];
         let host = host.map(|(name, value)| (name.into(), value.into()));
         let plan = pairs(&[("DATABASE_URL", "postgres://app:${DB_PASSWORD}@db/x")]);
         let own = pairs(&[("HDR", "Bearer $GH_TOKEN"), ("V", "<%VAULT%> in $NODE_ENV")]);
         let secrets = environment(&BTreeMap::from(host), &plan, &own).secrets;
-        assert_eq!(secrets, ["abcd", "hunter2", "opaque-value", "proxy-pass"]);
+        assert_eq!(
+            secrets,
+            ["abcd", "hunter2", "not-named", "opaque-value", "proxy-pass"]
+        );
     }
 }

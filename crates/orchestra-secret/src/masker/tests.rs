@@ -239,6 +239,15 @@ fn long_word_after_a_blank_at_any_offset_passes_a_stream() {
     }
 }
 
+#[test]
+fn installed_value_is_known_to_every_masker() {
+    Masker::new(["installed-1f9c"]).install();
+    assert_eq!(text("an installed-1f9c text"), "an *** text");
+    let other = Masker::new(["other-value"]);
+    assert_eq!(other.text("installed-1f9c other-value"), "*** ***");
+    assert_eq!(Masker::table().text("installed-1f9c"), "installed-1f9c");
+}
+
 /// Length of a hostile text.
 const HOSTILE_BYTES: usize = 256 * 1024;
 

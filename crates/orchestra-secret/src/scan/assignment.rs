@@ -199,7 +199,8 @@ impl Scanner<'_> {
             }
             b',' if is_closed => {
                 let value = self.skip_blanks(at + 1);
-                self.byte(value)
+                let quote = self.skip(value, |byte| byte == b'\\');
+                self.byte(quote)
                     .is_some_and(is_quote)
                     .then_some((Separator::Comma, value))
             }
@@ -570,6 +571,10 @@ impl Scanner<'_> {
             .is_some_and(|word| word.eq_ignore_ascii_case("password"))
         {
             from = self.skip_blanks(from + 8);
+        }
+        // Prose that names an identifier: "the node identified by `nodeId`".
+        if self.byte(from) == Some(b'`') {
+            return;
         }
         if let Some((begin, delimiter)) = self.opens(from) {
             let value = self.quoted(begin, &delimiter);

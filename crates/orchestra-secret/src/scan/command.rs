@@ -11,6 +11,9 @@ use crate::{
 /// Number of programs of a pipeline that are considered after a printing program.
 const MAX_PIPELINE: usize = 4;
 
+/// Number of bytes of a word in which the drive of a path is looked for.
+const MAX_DRIVE: usize = 64;
+
 /// Progress of a form through the words of a command.
 struct State {
     form: &'static Form,
@@ -122,7 +125,8 @@ impl Scanner<'_> {
                 continue;
             }
             let Some(byte) = self.byte(at) else { break };
-            if matches!(byte, b'\n' | b'\r' | b';' | b'|' | b'&' | b')' | b'`') {
+            let is_end = matches!(byte, b'\n' | b'\r' | b';' | b'|' | b'&' | b')' | b'`');
+            if is_end || self.is_escaped_line_end(at, at) {
                 break;
             }
             if byte == b'<' || byte == b'>' {
@@ -140,6 +144,17 @@ impl Scanner<'_> {
         (words, at)
     }
 
+    /// Returns whether the end of a line is written as an escape at a position of a word, as in JSON. In a path, such as
+    /// `C:\new`, it is none.
+    fn is_escaped_line_end(&self, word: usize, at: usize) -> bool {
+        let is_escape =
+            self.byte(at) == Some(b'\\') && matches!(self.byte(at + 1), Some(b'n' | b'r'));
+        let head = &self.bytes[word..at.min(word + MAX_DRIVE)];
+        is_escape
+            && !matches!(self.before(at), Some(b':' | b'.' | b'\\'))
+            && !head.windows(2).any(|pair| pair == b":\\")
+    }
+
     /// Word at `at` without its quotes and the position after it, or `None` where a quote closes the command.
     fn word(&self, at: usize) -> Option<(Range<usize>, usize)> {
         let mut end = at;
@@ -155,6 +170,7 @@ impl Scanner<'_> {
             let delimiter = plain..self.skip(plain, |byte| byte == b'\\');
             let Some(quote) = self.byte(delimiter.end).filter(|byte| is_quote(*byte)) else {
                 if delimiter.is_empty()
+                    || self.is_escaped_line_end(at, plain)
                     || self
                         .byte(delimiter.end)
                         .is_none_or(|byte| byte.is_ascii_whitespace())

@@ -55,6 +55,10 @@ fn values_under_secret_names_are_masked() {
             "os.environ['DB_PASSWORD'] = 'hunter22'",
             "os.environ['DB_PASSWORD'] = '***'",
         ),
+        (
+            "\\n(\\\"DB_PASSWORD\\\", \\\"hunter22\\\")",
+            "\\n(\\\"DB_PASSWORD\\\", \\\"***\\\")",
+        ),
         ("login --password hunter2 now", "login --password *** now"),
         ("--token='hunter2'", "--token='***'"),
         ("Server=x;Uid=me;Pwd=hunter22;", "Server=x;Uid=me;Pwd=***;"),
@@ -124,6 +128,14 @@ fn arguments_of_programs_are_masked() {
         ),
         ("redis-cli -a swordfish ping", "redis-cli -a *** ping"),
         ("set password hunter2", "set password ***"),
+        (
+            "{\"text\": \"mysql -pswordfish shop\\nredis-cli -a swordfish ping\\n\"}",
+            "{\"text\": \"mysql -p*** shop\\nredis-cli -a *** ping\\n\"}",
+        ),
+        (
+            "mysql --ssl-ca=C:\\new\\nina\\ca -pswordfish",
+            "mysql --ssl-ca=C:\\new\\nina\\ca -p***",
+        ),
     ]);
 }
 
@@ -252,6 +264,7 @@ fn values_that_look_like_words_are_masked_under_strong_names() {
         "\"password\": \"Enter your password\"",
         "f\"https://{user}:{password}@{host}\"",
         "const PIN: u8 = 4;",
+        "computed style of the node identified by `nodeId`.",
         "- name: DB_PASSWORD\n  value: $DB_PASSWORD",
     ] {
         assert_eq!(text(plain), plain);

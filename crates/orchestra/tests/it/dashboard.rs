@@ -13,10 +13,10 @@ use crate::{
 };
 
 /// The events of a stream, of which each has data.
-struct Stream(BufReader<TcpStream>);
+pub(crate) struct Stream(BufReader<TcpStream>);
 
 impl Stream {
-    fn open(address: &str, path: &str) -> Self {
+    pub(crate) fn open(address: &str, path: &str) -> Self {
         let mut stream = TcpStream::connect(address).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         let head = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n");
@@ -34,7 +34,7 @@ impl Stream {
     }
 
     /// The data of the next event for which it is true.
-    fn next(&mut self, is_meant: impl Fn(&Value) -> bool) -> Value {
+    pub(crate) fn next(&mut self, is_meant: impl Fn(&Value) -> bool) -> Value {
         loop {
             let line = self.line();
             let Some(data) = line.strip_prefix("data: ") else {

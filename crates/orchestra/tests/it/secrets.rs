@@ -1,18 +1,31 @@
 //! Secrets that are planted at every entry of the program and searched for in everything that leaves it: recordings,
 //! stored events, logs, the audit, readable files of plans, exports, errors, and replies of the dashboard.
+//!
+//! Beside the secrets stands a text that is none. Each place must contain that text, so that a place at which nothing
+//! arrives fails the test.
+
+#[cfg(target_os = "linux")]
+mod conversations;
+mod servers;
 
 use std::{fs, io::Write as _, path::Path, process::Stdio};
 
-use orchestra_secret::sample::{Sample, samples};
+use orchestra_secret::{
+    MASK,
+    sample::{Sample, samples},
+};
 use serde_json::{Value, json};
 
 use crate::{
-    plans::{git, ok},
-    support::{Running, Workspace, get, post_to, said, until},
+    plans::{git, ok, plan},
+    support::{Running, Workspace, get, said},
 };
 
 /// Secret of a variable of the environment. No form of the table matches it.
 const KNOWN: &str = "correct horse battery";
+
+/// Text that is planted beside the secrets and is not secret.
+const CONTROL: &str = "plainly visible";
 
 /// Most samples in one message.
 const AT_ONCE: usize = 100;
@@ -45,7 +58,24 @@ fn found<'s>(samples: &'s [Sample], bytes: &[u8]) -> Vec<&'s Sample> {
         .collect()
 }
 
-fn assert_masked(samples: &[Sample], place: &str, bytes: &[u8]) {
+/// Text of every sample and the known value, between two controls: some places show the beginning, and some the end.
+fn planted(samples: &[Sample]) -> String {
+    let texts: Vec<&str> = samples.iter().map(|sample| sample.text.as_str()).collect();
+    format!(
+        "{CONTROL}\n{}\nvalue: {KNOWN}\n{CONTROL}\n",
+        texts.join("\n")
+    )
+}
+
+/// Asserts that a place contains a text that is not secret, and no secret.
+fn assert_masked(samples: &[Sample], place: &str, control: &str, bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    assert!(text.contains(control), "no {control:?} in {place}: {text}");
+    assert_free(samples, place, bytes);
+}
+
+/// Asserts that a place contains no secret.
+fn assert_free(samples: &[Sample], place: &str, bytes: &[u8]) {
     let found = found(samples, bytes);
     let texts: Vec<&str> = found.iter().map(|sample| sample.text.as_str()).collect();
     assert!(
@@ -60,12 +90,41 @@ fn assert_masked(samples: &[Sample], place: &str, bytes: &[u8]) {
     );
 }
 
-/// Text of a shell that prints every sample, and the known value.
+/// Text of a shell that prints [`planted`].
 fn printer(workspace: &Workspace, samples: &[Sample]) -> String {
-    let texts: Vec<&str> = samples.iter().map(|sample| sample.text.as_str()).collect();
     let file = workspace.home().join("planted.txt");
-    fs::write(&file, format!("{}\nvalue: {KNOWN}\n", texts.join("\n"))).unwrap();
+    fs::write(&file, planted(samples)).unwrap();
     format!("cat '{}'", file.display())
+}
+
+/// Server that prints [`planted`] on standard error, and has a tool `leak` whose responses have this member.
+fn server(workspace: &Workspace, samples: &[Sample], member: &str, value: &Value) -> String {
+    let print = printer(workspace, samples);
+    let answer = workspace.home().join("answer.txt");
+    fs::write(&answer, format!("\"{member}\":{value}}}\n")).unwrap();
+    let answer = answer.display();
+    format!(
+        r#"{print} >&2
+while read -r line; do
+  id=$(printf %s "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+  case $line in
+    *initialize\"*) echo '{{"jsonrpc":"2.0","id":'$id',"result":{{"protocolVersion":"2025-06-18","capabilities":{{"tools":{{}}}},"serverInfo":{{"name":"s","version":"1"}}}}}}';;
+    *tools/list*) echo '{{"jsonrpc":"2.0","id":'$id',"result":{{"tools":[{{"name":"leak","inputSchema":{{"type":"object"}}}}]}}}}';;
+    *tools/call*) printf '{{"jsonrpc":"2.0","id":%s,' $id; cat '{answer}';;
+  esac
+done
+"#
+    )
+}
+
+/// Removes the files from which the programs of a test read secrets.
+fn remove_plants(workspace: &Workspace) {
+    for name in ["planted.txt", "answer.txt"] {
+        let path = workspace.home().join(name);
+        if path.exists() {
+            fs::remove_file(path).unwrap();
+        }
+    }
 }
 
 #[test]
@@ -106,7 +165,7 @@ fn samples_in_a_recording_are_masked() {
     command.env("DB_PASSPHRASE", KNOWN).stdin(Stdio::piped());
     let mut child = command.spawn().unwrap();
     let mut input = child.stdin.take().unwrap();
-    for text in texts.iter().copied().chain([KNOWN]) {
+    for text in texts.iter().copied().chain([KNOWN, CONTROL]) {
         writeln!(
             input,
             "{}",
@@ -124,9 +183,10 @@ fn samples_in_a_recording_are_masked() {
     assert_masked(
         &samples,
         "the recording",
+        CONTROL,
         workspace.read("tap.jsonl").as_bytes(),
     );
-    assert_masked(&samples, "standard error", &output.stderr);
+    assert_masked(&samples, "standard error", CONTROL, &output.stderr);
 }
 
 #[test]
@@ -138,20 +198,26 @@ fn samples_in_events_of_hooks_are_masked() {
             // An event is cut: each member has few samples.
             for samples in samples.chunks(20) {
                 let texts: Vec<&str> = samples.iter().map(|sample| sample.text.as_str()).collect();
+                let text = format!("{CONTROL}\nvalue: {KNOWN}\n{}", texts.join("\n"));
                 let event = json!({"hook_event_name": "PostToolUse", "session_id": "s", "tool_name": "Bash",
-                    "tool_input": {member: texts.join("\n")}, "message": texts[0], "title": texts[texts.len() - 1]});
-                let said = workspace.run_with_input(["--log", "trace", "hook"], &event.to_string());
-                assert_eq!(said.code, Some(0), "{said:?}");
-                assert_masked(samples, "standard error", said.err.as_bytes());
+                    "tool_input": {member: text}, "message": texts[0], "title": texts[texts.len() - 1]});
+                let mut hook = workspace.command(["--log", "trace", "hook"]);
+                hook.env("DB_PASSPHRASE", KNOWN);
+                let hook = said(hook, &event.to_string());
+                assert_eq!(hook.code, Some(0), "{hook:?}");
+                assert_free(samples, "standard error", hook.err.as_bytes());
             }
         }
     }
     let stored = workspace.call("get_hook_events", &json!({"limit": 500}));
-    assert_masked(&samples, "the answer", stored.to_string().as_bytes());
+    let stored = stored.to_string();
+    assert_masked(&samples, "the answer", CONTROL, stored.as_bytes());
     let mut bytes = Vec::new();
     bytes_below(&workspace.join(".projects"), &mut bytes);
+    assert_free(&samples, "the readable files", &bytes);
+    bytes.clear();
     bytes_below(workspace.database().parent().unwrap(), &mut bytes);
-    assert_masked(&samples, "the board and its files", &bytes);
+    assert_masked(&samples, "the board", CONTROL, &bytes);
 }
 
 #[test]
@@ -172,103 +238,53 @@ fn samples_in_the_output_of_a_plan_are_masked() {
     );
     let samples = samples("plan");
     let print = printer(&workspace, &samples);
-    let plan = format!(
+    let text = format!(
         "name: leaky\njobs:\n- producerId: prints\n  task: Print\n  env: {{DB_PASSPHRASE: $DB_PASSPHRASE}}\n  autoHeal: false\n  work: |\n    {print}; {print} >&2; echo \"$DB_PASSPHRASE\"; exit 3\n"
     );
-    workspace.write("leaky.yml", &plan);
+    workspace.write("leaky.yml", &text);
     let mut command = workspace.command(["--log", "trace", "plan", "run", "leaky.yml"]);
     command.env("DB_PASSPHRASE", KNOWN);
     let run = said(command, "");
     assert_eq!(run.code, Some(6), "{run:?}");
-    assert_masked(&samples, "standard error", run.err.as_bytes());
-    assert_masked(&samples, "standard output", run.out.as_bytes());
+    assert_free(&samples, "standard error", run.err.as_bytes());
+    assert_masked(&samples, "standard output", "leaky", run.out.as_bytes());
+    remove_plants(&workspace);
     let mut stored = Vec::new();
     bytes_below(&workspace.path(), &mut stored);
-    fs::remove_file(workspace.home().join("planted.txt")).unwrap();
     bytes_below(&workspace.home(), &mut stored);
-    assert_masked(&samples, "the workspace and the home directory", &stored);
-    let listed = ok(&workspace, &["list"]);
-    assert_masked(&samples, "the list of plans", listed.to_string().as_bytes());
-}
-
-#[test]
-fn samples_of_a_server_are_masked_in_logs_the_audit_and_the_dashboard() {
-    let workspace = Workspace::new();
-    let samples = samples("up");
-    let print = printer(&workspace, &samples);
-    let server = format!(
-        r#"{print} >&2
-while read -r line; do
-  id=$(printf %s "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
-  case $line in
-    *initialize\"*) echo '{{"jsonrpc":"2.0","id":'$id',"result":{{"protocolVersion":"2025-06-18","capabilities":{{"tools":{{}}}},"serverInfo":{{"name":"s","version":"1"}}}}}}';;
-    *tools/list*) echo '{{"jsonrpc":"2.0","id":'$id',"result":{{"tools":[{{"name":"leak","inputSchema":{{"type":"object"}}}}]}}}}';;
-    *tools/call*) echo '{{"jsonrpc":"2.0","id":'$id',"error":{{"code":-32000,"message":"bad DB_PASSWORD='"$DB_PASSPHRASE"'"}}}}';;
-  esac
-done
-"#
-    );
-    workspace.write("server.sh", &server);
-    workspace.write(
-        "orchestra.toml",
-        "[mcp.servers.leaky]\ncommand = \"sh\"\nargs = [\"server.sh\"]\nenv = { DB_PASSPHRASE = \"${DB_PASSPHRASE}\" }\n",
-    );
-    let approve = said(workspace.command(["mcp", "approve", "leaky", "--yes"]), "");
-    let log = workspace.home().join("up.log");
-    let mut command = workspace.command([
-        "--log",
-        "trace",
-        "up",
-        "--http",
-        "127.0.0.1:0",
-        "--json",
-        "--trace-file",
-        "traffic.jsonl",
-    ]);
-    command.env("DB_PASSPHRASE", KNOWN);
-    let mut up = Running::with_stderr(command, fs::File::create(&log).unwrap());
-    let ready = up.json();
-    let address = ready["http"]
-        .as_str()
-        .unwrap()
-        .strip_prefix("http://")
-        .unwrap()
-        .to_owned();
-    let state = until(|| {
-        let servers = get(&address, "/api/mcp/servers").json();
-        let status = servers["servers"][0]["status"].as_str()?.to_owned();
-        (status != "starting").then_some(status)
-    });
-    assert_eq!(state, "ready", "{approve:?}");
-    for sample in samples.iter().step_by(7) {
-        let call = json!({"name": "leaky__leak", "arguments": {"text": sample.text}});
-        post_to(&address, "/api/mcp/tools/call", &[], &call.to_string());
-        post_to(
-            &address,
-            "/api/mcp/tools/call",
-            &[],
-            &json!({"name": sample.text, "arguments": {}}).to_string(),
-        );
-    }
-    let mut replies = Vec::new();
-    for path in [
-        "/api/mcp/servers",
-        "/api/servers/leaky/log",
-        "/api/servers/leaky/definition",
-        "/api/board",
-        "/api/plans",
+    assert_masked(&samples, "the stored plan", CONTROL, &stored);
+    for (words, control) in [
+        (&["list"][..], "leaky"),
+        (&["show", "leaky"][..], "leaky"),
+        (&["show", "leaky", "prints"][..], "prints"),
+        (&["jobs", "leaky"][..], "prints"),
+        (&["attempts", "leaky", "prints"][..], "failed"),
+        (&["logs", "leaky", "prints"][..], CONTROL),
     ] {
-        replies.extend(get(&address, path).body.into_bytes());
+        let shown = ok(&workspace, words).to_string();
+        assert_masked(&samples, words[0], control, shown.as_bytes());
+        let shown = plan(&workspace, words).out;
+        assert_masked(&samples, words[0], control, shown.as_bytes());
     }
-    assert_masked(&samples, "the dashboard", &replies);
-    up.signal(rustix::process::Signal::TERM);
-    assert!(up.wait().success());
-    assert_masked(&samples, "the log", &fs::read(&log).unwrap());
-    let mut stored = Vec::new();
-    bytes_below(&workspace.path(), &mut stored);
-    fs::remove_file(workspace.home().join("planted.txt")).unwrap();
-    bytes_below(&workspace.home(), &mut stored);
-    assert_masked(&samples, "the workspace and the home directory", &stored);
+    let up = Running::start(workspace.command(["up", "--http", "127.0.0.1:0", "--json"]));
+    let ready = up.json();
+    let address = ready["http"].as_str().unwrap().replace("http://", "");
+    for (path, control) in [
+        ("", "leaky"),
+        ("/leaky", "leaky"),
+        ("/leaky/summary", "leaky"),
+        ("/leaky/jobs", "prints"),
+        ("/leaky/jobs/prints", "prints"),
+        ("/leaky/jobs/prints/attempts", "failed"),
+        ("/leaky/jobs/prints/failure", CONTROL),
+        ("/leaky/jobs/prints/logs", CONTROL),
+        ("/leaky/jobs/prints/log", CONTROL),
+    ] {
+        let answer = get(&address, &format!("/api/plans{path}"));
+        assert_eq!(answer.status, 200, "{path}: {answer:?}");
+        assert_masked(&samples, path, control, answer.body.as_bytes());
+    }
+    assert!(up.end().success());
 }
 
 #[test]
@@ -277,13 +293,15 @@ fn error_of_a_command_is_masked() {
     let samples = samples("error");
     for sample in samples
         .iter()
-        .filter(|sample| !sample.text.starts_with('-'))
+        // An option, and the tool of a server, have other errors.
+        .filter(|sample| !sample.text.starts_with('-') && !sample.text.contains("__"))
         .step_by(23)
     {
         let said = workspace.run(["tool", "call", &sample.text, "--args", "{}"]);
         assert_masked(
             std::slice::from_ref(sample),
             "standard error",
+            MASK,
             said.err.as_bytes(),
         );
     }

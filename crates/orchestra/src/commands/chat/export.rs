@@ -1,13 +1,14 @@
 //! `orchestra chat export`.
 
 use clap::Args;
-use orchestra_chat::session::exported;
+use orchestra_chat::session::{Session, exported};
+use orchestra_secret::Masker;
 
 use super::replay::read;
 use crate::{
     cli::{Common, examples},
     exit::{Exit, Failure},
-    output, secrets,
+    output,
 };
 
 /// Print a conversation as Markdown
@@ -21,7 +22,16 @@ pub(super) struct Arguments {
 
 pub(super) fn run(common: &Common, arguments: &Arguments) -> Result<Exit, Failure> {
     let session = read(common, &arguments.session)?;
-    let text = exported(&session);
-    output::lines(&output::printable(&secrets::masker().text(&text)))?;
+    output::lines(&markdown(&session))?;
     Ok(Exit::Ok)
+}
+
+/// Conversation as Markdown, with secrets masked.
+pub(super) fn markdown(session: &Session) -> String {
+    let masked = |mut arguments| {
+        Masker::default().json(&mut arguments);
+        arguments
+    };
+    let text = exported(session, &masked);
+    output::printable(&orchestra_secret::text(&text)).into_owned()
 }

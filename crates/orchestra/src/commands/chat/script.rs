@@ -109,7 +109,8 @@ pub(super) fn named(arguments: &Talk) -> Result<Option<ServerConfig>, Failure> {
         allow_insecure: false,
         connections: Connections::default(),
     });
-    Ok(Some(server(url, transport)?))
+    // The name is in logs, in the audit and in recordings.
+    Ok(Some(server(&orchestra_secret::text(url), transport)?))
 }
 
 /// Sandbox of a server that the command line starts.

@@ -83,6 +83,7 @@ impl Row {
         let header = session.header();
         let (_, model) = session.model();
         let title = session.title();
+        let title = orchestra_secret::text(&title);
         let title = title.lines().next().unwrap_or_default();
         Self {
             name: files::name(session.path()),

@@ -11,7 +11,7 @@ use orchestra_gateway::{
     },
     expand::{self, Reference},
 };
-use orchestra_secret::is_secret_name;
+use orchestra_secret::{Masker, is_secret_name};
 
 use super::words::target;
 
@@ -94,7 +94,7 @@ fn seen(config: &ServerConfig, name: &str, value: &str) -> Option<String> {
     let value = match is_whole {
         true => Cow::Borrowed(value),
         false if is_secret_name(name) && !is_command(value) => return None,
-        false => orchestra_secret::text(value),
+        false => Masker::table().text(value),
     };
     Some(format!("{}={value:?}", name.escape_debug()))
 }

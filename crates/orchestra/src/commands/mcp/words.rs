@@ -77,7 +77,7 @@ fn runs_in(config: &ServerConfig, chars: usize) -> String {
     };
     let words = [program.written()].into_iter();
     let words: Vec<&str> = words.chain(args.iter().map(Template::written)).collect();
-    let mut text = Masker::default().arguments(&words).join(" ");
+    let mut text = Masker::table().arguments(&words).join(" ");
     if text.chars().count() > chars {
         text = text.chars().take(chars - 1).collect();
         text.push('…');

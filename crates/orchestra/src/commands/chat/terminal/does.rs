@@ -2,14 +2,12 @@
 
 use std::{fs, path::Path};
 
-use orchestra_chat::{
-    Message, Nature,
-    session::{Session, exported},
-};
+use orchestra_chat::{Message, Nature, session::Session};
 use orchestra_fs::Access;
 
 use super::{
     super::{
+        export::markdown,
         files::{self, Keep},
         model::Source,
         remember,
@@ -18,7 +16,6 @@ use super::{
     Opening,
     commands::{self, Command},
 };
-use crate::output;
 
 /// Letters of what was said that are shown of each message.
 const SAID_CHARS: usize = 400;
@@ -255,7 +252,7 @@ fn export(conversation: &Conversation<'_>, file: Option<&str>) -> Result<String,
         .path()
         .ok_or_else(|| "there is nothing to export yet".to_owned())?;
     let session = Session::read(path).map_err(|error| error.to_string())?;
-    let text = output::printable(&exported(&session)).into_owned();
+    let text = markdown(&session);
     let Some(file) = file else {
         return Ok(text);
     };

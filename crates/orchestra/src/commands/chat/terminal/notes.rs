@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use orchestra_chat::{Due, Ending, Note, Outcome, capped};
+use orchestra_secret::Masker;
 use serde_json::{Map, Value};
 
 use crate::output;
@@ -86,12 +87,14 @@ pub(in crate::commands::chat) fn used(ending: &Ending, took: Duration) -> String
     parts.join(" · ")
 }
 
+/// Arguments in a line, with secrets masked.
 fn arguments(arguments: &Map<String, Value>) -> String {
     if arguments.is_empty() {
         return String::new();
     }
-    let text = serde_json::to_string(arguments).unwrap_or_default();
-    let text = output::in_a_line(&text);
+    let mut shown = Value::Object(arguments.clone());
+    Masker::default().json(&mut shown);
+    let text = output::in_a_line(&shown.to_string());
     match text.chars().count() > ARGUMENT_CHARS {
         true => format!("{}…", text.chars().take(ARGUMENT_CHARS).collect::<String>()),
         false => text,
@@ -99,7 +102,7 @@ fn arguments(arguments: &Map<String, Value>) -> String {
 }
 
 fn reason(text: &str) -> String {
-    output::in_a_line(&capped(text, REASON_CHARS))
+    output::in_a_line(&capped(&orchestra_secret::text(text), REASON_CHARS))
 }
 
 /// A time as people say it.

@@ -30,6 +30,8 @@ const HEADER_BYTES: usize = 128;
 const MAX_MESSAGE: usize = 64 << 10;
 /// Mode of a regular file.
 const REGULAR: &str = "100644";
+/// Mode of a file that one of two commits does not have.
+const ABSENT: &str = "000000";
 
 /// Files of a board by their paths.
 pub type BoardTree = BTreeMap<String, Vec<u8>>;
@@ -324,11 +326,48 @@ impl Repository {
         to: &Commit,
         most: usize,
     ) -> Result<Option<Vec<String>>, GitError> {
+        let differing = self.compare_boards(from, to).await?;
+        Ok(differing.ok().and_then(|files| changed(files, most)))
+    }
+
+    /// The files that differ between two commits, as they are in each of them.
+    ///
+    /// # Errors
+    /// As [`board_tree`](Self::board_tree).
+    pub async fn differing_files(
+        &self,
+        from: &Commit,
+        to: &Commit,
+    ) -> Result<Result<(BoardTree, BoardTree), TreeRefusal>, GitError> {
+        let differing = match self.compare_boards(from, to).await? {
+            Ok(differing) => differing,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+        let (mut before, mut after) = (Vec::new(), Vec::new());
+        for Differing { path, old, new } in differing {
+            for (side, object) in [(&mut before, old), (&mut after, new)] {
+                let path = path.clone();
+                side.extend(object.map(|object| Listed { path, object }));
+            }
+        }
+        let before = self.contents(from, before).await?;
+        let after = self.contents(to, after).await?;
+        Ok(before.and_then(|before| Ok((before, after?))))
+    }
+
+    async fn compare_boards(
+        &self,
+        from: &Commit,
+        to: &Commit,
+    ) -> Result<Result<Vec<Differing>, TreeRefusal>, GitError> {
         let asked = ["diff-tree", "-r", "-z", "--raw", "--no-renames"];
         let call = self.call("compare two commits of a board", asked);
         let call = call.arg(from.as_str()).arg(to.as_str()).on(to);
         let answer = call.first_bytes(MAX_LISTING).run().await?;
-        Ok(changed(answer.fields(), most))
+        if answer.output.len() > MAX_LISTING {
+            return Ok(Err(TreeRefusal::TooManyFiles));
+        }
+        Ok(differing(answer.fields()))
     }
 
     async fn contents(
@@ -545,22 +584,45 @@ fn listing<'a>(fields: impl Iterator<Item = &'a [u8]>) -> Result<Vec<Listed>, Tr
     Ok(listed)
 }
 
-/// Reads the answer of `git diff-tree -r -z --raw`.
-fn changed<'a>(mut fields: impl Iterator<Item = &'a [u8]>, most: usize) -> Option<Vec<String>> {
-    let mut paths = Vec::new();
+/// A file that differs between two commits, with its object in each of them.
+struct Differing {
+    path: String,
+    old: Option<String>,
+    new: Option<String>,
+}
+
+/// Reads the answer of `git diff-tree -r -z --raw` without abbreviation.
+fn differing<'a>(
+    mut fields: impl Iterator<Item = &'a [u8]>,
+) -> Result<Vec<Differing>, TreeRefusal> {
+    let mut files = Vec::new();
     while let Some(facts) = fields.next() {
-        let facts = std::str::from_utf8(facts).ok()?;
-        let path = std::str::from_utf8(fields.next()?).ok()?;
-        let facts: Vec<&str> = facts.split_ascii_whitespace().collect();
-        let &[_, mode, _, _, "A" | "M"] = facts.as_slice() else {
-            return None;
+        let path = String::from_utf8_lossy(fields.next().unwrap_or_default());
+        let refusal = || TreeRefusal::Path(names::shortened(&path));
+        let facts = std::str::from_utf8(facts).map_err(|_| refusal())?;
+        let facts: Vec<&str> = facts.trim_start_matches(':').split(' ').collect();
+        let &[old_mode, mode, old, new, "A" | "M" | "D"] = facts.as_slice() else {
+            return Err(refusal());
         };
-        if mode != REGULAR || paths.len() >= most {
-            return None;
+        let object = |mode, object: &str| match mode {
+            REGULAR => Ok(Some(object.to_owned())),
+            ABSENT => Ok(None),
+            _ => Err(refusal()),
+        };
+        let (old, new) = (object(old_mode, old)?, object(mode, new)?);
+        if path.is_empty() {
+            return Err(refusal());
         }
-        paths.push(path.to_owned());
+        let path = path.into_owned();
+        files.push(Differing { path, old, new });
     }
-    Some(paths)
+    Ok(files)
+}
+
+/// Paths of files of which none is gone and of which there are few.
+fn changed(files: Vec<Differing>, most: usize) -> Option<Vec<String>> {
+    let are_listed = files.len() <= most && files.iter().all(|file| file.new.is_some());
+    are_listed.then(|| files.into_iter().map(|file| file.path).collect())
 }
 
 /// Takes the content of a file off the answer of `git cat-file --batch`.
@@ -657,7 +719,8 @@ mod tests {
 
     #[test]
     fn changes_other_than_of_regular_files_are_not_listed() {
-        let check = |text: &str| changed(text.split('\0').map(str::as_bytes), 2);
+        let read = |text: &str| differing(text.split('\0').map(str::as_bytes));
+        let check = |text: &str| changed(read(text).ok()?, 2);
         let one = ":100644 100644 11 22 M\0a";
         let new = ":000000 100644 00 22 A\0b";
         let both = vec!["a".to_owned(), "b".to_owned()];

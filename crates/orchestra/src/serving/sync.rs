@@ -22,7 +22,7 @@ use crate::{
     config::Config,
     exit::Failure,
     output,
-    sync::{Attempt, Exchange},
+    sync::{Attempt, Exchange, Work},
     workspace::run_directory,
 };
 
@@ -41,9 +41,10 @@ pub(super) struct Background {
 }
 
 impl Serving {
-    /// Exchanges the board in the background, if configured, from the start of the background work on. Must run inside
-    /// the runtime.
+    /// Commits the board, and exchanges it in the background, if configured, from the start of the background work on.
+    /// Must run inside the runtime.
     pub(crate) fn start_sync(&mut self) {
+        self.start_commits();
         let sync = &self.config.sync;
         sync.overreach().for_each(output::complain);
         let (Some(remote), Some(store)) = (sync.remote(), &self.store) else {
@@ -53,7 +54,7 @@ impl Serving {
             return;
         }
         let (stop, stopped) = watch::channel(false);
-        let status = match Attempt::last(&self.config).error() {
+        let status = match Attempt::last(&self.config, Work::Exchange).error() {
             Some(error) => ServerStatus::Error(error.to_owned()),
             None => ServerStatus::Available,
         };
@@ -120,7 +121,7 @@ impl Worker {
                 None => LOCK_RETRY,
                 Some(_) => {
                     let interval = self.config.sync.interval();
-                    let last = Attempt::last(&self.config);
+                    let last = Attempt::last(&self.config, Work::Exchange);
                     let pause = last.pause(interval);
                     if pause.is_zero() {
                         self.exchange(&last).await.pause(interval)
@@ -183,7 +184,7 @@ impl Worker {
             }
         };
         *self.status.lock().unwrap_or_else(PoisonError::into_inner) = status;
-        attempt.record(&self.config);
+        attempt.record(&self.config, Work::Exchange);
         attempt
     }
 }

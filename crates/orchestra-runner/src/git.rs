@@ -54,6 +54,7 @@ pub use commit::{CommitRefusal, Committed};
 pub use diff::{Change, ChangeKind, DiffStats, Patch};
 pub use error::GitError;
 pub use exclude::EXCLUDED;
+pub use fetch::Occasion;
 pub use integrate::{Applied, DESTROYED_BELOW_PERCENT, Integration, Intent, IntentState, Landing};
 pub use lock::RepositoryLock;
 pub use marker::{Marker, Owner};

@@ -9,7 +9,7 @@ mod record;
 
 use orchestra_plan::ids::{Branch, Commit};
 use orchestra_runner::git::{
-    BoardEntry, BoardReference, Git, GitError, GitSettings, Pushed, Repository, shown_remote,
+    BoardEntry, BoardReference, Git, GitError, GitSettings, Occasion, Pushed, Repository, shown_remote,
 };
 use orchestra_store::{
     ActionError, BoardFiles, Effect, ExchangeError, Exchanged, Home, Options, ReadError, Store,
@@ -52,6 +52,7 @@ pub(crate) struct Exchange {
 pub(crate) struct Remote {
     name: String,
     reference: BoardReference,
+    occasion: Occasion,
 }
 
 /// Result of an exchange.
@@ -140,6 +141,8 @@ impl Exchange {
         let settings = GitSettings {
             timeout: PATIENCE,
             output: OUTPUT,
+            // An object that is missing could be asked of a remote that the configuration of the repository names.
+            environment: vec![("GIT_NO_LAZY_FETCH".into(), "1".into())],
             ..GitSettings::default()
         };
         let git = Git::find(settings).await.map_err(failure)?;
@@ -184,7 +187,7 @@ impl Exchange {
             }
         };
         if let Some(name) = name {
-            return Ok(Remote { name, reference });
+            return Ok(Remote::new(name, reference));
         }
         let known = self.repository.remotes().await.map_err(failure)?;
         let origin = known.iter().find(|name| *name == "origin");
@@ -203,7 +206,7 @@ impl Exchange {
                 )));
             }
         };
-        Ok(Remote { name, reference })
+        Ok(Remote::new(name, reference))
     }
 
     /// Exchanges the board with a remote. A workspace without a board gets that of the remote.
@@ -294,6 +297,22 @@ fn unmerged(commit: &Commit, place: &str, error: ExchangeError) -> SyncError {
 }
 
 impl Remote {
+    const fn new(name: String, reference: BoardReference) -> Self {
+        Self {
+            name,
+            reference,
+            occasion: Occasion::Command,
+        }
+    }
+
+    /// The same remote for an exchange that no command of the user has asked for.
+    pub(crate) fn in_background(self) -> Self {
+        Self {
+            occasion: Occasion::Background,
+            ..self
+        }
+    }
+
     /// Its name for people, without a password.
     pub(crate) fn shown(&self) -> String {
         shown_remote(&self.name)
@@ -333,10 +352,14 @@ impl Round<'_> {
     /// Fetches, merges and pushes until the remote has the board.
     async fn run(&mut self) -> Result<(), SyncError> {
         let Exchange { repository, local } = self.exchange;
-        let Remote { name, reference } = self.remote;
+        let Remote {
+            name,
+            reference,
+            occasion,
+        } = self.remote;
         let mut pushed: Option<(Option<Commit>, GitError)> = None;
         for _ in 0..ATTEMPTS {
-            let found = repository.fetch_board(name, reference).await?;
+            let found = repository.fetch_board(name, reference, *occasion).await?;
             if let Some((expected, error)) = pushed.take()
                 && expected == found
                 && !matches!(error, GitError::Locked { .. })
@@ -350,7 +373,8 @@ impl Round<'_> {
                 Effect::Apply => self.combine(found.as_ref(), tip).await?,
             };
             if found.as_ref() != Some(&commit) {
-                let push = repository.push_board(name, reference, &commit, found.as_ref());
+                let remote = (name.as_str(), reference);
+                let push = repository.push_board(remote, &commit, found.as_ref(), *occasion);
                 if let Pushed::Refused(error) = push.await? {
                     pushed = Some((found, error));
                     continue;

@@ -1,7 +1,7 @@
 //! Boards in references of their own: commits whose trees have the readable files of a board.
 //!
 //! They are written by `git fast-import`, which touches neither index, `HEAD` nor working tree, and are read with bounds,
-//! since a tree can come from anywhere. Remotes are asked without prompts.
+//! since a tree can come from anywhere. Remotes are asked without prompts, and their settings are checked before.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,9 @@ use orchestra_plan::ids::{Branch, Commit};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use sha2::{Digest as _, Sha256};
 
-use super::{GitError, Repository, RepositoryLock, call::Call, error::classify, lock, names};
+use super::{
+    GitError, Occasion, Repository, RepositoryLock, call::Call, error::classify, lock, names,
+};
 use crate::hex::hex;
 
 /// References of boards begin so.
@@ -165,6 +167,7 @@ impl Repository {
         &self,
         remote: &str,
         reference: &BoardReference,
+        occasion: Occasion,
     ) -> Result<Option<Commit>, GitError> {
         const OPERATION: &str = "fetch the board";
         let remote = remote_name(remote)?;
@@ -190,12 +193,12 @@ impl Repository {
             .option("fetch.fsckObjects=true")
             .on(shown_remote(remote))
             .accept(&[0, 1, 128]);
-        let answer = self.unattended(call).await?.run().await?;
+        let answer = self.unattended(call, occasion).await?.run().await?;
         if answer.code != 0 {
             let asked = ["ls-remote", "--exit-code", "--", remote, name];
             let call = self.call(OPERATION, asked);
             let call = call.on(shown_remote(remote)).accept(&[0, 2]);
-            if self.unattended(call).await?.run().await?.code == 2 {
+            if self.unattended(call, occasion).await?.run().await?.code == 2 {
                 return Ok(None);
             }
             let status = format!("exit status: {}", answer.code);
@@ -218,10 +221,10 @@ impl Repository {
     /// When git cannot be started.
     pub async fn push_board(
         &self,
-        remote: &str,
-        reference: &BoardReference,
+        (remote, reference): (&str, &BoardReference),
         commit: &Commit,
         expected: Option<&Commit>,
+        occasion: Occasion,
     ) -> Result<Pushed, GitError> {
         let remote = remote_name(remote)?;
         let name = reference.as_str();
@@ -240,7 +243,7 @@ impl Repository {
             &format!("{commit}:{name}"),
         ];
         let call = self.call("push the board", asked).on(shown_remote(remote));
-        let call = self.unattended(call).await?;
+        let call = self.unattended(call, occasion).await?;
         match call.run().await {
             Ok(_) => Ok(Pushed::Accepted),
             Err(error @ (GitError::Failed { .. } | GitError::Locked { .. })) => {

@@ -1,4 +1,7 @@
 //! Background exchange of the board with the remote of `[sync]`, by one process of a workspace at a time.
+//!
+//! The name of a remote stands for the address in the configuration of the repository, which can come from an archive. The
+//! user agrees to it by a first `orchestra sync`, or by trusting the directory of the workspace.
 
 use std::{
     path::PathBuf,
@@ -31,6 +34,9 @@ const LOCK: &str = "sync.lock";
 
 /// Time between two attempts to take the lock.
 const LOCK_RETRY: Duration = Duration::from_secs(5);
+
+/// Longest time until a success of `orchestra sync` ends the pause after failures.
+const LOOK: Duration = Duration::from_secs(60);
 
 /// The background exchange of a process.
 pub(super) struct Background {
@@ -133,7 +139,7 @@ impl Worker {
             let mut stopped = self.stopped.clone();
             tokio::select! {
                 _ = stopped.wait_for(|stopped| *stopped) => return,
-                () = sleep(pause) => {}
+                () = sleep(pause.min(LOOK)) => {}
             }
         }
     }
@@ -190,9 +196,20 @@ impl Worker {
 }
 
 async fn exchange(config: &Config, store: &Store) -> Result<(), Failure> {
+    let is_trusted = config.trusted_by().is_some();
+    let last = store.last_exchange().map_err(anyhow::Error::from)?;
+    if last.is_none() && !is_trusted {
+        return Err(Failure::refused(
+            "this board was never exchanged: run `orchestra sync` once, or list the workspace in trusted_directories",
+        ));
+    }
     let exchange = Exchange::open(&config.workspace).await?;
     let remote = config.sync.remote().map(str::to_owned);
     let remote = exchange.remote(remote, config.sync.branch()).await?;
+    let remote = match is_trusted {
+        true => remote,
+        false => remote.in_background(),
+    };
     exchange.run_in(config, store, &remote).await?;
     Ok(())
 }

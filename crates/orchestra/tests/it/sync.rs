@@ -11,7 +11,7 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::one_board::{Repository, git};
-use crate::support::{Running, Said, Session, get, until};
+use crate::support::{Running, Said, Session, get, run_directory, until};
 
 pub(crate) const REFERENCE: &str = "refs/orchestra/board";
 
@@ -95,6 +95,12 @@ impl Clones {
     fn get(&self, clone: &Path, task: &str) -> Value {
         let task = json!({"project": "my-app", "task_id": task});
         self.repository.call(clone, "get_task", &task)
+    }
+
+    /// Removes the record of the last background exchange, after which the next one would wait.
+    fn forget_attempt(&self, clone: &Path) {
+        let run = run_directory(clone, &self.repository.workspace.home());
+        fs::remove_file(run.join("sync.json")).unwrap();
     }
 
     /// Replaces the board of the remote by a tree with these entries of `git mktree`.
@@ -520,18 +526,86 @@ fn await_status(address: &str, status: &str) {
 fn board_is_exchanged_in_the_background() {
     let clones = Clones::new();
     let (one, two) = (clones.one(), clones.clone_as("two"));
+    clones.sync(&one, &[]);
+    clones.rename(&one, "MA-3", "Renamed");
     configure(&clones, "remote = \"origin\"");
     let (_up, address) = up(&clones, &one);
     await_status(&address, "connected");
     configure(&clones, "");
     clones.sync(&two, &[]);
-    assert_eq!(clones.get(&two, "MA-3")["title"], "T");
+    assert_eq!(clones.get(&two, "MA-3")["title"], "Renamed");
+}
+
+#[test]
+fn remote_of_a_repository_is_not_reached_in_the_background_before_the_user_has_used_it() {
+    let clones = Clones::new();
+    let one = clones.one();
+    configure(&clones, "remote = \"origin\"");
+    let (mut running, address) = up(&clones, &one);
+    await_status(&address, "error");
+    running.kill();
+    let doctor = clones.run(&one, &["doctor"]);
+    assert!(doctor.out.contains("run `orchestra sync` once"), "{doctor:?}");
+    let board = ["for-each-ref", "refs/orchestra"];
+    assert_eq!(git(&clones.remote(), &board), "");
+    clones.forget_attempt(&one);
+    let trusted = format!(
+        "trusted_directories = [\"{}\"]\nboard = \"repository\"\n[sync]\nremote = \"origin\"\n",
+        one.display()
+    );
+    let file = clones.repository.workspace.home();
+    fs::write(file.join(".config/orchestra/orchestra.toml"), trusted).unwrap();
+    let (_up, address) = up(&clones, &one);
+    await_status(&address, "connected");
+    assert_eq!(tip(&clones.remote()), tip(&one));
+}
+
+#[test]
+fn settings_of_a_repository_do_not_divert_background_exchanges() {
+    let clones = Clones::new();
+    let one = clones.one();
+    clones.sync(&one, &[]);
+    let shared = tip(&one);
+    configure(&clones, "remote = \"origin\"");
+    let included = one.with_file_name("included");
+    fs::write(&included, "[http]\n\tproxy = http://127.0.0.1:1\n").unwrap();
+    let included = included.display().to_string();
+    let elsewhere = format!("url.{}.insteadOf", one.display());
+    for (number, (key, value, part)) in [
+        ("http.proxy", "http://127.0.0.1:1", "http.proxy"),
+        ("http.https://example.org.sslVerify", "false", "sslverify"),
+        ("http.cookieFile", "cookies", "http.cookiefile"),
+        (elsewhere.as_str(), "/", "insteadof"),
+        ("protocol.allow", "always", "protocol.allow"),
+        ("remote.origin.proxy", "http://127.0.0.1:1", "origin.proxy"),
+        ("credential.username", "ada", "credential.username"),
+        ("fetch.bundleURI", "http://127.0.0.1:1", "fetch.bundleuri"),
+        ("include.path", included.as_str(), "http.proxy"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        clones.rename(&one, "MA-3", &format!("Renamed {number}"));
+        git(&one, &["config", key, value]);
+        let (mut running, address) = up(&clones, &one);
+        await_status(&address, "error");
+        running.kill();
+        let doctor = clones.run(&one, &["doctor"]);
+        assert!(doctor.out.contains(part), "{key}: {doctor:?}");
+        assert_eq!(tip(&clones.remote()), shared, "{key}");
+        git(&one, &["config", "--unset", key]);
+        clones.forget_attempt(&one);
+    }
+    // A command of the user uses the configuration as git does.
+    git(&one, &["config", "http.proxy", "http://127.0.0.1:1"]);
+    clones.sync(&one, &[]);
 }
 
 #[test]
 fn failed_background_exchange_is_reported_until_one_succeeds() {
     let clones = Clones::new();
     let one = clones.one();
+    clones.sync(&one, &[]);
     configure(&clones, "remote = \"../none-such\"");
     let (mut running, address) = up(&clones, &one);
     await_status(&address, "error");

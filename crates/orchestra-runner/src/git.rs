@@ -47,7 +47,9 @@ mod submodules;
 mod unlock;
 mod worktree;
 
-pub use board::{BoardEntry, BoardReference, BoardTree, Pushed, TreeRefusal, shown_remote};
+pub use board::{
+    BoardEntry, BoardListing, BoardReference, BoardTree, Pushed, TreeRefusal, shown_remote,
+};
 pub use branches::{Base, Target, TargetChoice};
 pub use checkout::CheckoutRefusal;
 pub use commit::{CommitRefusal, Committed};

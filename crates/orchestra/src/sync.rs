@@ -9,17 +9,14 @@ mod record;
 
 use orchestra_plan::ids::{Branch, Commit};
 use orchestra_runner::git::{
-    BoardEntry, BoardReference, Git, GitError, GitSettings, Occasion, Pushed, Repository, shown_remote,
+    BoardEntry, BoardReference, Git, GitError, GitSettings, Occasion, Pushed, Repository,
+    shown_remote,
 };
 use orchestra_store::{
     ActionError, BoardFiles, Effect, ExchangeError, Exchanged, Home, Options, ReadError, Store,
     changes_between, files_to_parse,
 };
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    path::Path,
-    time::Duration,
-};
+use std::{path::Path, time::Duration};
 
 use crate::{
     board,
@@ -70,7 +67,7 @@ pub(crate) struct Outcome {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SyncError {
     /// Git failed.
-    #[error("{}: {}", .0, .0.hint())]
+    #[error(transparent)]
     Git(#[from] GitError),
     /// The workspace is in no repository, or its repository has no working tree.
     #[error(
@@ -115,8 +112,18 @@ impl SyncError {
             Self::Refused { .. } | Self::NoRepository(_) | Self::NoBoard(_) => {
                 Failure::refused(self.to_string())
             }
-            Self::Git(GitError::Starts { .. }) => Failure::denied(self.to_string()),
-            Self::Git(GitError::Name { .. }) => Failure::usage_text(self.to_string()),
+            Self::Git(error) => {
+                let hint = error.hint();
+                let kind = match error {
+                    GitError::Starts { .. } | GitError::Diverts { .. } => Failure::Denied,
+                    GitError::Name { .. } => Failure::Usage,
+                    _ => Failure::Failed,
+                };
+                let text = format!("{:#}: {hint}", anyhow::Error::from(error));
+                // Git prints several lines.
+                let lines: Vec<&str> = text.lines().map(str::trim).collect();
+                kind(anyhow::Error::msg(lines.join(" ")))
+            }
             error => Failure::Failed(error.into()),
         }
     }
@@ -469,8 +476,11 @@ impl Round<'_> {
         tip: Option<&Commit>,
     ) -> Result<Commit, SyncError> {
         let store = opened(self.store.as_ref(), self.config)?;
-        let commit = self.exchange.commit_board(store, tip).await?;
-        self.outcome.sent = self.exchange.changes(found, &commit).await?;
+        let (commit, changes) = self.exchange.commit_board(store, tip).await?;
+        self.outcome.sent = match found == tip {
+            true => changes,
+            false => self.exchange.changes(found, &commit).await?,
+        };
         Ok(commit)
     }
 
@@ -490,24 +500,35 @@ impl Round<'_> {
         let Some(base) = repository.base_of_boards(tip, head).await? else {
             return Ok(None);
         };
-        let changed = repository.changed_files(&base, head, FEW_FILES).await?;
-        let committed = match base == *tip {
-            true => Some(Vec::new()),
-            false => repository.changed_files(&base, tip, FEW_FILES).await?,
-        };
-        let (Some(mut changed), Some(committed), Some(own)) =
-            (changed, committed, store.board_changes(&last)?)
-        else {
+        // A tree that is not a board's is refused by the merge of whole boards.
+        let (Ok(base_files), Ok(head_files)) = (
+            repository.list_board(&base).await?,
+            repository.list_board(head).await?,
+        ) else {
             return Ok(None);
         };
-        changed.extend(committed.iter().cloned());
+        let tip_files = match base == *tip {
+            true => Ok(base_files.clone()),
+            false => repository.list_board(tip).await?,
+        };
+        let (Ok(tip_files), Some(own)) = (tip_files, store.board_changes(&last)?) else {
+            return Ok(None);
+        };
+        let published = base_files.differing(&head_files);
+        let committed = base_files.differing(&tip_files);
+        let is_gone = published.iter().any(|path| !head_files.contains(path))
+            || committed.iter().any(|path| !tip_files.contains(path));
+        if is_gone || published.len().max(committed.len()) > FEW_FILES {
+            return Ok(None);
+        }
+        let mut changed: Vec<String> = published.iter().chain(&committed).cloned().collect();
         changed.extend(own.files().files().keys().cloned());
         let Some(wanted) = files_to_parse(&changed) else {
             return Ok(None);
         };
         let is_wanted = |path: &str| wanted.contains(path);
-        let before = repository.files_of_board(&base, is_wanted).await?;
-        let published = repository.files_of_board(head, is_wanted).await?;
+        let before = repository.read_board(&base_files, is_wanted).await?;
+        let published = repository.read_board(&head_files, is_wanted).await?;
         let (Ok(before), Ok(published)) = (before, published) else {
             return Ok(None);
         };
@@ -521,18 +542,12 @@ impl Round<'_> {
             return Ok(None);
         };
         // Files that this clone has committed, and that the merge has not changed.
-        let committed: BTreeSet<String> = committed.into_iter().collect();
         let is_committed = |path: &str| committed.contains(path) && !changes.concerns(path);
-        let mut after = match committed.is_empty() {
-            true => BTreeMap::new(),
-            false => {
-                let files = repository.files_of_board(tip, is_committed).await?;
-                files.map_err(|refusal| refused(tip, local.as_str(), &refusal))?
-            }
-        };
+        let after = repository.read_board(&tip_files, is_committed).await?;
+        let mut after = after.map_err(|refusal| refused(tip, local.as_str(), &refusal))?;
         after.extend(changes.files().files().clone());
         let is_changed = |path: &str| committed.contains(path) || changes.concerns(path);
-        let files = repository.files_of_board(head, is_changed).await?;
+        let files = repository.read_board(&head_files, is_changed).await?;
         let files = files.map_err(|refusal| refused(head, local.as_str(), &refusal))?;
         let (files, after) = (BoardFiles::new(files), BoardFiles::new(after));
         let changed = after.since(&files);

@@ -189,8 +189,8 @@ impl Worker {
                 ServerStatus::Error(error.to_owned())
             }
         };
-        *self.status.lock().unwrap_or_else(PoisonError::into_inner) = status;
         attempt.record(&self.config, Work::Exchange);
+        *self.status.lock().unwrap_or_else(PoisonError::into_inner) = status;
         attempt
     }
 }

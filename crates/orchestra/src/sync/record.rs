@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use orchestra_plan::ids::Commit;
+use orchestra_runner::git::TreeRefusal;
 use orchestra_store::{BoardFiles, BoardVersion, Store, changes_between};
 
 use super::{Attempt, Exchange, SyncError, Work, failure, refused};
@@ -26,7 +27,10 @@ impl Exchange {
         interval: Duration,
     ) -> Result<(), Failure> {
         let _lock = self.repository.lock_board().await.map_err(failure)?;
-        if !Attempt::last(config, Work::Commit).pause(interval).is_zero() {
+        if !Attempt::last(config, Work::Commit)
+            .pause(interval)
+            .is_zero()
+        {
             return Ok(());
         }
         let last = store.last_exchange().map_err(failure)?;
@@ -40,18 +44,18 @@ impl Exchange {
         }
     }
 
-    /// Commits what a board has and `tip` does not, and records that the board has everything of the commit. Where `tip`
-    /// is the commit of the last exchange, only files that can have changed are read.
+    /// Commits what a board has and `tip` does not, and records that the board has everything of the commit. Returns the
+    /// changes as well. Where `tip` is the commit of the last exchange, only files that can have changed are read.
     pub(super) async fn commit_board(
         &self,
         store: &Store,
         tip: Option<&Commit>,
-    ) -> Result<Commit, SyncError> {
+    ) -> Result<(Commit, Vec<String>), SyncError> {
         if let (Some(tip), Some(last)) = (tip, store.last_exchange()?)
             && last.commit == tip.as_str()
         {
             if last.is_current {
-                return Ok(tip.clone());
+                return Ok((tip.clone(), Vec::new()));
             }
             if let Some(changes) = store.board_changes(&last)? {
                 let is_wanted = |path: &str| changes.concerns(path);
@@ -79,12 +83,13 @@ impl Exchange {
         tip: Option<&Commit>,
         (before, after): (&BoardFiles, &BoardFiles),
         version: BoardVersion,
-    ) -> Result<Commit, SyncError> {
+    ) -> Result<(Commit, Vec<String>), SyncError> {
         let changed = after.since(before);
+        let changes = changes_between(before, after);
         let commit = match tip {
             Some(tip) if changed.is_empty() => tip.clone(),
             tip => {
-                let message = message(&changes_between(before, after));
+                let message = message(&changes);
                 let parents: Vec<&Commit> = tip.into_iter().collect();
                 let commit =
                     self.repository
@@ -93,7 +98,7 @@ impl Exchange {
             }
         };
         store.note_exchange(commit.as_str(), version)?;
-        Ok(commit)
+        Ok((commit, changes))
     }
 
     /// Describes the changes from one commit of the board to another; without the first, all of the board is new.
@@ -106,8 +111,14 @@ impl Exchange {
         let (before, after) = match from {
             Some(from) if from == to => return Ok(Vec::new()),
             Some(from) => {
-                let files = self.repository.differing_files(from, to).await?;
-                let (before, after) = files.map_err(|refusal| refused(to, place, &refusal))?;
+                let read = |refusal: TreeRefusal| refused(to, place, &refusal);
+                let repository = &self.repository;
+                let old = repository.list_board(from).await?.map_err(read)?;
+                let new = repository.list_board(to).await?.map_err(read)?;
+                let differing = old.differing(&new);
+                let differs = |path: &str| differing.contains(path);
+                let before = repository.read_board(&old, differs).await?.map_err(read)?;
+                let after = repository.read_board(&new, differs).await?.map_err(read)?;
                 (BoardFiles::new(before), BoardFiles::new(after))
             }
             None => (BoardFiles::default(), self.files(to, place).await?),

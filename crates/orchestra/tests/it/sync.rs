@@ -1,5 +1,7 @@
 //! `orchestra sync` and `orchestra log`: clones that exchange one board through a bare repository.
 
+mod session_commits;
+
 use std::{
     collections::BTreeSet,
     fs,
@@ -11,7 +13,7 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::one_board::{Repository, git};
-use crate::support::{Running, Said, Session, get, run_directory, until};
+use crate::support::{Running, Said, get, run_directory, until};
 
 pub(crate) const REFERENCE: &str = "refs/orchestra/board";
 
@@ -103,12 +105,34 @@ impl Clones {
         fs::remove_file(run.join("sync.json")).unwrap();
     }
 
-    /// Replaces the board of the remote by a tree with these entries of `git mktree`.
+    /// Adds a commit to the board of the remote, whose tree has these entries of `git mktree`.
     fn publish(&self, entries: &str) {
         let remote = self.remote();
         let tree = git_with(&remote, &["mktree", "--missing"], entries.as_bytes());
-        let commit = git(&remote, &["commit-tree", tree.trim(), "-m", "Hostile"]);
+        let parent = tip(&remote);
+        let words = [
+            "commit-tree",
+            tree.trim(),
+            "-p",
+            parent.trim(),
+            "-m",
+            "Hostile",
+        ];
+        let commit = git(&remote, &words);
         git(&remote, &["update-ref", REFERENCE, commit.trim()]);
+    }
+
+    /// A tree of the remote that has more files than a list of them could have.
+    fn tree_of_many_files(&self) -> String {
+        let blob = self.blob(b"");
+        let mut entry = format!("100644 blob {blob}");
+        for _ in 0..10 {
+            let names = 0..20;
+            let entries: String = names.map(|name| format!("{entry}\t{name:02}\n")).collect();
+            let tree = git_with(&self.remote(), &["mktree"], entries.as_bytes());
+            entry = format!("040000 tree {}", tree.trim());
+        }
+        entry.replace("040000 tree ", "")
     }
 
     fn blob(&self, content: &[u8]) -> String {
@@ -222,7 +246,11 @@ fn value_that_two_clones_set_is_shown_on_both() {
     clones.rename(&one, "MA-3", "From one");
     clones.rename(&two, "MA-3", "From two");
     clones.sync(&one, &[]);
-    clones.sync(&two, &[]);
+    let sent = clones.sync(&two, &[])["sent"].to_string();
+    assert!(
+        sent.contains("MA-3 comment: title on the board of"),
+        "{sent}"
+    );
     clones.sync(&one, &[]);
     for clone in [&one, &two] {
         let task = clones.get(clone, "MA-3");
@@ -320,6 +348,8 @@ fn clones_that_push_at_once_lose_nothing() {
 fn hostile_board_is_refused_and_the_own_one_is_used_further() {
     let clones = Clones::new();
     let (one, two) = (clones.one(), clones.clone_as("two"));
+    // A board that was exchanged is compared with the published one, and another one is merged with it.
+    clones.sync(&one, &[]);
     let blob = clones.blob(b"/etc/passwd");
     let tree = git_with(
         &clones.remote(),
@@ -338,6 +368,11 @@ fn hostile_board_is_refused_and_the_own_one_is_used_further() {
             "a submodule",
         ),
         (
+            // 20 to the power of 10 files, in eleven objects.
+            format!("040000 tree {}\tmy-app\n", clones.tree_of_many_files()),
+            "more than 400000 files",
+        ),
+        (
             format!("040000 tree {tree}\tmy-app\n"),
             "my-app/project-status.toon",
         ),
@@ -352,6 +387,40 @@ fn hostile_board_is_refused_and_the_own_one_is_used_further() {
         assert!(!two.join(".projects").exists(), "{part}");
         clones.rename(&one, "MA-3", part);
     }
+}
+
+#[test]
+fn objects_that_git_refuses_are_named_in_one_line() {
+    let clones = Clones::new();
+    let one = clones.one();
+    clones.sync(&one, &[]);
+    let blob = clones.blob(b"text");
+    let inner = git_with(
+        &clones.remote(),
+        &["mktree"],
+        format!("100644 blob {blob}\t.git\n").as_bytes(),
+    );
+    clones.publish(&format!("040000 tree {}\tmy-app\n", inner.trim()));
+    clones.refused(&one, 1, "hasDotgit");
+}
+
+#[test]
+fn log_shows_a_commit_with_a_long_message() {
+    let clones = Clones::new();
+    let (one, remote) = (clones.one(), clones.remote());
+    clones.sync(&one, &[]);
+    let tree = git(&remote, &["rev-parse", &format!("{REFERENCE}^{{tree}}")]);
+    let message = "long".repeat(100_000);
+    let message_file = remote.with_file_name("message");
+    fs::write(&message_file, message).unwrap();
+    let file = message_file.display().to_string();
+    let words = ["commit-tree", tree.trim(), "-p", REFERENCE, "-F", &file];
+    let commit = git(&remote, &words);
+    git(&remote, &["update-ref", REFERENCE, commit.trim()]);
+    clones.sync(&one, &[]);
+    let log = clones.run(&one, &["log", "--limit", "1"]);
+    assert_eq!(log.code, Some(0), "{log:?}");
+    assert!(log.out.contains("longlong"), "{log:?}");
 }
 
 #[test]
@@ -490,6 +559,7 @@ fn remote_that_cannot_be_reached_is_named() {
     let said = clones.run(&one, &["sync", "../none-such"]);
     assert_eq!(said.code, Some(1), "{said:?}");
     assert!(said.err.contains("../none-such"), "{said:?}");
+    assert_eq!(said.err.matches("fetch the board").count(), 1, "{said:?}");
     let said = clones.run(&one, &["sync", "--", "--upload-pack=touch"]);
     assert_eq!(said.code, Some(2), "{said:?}");
 }
@@ -545,7 +615,10 @@ fn remote_of_a_repository_is_not_reached_in_the_background_before_the_user_has_u
     await_status(&address, "error");
     running.kill();
     let doctor = clones.run(&one, &["doctor"]);
-    assert!(doctor.out.contains("run `orchestra sync` once"), "{doctor:?}");
+    assert!(
+        doctor.out.contains("run `orchestra sync` once"),
+        "{doctor:?}"
+    );
     let board = ["for-each-ref", "refs/orchestra"];
     assert_eq!(git(&clones.remote(), &board), "");
     clones.forget_attempt(&one);
@@ -651,7 +724,11 @@ fn changes_after_an_exchange_are_sent_without_the_rest() {
     clones.repository.call(&one, "add_comment", &comment);
     clones.repository.task(&one, "New");
     let sent = clones.sync(&one, &[]);
-    for part in ["MA-3 title: Renamed", "MA-3 comment", "MA-4 created: New"] {
+    for part in [
+        "MA-3 title: Renamed",
+        "MA-3 comment: Seen",
+        "MA-4 created: New",
+    ] {
         assert!(sent["sent"].to_string().contains(part), "{sent}");
     }
     let story =
@@ -681,88 +758,4 @@ fn changes_after_an_exchange_are_sent_without_the_rest() {
         assert_eq!(clones.get(clone, "MA-3")["title"], "Renamed");
         assert!(!clones.repository.has(clone, "MA-4"));
     }
-}
-
-/// Changes a task in a session, which then ends.
-fn change_in_a_session(clones: &Clones, clone: &Path, task: &str, title: &str) {
-    let mut session = Session::start(clones.command(clone, &["stdio"]));
-    let change = json!({"project": "my-app", "task_id": task, "title": title});
-    session.ok("update_task", &change);
-    assert!(session.process.end().success());
-}
-
-#[test]
-fn session_that_ends_commits_a_board_that_was_exchanged() {
-    let clones = Clones::new();
-    let (one, two) = (clones.one(), clones.clone_as("two"));
-    clones.sync(&one, &[]);
-    clones.sync(&two, &[]);
-    let shared = tip(&one);
-    change_in_a_session(&clones, &one, "MA-3", "Renamed");
-    let subject = git(&one, &["log", "-1", "--format=%s", REFERENCE]);
-    assert!(subject.starts_with("MA-3 title: Renamed"), "{subject}");
-    let committed = tip(&one);
-    assert_eq!(git(&one, &["rev-parse", &format!("{REFERENCE}^")]), shared);
-    assert_eq!(tip(&clones.remote()), shared);
-    // Without a change, there is nothing to commit.
-    let mut session = Session::start(clones.command(&one, &["stdio"]));
-    session.ok("list_projects", &json!({}));
-    assert!(session.process.end().success());
-    assert_eq!(tip(&one), committed);
-    let log = clones.run(&one, &["log", "MA-3", "--limit", "1"]);
-    assert!(log.out.contains("MA-3 title: Renamed"), "{log:?}");
-    let sent = clones.sync(&one, &[]);
-    assert!(
-        sent["sent"].to_string().contains("MA-3 title: Renamed"),
-        "{sent}"
-    );
-    assert_eq!(tip(&clones.remote()), committed);
-
-    // Both clones have commits that the other one does not have.
-    clones.sync(&two, &[]);
-    let story =
-        json!({"project": "my-app", "epic_id": "MA-1", "title": "Of one", "user_story": "U"});
-    clones.repository.call(&one, "create_story", &story);
-    change_in_a_session(&clones, &one, "MA-3", "Of one");
-    change_in_a_session(&clones, &two, "MA-2", "Of two");
-    let comment = json!({"project": "my-app", "issue_id": "MA-3", "text": "After the commit"});
-    clones.repository.call(&two, "add_comment", &comment);
-    clones.sync(&one, &[]);
-    let (ahead, own) = (tip(&one), tip(&two));
-    let received = clones.sync(&two, &[]);
-    for (side, part) in [
-        ("received", "MA-3 title: Of one"),
-        ("received", "MA-4 created: Of one"),
-        ("sent", "MA-2 title: Of two"),
-        ("sent", "MA-3 comment"),
-    ] {
-        assert!(received[side].to_string().contains(part), "{received}");
-    }
-    let parents = git(&two, &["log", "-1", "--format=%P", REFERENCE]);
-    assert_eq!(parents.trim(), format!("{} {}", ahead.trim(), own.trim()));
-    clones.sync(&one, &[]);
-    assert_eq!(tip(&one), tip(&two));
-    // A clone that builds its board from the commits has the same files.
-    let three = clones.clone_as("three");
-    assert_eq!(clones.sync(&three, &[])["sent"], json!([]));
-    for clone in [&one, &two, &three] {
-        assert_eq!(clones.get(clone, "MA-3")["title"], "Of one");
-        assert!(!clones.get(clone, "MA-3").to_string().contains("merge-conflict"));
-        assert_eq!(clones.sync(clone, &[])["sent"], json!([]));
-    }
-}
-
-#[test]
-fn session_commits_no_board_that_was_never_exchanged() {
-    let clones = Clones::new();
-    let one = clones.one();
-    change_in_a_session(&clones, &one, "MA-3", "Renamed");
-    assert_eq!(git(&one, &["for-each-ref", "refs/orchestra"]), "");
-    clones.sync(&one, &[]);
-    // A user who deletes the reference wants no more commits.
-    git(&one, &["update-ref", "-d", REFERENCE]);
-    change_in_a_session(&clones, &one, "MA-3", "Renamed again");
-    assert_eq!(git(&one, &["for-each-ref", REFERENCE]), "");
-    clones.sync(&one, &[]);
-    assert_eq!(tip(&one), tip(&clones.remote()));
 }

@@ -408,24 +408,39 @@ impl Round<'_> {
             tip = Some(self.merge(&head, &place, tip.as_ref()).await?);
             is_merged = true;
         }
-        if let Some(head) = found
-            && !self.has(head).await?
-        {
-            let place = self.remote.shown();
-            let merged = match &tip {
-                Some(tip) => self.merge_changes(head, tip).await?,
-                None => None,
-            };
-            tip = match merged {
-                Some(commit) => Some(commit),
-                None => Some(self.merge(head, &place, tip.as_ref()).await?),
-            };
-            is_merged = true;
+        if let Some(head) = found {
+            if !self.has(head).await? {
+                let place = self.remote.shown();
+                let merged = match &tip {
+                    Some(tip) => self.merge_changes(head, tip).await?,
+                    None => None,
+                };
+                tip = match merged {
+                    Some(commit) => Some(commit),
+                    None => Some(self.merge(head, &place, tip.as_ref()).await?),
+                };
+                is_merged = true;
+            } else if self.is_behind(tip.as_ref(), head).await? {
+                // A commit on an earlier one would take the later ones from the remote.
+                let Exchange { repository, local } = self.exchange;
+                repository.move_board(local, head, tip.as_ref()).await?;
+                tip = Some(head.clone());
+            }
         }
         match tip {
             Some(tip) if is_merged => Ok(tip),
             tip => self.record(found, tip.as_ref()).await,
         }
+    }
+
+    /// Returns whether the local reference was deleted, or set back to an earlier commit than another one.
+    async fn is_behind(&self, tip: Option<&Commit>, head: &Commit) -> Result<bool, SyncError> {
+        let repository = &self.exchange.repository;
+        Ok(match tip {
+            Some(tip) if tip == head => false,
+            Some(tip) => repository.is_ancestor(tip, head).await?,
+            None => true,
+        })
     }
 
     /// Computes the changes in both directions.

@@ -90,10 +90,19 @@ fn session_commits_no_board_that_was_never_exchanged() {
     change_in_a_session(&clones, &one, "MA-3", "Renamed");
     assert_eq!(git(&one, &["for-each-ref", "refs/orchestra"]), "");
     clones.sync(&one, &[]);
+    let shared = tip(&one);
     // A user who deletes the reference wants no more commits.
     git(&one, &["update-ref", "-d", REFERENCE]);
     change_in_a_session(&clones, &one, "MA-3", "Renamed again");
     assert_eq!(git(&one, &["for-each-ref", REFERENCE]), "");
     clones.sync(&one, &[]);
     assert_eq!(tip(&one), tip(&clones.remote()));
+    // The history of the remote is that of all clones.
+    let parent = format!("{REFERENCE}^");
+    assert_eq!(git(&one, &["rev-parse", &parent]), shared);
+    git(&one, &["update-ref", REFERENCE, shared.trim()]);
+    clones.rename(&one, "MA-3", "Third name");
+    let ahead = tip(&clones.remote());
+    clones.sync(&one, &[]);
+    assert_eq!(git(&one, &["rev-parse", &parent]), ahead);
 }

@@ -47,13 +47,16 @@ mod submodules;
 mod unlock;
 mod worktree;
 
-pub use board::{BoardEntry, BoardReference, BoardTree, Pushed, TreeRefusal, shown_remote};
+pub use board::{
+    BoardEntry, BoardListing, BoardReference, BoardTree, Pushed, TreeRefusal, shown_remote,
+};
 pub use branches::{Base, Target, TargetChoice};
 pub use checkout::CheckoutRefusal;
 pub use commit::{CommitRefusal, Committed};
 pub use diff::{Change, ChangeKind, DiffStats, Patch};
 pub use error::GitError;
 pub use exclude::EXCLUDED;
+pub use fetch::Occasion;
 pub use integrate::{Applied, DESTROYED_BELOW_PERCENT, Integration, Intent, IntentState, Landing};
 pub use lock::RepositoryLock;
 pub use marker::{Marker, Owner};

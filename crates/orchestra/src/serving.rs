@@ -2,6 +2,7 @@
 //! server for each face.
 
 mod background;
+mod commits;
 mod engine;
 mod job;
 mod others;
@@ -75,6 +76,8 @@ pub(crate) struct Serving {
     plans: Option<Plans>,
     /// Exchanges the board with other clones, if configured.
     sync: Option<sync::Background>,
+    /// Commits the board, if it was exchanged.
+    commits: Option<commits::Commits>,
     /// Waits for a model to be configured, to start the engine then.
     waiting: Option<JoinHandle<()>>,
     /// Turns true when the background work begins.
@@ -231,6 +234,7 @@ impl Serving {
             engines,
             plans,
             sync: None,
+            commits: None,
             waiting: None,
             begun,
         })
@@ -254,6 +258,7 @@ impl Serving {
             engines: None,
             plans: None,
             sync: None,
+            commits: None,
             waiting: None,
             begun: watch::Sender::new(true),
         }
@@ -423,6 +428,9 @@ impl Serving {
         tokio::join!(others, engine, plans, sync);
         // Plugins call back until they have ended.
         self.orchestrator.close(before(FILES)).await;
+        if let Some(commits) = self.commits.take() {
+            commits.end(before(FILES)).await;
+        }
         let Some(store) = self.store.take() else {
             return;
         };

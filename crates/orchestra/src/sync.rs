@@ -1,18 +1,20 @@
 //! Exchange of the board with a remote of its repository: fetch, merge in the program, commit, push, and again where
 //! another clone was faster.
 //!
-//! The local reference names the commit of the last exchange. The board itself is newer, and is committed by the next
-//! one.
+//! The local reference names the newest commit of the board. What is newer on the board is committed by the next exchange,
+//! or before it while the board is served.
 
 mod attempt;
+mod record;
 
 use orchestra_plan::ids::{Branch, Commit};
 use orchestra_runner::git::{
-    BoardEntry, BoardReference, Git, GitError, GitSettings, Pushed, Repository, shown_remote,
+    BoardEntry, BoardReference, Git, GitError, GitSettings, Occasion, Pushed, Repository,
+    shown_remote,
 };
 use orchestra_store::{
-    ActionError, BoardChanges, BoardFiles, BoardVersion, Effect, ExchangeError, Exchanged, Home,
-    Options, ReadError, Store, changes_between, files_to_parse,
+    ActionError, BoardFiles, Effect, ExchangeError, Exchanged, Home, Options, ReadError, Store,
+    changes_between, files_to_parse,
 };
 use std::{path::Path, time::Duration};
 
@@ -23,7 +25,8 @@ use crate::{
     workspace::{self, WorkspaceError},
 };
 
-pub(crate) use attempt::Attempt;
+pub(crate) use attempt::{Attempt, Work};
+use record::message;
 
 /// Number of times that other clones may be faster.
 const ATTEMPTS: u32 = 10;
@@ -35,10 +38,6 @@ const PATIENCE: Duration = Duration::from_secs(600);
 const CATCHING_UP: Duration = Duration::from_secs(30);
 /// Most files whose changes are merged without the rest of the board.
 const FEW_FILES: usize = 1_000;
-/// Most characters of the subject of a commit.
-const SUBJECT: usize = 72;
-/// Most changes that the message of a commit lists.
-const LISTED: usize = 500;
 
 /// The repository of a workspace, as far as its board is exchanged.
 pub(crate) struct Exchange {
@@ -50,6 +49,7 @@ pub(crate) struct Exchange {
 pub(crate) struct Remote {
     name: String,
     reference: BoardReference,
+    occasion: Occasion,
 }
 
 /// Result of an exchange.
@@ -67,7 +67,7 @@ pub(crate) struct Outcome {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SyncError {
     /// Git failed.
-    #[error("{}: {}", .0, .0.hint())]
+    #[error(transparent)]
     Git(#[from] GitError),
     /// The workspace is in no repository, or its repository has no working tree.
     #[error(
@@ -112,8 +112,18 @@ impl SyncError {
             Self::Refused { .. } | Self::NoRepository(_) | Self::NoBoard(_) => {
                 Failure::refused(self.to_string())
             }
-            Self::Git(GitError::Starts { .. }) => Failure::denied(self.to_string()),
-            Self::Git(GitError::Name { .. }) => Failure::usage_text(self.to_string()),
+            Self::Git(error) => {
+                let hint = error.hint();
+                let kind = match error {
+                    GitError::Starts { .. } | GitError::Diverts { .. } => Failure::Denied,
+                    GitError::Name { .. } => Failure::Usage,
+                    _ => Failure::Failed,
+                };
+                let text = format!("{:#}: {hint}", anyhow::Error::from(error));
+                // Git prints several lines.
+                let lines: Vec<&str> = text.lines().map(str::trim).collect();
+                kind(anyhow::Error::msg(lines.join(" ")))
+            }
             error => Failure::Failed(error.into()),
         }
     }
@@ -138,6 +148,8 @@ impl Exchange {
         let settings = GitSettings {
             timeout: PATIENCE,
             output: OUTPUT,
+            // An object that is missing could be asked of a remote that the configuration of the repository names.
+            environment: vec![("GIT_NO_LAZY_FETCH".into(), "1".into())],
             ..GitSettings::default()
         };
         let git = Git::find(settings).await.map_err(failure)?;
@@ -182,7 +194,7 @@ impl Exchange {
             }
         };
         if let Some(name) = name {
-            return Ok(Remote { name, reference });
+            return Ok(Remote::new(name, reference));
         }
         let known = self.repository.remotes().await.map_err(failure)?;
         let origin = known.iter().find(|name| *name == "origin");
@@ -201,7 +213,7 @@ impl Exchange {
                 )));
             }
         };
-        Ok(Remote { name, reference })
+        Ok(Remote::new(name, reference))
     }
 
     /// Exchanges the board with a remote. A workspace without a board gets that of the remote.
@@ -224,9 +236,9 @@ impl Exchange {
             crate::serving::close(&store);
         }
         let outcome = run.map(|()| round.outcome).map_err(failure)?;
-        let last = Attempt::last(config);
+        let last = Attempt::last(config, Work::Exchange);
         if effect == Effect::Apply && last.error().is_some() {
-            last.next(Ok(())).record(config);
+            last.next(Ok(())).record(config, Work::Exchange);
         }
         Ok(outcome)
     }
@@ -292,6 +304,22 @@ fn unmerged(commit: &Commit, place: &str, error: ExchangeError) -> SyncError {
 }
 
 impl Remote {
+    const fn new(name: String, reference: BoardReference) -> Self {
+        Self {
+            name,
+            reference,
+            occasion: Occasion::Command,
+        }
+    }
+
+    /// The same remote for an exchange that no command of the user has asked for.
+    pub(crate) fn in_background(self) -> Self {
+        Self {
+            occasion: Occasion::Background,
+            ..self
+        }
+    }
+
     /// Its name for people, without a password.
     pub(crate) fn shown(&self) -> String {
         shown_remote(&self.name)
@@ -331,10 +359,14 @@ impl Round<'_> {
     /// Fetches, merges and pushes until the remote has the board.
     async fn run(&mut self) -> Result<(), SyncError> {
         let Exchange { repository, local } = self.exchange;
-        let Remote { name, reference } = self.remote;
+        let Remote {
+            name,
+            reference,
+            occasion,
+        } = self.remote;
         let mut pushed: Option<(Option<Commit>, GitError)> = None;
         for _ in 0..ATTEMPTS {
-            let found = repository.fetch_board(name, reference).await?;
+            let found = repository.fetch_board(name, reference, *occasion).await?;
             if let Some((expected, error)) = pushed.take()
                 && expected == found
                 && !matches!(error, GitError::Locked { .. })
@@ -348,7 +380,8 @@ impl Round<'_> {
                 Effect::Apply => self.combine(found.as_ref(), tip).await?,
             };
             if found.as_ref() != Some(&commit) {
-                let push = repository.push_board(name, reference, &commit, found.as_ref());
+                let remote = (name.as_str(), reference);
+                let push = repository.push_board(remote, &commit, found.as_ref(), *occasion);
                 if let Pushed::Refused(error) = push.await? {
                     pushed = Some((found, error));
                     continue;
@@ -375,24 +408,39 @@ impl Round<'_> {
             tip = Some(self.merge(&head, &place, tip.as_ref()).await?);
             is_merged = true;
         }
-        if let Some(head) = found
-            && !self.has(head).await?
-        {
-            let place = self.remote.shown();
-            let merged = match &tip {
-                Some(tip) => self.merge_changes(head, tip).await?,
-                None => None,
-            };
-            tip = match merged {
-                Some(commit) => Some(commit),
-                None => Some(self.merge(head, &place, tip.as_ref()).await?),
-            };
-            is_merged = true;
+        if let Some(head) = found {
+            if !self.has(head).await? {
+                let place = self.remote.shown();
+                let merged = match &tip {
+                    Some(tip) => self.merge_changes(head, tip).await?,
+                    None => None,
+                };
+                tip = match merged {
+                    Some(commit) => Some(commit),
+                    None => Some(self.merge(head, &place, tip.as_ref()).await?),
+                };
+                is_merged = true;
+            } else if self.is_behind(tip.as_ref(), head).await? {
+                // A commit on an earlier one would take the later ones from the remote.
+                let Exchange { repository, local } = self.exchange;
+                repository.move_board(local, head, tip.as_ref()).await?;
+                tip = Some(head.clone());
+            }
         }
         match tip {
             Some(tip) if is_merged => Ok(tip),
             tip => self.record(found, tip.as_ref()).await,
         }
+    }
+
+    /// Returns whether the local reference was deleted, or set back to an earlier commit than another one.
+    async fn is_behind(&self, tip: Option<&Commit>, head: &Commit) -> Result<bool, SyncError> {
+        let repository = &self.exchange.repository;
+        Ok(match tip {
+            Some(tip) if tip == head => false,
+            Some(tip) => repository.is_ancestor(tip, head).await?,
+            None => true,
+        })
     }
 
     /// Computes the changes in both directions.
@@ -436,83 +484,23 @@ impl Round<'_> {
         Ok(())
     }
 
-    /// Commits what is new on the board, all of which the local reference has as of the last exchange.
+    /// Commits what is new on the board, which has everything that the remote and the local reference have.
     async fn record(
         &mut self,
         found: Option<&Commit>,
         tip: Option<&Commit>,
     ) -> Result<Commit, SyncError> {
-        let local = &self.exchange.local;
         let store = opened(self.store.as_ref(), self.config)?;
-        if let (Some(tip), Some(last)) = (tip, store.last_exchange()?)
-            && last.commit == tip.as_str()
-            && found == Some(tip)
-        {
-            if last.is_current {
-                return Ok(tip.clone());
-            }
-            if let Some(changes) = store.board_changes(&last)? {
-                return self.record_changes(tip, &changes).await;
-            }
-        }
-        let after = store.board_files()?;
-        let (after, version) = (after.files, after.version);
-        let before = match tip {
-            Some(tip) => self.exchange.files(tip, local.as_str()).await?,
-            None => BoardFiles::default(),
+        let (commit, changes) = self.exchange.commit_board(store, tip).await?;
+        self.outcome.sent = match found == tip {
+            true => changes,
+            false => self.exchange.changes(found, &commit).await?,
         };
-        let published = match found {
-            Some(found) if Some(found) != tip => {
-                self.exchange.files(found, &self.remote.shown()).await?
-            }
-            Some(_) => before.clone(),
-            None => BoardFiles::default(),
-        };
-        self.outcome.sent = changes_between(&published, &after);
-        self.commit(tip, (&before, &after), version).await
-    }
-
-    /// Commits what is new on the board, where the remote has all of the last exchange. Only files that can have changed
-    /// are read.
-    async fn record_changes(
-        &mut self,
-        tip: &Commit,
-        changes: &BoardChanges,
-    ) -> Result<Commit, SyncError> {
-        let Exchange { repository, local } = self.exchange;
-        let files = repository.files_of_board(tip, |path| changes.concerns(path));
-        let files = files.await?;
-        let before = files.map_err(|refusal| refused(tip, local.as_str(), &refusal))?;
-        let (before, after) = (BoardFiles::new(before), changes.files());
-        self.outcome.sent = changes_between(&before, after);
-        self.commit(Some(tip), (&before, after), changes.version())
-            .await
-    }
-
-    /// Commits the files that differ, if there are any, and records the exchange.
-    async fn commit(
-        &self,
-        tip: Option<&Commit>,
-        (before, after): (&BoardFiles, &BoardFiles),
-        version: BoardVersion,
-    ) -> Result<Commit, SyncError> {
-        let Exchange { repository, local } = self.exchange;
-        let store = opened(self.store.as_ref(), self.config)?;
-        let changed = after.since(before);
-        if let Some(tip) = tip.filter(|_| changed.is_empty()) {
-            store.note_exchange(tip.as_str(), version)?;
-            return Ok(tip.clone());
-        }
-        let message = message(&changes_between(before, after));
-        let parents: Vec<&Commit> = tip.into_iter().collect();
-        let commit = repository.commit_board(local, &parents, &changed, &message);
-        let commit = commit.await?;
-        store.note_exchange(commit.as_str(), version)?;
         Ok(commit)
     }
 
-    /// Merges a commit into the board where both have changed little since the last exchange, and commits the result. Only
-    /// files that can have changed are read. Returns `None` where whole boards have to be merged.
+    /// Merges a commit into the board where both have changed little since the commit that they come from, and commits
+    /// the result. Only files that can have changed are read. Returns `None` where whole boards have to be merged.
     async fn merge_changes(
         &mut self,
         head: &Commit,
@@ -524,20 +512,38 @@ impl Round<'_> {
         let Some(last) = last.filter(|last| last.commit == tip.as_str()) else {
             return Ok(None);
         };
-        if !repository.is_ancestor(tip, head).await? {
-            return Ok(None);
-        }
-        let changed = repository.changed_files(tip, head, FEW_FILES).await?;
-        let (Some(mut changed), Some(own)) = (changed, store.board_changes(&last)?) else {
+        let Some(base) = repository.base_of_boards(tip, head).await? else {
             return Ok(None);
         };
+        // A tree that is not a board's is refused by the merge of whole boards.
+        let (Ok(base_files), Ok(head_files)) = (
+            repository.list_board(&base).await?,
+            repository.list_board(head).await?,
+        ) else {
+            return Ok(None);
+        };
+        let tip_files = match base == *tip {
+            true => Ok(base_files.clone()),
+            false => repository.list_board(tip).await?,
+        };
+        let (Ok(tip_files), Some(own)) = (tip_files, store.board_changes(&last)?) else {
+            return Ok(None);
+        };
+        let published = base_files.differing(&head_files);
+        let committed = base_files.differing(&tip_files);
+        let is_gone = published.iter().any(|path| !head_files.contains(path))
+            || committed.iter().any(|path| !tip_files.contains(path));
+        if is_gone || published.len().max(committed.len()) > FEW_FILES {
+            return Ok(None);
+        }
+        let mut changed: Vec<String> = published.iter().chain(&committed).cloned().collect();
         changed.extend(own.files().files().keys().cloned());
         let Some(wanted) = files_to_parse(&changed) else {
             return Ok(None);
         };
         let is_wanted = |path: &str| wanted.contains(path);
-        let before = repository.files_of_board(tip, is_wanted).await?;
-        let published = repository.files_of_board(head, is_wanted).await?;
+        let before = repository.read_board(&base_files, is_wanted).await?;
+        let published = repository.read_board(&head_files, is_wanted).await?;
         let (Ok(before), Ok(published)) = (before, published) else {
             return Ok(None);
         };
@@ -550,22 +556,26 @@ impl Round<'_> {
         let Some(changes) = store.board_changes(&last)? else {
             return Ok(None);
         };
-        let files = repository.files_of_board(head, |path| changes.concerns(path));
-        let files = files.await?;
+        // Files that this clone has committed, and that the merge has not changed.
+        let is_committed = |path: &str| committed.contains(path) && !changes.concerns(path);
+        let after = repository.read_board(&tip_files, is_committed).await?;
+        let mut after = after.map_err(|refusal| refused(tip, local.as_str(), &refusal))?;
+        after.extend(changes.files().files().clone());
+        let is_changed = |path: &str| committed.contains(path) || changes.concerns(path);
+        let files = repository.read_board(&head_files, is_changed).await?;
         let files = files.map_err(|refusal| refused(head, local.as_str(), &refusal))?;
-        let (files, after) = (BoardFiles::new(files), changes.files());
+        let (files, after) = (BoardFiles::new(files), BoardFiles::new(after));
         let changed = after.since(&files);
-        let sent = changes_between(&files, after);
-        let commit = match changed.is_empty() {
-            true => {
-                repository.move_board(local, head, Some(tip)).await?;
-                head.clone()
-            }
-            false => {
-                let (parents, message) = ([head], message(&sent));
-                let commit = repository.commit_board(local, &parents, &changed, &message);
-                commit.await?
-            }
+        let sent = changes_between(&files, &after);
+        let commit = if changed.is_empty() && base == *tip {
+            repository.move_board(local, head, Some(tip)).await?;
+            head.clone()
+        } else {
+            let other = Some(tip).filter(|tip| **tip != base);
+            let parents: Vec<&Commit> = std::iter::once(head).chain(other).collect();
+            let message = message(&sent);
+            let commit = repository.commit_board(local, &parents, &changed, &message);
+            commit.await?
         };
         store.note_exchange(commit.as_str(), changes.version())?;
         self.receive(&before, &published);
@@ -722,58 +732,4 @@ fn catch_up(store: &Store) {
 fn opened<'a>(store: Option<&'a Store>, config: &Config) -> Result<&'a Store, SyncError> {
     let missing = || WorkspaceError::NoBoard(config.workspace.clone());
     Ok(store.ok_or_else(missing)?)
-}
-
-/// Message of a commit with these changes.
-fn message(changes: &[String]) -> String {
-    let Some(first) = changes.first() else {
-        return "Update the board\n".to_owned();
-    };
-    let more = match changes.len() {
-        1 => String::new(),
-        all => format!(" and {} more", all - 1),
-    };
-    let room = SUBJECT.saturating_sub(more.chars().count());
-    let subject = match first.chars().count() <= room {
-        true => first.clone(),
-        false => {
-            let short: String = first.chars().take(room.saturating_sub(1)).collect();
-            format!("{}…", short.trim_end())
-        }
-    };
-    let mut text = format!("{subject}{more}\n");
-    if changes.len() > 1 || subject != *first {
-        text.push('\n');
-        for change in changes.iter().take(LISTED) {
-            text.push_str(change);
-            text.push('\n');
-        }
-        if changes.len() > LISTED {
-            text.push_str(&format!("and {} more\n", changes.len() - LISTED));
-        }
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::message;
-
-    #[test]
-    fn subject_names_the_first_change_and_the_body_all() {
-        let one = ["P-3 in-progress → ready-for-testing".to_owned()];
-        assert_eq!(message(&one), "P-3 in-progress → ready-for-testing\n");
-        let two = ["P-3 created: A".to_owned(), "P-4 created: B".to_owned()];
-        assert_eq!(
-            message(&two),
-            "P-3 created: A and 1 more\n\nP-3 created: A\nP-4 created: B\n"
-        );
-        let long = [format!("P-3 created: {}", "x".repeat(200))];
-        let text = message(&long);
-        assert_eq!(
-            text.lines().next().map(|line| line.chars().count()),
-            Some(72)
-        );
-        assert!(text.contains(&long[0]), "{text}");
-    }
 }

@@ -1,15 +1,17 @@
 //! Boards in references of their own: commits whose trees have the readable files of a board.
 //!
 //! They are written by `git fast-import`, which touches neither index, `HEAD` nor working tree, and are read with bounds,
-//! since a tree can come from anywhere. Remotes are asked without prompts.
+//! since a tree can come from anywhere. Remotes are asked without prompts, and their settings are checked before.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use orchestra_plan::ids::{Branch, Commit};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use sha2::{Digest as _, Sha256};
 
-use super::{GitError, Repository, RepositoryLock, call::Call, error::classify, lock, names};
+use super::{
+    GitError, Occasion, Repository, RepositoryLock, call::Call, error::classify, lock, names,
+};
 use crate::hex::hex;
 
 /// References of boards begin so.
@@ -33,6 +35,24 @@ const REGULAR: &str = "100644";
 
 /// Files of a board by their paths.
 pub type BoardTree = BTreeMap<String, Vec<u8>>;
+
+/// Objects of the files of a board by their paths.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BoardListing(BTreeMap<String, String>);
+
+impl BoardListing {
+    /// Paths of files that differ in another listing, or that one of both does not have.
+    pub fn differing(&self, other: &Self) -> BTreeSet<String> {
+        let paths = self.0.keys().chain(other.0.keys());
+        let differing = paths.filter(|path| self.0.get(*path) != other.0.get(*path));
+        differing.cloned().collect()
+    }
+
+    /// Returns whether it has a file with this path.
+    pub fn contains(&self, path: &str) -> bool {
+        self.0.contains_key(path)
+    }
+}
 
 /// A reference that has a board.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -163,6 +183,7 @@ impl Repository {
         &self,
         remote: &str,
         reference: &BoardReference,
+        occasion: Occasion,
     ) -> Result<Option<Commit>, GitError> {
         const OPERATION: &str = "fetch the board";
         let remote = remote_name(remote)?;
@@ -188,12 +209,12 @@ impl Repository {
             .option("fetch.fsckObjects=true")
             .on(shown_remote(remote))
             .accept(&[0, 1, 128]);
-        let answer = self.unattended(call).await?.run().await?;
+        let answer = self.unattended(call, occasion).await?.run().await?;
         if answer.code != 0 {
             let asked = ["ls-remote", "--exit-code", "--", remote, name];
             let call = self.call(OPERATION, asked);
             let call = call.on(shown_remote(remote)).accept(&[0, 2]);
-            if self.unattended(call).await?.run().await?.code == 2 {
+            if self.unattended(call, occasion).await?.run().await?.code == 2 {
                 return Ok(None);
             }
             let status = format!("exit status: {}", answer.code);
@@ -216,10 +237,10 @@ impl Repository {
     /// When git cannot be started.
     pub async fn push_board(
         &self,
-        remote: &str,
-        reference: &BoardReference,
+        (remote, reference): (&str, &BoardReference),
         commit: &Commit,
         expected: Option<&Commit>,
+        occasion: Occasion,
     ) -> Result<Pushed, GitError> {
         let remote = remote_name(remote)?;
         let name = reference.as_str();
@@ -238,7 +259,7 @@ impl Repository {
             &format!("{commit}:{name}"),
         ];
         let call = self.call("push the board", asked).on(shown_remote(remote));
-        let call = self.unattended(call).await?;
+        let call = self.unattended(call, occasion).await?;
         match call.run().await {
             Ok(_) => Ok(Pushed::Accepted),
             Err(error @ (GitError::Failed { .. } | GitError::Locked { .. })) => {
@@ -299,72 +320,66 @@ impl Repository {
         commit: &Commit,
         is_wanted: impl Fn(&str) -> bool,
     ) -> Result<Result<BoardTree, TreeRefusal>, GitError> {
+        match self.list_board(commit).await? {
+            Ok(listing) => self.read_board(&listing, is_wanted).await,
+            Err(refusal) => Ok(Err(refusal)),
+        }
+    }
+
+    /// Lists the files of a commit. The list ends at a bound, however many files a tree has.
+    ///
+    /// # Errors
+    /// As [`board_tree`](Self::board_tree).
+    pub async fn list_board(
+        &self,
+        commit: &Commit,
+    ) -> Result<Result<BoardListing, TreeRefusal>, GitError> {
+        // `git diff-tree` collects all differences before it prints the first one, and has no bound.
         let asked = ["ls-tree", "-r", "-z", "--full-tree", commit.as_str()];
         let call = self.call("list the files of a board", asked);
         let answer = call.on(commit).first_bytes(MAX_LISTING).run().await?;
         if answer.output.len() > MAX_LISTING {
             return Ok(Err(TreeRefusal::TooManyFiles));
         }
-        let mut listed = match listing(answer.fields()) {
-            Ok(listed) => listed,
-            Err(refusal) => return Ok(Err(refusal)),
-        };
-        listed.retain(|file| is_wanted(&file.path));
-        self.contents(commit, listed).await
+        Ok(listing(answer.fields()))
     }
 
-    /// Paths of files that are new or differ in the second of two commits; `None` where files are gone there, are not
-    /// regular files, or more than `most` differ.
+    /// Reads those listed files whose paths are wanted.
     ///
     /// # Errors
-    /// When git fails.
-    pub async fn changed_files(
+    /// As [`board_tree`](Self::board_tree).
+    pub async fn read_board(
         &self,
-        from: &Commit,
-        to: &Commit,
-        most: usize,
-    ) -> Result<Option<Vec<String>>, GitError> {
-        let asked = ["diff-tree", "-r", "-z", "--raw", "--no-renames"];
-        let call = self.call("compare two commits of a board", asked);
-        let call = call.arg(from.as_str()).arg(to.as_str()).on(to);
-        let answer = call.first_bytes(MAX_LISTING).run().await?;
-        Ok(changed(answer.fields(), most))
-    }
-
-    async fn contents(
-        &self,
-        commit: &Commit,
-        listed: Vec<Listed>,
+        listing: &BoardListing,
+        is_wanted: impl Fn(&str) -> bool,
     ) -> Result<Result<BoardTree, TreeRefusal>, GitError> {
-        const OPERATION: &str = "read the files of a board";
+        let listed = listing.0.iter().filter(|(path, _)| is_wanted(path));
+        let listed: Vec<(&String, &String)> = listed.collect();
         let mut tree = BoardTree::new();
         if listed.is_empty() {
             return Ok(Ok(tree));
         }
         let mut asked = String::new();
-        for file in &listed {
-            asked.push_str(&file.object);
+        for (_, object) in &listed {
+            asked.push_str(object);
             asked.push('\n');
         }
         let headers = listed.len().saturating_mul(HEADER_BYTES);
         let most = MAX_BYTES.saturating_add(headers);
-        let call = self.call(OPERATION, ["cat-file", "--batch"]).on(commit);
+        let call = self.call("read the files of a board", ["cat-file", "--batch"]);
         let answer = call.input(asked).first_bytes(most).run().await?;
         if answer.output.len() > most {
             return Ok(Err(TreeRefusal::TooLarge));
         }
         let mut rest = answer.output.as_slice();
-        for file in listed {
-            let Some(content) = object(&mut rest, &file.object) else {
-                return Ok(Err(TreeRefusal::Missing(names::shortened(&file.path))));
+        for (path, name) in listed {
+            let Some(content) = object(&mut rest, name) else {
+                return Ok(Err(TreeRefusal::Missing(names::shortened(path))));
             };
             if content.len() > MAX_FILE_BYTES {
                 return Ok(Err(TreeRefusal::TooLarge));
             }
-            if tree.contains_key(&file.path) {
-                return Ok(Err(TreeRefusal::Path(names::shortened(&file.path))));
-            }
-            tree.insert(file.path, content.to_vec());
+            tree.insert(path.clone(), content.to_vec());
         }
         Ok(Ok(tree))
     }
@@ -497,15 +512,9 @@ impl Repository {
     }
 }
 
-/// A file in a tree.
-struct Listed {
-    path: String,
-    object: String,
-}
-
 /// Reads the answer of `git ls-tree -r -z`.
-fn listing<'a>(fields: impl Iterator<Item = &'a [u8]>) -> Result<Vec<Listed>, TreeRefusal> {
-    let mut listed: Vec<Listed> = Vec::new();
+fn listing<'a>(fields: impl Iterator<Item = &'a [u8]>) -> Result<BoardListing, TreeRefusal> {
+    let mut listed = BTreeMap::new();
     for field in fields {
         if listed.len() >= MAX_FILES {
             return Err(TreeRefusal::TooManyFiles);
@@ -520,7 +529,6 @@ fn listing<'a>(fields: impl Iterator<Item = &'a [u8]>) -> Result<Vec<Listed>, Tr
             || path.chars().any(char::is_control)
             || path.split('/').count() > MAX_DEPTH
             || path.split('/').any(is_odd)
-            || listed.last().is_some_and(|last| last.path == path)
         {
             return Err(TreeRefusal::Path(names::shortened(path)));
         }
@@ -537,30 +545,11 @@ fn listing<'a>(fields: impl Iterator<Item = &'a [u8]>) -> Result<Vec<Listed>, Tr
             let path = names::shortened(path);
             return Err(TreeRefusal::NotAFile { path, what });
         }
-        listed.push(Listed {
-            path: path.to_owned(),
-            object: object.to_owned(),
-        });
-    }
-    Ok(listed)
-}
-
-/// Reads the answer of `git diff-tree -r -z --raw`.
-fn changed<'a>(mut fields: impl Iterator<Item = &'a [u8]>, most: usize) -> Option<Vec<String>> {
-    let mut paths = Vec::new();
-    while let Some(facts) = fields.next() {
-        let facts = std::str::from_utf8(facts).ok()?;
-        let path = std::str::from_utf8(fields.next()?).ok()?;
-        let facts: Vec<&str> = facts.split_ascii_whitespace().collect();
-        let &[_, mode, _, _, "A" | "M"] = facts.as_slice() else {
-            return None;
-        };
-        if mode != REGULAR || paths.len() >= most {
-            return None;
+        if listed.insert(path.to_owned(), object.to_owned()).is_some() {
+            return Err(TreeRefusal::Path(names::shortened(path)));
         }
-        paths.push(path.to_owned());
     }
-    Some(paths)
+    Ok(BoardListing(listed))
 }
 
 /// Takes the content of a file off the answer of `git cat-file --batch`.
@@ -627,7 +616,7 @@ mod tests {
     fn check(fields: &[&str]) -> Result<Vec<String>, String> {
         let fields = fields.iter().map(|field| field.as_bytes());
         let listed = listing(fields).map_err(|refusal| refusal.to_string())?;
-        Ok(listed.into_iter().map(|file| file.path).collect())
+        Ok(listed.0.into_keys().collect())
     }
 
     #[test]
@@ -656,21 +645,23 @@ mod tests {
     }
 
     #[test]
-    fn changes_other_than_of_regular_files_are_not_listed() {
-        let check = |text: &str| changed(text.split('\0').map(str::as_bytes), 2);
-        let one = ":100644 100644 11 22 M\0a";
-        let new = ":000000 100644 00 22 A\0b";
-        let both = vec!["a".to_owned(), "b".to_owned()];
-        assert_eq!(check(&format!("{one}\0{new}")), Some(both));
-        assert_eq!(check(&format!("{one}\0{new}\0{one}")), None);
-        for odd in [
-            ":100644 000000 11 00 D\0a",
-            ":100644 120000 11 22 T\0a",
-            ":100644 100755 11 22 M\0a",
-            ":100644 100644 11 22 M",
-        ] {
-            assert_eq!(check(odd), None, "{odd:?}");
+    fn files_that_are_new_gone_or_changed_differ() {
+        let read = |fields: &[&str]| listing(fields.iter().map(|field| field.as_bytes())).unwrap();
+        let before = read(&[
+            "100644 blob 11\ta",
+            "100644 blob 11\tb",
+            "100644 blob 11\tc",
+        ]);
+        let after = read(&[
+            "100644 blob 11\ta",
+            "100644 blob 22\tb",
+            "100644 blob 11\td",
+        ]);
+        for (one, other) in [(&before, &after), (&after, &before)] {
+            let differing: Vec<String> = one.differing(other).into_iter().collect();
+            assert_eq!(differing, ["b", "c", "d"]);
         }
+        assert!(before.differing(&before).is_empty());
     }
 
     #[test]

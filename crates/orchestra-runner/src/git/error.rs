@@ -186,6 +186,12 @@ pub enum GitError {
         /// The key.
         key: String,
     },
+    /// The configuration of a repository, which can come from an archive, changes how a remote is reached.
+    #[error("`{key}` in the configuration of this repository changes how a remote is reached")]
+    Diverts {
+        /// The key.
+        key: String,
+    },
     /// Nothing is called by that name.
     #[error("there is no commit `{name}`")]
     Unknown {
@@ -247,6 +253,7 @@ impl GitError {
             Self::Unborn { .. } => "branch-without-commits",
             Self::PathOfRepository { .. } => "path-of-repository",
             Self::Starts { .. } => "configuration-starts-program",
+            Self::Diverts { .. } => "configuration-diverts-remote",
             Self::Unknown { .. } => "unknown-commit",
             Self::Unrelated { .. } => "unrelated-histories",
         }
@@ -321,6 +328,11 @@ impl GitError {
             Self::Starts { key } => format!(
                 "if you trust it, set it in your own configuration (`git config --global {key}`, or a file that \
                  `includeIf` names for this repository) and remove it from that of the repository"
+            ),
+            Self::Diverts { key } => format!(
+                "if you trust it, set it in your own configuration (`git config --global {key}`, or a file that \
+                 `includeIf` names for this repository) and remove it from that of the repository, or list the \
+                 workspace in trusted_directories of your orchestra.toml"
             ),
             Self::Unknown { .. } => "name an existing branch, tag or commit".to_owned(),
             Self::Unrelated { .. } => {

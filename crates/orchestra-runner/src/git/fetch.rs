@@ -7,6 +7,15 @@ use super::{GitError, Repository, call::Call, names::shortened};
 /// The variable by which git is told of a remote that it is to leave out.
 const LEFT_OUT: &str = "GIT_REMOTE_LEFT_OUT";
 
+/// Occasion of a call that reaches a remote.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Occasion {
+    /// A command of the user, as if it were git's own: the configuration of the repository counts, except for programs.
+    Command,
+    /// Background work. No setting of the repository counts that changes how a remote is reached.
+    Background,
+}
+
 impl Repository {
     /// Fetches all remotes, as the user has set them up, but for those that write into the user's own
     /// branches, as a mirror does: no branch moves. Without remotes nothing is done.
@@ -69,11 +78,15 @@ impl Repository {
     ///
     /// # Errors
     /// [`GitError::Starts`] when the configuration of the repository itself, which can come from an archive, names a
-    /// program for that.
-    pub(super) async fn unattended(&self, call: Call) -> Result<Call, GitError> {
-        const STARTS: &str = r"^(core\.(sshcommand|gitproxy|alternaterefscommand)|credential(\..*)?\.helper|remote\..*\.(uploadpack|receivepack|vcs))$";
-        let asked = ["config", "-z", "--show-scope", "--get-regexp", STARTS];
-        let found = self.call("look for programs that reach remotes", asked);
+    /// program for that, and [`GitError::Diverts`] when it changes in another way how remotes are reached and the user
+    /// does not wait for the call.
+    pub(super) async fn unattended(
+        &self,
+        call: Call,
+        occasion: Occasion,
+    ) -> Result<Call, GitError> {
+        let asked = ["config", "-z", "--show-scope", "--get-regexp", REACHES];
+        let found = self.call("look for settings about remotes", asked);
         let answer = found.accept(&[0, 1]).run().await?;
         let fields: Vec<&[u8]> = answer.fields().collect();
         let mut command = None;
@@ -81,8 +94,13 @@ impl Repository {
             let text = String::from_utf8_lossy(setting[1]);
             let (key, value) = text.split_once('\n').unwrap_or((&text, ""));
             if matches!(setting[0], b"local" | b"worktree") {
-                let key = shortened(key);
-                return Err(GitError::Starts { key });
+                let shown = shortened(key);
+                if starts_program(key) {
+                    return Err(GitError::Starts { key: shown });
+                }
+                if occasion == Occasion::Background {
+                    return Err(GitError::Diverts { key: shown });
+                }
             }
             if key == "core.sshcommand" {
                 // Git uses the last one.
@@ -91,6 +109,24 @@ impl Repository {
         }
         let call = call.option("-c").option("protocol.ext.allow=never");
         Ok(without_prompts(call, command.as_deref()))
+    }
+}
+
+/// Keys by which git reaches another address than the one that the user sees, sends other data there, or starts a
+/// program. Git prints keys in lower case, except for the name of a remote or a URL.
+const REACHES: &str = r"^(core\.(sshcommand|gitproxy|alternaterefscommand)|(http|credential|url|protocol|ssh)\..*|remote\..*\.(proxy|proxyauthmethod|vcs|uploadpack|receivepack|serveroption)|(fetch|transfer)\.bundleuri|fetch\.uriprotocols)$";
+
+/// Returns whether git starts the value of a key of [`REACHES`] as a program.
+fn starts_program(key: &str) -> bool {
+    let is_one_of = |names: &[&str]| {
+        let last = key.rsplit_once('.').map_or(key, |(_, last)| last);
+        names.contains(&last)
+    };
+    match key.split_once('.') {
+        Some(("core", _)) => true,
+        Some(("credential", _)) => is_one_of(&["helper"]),
+        Some(("remote", _)) => is_one_of(&["vcs", "uploadpack", "receivepack"]),
+        _ => false,
     }
 }
 
@@ -128,7 +164,28 @@ fn writes_branches(refspec: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{is_openssh, writes_branches};
+    use super::{is_openssh, starts_program, writes_branches};
+
+    #[test]
+    fn keys_that_start_programs_are_known() {
+        for key in [
+            "core.sshcommand",
+            "credential.helper",
+            "credential.https://example.org.helper",
+            "remote.a.b.uploadpack",
+            "remote.origin.vcs",
+        ] {
+            assert!(starts_program(key), "{key}");
+        }
+        for key in [
+            "http.proxy",
+            "url.https://helper.insteadof",
+            "credential.username",
+            "remote.vcs.proxy",
+        ] {
+            assert!(!starts_program(key), "{key}");
+        }
+    }
 
     #[test]
     fn command_lines_of_openssh_are_known() {

@@ -78,6 +78,19 @@ fn news(old: Option<&Vec<u8>>, new: Option<&Vec<u8>>, id: &IssueId, project: &Sl
         .collect()
 }
 
+/// Most characters of a comment that are shown.
+const COMMENT: usize = 100;
+
+/// The beginning of the first line of a text.
+fn beginning(text: &str) -> String {
+    let line = text.trim().lines().next().unwrap_or_default();
+    let mut shown: String = line.chars().take(COMMENT).collect();
+    if shown.len() < text.trim().len() {
+        shown.push('…');
+    }
+    shown
+}
+
 fn line(id: &IssueId, event: &Event) -> String {
     let text = match &event.change {
         Change::IssueCreated(issue) => format!("created: {}", issue.title),
@@ -90,7 +103,7 @@ fn line(id: &IssueId, event: &Event) -> String {
         Change::Released { agent } => format!("released by {agent}"),
         Change::DependencyAdded { on } => format!("waits for {on}"),
         Change::DependencyRemoved { on } => format!("no longer waits for {on}"),
-        Change::Commented { .. } => "comment".to_owned(),
+        Change::Commented { text } => format!("comment: {}", beginning(text.as_str())),
         _ => "changed".to_owned(),
     };
     match &event.agent {

@@ -20,7 +20,7 @@ use crate::{
     exit::{Exit, Failure},
     logging,
     output::{self, Format},
-    sync::Attempt,
+    sync::{Attempt, Work},
     workspace::{self, PROJECTS},
 };
 use plans::Found;
@@ -124,7 +124,10 @@ fn tracked_mirror(home: &Home) -> Found {
 
 /// Reports that the last exchange of the board in the background failed.
 fn background_exchange(config: &Config, found: &mut Found) {
-    if let (Some(remote), Some(error)) = (config.sync.remote(), Attempt::last(config).error()) {
+    if let (Some(remote), Some(error)) = (
+        config.sync.remote(),
+        Attempt::last(config, Work::Exchange).error(),
+    ) {
         found.still(format!(
             "sync: the board was not exchanged with {}: {error}; `orchestra sync` tries again",
             shown_remote(remote)

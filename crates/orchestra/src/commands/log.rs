@@ -1,4 +1,4 @@
-//! `orchestra log`: history of the board, as the last exchange with other clones recorded it.
+//! `orchestra log`: history of the board, as its commits recorded it.
 
 use clap::Args;
 use orchestra_board::{IssueId, Timestamp};
@@ -20,8 +20,9 @@ const SHORT: usize = 10;
 
 /// Show who changed what on the board, and when
 ///
-/// Shows the commits that `orchestra sync` made of the board. Changes since the last sync are not included; the
-/// tool `get_history` returns them.
+/// Shows the commits of the board. `orchestra sync` creates them; after the first sync, `up` and `stdio` do so as
+/// well, at most once a minute and when they end. Changes since the last commit are not included; the tool
+/// `get_history` returns them.
 #[derive(Debug, Args)]
 #[command(after_help = examples(&["log", "log P-3 --limit 5"]))]
 pub(crate) struct Arguments {

@@ -84,6 +84,7 @@ impl Serving {
             engines: None,
             plans: None,
             sync: None,
+            commits: None,
             waiting: None,
             begun: watch::Sender::new(false),
         };

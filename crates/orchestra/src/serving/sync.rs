@@ -1,4 +1,7 @@
 //! Background exchange of the board with the remote of `[sync]`, by one process of a workspace at a time.
+//!
+//! The name of a remote stands for the address in the configuration of the repository, which can come from an archive. The
+//! user agrees to it by a first `orchestra sync`, or by trusting the directory of the workspace.
 
 use std::{
     path::PathBuf,
@@ -22,7 +25,7 @@ use crate::{
     config::Config,
     exit::Failure,
     output,
-    sync::{Attempt, Exchange},
+    sync::{Attempt, Exchange, Work},
     workspace::run_directory,
 };
 
@@ -31,6 +34,9 @@ const LOCK: &str = "sync.lock";
 
 /// Time between two attempts to take the lock.
 const LOCK_RETRY: Duration = Duration::from_secs(5);
+
+/// Longest time until a success of `orchestra sync` ends the pause after failures.
+const LOOK: Duration = Duration::from_secs(60);
 
 /// The background exchange of a process.
 pub(super) struct Background {
@@ -41,9 +47,10 @@ pub(super) struct Background {
 }
 
 impl Serving {
-    /// Exchanges the board in the background, if configured, from the start of the background work on. Must run inside
-    /// the runtime.
+    /// Commits the board, and exchanges it in the background, if configured, from the start of the background work on.
+    /// Must run inside the runtime.
     pub(crate) fn start_sync(&mut self) {
+        self.start_commits();
         let sync = &self.config.sync;
         sync.overreach().for_each(output::complain);
         let (Some(remote), Some(store)) = (sync.remote(), &self.store) else {
@@ -53,7 +60,7 @@ impl Serving {
             return;
         }
         let (stop, stopped) = watch::channel(false);
-        let status = match Attempt::last(&self.config).error() {
+        let status = match Attempt::last(&self.config, Work::Exchange).error() {
             Some(error) => ServerStatus::Error(error.to_owned()),
             None => ServerStatus::Available,
         };
@@ -120,7 +127,7 @@ impl Worker {
                 None => LOCK_RETRY,
                 Some(_) => {
                     let interval = self.config.sync.interval();
-                    let last = Attempt::last(&self.config);
+                    let last = Attempt::last(&self.config, Work::Exchange);
                     let pause = last.pause(interval);
                     if pause.is_zero() {
                         self.exchange(&last).await.pause(interval)
@@ -132,7 +139,7 @@ impl Worker {
             let mut stopped = self.stopped.clone();
             tokio::select! {
                 _ = stopped.wait_for(|stopped| *stopped) => return,
-                () = sleep(pause) => {}
+                () = sleep(pause.min(LOOK)) => {}
             }
         }
     }
@@ -182,16 +189,27 @@ impl Worker {
                 ServerStatus::Error(error.to_owned())
             }
         };
+        attempt.record(&self.config, Work::Exchange);
         *self.status.lock().unwrap_or_else(PoisonError::into_inner) = status;
-        attempt.record(&self.config);
         attempt
     }
 }
 
 async fn exchange(config: &Config, store: &Store) -> Result<(), Failure> {
+    let is_trusted = config.trusted_by().is_some();
+    let last = store.last_exchange().map_err(anyhow::Error::from)?;
+    if last.is_none() && !is_trusted {
+        return Err(Failure::refused(
+            "this board was never exchanged: run `orchestra sync` once, or list the workspace in trusted_directories",
+        ));
+    }
     let exchange = Exchange::open(&config.workspace).await?;
     let remote = config.sync.remote().map(str::to_owned);
     let remote = exchange.remote(remote, config.sync.branch()).await?;
+    let remote = match is_trusted {
+        true => remote,
+        false => remote.in_background(),
+    };
     exchange.run_in(config, store, &remote).await?;
     Ok(())
 }

@@ -1,5 +1,5 @@
-//! The last exchange of a board, in a file of the run directory: the programs of a workspace space their exchanges by it,
-//! and `orchestra doctor` reports a failure.
+//! The last exchange of a board, and the last commit without one, each in a file of the run directory: the programs of a
+//! workspace space them by it, and `orchestra doctor` reports a failed exchange.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -8,8 +8,24 @@ use serde::{Deserialize, Serialize};
 
 use crate::{config::Config, workspace};
 
-/// Name of the file.
-const FILE: &str = "sync.json";
+/// Work that the programs of a workspace repeat, one of them at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Work {
+    /// Exchange of the board with a remote.
+    Exchange,
+    /// Commit of the board to the local reference.
+    Commit,
+}
+
+impl Work {
+    /// Name of the file of its last attempt.
+    const fn file(self) -> &'static str {
+        match self {
+            Self::Exchange => "sync.json",
+            Self::Commit => "commit.json",
+        }
+    }
+}
 
 /// Longest file.
 const MAX_BYTES: u64 = 64 * 1024;
@@ -20,7 +36,7 @@ const MAX_ERROR: usize = 2_000;
 /// Longest time between two exchanges after failures.
 const MAX_PAUSE: Duration = Duration::from_secs(3_600);
 
-/// An attempt to exchange the board.
+/// An attempt to exchange or commit the board.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Attempt {
     /// Time in seconds since the Unix epoch.
@@ -33,10 +49,10 @@ pub(crate) struct Attempt {
 
 impl Attempt {
     /// The last attempt. A file that cannot be read or parsed is none.
-    pub(crate) fn last(config: &Config) -> Self {
+    pub(crate) fn last(config: &Config, work: Work) -> Self {
         let read = || {
             let run = workspace::run_directory(config).ok()?.open().ok()??;
-            let content = run.read(FILE, MAX_BYTES).ok()??;
+            let content = run.read(work.file(), MAX_BYTES).ok()??;
             serde_json::from_slice(&content).ok()
         };
         read().unwrap_or_default()
@@ -59,17 +75,17 @@ impl Attempt {
     }
 
     /// Records it for other programs. A failure is logged.
-    pub(crate) fn record(&self, config: &Config) {
+    pub(crate) fn record(&self, config: &Config, work: Work) {
         let write = || -> anyhow::Result<()> {
             let run = workspace::run_directory(config)?.make()?;
-            Ok(run.write(FILE, &serde_json::to_vec(self)?, Access::Private)?)
+            Ok(run.write(work.file(), &serde_json::to_vec(self)?, Access::Private)?)
         };
         if let Err(error) = write() {
-            tracing::debug!("the exchange of the board is not recorded: {error:#}");
+            tracing::debug!(?work, "the attempt is not recorded: {error:#}");
         }
     }
 
-    /// Reason why the last exchange failed.
+    /// Reason why it failed.
     pub(crate) fn error(&self) -> Option<&str> {
         self.error.as_deref()
     }

@@ -1,5 +1,7 @@
 //! `orchestra sync` and `orchestra log`: clones that exchange one board through a bare repository.
 
+mod session_commits;
+
 use std::{
     collections::BTreeSet,
     fs,
@@ -11,7 +13,7 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::one_board::{Repository, git};
-use crate::support::{Running, Said, get, until};
+use crate::support::{Running, Said, get, run_directory, until};
 
 pub(crate) const REFERENCE: &str = "refs/orchestra/board";
 
@@ -97,12 +99,40 @@ impl Clones {
         self.repository.call(clone, "get_task", &task)
     }
 
-    /// Replaces the board of the remote by a tree with these entries of `git mktree`.
+    /// Removes the record of the last background exchange, after which the next one would wait.
+    fn forget_attempt(&self, clone: &Path) {
+        let run = run_directory(clone, &self.repository.workspace.home());
+        fs::remove_file(run.join("sync.json")).unwrap();
+    }
+
+    /// Adds a commit to the board of the remote, whose tree has these entries of `git mktree`.
     fn publish(&self, entries: &str) {
         let remote = self.remote();
         let tree = git_with(&remote, &["mktree", "--missing"], entries.as_bytes());
-        let commit = git(&remote, &["commit-tree", tree.trim(), "-m", "Hostile"]);
+        let parent = tip(&remote);
+        let words = [
+            "commit-tree",
+            tree.trim(),
+            "-p",
+            parent.trim(),
+            "-m",
+            "Hostile",
+        ];
+        let commit = git(&remote, &words);
         git(&remote, &["update-ref", REFERENCE, commit.trim()]);
+    }
+
+    /// A tree of the remote that has more files than a list of them could have.
+    fn tree_of_many_files(&self) -> String {
+        let blob = self.blob(b"");
+        let mut entry = format!("100644 blob {blob}");
+        for _ in 0..10 {
+            let names = 0..20;
+            let entries: String = names.map(|name| format!("{entry}\t{name:02}\n")).collect();
+            let tree = git_with(&self.remote(), &["mktree"], entries.as_bytes());
+            entry = format!("040000 tree {}", tree.trim());
+        }
+        entry.replace("040000 tree ", "")
     }
 
     fn blob(&self, content: &[u8]) -> String {
@@ -216,7 +246,11 @@ fn value_that_two_clones_set_is_shown_on_both() {
     clones.rename(&one, "MA-3", "From one");
     clones.rename(&two, "MA-3", "From two");
     clones.sync(&one, &[]);
-    clones.sync(&two, &[]);
+    let sent = clones.sync(&two, &[])["sent"].to_string();
+    assert!(
+        sent.contains("MA-3 comment: title on the board of"),
+        "{sent}"
+    );
     clones.sync(&one, &[]);
     for clone in [&one, &two] {
         let task = clones.get(clone, "MA-3");
@@ -314,6 +348,8 @@ fn clones_that_push_at_once_lose_nothing() {
 fn hostile_board_is_refused_and_the_own_one_is_used_further() {
     let clones = Clones::new();
     let (one, two) = (clones.one(), clones.clone_as("two"));
+    // A board that was exchanged is compared with the published one, and another one is merged with it.
+    clones.sync(&one, &[]);
     let blob = clones.blob(b"/etc/passwd");
     let tree = git_with(
         &clones.remote(),
@@ -332,6 +368,11 @@ fn hostile_board_is_refused_and_the_own_one_is_used_further() {
             "a submodule",
         ),
         (
+            // 20 to the power of 10 files, in eleven objects.
+            format!("040000 tree {}\tmy-app\n", clones.tree_of_many_files()),
+            "more than 400000 files",
+        ),
+        (
             format!("040000 tree {tree}\tmy-app\n"),
             "my-app/project-status.toon",
         ),
@@ -346,6 +387,40 @@ fn hostile_board_is_refused_and_the_own_one_is_used_further() {
         assert!(!two.join(".projects").exists(), "{part}");
         clones.rename(&one, "MA-3", part);
     }
+}
+
+#[test]
+fn objects_that_git_refuses_are_named_in_one_line() {
+    let clones = Clones::new();
+    let one = clones.one();
+    clones.sync(&one, &[]);
+    let blob = clones.blob(b"text");
+    let inner = git_with(
+        &clones.remote(),
+        &["mktree"],
+        format!("100644 blob {blob}\t.git\n").as_bytes(),
+    );
+    clones.publish(&format!("040000 tree {}\tmy-app\n", inner.trim()));
+    clones.refused(&one, 1, "hasDotgit");
+}
+
+#[test]
+fn log_shows_a_commit_with_a_long_message() {
+    let clones = Clones::new();
+    let (one, remote) = (clones.one(), clones.remote());
+    clones.sync(&one, &[]);
+    let tree = git(&remote, &["rev-parse", &format!("{REFERENCE}^{{tree}}")]);
+    let message = "long".repeat(100_000);
+    let message_file = remote.with_file_name("message");
+    fs::write(&message_file, message).unwrap();
+    let file = message_file.display().to_string();
+    let words = ["commit-tree", tree.trim(), "-p", REFERENCE, "-F", &file];
+    let commit = git(&remote, &words);
+    git(&remote, &["update-ref", REFERENCE, commit.trim()]);
+    clones.sync(&one, &[]);
+    let log = clones.run(&one, &["log", "--limit", "1"]);
+    assert_eq!(log.code, Some(0), "{log:?}");
+    assert!(log.out.contains("longlong"), "{log:?}");
 }
 
 #[test]
@@ -484,6 +559,7 @@ fn remote_that_cannot_be_reached_is_named() {
     let said = clones.run(&one, &["sync", "../none-such"]);
     assert_eq!(said.code, Some(1), "{said:?}");
     assert!(said.err.contains("../none-such"), "{said:?}");
+    assert_eq!(said.err.matches("fetch the board").count(), 1, "{said:?}");
     let said = clones.run(&one, &["sync", "--", "--upload-pack=touch"]);
     assert_eq!(said.code, Some(2), "{said:?}");
 }
@@ -520,18 +596,89 @@ fn await_status(address: &str, status: &str) {
 fn board_is_exchanged_in_the_background() {
     let clones = Clones::new();
     let (one, two) = (clones.one(), clones.clone_as("two"));
+    clones.sync(&one, &[]);
+    clones.rename(&one, "MA-3", "Renamed");
     configure(&clones, "remote = \"origin\"");
     let (_up, address) = up(&clones, &one);
     await_status(&address, "connected");
     configure(&clones, "");
     clones.sync(&two, &[]);
-    assert_eq!(clones.get(&two, "MA-3")["title"], "T");
+    assert_eq!(clones.get(&two, "MA-3")["title"], "Renamed");
+}
+
+#[test]
+fn remote_of_a_repository_is_not_reached_in_the_background_before_the_user_has_used_it() {
+    let clones = Clones::new();
+    let one = clones.one();
+    configure(&clones, "remote = \"origin\"");
+    let (mut running, address) = up(&clones, &one);
+    await_status(&address, "error");
+    running.kill();
+    let doctor = clones.run(&one, &["doctor"]);
+    assert!(
+        doctor.out.contains("run `orchestra sync` once"),
+        "{doctor:?}"
+    );
+    let board = ["for-each-ref", "refs/orchestra"];
+    assert_eq!(git(&clones.remote(), &board), "");
+    clones.forget_attempt(&one);
+    let trusted = format!(
+        "trusted_directories = [\"{}\"]\nboard = \"repository\"\n[sync]\nremote = \"origin\"\n",
+        one.display()
+    );
+    let file = clones.repository.workspace.home();
+    fs::write(file.join(".config/orchestra/orchestra.toml"), trusted).unwrap();
+    let (_up, address) = up(&clones, &one);
+    await_status(&address, "connected");
+    assert_eq!(tip(&clones.remote()), tip(&one));
+}
+
+#[test]
+fn settings_of_a_repository_do_not_divert_background_exchanges() {
+    let clones = Clones::new();
+    let one = clones.one();
+    clones.sync(&one, &[]);
+    let shared = tip(&one);
+    configure(&clones, "remote = \"origin\"");
+    let included = one.with_file_name("included");
+    fs::write(&included, "[http]\n\tproxy = http://127.0.0.1:1\n").unwrap();
+    let included = included.display().to_string();
+    let elsewhere = format!("url.{}.insteadOf", one.display());
+    for (number, (key, value, part)) in [
+        ("http.proxy", "http://127.0.0.1:1", "http.proxy"),
+        ("http.https://example.org.sslVerify", "false", "sslverify"),
+        ("http.cookieFile", "cookies", "http.cookiefile"),
+        (elsewhere.as_str(), "/", "insteadof"),
+        ("protocol.allow", "always", "protocol.allow"),
+        ("remote.origin.proxy", "http://127.0.0.1:1", "origin.proxy"),
+        ("credential.username", "ada", "credential.username"),
+        ("fetch.bundleURI", "http://127.0.0.1:1", "fetch.bundleuri"),
+        ("include.path", included.as_str(), "http.proxy"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        clones.rename(&one, "MA-3", &format!("Renamed {number}"));
+        git(&one, &["config", key, value]);
+        let (mut running, address) = up(&clones, &one);
+        await_status(&address, "error");
+        running.kill();
+        let doctor = clones.run(&one, &["doctor"]);
+        assert!(doctor.out.contains(part), "{key}: {doctor:?}");
+        assert_eq!(tip(&clones.remote()), shared, "{key}");
+        git(&one, &["config", "--unset", key]);
+        clones.forget_attempt(&one);
+    }
+    // A command of the user uses the configuration as git does.
+    git(&one, &["config", "http.proxy", "http://127.0.0.1:1"]);
+    clones.sync(&one, &[]);
 }
 
 #[test]
 fn failed_background_exchange_is_reported_until_one_succeeds() {
     let clones = Clones::new();
     let one = clones.one();
+    clones.sync(&one, &[]);
     configure(&clones, "remote = \"../none-such\"");
     let (mut running, address) = up(&clones, &one);
     await_status(&address, "error");
@@ -577,7 +724,11 @@ fn changes_after_an_exchange_are_sent_without_the_rest() {
     clones.repository.call(&one, "add_comment", &comment);
     clones.repository.task(&one, "New");
     let sent = clones.sync(&one, &[]);
-    for part in ["MA-3 title: Renamed", "MA-3 comment", "MA-4 created: New"] {
+    for part in [
+        "MA-3 title: Renamed",
+        "MA-3 comment: Seen",
+        "MA-4 created: New",
+    ] {
         assert!(sent["sent"].to_string().contains(part), "{sent}");
     }
     let story =

@@ -72,11 +72,6 @@ impl Lock {
         &self.file
     }
 
-    /// Returns the file to write in.
-    pub const fn file_mut(&mut self) -> &mut File {
-        &mut self.file
-    }
-
     /// Returns the path of the file.
     #[must_use]
     pub fn path(&self) -> &Path {

@@ -53,11 +53,8 @@ impl Error {
         }
     }
 
-    pub(crate) fn system(
-        operation: &'static str,
-        path: &Path,
-        error: impl Into<io::Error>,
-    ) -> Self {
+    /// An operation that the operating system refused, or for which there is no content.
+    pub fn system(operation: &'static str, path: &Path, error: impl Into<io::Error>) -> Self {
         Self::new(operation, path, Reason::System(error.into()))
     }
 

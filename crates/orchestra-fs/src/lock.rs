@@ -2,7 +2,7 @@
 
 use std::{
     fs::{File, TryLockError},
-    io::{self, ErrorKind},
+    io::{self, ErrorKind, Seek as _, Write as _},
     path::{Path, PathBuf},
     thread,
     time::{Duration, Instant},
@@ -72,9 +72,20 @@ impl Lock {
         &self.file
     }
 
-    /// Returns the file to write in.
-    pub const fn file_mut(&mut self) -> &mut File {
-        &mut self.file
+    /// Returns the path of the file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Replaces the content of the file, which nothing makes durable.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn write(&mut self, content: &[u8]) -> Result<()> {
+        let emptied = self.file.set_len(0).and_then(|()| self.file.rewind());
+        let written = emptied.and_then(|()| self.file.write_all(content));
+        written.map_err(|error| Error::system("write", &self.path, error))
     }
 
     /// Returns whether the file that is locked is the one at its path, which other processes would lock. What cannot

@@ -4,8 +4,8 @@
 //! another workspace or version, or is not there at all costs what is found by meaning and nothing
 //! else. [`run`] is the engine. [`Engines`] is what another program has of it: it finds the one of its
 //! workspace, starts one where there is none, and answers without it whenever that is quicker. They
-//! know each other by a file in the run directory of the workspace, which says where the engine listens
-//! and what to show there. The engine holds the lock beside it for as long as it lives.
+//! know each other by the endpoint file in the run directory of the workspace, which says where the engine
+//! listens and what to show there. The engine is the leader of an election (`orchestra_place::Election`).
 //!
 //! How what is found is ranked, and which model is meant, is left to others.
 
@@ -39,7 +39,7 @@ pub use client::{Engines, NearAnswer, Settings};
 pub use endpoint::{Endpoint, PathError};
 pub use listen::{Address, AddressError, DEFAULT_PORT};
 pub use meaning::{Meaning, MeaningError, NearHit, OPENING, Standing};
-pub use place::{Look, Place, PlaceError};
+pub use place::Place;
 pub use program::{ENGINE, NoEngine, find, programs};
 pub use run::{EngineError, Life, Options, Outcome, run};
 pub use talk::Tell;

@@ -141,6 +141,9 @@ pub enum PlaceError {
         /// The reason.
         source: orchestra_fs::Error,
     },
+    /// A file in a directory of the place that cannot be used.
+    #[error(transparent)]
+    File(#[from] orchestra_fs::Error),
 }
 
 const fn other_place(is_repository: bool) -> &'static str {

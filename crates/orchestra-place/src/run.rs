@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use orchestra_fs::Directory;
+use serde::de::DeserializeOwned;
 
-use crate::{error::PlaceError, place::Place};
+use crate::{Election, Leader, error::PlaceError, place::Place};
 
 /// Its name below [`Place::own`].
 const RUN: &str = "run";
@@ -66,6 +67,21 @@ impl RunDirectory {
         match self.is_shared {
             true => self.place.make_shared(RUN),
             false => self.place.make_own(RUN),
+        }
+    }
+
+    /// Returns the leader of an election in the directory. A directory that other users can open is refused while a
+    /// process leads: the endpoint file may come from an archive, and another user can hold the lock.
+    ///
+    /// # Errors
+    /// Those of [`RunDirectory::open`], [`RunDirectory::check`] and [`Election::leader`].
+    pub fn leader<T: DeserializeOwned>(&self, election: Election) -> Result<Leader<T>, PlaceError> {
+        match self.open()? {
+            Some(run) if election.is_led(&run)? => {
+                Self::check(&run)?;
+                Ok(election.leader(&run)?)
+            }
+            _ => Ok(Leader::None),
         }
     }
 

@@ -14,6 +14,7 @@ use std::{
 };
 
 use rustix::process::{Pid, Signal, getpid, kill_process};
+use serde::{Deserialize, Serialize};
 #[cfg(target_os = "linux")]
 use tokio::io::{Interest, unix::AsyncFd};
 use tokio::{
@@ -186,6 +187,34 @@ pub struct Process {
     /// When it began, in the system's own measure; an id is given to another process some day. Linux;
     /// elsewhere nobody is told.
     began: Option<u64>,
+}
+
+/// A process as files name it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessRecord {
+    /// Its id.
+    pub pid: u32,
+    /// Its [beginning](Process::began).
+    pub began: Option<u64>,
+}
+
+impl ProcessRecord {
+    /// This process.
+    #[must_use]
+    pub fn this() -> Self {
+        let this = Process::this();
+        Self {
+            pid: this.id(),
+            began: this.began(),
+        }
+    }
+
+    /// Returns the process, where the system tells it from all others that had or will have its id.
+    #[must_use]
+    pub fn find(&self) -> Option<Process> {
+        self.began?;
+        Process::find(self.pid, self.began)
+    }
 }
 
 impl Process {

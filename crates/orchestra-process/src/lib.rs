@@ -41,7 +41,7 @@ mod tree;
 
 pub use child::{Child, Handle};
 pub use command::Command;
-pub use detached::{Detached, Process, leave_session, numbering, uptime};
+pub use detached::{Detached, Process, ProcessRecord, leave_session, numbering, uptime};
 pub use environment::{Environment, PROXIES};
 pub use error::SpawnError;
 pub use exit::{Certainty, Exit, LimitHit};

@@ -1,6 +1,6 @@
 //! Who of a workspace runs its plans, and how others reach it.
 //!
-//! Of all processes of a workspace the one that has the lock of the storage root, the *holder*, runs the
+//! Of all processes of a workspace the leader of the election in the storage root, the *holder*, runs the
 //! plans. It listens on a local socket; the others, its *followers*, keep one connection to it and forward
 //! what they are asked. The system takes the lock from a process that ends, however it ends: its followers
 //! see their connection end and race for the lock, and who gets it is the next holder.
@@ -22,7 +22,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 pub use handing::{HandOver, HandOverError};
-pub use place::{Claim, Place, PlaceError, short_directory};
+pub use place::{Leadership, Place, PlaceError, short_directory};
 pub use seat::{CallError, Role, Seat, Settings, Start};
 pub use slots::{Slot, SlotError, Slots};
 

@@ -64,8 +64,6 @@ pub(crate) struct Paths {
     pub(crate) writer_lock: PathBuf,
     /// Locked by whoever looks at the readable files or writes them, while it does.
     pub(crate) files_lock: PathBuf,
-    /// Locked, as long as it lives, by the one process that keeps the readable files in step.
-    pub(crate) keeper_lock: PathBuf,
 }
 
 impl Paths {
@@ -92,7 +90,6 @@ impl Paths {
             shared_memory: store.join("board.db-shm"),
             writer_lock: store.join(WRITER_LOCK),
             files_lock: store.join(FILES_LOCK),
-            keeper_lock: store.join(KEEPER_LOCK),
             projects,
             store,
         }

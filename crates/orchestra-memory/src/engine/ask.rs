@@ -2,15 +2,11 @@
 
 use std::path::Path;
 
-use orchestra_place::RunDirectory;
+use orchestra_place::{Leader, PlaceError, RunDirectory};
 
 use super::{
-    connection::Connection,
-    endpoint::Token,
-    generated::StatsResponse,
-    meaning::Standing,
-    place::{Look, Place, PlaceError},
-    vector_files::remove_other_vectors,
+    connection::Connection, endpoint::Token, generated::StatsResponse, meaning::Standing,
+    place::Place, vector_files::remove_other_vectors,
 };
 
 /// How the model of the engine is that serves a workspace; `None` where none answers. It is found in the run
@@ -31,7 +27,7 @@ pub async fn rebuild(workspace: &Path, run: &RunDirectory) -> Option<bool> {
 /// runs.
 #[must_use]
 pub fn forget_vectors(directory: &Path, run: &RunDirectory) -> bool {
-    if !matches!(Place::new(run.clone()).look(), Ok(Look::Free)) {
+    if !matches!(Place::new(run.clone()).leader(), Ok(Leader::None)) {
         return false;
     }
     remove_other_vectors(directory, None);
@@ -43,16 +39,16 @@ pub fn forget_vectors(directory: &Path, run: &RunDirectory) -> bool {
 /// # Errors
 /// When its files cannot be read, or are not of this user alone.
 pub fn token(run: &RunDirectory) -> Result<Option<String>, PlaceError> {
-    Ok(match Place::new(run.clone()).look()? {
-        Look::Told(endpoint) => endpoint.token.map(Token::into_text),
-        Look::Free | Look::Silent => None,
+    Ok(match Place::new(run.clone()).leader()? {
+        Leader::Published(endpoint) => endpoint.token.map(Token::into_text),
+        Leader::None | Leader::Silent => None,
     })
 }
 
 async fn reach(workspace: &Path, run: &RunDirectory) -> Option<(Connection, StatsResponse)> {
     // As engines tell it.
     let workspace = workspace.canonicalize().ok()?;
-    let Ok(Look::Told(endpoint)) = Place::new(run.clone()).look() else {
+    let Ok(Leader::Published(endpoint)) = Place::new(run.clone()).leader() else {
         return None;
     };
     endpoint.check(&workspace).ok()?;

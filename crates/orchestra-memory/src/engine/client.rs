@@ -16,7 +16,7 @@ use std::{
 };
 
 use orchestra_board::Slug;
-use orchestra_place::RunDirectory;
+use orchestra_place::{Leader, RunDirectory};
 use tokio::{
     sync::{Notify, watch},
     task::JoinHandle,
@@ -29,7 +29,7 @@ use super::{
     endpoint::Endpoint,
     generated::NearRequest,
     meaning::{NearHit, kind_of},
-    place::{Look, Place},
+    place::Place,
     spawn::{ENDING, Started},
     talk::{Of, Talk, Tell},
 };
@@ -286,9 +286,9 @@ fn cause(status: &Status) -> String {
 impl Inner {
     /// Whether nobody is using the engine of the place, or can: it was never told of, or is silent.
     async fn is_of_no_use(&self) -> bool {
-        match self.place.look() {
-            Ok(Look::Told(endpoint)) => is_left(&endpoint).await,
-            Ok(Look::Free | Look::Silent) => true,
+        match self.place.leader() {
+            Ok(Leader::Published(endpoint)) => is_left(&endpoint).await,
+            Ok(Leader::None | Leader::Silent) => true,
             Err(_) => false,
         }
     }

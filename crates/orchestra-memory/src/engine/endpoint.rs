@@ -77,30 +77,6 @@ pub struct Endpoint {
     pub began: Option<u64>,
 }
 
-/// Which process has the place of an engine.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Holder {
-    pid: u32,
-    began: Option<u64>,
-}
-
-impl Holder {
-    /// This one.
-    pub(crate) fn this() -> Self {
-        let this = Process::this();
-        Self {
-            pid: this.id(),
-            began: this.began(),
-        }
-    }
-
-    /// The process, where the system tells it from all others that had or will have its id.
-    pub(crate) fn process(&self) -> Option<Process> {
-        self.began?;
-        Process::find(self.pid, self.began)
-    }
-}
-
 /// A workspace that no program can be told of.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(

@@ -8,6 +8,7 @@ use std::{
     time::Duration,
 };
 
+use orchestra_place::Leader;
 use orchestra_remote::with_causes;
 use tokio::{
     task::spawn_blocking,
@@ -21,7 +22,6 @@ use super::{
     endpoint::{Endpoint, check_path},
     generated::{AttendResponse, StatsResponse},
     meaning::OPENING,
-    place::Look,
     program::{self, Answers, NoEngine},
     spawn::{ENDING, StartError, Started},
 };
@@ -135,14 +135,14 @@ impl Inner {
         let (mut starts, mut silent_since) = (Starts::default(), None);
         loop {
             self.talk.overdue();
-            let look = self.place.look();
-            if !matches!(look, Ok(Look::Silent)) {
+            let leader = self.place.leader();
+            if !matches!(leader, Ok(Leader::Silent)) {
                 silent_since = None;
             }
-            match look {
-                Ok(Look::Told(endpoint)) => self.use_one(&endpoint).await,
+            match leader {
+                Ok(Leader::Published(endpoint)) => self.use_one(&endpoint).await,
                 // It is about to say where it listens, or has ceased to.
-                Ok(Look::Silent) => {
+                Ok(Leader::Silent) => {
                     let since = *silent_since.get_or_insert_with(Instant::now);
                     if since.elapsed() < HANGS {
                         sleep(SILENT_EVERY).await;
@@ -154,7 +154,7 @@ impl Inner {
                         sleep(LOOK_EVERY).await;
                     }
                 }
-                Ok(Look::Free) if self.settings.starts => match self.find(&mut starts).await {
+                Ok(Leader::None) if self.settings.starts => match self.find(&mut starts).await {
                     Ok(engine) => {
                         sleep(starts.pause(Instant::now())).await;
                         if let Err(error) = self.start(&engine).await {
@@ -173,7 +173,7 @@ impl Inner {
                         sleep(pause.max(INSTALLED_EVERY)).await;
                     }
                 },
-                Ok(Look::Free) => {
+                Ok(Leader::None) => {
                     self.away("does not run");
                     sleep(LOOK_EVERY).await;
                 }
@@ -335,7 +335,7 @@ impl Inner {
                 None => LOOK_EVERY,
             })
             .await;
-            if !self.has_place(endpoint) {
+            if !self.leads(endpoint) {
                 return Parted::Ended;
             }
             let asked = Instant::now();
@@ -351,17 +351,16 @@ impl Inner {
         }
     }
 
-    /// Whether it is still this engine that has the place.
-    fn has_place(&self, endpoint: &Endpoint) -> bool {
-        matches!(self.place.look(), Ok(Look::Told(told)) if told.is_same(endpoint))
+    /// Returns whether this engine still leads.
+    fn leads(&self, endpoint: &Endpoint) -> bool {
+        matches!(self.place.leader(), Ok(Leader::Published(told)) if told.is_same(endpoint))
     }
 
-    /// Ends an engine that hangs. It holds the lock of the place, and its process began when its file
-    /// says: so it is no other.
+    /// Ends an engine that hangs. It leads, and its process began when its file says: so it is no other.
     async fn kill(&self, endpoint: &Endpoint) {
-        let has_place = self.has_place(endpoint);
+        let leads = self.leads(endpoint);
         match endpoint.process() {
-            Some(process) if has_place => {
+            Some(process) if leads => {
                 tracing::warn!(
                     pid = endpoint.pid,
                     "the memory engine does not respond; ending it"
@@ -373,7 +372,7 @@ impl Inner {
         }
     }
 
-    /// Ends a process that has the place and has never said, or does not say any more, where it listens.
+    /// Ends a process that leads without an endpoint file.
     async fn kill_silent(&self) {
         if let Some(process) = self.place.silent() {
             let pid = process.id();

@@ -3,7 +3,7 @@
 use std::{future::Future, io, path::PathBuf, sync::Arc, time::Duration};
 
 use orchestra_fs::Directory;
-use orchestra_place::RunDirectory;
+use orchestra_place::{Leader, Leadership, PlaceError, RunDirectory};
 use orchestra_process::leave_session;
 use orchestra_store::{OpenError, Store};
 use tokio::{
@@ -21,7 +21,7 @@ use super::{
     guard::Guard,
     listen::{Address, Listeners, listen},
     meaning::Meaning,
-    place::{Look, Place, PlaceError},
+    place::Place,
     service::Memory,
 };
 
@@ -133,14 +133,13 @@ pub async fn run(
         leave_session();
     }
     check_path(&options.workspace)?;
-    let mut place = Place::new(options.run.clone());
-    if !place.take()? {
-        let there = match place.look()? {
-            Look::Told(endpoint) => Some(endpoint),
-            Look::Free | Look::Silent => None,
-        };
-        return Ok(Outcome::Elsewhere(there));
-    }
+    let place = Place::new(options.run.clone());
+    let Some(leadership) = place.lead()? else {
+        return Ok(Outcome::Elsewhere(match place.leader()? {
+            Leader::Published(endpoint) => Some(Box::new(endpoint)),
+            Leader::None | Leader::Silent => None,
+        }));
+    };
     let Options {
         workspace,
         address,
@@ -175,14 +174,14 @@ pub async fn run(
         ends.clone(),
     );
     let mut serving = tokio::spawn(serve(memory, Guard::new(token), listeners, ends));
-    place.publish(&endpoint)?;
+    leadership.publish(&endpoint).map_err(PlaceError::from)?;
     ready(&endpoint);
 
     let over = async {
         tokio::select! {
             () = told => Outcome::Told,
             () = clients.are_gone(), if life == Life::OfItsClients => Outcome::Unused,
-            () = lost(&place, &board) => Outcome::Lost,
+            () = lost(&leadership, &board) => Outcome::Lost,
         }
     };
     let outcome = tokio::select! {
@@ -194,7 +193,9 @@ pub async fn run(
         },
     };
     // Nobody is sent here any more.
-    place.withdraw();
+    if let Err(error) = leadership.withdraw() {
+        tracing::warn!(%error, "cannot remove the engine's endpoint file");
+    }
     end.send_replace(true);
     // Who still waits for an answer by then is cut off, and asks another engine or none.
     if !serving.is_finished() && timeout(CALLS, &mut serving).await.is_err() {
@@ -246,12 +247,12 @@ async fn serve(
         .await
 }
 
-/// Waits until the place is not this engine's any more, or the board was removed or replaced. May be cancelled.
-async fn lost(place: &Place, board: &Directory) {
+/// Waits until this engine no longer leads, or the board was removed or replaced. May be cancelled.
+async fn lost(leadership: &Leadership, board: &Directory) {
     let mut looks = interval(LOOKS);
     loop {
         looks.tick().await;
-        if !place.is_ours() || !board.is_in_place() {
+        if !leadership.is_current() || !board.is_in_place() {
             return;
         }
     }

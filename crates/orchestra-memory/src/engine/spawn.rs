@@ -8,6 +8,7 @@ use std::{
     time::Duration,
 };
 
+use orchestra_place::{Leader, PlaceError};
 use orchestra_process::{Detached, Process};
 use tokio::{
     sync::watch,
@@ -16,7 +17,7 @@ use tokio::{
 
 use super::{
     endpoint::{Endpoint, Foreign},
-    place::{Look, Place, PlaceError},
+    place::Place,
 };
 
 /// How long an engine may take from its start until it is told of. It takes some milliseconds, and
@@ -103,7 +104,7 @@ impl Started {
     ) -> Result<(), StartError> {
         let begin = Instant::now();
         loop {
-            if let Look::Told(endpoint) = place.look()? {
+            if let Leader::Published(endpoint) = place.leader()? {
                 return self.check(&endpoint, workspace).await;
             }
             let status = *self.ended.borrow();

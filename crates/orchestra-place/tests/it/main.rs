@@ -4,6 +4,7 @@
 
 mod git;
 mod known;
+mod leadership;
 mod make;
 mod refusal;
 mod support;

@@ -21,7 +21,7 @@ use tokio::{
 
 use super::{
     Call, Refused,
-    place::{PROTOCOL, Place, Told},
+    place::{Endpoint, PROTOCOL, Place},
     wire::{Ask, MAX_FIRST_LINE, MAX_IN_FLIGHT, MAX_LINE, Tell, line, read_line},
 };
 
@@ -97,7 +97,7 @@ impl std::fmt::Debug for Answer {
 impl Connection {
     /// Connects to the holder of a place, if it is one that we trust.
     pub(super) async fn open(place: &Place, name: &str) -> Result<Self, ConnectError> {
-        let told = place.told()?.ok_or(ConnectError::Silent)?;
+        let told = place.endpoint()?.ok_or(ConnectError::Silent)?;
         if told.protocol != PROTOCOL {
             let version = told.version.chars().filter(|char| !char.is_control());
             return Err(ConnectError::Version(version.take(40).collect()));
@@ -255,7 +255,7 @@ impl Drop for GivenUp<'_> {
 }
 
 async fn welcomed(
-    told: &Told,
+    told: &Endpoint,
     name: &str,
 ) -> Result<(BufReader<OwnedReadHalf>, tokio::net::unix::OwnedWriteHalf), ConnectError> {
     let stream = UnixStream::connect(&told.socket).await?;

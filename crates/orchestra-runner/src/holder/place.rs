@@ -1,33 +1,29 @@
-//! The place below the storage root where the holder is told of: a lock that it has for as long as it
-//! lives, a file that says how it is reached, and its socket.
+//! Leader election of the processes that run plans, in the storage root, and the socket of the leader.
 
 use std::{
     fmt,
     fs::{self, File},
-    io::{self, Seek as _, Write as _},
+    io,
     os::unix::{ffi::OsStrExt as _, fs::PermissionsExt as _},
     path::{Path, PathBuf},
     time::Duration,
 };
 
-use orchestra_fs::{Access, Lock};
-use orchestra_process::Process;
+use orchestra_fs::Directory;
+use orchestra_place::{Election, Leader};
+use orchestra_process::ProcessRecord;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use tokio::time::timeout;
 
 use crate::hex::hex;
 
-/// What its holder locks.
-const LOCK: &str = ".lock";
-/// What says how the holder is reached.
-const TOLD: &str = "runner.json";
+/// Election of the process that runs the plans. Its lock file names the process that leads.
+const ELECTION: Election = Election::new(".lock", "runner.json");
 /// Where it listens.
 const SOCKET: &str = "runner.sock";
 /// The longest path that every system takes for a socket.
 const MAX_SOCKET_PATH: usize = 100;
-/// The file is a few hundred bytes.
-const MAX_TOLD: u64 = 16 * 1024;
 /// How long the names are of sockets whose own path would be too long.
 const SOCKET_NAME: usize = 16;
 /// How long nobody may listen at a socket yet, by far.
@@ -44,7 +40,10 @@ pub(super) const PROTOCOL: u32 = 1;
 /// Trouble with the place.
 #[derive(Debug, thiserror::Error)]
 pub enum PlaceError {
-    /// A file or directory cannot be used.
+    /// A file or directory of the election cannot be used.
+    #[error(transparent)]
+    File(#[from] orchestra_fs::Error),
+    /// A socket or its directory cannot be used.
     #[error("cannot {attempted} {}", .path.display())]
     Io {
         /// What was attempted.
@@ -86,9 +85,9 @@ impl fmt::Debug for Token {
     }
 }
 
-/// How a holder is reached.
+/// Content of the endpoint file.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Told {
+pub(super) struct Endpoint {
     /// What it speaks.
     pub(super) protocol: u32,
     /// The version of its program.
@@ -155,56 +154,59 @@ impl Place {
         &self.root
     }
 
-    /// Takes the lock for this process; `None` where another has it.
+    /// Makes this process the leader; `None` while another process leads.
     ///
     /// # Errors
-    /// When its file cannot be made or locked.
-    pub fn claim(&self) -> Result<Option<Claim>, PlaceError> {
-        orchestra_fs::make_private(&self.root)
-            .map_err(failed_by("make the directory", &self.root))?;
-        self.claim_there()
+    /// When the directory or a file in it cannot be created or locked.
+    pub fn lead(&self) -> Result<Option<Leadership>, PlaceError> {
+        self.lead_in(&orchestra_fs::make_private(&self.root)?)
     }
 
-    /// The same for who has had a part there: where the directory was removed it is not made again.
+    /// Makes a process the leader that has taken part before: a directory that was removed is not recreated.
     ///
     /// # Errors
-    /// When it is not there, or the file cannot be made or locked.
-    pub(super) fn claim_there(&self) -> Result<Option<Claim>, PlaceError> {
-        let path = self.root.join(LOCK);
-        let lock = Lock::attempt(&path).map_err(failed_by("lock", &path))?;
-        let Some(mut lock) = lock else {
+    /// When the directory does not exist, or a file in it cannot be created or locked.
+    pub(super) fn lead_again(&self) -> Result<Option<Leadership>, PlaceError> {
+        self.lead_in(&Directory::open(&self.root)?)
+    }
+
+    fn lead_in(&self, root: &Directory) -> Result<Option<Leadership>, PlaceError> {
+        let Some(mut leadership) = ELECTION.lead(root)? else {
             return Ok(None);
         };
-        // Left behind by a holder that was killed.
-        let told = self.root.join(TOLD);
-        orchestra_fs::remove(&told).map_err(failed_by("remove", &told))?;
-        // For people who ask who it is; a full disk is no reason not to be it.
-        let _ = say(lock.file_mut());
-        Ok(Some(Claim {
+        // For people who ask which process leads; a full disk is no reason not to lead.
+        let _ = leadership.identify(&ProcessRecord::this());
+        Ok(Some(Leadership {
             place: self.clone(),
-            lock,
+            leadership,
         }))
     }
 
-    /// Returns whether a process has the lock. Creates and changes nothing.
+    /// Returns whether a process leads. Creates and changes nothing.
     ///
     /// # Errors
-    /// When its file cannot be used.
-    pub fn is_held(&self) -> Result<bool, PlaceError> {
-        let path = self.root.join(LOCK);
-        orchestra_fs::is_locked(&path).map_err(failed_by("look at", &path))
+    /// When the lock file cannot be used.
+    pub fn is_led(&self) -> Result<bool, PlaceError> {
+        match self.directory()? {
+            Some(root) => Ok(ELECTION.is_led(&root)?),
+            None => Ok(false),
+        }
     }
 
-    /// The process that has the lock, by its own account; only for messages.
+    /// Returns the id of the process that leads, by its own account; only for messages.
     #[must_use]
-    pub fn holder(&self) -> Option<u32> {
-        #[derive(Deserialize)]
-        struct Said {
-            pid: u32,
+    pub fn leader(&self) -> Option<u32> {
+        let root = Directory::open(&self.root).ok()?;
+        let leader: ProcessRecord = ELECTION.identity(&root).ok()??;
+        Some(leader.pid)
+    }
+
+    /// Opens the storage root; `None` where it does not exist.
+    fn directory(&self) -> orchestra_fs::Result<Option<Directory>> {
+        match Directory::open(&self.root) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            directory => directory.map(Some),
         }
-        let text = orchestra_fs::read_own(&self.root.join(LOCK), MAX_TOLD).ok()??;
-        let said: Said = serde_json::from_slice(&text).ok()?;
-        Some(said.pid)
     }
 
     /// The directory as it is now.
@@ -216,10 +218,15 @@ impl Place {
         })
     }
 
-    /// What the holder says of how it is reached; `None` while it says nothing that can be trusted.
-    pub(super) fn told(&self) -> io::Result<Option<Told>> {
-        let text = orchestra_fs::read_own(&self.root.join(TOLD), MAX_TOLD)?;
-        Ok(text.and_then(|text| serde_json::from_slice(&text).ok()))
+    /// Returns the endpoint of the leader; `None` while it publishes none.
+    pub(super) fn endpoint(&self) -> io::Result<Option<Endpoint>> {
+        let Some(root) = self.directory()? else {
+            return Ok(None);
+        };
+        Ok(match ELECTION.leader(&root)? {
+            Leader::Published(endpoint) => Some(endpoint),
+            Leader::None | Leader::Silent => None,
+        })
     }
 
     /// Removes the sockets of holders that were killed, at which nobody listens.
@@ -268,23 +275,9 @@ impl Place {
         if short.as_os_str().len() > MAX_SOCKET_PATH {
             return Err(PlaceError::TooLong(short));
         }
-        orchestra_fs::make_private(&self.short)
-            .map_err(failed_by("make the directory", &self.short))?;
+        orchestra_fs::make_private(&self.short)?;
         Ok(short)
     }
-}
-
-fn say(lock: &mut File) -> io::Result<()> {
-    let this = Process::this();
-    let text = serde_json::json!({"pid": this.id(), "began": this.began()});
-    lock.set_len(0)?;
-    lock.rewind()?;
-    lock.write_all(text.to_string().as_bytes())
-}
-
-fn failed_by(attempted: &'static str, path: &Path) -> impl Fn(orchestra_fs::Error) -> PlaceError {
-    let failed = failed(attempted, path);
-    move |error| failed(error.into_cause())
 }
 
 fn failed(attempted: &'static str, path: &Path) -> impl Fn(io::Error) -> PlaceError {
@@ -296,14 +289,14 @@ fn failed(attempted: &'static str, path: &Path) -> impl Fn(io::Error) -> PlaceEr
     }
 }
 
-/// The lock of a place, which this process has. Dropping it leaves the place to others.
+/// Leadership of this process. Dropping it ends the leadership.
 #[derive(Debug)]
-pub struct Claim {
+pub struct Leadership {
     place: Place,
-    lock: Lock,
+    leadership: orchestra_place::Leadership,
 }
 
-impl Claim {
+impl Leadership {
     /// The storage root.
     #[must_use]
     pub fn root(&self) -> &Path {
@@ -315,45 +308,42 @@ impl Claim {
         &self.place
     }
 
-    /// Whether the lock is still the one that others would take.
+    /// Returns whether other processes see this leadership.
     #[must_use]
-    pub fn is_ours(&self) -> bool {
-        self.lock.is_current()
+    pub fn is_current(&self) -> bool {
+        self.leadership.is_current()
     }
 
-    /// Listens, and tells others how this process is reached. Must run inside a runtime.
-    pub(super) fn publish(&self) -> Result<(tokio::net::UnixListener, Told), PlaceError> {
+    /// Listens, and publishes the endpoint of this process. Must run inside a runtime.
+    pub(super) fn publish(&self) -> Result<(tokio::net::UnixListener, Endpoint), PlaceError> {
         let socket = self.place.socket()?;
-        // Whoever listened there has lost the lock.
-        orchestra_fs::remove(&socket).map_err(failed_by("remove", &socket))?;
+        // The process that listened there no longer leads.
+        orchestra_fs::remove(&socket)?;
         let listener =
             tokio::net::UnixListener::bind(&socket).map_err(failed("listen on", &socket))?;
         fs::set_permissions(&socket, fs::Permissions::from_mode(0o600))
             .map_err(failed("protect", &socket))?;
-        let this = Process::this();
-        let path = self.place.root.join(TOLD);
-        let told = Told {
+        let this = ProcessRecord::this();
+        let endpoint = Endpoint {
             protocol: PROTOCOL,
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            pid: this.id(),
-            began: this.began(),
-            token: Token::random().map_err(failed("make a token for", &path))?,
+            pid: this.pid,
+            began: this.began,
+            token: Token::random().map_err(failed("make a token for", &socket))?,
             socket,
         };
-        let text =
-            serde_json::to_vec(&told).map_err(|error| failed("write", &path)(error.into()))?;
-        orchestra_fs::write(&path, &text, Access::Private).map_err(failed_by("write", &path))?;
-        Ok((listener, told))
+        self.leadership.publish(&endpoint)?;
+        Ok((listener, endpoint))
     }
 
-    /// Tells nobody any more; the lock stays.
-    pub(super) fn withdraw(&self, told: &Told) {
-        // What lies at a place that was lost is another's.
-        if self.is_ours() {
-            for path in [&self.place.root.join(TOLD), &told.socket] {
-                if let Err(error) = orchestra_fs::remove(path) {
-                    tracing::warn!(%error, "cannot remove `{}`", path.display());
-                }
+    /// Removes the endpoint file and the socket. The leadership continues.
+    pub(super) fn withdraw(&self, endpoint: &Endpoint) {
+        // After a loss the socket belongs to another leader.
+        if self.is_current() {
+            let file = self.leadership.withdraw();
+            let socket = orchestra_fs::remove(&endpoint.socket).map(drop);
+            for error in [file, socket].into_iter().filter_map(Result::err) {
+                tracing::warn!(%error, "cannot withdraw the endpoint of the plans");
             }
         }
     }

@@ -155,7 +155,7 @@ impl Seat {
     /// When the place cannot be used at all.
     pub fn open(settings: Settings) -> Result<Self, PlaceError> {
         let place = Place::new(&settings.root, &settings.short);
-        let claim = place.claim()?;
+        let leadership = place.lead()?;
         let home = place.home()?;
         let (sender, inside) = watch::channel(Inside::Role(Role::Settling(None)));
         let (orders, ordered) = mpsc::channel(8);
@@ -168,7 +168,7 @@ impl Seat {
             orders: ordered,
             quiet: None,
         };
-        let task = tokio::spawn(sitting.run(claim));
+        let task = tokio::spawn(sitting.run(leadership));
         Ok(Self {
             inside,
             orders,

@@ -25,8 +25,8 @@ use tokio::{
 };
 
 use super::{
-    Call, Claim, PlaceError, Served,
-    place::{PROTOCOL, Told},
+    Call, Leadership, PlaceError, Served,
+    place::{Endpoint, PROTOCOL},
     wire::{Ask, MAX_FIRST_LINE, MAX_IN_FLIGHT, MAX_LINE, Tell, line, read_line},
 };
 use crate::journal::OnceKey;
@@ -46,7 +46,7 @@ const LEAVING_TIME: Duration = Duration::from_secs(5);
 
 struct Shared {
     service: Served,
-    told: Told,
+    told: Endpoint,
     /// The processes of the followers, and how many there are.
     pids: Mutex<Vec<u32>>,
     clients: watch::Sender<usize>,
@@ -65,8 +65,8 @@ pub(super) struct Server {
 
 impl Server {
     /// Begins to listen.
-    pub(super) fn start(claim: &Claim, service: Served) -> Result<Self, PlaceError> {
-        let (listener, told) = claim.publish()?;
+    pub(super) fn start(leadership: &Leadership, service: Served) -> Result<Self, PlaceError> {
+        let (listener, told) = leadership.publish()?;
         let shared = Arc::new(Shared {
             service,
             told,
@@ -76,7 +76,7 @@ impl Server {
             busy: watch::Sender::new(0),
         });
         let accepts = tokio::spawn(accept(listener, Arc::clone(&shared)));
-        let sweep = tokio::spawn(claim.place().clone().sweep());
+        let sweep = tokio::spawn(leadership.place().clone().sweep());
         Ok(Self {
             shared,
             accepts,
@@ -104,8 +104,8 @@ impl Server {
     }
 
     /// Tells nobody of this process any more, and lets those in that are at the door already.
-    pub(super) async fn close_door(&self, claim: &Claim) {
-        claim.withdraw(&self.shared.told);
+    pub(super) async fn close_door(&self, leadership: &Leadership) {
+        leadership.withdraw(&self.shared.told);
         // Who is at the door has been let in by the time the door was looked at twice.
         for _ in 0..2 {
             sleep(RECOVERY).await;
@@ -113,9 +113,9 @@ impl Server {
     }
 
     /// Begins nothing more and waits, not for ever, for what is being done.
-    pub(super) async fn finish(&self, claim: &Claim) {
+    pub(super) async fn finish(&self, leadership: &Leadership) {
         self.shared.leaves.store(true, Ordering::SeqCst);
-        claim.withdraw(&self.shared.told);
+        leadership.withdraw(&self.shared.told);
         let mut busy = self.shared.busy.subscribe();
         // What takes longer is cut off, and who asked for it hears that nobody knows.
         let _ = timeout(LEAVING_TIME, busy.wait_for(|busy| *busy == 0)).await;
@@ -216,7 +216,7 @@ impl Drop for Counted<'_> {
 async fn welcome(
     reader: &mut BufReader<OwnedReadHalf>,
     writer: &mut OwnedWriteHalf,
-    told: &Told,
+    told: &Endpoint,
 ) -> io::Result<bool> {
     let mut first = Vec::new();
     if !read_line(reader, &mut first, MAX_FIRST_LINE).await? {

@@ -71,7 +71,7 @@ fn accept(options: &Options, runtime: &Handle) -> Result<Vec<Arc<Plan>>, PlansEr
     let former = options.former.as_deref().map(Folded::untouched);
     if former.is_some_and(|former| former::check(options, &former).is_err()) {
         options.check_storage(true)?;
-        let _claim = claimed_when_idle(options)?;
+        let _leadership = claimed_when_idle(options)?;
         changed.extend(separate(options, runtime)?);
         changed.extend(move_here(options, runtime)?);
     }
@@ -94,7 +94,7 @@ fn accept_here(options: &Options, runtime: &Handle) -> Result<Vec<Arc<Plan>>, Pl
     if !storage.is_dir() {
         return Ok(Vec::new());
     }
-    let _claim = claimed_when_idle(options)?;
+    let _leadership = claimed_when_idle(options)?;
     journal::end_rebuild(storage)?;
     let reader = journal::Reader::new(storage);
     let is_absent = reader.identity()? == Identity::Absent;
@@ -206,7 +206,7 @@ pub fn rebuild_trusted(options: &Options, runtime: &Handle) -> Result<Mended, Pl
     let is_trusted = options.trust.check(storage, &reader).is_ok();
     reader.close();
     if was_trusted && !is_trusted {
-        let _claim = claimed(storage)?;
+        let _leadership = claimed(storage)?;
         adopt(options, runtime)?;
     }
     Ok(mended)

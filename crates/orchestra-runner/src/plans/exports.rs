@@ -65,7 +65,7 @@ fn tells_plan(path: &Path, row: &PlanRow) -> bool {
 /// [`PlansError::Refused`] with the code `in-use` where a process runs the plans; else when they cannot be
 /// removed or the database cannot be read. What cannot be written stays behind, as [`damaged_files`] says.
 pub fn mend_files(storage: &Path) -> Result<Vec<PathBuf>, PlansError> {
-    let _claim = claimed(storage)?;
+    let _leadership = claimed(storage)?;
     let damaged = damaged_files(storage)?;
     if damaged.is_empty() {
         return Ok(damaged);

@@ -101,7 +101,7 @@ pub(crate) fn import(
     if !may_move || !is_reached_without_links(options, root)? {
         return Ok(Vec::new());
     }
-    let _claim = claimed(root)?;
+    let _leadership = claimed(root)?;
     let former = Folded::new(root);
     // It may have been replaced since.
     if consent == Consent::Listed && !waits(options, &former) {

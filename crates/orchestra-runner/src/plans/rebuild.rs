@@ -16,7 +16,7 @@ use orchestra_plan::{
 
 use super::{Folded, Options, PlansError, Unreadable, now, read::folded_on};
 use crate::{
-    holder::{Claim, Place, short_directory},
+    holder::{Leadership, Place, short_directory},
     journal::{self, Fresh, Kept, PlanKey},
     runner::left_out,
 };
@@ -69,7 +69,7 @@ pub fn inspect(storage: &Path) -> Result<Inspected, PlansError> {
 /// [`PlansError::Refused`] with the code `in-use` where a process runs the plans; else when the files cannot
 /// be moved or written.
 pub fn rebuild(storage: &Path) -> Result<Mended, PlansError> {
-    let _claim = claimed(storage)?;
+    let _leadership = claimed(storage)?;
     let mut missing = BTreeMap::new();
     let rebuilt = journal::rebuild(storage, |key, events| paused(key, events, &mut missing))?;
     Ok(Mended {
@@ -88,7 +88,7 @@ const LETS_GO: Duration = Duration::from_millis(300);
 const ENDING: Duration = Duration::from_secs(2);
 
 /// Takes the lock of the process that runs the plans, and waits for a background runner that has nothing to do.
-pub(super) fn claimed_when_idle(options: &Options) -> Result<Claim, PlansError> {
+pub(super) fn claimed_when_idle(options: &Options) -> Result<Leadership, PlansError> {
     let end = Instant::now() + options.quiet + ENDING;
     let is_live = || {
         let plans = Folded::new(&options.storage).all();
@@ -107,15 +107,15 @@ pub(super) fn claimed_when_idle(options: &Options) -> Result<Claim, PlansError> 
 const IN_USE: &str = "in-use";
 
 /// Takes the lock of the process that runs the plans.
-pub(super) fn claimed(storage: &Path) -> Result<Claim, PlansError> {
+pub(super) fn claimed(storage: &Path) -> Result<Leadership, PlansError> {
     let place = Place::new(storage, &short_directory());
     let end = Instant::now() + LETS_GO;
     loop {
-        if let Some(claim) = place.claim()? {
-            return Ok(claim);
+        if let Some(leadership) = place.lead()? {
+            return Ok(leadership);
         }
         if Instant::now() >= end {
-            let holder = match place.holder() {
+            let holder = match place.leader() {
                 Some(pid) => format!("process {pid}"),
                 None => "a process".to_owned(),
             };

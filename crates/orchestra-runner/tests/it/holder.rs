@@ -518,13 +518,13 @@ fn look_at_the_lock_changes_nothing() {
     let place = Place::new(root.path(), &short_directory());
     let left_behind = root.path().join("runner.json");
     fs::write(&left_behind, "{}").unwrap();
-    assert!(!place.is_held().unwrap());
+    assert!(!place.is_led().unwrap());
     assert_eq!(fs::read_dir(root.path()).unwrap().count(), 1);
-    let claim = place.claim().unwrap().unwrap();
+    let leadership = place.lead().unwrap().unwrap();
     fs::write(&left_behind, "{}").unwrap();
-    assert!(place.is_held().unwrap());
-    drop(claim);
-    assert!(!place.is_held().unwrap());
+    assert!(place.is_led().unwrap());
+    drop(leadership);
+    assert!(!place.is_led().unwrap());
     assert!(left_behind.exists());
 }
 

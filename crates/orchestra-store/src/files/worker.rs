@@ -1,23 +1,28 @@
 //! The thread that keeps the files and the database in step, and how it is told to.
 //!
-//! Of all processes on a board one is the keeper: it watches the files, takes changes in and writes
-//! what is due, whoever committed it. The others only wait to follow it, so that a change costs the
-//! same however many they are.
+//! Of all processes on a board one is the keeper, the leader of an election: it watches the files, takes
+//! changes in and writes what is due, whoever committed it. The others only wait to follow it, so that a
+//! change costs the same however many they are.
 
 use std::collections::BTreeSet;
-use std::fs::File;
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use orchestra_fs::Directory;
+use orchestra_place::{Election, Leadership};
+
 use super::FilesError;
 use super::engine::Engine;
 use super::flush::{Haste, Left};
 use super::git::Git;
-use crate::db::{self, FileId};
+use crate::db::{FileId, KEEPER_LOCK};
 use crate::place_check::PlaceCheck;
-use crate::{Options, watch};
+use crate::{Fault, Options, watch};
+
+/// Election of the keeper.
+const ELECTION: Election = Election::without_endpoint(KEEPER_LOCK);
 
 /// How long changes of the database are gathered before they are written: a file is then there
 /// within 100 ms, and many changes at once cost one sync.
@@ -206,8 +211,8 @@ impl Files {
             engine,
             shared: Arc::clone(&shared),
             place_check: Arc::clone(&board.place_check),
-            keeper_lock: paths.keeper_lock.clone(),
-            keeping: None,
+            store: paths.store.clone(),
+            leadership: None,
             sweeps: options.sweep,
             git: options
                 .home
@@ -318,9 +323,10 @@ struct Worker {
     engine: Engine,
     shared: Arc<Shared>,
     place_check: Arc<PlaceCheck>,
-    keeper_lock: PathBuf,
-    /// The lock of the keeper, while this process is it.
-    keeping: Option<File>,
+    /// Directory of the database, in which the keeper is elected.
+    store: PathBuf,
+    /// The leadership of the keeper, while this process is it.
+    leadership: Option<Leadership>,
     /// Whether what changed while nobody watched is looked for.
     sweeps: bool,
     /// The repository whose commands change the files; `None` for a mirror, which git ignores.
@@ -382,7 +388,7 @@ impl Worker {
     fn leave(&mut self) -> Result<(), FilesError> {
         self.watches = None;
         while self.flushes {
-            (self.keeping, self.watcher) = (None, None);
+            (self.leadership, self.watcher) = (None, None);
             if !self.engine.is_due()? || !self.is_keeper()? {
                 break;
             }
@@ -571,28 +577,22 @@ impl Worker {
 
     /// Gives up keeping the files, so that a process that can write them does.
     fn resign(&mut self) {
-        (self.keeping, self.watcher) = (None, None);
+        (self.leadership, self.watcher) = (None, None);
         self.shared.lock().role = Role::Follower;
     }
 
     /// Whether this process is the keeper, after it has tried to be.
     fn is_keeper(&mut self) -> Result<bool, FilesError> {
-        // With the directory the lock may have been removed and made anew.
-        let held = |lock: &File| db::is_same_file(lock, &self.keeper_lock);
-        if self.keeping.as_ref().is_some_and(held) {
+        // With the directory the lock may have been removed and created again.
+        if self.leadership.as_ref().is_some_and(Leadership::is_current) {
             return Ok(true);
         }
-        (self.keeping, self.watcher) = (None, None);
-        let lock = db::lock_file(&self.keeper_lock)?;
-        match lock.try_lock() {
-            Ok(()) => self.keeping = Some(lock),
-            Err(std::fs::TryLockError::WouldBlock) => {
-                self.shared.lock().role = Role::Follower;
-                return Ok(false);
-            }
-            Err(std::fs::TryLockError::Error(error)) => {
-                return Err(crate::Fault::io("lock .projects/.store/keeper.lock", error).into());
-            }
+        (self.leadership, self.watcher) = (None, None);
+        let directory = Directory::open(&self.store).map_err(Fault::from)?;
+        self.leadership = ELECTION.lead(&directory).map_err(Fault::from)?;
+        if self.leadership.is_none() {
+            self.shared.lock().role = Role::Follower;
+            return Ok(false);
         }
         // Before anything is looked at, so that nothing is missed in between.
         let watches = self.watches.as_ref();

@@ -48,7 +48,7 @@ pub(crate) fn run(common: &Common, Arguments { engine }: Arguments) -> Result<Ex
         output::lines(&token)?;
         return Ok(Exit::Ok);
     }
-    let token = match Place::find(&config)?.told()? {
+    let token = match Place::find(&config)?.published()? {
         Some(running) => of_running(&config, &running)?,
         None => of_configuration(&config)?,
     };

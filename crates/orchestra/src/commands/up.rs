@@ -133,14 +133,14 @@ async fn serve(config: &Config, place: &mut Place, format: Format) -> Result<Exi
     let opening = Turning::new("opening the board");
     let mut serving = Serving::open(config, Options::default())?;
     drop(opening);
-    while !place.take()? {
+    while !place.lead()? {
         if let Some(running) = place.running()? {
             return announce_running(config, &running, format);
         }
     }
     // Before plugins are started, which call back there.
     let quic = listen_for_plugins(config, &serving).await?;
-    // Only when the place is ours: another program that runs here has them.
+    // Only as the leader: another program that leads has them.
     let traffic = TapWatch::default();
     serving.start_others(Some(traffic.clone()), Duration::ZERO)?;
     serving.start_engine(Face::Http);
@@ -156,12 +156,13 @@ async fn serve(config: &Config, place: &mut Place, format: Format) -> Result<Exi
     let address = listener.local_addr()?;
     warn(config, address);
     serving.warn_of_read_only();
-    let mut endpoint = endpoint(config, address).with_workspace(&config.workspace);
+    let mut endpoint = endpoint(config, address);
     if serving.plans_part().is_some() {
-        endpoint = endpoint.with_plans(&config.plans.storage.value);
+        endpoint.plans = Some(config.plans.storage.value.clone());
     }
-    if let Some(quic) = quic {
-        endpoint = endpoint.with_quic(quic, serving.orchestrator().certs()?);
+    if quic.is_some() {
+        endpoint.quic = quic;
+        endpoint.certs_dir = Some(serving.orchestrator().certs()?.to_owned());
     }
     place.publish(&endpoint)?;
     let served = match announce(config, &endpoint, Some(serving.others()), format) {
@@ -306,16 +307,16 @@ async fn serve_until(
 /// The endpoint of this process, which listens on `address`.
 fn endpoint(config: &Config, address: SocketAddr) -> Endpoint {
     let asks_token = config.access.asks_who_calls() || !PeerUsers::new().are_named();
-    let endpoint = Endpoint::new(address, &base(config, address), asks_token);
-    let endpoint = endpoint.with_tokens(tokens(config));
+    let mut endpoint = Endpoint::new(address, &base(config, address), asks_token);
+    endpoint.tokens = tokens(config);
+    endpoint.serves = Some(config.workspace.clone());
     let oauth = &config.access.oauth;
-    match oauth.resource() {
-        Some(resource) => {
-            let issuers = oauth.issuers().iter().map(ToString::to_string);
-            endpoint.with_issuers(resource.to_string(), issuers.collect())
-        }
-        None => endpoint,
+    if let Some(resource) = oauth.resource() {
+        // Clients get tokens for this URL from the issuers.
+        endpoint.mcp = resource.to_string();
+        endpoint.issuers = oauth.issuers().iter().map(ToString::to_string).collect();
     }
+    endpoint
 }
 
 /// The source of the tokens that this process admits.

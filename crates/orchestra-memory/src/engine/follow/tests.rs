@@ -8,6 +8,7 @@ use std::{
 };
 
 use orchestra_board::Slug;
+use orchestra_place::Leadership;
 use orchestra_process::Process;
 use tempfile::TempDir;
 use tokio::{
@@ -29,10 +30,11 @@ mod running;
 /// How long anything may take here.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A workspace whose place this process has, and a process that is told to be its engine.
+/// A workspace in which this process leads, and a process that is told to be its engine.
 struct Stand {
     directory: TempDir,
     place: Place,
+    leadership: Leadership,
     started: Started,
 }
 
@@ -40,8 +42,8 @@ impl Stand {
     /// The process runs a script, with `$1` the workspace.
     fn new(script: &str) -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let mut place = Place::new(run_directory(directory.path()));
-        assert!(place.take().unwrap());
+        let place = Place::new(run_directory(directory.path()));
+        let leadership = place.lead().unwrap().unwrap();
         let path = directory.path().join("engine");
         fs::write(&path, format!("#!/bin/sh\nshift 2\n{script}\n")).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
@@ -49,6 +51,7 @@ impl Stand {
         Self {
             directory,
             place,
+            leadership,
             started,
         }
     }
@@ -180,7 +183,7 @@ async fn an_engine_that_refuses_us_is_left_to_those_who_use_it() {
     let (served, stand) = (Served::start().await, Stand::waiting());
     // Its token is another.
     let endpoint = stand.endpoint(served.endpoint.address);
-    stand.place.publish(&endpoint).unwrap();
+    stand.leadership.publish(&endpoint).unwrap();
     let engines = stand.engines();
     let error = engines.0.reach(&endpoint).await.map(drop).unwrap_err();
     assert!(matches!(error, ConnectionError::Refused(_)), "{error:?}");
@@ -188,7 +191,7 @@ async fn an_engine_that_refuses_us_is_left_to_those_who_use_it() {
     let waits = tokio::spawn(async move { waiting.0.wait_for(&endpoint, long_silence()).await });
     // It is asked once more at least before it is gone.
     sleep(LOOK_EVERY * 3 / 2).await;
-    stand.place.withdraw();
+    stand.leadership.withdraw().unwrap();
     let parted = timeout(PATIENCE, waits).await.unwrap().unwrap();
     assert!(matches!(parted, Parted::Ended));
     assert!(stand.process().is_there());
@@ -199,7 +202,7 @@ async fn the_next_engine_is_another_even_with_the_same_process_id() {
     let stand = Stand::waiting();
     let nobody = "127.0.0.1:1".parse().unwrap();
     let (gone, next) = (stand.endpoint(nobody), stand.endpoint(nobody));
-    stand.place.publish(&next).unwrap();
+    stand.leadership.publish(&next).unwrap();
     let engines = stand.engines();
     let waits = engines.0.wait_for(&gone, Silence::default());
     let parted = timeout(PATIENCE, waits).await.unwrap();
@@ -213,7 +216,7 @@ async fn an_engine_that_says_nothing_hangs_and_is_told_to_be_silent() {
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let stand = Stand::waiting();
     let endpoint = stand.endpoint(silent.local_addr().unwrap());
-    stand.place.publish(&endpoint).unwrap();
+    stand.leadership.publish(&endpoint).unwrap();
     let engines = stand.engines();
     let error = engines.0.reach(&endpoint).await.map(drop).unwrap_err();
     assert!(error.is_silence(), "{error:?}");
@@ -289,7 +292,7 @@ exec sleep 600";
 async fn at_the_end_an_engine_that_answers_others_is_left_to_them() {
     let (served, stand) = (Served::start().await, Stand::waiting());
     let endpoint = stand.endpoint(served.endpoint.address);
-    stand.place.publish(&endpoint).unwrap();
+    stand.leadership.publish(&endpoint).unwrap();
     let engines = stand.engines();
     // It was not reached yet, or did not answer a moment ago.
     *lock(&engines.0.started) = Some(stand.started.clone());
@@ -298,7 +301,7 @@ async fn at_the_end_an_engine_that_answers_others_is_left_to_them() {
 
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let endpoint = stand.endpoint(silent.local_addr().unwrap());
-    stand.place.publish(&endpoint).unwrap();
+    stand.leadership.publish(&endpoint).unwrap();
     *lock(&engines.0.started) = Some(stand.started.clone());
     engines.end(Instant::now() + PATIENCE).await;
     stand.ended().await;

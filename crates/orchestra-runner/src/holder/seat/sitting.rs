@@ -10,7 +10,8 @@ use tokio::{
 use super::{Inside, Order, Role, Settings};
 use crate::cause::chain;
 use crate::holder::{
-    Claim, HandOverError, Place, Served, client::Connection, handing, place::Home, server::Server,
+    HandOverError, Leadership, Place, Served, client::Connection, handing, place::Home,
+    server::Server,
 };
 
 /// How often a holder is looked for that cannot be reached yet, at first and at last.
@@ -46,19 +47,18 @@ pub(super) struct Sitting {
 }
 
 impl Sitting {
-    pub(super) async fn run(mut self, claim: Option<Claim>) {
-        let mut claim = claim;
+    pub(super) async fn run(mut self, mut leadership: Option<Leadership>) {
         let mut look = LOOK_FIRST;
         let last = loop {
-            let claimed = match claim.take() {
-                Some(claim) => Ok(Some(claim)),
+            let led = match leadership.take() {
+                Some(leadership) => Ok(Some(leadership)),
                 None if !self.home.is_there() => break Role::Gone,
-                None => self.place.claim_there(),
+                None => self.place.lead_again(),
             };
-            let next = match claimed {
-                Ok(Some(claim)) => {
+            let next = match led {
+                Ok(Some(leadership)) => {
                     look = LOOK_FIRST;
-                    self.hold(claim).await
+                    self.hold(leadership).await
                 }
                 Ok(None) => match Connection::open(&self.place, &self.settings.name).await {
                     Ok(connection) => {
@@ -135,40 +135,40 @@ impl Sitting {
         }
     }
 
-    async fn hold(&mut self, claim: Claim) -> Next {
+    async fn hold(&mut self, leadership: Leadership) -> Next {
         let service = match (self.settings.start)().await {
             Ok(service) => service,
-            Err(why) => return self.failed(claim, why).await,
+            Err(why) => return self.failed(leadership, why).await,
         };
-        let server = match Server::start(&claim, Arc::clone(&service)) {
+        let server = match Server::start(&leadership, Arc::clone(&service)) {
             Ok(server) => server,
             Err(error) => {
                 service.end().await;
-                return self.failed(claim, chain(&error)).await;
+                return self.failed(leadership, chain(&error)).await;
             }
         };
         self.inside
             .send_replace(Inside::Role(Role::Holds(Arc::clone(&service))));
-        let mut next = self.serve(&claim, &server, &service).await;
+        let mut next = self.serve(&leadership, &server, &service).await;
         if matches!(next, Ended::Gone | Ended::Lost) {
             // As long as this one holds no other makes anything where somebody is removing all of it: that may be
             // why a service ends by itself, before the lock is missed.
-            if matches!(next, Ended::Gone) || !claim.is_ours() {
+            if matches!(next, Ended::Gone) || !leadership.is_current() {
                 self.removal().await;
             }
-            if !self.is_kept(&claim, &service) {
+            if !self.is_kept(&leadership, &service) {
                 next = Ended::Removed;
             }
         }
         // What is asked of this process itself from now on waits for the next holder.
         self.settle(None);
-        server.finish(&claim).await;
+        server.finish(&leadership).await;
         service.end().await;
         if matches!(next, Ended::Told) {
-            handing::forget_empty_log(claim.root());
+            handing::forget_empty_log(leadership.root());
         }
         // Followers hear of it when the lock is free.
-        drop(claim);
+        drop(leadership);
         drop(server);
         if let Ended::HandedOver(answer) = next {
             let successor = self.successor().await;
@@ -202,8 +202,8 @@ impl Sitting {
 
     /// Whether what the plans are kept in is where it was: who removes it all at once may leave a directory
     /// in which something was just being made, and what is taken away alone may be put back.
-    fn is_kept(&self, claim: &Claim, service: &Served) -> bool {
-        self.home.is_there() && (claim.is_ours() || service.is_kept())
+    fn is_kept(&self, leadership: &Leadership, service: &Served) -> bool {
+        self.home.is_there() && (leadership.is_current() || service.is_kept())
     }
 
     /// Leaves the race for the lock to the others, and waits for who wins it.
@@ -218,19 +218,19 @@ impl Sitting {
         None
     }
 
-    async fn failed(&mut self, claim: Claim, why: String) -> Next {
+    async fn failed(&mut self, leadership: Leadership, why: String) -> Next {
         // It was taken while somebody was removing all of it.
         if !self.home.is_there() {
             return Next::Gone;
         }
         tracing::error!("cannot run the plans of this workspace: {why}");
-        drop(claim);
+        drop(leadership);
         self.inside.send_replace(Inside::Role(Role::Failed(why)));
         self.rest(FAILED).await
     }
 
     /// Holds until told otherwise, or the place is lost.
-    async fn serve(&mut self, claim: &Claim, server: &Server, service: &Served) -> Ended {
+    async fn serve(&mut self, leadership: &Leadership, server: &Server, service: &Served) -> Ended {
         let (mut clients, mut live) = (server.clients(), service.is_live());
         let mut looks = interval(LOOK_AFTER);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -245,7 +245,7 @@ impl Sitting {
             tokio::select! {
                 order = self.orders.recv() => match order {
                     Some(Order::HandOver(to, answer)) => {
-                        match handing::start(&to, server, claim.root()).await {
+                        match handing::start(&to, server, leadership.root()).await {
                             Ok(()) => return Ended::HandedOver(answer),
                             Err(error) => { let _ = answer.send(Err(error)); }
                         }
@@ -262,14 +262,14 @@ impl Sitting {
                     tracing::error!("this process no longer runs the plans of this workspace: their runner has ended");
                     return Ended::Gone;
                 },
-                _ = looks.tick() => if !self.is_kept(claim, service) {
+                _ = looks.tick() => if !self.is_kept(leadership, service) {
                     return Ended::Removed;
-                } else if !claim.is_ours() {
+                } else if !leadership.is_current() {
                     tracing::warn!("the lock file of the plans was removed or replaced; this process no longer runs them");
                     return Ended::Lost;
                 },
                 () = until(end) => {
-                    server.close_door(claim).await;
+                    server.close_door(leadership).await;
                     // Whoever came at the last moment is served.
                     if *clients.borrow() == 0 && !*live.borrow() {
                         return Ended::Told;

@@ -177,7 +177,7 @@ fn files(storage: &Path, mends: bool, found: &mut Found) {
     let damaged = loop {
         let is_over = std::time::Instant::now() >= end;
         let place = Place::new(storage, &short_directory());
-        let is_run = matches!(place.is_held(), Ok(true));
+        let is_run = matches!(place.is_led(), Ok(true));
         let looked = match mends && !is_run {
             true => mend_files(storage).map(|damaged| (damaged, true)),
             false => damaged_files(storage).map(|damaged| (damaged, false)),
@@ -221,7 +221,7 @@ fn files(storage: &Path, mends: bool, found: &mut Found) {
 /// background run them on.
 fn attended(config: &Config, mends: bool, found: &mut Found) -> Result<(), Failure> {
     let place = Place::new(&config.plans.storage.value, &short_directory());
-    match place.is_held() {
+    match place.is_led() {
         Ok(true) => return Ok(()),
         Ok(false) => {}
         Err(error) => {

@@ -149,7 +149,7 @@ impl Now {
 /// # Errors
 /// When one runs and does not tell.
 pub(super) fn ask(config: &Config) -> anyhow::Result<BTreeMap<String, Now>> {
-    let Some(endpoint) = Place::find(config)?.told()? else {
+    let Some(endpoint) = Place::find(config)?.published()? else {
         return Ok(BTreeMap::new());
     };
     let answer = get(config, &endpoint);

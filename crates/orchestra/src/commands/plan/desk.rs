@@ -126,7 +126,7 @@ impl Desk {
         let storage = self.plans.options().storage.clone();
         let is_run = tokio::task::spawn_blocking(move || {
             let place = Place::new(&storage, &short_directory());
-            matches!(place.is_held(), Ok(true))
+            matches!(place.is_led(), Ok(true))
         });
         is_run.await.unwrap_or(true)
     }

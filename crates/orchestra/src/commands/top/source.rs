@@ -67,7 +67,7 @@ impl Source {
     /// Looks who serves the workspace now.
     pub(super) fn reach(config: &Config) -> Result<Self, NotReached> {
         let place = Place::find(config).map_err(NotReached::Other)?;
-        let endpoint = place.told().map_err(NotReached::Other)?;
+        let endpoint = place.published().map_err(NotReached::Other)?;
         let endpoint = endpoint.ok_or(NotReached::Nobody)?;
         if !endpoint.http.starts_with("http://") {
             let text = format!(

@@ -1,4 +1,4 @@
-//! The endpoint file of a workspace that is served, and its lock, by which a second `up` finds the first.
+//! Leader election of the processes that serve a workspace: a second `up` finds the first by its endpoint file.
 
 use std::{
     fs, io,
@@ -7,8 +7,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use orchestra_fs::{Access, Directory, Lock};
-use orchestra_place::RunDirectory;
+use orchestra_fs::Directory;
+use orchestra_place::{Election, Leader, Leadership, RunDirectory};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -18,17 +18,16 @@ use crate::{
     workspace::{self, PROJECTS},
 };
 
-/// Names of the files in the run directory.
+/// Endpoint file in the run directory.
 const ENDPOINT: &str = "endpoint.json";
-const LOCK: &str = "up.lock";
 
-/// Largest endpoint file that is read, in bytes.
-const MAX_BYTES: u64 = 1024 * 1024;
+/// Election of the serving process.
+const ELECTION: Election = Election::new("up.lock", ENDPOINT);
 
 /// Maximum time between the lock of a first `up` and its endpoint file.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Interval at which a serving process checks that the lock is still its own.
+/// Interval at which a serving process checks that it still leads.
 const LOOKS: Duration = Duration::from_secs(1);
 
 /// Source of the tokens that a running `up` was started with. It never holds a token.
@@ -119,69 +118,19 @@ impl Endpoint {
             http: base.to_owned(),
         }
     }
-
-    /// The same, with the source of its tokens.
-    pub(super) fn with_tokens(self, tokens: Option<Tokens>) -> Self {
-        Self { tokens, ..self }
-    }
-
-    /// The same, where plugins and bridges come in as well.
-    pub(super) fn with_quic(self, address: SocketAddr, certs: &Path) -> Self {
-        Self {
-            quic: Some(address),
-            certs_dir: Some(certs.to_owned()),
-            ..self
-        }
-    }
-
-    /// The same, with the directory of the plans that are served.
-    pub(super) fn with_plans(self, storage: &Path) -> Self {
-        Self {
-            plans: Some(storage.to_owned()),
-            ..self
-        }
-    }
-
-    /// The same, which serves the plans and servers of `workspace`.
-    pub(super) fn with_workspace(self, workspace: &Path) -> Self {
-        Self {
-            serves: Some(workspace.to_owned()),
-            ..self
-        }
-    }
-
-    /// The same, for clients that get their tokens from issuers: they reach it as `resource`, for
-    /// that is what their tokens are for.
-    pub(super) fn with_issuers(self, resource: String, issuers: Vec<String>) -> Self {
-        Self {
-            mcp: resource,
-            issuers,
-            ..self
-        }
-    }
 }
 
-/// The lock and the endpoint file in the run directory of a workspace.
+/// This process's part in the election of the process that serves a workspace.
 #[derive(Debug)]
 pub(in crate::commands) struct Place {
     /// Directory of the board.
     root: PathBuf,
     run: RunDirectory,
-    lock: Option<Lock>,
-    /// The directory of the board that the place was taken in.
+    leadership: Option<Leadership>,
+    /// The directory of the board at the time when this process became the leader.
     board: Option<Directory>,
     /// The last published endpoint.
     endpoint: Option<Endpoint>,
-}
-
-/// State of the lock and the endpoint file.
-enum Look {
-    /// The lock is free.
-    Free,
-    /// The lock is held, and there is no endpoint yet.
-    Silent,
-    /// The lock is held, with this endpoint.
-    Told(Box<Endpoint>),
 }
 
 impl Place {
@@ -199,7 +148,7 @@ impl Place {
         Self {
             root,
             run,
-            lock: None,
+            leadership: None,
             board: None,
             endpoint: None,
         }
@@ -213,15 +162,14 @@ impl Place {
     pub(super) fn running(&self) -> anyhow::Result<Option<Endpoint>> {
         let start = Instant::now();
         loop {
-            match self.look()? {
-                Look::Free => return Ok(None),
-                Look::Told(endpoint) if !self.is_of_another_board(&endpoint) => {
-                    let mut endpoint = *endpoint;
+            match self.run.leader::<Endpoint>(ELECTION)? {
+                Leader::None => return Ok(None),
+                Leader::Published(mut endpoint) if !self.is_of_another_board(&endpoint) => {
                     // Not for callers, who have their own.
                     endpoint.board = None;
                     return Ok(Some(endpoint));
                 }
-                Look::Told(_) | Look::Silent => {}
+                Leader::Published(_) | Leader::Silent => {}
             }
             anyhow::ensure!(
                 start.elapsed() < PATIENCE,
@@ -234,11 +182,11 @@ impl Place {
     /// The same, without waiting.
     ///
     /// # Errors
-    /// When another process holds the lock and the endpoint file cannot be used.
-    pub(in crate::commands) fn told(&self) -> anyhow::Result<Option<Endpoint>> {
-        match self.look()? {
-            Look::Told(endpoint) => Ok(Some(*endpoint)),
-            Look::Free | Look::Silent => Ok(None),
+    /// When another process leads and its endpoint file cannot be used.
+    pub(in crate::commands) fn published(&self) -> anyhow::Result<Option<Endpoint>> {
+        match self.run.leader(ELECTION)? {
+            Leader::Published(endpoint) => Ok(Some(endpoint)),
+            Leader::None | Leader::Silent => Ok(None),
         }
     }
 
@@ -247,38 +195,21 @@ impl Place {
         endpoint.board.is_some() && endpoint.board != BoardId::of(&self.root)
     }
 
-    /// Reads the endpoint file if a process holds the lock. A directory that other users can open is refused: the file
-    /// may come from an archive, and another user can hold the lock.
-    fn look(&self) -> anyhow::Result<Look> {
-        let Some(run) = self.run.open()? else {
-            return Ok(Look::Free);
-        };
-        if !orchestra_fs::is_locked(&self.path(LOCK))? {
-            return Ok(Look::Free);
-        }
-        RunDirectory::check(&run)?;
-        let text = run.read_own(ENDPOINT, MAX_BYTES)?;
-        let endpoint = text.and_then(|text| serde_json::from_slice(&text).ok());
-        Ok(endpoint.map_or(Look::Silent, |endpoint| Look::Told(Box::new(endpoint))))
-    }
-
-    /// Takes the place for this process, until it ends; false when another has it. The board must exist.
+    /// Makes this process the leader, until it ends; false while another process leads. The board must exist.
     ///
     /// # Errors
-    /// When the lock cannot be made.
-    pub(super) fn take(&mut self) -> anyhow::Result<bool> {
+    /// When a file of the election cannot be used.
+    pub(super) fn lead(&mut self) -> anyhow::Result<bool> {
         let run = self.run.make()?;
-        match Lock::attempt(&self.path(LOCK))? {
-            Some(lock) => self.lock = Some(lock),
-            None => return Ok(false),
-        }
+        // A link in the place of the endpoint file is refused.
+        run.open_file(ENDPOINT)?;
+        let Some(leadership) = ELECTION.lead(&run)? else {
+            return Ok(false);
+        };
         if self.board.is_none() {
             self.board = Some(Directory::open(&self.root)?);
         }
-        // Left behind by a process that was killed.
-        if run.open_file(ENDPOINT)?.is_some() {
-            run.remove(ENDPOINT)?;
-        }
+        self.leadership = Some(leadership);
         Ok(true)
     }
 
@@ -291,15 +222,18 @@ impl Place {
             board: BoardId::of(&self.root),
             ..endpoint.clone()
         };
-        let text = serde_json::to_vec(&endpoint)?;
-        self.run.make()?.write(ENDPOINT, &text, Access::Private)?;
+        // The directory may have been removed since this process leads.
+        self.run.make()?;
+        if let Some(leadership) = &self.leadership {
+            leadership.publish(&endpoint)?;
+        }
         self.endpoint = Some(endpoint);
         Ok(())
     }
 
-    /// Waits until this process has lost its place: the board was removed or replaced, or another process has the
-    /// lock. If only the run directory was removed, recreates it and its endpoint file. Leaves the place to the next
-    /// process before it returns the directory that the board was moved to, if it was. May be cancelled.
+    /// Waits until this process has lost its leadership: the board was removed or replaced, or another process leads. If
+    /// only the run directory was removed, recreates it and its endpoint file. Ends the leadership before it returns
+    /// the directory that the board was moved to, if it was. May be cancelled.
     pub(super) async fn lost(&mut self) -> Option<PathBuf> {
         let mut looks = tokio::time::interval(LOOKS);
         let (mut was_removed, mut is_told) = (false, false);
@@ -310,7 +244,7 @@ impl Place {
                 self.withdraw();
                 return moved;
             }
-            if self.is_ours() && !is_gone(&self.path(ENDPOINT)) {
+            if self.is_current() && !is_gone(&self.endpoint_path()) {
                 (was_removed, is_told) = (false, false);
                 continue;
             }
@@ -334,7 +268,7 @@ impl Place {
         }
     }
 
-    /// Returns whether the board is the one in which the place was taken.
+    /// Returns whether the board is the one that this process serves.
     fn is_same_board(&self) -> bool {
         self.board.as_ref().is_some_and(Directory::is_in_place)
     }
@@ -346,9 +280,9 @@ impl Place {
         (!is_aside).then_some(path)
     }
 
-    /// Takes the place again and publishes the last endpoint; false if another process has it by now.
+    /// Leads again and publishes the last endpoint; false if another process leads by now.
     fn restore(&mut self) -> anyhow::Result<bool> {
-        if !self.is_ours() && !self.take()? {
+        if !self.is_current() && !self.lead()? {
             return Ok(false);
         }
         if let Some(endpoint) = self.endpoint.clone() {
@@ -357,24 +291,20 @@ impl Place {
         Ok(true)
     }
 
-    /// Returns whether the locked file is the file that other processes would lock.
-    fn is_ours(&self) -> bool {
-        self.lock.as_ref().is_some_and(Lock::is_current)
+    fn is_current(&self) -> bool {
+        self.leadership.as_ref().is_some_and(Leadership::is_current)
     }
 
-    fn path(&self, name: &str) -> PathBuf {
-        self.run.path().join(name)
+    fn endpoint_path(&self) -> PathBuf {
+        self.run.path().join(ENDPOINT)
     }
 
-    /// Removes the endpoint file and releases the lock.
+    /// Removes the endpoint file and ends the leadership.
     pub(super) fn withdraw(&mut self) {
-        // After a loss, the file belongs to another process.
-        if self.is_ours()
-            && let Err(error) = orchestra_fs::remove(&self.path(ENDPOINT))
-        {
+        let leadership = self.leadership.take();
+        if let Some(Err(error)) = leadership.as_ref().map(Leadership::withdraw) {
             tracing::warn!(%error, "cannot remove the endpoint file");
         }
-        self.lock = None;
     }
 }
 
@@ -407,9 +337,9 @@ mod tests {
         let workspace = tempfile::tempdir().unwrap();
         let (mut first, mut second) = (place(workspace.path()), place(workspace.path()));
         assert!(second.running().unwrap().is_none());
-        assert!(first.take().unwrap());
+        assert!(first.lead().unwrap());
         first.publish(&endpoint()).unwrap();
-        assert!(!second.take().unwrap());
+        assert!(!second.lead().unwrap());
         let found = second.running().unwrap().unwrap();
         assert_eq!(
             (found.http.as_str(), found.mcp.as_str()),
@@ -417,17 +347,17 @@ mod tests {
         );
         first.withdraw();
         assert!(second.running().unwrap().is_none());
-        assert!(second.take().unwrap());
+        assert!(second.lead().unwrap());
     }
 
     #[test]
     fn a_place_that_was_lost_is_left_to_its_new_owner() {
         let workspace = tempfile::tempdir().unwrap();
         let (mut first, mut second) = (place(workspace.path()), place(workspace.path()));
-        assert!(first.take().unwrap() && first.is_ours());
+        assert!(first.lead().unwrap() && first.is_current());
         fs::remove_dir_all(first.run.path()).unwrap();
-        assert!(!first.is_ours() && first.is_same_board());
-        assert!(second.take().unwrap() && second.is_ours() && !first.is_ours());
+        assert!(!first.is_current() && first.is_same_board());
+        assert!(second.lead().unwrap() && second.is_current() && !first.is_current());
         second.publish(&endpoint()).unwrap();
         first.withdraw();
         assert!(first.running().unwrap().is_some());
@@ -437,9 +367,9 @@ mod tests {
     fn replaced_board_is_noticed() {
         let workspace = tempfile::tempdir().unwrap();
         let mut place = place(workspace.path());
-        assert!(place.take().unwrap() && place.is_same_board());
+        assert!(place.lead().unwrap() && place.is_same_board());
         place.publish(&endpoint()).unwrap();
-        let told = place.told().unwrap().unwrap();
+        let told = place.published().unwrap().unwrap();
         assert!(!place.is_of_another_board(&told));
         fs::rename(
             workspace.path().join(PROJECTS),
@@ -456,16 +386,16 @@ mod tests {
         use std::os::unix::fs::PermissionsExt as _;
         let workspace = tempfile::tempdir().unwrap();
         let (mut first, second) = (place(workspace.path()), place(workspace.path()));
-        assert!(first.take().unwrap());
+        assert!(first.lead().unwrap());
         first.publish(&endpoint()).unwrap();
-        let (run, file) = (first.run.path(), first.path(ENDPOINT));
+        let (run, file) = (first.run.path(), first.endpoint_path());
         for (path, bad, good) in [(run, 0o755, 0o700), (&*file, 0o622, 0o600)] {
             let set = |mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
             set(bad);
             assert!(second.running().is_err(), "{path:?}");
-            assert!(second.told().is_err(), "{path:?}");
+            assert!(second.published().is_err(), "{path:?}");
             set(good);
-            assert!(second.told().unwrap().is_some(), "{path:?}");
+            assert!(second.published().unwrap().is_some(), "{path:?}");
         }
     }
 
@@ -473,7 +403,7 @@ mod tests {
     fn what_a_killed_process_left_behind_is_not_believed() {
         let workspace = tempfile::tempdir().unwrap();
         let mut dead = place(workspace.path());
-        assert!(dead.take().unwrap());
+        assert!(dead.lead().unwrap());
         dead.publish(&endpoint()).unwrap();
         drop(dead);
         assert!(place(workspace.path()).running().unwrap().is_none());

@@ -229,8 +229,6 @@ impl Client {
             }
         }
         if let Some(items) = lane.listed()[kind as usize].clone() {
-            // Later changes are reported again.
-            lane.shared.events.fetching(kind);
             return Ok(items);
         }
         let rootless = self.rootless(first.era())?;

@@ -41,12 +41,12 @@ fn up(workspace: &Workspace) -> (Running, String) {
     (up, address)
 }
 
-/// Calls the tool of a server with every seventh sample as its argument, and as its name. Returns what the dashboard
+/// Calls the tool of a server with every sixtieth sample as its argument, and as its name. Returns what the dashboard
 /// shows of the messages.
 fn call(address: &str, samples: &[Sample]) -> String {
     let mut traffic = Stream::open(address, "/api/traffic");
     let mut shown = String::new();
-    for sample in samples.iter().step_by(7) {
+    for sample in samples.iter().step_by(60) {
         let texts = [sample.text.as_str(), CONTROL];
         let call = json!({"name": "leaky__leak", "arguments": {"texts": texts}});
         post_to(address, "/api/mcp/tools/call", &[], &call.to_string());

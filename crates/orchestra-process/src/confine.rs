@@ -1,5 +1,5 @@
-//! The sandbox, by what Linux offers to anybody: Landlock for files, seccomp for sockets, and no
-//! capabilities that reach past both.
+//! The sandbox, by what Linux offers to anybody: Landlock for files, seccomp for sockets and other
+//! objects that have no path, and no capabilities that reach past both.
 
 use std::{
     collections::BTreeMap,
@@ -14,7 +14,10 @@ use landlock::{
 use rustix::{
     fs::{FileType, Mode, OFlags},
     io::Errno,
-    thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities},
+    thread::{
+        CapabilitySet, CapabilitySets, capabilities, remove_capability_from_bounding_set,
+        set_capabilities,
+    },
 };
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
@@ -38,6 +41,32 @@ const DEVICES: [&str; 5] = [
 
 /// The newest kernel interface that is asked for; older kernels hold what they can.
 const INTERFACE: ABI = ABI::V6;
+
+/// System calls on objects that all programs of a user share, and that outlive them: System V
+/// shared memory, message queues and semaphores, POSIX message queues, and keys. The identifiers of
+/// System V objects are numbers, so each call that takes one is refused. Without `mq_open` there is no
+/// descriptor for the other calls on a POSIX queue, and `shmdt` takes an address.
+///
+/// A private IPC namespace would permit them, but not everywhere, and a segment that no process has
+/// attached counts in no memory limit.
+const SHARED_OBJECTS: [i64; 16] = [
+    libc::SYS_shmget,
+    libc::SYS_shmat,
+    libc::SYS_shmctl,
+    libc::SYS_msgget,
+    libc::SYS_msgsnd,
+    libc::SYS_msgrcv,
+    libc::SYS_msgctl,
+    libc::SYS_semget,
+    libc::SYS_semop,
+    libc::SYS_semctl,
+    libc::SYS_semtimedop,
+    libc::SYS_mq_open,
+    libc::SYS_mq_unlink,
+    libc::SYS_add_key,
+    libc::SYS_request_key,
+    libc::SYS_keyctl,
+];
 
 /// x32 calls are those of x86-64 with this bit.
 #[cfg(target_arch = "x86_64")]
@@ -76,7 +105,7 @@ pub(crate) fn confine(
         protected.extend(links::further_names(&writable, &closed).map_err(failed)?);
     }
     restrict_files(program, confinement, &protected, &closed).map_err(failed)?;
-    restrict_sockets().map_err(|error| failed(format!("seccomp: {error}")))?;
+    restrict_calls().map_err(|error| failed(format!("seccomp: {error}")))?;
     drop_capabilities(ours).map_err(no_capabilities)
 }
 
@@ -324,28 +353,57 @@ fn real(path: &Path) -> Vec<PathBuf> {
     own.into_iter().chain(path.canonicalize().ok()).collect()
 }
 
-fn restrict_sockets() -> Result<(), Box<dyn std::error::Error>> {
-    // A socket that cannot be made is a network that is not there; a ring could make one past us.
-    refuse(libc::SYS_socket, libc::ENETUNREACH, Vec::new())?;
-    refuse(libc::SYS_socketpair, libc::ENETUNREACH, unbound_pairs()?)?;
-    refuse(libc::SYS_io_uring_setup, libc::ENOSYS, Vec::new())
+/// Refuses system calls on what has no path, which Landlock does not see.
+///
+/// The filter ends a process that makes a call of another architecture, such as `ipc(2)` of i386.
+fn restrict_calls() -> Result<(), Box<dyn std::error::Error>> {
+    // A socket that cannot be made is a network that is not there.
+    refuse(&[libc::SYS_socket], libc::ENETUNREACH, &[])?;
+    refuse(
+        &[libc::SYS_socketpair],
+        libc::ENETUNREACH,
+        &unbound_pairs()?,
+    )?;
+    refuse(&SHARED_OBJECTS, libc::EPERM, &[])?;
+    // A user namespace would give all capabilities in it, and with them much more of the kernel.
+    let creates = [libc::SYS_clone, libc::SYS_unshare];
+    refuse(&creates, libc::EPERM, &[new_user_namespace()?])?;
+    // A ring could make a socket past us. The flags of `clone3` are in memory, which a filter does not
+    // see; the C library then uses `clone`.
+    let unseen = [libc::SYS_io_uring_setup, libc::SYS_clone3];
+    refuse(&unseen, libc::ENOSYS, &[])
 }
 
 /// Root keeps what it needs for files, which Landlock bounds. With `CAP_PERFMON` it could read the
-/// environment of any process, Landlock or not (Linux 6.13 and later).
+/// environment of any process, Landlock or not (Linux 6.13 and later); with `CAP_SETUID` it could act
+/// as any other user.
 fn drop_capabilities(ours: CapabilitySets) -> rustix::io::Result<()> {
-    let kept = CapabilitySet::CHOWN
-        | CapabilitySet::DAC_OVERRIDE
-        | CapabilitySet::FOWNER
-        | CapabilitySet::FSETID
-        | CapabilitySet::SETGID
-        | CapabilitySet::SETUID;
+    let kept = ours.permitted
+        & (CapabilitySet::CHOWN
+            | CapabilitySet::DAC_OVERRIDE
+            | CapabilitySet::FOWNER
+            | CapabilitySet::FSETID);
+    // Without this capability the bounding set stays as it is. No new privileges, which Landlock has
+    // seen to, keeps the next program from more all the same.
+    if capabilities(None)?
+        .effective
+        .contains(CapabilitySet::SETPCAP)
+    {
+        let all = (0..u64::BITS).map(|bit| CapabilitySet::from_bits_retain(1 << bit));
+        for capability in all.filter(|capability| !kept.contains(*capability)) {
+            match remove_capability_from_bounding_set(capability) {
+                // The kernel knows no further ones.
+                Err(Errno::INVAL) => break,
+                removed => removed?,
+            }
+        }
+    }
+    // What is not inheritable is not ambient either.
     let sets = CapabilitySets {
         effective: ours.effective & kept,
-        permitted: ours.permitted & kept,
+        permitted: kept,
         inheritable: CapabilitySet::empty(),
     };
-    // No new privileges, which Landlock has seen to, keeps the next program from more.
     set_capabilities(None, sets)
 }
 
@@ -362,18 +420,28 @@ fn unbound_pairs() -> Result<Vec<SeccompRule>, seccompiler::BackendError> {
     rules.collect()
 }
 
-/// Refuses a system call: where one of `rules` holds, or always when there is none.
+/// Calls whose flags, the first argument, ask for a user namespace.
+fn new_user_namespace() -> Result<SeccompRule, seccompiler::BackendError> {
+    let flag = u64::from(libc::CLONE_NEWUSER.unsigned_abs());
+    let is = SeccompCmpOp::MaskedEq(flag);
+    let condition = SeccompCondition::new(0, SeccompCmpArgLen::Dword, is, flag)?;
+    SeccompRule::new(vec![condition])
+}
+
+/// Refuses system calls: where one of `rules` holds, or always when there is none.
 fn refuse(
-    call: i64,
+    calls: &[i64],
     errno: i32,
-    rules: Vec<SeccompRule>,
+    rules: &[SeccompRule],
 ) -> Result<(), Box<dyn std::error::Error>> {
-    let calls = [
-        call,
-        #[cfg(target_arch = "x86_64")]
-        (call | X32),
-    ];
-    let rules: BTreeMap<_, _> = calls.map(|call| (call, rules.clone())).into();
+    let calls = calls.iter().flat_map(|call| {
+        [
+            *call,
+            #[cfg(target_arch = "x86_64")]
+            (call | X32),
+        ]
+    });
+    let rules: BTreeMap<_, _> = calls.map(|call| (call, rules.to_vec())).collect();
     let filter = SeccompFilter::new(
         rules,
         SeccompAction::Allow,

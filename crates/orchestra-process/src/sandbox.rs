@@ -35,12 +35,13 @@ pub enum Sandbox {
     /// programs, libraries and settings (`/usr`, `/etc`, `/proc` and the like), its own program and
     /// `read_only`, to read and run; no other file's content, nor is any made, renamed or removed
     /// elsewhere. No sockets but pairs of Unix streams, so neither the network nor other programs
-    /// that listen, and no terminal.
+    /// that listen, and no terminal. No System V objects, POSIX message queues, keys or new user
+    /// namespaces, and of root's capabilities those for files.
     ///
     /// Held by Landlock and seccomp; what is running in it cannot leave it. Landlock does not look at
     /// some calls, and programs need them: wherever its user may, a child can learn that a file is
     /// there, its size, its times and its extended attributes, and change its mode, owner, times and
-    /// extended attributes. Older kernels hold less: before Linux 6.12 it can signal
+    /// extended attributes, and watch what happens in a directory. Older kernels hold less: before Linux 6.12 it can signal
     /// other programs of its user, before 6.2 truncate files elsewhere.
     Workspace {
         /// More to read and write. All must exist.

@@ -2,11 +2,40 @@
 
 #![cfg(target_os = "linux")]
 
-use std::time::Duration;
+use std::{collections::BTreeMap, path::Path, time::Duration};
 
-use orchestra_process::{Certainty, Exit, Limit, Limits, Sandbox};
+use orchestra_process::{
+    CHILD_COMMAND, Certainty, Command, Exit, Launcher, Limit, Limits, Sandbox,
+};
 
-use crate::program::{command, run};
+use crate::program::{command, path, run};
+
+/// Interpreter that a sandbox can reach.
+const PYTHON: &str = "/usr/bin/python3";
+
+/// Makes system calls, each given as its number and its arguments, and prints the error number of each.
+const CALLS: &str = "
+import ctypes, sys
+libc = ctypes.CDLL(None, use_errno=True)
+for call in sys.argv[1:]:
+    ctypes.set_errno(0)
+    libc.syscall(*(ctypes.c_long(int(word)) for word in call.split(',')))
+    print(ctypes.get_errno())
+";
+
+/// Starts a thread and two processes, and prints a word from each.
+const STARTS: &str = "
+import os, subprocess, threading
+thread = threading.Thread(target=lambda: print('thread', flush=True))
+thread.start()
+thread.join()
+subprocess.run(['/bin/echo', 'spawned'])
+child = os.fork()
+if child == 0:
+    print('forked', flush=True)
+    os._exit(0)
+os.waitpid(child, 0)
+";
 
 /// What is known of the end of a child, with its last words.
 async fn end(words: &[&str], limits: Limits, sandbox: Sandbox) -> (Exit, String) {
@@ -248,9 +277,131 @@ async fn pairs_of_sockets_stay_with_each_other() {
 #[tokio::test]
 async fn a_confined_child_kills_nobody_outside() {
     let outside = std::process::id().to_string();
-    let kill = orchestra_process::Command::new("kill").args(["-0", &outside]);
-    let launcher = orchestra_process::Launcher::new(crate::program::path(), ["__child"]);
-    let kill = kill.launcher(launcher);
+    let kill = system("kill", &["-0", &outside]);
     assert!(run(&kill).await.2.is_success());
     assert!(!run(&kill.sandbox(workspace())).await.2.is_success());
+}
+
+/// A program of the system, guarded by the example.
+fn system(program: &str, words: &[&str]) -> Command {
+    let command = Command::new(program).args(words);
+    command.launcher(Launcher::new(path(), [CHILD_COMMAND]))
+}
+
+/// Each of these calls fails without a sandbox as well, with another error: its arguments are invalid.
+#[tokio::test]
+async fn shared_objects_keys_and_user_namespaces_are_refused() {
+    if !Path::new(PYTHON).exists() {
+        eprintln!("SKIPPED: there is no `{PYTHON}`");
+        return;
+    }
+    let (user, none) = (libc::CLONE_NEWUSER, -1);
+    let calls = [
+        (libc::SYS_shmget, vec![0, 0, 0]),
+        (libc::SYS_shmat, vec![none, 0, 0]),
+        (libc::SYS_shmctl, vec![none, 0, 0]),
+        (libc::SYS_msgget, vec![1, 0]),
+        (libc::SYS_msgsnd, vec![none, 0, 0, 0]),
+        (libc::SYS_msgrcv, vec![none, 0, 0, 0, 0]),
+        (libc::SYS_msgctl, vec![none, 0, 0]),
+        (libc::SYS_semget, vec![0, none, 0]),
+        (libc::SYS_semop, vec![none, 0, 0]),
+        (libc::SYS_semctl, vec![none, 0, 0]),
+        (libc::SYS_semtimedop, vec![none, 0, 0, 0]),
+        (libc::SYS_mq_open, vec![0, 0, 0, 0]),
+        (libc::SYS_mq_unlink, vec![0]),
+        (libc::SYS_add_key, vec![0, 0, 0, 0, 0]),
+        (libc::SYS_request_key, vec![0, 0, 0, 0]),
+        (libc::SYS_keyctl, vec![none]),
+        (libc::SYS_unshare, vec![user | 1]),
+        (libc::SYS_clone, vec![user | libc::CLONE_FS, 0, 0, 0, 0]),
+        (libc::SYS_clone3, vec![0, 0]),
+    ];
+    let mut words = vec!["-c".to_owned(), CALLS.to_owned()];
+    let mut expected = Vec::new();
+    // The calls of x32 on x86-64 have this bit.
+    for bit in [0, 0x4000_0000] {
+        if bit != 0 && cfg!(not(target_arch = "x86_64")) {
+            continue;
+        }
+        for (number, arguments) in &calls {
+            let arguments: Vec<String> = arguments.iter().map(ToString::to_string).collect();
+            words.push(format!("{},{}", number | bit, arguments.join(",")));
+            let error = match *number {
+                libc::SYS_clone3 => libc::ENOSYS,
+                _ => libc::EPERM,
+            };
+            expected.push(error.to_string());
+        }
+    }
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let directory = tempfile::tempdir().unwrap();
+    let free = system(PYTHON, &words).directory(directory.path());
+    for sandbox in [workspace(), with_protected(directory.path())] {
+        let (said, told, _) = run(&free.clone().sandbox(sandbox)).await;
+        let errors: Vec<&str> = said.lines().collect();
+        assert_eq!(errors, expected, "{:?} {told}", &words[2..]);
+    }
+    let (said, told, _) = run(&free).await;
+    // A container may refuse keys and namespaces, which are the last six.
+    let invalid = said.lines().take(calls.len() - 6);
+    let refused = libc::EPERM.to_string();
+    let refused: Vec<&str> = invalid.filter(|error| *error == refused).collect();
+    assert!(refused.is_empty(), "{said} {told}");
+}
+
+/// A sandbox with a mount namespace, where the system allows one.
+fn with_protected(directory: &Path) -> Sandbox {
+    Sandbox::Workspace {
+        paths: Vec::new(),
+        read_only: Vec::new(),
+        protected: vec![directory.join(".git")],
+    }
+}
+
+#[tokio::test]
+async fn threads_and_processes_start_in_the_sandbox() {
+    if !Path::new(PYTHON).exists() {
+        eprintln!("SKIPPED: there is no `{PYTHON}`");
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let starts = system(PYTHON, &["-c", STARTS]).directory(directory.path());
+    let (said, told, exit) = run(&starts.sandbox(workspace())).await;
+    assert!(exit.is_success(), "{told}");
+    assert_eq!(said, "thread\nspawned\nforked\n", "{told}");
+}
+
+#[tokio::test]
+async fn capabilities_other_than_those_for_files_are_dropped_from_all_sets() {
+    const SETPCAP: u64 = 1 << 8;
+    // CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_FOWNER, CAP_FSETID.
+    const FILES: u64 = 0b1_1011;
+    let directory = tempfile::tempdir().unwrap();
+    let shown = system("grep", &["^Cap", "/proc/self/status"]).directory(directory.path());
+    let (free, ..) = run(&shown).await;
+    let free = capability_sets(&free);
+    for sandbox in [workspace(), with_protected(directory.path())] {
+        let (sets, ..) = run(&shown.clone().sandbox(sandbox)).await;
+        let sets = capability_sets(&sets);
+        for set in ["CapPrm", "CapEff"] {
+            assert_eq!(sets[set], free[set] & FILES, "{set}");
+        }
+        for set in ["CapInh", "CapAmb"] {
+            assert_eq!(sets[set], 0, "{set}");
+        }
+        // Only a process with this capability can reduce the bounding set.
+        if free["CapEff"] & SETPCAP != 0 {
+            assert_eq!(sets["CapBnd"] & !FILES, 0, "{sets:x?}");
+        }
+    }
+}
+
+/// Sets of capabilities by their names in the status of a process.
+fn capability_sets(lines: &str) -> BTreeMap<&str, u64> {
+    let sets = lines.lines().map(|line| {
+        let (name, bits) = line.split_once(":\t").unwrap();
+        (name, u64::from_str_radix(bits, 16).unwrap())
+    });
+    sets.collect()
 }

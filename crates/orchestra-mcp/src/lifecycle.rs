@@ -18,7 +18,7 @@ use std::{
 use axum::Router;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
-    net::{TcpListener, TcpStream},
+    net::TcpStream,
     select,
     sync::watch,
     time::{Instant, sleep_until, timeout},
@@ -176,24 +176,25 @@ impl ServerLifecycle {
         })
     }
 
-    /// A server over HTTP on an address that is listened on already, as [`http::serve`] serves it.
+    /// A server over HTTP on sockets that listen already, as [`http::serve`] serves it.
     /// `app` makes its routes; what it is given turns true when the server is to stop.
     ///
     /// # Errors
-    /// When the listener has no address.
+    /// When the first socket has no address.
     pub fn http(
         server: &Server,
-        listener: TcpListener,
+        listeners: impl Into<http::Listeners>,
         app: impl FnOnce(&watch::Receiver<bool>) -> Router,
         limits: http::Limits,
         times: LifecycleTimes,
     ) -> io::Result<Self> {
-        let address = reached(listener.local_addr()?);
+        let listeners = listeners.into();
+        let address = reached(listeners.local_addr()?);
         let endpoint = format!("http://{address}{MCP_PATH}");
         Ok(Self::new(server, endpoint, Some(address), times, |stop| {
             let app = app(&stop);
             Box::pin(async move {
-                http::serve(listener, app, stop, limits).await;
+                http::serve(listeners, app, stop, limits).await;
                 Ok(())
             })
         }))
@@ -202,21 +203,22 @@ impl ServerLifecycle {
     /// As [`http`](Self::http), over TLS.
     ///
     /// # Errors
-    /// When the listener has no address.
+    /// When the first socket has no address.
     pub fn https(
         server: &Server,
-        listener: TcpListener,
+        listeners: impl Into<http::Listeners>,
         tls: http::Tls,
         app: impl FnOnce(&watch::Receiver<bool>) -> Router,
         limits: http::Limits,
         times: LifecycleTimes,
     ) -> io::Result<Self> {
-        let address = reached(listener.local_addr()?);
+        let listeners = listeners.into();
+        let address = reached(listeners.local_addr()?);
         let endpoint = format!("https://{address}{MCP_PATH}");
         Ok(Self::new(server, endpoint, Some(address), times, |stop| {
             let app = app(&stop);
             Box::pin(async move {
-                http::serve_tls(listener, tls, app, stop, limits).await;
+                http::serve_tls(listeners, tls, app, stop, limits).await;
                 Ok(())
             })
         }))

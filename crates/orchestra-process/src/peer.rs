@@ -22,6 +22,18 @@ pub enum PeerUser {
     Unknown,
 }
 
+impl PeerUser {
+    /// Returns the id of the user, if the system names it.
+    #[must_use]
+    pub fn id(self) -> Option<u32> {
+        match self {
+            Self::Same => Some(rustix::process::geteuid().as_raw()),
+            Self::Other(user) => Some(user),
+            Self::Unknown => None,
+        }
+    }
+}
+
 /// Looks up the users at the other end of connections.
 #[derive(Debug)]
 pub struct PeerUsers {

@@ -7,8 +7,8 @@ use std::{
 
 use axum::{
     Extension, Router,
-    extract::{MatchedPath, OriginalUri, State},
-    http::{HeaderMap, Method, StatusCode, Uri, header},
+    extract::{MatchedPath, OriginalUri, Request, State},
+    http::{HeaderMap, Method, StatusCode, header, request::Parts},
     middleware,
     response::{IntoResponse as _, Response},
 };
@@ -121,15 +121,13 @@ fn routes(server: &Server, options: HttpOptions, source: Option<Arc<dyn Source>>
         .guard_public(health)
         .layer(middleware::map_response(refusal::told));
     let shown = has_dashboard.then(|| Arc::clone(&site));
-    let nowhere =
-        move |method: Method, headers: HeaderMap, OriginalUri(whole): OriginalUri, uri: Uri| {
-            std::future::ready(match &shown {
-                Some(site) if wants_page(&method, &uri, &headers) => {
-                    dashboard::nowhere(site, &whole, &uri, &headers)
-                }
-                _ => nothing(),
-            })
-        };
+    let nowhere = move |OriginalUri(whole): OriginalUri, request: Request| {
+        let (head, _) = request.into_parts();
+        std::future::ready(match &shown {
+            Some(site) if wants_page(&head) => dashboard::nowhere(site, &whole, &head),
+            _ => nothing(),
+        })
+    };
     let mcp = access.guard(face.routes().fallback(nowhere));
     let metadata = access.metadata_routes();
     let whole = mcp.merge(api).merge(health).merge(metadata);
@@ -142,12 +140,12 @@ fn routes(server: &Server, options: HttpOptions, source: Option<Arc<dyn Source>>
 
 /// Whether it is a browser that asks, to show somebody a page (RFC 9110, section 12.5.1), and not for
 /// what only programs ask for.
-fn wants_page(method: &Method, uri: &Uri, headers: &HeaderMap) -> bool {
-    let first = uri.path().split('/').nth(1);
-    if method != Method::GET || matches!(first, Some("api" | "mcp" | "assets")) {
+fn wants_page(head: &Parts) -> bool {
+    let first = head.uri.path().split('/').nth(1);
+    if head.method != Method::GET || matches!(first, Some("api" | "mcp" | "assets")) {
         return false;
     }
-    let accepted = headers.get(header::ACCEPT);
+    let accepted = head.headers.get(header::ACCEPT);
     let accepted = accepted.and_then(|types| types.to_str().ok());
     accepted.is_some_and(|types| types.contains("text/html"))
 }

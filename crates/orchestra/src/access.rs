@@ -1,4 +1,4 @@
-//! Admission over HTTP: secrets and certificates are read from the configured places, and become the guard and the
+//! Admission over HTTP: secrets and certificates are read from the configured places, and become the rules and the
 //! TLS that `up` serves with. Where the configuration names no tokens, the
 //! user has a token of their own.
 
@@ -13,7 +13,7 @@ use anyhow::Context as _;
 use orchestra_fs::Directory;
 use orchestra_mcp::{
     files,
-    http::{Access, AccessRules, OAuth, Rate, Tls, Token},
+    http::{AccessRules, OAuth, Rate, Tls, Token},
 };
 
 use crate::{
@@ -38,16 +38,16 @@ enum Holds {
     Nothing,
 }
 
-/// The guard that the configuration asks for, when `address` is listened on.
+/// The rules of admission that the configuration asks for, when `address` is listened on.
 ///
 /// # Errors
 /// When a token cannot be read, other users can read it too, or this machine knows no certificates by
 /// which it could know the issuers of tokens.
-pub(crate) fn guard(
+pub(crate) fn rules(
     config: &AccessConfig,
     own_token: Option<&str>,
     address: SocketAddr,
-) -> anyhow::Result<Access> {
+) -> anyhow::Result<AccessRules> {
     let tokens = match &config.token.value {
         TokenSource::None => Vec::new(),
         TokenSource::Environment => vec![token_of_environment()?],
@@ -60,7 +60,7 @@ pub(crate) fn guard(
     hosts.extend(config.oauth.host());
     let oauth = config.oauth.rules().map(OAuth::new).transpose()?;
     let rate = NonZeroU32::new(config.requests_per_second.value);
-    Ok(Access::new(AccessRules {
+    Ok(AccessRules {
         tokens,
         oauth,
         own_token: own_token.map(str::parse).transpose()?,
@@ -72,7 +72,8 @@ pub(crate) fn guard(
             // What two seconds allow may come at once after a pause.
             burst: per_second.saturating_add(per_second.get()),
         }),
-    }))
+        ..AccessRules::default()
+    })
 }
 
 /// The certificate and its key.

@@ -58,6 +58,10 @@ pub struct AccessRules {
     pub ended_logins: Option<PathBuf>,
     /// Names under which requests reach us, besides `localhost` and the loopback addresses.
     pub hosts: Vec<HostName>,
+    /// True if another program may listen on an address of `localhost` at our port
+    /// ([`Listeners::foreign_localhost`](super::Listeners::foreign_localhost)). The name `localhost` is then refused
+    /// unless [`Self::hosts`] lists it.
+    pub is_localhost_foreign: bool,
     /// Origins whose pages may call, and read the answers (CORS).
     pub origins: Vec<WebOrigin>,
     /// How much each caller may ask: who shows a token, as its holder or as the subject that its
@@ -242,7 +246,7 @@ impl Access {
     /// Logs a browser in that shows this token, one of [`AccessRules::tokens`] or
     /// [`AccessRules::own_token`]: the value of `Set-Cookie`. Requests with the cookie are let in as
     /// those with the token are, for 30 days, until [`Self::log_out`], or until the token is no longer
-    /// one. `None` when the system has no secret to give.
+    /// one. A cookie is valid only for the user of the peer that logged in. `None` when the system has no secret to give.
     ///
     /// # Errors
     /// When it is another token, or the peer of the request has tried too many.
@@ -253,15 +257,16 @@ impl Access {
         token: &str,
     ) -> Result<Option<HeaderValue>, LoginError> {
         let (tokens, failures) = (self.tokens(), &self.0.failures);
-        let peer = rate::Key::of_peer(Peer::of(extensions));
-        if let Some(wait) = failures.wait(peer) {
+        let peer = Peer::of(extensions);
+        let key = rate::Key::of_peer(peer);
+        if let Some(wait) = failures.wait(key) {
             return Err(LoginError::TooMany { wait });
         }
         match token::holder(tokens, token.trim().as_bytes()) {
-            Some(holder) => Ok(Logins::begin(headers, &tokens[holder])),
+            Some(holder) => Ok(Logins::begin(headers, peer.user, &tokens[holder])),
             None => {
                 // The next attempt has to wait.
-                let _ = failures.charge(peer);
+                let _ = failures.charge(key);
                 Err(LoginError::Wrong)
             }
         }
@@ -269,15 +274,18 @@ impl Access {
 
     /// Returns whether a request has a cookie that is let in.
     #[must_use]
-    pub fn has_cookie(&self, request: &HeaderMap) -> bool {
-        self.0.logins.holder(request, self.tokens()).is_some()
+    pub fn has_cookie(&self, headers: &HeaderMap, extensions: &Extensions) -> bool {
+        let user = Peer::of(extensions).user;
+        let holder = self.0.logins.holder(headers, user, self.tokens());
+        holder.is_some()
     }
 
     /// Ends the login of a browser: its cookie is let in no longer. The value of `Set-Cookie` that
     /// removes the cookie.
     #[must_use]
-    pub fn log_out(&self, request: &HeaderMap) -> Option<HeaderValue> {
-        self.0.logins.end(request, self.tokens())
+    pub fn log_out(&self, headers: &HeaderMap, extensions: &Extensions) -> Option<HeaderValue> {
+        let user = Peer::of(extensions).user;
+        self.0.logins.end(headers, user, self.tokens())
     }
 
     /// The tokens that callers may show.
@@ -313,7 +321,7 @@ impl Access {
             let text = "callers from other machines must show a token, and none is set here";
             return Admission::refused(text);
         }
-        if let Err(reason) = names::check_host(request.headers(), request.uri(), &rules.hosts) {
+        if let Err(reason) = names::check_host(request.headers(), request.uri(), rules) {
             let host = request.headers().get(header::HOST);
             tracing::debug!(?host, target = %request.uri(), "request refused: its Host header names another host");
             return Admission::refused(reason);
@@ -367,7 +375,7 @@ impl Access {
         let shown = token::shown(headers);
         let holder = match shown {
             Some(shown) => token::holder(self.tokens(), shown),
-            None => self.0.logins.holder(headers, self.tokens()),
+            None => self.0.logins.holder(headers, peer.user, self.tokens()),
         };
         if let Some(holder) = holder {
             self.charge(rate::Key::Holder(holder))?;

@@ -2,7 +2,9 @@
 //! does not come, or whose peer does not read what is sent.
 
 mod connections;
+mod listeners;
 mod paced;
+mod repeated;
 mod tls;
 
 use std::{
@@ -12,7 +14,7 @@ use std::{
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use axum::{
@@ -34,7 +36,7 @@ use hyper_util::{
 };
 use tokio::{
     io::{AsyncRead, AsyncWrite},
-    net::{TcpListener, TcpStream},
+    net::TcpStream,
     sync::watch,
     task::JoinSet,
     time::timeout,
@@ -45,7 +47,9 @@ use rustix::net::sockopt;
 use tokio_rustls::server::TlsStream;
 
 use connections::{Connections, Place, Running};
+pub use listeners::Listeners;
 use paced::Paced;
+use repeated::Repeated;
 pub use tls::{Tls, TlsError};
 
 /// The longest head of a request, in bytes; a token, a session and the name of a tool fit many
@@ -98,28 +102,28 @@ impl Default for Limits {
 /// Serves until `stop` turns true, then lets the requests that run finish. Requests carry the
 /// address of their peer as [`ConnectInfo`], and its user as [`PeerUser`].
 pub async fn serve(
-    listener: TcpListener,
+    listeners: impl Into<Listeners>,
     app: Router,
     stop: watch::Receiver<bool>,
     limits: Limits,
 ) {
-    serve_over(listener, None, app, stop, limits).await;
+    serve_over(listeners.into(), None, app, stop, limits).await;
 }
 
 /// As [`serve`], over TLS. A client whose greeting takes longer than the head of a request may is
 /// given up.
 pub async fn serve_tls(
-    listener: TcpListener,
+    listeners: impl Into<Listeners>,
     tls: Tls,
     app: Router,
     stop: watch::Receiver<bool>,
     limits: Limits,
 ) {
-    serve_over(listener, Some(tls), app, stop, limits).await;
+    serve_over(listeners.into(), Some(tls), app, stop, limits).await;
 }
 
 async fn serve_over(
-    listener: TcpListener,
+    listeners: Listeners,
     tls: Option<Tls>,
     app: Router,
     mut stop: watch::Receiver<bool>,
@@ -128,13 +132,14 @@ async fn serve_over(
     let graceful = GracefulShutdown::new();
     let open = Connections::new(limits.connections, limits.of_one_peer);
     let mut users = PeerUsers::new();
+    let (mut refused, mut failed) = (Repeated::default(), Repeated::default());
     // Owns the connections: what is left of them ends with it.
     let mut connections = JoinSet::new();
     loop {
         let accepted = tokio::select! {
             // An error means that the sender is gone, which ends the program as well.
             _ = stop.wait_for(|stopped| *stopped) => break,
-            accepted = accept(&listener, limits.write_time) => accepted,
+            accepted = accept(&listeners, limits.write_time) => accepted,
         };
         while connections.try_join_next().is_some() {}
         match accepted {
@@ -142,7 +147,9 @@ async fn serve_over(
                 let user = users.find(&stream, address);
                 let peer = Peer { address, user };
                 let Some(place) = open.open(peer) else {
-                    tracing::warn!(%address, "connection closed: too many are open");
+                    if let Some(count) = refused.count(Instant::now()) {
+                        tracing::warn!(%address, count, "connection closed: too many are open");
+                    }
                     continue;
                 };
                 let place = Arc::new(place);
@@ -173,12 +180,17 @@ async fn serve_over(
                 });
             }
             Err(error) => {
-                tracing::warn!(%error, "cannot accept a connection");
+                if let Some(count) = failed.count(Instant::now()) {
+                    tracing::warn!(%error, count, "cannot accept a connection");
+                }
                 tokio::time::sleep(AFTER_REFUSAL).await;
             }
         }
     }
-    drop(listener);
+    drop(listeners);
+    if let Some(count) = refused.rest() {
+        tracing::warn!(count, "more connections were closed: too many were open");
+    }
     tokio::select! {
         () = graceful.shutdown() => {}
         () = tokio::time::sleep(limits.grace) => {
@@ -224,8 +236,8 @@ where
 }
 
 /// The next connection.
-async fn accept(listener: &TcpListener, silence: Duration) -> io::Result<(TcpStream, SocketAddr)> {
-    let (stream, peer) = listener.accept().await?;
+async fn accept(listeners: &Listeners, silence: Duration) -> io::Result<(TcpStream, SocketAddr)> {
+    let (stream, peer) = listeners.accept().await?;
     // Answers are small and waited for: none may wait for more to fill a packet.
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "cannot set TCP_NODELAY");
@@ -350,7 +362,7 @@ mod tests {
     };
 
     use axum::routing::get;
-    use tokio::task::spawn_blocking;
+    use tokio::{net::TcpListener, task::spawn_blocking};
 
     use super::*;
 
@@ -465,7 +477,8 @@ mod tests {
     async fn the_system_is_told_to_give_up_peers_that_are_dead() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let _peer = connect(listener.local_addr().unwrap(), b"");
-        let (stream, _) = accept(&listener, Duration::from_secs(7)).await.unwrap();
+        let (listeners, silence) = (Listeners::from(listener), Duration::from_secs(7));
+        let (stream, _) = accept(&listeners, silence).await.unwrap();
         assert!(sockopt::socket_keepalive(&stream).unwrap());
         let idle = sockopt::tcp_keepidle(&stream).unwrap();
         assert_eq!(idle, Duration::from_secs(7));

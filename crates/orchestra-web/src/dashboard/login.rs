@@ -66,9 +66,14 @@ async fn login(
     post, path = "/api/logout", tag = "login",
     responses((status = 204, description = "The session ended."), Refusals)
 )]
-async fn logout(State(site): State<Arc<Site>>, headers: HeaderMap) -> Response {
+async fn logout(
+    State(site): State<Arc<Site>>,
+    headers: HeaderMap,
+    extensions: Extensions,
+) -> Response {
     let mut response = StatusCode::NO_CONTENT.into_response();
-    if let Some(cookie) = site.face.options().access.log_out(&headers) {
+    let access = &site.face.options().access;
+    if let Some(cookie) = access.log_out(&headers, &extensions) {
         response.headers_mut().insert(header::SET_COOKIE, cookie);
     }
     response

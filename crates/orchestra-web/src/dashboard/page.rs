@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use axum::{
     Router,
-    extract::{OriginalUri, State},
-    http::{HeaderMap, HeaderValue, StatusCode, Uri, header},
+    extract::{OriginalUri, Request, State},
+    http::{HeaderValue, StatusCode, Uri, header, request::Parts},
     response::{IntoResponse as _, Redirect, Response},
     routing::get,
 };
@@ -68,21 +68,21 @@ async fn home(OriginalUri(whole): OriginalUri) -> Redirect {
 async fn shell(
     State(site): State<Arc<Site>>,
     OriginalUri(whole): OriginalUri,
-    uri: Uri,
-    headers: HeaderMap,
+    request: Request,
 ) -> Response {
-    page(&site, &whole, &uri, &headers)
+    page(&site, &whole, &request.into_parts().0)
 }
 
 /// Tells a person, who does not read JSON, that an address leads nowhere.
-pub(crate) fn nowhere(site: &Site, whole: &Uri, uri: &Uri, headers: &HeaderMap) -> Response {
-    (StatusCode::NOT_FOUND, page(site, whole, uri, headers)).into_response()
+pub(crate) fn nowhere(site: &Site, whole: &Uri, head: &Parts) -> Response {
+    (StatusCode::NOT_FOUND, page(site, whole, head)).into_response()
 }
 
-fn page(site: &Site, whole: &Uri, uri: &Uri, headers: &HeaderMap) -> Response {
-    let base = whole.path().strip_suffix(uri.path()).unwrap_or_default();
+fn page(site: &Site, whole: &Uri, head: &Parts) -> Response {
+    let base = whole.path().strip_suffix(head.uri.path());
+    let base = base.unwrap_or_default();
     let access = &site.face.options().access;
-    let has_logout = access.asks_who_calls() || access.has_cookie(headers);
+    let has_logout = access.asks_who_calls() || access.has_cookie(&head.headers, &head.extensions);
     let page = filled(base, assets::version(), has_logout);
     let headers = [
         (header::CONTENT_TYPE, "text/html; charset=utf-8"),

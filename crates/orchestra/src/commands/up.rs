@@ -9,12 +9,12 @@ use clap::Args;
 use orchestra_mcp::{
     LifecycleTimes, ServerLifecycle,
     client::tap::TapWatch,
-    http::{Access, Tls},
+    http::{Access, Listeners, Tls},
 };
 use orchestra_process::PeerUsers;
 use orchestra_store::Options;
 use serde::Serialize;
-use tokio::{net::TcpListener, sync::watch};
+use tokio::sync::watch;
 
 use crate::{
     access, board,
@@ -128,8 +128,8 @@ async fn serve(config: &Config, place: &mut Place, format: Format) -> Result<Exi
     let tls = config.access.tls.value.as_ref().map(access::tls);
     let tls = tls.transpose().map_err(Failure::usage)?;
     let own_token = own_token(config)?;
-    let guard = access::guard(&config.access, own_token.as_deref(), config.http.value);
-    let guard = guard.map_err(Failure::usage)?;
+    let rules = access::rules(&config.access, own_token.as_deref(), config.http.value);
+    let mut rules = rules.map_err(Failure::usage)?;
     let opening = Turning::new("opening the board");
     let mut serving = Serving::open(config, Options::default())?;
     drop(opening);
@@ -149,14 +149,17 @@ async fn serve(config: &Config, place: &mut Place, format: Format) -> Result<Exi
     serving.toolset()?;
     // Taken before anything is announced, so that a signal right after the line is not lost.
     let signals = Signals::listen()?;
-    let listener = match config.access.oauth.resource() {
+    let listeners = match config.access.oauth.resource() {
         None => listen::bind(config.http.value).await?,
         Some(resource) => listen::bind_for(resource, config.http.value).await?,
     };
-    let address = listener.local_addr()?;
-    warn(config, address);
+    let address = listeners.local_addr()?;
+    let foreign_localhost = listeners.foreign_localhost();
+    rules.is_localhost_foreign = foreign_localhost.is_some();
+    warn(config, address, foreign_localhost);
     serving.warn_of_read_only();
     let mut endpoint = endpoint(config, address);
+    endpoint.foreign_localhost = foreign_localhost;
     if serving.plans_part().is_some() {
         endpoint.plans = Some(config.plans.storage.value.clone());
     }
@@ -173,7 +176,8 @@ async fn serve(config: &Config, place: &mut Place, format: Format) -> Result<Exi
                     moved = place.lost() => Err(lost(config, moved.as_deref())),
                 }
             };
-            serve_until(&serving, config, listener, (guard, tls), traffic, ends).await
+            let guard = Access::new(rules);
+            serve_until(&serving, config, listeners, (guard, tls), traffic, ends).await
         }
         Err(failure) => Err(failure),
     };
@@ -229,10 +233,16 @@ async fn listen_for_plugins(
 }
 
 /// Warns where the address may differ from the intended one.
-fn warn(config: &Config, address: SocketAddr) {
+fn warn(config: &Config, address: SocketAddr, foreign_localhost: Option<SocketAddr>) {
     let asked = config.http.value;
     if address.port() != asked.port() && asked.port() != 0 {
         output::complain(&format!("{asked} is in use; listening on {address}"));
+    }
+    if let Some(foreign) = foreign_localhost {
+        output::complain(&format!(
+            "another program may listen on {foreign}, where `localhost` leads as well: requests for `localhost` are \
+             refused; use {address}"
+        ));
     }
     if !address.ip().is_loopback() && config.access.tls.value.is_none() {
         output::complain(
@@ -270,7 +280,7 @@ fn lost(config: &Config, moved: Option<&Path>) -> Failure {
 async fn serve_until(
     serving: &Serving,
     config: &Config,
-    listener: TcpListener,
+    listeners: Listeners,
     (guard, tls): (Access, Option<Tls>),
     traffic: TapWatch,
     ends: impl Future<Output = Result<(), Failure>>,
@@ -293,8 +303,8 @@ async fn serve_until(
         )
     };
     let life = match tls {
-        None => ServerLifecycle::http(&server, listener, app, limits, times)?,
-        Some(tls) => ServerLifecycle::https(&server, listener, tls, app, limits, times)?,
+        None => ServerLifecycle::http(&server, listeners, app, limits, times)?,
+        Some(tls) => ServerLifecycle::https(&server, listeners, tls, app, limits, times)?,
     };
     let _told = life.on_status_change(serving::tell);
     serving.attend_plans(&life);
@@ -482,6 +492,14 @@ fn dashboard(endpoint: &Endpoint, own_token: Option<&str>) -> String {
     }
 }
 
+/// Refusal of `localhost`, where another program may listen there.
+fn localhost(endpoint: &Endpoint) -> String {
+    let foreign = endpoint.foreign_localhost;
+    foreign.map_or_else(String::new, |foreign| {
+        format!("  localhost        refused: another program may listen on {foreign}\n")
+    })
+}
+
 /// Directory of the plans, if any are served.
 fn plans(endpoint: &Endpoint) -> String {
     let kept = endpoint.plans.as_deref().map(servers::short);
@@ -530,6 +548,7 @@ fn text(ready: &Ready<'_>) -> String {
          \n\
          {}\
          \x20 MCP over HTTP    {mcp}\n\
+         {}\
          \x20 MCP over stdio   orchestra stdio\n\
          {}{}{}\n\
          Connect a client:\n\
@@ -542,6 +561,7 @@ fn text(ready: &Ready<'_>) -> String {
          {stop}\n",
         ready.endpoint.version,
         dashboard(ready.endpoint, ready.own_token.as_deref()),
+        localhost(ready.endpoint),
         plans(ready.endpoint),
         plugins(ready.endpoint),
         others(ready.servers.unwrap_or_default())

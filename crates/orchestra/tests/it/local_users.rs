@@ -100,6 +100,23 @@ fn list(headers: &str) -> String {
     format!("GET /api/mcp/tools HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{headers}\r\n")
 }
 
+/// A login of a browser.
+fn log_in(token: &str) -> String {
+    let body = json!({"token": token}).to_string();
+    format!(
+        "POST /api/login HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
+         Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    )
+}
+
+/// The header with the cookie that a login has set.
+fn cookie(login: &Answer) -> String {
+    assert_eq!(login.status, 204, "{login:?}");
+    let cookie = login.header("set-cookie").unwrap().split(';').next();
+    format!("Cookie: {}\r\n", cookie.unwrap())
+}
+
 /// `up` on an address, and the port it listens on.
 fn up(command: Command) -> (Running, Value, u16) {
     let process = Running::start(command);
@@ -136,9 +153,9 @@ fn another_user_calls_nothing_over_any_loopback_address() {
     for (bound, reached) in [
         (
             "127.0.0.1:0",
-            &["127.0.0.1", "::ffff:127.0.0.1", "localhost"][..],
+            &["127.0.0.1", "::ffff:127.0.0.1", "::1", "localhost"][..],
         ),
-        ("[::1]:0", &["::1"]),
+        ("[::1]:0", &["::1", "127.0.0.1"]),
     ] {
         let workspace = Workspace::git();
         let (_process, ready, port) = up(workspace.command(arguments(bound)));
@@ -230,6 +247,61 @@ fn root_is_no_exception_and_calls_with_the_token_of_the_user() {
     assert_eq!(again.out, token.out);
 }
 
+/// Browsers send a cookie to every port of its host, so a program of another user can receive it.
+#[test]
+fn cookie_of_a_login_is_refused_from_another_user() {
+    if !is_root("cookie_of_a_login_is_refused_from_another_user") {
+        return;
+    }
+    let token = "0123456789abcdef0123456789abcdef";
+    let workspace = Workspace::git();
+    let mut command = workspace.command(arguments("127.0.0.1:0"));
+    command.env("ORCHESTRA_TOKEN", token);
+    let (_process, _, port) = up(command);
+    let at = ("127.0.0.1", port);
+    for (owner, thief) in [(0, DAEMON), (DAEMON, 0), (DAEMON, BIN)] {
+        let cookie = cookie(&send(owner, at, &log_in(token)));
+        assert_eq!(send(thief, at, &list(&cookie)).status, 401);
+        let out = format!(
+            "POST /api/logout HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
+             {cookie}Content-Length: 0\r\n\r\n"
+        );
+        send(thief, at, &out);
+        assert_eq!(send(owner, at, &list(&cookie)).status, 200, "{owner}");
+        send(owner, at, &out);
+        assert_eq!(send(owner, at, &list(&cookie)).status, 401, "{owner}");
+    }
+}
+
+#[test]
+fn connections_over_the_limit_of_another_user_are_logged_in_few_lines() {
+    if !is_root("connections_over_the_limit_of_another_user_are_logged_in_few_lines") {
+        return;
+    }
+    let workspace = Workspace::git();
+    let log = workspace.home().join("log");
+    let command = workspace.command(arguments("127.0.0.1:0"));
+    let process = Running::with_stderr(command, fs::File::create(&log).unwrap());
+    let ready = process.json();
+    let address = ready["http"].as_str().unwrap().strip_prefix("http://");
+    // Connections are accepted in their order: after the last one was closed, all have been counted.
+    let open = "for (1..400) { push @all, (IO::Socket::INET->new($ARGV[0]) or die) } \
+                sysread $all[-1], $_, 1; print scalar @all";
+    let mut perl = Command::new("perl");
+    perl.args(["-MIO::Socket::INET", "-e", open, address.unwrap()])
+        .env("PATH", "/usr/bin:/bin")
+        .current_dir("/");
+    assert_eq!(said(by(DAEMON, &perl), "").out, "400");
+    process.signal(Signal::TERM);
+    assert!(process.end().success());
+    let log = fs::read_to_string(log).unwrap();
+    let lines = log.lines().filter(|line| line.contains("too many"));
+    let counts = lines.map(|line| line.rsplit_once("count=").unwrap().1);
+    let counts: Vec<u64> = counts.map(|count| count.trim().parse().unwrap()).collect();
+    assert_eq!(counts[0], 1, "{log}");
+    assert!(counts[1] > 1 && counts.len() < 10, "{log}");
+}
+
 /// Document 002: clients post to `/rpc` with a bearer token.
 #[test]
 fn client_of_document_002_is_admitted_with_the_token_and_the_users_own_without() {
@@ -251,6 +323,13 @@ fn client_of_document_002_is_admitted_with_the_token_and_the_users_own_without()
         (&[("CF-Ray", "8f0-FRA")], 401),
         (&[("Tailscale-User-Login", "ann@example.com")], 401),
         (&[("X-Original-Host", "box.example")], 401),
+        (&[("X-Host", "box.example")], 401),
+        (&[("X-Url-Scheme", "https")], 401),
+        (&[("X-Remote-User", "ann")], 401),
+        (&[("Teleport-Jwt-Assertion", "e30.e30.e30")], 401),
+        (&[("X-Teleport-Jwt", "e30.e30.e30")], 401),
+        (&[("X_Forwarded_For", "192.0.2.1")], 401),
+        (&[("Remote_User", "ann")], 401),
     ] {
         let answer = post_to(&address, "/rpc", headers, &ping);
         assert_eq!(answer.status, status, "{headers:?}: {answer:?}");
@@ -290,16 +369,7 @@ fn clients_pass_the_token_where_users_are_not_named() {
         assert_eq!(send(user, at, &list(&held)).status, 200, "{user}");
     }
     // The page exchanges the token for a cookie.
-    let body = json!({"token": token}).to_string();
-    let login = format!(
-        "POST /api/login HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
-         Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
-        body.len()
-    );
-    let answer = send(NOBODY, at, &login);
-    assert_eq!(answer.status, 204, "{answer:?}");
-    let cookie = answer.header("set-cookie").unwrap().split(';').next();
-    let cookie = format!("Cookie: {}\r\n", cookie.unwrap());
+    let cookie = cookie(&send(NOBODY, at, &log_in(token)));
     assert_eq!(send(NOBODY, at, &list(&cookie)).status, 200);
     // Commands that ask the running program pass it as well.
     let servers = said(by(NOBODY, &workspace.command(["mcp", "list"])), "");

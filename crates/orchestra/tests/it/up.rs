@@ -3,7 +3,7 @@
 use std::{
     fs,
     io::{Read as _, Write as _},
-    net::TcpStream,
+    net::{TcpListener, TcpStream},
     os::unix::fs::PermissionsExt as _,
     path::Path,
     process::Command,
@@ -368,6 +368,66 @@ fn a_taken_port_is_left_to_its_owner() {
     let ready = second.json();
     assert_ne!(ready["http"], format!("http://{address}"));
     assert_eq!(ready["already_running"], false);
+}
+
+/// The status of a request of a page at `http://HOST` for a tool list, sent to `address`.
+fn status_of_page(address: &str, host: &str) -> u16 {
+    let request = format!(
+        "GET /api/mcp/tools HTTP/1.1\r\nHost: {host}\r\nOrigin: http://{host}\r\n\
+         Sec-Fetch-Site: same-origin\r\nConnection: close\r\n\r\n"
+    );
+    http(address, request.as_bytes()).status
+}
+
+#[test]
+fn both_addresses_of_localhost_are_held_at_one_port() {
+    for (bound, other) in [("127.0.0.1", "[::1]"), ("[::1]", "127.0.0.1")] {
+        let workspace = Workspace::git();
+        let address = format!("{bound}:0");
+        let command = workspace.command(["up", "--http", &address, "--json"]);
+        let process = Running::start(command);
+        let ready = process.json();
+        let (_, port) = ready["http"].as_str().unwrap().rsplit_once(':').unwrap();
+        assert_eq!(ready["http"], format!("http://{bound}:{port}"));
+        assert_eq!(ready.get("foreign_localhost"), None, "{ready}");
+        let localhost = format!("localhost:{port}");
+        for address in [bound, other].map(|host| format!("{host}:{port}")) {
+            assert_eq!(status_of_page(&address, &localhost), 200, "{address}");
+            let taken = TcpListener::bind(&address).map_err(|error| error.kind());
+            assert_eq!(taken.unwrap_err(), std::io::ErrorKind::AddrInUse);
+        }
+    }
+}
+
+/// A page of that program at `localhost` reaches 127.0.0.1 when the program no longer listens.
+#[test]
+fn localhost_is_refused_where_another_program_listens_on_its_other_address() {
+    let workspace = Workspace::git();
+    let (other, port) = loop {
+        let other = TcpListener::bind("[::1]:0").unwrap();
+        let port = other.local_addr().unwrap().port();
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            break (other, port);
+        }
+    };
+    let (address, localhost) = (format!("127.0.0.1:{port}"), format!("localhost:{port}"));
+    let warnings = workspace.home().join("warnings");
+    let command = workspace.command(["up", "--http", &address, "--json"]);
+    let process = Running::with_stderr(command, fs::File::create(&warnings).unwrap());
+    let ready = process.json();
+    assert_eq!(ready["http"], format!("http://{address}"));
+    assert_eq!(ready["foreign_localhost"], format!("[::1]:{port}"));
+    drop(other);
+    assert_eq!(status_of_page(&address, &localhost), 403);
+    assert_eq!(status_of_page(&address, &address), 200);
+    // What a person is shown.
+    let again = workspace.run(["up", "--http", &address]);
+    assert!(again.out.contains("localhost        refused"), "{again:?}");
+    process.signal(Signal::TERM);
+    assert!(process.end().success());
+    let warnings = fs::read_to_string(warnings).unwrap();
+    let warned = warnings.matches("requests for `localhost` are refused");
+    assert_eq!(warned.count(), 1, "{warnings}");
 }
 
 #[test]

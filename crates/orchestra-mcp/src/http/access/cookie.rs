@@ -1,6 +1,9 @@
 //! Cookies for browsers (RFC 6265), whose streams of events cannot show a token. A cookie holds the
 //! id of a login and its end, signed with a key that is derived from the token: logins last over
 //! restarts, and end with their token or when their browser logs out.
+//!
+//! Browsers send a cookie to every port of its host, where programs of other users may listen. A login is
+//! therefore bound to the user whose connection it was made over, where the system names that user.
 
 use std::{
     path::PathBuf,
@@ -8,6 +11,7 @@ use std::{
 };
 
 use axum::http::{HeaderMap, HeaderValue, header};
+use orchestra_process::PeerUser;
 use ring::hmac;
 
 use super::{ended::EndedLogins, token::Token};
@@ -22,7 +26,7 @@ const HOLDS: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 const NAME: &str = "orchestra-";
 
 /// What a key is for, so that what else is ever made of a token is no cookie.
-const PURPOSE: &str = "orchestra cookie 2";
+const PURPOSE: &str = "orchestra cookie 3";
 
 /// The most cookies of one request that are looked at.
 const MOST: usize = 64;
@@ -46,23 +50,33 @@ impl Logins {
     }
 
     /// A cookie for the holder of a token, for pages of the host that a request was for.
-    pub(super) fn begin(headers: &HeaderMap, token: &Token) -> Option<HeaderValue> {
+    pub(super) fn begin(headers: &HeaderMap, user: PeerUser, token: &Token) -> Option<HeaderValue> {
         let id = SecretId::draw()?.to_string();
         let ends = now().checked_add(HOLDS.as_secs())?;
-        let tag = hmac::sign(&key(token), &signed(&name(headers), &id, ends));
+        let tag = hmac::sign(&key(token), &signed(&name(headers), user, &id, ends));
         let tag = hex(tag.as_ref());
         set(headers, &format!("{id}.{ends}.{tag}"), HOLDS.as_secs())
     }
 
     /// The place of the token that a cookie of the request was made for.
-    pub(super) fn holder(&self, headers: &HeaderMap, tokens: &[Token]) -> Option<usize> {
-        let login = login(headers, tokens)?;
+    pub(super) fn holder(
+        &self,
+        headers: &HeaderMap,
+        user: PeerUser,
+        tokens: &[Token],
+    ) -> Option<usize> {
+        let login = login(headers, user, tokens)?;
         (!self.0.has(login.id)).then_some(login.holder)
     }
 
     /// Ends the login of a request, and gives the cookie that replaces its cookie.
-    pub(super) fn end(&self, headers: &HeaderMap, tokens: &[Token]) -> Option<HeaderValue> {
-        if let Some(login) = login(headers, tokens)
+    pub(super) fn end(
+        &self,
+        headers: &HeaderMap,
+        user: PeerUser,
+        tokens: &[Token],
+    ) -> Option<HeaderValue> {
+        if let Some(login) = login(headers, user, tokens)
             && !self.0.has(login.id)
         {
             self.0.add(login.id, login.ends);
@@ -72,14 +86,14 @@ impl Logins {
 }
 
 /// The login that a cookie of the request proves, whether it was ended or not.
-fn login<'a>(headers: &'a HeaderMap, tokens: &[Token]) -> Option<Login<'a>> {
+fn login<'a>(headers: &'a HeaderMap, user: PeerUser, tokens: &[Token]) -> Option<Login<'a>> {
     let (now, name) = (now(), name(headers));
     values(headers, &name).find_map(|value| {
         let mut parts = value.splitn(3, '.');
         let (id, ends, tag) = (parts.next()?, parts.next()?, parts.next()?);
         let ends: u64 = ends.parse().ok().filter(|ends| *ends > now)?;
         let (id, tag) = (SecretId::parse(id).map(|_| id)?, bytes(tag)?);
-        let signed = signed(&name, id, ends);
+        let signed = signed(&name, user, id, ends);
         let is_of = |token: &Token| hmac::verify(&key(token), &signed, &tag).is_ok();
         let holder = tokens.iter().position(is_of)?;
         Some(Login { id, ends, holder })
@@ -130,9 +144,10 @@ fn key(token: &Token) -> hmac::Key {
     hmac::Key::new(hmac::HMAC_SHA256, token.digest())
 }
 
-/// A login is one at the port that its cookie is named after.
-fn signed(name: &str, id: &str, ends: u64) -> Vec<u8> {
-    format!("{PURPOSE}\n{name}\n{id}\n{ends}").into_bytes()
+/// A login is valid at the port that its cookie is named after, for the user that made it.
+fn signed(name: &str, user: PeerUser, id: &str, ends: u64) -> Vec<u8> {
+    let user = user.id().map_or_else(String::new, |user| user.to_string());
+    format!("{PURPOSE}\n{name}\n{user}\n{id}\n{ends}").into_bytes()
 }
 
 fn bytes(hex: &str) -> Option<Vec<u8>> {
@@ -168,14 +183,18 @@ mod tests {
         text.split(';').next().unwrap().to_owned()
     }
 
+    fn begin(host: &str, token: &Token) -> HeaderValue {
+        Logins::begin(&headers(host, None), PeerUser::Unknown, token).unwrap()
+    }
+
     fn holder(headers: &HeaderMap, tokens: &[Token]) -> Option<usize> {
-        Logins::new(None).holder(headers, tokens)
+        Logins::new(None).holder(headers, PeerUser::Unknown, tokens)
     }
 
     #[test]
     fn a_cookie_holds_for_the_token_and_the_port_that_it_was_made_for() {
         let [first, second] = tokens();
-        let set = Logins::begin(&headers("localhost:7420", None), &second).unwrap();
+        let set = begin("localhost:7420", &second);
         let text = set.to_str().unwrap();
         assert!(
             text.ends_with("; Path=/; Max-Age=2592000; HttpOnly; SameSite=Strict"),
@@ -197,15 +216,40 @@ mod tests {
     }
 
     #[test]
+    fn cookie_is_valid_for_the_user_whose_connection_logged_in() {
+        let [token, _] = tokens();
+        let users = [
+            PeerUser::Other(7),
+            PeerUser::Other(8),
+            PeerUser::Same,
+            PeerUser::Unknown,
+        ];
+        let logins = Logins::new(None);
+        for owner in users {
+            let set = Logins::begin(&headers("localhost:1", None), owner, &token).unwrap();
+            let shown = headers("localhost:1", Some(&pair(&set)));
+            for user in users {
+                let holder = logins.holder(&shown, user, &tokens());
+                assert_eq!(holder.is_some(), owner == user, "{owner:?} {user:?}");
+                if owner != user {
+                    // Nor can another user end it.
+                    let _ = logins.end(&shown, user, &tokens());
+                }
+            }
+        }
+    }
+
+    #[test]
     fn login_that_was_ended_holds_nowhere_and_another_of_the_token_does() {
         let [token, _] = tokens();
-        let none = headers("localhost:1", None);
-        let [first, second] = [(), ()].map(|()| pair(&Logins::begin(&none, &token).unwrap()));
+        let [first, second] = [(), ()].map(|()| pair(&begin("localhost:1", &token)));
         assert_ne!(first, second);
         let logins = Logins::new(None);
-        let shown = |cookie: &str| logins.holder(&headers("localhost:1", Some(cookie)), &tokens());
+        let user = PeerUser::Unknown;
+        let at = |cookie: &str| headers("localhost:1", Some(cookie));
+        let shown = |cookie: &str| logins.holder(&at(cookie), user, &tokens());
         assert_eq!((shown(&first), shown(&second)), (Some(0), Some(0)));
-        let replaced = logins.end(&headers("localhost:1", Some(&first)), &tokens());
+        let replaced = logins.end(&at(&first), user, &tokens());
         assert_eq!(pair(&replaced.unwrap()), "orchestra-1=");
         assert_eq!((shown(&first), shown(&second)), (None, Some(0)));
     }
@@ -213,7 +257,7 @@ mod tests {
     #[test]
     fn what_is_over_or_was_changed_is_none() {
         let [token, _] = tokens();
-        let cookie = pair(&Logins::begin(&headers("localhost:1", None), &token).unwrap());
+        let cookie = pair(&begin("localhost:1", &token));
         let shown = |cookie: &str| holder(&headers("localhost:1", Some(cookie)), &tokens());
         assert_eq!(shown(&cookie), Some(0));
         let (name, value) = cookie.split_once('=').unwrap();
@@ -221,7 +265,8 @@ mod tests {
         let (id, ends, tag) = (parts[0], parts[1], parts[2]);
         let later = ends.parse::<u64>().unwrap() + 1;
         let other = "0".repeat(32);
-        let over = hex(hmac::sign(&key(&token), &signed(name, id, 1)).as_ref());
+        let signed = signed(name, PeerUser::Unknown, id, 1);
+        let over = hex(hmac::sign(&key(&token), &signed).as_ref());
         for wrong in [
             format!("{name}={id}.{later}.{tag}"),
             format!("{name}={other}.{ends}.{tag}"),

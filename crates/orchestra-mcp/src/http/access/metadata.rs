@@ -35,8 +35,8 @@ pub(super) fn routes(access: &Access) -> Router {
 }
 
 fn answer(access: &Access, oauth: &OAuth, request: &Request) -> Response {
-    let hosts = &access.0.rules.hosts;
-    if let Err(reason) = names::check_host(request.headers(), request.uri(), hosts) {
+    let rules = &access.0.rules;
+    if let Err(reason) = names::check_host(request.headers(), request.uri(), rules) {
         return refuse(StatusCode::FORBIDDEN, reason);
     }
     let peer = Peer::of(request.extensions());

@@ -54,6 +54,9 @@ const DOMAIN_BYTES: usize = 253;
 const WRONG_HOST: &str = "the Host header must name this machine: localhost, 127.0.0.1, [::1], or \
     a host that is allowed here (`orchestra up --allow-host`)";
 
+const FOREIGN_LOCALHOST: &str = "the Host header names localhost, which may lead to another program: it listens on the \
+    same port of the other loopback address; use the address that `orchestra up` prints";
+
 const WRONG_ORIGIN: &str = "requests from pages of this origin are refused, unless it is allowed \
     here (`orchestra up --allow-origin`)";
 
@@ -102,8 +105,12 @@ impl HostName {
     fn is_local(&self) -> bool {
         match &self.0 {
             Name::Address(address) => address.is_loopback(),
-            Name::Domain(domain) => domain == "localhost",
+            Name::Domain(_) => self.is_localhost(),
         }
+    }
+
+    fn is_localhost(&self) -> bool {
+        matches!(&self.0, Name::Domain(domain) if domain == "localhost")
     }
 }
 
@@ -144,26 +151,26 @@ impl fmt::Display for WebOrigin {
 pub(super) fn check_host(
     headers: &HeaderMap,
     target: &Uri,
-    allowed: &[HostName],
+    rules: &AccessRules,
 ) -> Result<(), &'static str> {
     let mut named = headers.get_all(header::HOST).iter();
     let header = named.next();
     if named.next().is_some() {
         return Err(WRONG_HOST);
     }
-    let is_allowed = |authority: &Authority| {
-        host(authority).is_some_and(|host| host.is_local() || allowed.contains(&host))
+    let check = |authority: &Authority| match host(authority) {
+        Some(host) if rules.hosts.contains(&host) => Ok(()),
+        Some(host) if host.is_localhost() && rules.is_localhost_foreign => Err(FOREIGN_LOCALHOST),
+        Some(host) if host.is_local() => Ok(()),
+        _ => Err(WRONG_HOST),
     };
     if let Some(header) = header {
-        let authority = parsed::<Authority>(header).ok_or(WRONG_HOST)?;
-        if !is_allowed(&authority) {
-            return Err(WRONG_HOST);
-        }
+        check(&parsed::<Authority>(header).ok_or(WRONG_HOST)?)?;
     }
     match target.authority() {
-        Some(authority) if is_allowed(authority) => Ok(()),
+        Some(authority) => check(authority),
         None if header.is_some() => Ok(()),
-        _ => Err(WRONG_HOST),
+        None => Err(WRONG_HOST),
     }
 }
 
@@ -283,7 +290,7 @@ mod tests {
         if let Some(host) = host {
             headers.insert(header::HOST, host.parse().unwrap());
         }
-        check_host(&headers, &target.parse().unwrap(), &rules.hosts).is_ok()
+        check_host(&headers, &target.parse().unwrap(), rules).is_ok()
     }
 
     /// Whether a page is let in, and whether it may read the answer.
@@ -323,6 +330,21 @@ mod tests {
             assert!(!host_is(&none, Some(host), TARGET), "{host}");
         }
         assert!(!host_is(&none, None, TARGET));
+    }
+
+    #[test]
+    fn localhost_is_refused_where_another_program_may_listen_unless_it_is_allowed() {
+        let mut rules = AccessRules {
+            is_localhost_foreign: true,
+            ..AccessRules::default()
+        };
+        for host in ["localhost:7420", "LOCALHOST", "localhost."] {
+            assert!(!host_is(&rules, Some(host), TARGET), "{host}");
+        }
+        assert!(!host_is(&rules, Some("127.0.0.1"), "http://localhost/mcp"));
+        assert!(host_is(&rules, Some("127.0.0.1:7420"), TARGET));
+        rules.hosts.push("localhost".parse().unwrap());
+        assert!(host_is(&rules, Some("localhost:7420"), TARGET));
     }
 
     #[test]

@@ -41,6 +41,11 @@ impl Peer {
 fn is_forwarded(headers: &HeaderMap) -> bool {
     let mut names = headers.keys().map(HeaderName::as_str);
     names.any(|name| {
+        // Gateways that speak CGI or WSGI treat both spellings as one name.
+        let name = match name.contains('_') {
+            true => &*name.replace('_', "-"),
+            false => name,
+        };
         let mut added = FORWARDED.iter();
         added.any(|added| match added.strip_suffix('*') {
             Some(start) => name.starts_with(start),
@@ -50,7 +55,7 @@ fn is_forwarded(headers: &HeaderMap) -> bool {
 }
 
 /// Headers that proxies, tunnels and content delivery networks add to requests which they forward, each below the
-/// standard or the product that documents it. `*` stands for the rest of a name.
+/// standard or the product that documents it. `*` stands for the rest of a name, and `-` for `_` as well.
 const FORWARDED: &[&str] = &[
     // RFC 7239; RFC 9110, section 7.6.3; RFC 8586.
     "forwarded",
@@ -63,12 +68,13 @@ const FORWARDED: &[&str] = &[
     "x-real-ip",
     "x-original-*",
     "x-scheme",
+    "x-url-scheme",
+    "x-host",
+    "ssl-client-*",
     // Apache (`mod_remoteip`, `mod_proxy`), WebLogic, Rackspace and Riverbed.
     "client-ip",
     "x-client-ip",
     "x-cluster-client-ip",
-    "x-remote-ip",
-    "x-remote-addr",
     "proxy-client-ip",
     "wl-proxy-client-ip",
     "x-proxyuser-ip",
@@ -109,8 +115,12 @@ const FORWARDED: &[&str] = &[
     // Tunnels: Tailscale (`serve`, `funnel`) and ngrok.
     "tailscale-*",
     "ngrok-*",
-    // Proxies that authenticate: oauth2-proxy, Authelia, authentik, Pomerium, Kong, and nginx for Tailscale.
+    // Proxies that authenticate: oauth2-proxy, Authelia, authentik, Pomerium, Kong, Teleport, Kubernetes, and nginx for
+    // Tailscale.
     "x-auth-request-*",
+    "x-remote-*",
+    "teleport-*",
+    "x-teleport-*",
     "remote-user",
     "remote-groups",
     "remote-name",
@@ -137,6 +147,7 @@ mod tests {
             let name = name.replace('*', "x");
             assert!(has(&name), "{name}");
             assert!(has(&name.to_ascii_uppercase()), "{name}");
+            assert!(has(&name.replace('-', "_")), "{name}");
         }
         // Headers of programs and browsers that connect directly.
         for name in [

@@ -51,6 +51,9 @@ pub(in crate::commands) struct Endpoint {
     pub(in crate::commands) pid: u32,
     /// Address that it listens on.
     pub(in crate::commands) address: SocketAddr,
+    /// Address of `localhost` that may belong to another program, so that `localhost` is refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) foreign_localhost: Option<SocketAddr>,
     /// True if callers must show a token.
     pub(in crate::commands) asks_token: bool,
     /// Source of the tokens that it admits; none where only issuers give them out.
@@ -104,6 +107,7 @@ impl Endpoint {
     pub(super) fn new(address: SocketAddr, base: &str, asks_token: bool) -> Self {
         Self {
             address,
+            foreign_localhost: None,
             asks_token,
             tokens: None,
             issuers: Vec::new(),

@@ -3,8 +3,7 @@
 use std::{io, net::SocketAddr};
 
 use axum::http::Uri;
-use orchestra_mcp::http::ServiceUrl;
-use tokio::net::TcpListener;
+use orchestra_mcp::http::{Listeners, ServiceUrl};
 
 use crate::{
     http::{Limits, MCP_PATH},
@@ -23,11 +22,11 @@ const OTHER_FILES: usize = 512;
 const FEWEST_CONNECTIONS: usize = 16;
 
 /// Listens on `address`, or on the next port that is free.
-pub(super) async fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
+pub(super) async fn bind(address: SocketAddr) -> anyhow::Result<Listeners> {
     let mut candidate = address;
     for _ in 0..PORTS_TRIED {
-        match TcpListener::bind(candidate).await {
-            Ok(listener) => return Ok(listener),
+        match Listeners::bind(candidate).await {
+            Ok(listeners) => return Ok(listeners),
             Err(error) if error.kind() == io::ErrorKind::AddrInUse => {}
             Err(error) => {
                 return Err(
@@ -48,9 +47,9 @@ pub(super) async fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
 pub(super) async fn bind_for(
     resource: &ServiceUrl,
     address: SocketAddr,
-) -> anyhow::Result<TcpListener> {
+) -> anyhow::Result<Listeners> {
     let taken = |error: &io::Error| error.kind() == io::ErrorKind::AddrInUse;
-    TcpListener::bind(address).await.map_err(|error| {
+    Listeners::bind(address).await.map_err(|error| {
         let text = if taken(&error) {
             format!(
                 "{address} is in use, and tokens are issued for {resource}, which leads there; stop the program that listens there, or set another address with --http and its URL with --oauth-resource"

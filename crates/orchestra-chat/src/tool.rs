@@ -6,6 +6,7 @@ use std::{
 };
 
 use jsonschema::Validator;
+use orchestra_hub::{bound_schema, bound_validation};
 use serde_json::{Map, Value, json};
 
 use crate::{schema, select::Index, tokens};
@@ -122,16 +123,19 @@ impl Tool {
     }
 
     /// What of arguments is not as the tool takes them, in words a model can act on; nothing where they are.
-    /// A schema that cannot be read lets everything through: the tool itself refuses then.
+    /// A schema that cannot be read, or that takes too long, lets everything through: the tool itself refuses then.
     #[must_use]
     pub fn mistakes(&self, arguments: &Map<String, Value>) -> Option<String> {
         let checks = self.checks.get_or_init(|| {
             let options = jsonschema::options().should_validate_formats(false);
+            bound_schema(&self.whole).ok()?;
             options.build(&self.whole).ok()
         });
         let given = Value::Object(arguments.clone());
+        let checks = checks.as_ref()?;
+        bound_validation(&self.whole, &given).ok()?;
         let mut told: Vec<String> = Vec::new();
-        for error in checks.as_ref()?.iter_errors(&given).take(MISTAKES) {
+        for error in checks.iter_errors(&given).take(MISTAKES) {
             let place = error.instance_path().to_string();
             let place = place.trim_start_matches('/').replace('/', ".");
             let what: String = error.to_string().chars().take(MISTAKE_CHARS).collect();
@@ -318,7 +322,11 @@ mod tests {
         }
         let mut odd = described("odd");
         odd.schema = json!({"type": "nothing", "$ref": "http://nowhere/x"});
-        let odd = Tools::new([odd]);
-        assert_eq!(odd.all()[0].mistakes(&Map::new()), None);
+        let mut endless = described("endless");
+        endless.schema = json!({"type": "array", "allOf": [{"$ref": "#"}, {"$ref": "#"}]});
+        let tools = Tools::new([odd, endless]);
+        for tool in tools.all() {
+            assert_eq!(tool.mistakes(&Map::new()), None);
+        }
     }
 }

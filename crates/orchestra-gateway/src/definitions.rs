@@ -11,7 +11,10 @@ use orchestra_mcp::repair::{Context, Repairable, Repaired, repair};
 use orchestra_wire::{RawJson, Rope, write};
 use serde::Deserialize;
 
-use crate::config::{ServerConfig, Transport};
+use crate::{
+    config::{ServerConfig, Transport},
+    schema,
+};
 
 /// A larger definition is left out.
 const MAX_BYTES: usize = 256 * 1024;
@@ -195,6 +198,8 @@ pub struct Reviewed<'i> {
     pub items: Vec<&'i RawJson>,
     /// One line for each definition that is left out, and for each repair.
     pub notes: Vec<String>,
+    /// One line for each schema of a tool that is not enforced.
+    pub unenforced: Vec<String>,
     /// Why the end of the list is left out.
     pub surplus: Option<String>,
 }
@@ -255,8 +260,11 @@ fn review_all(kind: ListKind, items: &[RawJson]) -> Reviewed<'_> {
                 let name = orchestra_wire::shown(&name);
                 vec![left_out(&format!("an earlier one has the name {name}"))]
             }
-            Ok((name, Repaired { repairs, .. })) => {
+            Ok((name, Repaired { value, repairs })) => {
                 reviewed.items.push(item);
+                if form == Repairable::Tool {
+                    reviewed.unenforced.extend(unenforced(&name, &value));
+                }
                 lines(&name, &repairs)
             }
             Err(why) => vec![left_out(&why)],
@@ -264,6 +272,16 @@ fn review_all(kind: ListKind, items: &[RawJson]) -> Reviewed<'_> {
         reviewed.notes.extend(notes);
     }
     reviewed
+}
+
+/// Schemas of a tool that are not enforced, under its name.
+fn unenforced(name: &str, tool: &RawJson) -> Vec<String> {
+    let schemas = ["inputSchema", "outputSchema"].into_iter();
+    let reasons = schemas.filter_map(|key| {
+        let why = schema::unenforced(&tool.member(key)?)?;
+        Some(format!("the {key} is not enforced: {why}"))
+    });
+    lines(name, &reasons.collect::<Vec<_>>())
 }
 
 /// The repairs of one definition, under its name.

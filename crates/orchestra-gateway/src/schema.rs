@@ -1,8 +1,15 @@
 //! Schemas of arguments and results: compiled once, and not enforced where they cannot be.
 
-use std::{fmt::Write as _, sync::OnceLock};
+use std::{
+    fmt::Write as _,
+    sync::{
+        OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 use jsonschema::{PatternOptions, Validator};
+use orchestra_hub::{bound_schema, bound_validation};
 use orchestra_wire::RawJson;
 use serde_json::Value;
 
@@ -22,7 +29,16 @@ const MAX_CHARS: usize = 300;
 #[derive(Debug, Default)]
 pub(crate) struct Schema {
     text: Option<RawJson>,
-    compiled: OnceLock<Option<Box<Validator>>>,
+    compiled: OnceLock<Option<Box<Compiled>>>,
+    /// A value that was not validated is logged.
+    is_reported: AtomicBool,
+}
+
+/// A schema that is enforced.
+#[derive(Debug)]
+struct Compiled {
+    schema: Value,
+    validator: Validator,
 }
 
 impl Schema {
@@ -32,6 +48,7 @@ impl Schema {
         Self {
             text: text.filter(|text| !is_trivial(text)),
             compiled: OnceLock::new(),
+            is_reported: AtomicBool::new(false),
         }
     }
 
@@ -44,12 +61,22 @@ impl Schema {
     /// cannot be enforced. `whose` names it in the log, where that is told once.
     pub(crate) fn mistakes(&self, value: &RawJson, whose: &str) -> Option<String> {
         let schema = self.text.as_ref()?;
-        let compiled = self.compiled.get_or_init(|| compile(schema, whose));
-        let validator = compiled.as_ref()?;
+        let compiled = self.compiled.get_or_init(|| {
+            let compiled = compile(schema).map(Box::new);
+            let log = |why: &String| tracing::warn!(%whose, %why, "a schema is not enforced");
+            compiled.inspect_err(log).ok()
+        });
+        let Compiled { schema, validator } = &**compiled.as_ref()?;
         let value: Value = match value.parse_lossy() {
             Ok(value) => value,
             Err(_) => return Some("it is nested too deep".to_owned()),
         };
+        if let Err(why) = bound_validation(schema, &value) {
+            if !self.is_reported.swap(true, Ordering::Relaxed) {
+                tracing::warn!(%whose, %why, "a value is not checked against its schema");
+            }
+            return None;
+        }
         if validator.is_valid(&value) {
             return None;
         }
@@ -75,30 +102,39 @@ impl Schema {
     }
 }
 
-fn compile(schema: &RawJson, whose: &str) -> Option<Box<Validator>> {
+/// The reason why a schema is not enforced, where it is not.
+pub(crate) fn unenforced(schema: &RawJson) -> Option<String> {
+    compile(schema).err()
+}
+
+fn compile(schema: &RawJson) -> Result<Compiled, String> {
     if schema.as_bytes().len() > MAX_BYTES {
-        tracing::warn!(%whose, "schema has more than {MAX_BYTES} bytes and is not enforced");
-        return None;
+        return Err(format!("it has more than {MAX_BYTES} bytes"));
     }
-    let value: Value = schema.parse_lossy().ok()?;
+    let schema: Value = schema.parse_lossy().map_err(|error| error.to_string())?;
+    bound_schema(&schema).map_err(|why| why.to_string())?;
     // Nothing is fetched for a schema. Texts are matched in linear time, where the patterns permit.
     let offline = || jsonschema::options().offline();
     let linear = offline().with_pattern_options(PatternOptions::regex());
     let bounded = PatternOptions::fancy_regex().backtrack_limit(BACKTRACKS);
     let built = linear
-        .build(&value)
-        .or_else(|_| offline().with_pattern_options(bounded).build(&value));
-    match built {
-        Ok(validator) => Some(Box::new(validator)),
-        Err(error) => {
-            tracing::warn!(%whose, %error, "schema is invalid and is not enforced");
-            None
-        }
-    }
+        .build(&schema)
+        .or_else(|_| offline().with_pattern_options(bounded).build(&schema));
+    let invalid = |error: jsonschema::ValidationError<'_>| {
+        let text = error.to_string();
+        text.chars().take(MAX_CHARS).collect::<String>()
+    };
+    let validator = built.map_err(invalid)?;
+    Ok(Compiled { schema, validator })
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::{Arc, atomic::AtomicU64};
+
+    use proptest::prelude::*;
+    use serde_json::json as object;
+
     use super::*;
 
     fn json(text: &str) -> RawJson {
@@ -155,5 +191,79 @@ mod tests {
         let began = std::time::Instant::now();
         let _ = schema.mistakes(&text, "t");
         assert!(began.elapsed().as_secs() < 5);
+    }
+
+    /// Counts evaluations of a subschema.
+    struct Counter(Arc<AtomicU64>);
+
+    impl<'i> jsonschema::Keyword<'i> for Counter {
+        fn validate(&self, _: &'i Value) -> Result<(), jsonschema::ValidationError<'i>> {
+            self.0.fetch_add(1, Ordering::Relaxed);
+            Ok(())
+        }
+
+        fn is_valid(&self, _: &'i Value) -> bool {
+            self.0.fetch_add(1, Ordering::Relaxed);
+            true
+        }
+    }
+
+    /// A subschema, with a reference to one of four definitions at its ends.
+    fn subschema() -> impl Strategy<Value = Value> {
+        let end = (0..4_u8).prop_map(|at| object!({"$ref": format!("#/$defs/d{at}"), "count": 1}));
+        let any = prop_oneof![end, Just(object!({"type": "array", "count": 1}))];
+        any.prop_recursive(3, 12, 3, |inner| {
+            let many = proptest::collection::vec(inner.clone(), 1..3);
+            let lists = prop_oneof![Just("allOf"), Just("anyOf"), Just("oneOf")];
+            let single = prop_oneof![
+                Just("not"),
+                Just("items"),
+                Just("contains"),
+                Just("additionalProperties"),
+                Just("unevaluatedProperties"),
+                Just("unevaluatedItems"),
+            ];
+            prop_oneof![
+                (lists, many).prop_map(|(key, all)| object!({key: all, "count": 1})),
+                (single, inner.clone()).prop_map(|(key, one)| object!({key: one, "count": 1})),
+                (inner.clone(), inner.clone(), inner)
+                    .prop_map(|(a, b, c)| object!({"if": a, "then": b, "else": c, "count": 1})),
+            ]
+        })
+    }
+
+    fn value() -> impl Strategy<Value = Value> {
+        let end = prop_oneof![Just(object!(1)), Just(object!([])), Just(object!({}))];
+        end.prop_recursive(4, 12, 3, |inner| {
+            prop_oneof![
+                proptest::collection::vec(inner.clone(), 0..3).prop_map(Value::from),
+                (inner.clone(), inner).prop_map(|(a, b)| object!({"a": a, "b": b})),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn validator_takes_at_most_the_steps_of_the_bound(
+            parts in proptest::collection::vec(subschema(), 4), value in value(),
+        ) {
+            let names = parts.into_iter().enumerate();
+            let parts: Value = names.map(|(at, part)| (format!("d{at}"), part)).collect();
+            let schema = object!({"$ref": "#/$defs/d0", "$defs": parts});
+            let bound = bound_schema(&schema).and_then(|()| bound_validation(&schema, &value));
+            let Ok(bound) = bound else {
+                return Ok(());
+            };
+            let counted = Arc::new(AtomicU64::new(0));
+            let counter = Arc::clone(&counted);
+            let options = jsonschema::options().offline().with_keyword("count", move |_, _, _| {
+                Ok(Box::new(Counter(Arc::clone(&counter))) as Box<dyn for<'i> jsonschema::Keyword<'i>>)
+            });
+            let validator = options.build(&schema).unwrap();
+            let _ = validator.is_valid(&value);
+            let _ = validator.iter_errors(&value).count();
+            let counted = counted.load(Ordering::Relaxed);
+            prop_assert!(counted <= bound, "{counted} of {bound}: {schema} {value}");
+        }
     }
 }

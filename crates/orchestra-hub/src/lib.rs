@@ -25,6 +25,7 @@ mod provider;
 mod pump;
 mod request;
 mod reserved;
+mod schema_cost;
 mod search;
 mod skills;
 mod slot;
@@ -57,6 +58,7 @@ pub use request::{
     Answers, Caller, ClientFeatures, CompletionRef, Cx, Later, ProgressListener, ProgressSink,
     Remark, Request, Target,
 };
+pub use schema_cost::{SchemaCostError, bound_schema, bound_validation};
 pub use search::TOOLS as SEARCH_TOOLS;
 pub use skills::{
     MAX_SKILL_BYTES, MAX_SKILL_FILES, Sha256Digest, SkillAnswer, SkillDescriptor, SkillError,

@@ -6,6 +6,7 @@ mod approval;
 mod away;
 mod bad_http;
 mod bad_stdio;
+mod costly_schemas;
 mod discovery;
 mod eras;
 mod forms;

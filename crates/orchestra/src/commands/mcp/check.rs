@@ -165,11 +165,13 @@ pub(super) async fn check(live: Arc<Live>) -> Result<Report, Trouble> {
         let Reviewed {
             items,
             notes,
+            unenforced,
             surplus,
         } = review(&live.config, kind, items);
         over_budget.extend(surplus.map(|surplus| format!("{name} list: {surplus}")));
         let notes = notes.into_iter();
         warnings.extend(notes.map(|note| format!("repaired for clients: {name} {note}")));
+        warnings.extend(unenforced.iter().map(|line| format!("{name} {line}")));
         items
     };
     let offered = reviewed(ListKind::Tools, "tool", &tools);

@@ -12,6 +12,8 @@
 //!
 //! [`move_directory`] moves a directory whole, also into another file system.
 //!
+//! The content of a file can be hostile: [`check_yaml_depth`] refuses YAML that a reader needs any time for.
+//!
 //! A [`Tree`] finds the files below a directory that a command line names, and reads them for a fingerprint.
 
 mod access;
@@ -28,6 +30,7 @@ mod path;
 mod staged;
 mod uri;
 mod words;
+mod yaml;
 
 pub use access::Access;
 pub use accounts::{is_alone_in, user_name};
@@ -45,3 +48,4 @@ pub use path::{
 pub use staged::Staged;
 pub use uri::file_uri;
 pub use words::{is_unclear, parts};
+pub use yaml::{TooDeep, check_yaml_depth};

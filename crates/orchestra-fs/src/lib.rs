@@ -12,6 +12,9 @@
 //!
 //! [`move_directory`] moves a directory whole, also into another file system.
 //!
+//! The content of a file can be hostile before a library reads it: [`check_yaml_depth`] and [`is_plain_table`] refuse
+//! YAML and SQLite tables that take any time.
+//!
 //! A [`Tree`] finds the files below a directory that a command line names, and reads them for a fingerprint.
 
 mod access;
@@ -26,8 +29,10 @@ mod name;
 mod named;
 mod path;
 mod staged;
+mod table;
 mod uri;
 mod words;
+mod yaml;
 
 pub use access::Access;
 pub use accounts::{is_alone_in, user_name};
@@ -43,5 +48,7 @@ pub use path::{
     write,
 };
 pub use staged::Staged;
+pub use table::is_plain_table;
 pub use uri::file_uri;
 pub use words::{is_unclear, parts};
+pub use yaml::{TooDeep, check_yaml_depth};

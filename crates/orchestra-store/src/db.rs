@@ -436,6 +436,7 @@ fn is_checkpointed(paths: &Paths) -> bool {
     paths.database.exists() && fs::metadata(&paths.log).map_or(true, |log| log.len() == 0)
 }
 
+/// Sets a connection up, and refuses the database of [`check_tables`].
 fn configure(connection: &Connection) -> Result<(), Fault> {
     connection.pragma_update(None, "temp_store", "MEMORY")?;
     connection.pragma_update(None, "trusted_schema", false)?;
@@ -445,5 +446,17 @@ fn configure(connection: &Connection) -> Result<(), Fault> {
     // has it parsed and planned anew.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
-    Ok(())
+    check_tables(connection)
+}
+
+/// Refuses a database whose tables evaluate expressions, before a query or a check of its integrity reads them.
+fn check_tables(connection: &Connection) -> Result<(), Fault> {
+    match schema::has_foreign(connection) {
+        // The tables of a later version are not known.
+        Err(Fault::Corrupt) => match schema_of(connection)? {
+            found if found > schema::SCHEMA => Err(schema::newer(found)),
+            _ => Err(Fault::Corrupt),
+        },
+        checked => checked.map(drop),
+    }
 }

@@ -7,6 +7,7 @@ use std::fmt;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::db::schema;
 use crate::files::ledger::{self, Next};
 use crate::files::render::is_unwritten;
 use crate::files::{Engine, Owner};
@@ -186,13 +187,14 @@ fn behind(shared: &Shared, engine: &Engine, report: &mut Report) {
 /// What is wrong in the database itself; whether it can be worked with all the same.
 fn database(reader: &Reader<'_>, report: &mut Report) -> Read<bool> {
     reader.refresh_indexes()?;
-    let mut statement = reader.connection().prepare("PRAGMA integrity_check(10)")?;
-    let mut rows = statement.query([])?;
-    while let Some(row) = rows.next()? {
-        let found: String = row.get(0)?;
-        if found != "ok" {
-            report.damage(&found);
-        }
+    // The check evaluates the expressions of indexes. Those of another program are only there until the first change.
+    if schema::has_foreign(reader.connection())? {
+        report.findings.push(
+            "the database has triggers or indexes of another program, so that its pages were not checked; the first change removes them"
+                .to_owned(),
+        );
+    } else {
+        check_integrity(reader, report)?;
     }
     let is_whole = !report.damaged;
     let wrong = Writing::wrong_tallies(reader.connection())?;
@@ -205,6 +207,19 @@ fn database(reader: &Reader<'_>, report: &mut Report) -> Read<bool> {
         ));
     }
     Ok(is_whole)
+}
+
+/// Reports damaged pages and indexes.
+fn check_integrity(reader: &Reader<'_>, report: &mut Report) -> Read<()> {
+    let mut statement = reader.connection().prepare("PRAGMA integrity_check(10)")?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let found: String = row.get(0)?;
+        if found != "ok" {
+            report.damage(&found);
+        }
+    }
+    Ok(())
 }
 
 /// Files that the database has written and that are not there.

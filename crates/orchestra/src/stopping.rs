@@ -18,7 +18,10 @@ use std::{
 
 use tokio::{sync::watch, time::Instant};
 
-use crate::exit;
+use crate::{
+    exit::{self, Failure},
+    serving,
+};
 
 /// How long stopping may take, from the signal to the end of the program.
 pub(crate) const WHOLE: Duration = Duration::from_secs(10);
@@ -153,6 +156,28 @@ impl Signals {
             None => Instant::now() + WHOLE.saturating_sub(CALLS),
         }
     }
+}
+
+/// Runs the work of a command until its end or the first signal. A signal drops the work, and programs that it started
+/// are ended. Creates the runtime of the work.
+///
+/// # Errors
+/// Those of the work, and a failure that names the signal.
+pub(crate) fn until_signal<T>(
+    work: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    let runtime = serving::runtime()?;
+    let done = runtime.block_on(async {
+        let signals = Signals::listen()?;
+        tokio::select! {
+            biased;
+            done = work => done,
+            () = signals.first() => Err(anyhow::Error::msg("stopped by a signal").into()),
+        }
+    });
+    // What blocks a thread is not waited for any longer.
+    runtime.shutdown_timeout(FILES);
+    done
 }
 
 /// A standard stream that may be a terminal.

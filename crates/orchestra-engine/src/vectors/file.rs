@@ -122,6 +122,9 @@ impl VectorFile {
         if (application, format) != (APPLICATION_ID, FORMAT) {
             return Err(Trouble::Foreign);
         }
+        if !has_plain_tables(&connection)? {
+            return Err(Trouble::Foreign);
+        }
         let (model, dimensions): (String, i64) =
             connection.query_row("SELECT id, dimensions FROM model", [], |row| {
                 Ok((row.get(0)?, row.get(1)?))
@@ -241,6 +244,19 @@ fn connect(path: &Path, make: bool) -> Result<Connection, Trouble> {
     connection.pragma_update(None, "synchronous", "NORMAL")?;
     connection.pragma_update(None, "journal_size_limit", LOG_LIMIT_BYTES)?;
     Ok(connection)
+}
+
+/// Returns whether a database has only tables that evaluate no expressions.
+fn has_plain_tables(connection: &Connection) -> rusqlite::Result<bool> {
+    let mut statement =
+        connection.prepare("SELECT sql FROM main.sqlite_schema WHERE sql IS NOT NULL")?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        if !orchestra_fs::is_plain_table(row.get_ref(0)?.as_str().unwrap_or_default()) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 fn first<T: rusqlite::types::FromSql>(row: &rusqlite::Row<'_>) -> rusqlite::Result<T> {

@@ -120,6 +120,7 @@ pub(super) fn open_writer_of(
     connection.pragma_update(None, "journal_size_limit", LOG_LIMIT_BYTES)?;
     connection.pragma_update(None, "max_page_count", max_bytes.div_ceil(PAGE_BYTES))?;
     configure(&connection)?;
+    check_tables(&connection)?;
     remove_foreign(&connection)?;
     bring_up_to_date(&mut connection, id)?;
     Ok(connection)
@@ -204,20 +205,26 @@ fn check_version(connection: &Connection, path: &Path) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Removes triggers, views and indexes that no program of the project created: they came along with the database, and
-/// SQLite would run them with the next change.
-fn remove_foreign(connection: &Connection) -> Result<(), Fault> {
+/// Object of a schema that no program of the project created.
+struct Foreign {
+    kind: String,
+    name: String,
+}
+
+/// Returns the triggers, views and indexes that no program of the project created.
+///
+/// # Errors
+/// [`Fault::Damaged`] for a table that could change rows by itself or evaluates an expression.
+fn find_foreign(connection: &Connection) -> Result<Vec<Foreign>, Fault> {
     let mut statement = connection
         .prepare("SELECT type, name, sql FROM main.sqlite_schema WHERE sql IS NOT NULL")?;
     let mut rows = statement.query([])?;
     let mut foreign = Vec::new();
     while let Some(row) = rows.next()? {
         let (kind, name, sql): (String, String, String) = (row.get(0)?, row.get(1)?, row.get(2)?);
-        // SQLite goes by the statement, and not by the type. `ON CONFLICT REPLACE` deletes rows.
+        // SQLite goes by the statement, and not by the type.
         let is_whole = match kind.as_str() {
-            "table" => {
-                sql.starts_with("CREATE TABLE ") && !sql.to_ascii_uppercase().contains("CONFLICT")
-            }
+            "table" => sql.starts_with("CREATE TABLE ") && orchestra_fs::is_plain_table(&sql),
             "index" => sql.starts_with("CREATE INDEX ") || sql.starts_with("CREATE UNIQUE INDEX "),
             "trigger" => sql.starts_with("CREATE TRIGGER "),
             "view" => sql.starts_with("CREATE VIEW "),
@@ -227,13 +234,33 @@ fn remove_foreign(connection: &Connection) -> Result<(), Fault> {
             return Err(Fault::Damaged);
         }
         if kind != "table" && !CREATE.contains(&format!("\n{sql};")) {
-            foreign.push((kind, name));
+            foreign.push(Foreign { kind, name });
         }
     }
-    drop(rows);
+    Ok(foreign)
+}
+
+/// Refuses a database whose tables evaluate expressions, or that has views in place of tables, before a query reads
+/// them.
+fn check_tables(connection: &Connection) -> Result<(), Fault> {
+    let foreign = find_foreign(connection)?;
+    let takes_place = |found: &Foreign| {
+        let table = format!("\nCREATE TABLE {} (", found.name.to_ascii_lowercase());
+        found.kind == "view" && CREATE.contains(&table)
+    };
+    match foreign.iter().any(takes_place) {
+        true => Err(Fault::Damaged),
+        false => Ok(()),
+    }
+}
+
+/// Removes triggers, views and indexes that no program of the project created: they came along with the database, and
+/// SQLite would run them with the next change.
+fn remove_foreign(connection: &Connection) -> Result<(), Fault> {
+    let mut foreign = find_foreign(connection)?;
     // A view goes last: its triggers go with it.
-    foreign.sort_by_key(|(kind, _)| kind == "view");
-    for (kind, name) in &foreign {
+    foreign.sort_by_key(|found| found.kind == "view");
+    for Foreign { kind, name } in &foreign {
         tracing::warn!(
             kind,
             name,
@@ -366,6 +393,7 @@ fn checked_reader(connection: Connection, path: &Path) -> Result<Option<Connecti
     connection.busy_timeout(BUSY_TIMEOUT)?;
     check_version(&connection, path)?;
     configure(&connection)?;
+    check_tables(&connection)?;
     connection.pragma_update(None, "query_only", true)?;
     // A database that is being made has no tables yet.
     Ok((version(&connection)? == SCHEMA).then_some(connection))
@@ -419,9 +447,25 @@ mod tests {
             .unwrap();
         remove_foreign(&database).unwrap();
         assert_eq!(objects(), whole);
-        database
-            .execute_batch("CREATE TABLE other (a UNIQUE ON CONFLICT REPLACE)")
-            .unwrap();
-        assert!(matches!(remove_foreign(&database), Err(Fault::Damaged)));
+    }
+
+    #[test]
+    fn planted_tables_with_expressions_and_views_for_tables_are_refused() {
+        for planted in [
+            "CREATE TABLE other (a UNIQUE ON CONFLICT REPLACE)",
+            "CREATE TABLE other (a, b AS (hex(a)))",
+            "ALTER TABLE event ADD COLUMN b AS (hex(json))",
+            "DROP TABLE answer; CREATE TABLE answer (key CHECK (hex(key) <> ''), at, json)",
+            "DROP TABLE fact; CREATE VIEW fact AS SELECT 'epoch' AS name, 0 AS value",
+        ] {
+            let database = Connection::open_in_memory().unwrap();
+            database.execute_batch(CREATE).unwrap();
+            check_tables(&database).unwrap();
+            database.execute_batch(planted).unwrap();
+            assert!(
+                matches!(check_tables(&database), Err(Fault::Damaged)),
+                "{planted}"
+            );
+        }
     }
 }

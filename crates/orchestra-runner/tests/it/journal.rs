@@ -687,3 +687,22 @@ async fn several_appends_are_kept_together_or_not_at_all() {
     assert_eq!(twice.await.unwrap().seq, 7);
     assert_eq!(bodies(&reader, "a").len(), 4);
 }
+
+/// SQLite evaluates such a column when it reads a row, and an expression can take any time.
+#[tokio::test]
+async fn database_with_a_column_that_is_computed_is_neither_read_nor_written() {
+    for planted in [
+        "ALTER TABLE event ADD COLUMN planted AS (hex(json))",
+        "DROP TABLE fact; CREATE VIEW fact AS SELECT 'epoch' AS name, 0 AS value",
+    ] {
+        let root = tempfile::tempdir().unwrap();
+        let journal = open(root.path());
+        add(&journal, "a", 0, json!(1)).await;
+        journal.close().await;
+        database(root.path()).execute_batch(planted).unwrap();
+        let read = Reader::new(root.path()).events(&plan("a"), 0, 10);
+        assert!(matches!(read, Err(Fault::Damaged)), "{planted}");
+        let written = Journal::open(root.path(), Options::default());
+        assert!(matches!(written, Err(Fault::Damaged)), "{planted}");
+    }
+}

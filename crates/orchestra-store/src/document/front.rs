@@ -106,6 +106,8 @@ fn metadata(yaml: &[u8]) -> Result<Option<Metadata>, FrontError> {
     if text.lines().all(says_nothing) {
         return Ok(None);
     }
+    orchestra_fs::check_yaml_depth(text)
+        .map_err(|error| failed(2, format!("the front matter is too deep: {error}")))?;
     let budget = Cell::new(Metadata::MAX_BYTES);
     let value = Node(&budget)
         .deserialize(serde_norway::Deserializer::from_str(text))

@@ -22,6 +22,7 @@ impl Fields {
         if first.starts_with("schema:") {
             return None;
         }
+        orchestra_fs::check_yaml_depth(text).ok()?;
         let value: Value = serde_norway::from_str(text).ok()?;
         value.is_mapping().then_some(Self(value))
     }

@@ -28,6 +28,7 @@ pub(super) enum FrontError {
 /// When there is none, or it has no form in JSON.
 pub(super) fn parse(file: &[u8]) -> Result<Map<String, Value>, FrontError> {
     let yaml = between_lines(file).ok_or(FrontError::Missing)?;
+    orchestra_fs::check_yaml_depth(yaml).map_err(|error| FrontError::Yaml(error.to_string()))?;
     let value: Yaml = serde_norway::from_str(yaml).map_err(|error| {
         let text = error.to_string();
         FrontError::Yaml(text.chars().take(200).collect())
@@ -172,6 +173,13 @@ mod tests {
         let long = format!("---\na: {}\n---\n", "x".repeat(MAX_BYTES));
         assert!(matches!(parse(long.as_bytes()), Err(FrontError::Missing)));
         assert!(parse(b"\xef\xbb\xbf---\na: 1\n---\n\xff").is_ok());
+    }
+
+    #[test]
+    fn nested_collections_are_refused_before_they_are_read() {
+        let file = format!("---\na: {}\n---\n", "[{b: ".repeat(1_000));
+        let error = parse(file.as_bytes()).unwrap_err().to_string();
+        assert!(error.contains("line 1 opens more than 128"), "{error}");
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::{
     exit::{Exit, Failure},
     logging,
     output::Format,
-    serving,
+    stopping,
     sync::Exchange,
 };
 
@@ -54,8 +54,7 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
     let issue = arguments.issue.as_deref().map(IssueId::parse);
     let issue = issue.transpose().map_err(Failure::usage)?;
     let name = issue.as_ref().map(IssueId::to_string);
-    let runtime = serving::runtime()?;
-    let entries = runtime.block_on(async {
+    let entries = stopping::until_signal(async {
         let exchange = Exchange::open(&config.workspace).await?;
         let entries = exchange.log(name.as_deref(), arguments.limit).await?;
         Ok::<_, Failure>(entries)

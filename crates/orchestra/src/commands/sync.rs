@@ -11,7 +11,7 @@ use crate::{
     exit::{Exit, Failure},
     logging,
     output::{self, Format},
-    serving,
+    stopping,
     sync::{Exchange, Outcome},
 };
 
@@ -73,8 +73,7 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
         false => Effect::Apply,
     };
     let turning = Turning::new("exchanging the board");
-    let runtime = serving::runtime()?;
-    let answer = runtime.block_on(async {
+    let answer = stopping::until_signal(async {
         let exchange = Exchange::open(&config.workspace).await?;
         // The branch of the configuration is one of its remote.
         let (remote, usual) = match remote {

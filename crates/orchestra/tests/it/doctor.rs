@@ -3,6 +3,7 @@
 use std::{fs, path::Path};
 
 use orchestra_runner::journal::{Append, Fresh, Journal, Options, PlanKey};
+use rusqlite::Connection;
 use serde_json::{Value, json};
 
 use crate::support::Workspace;
@@ -182,6 +183,27 @@ fn a_damaged_database_is_set_aside_and_made_again() {
         workspace.call("list_epics", &json!({"project": "my-app"})),
         before
     );
+}
+
+/// SQLite evaluates such a column when it reads a row or checks the database, and an expression can take any time.
+#[test]
+fn database_with_a_column_that_is_computed_is_refused_and_made_again() {
+    let workspace = board();
+    let epics = json!({"project": "my-app"});
+    let before = workspace.call("list_epics", &epics);
+    let database = Connection::open(workspace.database()).unwrap();
+    database
+        .execute_batch("ALTER TABLE issue ADD COLUMN planted AS (hex(title))")
+        .unwrap();
+    database.close().unwrap();
+    let said = workspace.run(["tool", "call", "list_projects"]);
+    assert!(said.err.contains("orchestra doctor --fix"), "{said:?}");
+    let said = workspace.run(["doctor"]);
+    assert_eq!(said.code, Some(1), "{said:?}");
+    assert!(said.err.contains("orchestra doctor --fix"), "{said:?}");
+    let said = workspace.run(["doctor", "--fix"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert_eq!(workspace.call("list_epics", &epics), before);
 }
 
 /// A database whose first page is whole opens well, whatever became of the others.

@@ -261,3 +261,34 @@ fn settings_that_a_sandboxed_job_writes_are_part_of_its_change() {
         assert!(!workspace.join(file).exists(), "{file}");
     }
 }
+
+/// The reader needs a time that grows with the square of the depth.
+#[test]
+fn plan_file_with_deeply_nested_brackets_is_refused_and_brackets_in_code_are_not() {
+    let workspace = Workspace::git();
+    let code = job(
+        "code",
+        &"if [ -n \"$a\" ]; then {\n  echo '[{['\n".repeat(500),
+    );
+    for (extra, refusal) in [
+        (String::new(), None),
+        (
+            format!("extra: {}\n", "[{a: ".repeat(1_000)),
+            Some("opens more than 128 brackets inside each other"),
+        ),
+    ] {
+        let text = format!("name: deep\ntargetBranch: deep\njobs:\n{code}{extra}");
+        workspace.write("deep.yaml", &text);
+        let said = plan(&workspace, &["validate", "deep.yaml"]);
+        match refusal {
+            None => assert_eq!(said.code, Some(0), "{said:?}"),
+            Some(refusal) => assert!(said.err.contains(refusal), "{said:?}"),
+        }
+    }
+    workspace.write("directives.yaml", &"%TAG !a! tag:a\n".repeat(1_000));
+    let said = plan(&workspace, &["validate", "directives.yaml"]);
+    assert!(
+        said.err.contains("more than 128 lines begin with `%`"),
+        "{said:?}"
+    );
+}

@@ -1,14 +1,23 @@
 //! How the program stops: within its time whatever others do, plugins in their order, and at once
 //! when it is told twice.
 
-use std::{fs, io::Write as _, net::TcpStream, os::unix::fs::PermissionsExt as _, path::Path};
+use std::{
+    fs,
+    io::Write as _,
+    net::TcpStream,
+    os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _},
+    path::Path,
+};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::{
+    fs::OFlags,
+    process::{Pid, Signal, kill_process},
+};
 use serde_json::json;
 
 use crate::{
     plugins::{Up, approve, example, is_gone, pid, sample, workspace},
-    support::{Workspace, get, until},
+    support::{Running, Workspace, get, until},
 };
 
 /// A program that serves a plugin which hears nothing any more, not even that it is to end, and has
@@ -43,12 +52,12 @@ impl Stuck {
             _call: call,
         }
     }
+}
 
-    /// Who reaps what is killed with its parent is for the system to say.
-    fn plugin_is_over(&self) -> bool {
-        let stat = fs::read_to_string(format!("/proc/{}/stat", self.plugin.as_raw_nonzero()));
-        is_gone(self.plugin) || stat.is_ok_and(|stat| stat.contains(") Z "))
-    }
+/// Who reaps what is killed with its parent is for the system to say.
+fn is_over(process: Pid) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{}/stat", process.as_raw_nonzero()));
+    is_gone(process) || stat.is_ok_and(|stat| stat.contains(") Z "))
 }
 
 #[test]
@@ -74,7 +83,7 @@ fn a_second_signal_ends_the_program_at_once() {
     });
     // Where it has ended in order, it says so.
     assert_eq!(status.code(), Some(1));
-    until(|| stuck.plugin_is_over().then_some(()));
+    until(|| is_over(stuck.plugin).then_some(()));
 }
 
 /// A program that runs another, and notes when that has ended.
@@ -117,4 +126,39 @@ fn a_plugin_ends_before_those_that_it_depends_on() {
     assert_eq!(up.text("echo", &json!({"text": "hi"})), "hi");
     up.end();
     assert_eq!(workspace.read("ends.txt"), "sample.sh\nkeeper.sh\n");
+}
+
+/// Ids of the programs that a process started.
+fn children(process: u32) -> Vec<Pid> {
+    let tasks = fs::read_dir(format!("/proc/{process}/task"));
+    let tasks = tasks.into_iter().flatten().flatten();
+    let lists: Vec<String> = tasks
+        .filter_map(|task| fs::read_to_string(task.path().join("children")).ok())
+        .collect();
+    let ids = lists.iter().flat_map(|ids| ids.split_whitespace());
+    ids.filter_map(|id| Pid::from_raw(id.parse().ok()?))
+        .collect()
+}
+
+#[test]
+fn git_that_waits_ends_with_the_command_that_started_it() {
+    for command in [&["log"][..], &["sync", "--dry-run"]] {
+        let workspace = Workspace::git();
+        let pipe = workspace.join(".git/HEAD");
+        fs::remove_file(&pipe).unwrap();
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+        assert!(made.unwrap().success());
+        let mut process = Running::start(workspace.command(command));
+        // Git reads from the pipe, into which nothing is written.
+        let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap();
+        let mut options = fs::OpenOptions::new();
+        options.write(true).custom_flags(flags);
+        let writer = until(|| options.open(&pipe).ok());
+        let started = children(process.id());
+        assert!(!started.is_empty());
+        process.signal(Signal::TERM);
+        assert_eq!(process.wait().code(), Some(1), "{command:?}");
+        until(|| started.iter().all(|git| is_over(*git)).then_some(()));
+        drop(writer);
+    }
 }

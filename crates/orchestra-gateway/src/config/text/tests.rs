@@ -81,6 +81,17 @@ fn nesting_ends_before_the_stack_does() {
     assert!(Notation::Yaml.parse(&bomb).is_err());
 }
 
+/// The reader would need a time that grows with the square of the depth, and would name the limit of its own.
+#[test]
+fn nested_yaml_is_refused_before_it_is_read() {
+    let text = format!("a: 1\nb: {}", "[{c: ".repeat(1_000));
+    let error = Notation::Yaml.parse(&text).err().unwrap();
+    assert!(
+        error.message.contains("line 2 opens more than 128"),
+        "{error:?}"
+    );
+}
+
 #[test]
 fn a_mark_at_the_beginning_is_no_error() {
     assert!(Notation::Json.parse("\u{feff}{}").is_ok());

@@ -20,6 +20,7 @@ pub(super) fn parse(text: &str) -> Result<Node, TextError> {
         place: place(&error).unwrap_or(Place::START),
         message: error.to_string(),
     };
+    orchestra_fs::check_yaml_depth(text).map_err(|error| wrong(Error::custom(error)))?;
     let value: Yaml = serde_norway::from_str(text).map_err(wrong)?;
     Ok(node(merged(value).map_err(wrong)?))
 }

@@ -166,6 +166,9 @@ fn text(file: &Path) -> io::Result<String> {
 }
 
 fn understood(text: &str, language: Language) -> Result<PlanSpec, String> {
+    if let Language::Yaml = language {
+        orchestra_fs::check_yaml_depth(text).map_err(|error| error.to_string())?;
+    }
     match language {
         Language::Json => {
             let mut reader = serde_json::Deserializer::from_str(text);

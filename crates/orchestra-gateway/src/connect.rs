@@ -16,7 +16,7 @@ use orchestra_hub::BoxFuture;
 use orchestra_mcp::client::{
     ChildConfig, ChildConnector, Client, ClientError, Connected, Connector, Root, TransportType,
     http::{
-        self as client_http, HttpConnector, Url,
+        self as client_http, HttpConnector,
         oauth::{FileStore, MemoryStore, SignIn, SignedIn, SignedOut, TokenStore, login, logout},
     },
     tap::Tap,
@@ -112,7 +112,7 @@ impl Connectors {
         Ok(Client::new(connector, client))
     }
 
-    /// Signs a person in to a server, unless that asks for no sign-in. `show` is told where to go.
+    /// Signs a person in to a server, unless that asks for no sign-in. `show` shows the addresses.
     ///
     /// # Errors
     /// When the server is no server on the network, or the sign-in does not come about.
@@ -120,10 +120,9 @@ impl Connectors {
         &self,
         config: &ServerConfig,
         scopes: &[String],
-        show: impl Fn(&str) + Send + Sync + 'static,
+        show: Arc<dyn SignIn>,
     ) -> Result<SignedIn, ClientError> {
         let http = self.http(network(config)?, config)?;
-        let show: Arc<dyn SignIn> = Arc::new(move |url: &Url| show(url.as_str()));
         login(http, self.store(), scopes, show).await
     }
 

@@ -100,7 +100,7 @@ fn has_web_address(page: &RawJson) -> bool {
 }
 
 /// Text of a server on one line: a second one could look like the name of another server.
-fn in_a_line(text: &str) -> String {
+pub(crate) fn in_a_line(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
     let mut is_behind_blank = false;
     for c in text.trim().chars() {
@@ -134,7 +134,7 @@ fn in_lines(text: &str) -> String {
 }
 
 /// Whether a character controls a terminal, turns the direction of text or cannot be seen.
-fn is_deceptive(c: char) -> bool {
+pub(crate) fn is_deceptive(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{61c}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
 }

@@ -1,14 +1,21 @@
 //! Talk of the program about itself, to stderr.
 
-use std::io;
+use std::{fmt, io};
 
 use anyhow::Context as _;
-use tracing_subscriber::{EnvFilter, filter::LevelFilter};
+use tracing::field::Field;
+use tracing_subscriber::{
+    EnvFilter,
+    field::MakeExt as _,
+    filter::LevelFilter,
+    fmt::format::{Writer, debug_fn},
+};
 
 use crate::{
     commands::progress,
     config::{Origin, Setting},
     exit::Failure,
+    output,
 };
 
 /// Checks a filter.
@@ -61,8 +68,25 @@ pub(crate) fn start(filter: &str) -> Result<(), Failure> {
         .with_env_filter(filter)
         .with_writer(|| Aside)
         .with_ansi(ansi)
+        .fmt_fields(debug_fn(write_field).delimited(" "))
         .try_init();
     Ok(())
+}
+
+/// Writes the message or a field of a record on one line. The value may be the text of a server, a file or a
+/// client, which must not forge a line or control the terminal.
+fn write_field(writer: &mut Writer<'_>, field: &Field, value: &dyn fmt::Debug) -> fmt::Result {
+    let value = format!("{value:?}");
+    // Masked before line breaks are escaped: some secrets have several lines.
+    let value = output::in_a_line(&orchestra_secret::text(&value));
+    let name = field.name();
+    let name = name.strip_prefix("r#").unwrap_or(name);
+    match (name, writer.has_ansi_escapes()) {
+        ("message", _) => writer.write_str(&value),
+        // The name in italics, the sign dimmed.
+        (name, true) => write!(writer, "\u{1b}[3m{name}\u{1b}[0m\u{1b}[2m=\u{1b}[0m{value}"),
+        (name, false) => write!(writer, "{name}={value}"),
+    }
 }
 
 /// Stderr, beside what turns there.

@@ -180,6 +180,10 @@ pub fn in_a_line(text: &str) -> String {
             ' ' if is_behind_blank => shown.extend(c.escape_unicode()),
             // What a text without these would be escaped for as well.
             '"' | '\'' | '\\' => shown.push(c),
+            // Letters and a pattern without a dot, which look like blanks.
+            '\u{115f}' | '\u{1160}' | '\u{2800}' | '\u{3164}' | '\u{ffa0}' => {
+                shown.extend(c.escape_unicode());
+            }
             c => shown.extend(c.escape_debug()),
         }
         is_behind_blank = c == ' ';
@@ -260,6 +264,7 @@ mod tests {
                 "a\u{2028}b\u{202e}c\u{200b}d\u{a0}e",
                 r"a\u{2028}b\u{202e}c\u{200b}d\u{a0}e",
             ),
+            ("a\u{3164}\u{2800}b", r"a\u{3164}\u{2800}b"),
         ] {
             assert_eq!(in_a_line(text), shown);
         }

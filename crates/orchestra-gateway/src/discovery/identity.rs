@@ -1,7 +1,10 @@
 //! Entries that name this program. Clients approve an entry by its name, so a repository may call something else
 //! `orchestra`.
 
-use std::path::{Component, Path};
+use std::{
+    env::consts::EXE_SUFFIX,
+    path::{Component, Path},
+};
 
 use crate::config::{ServerConfig, StdioConfig, Template, Transport, loads_code};
 
@@ -39,6 +42,12 @@ const VARIABLES: [&str; 4] = [
 
 /// Beginning of the names of such variables.
 const VARIABLE_START: &str = "XDG_";
+
+/// Variables that name the workspace.
+const WORKSPACE_VARIABLES: [&str; 2] = ["ORCHESTRATOR_WORKSPACE", "CLAUDE_PROJECT_DIR"];
+
+/// Texts that clients replace by the path of the workspace.
+const PLACEHOLDERS: [&str; 2] = ["${workspaceFolder}", "${CLAUDE_PROJECT_DIR}"];
 
 /// Compares a server of a file that other people may have written with this program.
 #[must_use]
@@ -83,8 +92,23 @@ fn difference(stdio: &StdioConfig, workspace: &Path) -> Option<String> {
             "it starts `{command}`, which is not an installed program but comes with the workspace"
         ));
     }
-    if let Some(option) = unknown_option(&stdio.args) {
-        return Some(format!("it passes `{option}`, which only you may do"));
+    if !has_own_name(command) {
+        return Some(format!("it starts `{command}`, which is another program"));
+    }
+    let mut directories = match workspaces(&stdio.args) {
+        Ok(directories) => directories,
+        Err(option) => return Some(format!("it passes `{option}`, which only you may do")),
+    };
+    directories.extend(stdio.cwd.as_ref().map(Template::written));
+    let variables = WORKSPACE_VARIABLES.iter();
+    directories.extend(variables.filter_map(|name| stdio.env.get(*name).map(Template::written)));
+    if let Some(directory) = directories
+        .iter()
+        .find(|named| !is_within(named, workspace))
+    {
+        return Some(format!(
+            "it serves `{directory}`, which is not in this workspace"
+        ));
     }
     let mut names = stdio.env.keys();
     if let Some(name) = names.find(|name| !is_harmless_variable(name)) {
@@ -94,6 +118,13 @@ fn difference(stdio: &StdioConfig, workspace: &Path) -> Option<String> {
     }
     let file = stdio.env_file.as_ref().map(Template::written);
     file.map(|file| format!("it takes variables from `{file}`, which only you may do"))
+}
+
+/// Whether a command ends with the name of this program, as it is called on this system.
+fn has_own_name(command: &str) -> bool {
+    let name = Path::new(command).file_name();
+    let name = name.and_then(|name| name.to_str()).unwrap_or_default();
+    NAMES.contains(&name.strip_suffix(EXE_SUFFIX).unwrap_or(name))
 }
 
 /// Whether a command is a name that is looked up in `PATH`, or a path that leads out of the workspace.
@@ -117,20 +148,41 @@ fn is_installed(command: &str, workspace: &Path) -> bool {
     !command.contains("${") && (is_name || is_outside)
 }
 
+/// The workspaces that the arguments of an entry name.
+///
+/// # Errors
 /// The first argument that an entry of this program does not have.
-fn unknown_option(args: &[Template]) -> Option<&str> {
+fn workspaces(args: &[Template]) -> Result<Vec<&str>, &str> {
+    let mut named = Vec::new();
     let mut words = args.iter().map(Template::written);
     while let Some(word) = words.next() {
-        let name = word.split_once('=').map_or(word, |(name, _)| name);
+        let (name, value) = match word.split_once('=') {
+            Some((name, value)) => (name, Some(value)),
+            None => (word, None),
+        };
         if OPTIONS.contains(&name) {
-            if name == word {
-                words.next();
-            }
+            let value = value.or_else(|| words.next());
+            named.extend(value.filter(|_| name == "--workspace"));
         } else if word != "stdio" && !SWITCHES.contains(&word) {
-            return Some(word);
+            return Err(word);
         }
     }
-    None
+    Ok(named)
+}
+
+/// Whether a directory that an entry names is the workspace, or in the workspace.
+fn is_within(named: &str, workspace: &Path) -> bool {
+    let rest = PLACEHOLDERS
+        .iter()
+        .find_map(|start| named.strip_prefix(start))
+        .filter(|rest| rest.is_empty() || rest.starts_with('/'));
+    let path = rest.map_or(named, |rest| rest.trim_start_matches('/'));
+    let is_plain = !path.contains("${")
+        && Path::new(path)
+            .components()
+            .all(|part| !matches!(part, Component::ParentDir));
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    is_plain && real(&workspace.join(path)).starts_with(real(workspace))
 }
 
 /// Whether an address is one where this program may listen on this machine.
@@ -167,6 +219,8 @@ mod tests {
         for entry in [
             r#"{"command": "orchestra", "args": ["stdio"]}"#,
             r#"{"command": "/usr/bin/orchestra", "args": ["stdio", "--tools=lean", "--workspace", "."]}"#,
+            r#"{"command": "orchestra", "args": ["stdio", "--workspace=${workspaceFolder}/a"], "cwd": "${workspaceFolder}"}"#,
+            r#"{"command": "orchestra", "args": ["stdio"], "cwd": "a", "env": {"CLAUDE_PROJECT_DIR": "/work/space"}}"#,
             r#"{"command": "orchestra-mcp"}"#,
             r#"{"command": "orchestra-mcp", "args": ["--workspace", "/work/space"]}"#,
             r#"{"command": "orchestra", "args": ["stdio"], "env": {"RUST_LOG": "info", "A_TOKEN": "x"}}"#,
@@ -222,6 +276,30 @@ mod tests {
             (
                 r#"{"command": "orchestra", "args": ["stdio"], "envFile": ".env"}"#,
                 "`.env`",
+            ),
+            (
+                r#"{"command": "orchestra", "args": ["stdio", "--workspace", "/work/spaces"]}"#,
+                "`/work/spaces`",
+            ),
+            (
+                r#"{"command": "orchestra", "args": ["stdio", "--workspace=${workspaceFolder}/../x"]}"#,
+                "`${workspaceFolder}/../x`",
+            ),
+            (
+                r#"{"command": "orchestra", "args": ["stdio", "--workspace", "${workspaceFolder}s"]}"#,
+                "`${workspaceFolder}s`",
+            ),
+            (
+                r#"{"command": "orchestra", "args": ["stdio"], "cwd": "${env:HOME}/x"}"#,
+                "`${env:HOME}/x`",
+            ),
+            (
+                r#"{"command": "orchestra", "args": ["stdio"], "env": {"ORCHESTRATOR_WORKSPACE": "/other"}}"#,
+                "`/other`",
+            ),
+            (
+                r#"{"command": "/usr/bin/orchestra.sh", "args": ["stdio"]}"#,
+                "another program",
             ),
         ] {
             match identity(entry) {

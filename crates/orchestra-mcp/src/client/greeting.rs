@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use orchestra_hub::BoxFuture;
-use orchestra_wire::{Era, ErrorCode, RawJson, Revision, Rope, text_of};
+use orchestra_wire::{Era, ErrorCode, RawJson, Revision, Rope, shown, text_of};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::time::{Instant, timeout, timeout_at};
@@ -12,7 +12,7 @@ use super::{
     Agreed, Answer, ClientError, HttpFailure, ProtocolChoice, ServerCan, ServerFacts, params,
     session::Session,
 };
-use crate::translation;
+use crate::{attribution::in_a_line, translation};
 
 type Response = BoxFuture<Result<Answer, ClientError>>;
 
@@ -139,7 +139,7 @@ async fn discover(session: &Arc<Session>) -> Result<ServerFacts, ClientError> {
     };
     let answer = ask_discover(session, revision).await?;
     let result = answer.map_err(|error| ClientError::Handshake {
-        what: format!("server/discover: {}", error.message),
+        what: format!("server/discover: {}", in_a_line(&error.message)),
     })?;
     understood(session, &result).ok_or_else(nothing_known)
 }
@@ -250,7 +250,7 @@ async fn initialize(session: &Arc<Session>) -> Result<ServerFacts, ClientError> 
             after: config.start_timeout,
         })??;
     let result = answer.map_err(|error| ClientError::Handshake {
-        what: format!("initialize: {}", error.message),
+        what: format!("initialize: {}", in_a_line(&error.message)),
     })?;
     initialized(&result, config.protocol)
 }
@@ -294,7 +294,7 @@ fn initialized(result: &RawJson, choice: ProtocolChoice) -> Result<ServerFacts, 
     let revision = revision.ok_or_else(|| ClientError::Handshake {
         what: format!(
             "the server answers with revision {}, which is not spoken here",
-            orchestra_wire::shown(&version)
+            in_a_line(&shown(&version))
         ),
     })?;
     let capabilities = object(told.capabilities).unwrap_or_else(RawJson::empty_object);

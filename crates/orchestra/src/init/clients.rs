@@ -19,6 +19,21 @@ use crate::commands::mcp::words;
 /// The name of the entry.
 const ENTRY: &str = "orchestra";
 
+/// Keys of an entry by which no client runs or permits more. [`identify`] compares their values.
+const KEYS: [&str; 11] = [
+    "args",
+    "command",
+    "cwd",
+    "description",
+    "disabled",
+    "enabled",
+    "env",
+    "headers",
+    "timeout",
+    "type",
+    "url",
+];
+
 /// The entry of the earlier program.
 const EARLIER_ENTRY: &str = "orchestra-mcp";
 
@@ -85,18 +100,24 @@ impl Client {
     /// # Errors
     /// When the file is not what this client's file should be.
     pub(crate) fn command(self, text: &str) -> Result<Option<String>, Refusal> {
-        let top = Document::parse(Some(text))?.top();
-        let entry = match top.object(self.servers_key())? {
-            Some(servers) => servers.value(ENTRY)?,
-            None => None,
-        };
+        let entry = self.present(text)?;
         Ok(entry.and_then(|entry| entry["command"].as_str().map(str::to_owned)))
     }
 
-    /// Refuses an entry that has the name of this program and starts something else.
+    /// The entry with the name of this program, as it is written.
+    fn present(self, text: &str) -> Result<Option<Value>, Refusal> {
+        let top = Document::parse(Some(text))?.top();
+        match top.object(self.servers_key())? {
+            Some(servers) => servers.value(ENTRY),
+            None => Ok(None),
+        }
+    }
+
+    /// Refuses an entry that has the name of this program and starts something else, or that has other
+    /// [keys](KEYS).
     ///
     /// # Errors
-    /// When there is one: what it starts.
+    /// When there is one: what it starts, or the key.
     pub(crate) fn check(self, text: &str, workspace: &Path) -> Result<(), Refusal> {
         let file = File {
             path: self.path().into(),
@@ -120,7 +141,7 @@ impl Client {
                 None => reason,
             },
             Some(Ok(config)) => match identify(&config) {
-                Identity::Own => return Ok(()),
+                Identity::Own => return self.check_keys(text),
                 Identity::Impostor(why) => format!("{why}: {}", words::runs_at_length(&config)),
                 Identity::Namesake | Identity::Other => {
                     format!("it starts {}", words::runs_at_length(&config))
@@ -130,6 +151,24 @@ impl Client {
         Err(Refusal(format!(
             "its `{ENTRY}` entry is not this program: {why}; remove the entry, or give it another name"
         )))
+    }
+
+    /// Refuses an entry of this program with other [keys](KEYS).
+    fn check_keys(self, text: &str) -> Result<(), Refusal> {
+        let entry = self.present(text)?;
+        let mut keys = entry
+            .as_ref()
+            .and_then(Value::as_object)
+            .into_iter()
+            .flatten();
+        match keys.find(|(key, _)| !KEYS.contains(&key.as_str())) {
+            None => Ok(()),
+            Some((key, _)) => Err(Refusal(format!(
+                "its `{ENTRY}` entry has the key `{}`, by which the client may run or permit more than the entry of \
+                 `orchestra init`; remove that key",
+                orchestra_secret::excerpt(key, 64)
+            ))),
+        }
     }
 
     /// Puts the entry in.

@@ -1,6 +1,6 @@
 //! What is wrong with a server is told wherever it is asked how servers are.
 
-use std::fs;
+use std::fs::{self, File};
 
 use serde_json::{Value, json};
 
@@ -231,4 +231,66 @@ fn a_list_tells_nothing_of_the_server_before_of_one_that_was_changed() {
     assert_eq!(state().0[2], "-");
     up.signal(rustix::process::Signal::TERM);
     assert!(up.end().success());
+}
+
+/// Text that begins a line of its own, and controls a terminal.
+const FORGED: &str =
+    "\u{1b}[31m\u{202e}\u{200b}\u{9b}\r\n1999-01-01T00:00:00.000000Z  WARN forged: all is well";
+
+/// Answers every request with the members in the file of its first argument.
+const ANSWERS: &str = r#"while IFS= read -r line; do
+  id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9][0-9]*\).*/\1/p')
+  if [ -n "$id" ]; then printf '{"jsonrpc":"2.0","id":%s,%s}\n' "$id" "$(cat "$1")"; fi
+done
+"#;
+
+/// Returns whether a text has a line of [`FORGED`], or a character that controls a terminal.
+fn is_forged(text: &str) -> bool {
+    let is_unsafe = |c: char| {
+        c.is_control() && !matches!(c, '\n' | '\t') || matches!(c, '\u{202e}' | '\u{200b}')
+    };
+    text.contains(is_unsafe) || text.lines().any(|line| line.starts_with("1999-"))
+}
+
+#[test]
+fn hostile_text_of_servers_forges_no_line_of_the_log() {
+    let workspace = Workspace::new();
+    workspace.write("answers.sh", ANSWERS);
+    let version = json!({"protocolVersion": FORGED, "capabilities": {}});
+    let error = json!({"code": -32600, "message": FORGED});
+    workspace.write("version", &format!("\"result\":{version}"));
+    workspace.write("error", &format!("\"error\":{error}"));
+    workspace.write("words", &format!("{FORGED}\n{FORGED}\n"));
+    let answers = |file: &str| json!({"command": "sh", "args": [workspace.join("answers.sh"), workspace.join(file)]});
+    let servers_file = json!({"mcpServers": {
+        "version": answers("version"),
+        "error": answers("error"),
+        "words": {"command": "sh", "args": ["-c", "cat \"$0\" >&2; exit 3", workspace.join("words")]},
+        "command": {"command": format!("no-such-program {FORGED}")},
+    }});
+    workspace.write("s.json", &servers_file.to_string());
+    let log = workspace.home().join("up.log");
+    let up = workspace.command(["up", "--http", "127.0.0.1:0", "--mcp-config", "s.json"]);
+    let up = Running::with_stderr(up, File::create(&log).unwrap());
+    let is_logged = |text: &str, server: &str| {
+        let server = format!("server={server} ");
+        let mut lines = text.lines();
+        lines.any(|line| line.contains("cannot start the server") && line.contains(&server))
+    };
+    let text = until(|| {
+        let text = fs::read_to_string(&log).unwrap();
+        let servers = ["version", "error", "words"];
+        let all = servers.iter().all(|server| is_logged(&text, server));
+        all.then_some(text)
+    });
+    assert!(text.contains("forged: all is well"), "{text}");
+    assert!(!is_forged(&text), "{text}");
+    up.signal(rustix::process::Signal::TERM);
+    assert!(up.end().success());
+    for server in ["version", "error"] {
+        let tested = workspace.run(["mcp", "--mcp-config", "s.json", "test", server]);
+        let text = format!("{}{}", tested.out, tested.err);
+        assert!(text.contains("forged: all is well"), "{tested:?}");
+        assert!(!is_forged(&text), "{tested:?}");
+    }
 }

@@ -200,3 +200,63 @@ fn where_no_sign_in_is_asked_for_nobody_is_sent_to_one() {
     let out: Value = serde_json::from_str(&said.out).unwrap();
     assert_eq!(out["error"]["code"], "unreachable", "{said:?}");
 }
+
+/// A server that asks for a sign-in and names metadata at another address; where.
+fn pointing_server(metadata: String) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let at = format!("http://{}", listener.local_addr().unwrap());
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            // The client may have gone.
+            let _ = write!(
+                stream,
+                "HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Bearer resource_metadata=\"{metadata}\"\r\n\
+                 Content-Length: 0\r\nConnection: close\r\n\r\n"
+            );
+            let _ = stream.shutdown(Shutdown::Write);
+            let _ = stream.read_to_end(&mut Vec::new());
+        }
+    });
+    at
+}
+
+#[test]
+fn server_that_names_metadata_elsewhere_leads_there_only_during_a_sign_in() {
+    let workspace = Workspace::new();
+    let other = TcpListener::bind("127.0.0.1:0").unwrap();
+    other.set_nonblocking(true).unwrap();
+    let metadata = format!("http://{}/metadata", other.local_addr().unwrap());
+    let servers = json!({"mcpServers": {
+        "there": {"url": format!("{}/mcp", pointing_server(metadata.clone()))},
+    }});
+    workspace.write("mine.json", &servers.to_string());
+    let run = |words: &[&str]| {
+        let words = ["mcp", "--mcp-config", "mine.json"].iter().chain(words);
+        workspace.command(words)
+    };
+    let tested = said(run(&["test", "there"]), "");
+    assert_eq!(tested.code, Some(5), "{tested:?}");
+    let text = format!("{}{}", tested.out, tested.err);
+    assert!(text.contains("orchestra mcp login there"), "{tested:?}");
+    let connection = other.accept().map(drop);
+    assert_eq!(
+        connection.unwrap_err().kind(),
+        std::io::ErrorKind::WouldBlock
+    );
+
+    other.set_nonblocking(false).unwrap();
+    let login = thread::spawn({
+        let login = run(&["login", "there"]);
+        move || said(login, "")
+    });
+    let (mut stream, _) = other.accept().unwrap();
+    write!(
+        stream,
+        "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+    )
+    .unwrap();
+    let login = login.join().unwrap();
+    assert_eq!(login.code, Some(5), "{login:?}");
+    assert!(login.err.contains(&metadata), "{login:?}");
+}

@@ -282,9 +282,23 @@ impl OAuth {
         if wish == Wish::Good && refusal.shown.is_some() && refusal.before > 1 {
             return Ok(false);
         }
+        if self.awaits_sign_in(&state) {
+            return Err(self.needs_sign_in(&challenge.scopes()));
+        }
         let oauth = Arc::clone(&self);
         to_its_end(async move { oauth.acquire_anew(state, challenge, wish).await }).await?;
         Ok(true)
+    }
+
+    /// Whether a person has to sign in by command before anything is requested: the answer of a server alone
+    /// sends no request to another address.
+    fn awaits_sign_in(&self, state: &State) -> bool {
+        let is_person = matches!(self.config.grant, Grant::Person);
+        let token = state
+            .record
+            .as_ref()
+            .and_then(|record| record.token.as_ref());
+        is_person && self.config.sign_in.is_none() && token.is_none()
     }
 
     /// Gets a token, and remembers when that fails.

@@ -22,7 +22,7 @@ use super::{
     record::{Direction, Line},
     watch::{Body, Missing, Probe, TapWatch, Told},
 };
-use crate::client::Answer;
+use crate::{attribution::is_deceptive, client::Answer};
 
 /// Messages that wait for the thread; more are left out and counted.
 const QUEUE: usize = 4_096;
@@ -546,7 +546,7 @@ fn whole(
     let message: String = message
         .chars()
         .flat_map(|c| {
-            let (plain, escaped) = match c.is_control() {
+            let (plain, escaped) = match is_deceptive(c) {
                 true => (None, Some(c.escape_unicode())),
                 false => (Some(c), None),
             };

@@ -2,6 +2,7 @@
 
 mod changed;
 mod given_up;
+mod metadata;
 
 use std::{
     collections::HashMap,
@@ -42,6 +43,8 @@ struct Realm {
     /// Members of the two descriptions that are to be others.
     resource: Mutex<Value>,
     server: Mutex<Value>,
+    /// Address of the metadata that a refusal names.
+    metadata: Mutex<Option<String>>,
     /// Whether renewals are refused.
     refuses: Mutex<bool>,
     /// Whether it is slow: tokens are given out, and nothing is answered until this is over.
@@ -98,11 +101,12 @@ impl Realm {
                 if seen.header("authorization") == Some(&good) {
                     return json_of(200, &seen.result(&json!({})));
                 }
-                with(
-                    401,
-                    &[("www-authenticate", r#"Bearer scope="write""#)],
-                    "no",
-                )
+                let named = self.metadata.lock().unwrap();
+                let named = named
+                    .as_ref()
+                    .map_or_else(String::new, |url| format!(", resource_metadata=\"{url}\""));
+                let challenge = format!("Bearer scope=\"write\"{named}");
+                with(401, &[("www-authenticate", &challenge)], "no")
             }
             _ => empty(404),
         }

@@ -1,10 +1,15 @@
 //! `orchestra mcp login` and `logout`.
 
+use std::sync::Arc;
+
 use clap::Args;
 use orchestra_gateway::config::{ServerConfig, ServerName, Transport};
 use orchestra_mcp::client::{
     ClientError,
-    http::oauth::{SignedIn, SignedOut},
+    http::{
+        Url,
+        oauth::{SignIn, SignedIn, SignedOut},
+    },
 };
 
 use super::{
@@ -67,10 +72,7 @@ pub(super) fn login(here: &Here, arguments: &Login) -> Result<Exit, Failure> {
         return not_asked(&server.name, why, arguments.json);
     }
     let connectors = live::connectors(here)?;
-    let show = |url: &str| {
-        output::complain(&format!("Sign in here:\n{}", output::printable(url)));
-    };
-    let signed_in = connectors.sign_in(&config, &arguments.scope, show);
+    let signed_in = connectors.sign_in(&config, &arguments.scope, Arc::new(Addresses));
     match serving::runtime()?.block_on(signed_in) {
         Ok(SignedIn::Done) => {
             Done::new(&server.name, "signed in").print(arguments.json)?;
@@ -81,6 +83,25 @@ pub(super) fn login(here: &Here, arguments: &Login) -> Result<Exit, Failure> {
             not_asked(&server.name, why, arguments.json)
         }
         Err(error) => failed(&server.name, &error, arguments.json),
+    }
+}
+
+/// Prints the addresses of a sign-in on stderr.
+struct Addresses;
+
+impl SignIn for Addresses {
+    fn show(&self, url: &Url) {
+        output::complain(&format!(
+            "Sign in here:\n{}",
+            output::printable(url.as_str())
+        ));
+    }
+
+    fn show_metadata(&self, url: &Url) {
+        let url = output::printable(url.as_str());
+        output::complain(&format!(
+            "The server names its metadata at another address:\n{url}"
+        ));
     }
 }
 

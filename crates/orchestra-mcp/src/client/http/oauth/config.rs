@@ -103,6 +103,9 @@ pub trait SignIn: Send + Sync + 'static {
     /// Shows a URL: opens a browser, or prints it. Returns at once; what the person does comes back
     /// to this machine by itself.
     fn show(&self, url: &Url);
+
+    /// Shows the URL of the server's metadata before it is read, if the server names one of another origin.
+    fn show_metadata(&self, _url: &Url) {}
 }
 
 impl<F: Fn(&Url) + Send + Sync + 'static> SignIn for F {

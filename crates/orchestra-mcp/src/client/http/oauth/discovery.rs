@@ -8,7 +8,10 @@ use super::{
     ask::{Asks, Told, excerpt, refused, shown},
     challenge::Challenge,
 };
-use crate::client::{ClientError, http::config::same_origin};
+use crate::{
+    attribution::in_a_line,
+    client::{ClientError, http::config::same_origin},
+};
 
 /// An authorization server, as far as it matters here.
 #[derive(Debug, Clone)]
@@ -120,6 +123,7 @@ pub(super) async fn find(
                 return Err(refused(server, "it names no authorization server"));
             };
             let Some(place) = asks.place(issuer) else {
+                let issuer = in_a_line(&orchestra_wire::shown(issuer));
                 let what =
                     format!("it names an authorization server that cannot be trusted: {issuer}");
                 return Err(refused(server, &what));
@@ -188,10 +192,9 @@ async fn resource(
         Some(named) => match asks.place(named) {
             Some(place) => vec![place],
             None => {
-                return Err(refused(
-                    server,
-                    "its description is at a place that cannot be trusted",
-                ));
+                let named = in_a_line(&orchestra_wire::shown(named));
+                let what = format!("the address of its metadata cannot be trusted: {named}");
+                return Err(refused(server, &what));
             }
         },
         None => {

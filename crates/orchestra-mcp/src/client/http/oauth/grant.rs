@@ -16,7 +16,10 @@ use super::{
     record::{Record, Registered, Token},
     tokens::{self, Desk, NoToken},
 };
-use crate::client::{ClientError, http::template};
+use crate::client::{
+    ClientError,
+    http::{config::same_origin, template},
+};
 
 const JWT_BEARER: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 const TOKEN_EXCHANGE: &str = "urn:ietf:params:oauth:grant-type:token-exchange";
@@ -31,6 +34,13 @@ impl OAuth {
         challenge: &Challenge,
         wish: Wish,
     ) -> Result<(), ClientError> {
+        let metadata = challenge.resource_metadata.as_deref();
+        if let Some(sign_in) = &self.config.sign_in
+            && let Some(url) = metadata.and_then(|named| self.asks.place(named))
+            && !same_origin(&url, &self.server)
+        {
+            sign_in.show_metadata(&url);
+        }
         let found = discovery::find(&self.asks, &self.server, challenge).await?;
         // What one issuer gave out is nothing to another.
         let known = state.record.take_if(|record| record.issuer != found.issuer);

@@ -98,8 +98,9 @@ impl Covered {
             };
             match tree.code(&below) {
                 Code::Content(content) => {
-                    let target = Target::File(path.to_owned(), content);
-                    self.named.insert(path.to_owned(), target);
+                    let target = Target::File(below, content);
+                    // Apart from the directory itself, which may have no code elsewhere.
+                    self.named.insert(path.join("*"), target);
                 }
                 Code::TooMuch => self.is_unclear = true,
                 Code::None => {}
@@ -270,6 +271,43 @@ mod tests {
             .filter_map(|line| line.split(' ').next())
             .collect();
         assert_eq!(found, names);
+    }
+
+    #[test]
+    fn main_files_code_paths_and_spellings_are_files_of_an_agent() {
+        let workspace = tempfile::tempdir().unwrap();
+        for (name, text) in [
+            ("tool/package.json", r#"{"main": "lib/x"}"#),
+            ("tool/lib/x.js", "x"),
+            ("b.js", "x"),
+            ("c.js", "x"),
+            ("classes/x/Main.class", "x"),
+        ] {
+            let path = workspace.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        for (program, words, expected) in [
+            ("node", &["tool"][..], &["tool/lib/x.js", "tool/package.json"][..]),
+            ("node", &["none/../b.js"], &["b.js"]),
+            ("node", &["--import", "./%63.js"], &["c.js"]),
+            ("java", &["-cp", "{worktree}/classes", "x.Main"], &["classes"]),
+        ] {
+            let covered = Covered::of(None, &profile(program, words), workspace.path()).unwrap();
+            let lines = covered.lines();
+            let found = lines.iter().filter_map(|line| line.split(' ').next());
+            assert_eq!(found.collect::<Vec<_>>(), expected, "{words:?}");
+        }
+        // The code is compared where the agent starts.
+        let worktree = tempfile::tempdir().unwrap();
+        let java = profile("java", &["-cp", "classes", "x.Main"]);
+        let of = |directory: &Path| Covered::of(None, &java, directory).unwrap();
+        let difference = || of(worktree.path()).difference(&of(workspace.path()));
+        assert_eq!(difference(), None);
+        fs::create_dir_all(worktree.path().join("classes/x")).unwrap();
+        assert_eq!(difference(), None);
+        fs::write(worktree.path().join("classes/x/Main.class"), "other").unwrap();
+        assert_eq!(difference().as_deref(), Some("classes/*"));
     }
 
     #[test]

@@ -266,10 +266,23 @@ mod tests {
             ),
             ("a >b c", &["a >b c", "a", "c"]),
             ("--require=./a b.js", &["b.js", "./a b.js", "./a"]),
-            ("sh a' 'b \"r\"u\\n", &[
-                "sh a' 'b \"r\"u\\n", "sh", "a", "b", "r", "u\\n", "a b", "run",
-            ]),
-            ("--import=./a\tb.js", &["b.js", "./a\tb.js", "./a", "./ab.js"]),
+            (
+                "sh a' 'b \"r\"u\\n",
+                &[
+                    "sh a' 'b \"r\"u\\n",
+                    "sh",
+                    "a",
+                    "b",
+                    "r",
+                    "u\\n",
+                    "a b",
+                    "run",
+                ],
+            ),
+            (
+                "--import=./a\tb.js",
+                &["b.js", "./a\tb.js", "./a", "./ab.js"],
+            ),
         ] {
             assert_eq!(parts(word), expected, "{word}");
         }

@@ -191,7 +191,10 @@ pub fn in_a_line(text: &str) -> String {
 /// Returns whether a character is a letter or a symbol for Unicode, and looks like a blank: fillers of Hangul and the empty
 /// pattern of Braille.
 const fn is_blank_letter(c: char) -> bool {
-    matches!(c, '\u{115f}' | '\u{1160}' | '\u{2800}' | '\u{3164}' | '\u{ffa0}')
+    matches!(
+        c,
+        '\u{115f}' | '\u{1160}' | '\u{2800}' | '\u{3164}' | '\u{ffa0}'
+    )
 }
 
 /// A number of bytes for people.

@@ -122,7 +122,10 @@ mod tests {
     #[test]
     fn paths_of_java_and_erlang_are_found() {
         for (words, expected) in [
-            (&["java", "-cp", "lib/*:classes", "com.x.Main"][..], &["lib/", "classes"][..]),
+            (
+                &["java", "-cp", "lib/*:classes", "com.x.Main"][..],
+                &["lib/", "classes"][..],
+            ),
             (&["env", "/usr/bin/java", "-classpath", "*", "x"], &["."]),
             (&["java", "--class-path=a b", "x"], &["a b"]),
             (&["java", "-p", "lib", "-m", "m/x"], &["lib"]),
@@ -131,7 +134,10 @@ mod tests {
             (&["java", "-Djava.class.path=out", "x"], &["out"]),
             (&["sh", "-c", "exec java -cp 'out' x"], &["out"]),
             (&["sh", "-c", "CLASSPATH=out java x"], &["out"]),
-            (&["erl", "-pa", "ebin", "deps", "-s", "mod"], &["ebin", "deps"]),
+            (
+                &["erl", "-pa", "ebin", "deps", "-s", "mod"],
+                &["ebin", "deps"],
+            ),
             (&["node", "-p", "lib"], &[]),
         ] {
             let found = CodePaths::of(words.iter().copied());

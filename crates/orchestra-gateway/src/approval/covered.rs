@@ -73,7 +73,10 @@ pub enum Gap {
     )]
     Files,
     /// Too many paths.
-    #[error("the command line and environment of the server may name more than {} paths", MAX_PATHS)]
+    #[error(
+        "the command line and environment of the server may name more than {} paths",
+        MAX_PATHS
+    )]
     Paths,
 }
 

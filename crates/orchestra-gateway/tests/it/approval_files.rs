@@ -38,7 +38,11 @@ fn main_file_of_a_directory_is_covered_as_its_manifest_names_it() {
         ("node .", r#"{"main": "none/../x.js"}"#, "x.js"),
         ("npx .", r#"{"bin": {"x": "./bin/x"}}"#, "bin/x"),
         ("bun .", r#"{"module": "x.mjs"}"#, "x.mjs"),
-        ("npx .", r#"{"exports": {".": {"import": "./x.mjs"}}}"#, "x.mjs"),
+        (
+            "npx .",
+            r#"{"exports": {".": {"import": "./x.mjs"}}}"#,
+            "x.mjs",
+        ),
         ("deno run .", "{}", "index.ts"),
         ("python .", "{}", "__main__.py"),
     ] {
@@ -54,7 +58,10 @@ fn classes_and_modules_of_code_paths_are_covered() {
     for (line, changed) in [
         ("java -cp lib/* com.x.Main", "lib/a.jar"),
         ("java -cp classes com.x.Main", "classes/com/x/Other.class"),
-        ("java -classpath lib/*:classes x", "classes/com/x/Main.class"),
+        (
+            "java -classpath lib/*:classes x",
+            "classes/com/x/Main.class",
+        ),
         ("java --class-path=classes x", "classes/com/x/Main.class"),
         ("java -p lib -m m/com.x.Main", "lib/m.jar"),
         ("java com.x.Main", "com/x/Main.class"),
@@ -64,7 +71,8 @@ fn classes_and_modules_of_code_paths_are_covered() {
     ] {
         check(&server(line), &[], changed);
     }
-    let server = json!({"command": "sh", "args": ["-c", "exec java x"], "env": {"CLASSPATH": "out"}});
+    let server =
+        json!({"command": "sh", "args": ["-c", "exec java x"], "env": {"CLASSPATH": "out"}});
     check(&server, &[], "out/com/x/Main.class");
 }
 

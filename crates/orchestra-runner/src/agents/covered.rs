@@ -288,10 +288,18 @@ mod tests {
             fs::write(path, text).unwrap();
         }
         for (program, words, expected) in [
-            ("node", &["tool"][..], &["tool/lib/x.js", "tool/package.json"][..]),
+            (
+                "node",
+                &["tool"][..],
+                &["tool/lib/x.js", "tool/package.json"][..],
+            ),
             ("node", &["none/../b.js"], &["b.js"]),
             ("node", &["--import", "./%63.js"], &["c.js"]),
-            ("java", &["-cp", "{worktree}/classes", "x.Main"], &["classes"]),
+            (
+                "java",
+                &["-cp", "{worktree}/classes", "x.Main"],
+                &["classes"],
+            ),
         ] {
             let covered = Covered::of(None, &profile(program, words), workspace.path()).unwrap();
             let lines = covered.lines();

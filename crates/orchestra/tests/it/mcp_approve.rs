@@ -325,7 +325,7 @@ fn with_long_definition(length: usize) -> Workspace {
 
 #[test]
 fn question_at_a_terminal_has_the_whole_definition() {
-    let workspace = with_long_definition(4_000);
+    let workspace = with_long_definition(2_100);
     let approve = || workspace.command(["mcp", "approve", "theirs"]);
     let (code, _, shown) = at_a_terminal(approve(), "n\n");
     assert_eq!(code, Some(5), "{shown}");
@@ -344,7 +344,11 @@ fn definition_that_is_too_long_to_be_shown_is_approved_by_its_fingerprint_alone(
     let (code, _, shown) = at_a_terminal(command, "y\n");
     assert_eq!(code, Some(5), "{shown}");
     assert!(!shown.contains("[y/N]"), "{shown}");
-    for hint in ["shorten the definition", "approve theirs --json", "--fingerprint"] {
+    for hint in [
+        "shorten the definition",
+        "approve theirs --json",
+        "--fingerprint",
+    ] {
         assert!(shown.contains(hint), "{hint}: {shown}");
     }
     assert_eq!(state(&workspace, "theirs"), "needs_approval");

@@ -130,7 +130,9 @@ fn may_run(config: &ServerConfig, value: &str) -> bool {
     let is_sign = |char: char| char.is_whitespace() || "`(;|&<>".contains(char);
     let plain = value.replace("${", "");
     let expands_to_path = plain.contains('$') && plain.contains('/');
-    let is_named_path = ["./", "../", "~/"].iter().any(|start| value.starts_with(start));
+    let is_named_path = ["./", "../", "~/"]
+        .iter()
+        .any(|start| value.starts_with(start));
     let is_encoded = value.contains(['+', '=']) || value.len() > MAX_PATH_CHARS;
     let is_absolute = value.starts_with('/') && !is_encoded;
     // direct: only whether there is such an entry.

@@ -17,7 +17,7 @@ const ENDS: [&str; 27] = [
 ];
 
 /// Files that a program starts with when it is given their directory.
-pub(crate) const MAIN_FILES: [&str; 17] = [
+pub(crate) const MAIN_FILES: [&str; 18] = [
     "index.js",
     "index.mjs",
     "index.cjs",
@@ -29,6 +29,7 @@ pub(crate) const MAIN_FILES: [&str; 17] = [
     "index.cts",
     "index.tsx",
     "index.php",
+    "php.ini",
     "__init__.py",
     "__main__.py",
     "sitecustomize.py",

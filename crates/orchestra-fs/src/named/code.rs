@@ -1,4 +1,4 @@
-//! Code below a directory from which a virtual machine loads classes and modules by their names.
+//! Code below a directory from which a program loads classes, modules or packages by their names.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,9 +10,9 @@ use sha2::{Digest as _, Sha256};
 
 use super::{Content, Entry, Tree};
 
-/// Ends of the names of files of code: classes, archives of them, and native libraries.
-const ENDS: [&str; 10] = [
-    "app", "beam", "boot", "class", "ear", "ez", "jar", "so", "war", "zip",
+/// Ends of the names of files of code: classes, archives of them, native libraries, and sources of Go.
+const ENDS: [&str; 13] = [
+    "app", "beam", "boot", "c", "class", "ear", "ez", "go", "jar", "s", "so", "war", "zip",
 ];
 
 /// Maximum number of files of code below one directory.
@@ -31,7 +31,7 @@ pub enum Code {
 
 impl Tree {
     /// Returns the code below a directory, by its path below the top. Hidden directories are left out: a dot separates
-    /// the names of packages, so no class can be in one.
+    /// the names of packages of Java, so no class can be in one, and Go skips them.
     #[must_use]
     pub fn code(&mut self, below: &Path) -> Code {
         let Some(files) = self.code_files(below) else {

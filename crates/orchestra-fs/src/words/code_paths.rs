@@ -1,4 +1,5 @@
-//! Directories and archives from which the Java and Erlang virtual machines load code by names of classes and modules.
+//! Directories and archives from which the Java and Erlang virtual machines load code by names of classes and modules,
+//! and directories of packages that Go compiles and runs.
 
 use super::is_end;
 
@@ -62,9 +63,9 @@ impl CodePaths {
     }
 
     fn scan<'a>(&mut self, tokens: impl Iterator<Item = &'a str>) {
-        let (mut is_java, mut is_erlang) = (false, false);
-        // Whether the next token is a list of paths, or a path of several.
-        let (mut is_list, mut is_path) = (false, false);
+        let (mut is_java, mut is_erlang, mut is_go) = (false, false, false);
+        // Whether the next token is a list of paths, a path of several, or the directory of a package.
+        let (mut is_list, mut is_path, mut is_package) = (false, false, false);
         for token in tokens {
             let name = token.rsplit('/').next().unwrap_or(token);
             if is_list {
@@ -87,12 +88,19 @@ impl CodePaths {
                 if let (Some(value), true) = (value, is_attached) {
                     self.list(value);
                 }
+            } else if is_go && (token == "run" || token == "test") {
+                (is_go, is_package) = (false, true);
+            } else if is_package && !token.starts_with('-') {
+                self.path(token);
+                is_package = false;
             } else if is_java && token.starts_with('@') {
                 self.is_unclear = true;
             } else if name.starts_with("java") || JAVA.contains(&name) {
                 (is_java, is_erlang) = (true, false);
             } else if ERLANG.contains(&name) {
                 (is_java, is_erlang) = (false, true);
+            } else if name == "go" {
+                is_go = true;
             }
         }
     }
@@ -138,6 +146,7 @@ mod tests {
                 &["erl", "-pa", "ebin", "deps", "-s", "mod"],
                 &["ebin", "deps"],
             ),
+            (&["go", "run", "-race", "./cmd", "x"], &["./cmd"]),
             (&["node", "-p", "lib"], &[]),
         ] {
             let found = CodePaths::of(words.iter().copied());

@@ -68,6 +68,7 @@ fn classes_and_modules_of_code_paths_are_covered() {
         ("java -cp . x.Main", "com/x/Other.class"),
         ("erl -pa ebin -s mod", "ebin/other.beam"),
         ("env CLASSPATH=classes java x", "classes/x.class"),
+        ("go run .", "server.go"),
     ] {
         check(&server(line), &[], changed);
     }

@@ -106,8 +106,10 @@ impl CodePaths {
     }
 
     fn list(&mut self, value: &str) {
-        for path in value.split([':', ';', '=', ',']) {
+        for path in value.split([':', ';']) {
             self.path(path);
+            // A module with its paths.
+            path.split(['=', ',']).for_each(|path| self.path(path));
         }
     }
 
@@ -137,7 +139,10 @@ mod tests {
             (&["env", "/usr/bin/java", "-classpath", "*", "x"], &["."]),
             (&["java", "--class-path=a b", "x"], &["a b"]),
             (&["java", "-p", "lib", "-m", "m/x"], &["lib"]),
-            (&["java", "--patch-module", "m=out", "x"], &["m", "out"]),
+            (
+                &["java", "--patch-module", "m=out", "x"],
+                &["m=out", "m", "out"],
+            ),
             (&["java", "-Xbootclasspath/a:out", "x"], &["out"]),
             (&["java", "-Djava.class.path=out", "x"], &["out"]),
             (&["sh", "-c", "exec java -cp 'out' x"], &["out"]),

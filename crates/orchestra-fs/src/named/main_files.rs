@@ -30,6 +30,8 @@ const MAX_FILES: usize = 32;
 pub struct Candidates {
     /// The paths, each as seen from the same directory as the part. Most of them lead nowhere.
     pub paths: BTreeSet<PathBuf>,
+    /// Paths of the manifests that name some of them.
+    pub manifests: BTreeSet<PathBuf>,
     /// Whether a manifest cannot be read as JSON or names too many files.
     pub is_unclear: bool,
 }
@@ -72,14 +74,14 @@ impl Tree {
         candidates
     }
 
-    /// Puts the manifest of a directory and the files that it names.
+    /// Puts the files that the manifest of a directory names.
     fn manifest(&self, from: &Path, path: &Path, below: &Path, candidates: &mut Candidates) {
         let manifest = match self.find(below, Path::new(MANIFEST)) {
             Some(Entry::File(manifest)) => self.open_file(&manifest).ok().and_then(parsed),
             Some(Entry::Closed(..)) => None,
             Some(Entry::Directory(_)) | None => return,
         };
-        candidates.paths.insert(path.join(MANIFEST));
+        candidates.manifests.insert(path.join(MANIFEST));
         let Some(manifest) = manifest else {
             candidates.is_unclear = true;
             return;

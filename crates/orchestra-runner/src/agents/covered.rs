@@ -69,7 +69,7 @@ impl Covered {
                 for part in parts(&text).into_iter().chain(pieces) {
                     let candidates = tree.candidates(Path::new(""), Path::new(&part));
                     covered.is_unclear |= candidates.is_unclear;
-                    for path in candidates.paths {
+                    for path in candidates.paths.into_iter().chain(candidates.manifests) {
                         covered.put(&mut tree, path);
                     }
                 }

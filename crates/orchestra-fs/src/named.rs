@@ -2,6 +2,7 @@
 
 mod code;
 mod main_files;
+mod manifest;
 
 use std::{
     collections::BTreeMap,
@@ -16,6 +17,7 @@ use sha2::{Digest as _, Sha256};
 use crate::{Directory, Result, words::lexical};
 pub use code::Code;
 pub use main_files::Candidates;
+use manifest::Manifest;
 
 /// Maximum number of bytes of one file that are read.
 const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
@@ -62,6 +64,8 @@ pub struct Tree {
     left: u64,
     /// Number of entries of directories that may still be listed.
     entries_left: usize,
+    /// Manifests by their directories; `None` where there is none.
+    manifests: BTreeMap<PathBuf, Option<Manifest>>,
     read: BTreeMap<PathBuf, Content>,
 }
 
@@ -78,6 +82,7 @@ impl Tree {
             directory,
             left: MAX_BYTES,
             entries_left: MAX_ENTRIES,
+            manifests: BTreeMap::new(),
             read: BTreeMap::new(),
         })
     }

@@ -2,28 +2,17 @@
 
 use std::{
     collections::BTreeSet,
-    ffi::OsStr,
-    fs::File,
-    io::Read as _,
     path::{Path, PathBuf},
 };
 
-use serde_json::Value;
-
-use super::{Entry, Tree};
+use super::{
+    Entry, Tree,
+    manifest::{self, Manifest},
+};
 use crate::words::{self, lexical, spellings};
 
-/// Manifest of a package of Node.js.
-const MANIFEST: &str = "package.json";
-
-/// Members of a manifest that name files of the package which programs start with.
-const MEMBERS: [&str; 6] = ["main", "module", "bin", "exports", "imports", "directories"];
-
-/// Maximum number of bytes of a manifest that is read.
-const MAX_MANIFEST_BYTES: u64 = 1024 * 1024;
-
-/// Maximum number of files of a manifest.
-const MAX_FILES: usize = 32;
+/// Maximum number of manifests that are read.
+const MAX_MANIFESTS: usize = 64;
 
 /// Paths of the files that a program may load for a part of a command line.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -55,10 +44,10 @@ impl Candidates {
 
 impl Tree {
     /// Returns the paths that a program may load when a [part](crate::parts) of its command line is given to it, as
-    /// seen from a directory: each spelling of the path, also without its ending, a module, and the main files of a
-    /// directory, which its manifest may name.
+    /// seen from a directory: each spelling of the path, also without its ending, a module, the main files of a
+    /// directory, which its manifest may name, and the file of a command or an import of the package of the directory.
     #[must_use]
-    pub fn candidates(&self, from: &Path, part: &Path) -> Candidates {
+    pub fn candidates(&mut self, from: &Path, part: &Path) -> Candidates {
         let mut candidates = Candidates::default();
         let spelled = match part.to_str() {
             Some(text) => spellings(text).into_iter().map(PathBuf::from).collect(),
@@ -68,63 +57,64 @@ impl Tree {
             candidates.put_all(&path);
             if let Some(Entry::Directory(below)) = self.find(from, &path) {
                 candidates.put_main_files(&path);
-                self.manifest(from, &path, &below, &mut candidates);
+                if let Some(manifest) = self.manifest(&below) {
+                    candidates.manifests.insert(path.join(manifest::NAME));
+                    candidates.is_unclear |= manifest.is_unclear;
+                    for (_, file) in &manifest.files {
+                        self.put_named(from, &path.join(file), &mut candidates);
+                    }
+                }
             }
+        }
+        if let Some(name) = part.to_str().filter(|name| !name.contains('/')) {
+            self.put_command(from, name, &mut candidates);
         }
         candidates
     }
 
-    /// Puts the files that the manifest of a directory names.
-    fn manifest(&self, from: &Path, path: &Path, below: &Path, candidates: &mut Candidates) {
-        let manifest = match self.find(below, Path::new(MANIFEST)) {
-            Some(Entry::File(manifest)) => self.open_file(&manifest).ok().and_then(parsed),
-            Some(Entry::Closed(..)) => None,
-            Some(Entry::Directory(_)) | None => return,
-        };
-        candidates.manifests.insert(path.join(MANIFEST));
-        let Some(manifest) = manifest else {
-            candidates.is_unclear = true;
+    /// Puts the file of a command or an import of the nearest package: `npx NAME` runs a command of the package itself.
+    fn put_command(&mut self, from: &Path, name: &str, candidates: &mut Candidates) {
+        let Some(Entry::Directory(start)) = self.find(Path::new(""), &self.top.join(from)) else {
             return;
         };
-        let mut files = Vec::new();
-        for member in MEMBERS {
-            texts(&manifest[member], &mut files);
+        let directories = start.ancestors().map(Path::to_owned);
+        for directory in directories.collect::<Vec<_>>() {
+            let Some(manifest) = self.manifest(&directory) else {
+                continue;
+            };
+            for (_, file) in manifest.files.iter().filter(|(key, _)| key == name) {
+                let path = self.top.join(&directory).join(file);
+                self.put_named(from, &path, candidates);
+            }
+            return;
         }
-        candidates.is_unclear |= files.len() > MAX_FILES;
-        for file in files.into_iter().take(MAX_FILES) {
-            let file = path.join(file);
-            for file in [lexical(&file), file] {
-                candidates.put_all(&file);
-                if let Some(Entry::Directory(_)) = self.find(from, &file) {
-                    candidates.put_main_files(&file);
-                }
+    }
+
+    /// Puts a file that a manifest names, or the main files of such a directory.
+    fn put_named(&self, from: &Path, path: &Path, candidates: &mut Candidates) {
+        for path in [lexical(path), path.to_owned()] {
+            candidates.put_all(&path);
+            if let Some(Entry::Directory(_)) = self.find(from, &path) {
+                candidates.put_main_files(&path);
             }
         }
     }
-}
 
-/// The manifest, where it is JSON and not too long.
-fn parsed(file: File) -> Option<Value> {
-    let mut text = Vec::new();
-    let mut file = file.take(MAX_MANIFEST_BYTES + 1);
-    file.read_to_end(&mut text).ok()?;
-    if text.len() as u64 > MAX_MANIFEST_BYTES {
-        return None;
-    }
-    let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&text);
-    serde_json::from_slice(text).ok()
-}
-
-/// Collects the texts of a value, up to one more than the limit.
-fn texts<'v>(value: &'v Value, found: &mut Vec<&'v OsStr>) {
-    match value {
-        _ if found.len() > MAX_FILES => {}
-        // Patterns name files by what is imported.
-        Value::String(text) if !text.is_empty() && !text.contains('*') => {
-            found.push(OsStr::new(text));
+    /// The manifest of a directory, by its path below the top.
+    fn manifest(&mut self, below: &Path) -> Option<Manifest> {
+        if let Some(manifest) = self.manifests.get(below) {
+            return manifest.clone();
         }
-        Value::Array(values) => values.iter().for_each(|value| texts(value, found)),
-        Value::Object(members) => members.values().for_each(|value| texts(value, found)),
-        _ => {}
+        let manifest = match self.find(below, Path::new(manifest::NAME)) {
+            _ if self.manifests.len() >= MAX_MANIFESTS => return Some(Manifest::unclear()),
+            Some(Entry::File(path)) => Some(match self.open_file(&path) {
+                Ok(file) => Manifest::read(file),
+                Err(_) => Manifest::unclear(),
+            }),
+            Some(Entry::Closed(..)) => Some(Manifest::unclear()),
+            Some(Entry::Directory(_)) | None => None,
+        };
+        self.manifests.insert(below.to_owned(), manifest.clone());
+        manifest
     }
 }

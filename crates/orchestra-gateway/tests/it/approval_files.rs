@@ -37,6 +37,8 @@ fn main_file_of_a_directory_is_covered_as_its_manifest_names_it() {
         ("node ./", r#"{"main": "lib"}"#, "lib/index.js"),
         ("node .", r#"{"main": "none/../x.js"}"#, "x.js"),
         ("npx .", r#"{"bin": {"x": "./bin/x"}}"#, "bin/x"),
+        ("npx -y x", r#"{"bin": {"x": "./bin/x"}}"#, "bin/x"),
+        ("npx -y x", r#"{"name": "@a/x", "bin": "y"}"#, "y"),
         ("bun .", r#"{"module": "x.mjs"}"#, "x.mjs"),
         (
             "npx .",

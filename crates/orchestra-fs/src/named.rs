@@ -64,8 +64,8 @@ pub struct Tree {
     left: u64,
     /// Number of entries of directories that may still be listed.
     entries_left: usize,
-    /// Manifests by their directories; `None` where there is none.
-    manifests: BTreeMap<PathBuf, Option<Manifest>>,
+    /// Manifests by their directories.
+    manifests: BTreeMap<PathBuf, Manifest>,
     read: BTreeMap<PathBuf, Content>,
 }
 

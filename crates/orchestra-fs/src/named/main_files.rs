@@ -82,9 +82,15 @@ impl Tree {
             let Some(manifest) = self.manifest(&directory) else {
                 continue;
             };
+            // Without files, it could not be read.
+            candidates.is_unclear |= manifest.is_unclear && manifest.files.is_empty();
+            let seen = match from.as_os_str().is_empty() {
+                true => directory,
+                false => self.top.join(directory),
+            };
             for (_, file) in manifest.files.iter().filter(|(key, _)| key == name) {
-                let path = self.top.join(&directory).join(file);
-                self.put_named(from, &path, candidates);
+                candidates.manifests.insert(seen.join(manifest::NAME));
+                self.put_named(from, &seen.join(file), candidates);
             }
             return;
         }
@@ -100,21 +106,22 @@ impl Tree {
         }
     }
 
-    /// The manifest of a directory, by its path below the top.
+    /// The manifest of a directory, by its path below the top; `None` where there is none.
     fn manifest(&mut self, below: &Path) -> Option<Manifest> {
         if let Some(manifest) = self.manifests.get(below) {
-            return manifest.clone();
+            return Some(manifest.clone());
         }
-        let manifest = match self.find(below, Path::new(manifest::NAME)) {
-            _ if self.manifests.len() >= MAX_MANIFESTS => return Some(Manifest::unclear()),
-            Some(Entry::File(path)) => Some(match self.open_file(&path) {
-                Ok(file) => Manifest::read(file),
-                Err(_) => Manifest::unclear(),
-            }),
-            Some(Entry::Closed(..)) => Some(Manifest::unclear()),
-            Some(Entry::Directory(_)) | None => None,
+        let manifest = match self.find(below, Path::new(manifest::NAME))? {
+            Entry::File(path) if self.manifests.len() < MAX_MANIFESTS => {
+                let file = self.open_file(&path);
+                file.map_or_else(|_| Manifest::unclear(), Manifest::read)
+            }
+            Entry::File(_) | Entry::Closed(..) => Manifest::unclear(),
+            Entry::Directory(_) => return None,
         };
-        self.manifests.insert(below.to_owned(), manifest.clone());
-        manifest
+        if self.manifests.len() < MAX_MANIFESTS {
+            self.manifests.insert(below.to_owned(), manifest.clone());
+        }
+        Some(manifest)
     }
 }

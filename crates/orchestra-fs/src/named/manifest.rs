@@ -14,7 +14,7 @@ const MEMBERS: [&str; 6] = ["main", "module", "bin", "exports", "imports", "dire
 const MAX_BYTES: u64 = 1024 * 1024;
 
 /// Maximum number of files that a manifest names.
-const MAX_FILES: usize = 32;
+const MAX_FILES: usize = 128;
 
 /// Files that a manifest names.
 #[derive(Debug, Clone, Default)]

@@ -42,7 +42,7 @@ pub use holders::{Holder, holders};
 pub use linked::own_target;
 pub use lock::{Lock, is_locked, is_shared};
 pub use moved::move_directory;
-pub use named::{Content, Entry, Tree};
+pub use named::{Candidates, Code, Content, Entry, Tree};
 pub use path::{
     append, create_new, make_private, open, open_or_create, publish, read, read_own, remove, stage,
     write,
@@ -50,5 +50,5 @@ pub use path::{
 pub use staged::Staged;
 pub use table::is_plain_table;
 pub use uri::file_uri;
-pub use words::{is_unclear, parts};
+pub use words::{CodePaths, is_unclear, parts, spellings};
 pub use yaml::{TooDeep, check_yaml_depth};

@@ -1,22 +1,32 @@
 //! Files of a directory tree that texts name, such as the words of a command line, with their contents.
 
+mod code;
+mod main_files;
+mod manifest;
+
 use std::{
     collections::BTreeMap,
     fs::File,
     io::{self, Read as _},
     os::unix::fs::MetadataExt as _,
-    path::{Component, Path, PathBuf},
+    path::{Path, PathBuf},
 };
 
 use sha2::{Digest as _, Sha256};
 
-use crate::{Directory, Result, words};
+use crate::{Directory, Result, words::lexical};
+pub use code::Code;
+pub use main_files::Candidates;
+use manifest::Manifest;
 
 /// Maximum number of bytes of one file that are read.
 const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
 
 /// Maximum number of bytes of all files that are read.
 const MAX_BYTES: u64 = 256 * 1024 * 1024;
+
+/// Maximum number of entries of directories that are listed.
+const MAX_ENTRIES: usize = 50_000;
 
 /// Number of bytes at the start of a file by which its kind is recognized.
 const HEAD_BYTES: usize = 4;
@@ -52,6 +62,10 @@ pub struct Tree {
     directory: Directory,
     /// Number of bytes that may still be read.
     left: u64,
+    /// Number of entries of directories that may still be listed.
+    entries_left: usize,
+    /// Manifests by their directories.
+    manifests: BTreeMap<PathBuf, Manifest>,
     read: BTreeMap<PathBuf, Content>,
 }
 
@@ -67,6 +81,8 @@ impl Tree {
             top,
             directory,
             left: MAX_BYTES,
+            entries_left: MAX_ENTRIES,
+            manifests: BTreeMap::new(),
             read: BTreeMap::new(),
         })
     }
@@ -104,34 +120,6 @@ impl Tree {
         let below = below.map(|(parent, name)| parent.join(name));
         let below = below.or_else(|| inside(&lexical(&path)))?;
         Some(Entry::Closed(below, why))
-    }
-
-    /// Finds the files that a program may load when a [part](crate::parts) of its command line is given to it, as seen
-    /// from a directory: the file of this path, also without its ending, a module, or the main file of a directory.
-    /// Never returns a directory.
-    #[must_use]
-    pub fn files(&self, from: &Path, part: &Path) -> Vec<Entry> {
-        let mut entries = Vec::new();
-        let mut put = |path: &Path| match self.find(from, path) {
-            Some(Entry::Directory(below)) => Some(below),
-            Some(entry) => {
-                if !entries.contains(&entry) {
-                    entries.push(entry);
-                }
-                None
-            }
-            None => None,
-        };
-        let directory = put(part);
-        for file in part.to_str().map(words::files).unwrap_or_default() {
-            put(Path::new(&file));
-        }
-        if let Some(below) = directory {
-            for name in words::MAIN_FILES {
-                put(&self.top.join(&below).join(name));
-            }
-        }
-        entries
     }
 
     /// Returns the content of a file, by its path below the top.
@@ -206,19 +194,4 @@ fn long(found: &std::fs::Metadata) -> Content {
 fn is_absent(error: &io::Error) -> bool {
     use io::ErrorKind::{InvalidFilename, NotADirectory, NotFound};
     matches!(error.kind(), NotFound | NotADirectory | InvalidFilename)
-}
-
-/// A path without `.` and `..`, by its text.
-fn lexical(path: &Path) -> PathBuf {
-    let mut plain = PathBuf::new();
-    for component in path.components() {
-        match component {
-            Component::CurDir => {}
-            Component::ParentDir => {
-                plain.pop();
-            }
-            component => plain.push(component),
-        }
-    }
-    plain
 }

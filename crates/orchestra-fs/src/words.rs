@@ -1,24 +1,39 @@
 //! Words of a command line that may name files.
 
+mod code_paths;
+mod spellings;
+
 use std::collections::BTreeSet;
 
+pub use code_paths::CodePaths;
+pub(crate) use spellings::lexical;
+pub use spellings::spellings;
+
 /// Ends that a file may be named without.
-const ENDS: [&str; 24] = [
+const ENDS: [&str; 27] = [
     ".js", ".mjs", ".cjs", ".jsx", ".json", ".node", ".ts", ".mts", ".cts", ".tsx", ".py", ".pyc",
     ".so", ".rb", ".pl", ".pm", ".lua", ".php", ".sh", ".tcl", ".class", ".jar", ".wasm", ".exe",
+    ".beam", ".boot", ".config",
 ];
 
 /// Files that a program starts with when it is given their directory.
-pub(crate) const MAIN_FILES: [&str; 11] = [
+pub(crate) const MAIN_FILES: [&str; 18] = [
     "index.js",
     "index.mjs",
     "index.cjs",
     "index.json",
     "index.node",
+    "index.jsx",
     "index.ts",
+    "index.mts",
+    "index.cts",
     "index.tsx",
+    "index.php",
+    "php.ini",
     "__init__.py",
     "__main__.py",
+    "sitecustomize.py",
+    "usercustomize.py",
     "init.lua",
     "main.go",
 ];
@@ -56,7 +71,20 @@ fn is_inner(char: char) -> bool {
 /// value, or a line of a shell. Long options are left out, of short ones each tail is a part, and the file that a shell
 /// writes to is left out.
 #[must_use]
-pub fn parts(word: &str) -> Vec<&str> {
+pub fn parts(word: &str) -> Vec<String> {
+    let is_dropped = |char: char| matches!(char, '\t' | '\n' | '\r');
+    // Parsers of URLs drop these characters, and Node.js splits its options at spaces alone.
+    let joined = word.split(' ').filter(|text| text.contains(is_dropped));
+    let joined = joined.map(|text| text.replace(is_dropped, ""));
+    let joined: Vec<String> = joined.chain(unquoted(word)).collect();
+    let mut known = BTreeSet::new();
+    let words = std::iter::once(word).chain(joined.iter().map(String::as_str));
+    let mut parts: Vec<&str> = words.flat_map(parts_of).collect();
+    parts.retain(|part| !part.is_empty() && known.insert(*part));
+    parts.into_iter().map(str::to_owned).collect()
+}
+
+fn parts_of(word: &str) -> Vec<&str> {
     let mut tokens = Vec::new();
     let is_line = word.contains(char::is_whitespace);
     let mut pieces = word.split('>');
@@ -76,9 +104,14 @@ pub fn parts(word: &str) -> Vec<&str> {
         };
         tokens.extend(piece[written..].split(is_end));
     }
+    // The value of an option may have any characters in it.
+    let options = std::iter::once(&word).chain(&tokens);
+    let options = options.filter(|token| token.starts_with('-'));
+    let values = options.filter_map(|option| Some(option.split_once('=')?.1));
     let inner = tokens.iter().flat_map(|token| token.split(is_inner));
     let all: Vec<&str> = std::iter::once(word)
         .chain(tokens.iter().copied())
+        .chain(values)
         .chain(inner)
         .collect();
     let mut parts = Vec::new();
@@ -90,9 +123,37 @@ pub fn parts(word: &str) -> Vec<&str> {
             Some(short) => parts.extend(tails(short)),
         }
     }
-    let mut known = BTreeSet::new();
-    parts.retain(|part| !part.is_empty() && known.insert(*part));
     parts
+}
+
+/// Words of a line as a shell reads them, without quotes and backslashes; none where the line has no such characters.
+/// The files that the shell writes to are left out.
+fn unquoted(line: &str) -> Vec<String> {
+    if !line.contains(['"', '\'', '\\']) {
+        return Vec::new();
+    }
+    let mut words = Vec::new();
+    let (mut word, mut quote, mut is_written) = (String::new(), None, false);
+    // Ends the last word as well.
+    let mut chars = line.chars().chain([' ']);
+    while let Some(char) = chars.next() {
+        match (quote, char) {
+            (Some(open), char) if open == char => quote = None,
+            (None, '"' | '\'') => quote = Some(char),
+            (None | Some('"'), '\\') => word.extend(chars.next()),
+            (None, char) if is_boundary(char) => {
+                let ended = std::mem::take(&mut word);
+                if !ended.is_empty() && !std::mem::take(&mut is_written) {
+                    words.push(ended);
+                }
+                is_written |= char == '>';
+            }
+            (_, char) => word.push(char),
+        }
+    }
+    // A quote that is not closed.
+    words.extend((!word.is_empty()).then_some(word));
+    words
 }
 
 /// Values that may be attached to the letters of a short option: `Bmserver` may be `-B -m server`.
@@ -123,8 +184,10 @@ pub(crate) fn files(part: &str) -> Vec<String> {
             module.push_str(name);
             files.push(format!("{module}/__init__.py"));
         }
-        let mains = [".py", ".pyc", ".lua", "/__main__.py"];
-        files.extend(mains.iter().map(|end| format!("{module}{end}")));
+        if !module.is_empty() {
+            let mains = [".py", ".pyc", ".lua", ".class", "/__main__.py"];
+            files.extend(mains.iter().map(|end| format!("{module}{end}")));
+        }
     }
     files
 }
@@ -179,7 +242,9 @@ fn is_unclear_word(word: &str) -> bool {
     let bare = unquoted('"').or_else(|| unquoted('\'')).unwrap_or(word);
     let starts = word.trim_start_matches(['"', '\'']);
     let is_path = bare.contains(['/', '.']) || starts.starts_with(['$', '`', '~']);
-    is_path && bare.contains(['$', '`', '*', '?', '[', '{', '~', '\'', '"', '\\'])
+    let is_expanded = bare.contains(['$', '`', '*', '?', '[', '{', '~', '\'', '"', '\\']);
+    let is_word = !word.starts_with('-') && !word.contains('=');
+    is_path && is_expanded || is_word && bare.contains(['$', '`', '*', '?'])
 }
 
 #[cfg(test)]
@@ -201,6 +266,24 @@ mod tests {
                 &["alias.x=!./x.txt", "alias.x", "./x.txt"],
             ),
             ("a >b c", &["a >b c", "a", "c"]),
+            ("--require=./a b.js", &["b.js", "./a b.js", "./a"]),
+            (
+                "sh a' 'b \"r\"u\\n",
+                &[
+                    "sh a' 'b \"r\"u\\n",
+                    "sh",
+                    "a",
+                    "b",
+                    "r",
+                    "u\\n",
+                    "a b",
+                    "run",
+                ],
+            ),
+            (
+                "--import=./a\tb.js",
+                &["b.js", "./a\tb.js", "./a", "./ab.js"],
+            ),
         ] {
             assert_eq!(parts(word), expected, "{word}");
         }
@@ -217,6 +300,8 @@ mod tests {
             &["env", "sh", "-ec", "./x''.sh"],
             &["zsh", "-c", "./\\x.sh"],
             &["sh", "-c", "\"a dir/x.sh\""],
+            &["sh", "-c", "sh r*n"],
+            &["sh", "-c", "sh r$N"],
             &["npx", "-c", "./$X"],
             &["npm", "exec", "--call", "node ./$X.js"],
             &["npx", "--call=node ./$X.js"],

@@ -178,6 +178,7 @@ pub fn in_a_line(text: &str) -> String {
     for c in text.chars() {
         match c {
             ' ' if is_behind_blank => shown.extend(c.escape_unicode()),
+            c if is_blank_letter(c) => shown.extend(c.escape_unicode()),
             // What a text without these would be escaped for as well.
             '"' | '\'' | '\\' => shown.push(c),
             // Letters and a pattern without a dot, which look like blanks.
@@ -189,6 +190,15 @@ pub fn in_a_line(text: &str) -> String {
         is_behind_blank = c == ' ';
     }
     shown
+}
+
+/// Returns whether a character is a letter or a symbol for Unicode, and looks like a blank: fillers of Hangul and the empty
+/// pattern of Braille.
+const fn is_blank_letter(c: char) -> bool {
+    matches!(
+        c,
+        '\u{115f}' | '\u{1160}' | '\u{2800}' | '\u{3164}' | '\u{ffa0}'
+    )
 }
 
 /// A number of bytes for people.

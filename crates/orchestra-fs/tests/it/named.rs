@@ -52,7 +52,7 @@ fn file_with_a_name_that_is_not_utf_8_is_found() {
 fn words_in_a_line_of_a_shell_are_parts_and_options_are_not() {
     for (word, expected) in [
         ("a", &["a"][..]),
-        ("--import=./a,b", &["./a", "b"][..]),
+        ("--import=./a,b", &["./a,b", "./a", "b"][..]),
         ("x:y:x", &["x:y:x", "x", "y"][..]),
         ("cat a|sh", &["cat a|sh", "cat", "a", "sh"][..]),
         ("sh <a >b 2>&1", &["sh <a >b 2>&1", "sh", "a", "2"][..]),

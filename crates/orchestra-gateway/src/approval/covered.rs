@@ -1,7 +1,8 @@
 //! Files of the workspace that decide what a server runs.
 //!
 //! Covered are the files that the command line of a server or its environment names, and the package manifests and
-//! lock files nearest to them and to its directory. Files that the covered ones load by themselves are not covered.
+//! lock files nearest to them and to its directory. Of a directory it is the main file, and the code where a virtual
+//! machine loads classes from it. Files that the covered ones load by themselves are not covered.
 
 mod manifests;
 
@@ -12,7 +13,7 @@ use std::{
 };
 
 pub use orchestra_fs::Content;
-use orchestra_fs::{Entry, Tree, is_unclear, parts};
+use orchestra_fs::{Code, CodePaths, Entry, Tree, is_unclear, parts, spellings};
 
 use crate::{
     config::{Auth, ServerConfig, Template, Transport, loads_code},
@@ -27,6 +28,9 @@ const MAX_FILES: usize = 512;
 
 /// Maximum number of directories in which files of a server that is approved are looked for.
 const MAX_DIRECTORIES: usize = 16;
+
+/// Maximum number of paths that are looked up for a server that is approved.
+const MAX_PATHS: usize = 500_000;
 
 /// Ends of the names of files that hold data. Variables name such files, which servers write while they run.
 const DATA: [&str; 16] = [
@@ -68,6 +72,12 @@ pub enum Gap {
         MAX_FILES
     )]
     Files,
+    /// Too many paths.
+    #[error(
+        "the command line and environment of the server may name more than {} paths",
+        MAX_PATHS
+    )]
+    Paths,
 }
 
 impl fmt::Debug for Covered {
@@ -99,6 +109,7 @@ impl Covered {
                 ..Self::default()
             },
             words: 0,
+            paths: 0,
         };
         search.server(config, scope);
         search.covered
@@ -128,7 +139,8 @@ impl Covered {
         self.gap
     }
 
-    /// Returns whether the server runs a line of a shell that does not tell its files by its text.
+    /// Returns whether the server may run files that are not covered: its line of a shell does not tell them by its
+    /// text, a manifest cannot be read, or a directory has too many files of code.
     #[must_use]
     pub const fn is_unclear(&self) -> bool {
         self.is_unclear
@@ -152,6 +164,7 @@ struct Search {
     starts: BTreeSet<PathBuf>,
     covered: Covered,
     words: usize,
+    paths: usize,
 }
 
 impl Search {
@@ -199,10 +212,11 @@ impl Search {
         let values = variables.iter().map(|(_, value)| value);
         let words = arguments.iter().chain(values).chain([&program]);
         for part in words.flat_map(|word| parts(word)).take(MAX_WORDS) {
-            self.directories_of(part);
+            self.directories_of(&part);
         }
         let command = std::iter::once(&program).chain(&arguments);
         self.covered.is_unclear = is_unclear(command.clone().map(String::as_str));
+        self.code(&CodePaths::of(command.clone().map(String::as_str)));
         for word in command {
             self.word(word, Use::Loaded);
         }
@@ -212,6 +226,7 @@ impl Search {
                 false => Use::Value,
             };
             self.word(value, used);
+            self.code(&CodePaths::of_variable(name, value));
         }
         self.manifests(&program);
     }
@@ -243,8 +258,10 @@ impl Search {
     /// Looks for files also in the directories that a word names.
     fn directories_of(&mut self, word: &str) {
         for base in self.bases.clone() {
-            if let Some(Entry::Directory(below)) = self.tree.find(&base, Path::new(word)) {
-                self.base(self.tree.top().join(below));
+            for path in spellings(word) {
+                if let Some(Entry::Directory(below)) = self.tree.find(&base, Path::new(&path)) {
+                    self.base(self.tree.top().join(below));
+                }
             }
         }
     }
@@ -256,14 +273,47 @@ impl Search {
                 return;
             }
             self.words += 1;
-            self.part(part, used);
+            self.part(&part, used);
         }
     }
 
     fn part(&mut self, part: &str, used: Use) {
         for base in self.bases.clone() {
-            for entry in self.tree.files(&base, Path::new(part)) {
-                self.entry(entry, used);
+            let candidates = self.tree.candidates(&base, Path::new(part));
+            self.covered.is_unclear |= candidates.is_unclear;
+            for path in candidates.paths {
+                if self.paths >= MAX_PATHS {
+                    self.covered.gap = Some(Gap::Paths);
+                    return;
+                }
+                self.paths += 1;
+                if let Some(entry) = self.tree.find(&base, &path) {
+                    self.entry(entry, used);
+                }
+            }
+        }
+    }
+
+    /// Covers the code in the directories from which classes and modules are loaded by their names.
+    fn code(&mut self, found: &CodePaths) {
+        self.covered.is_unclear |= found.is_unclear;
+        for path in &found.paths {
+            for base in self.bases.clone() {
+                let Some(Entry::Directory(below)) = self.tree.find(&base, Path::new(path)) else {
+                    continue;
+                };
+                let name = match below.as_os_str().is_empty() {
+                    true => PathBuf::from("."),
+                    false => below.clone(),
+                };
+                if self.covered.files.contains_key(&name) {
+                    continue;
+                }
+                match self.tree.code(&below) {
+                    Code::Content(content) => self.insert(name, content),
+                    Code::TooMuch => self.covered.is_unclear = true,
+                    Code::None => {}
+                }
             }
         }
     }

@@ -1,22 +1,37 @@
 //! Variables of the environment that make a process load code.
 
 /// Names of such variables.
-const NAMES: [&str; 51] = [
+const NAMES: [&str; 72] = [
     "BASHOPTS",
     "BASH_ENV",
     "BROWSER",
     "BUNDLE_GEMFILE",
+    "BUN_INSPECT_PRELOAD",
     "BUN_OPTIONS",
+    "CARGO_BUILD_RUSTC",
+    "CARGO_BUILD_RUSTC_WORKSPACE_WRAPPER",
+    "CARGO_BUILD_RUSTC_WRAPPER",
+    "CC",
     "CLASSPATH",
     "CVS_RSH",
+    "CXX",
     "DOTNET_ADDITIONAL_DEPS",
     "DOTNET_STARTUP_HOOKS",
     "EDITOR",
+    "ELIXIR_ERL_OPTIONS",
     "ENV",
+    "ERL_AFLAGS",
+    "ERL_FLAGS",
+    "ERL_INETRC",
+    "ERL_LIBS",
+    "ERL_ZFLAGS",
     "GCONV_PATH",
     "GEM_HOME",
     "GEM_PATH",
+    "GOAUTH",
+    "GOENV",
     "GOFLAGS",
+    "GOTOOLCHAIN",
     "JAVA_OPTS",
     "JAVA_TOOL_OPTIONS",
     "JDK_JAVA_OPTIONS",
@@ -26,6 +41,12 @@ const NAMES: [&str; 51] = [
     "NODE_OPTIONS",
     "NODE_PATH",
     "NODE_REPL_EXTERNAL_MODULE",
+    "NPM_CONFIG_GIT",
+    "NPM_CONFIG_GLOBALCONFIG",
+    "NPM_CONFIG_NODE_OPTIONS",
+    "NPM_CONFIG_SCRIPT_SHELL",
+    "NPM_CONFIG_SHELL",
+    "NPM_CONFIG_USERCONFIG",
     "OPENSSL_CONF",
     "OPENSSL_MODULES",
     "PAGER",
@@ -56,8 +77,10 @@ const NAMES: [&str; 51] = [
 ];
 
 /// Beginnings of the names of such variables.
-const STARTS: [&str; 8] = [
+const STARTS: [&str; 10] = [
     "BASH_FUNC_",
+    "CARGO_CREDENTIAL_ALIAS_",
+    "CARGO_TARGET_",
     "CORECLR_",
     "COR_",
     "DYLD_",
@@ -68,11 +91,13 @@ const STARTS: [&str; 8] = [
 ];
 
 /// Ends of the names of such variables: of programs that are started for a password, a credential or a text.
-const ENDS: [&str; 6] = [
+const ENDS: [&str; 8] = [
     "ASKPASS",
     "_COMMAND",
     "_CREDENTIAL_HELPER",
     "_CREDENTIAL_PROCESS",
+    "_CREDENTIAL_PROVIDER",
+    "_CREDENTIAL_PROVIDERS",
     "_EDITOR",
     "_PAGER",
 ];
@@ -115,6 +140,10 @@ mod tests {
             "SSH_ASKPASS",
             "AWS_CREDENTIAL_PROCESS",
             "RESTIC_PASSWORD_COMMAND",
+            "GOAUTH",
+            "CARGO_REGISTRY_GLOBAL_CREDENTIAL_PROVIDERS",
+            "CARGO_REGISTRIES_X_CREDENTIAL_PROVIDER",
+            "CARGO_CREDENTIAL_ALIAS_X",
             "EDITOR",
         ] {
             assert!(loads_code(name), "{name}");

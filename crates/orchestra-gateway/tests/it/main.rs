@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod approval;
+mod approval_files;
 mod away;
 mod bad_http;
 mod bad_stdio;

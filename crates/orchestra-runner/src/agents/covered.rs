@@ -6,29 +6,21 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use orchestra_fs::{Content, Entry, Tree, parts};
+use orchestra_fs::{Code, CodePaths, Content, Entry, Tree, parts};
 
 use super::{PRIVATE_DIRECTORY, Profile};
 
-/// What interpreters add to the name of a script, a module or a directory.
-const ENDS: [&str; 11] = [
-    ".js",
-    ".mjs",
-    ".cjs",
-    ".ts",
-    ".py",
-    "/__main__.py",
-    "/__init__.py",
-    "/index.js",
-    "/index.mjs",
-    "/index.cjs",
-    "/index.ts",
-];
+/// Line for a command line that does not tell its files.
+const UNCLEAR: &str = "other files: Orchestra cannot tell which files this command runs";
 
 /// Entries that the command lines and the variables of a profile name, its program included, as they are in one
 /// directory. Files that these load by themselves are not among them.
 #[derive(Debug, Default)]
-pub(crate) struct Covered(BTreeMap<PathBuf, Target>);
+pub(crate) struct Covered {
+    named: BTreeMap<PathBuf, Target>,
+    /// Whether the command lines may run files that are not among them.
+    is_unclear: bool,
+}
 
 /// Entry to which a path leads.
 #[derive(Debug, PartialEq, Eq)]
@@ -62,32 +54,63 @@ impl Covered {
             .chain([&probe.version, &probe.help, &probe.models])
             .flatten()
             .chain(text.variables.values());
-        let mut named = BTreeMap::new();
-        let mut add = |path: &Path| {
-            if let Some(target) = find(&mut tree, path) {
-                named.insert(path.to_owned(), target);
-            }
-        };
+        let mut covered = Self::default();
         if let Some(program) = program {
-            add(program);
+            covered.put(&mut tree, program.to_owned());
         }
-        for word in words {
+        let program = text.program.as_str();
+        let mut line = vec![program];
+        let words: Vec<&String> = words.collect();
+        line.extend(words.iter().map(|word| word.as_str()));
+        for word in &words {
             for text in texts(word) {
-                let pieces = text.split_whitespace();
-                for part in parts(&text).into_iter().chain(pieces.filter_map(attached)) {
-                    add(Path::new(part));
-                    for path in loaded(part) {
-                        add(Path::new(&path));
+                let pieces = text.split_whitespace().filter_map(attached);
+                let pieces = pieces.map(str::to_owned);
+                for part in parts(&text).into_iter().chain(pieces) {
+                    let candidates = tree.candidates(Path::new(""), Path::new(&part));
+                    covered.is_unclear |= candidates.is_unclear;
+                    for path in candidates.paths.into_iter().chain(candidates.manifests) {
+                        covered.put(&mut tree, path);
                     }
                 }
             }
         }
-        Ok(Self(named))
+        covered.code(&mut tree, &CodePaths::of(line));
+        for (name, value) in &text.variables {
+            covered.code(&mut tree, &CodePaths::of_variable(name, value));
+        }
+        Ok(covered)
+    }
+
+    fn put(&mut self, tree: &mut Tree, path: PathBuf) {
+        if let Some(target) = find(tree, &path) {
+            self.named.insert(path, target);
+        }
+    }
+
+    /// Adds the code in the directories from which classes and modules are loaded by their names.
+    fn code(&mut self, tree: &mut Tree, found: &CodePaths) {
+        self.is_unclear |= found.is_unclear;
+        for path in found.paths.iter().flat_map(|path| texts(path)) {
+            let path = Path::new(&path);
+            let Some(Entry::Directory(below)) = tree.find(Path::new(""), path) else {
+                continue;
+            };
+            match tree.code(&below) {
+                Code::Content(content) => {
+                    let target = Target::File(below, content);
+                    // Apart from the directory itself, which may have no code elsewhere.
+                    self.named.insert(path.join("*"), target);
+                }
+                Code::TooMuch => self.is_unclear = true,
+                Code::None => {}
+            }
+        }
     }
 
     /// A line for each file, with the SHA-256 of its content.
     pub(crate) fn lines(&self) -> Vec<String> {
-        let files = self.0.values().filter_map(|target| match target {
+        let files = self.named.values().filter_map(|target| match target {
             Target::File(path, content) => Some((path, content)),
             Target::Directory | Target::Other(_) => None,
         });
@@ -104,14 +127,15 @@ impl Covered {
                 Content::Unreadable(why) => format!("{shown} (cannot be read: {why})"),
             }
         };
-        files.into_iter().map(line).collect()
+        let unclear = self.is_unclear.then(|| UNCLEAR.to_owned());
+        files.into_iter().map(line).chain(unclear).collect()
     }
 
     /// Returns the first path that leads to something other than in the `agreed` directory. Absolute paths lead to the
     /// same entry from each directory, and a path that leads nowhere runs nothing.
     pub(crate) fn difference(&self, agreed: &Self) -> Option<String> {
-        let mut here = self.0.iter().filter(|(path, _)| path.is_relative());
-        let (path, _) = here.find(|(path, target)| agreed.0.get(*path) != Some(*target))?;
+        let mut here = self.named.iter().filter(|(path, _)| path.is_relative());
+        let (path, _) = here.find(|(path, target)| agreed.named.get(*path) != Some(*target))?;
         Some(path_text(path))
     }
 }
@@ -133,24 +157,6 @@ fn attached(word: &str) -> Option<&str> {
     let option = word.strip_prefix('-')?;
     let (at, _) = option.char_indices().nth(1)?;
     (!option.starts_with('-')).then_some(&option[at..])
-}
-
-/// Paths of files that an interpreter may load for a part of a command line.
-fn loaded(part: &str) -> Vec<String> {
-    let mut paths: Vec<String> = ENDS.iter().map(|end| format!("{part}{end}")).collect();
-    if part.contains('.') && !part.contains('/') {
-        let mut module = String::new();
-        for name in part.split('.') {
-            module.push_str(name);
-            paths.push(format!("{module}.py"));
-            paths.push(format!("{module}/__init__.py"));
-            paths.push(format!("{module}/__main__.py"));
-            module.push('/');
-        }
-    }
-    // A name without its own part would be a path from the root.
-    paths.retain(|path| part.starts_with('/') || !path.starts_with('/'));
-    paths
 }
 
 fn find(tree: &mut Tree, path: &Path) -> Option<Target> {
@@ -265,6 +271,51 @@ mod tests {
             .filter_map(|line| line.split(' ').next())
             .collect();
         assert_eq!(found, names);
+    }
+
+    #[test]
+    fn main_files_code_paths_and_spellings_are_files_of_an_agent() {
+        let workspace = tempfile::tempdir().unwrap();
+        for (name, text) in [
+            ("tool/package.json", r#"{"main": "lib/x"}"#),
+            ("tool/lib/x.js", "x"),
+            ("b.js", "x"),
+            ("c.js", "x"),
+            ("classes/x/Main.class", "x"),
+        ] {
+            let path = workspace.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        for (program, words, expected) in [
+            (
+                "node",
+                &["tool"][..],
+                &["tool/lib/x.js", "tool/package.json"][..],
+            ),
+            ("node", &["none/../b.js"], &["b.js"]),
+            ("node", &["--import", "./%63.js"], &["c.js"]),
+            (
+                "java",
+                &["-cp", "{worktree}/classes", "x.Main"],
+                &["classes"],
+            ),
+        ] {
+            let covered = Covered::of(None, &profile(program, words), workspace.path()).unwrap();
+            let lines = covered.lines();
+            let found = lines.iter().filter_map(|line| line.split(' ').next());
+            assert_eq!(found.collect::<Vec<_>>(), expected, "{words:?}");
+        }
+        // The code is compared where the agent starts.
+        let worktree = tempfile::tempdir().unwrap();
+        let java = profile("java", &["-cp", "classes", "x.Main"]);
+        let of = |directory: &Path| Covered::of(None, &java, directory).unwrap();
+        let difference = || of(worktree.path()).difference(&of(workspace.path()));
+        assert_eq!(difference(), None);
+        fs::create_dir_all(worktree.path().join("classes/x")).unwrap();
+        assert_eq!(difference(), None);
+        fs::write(worktree.path().join("classes/x/Main.class"), "other").unwrap();
+        assert_eq!(difference().as_deref(), Some("classes/*"));
     }
 
     #[test]

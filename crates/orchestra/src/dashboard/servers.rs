@@ -63,7 +63,7 @@ struct Tool {
 
 impl Waits {
     fn of(pending: &Pending<'_>) -> Self {
-        let shows = pending.shown();
+        let shows = lines(&pending.shown());
         let json = |text: &str| serde_json::from_str(text).unwrap_or_default();
         let tools = pending.changes().iter().map(|change| Tool {
             name: change.tool.clone(),
@@ -250,10 +250,16 @@ fn definition(here: &Here, name: &str) -> Result<String, Failure> {
         origin: server.origin.to_string(),
         does: server
             .config()
-            .map(|config| crate::commands::mcp::shown(config, &server.covered))
+            .map(|config| lines(&crate::commands::mcp::shown(config, &server.covered)))
             .unwrap_or_default(),
         waits: pending.as_ref().map(Waits::of),
     }))
+}
+
+/// Lines of which each remains one line, whatever a file has in it.
+fn lines(shown: &[String]) -> Vec<String> {
+    let lines = shown.iter().map(|line| output::in_a_line(line));
+    lines.collect()
 }
 
 fn printable(line: &str) -> String {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::{
     mcp::{json as parsed, state},
-    mcp_call::SERVER,
+    mcp_call::{SERVER, at_a_terminal},
     others,
     support::{Session, Workspace},
 };
@@ -279,6 +279,101 @@ fn value_of_a_variable_is_shown_unless_its_name_means_a_secret() {
         assert!(!in_text.contains(secret), "{secret}: {in_text}");
         assert!(!waiting.to_string().contains(secret), "{secret}: {waiting}");
     }
+}
+
+#[test]
+fn value_with_a_secret_name_that_may_run_is_shown() {
+    let workspace = Workspace::new();
+    workspace.write("run", "x");
+    let shown = json!({
+        "GOAUTH": "s3cret", "CARGO_REGISTRY_GLOBAL_CREDENTIAL_PROVIDERS": "x", "CARGO_CREDENTIAL_ALIAS_TOKEN": "x",
+        "A_TOKEN": "sh -c id", "B_TOKEN": "`id`", "C_TOKEN": "$(id)", "D_TOKEN": "id;id", "E_TOKEN": "/bin/x",
+        "F_TOKEN": "run", "G_TOKEN": "./none", "H_TOKEN": "sh$IFS./x",
+    });
+    let hidden = json!({
+        "I_TOKEN": "pa$$word", "J_PASSWORD": "x!#%^*_-+={}[]?,:@", "K_SECRET": "a/b+c/d=",
+        "L_SECRET": "/abcdefghijklmnopqrstuvwxyzabcdefghijklmnop",
+    });
+    let mut env = shown.clone();
+    for (name, value) in hidden.as_object().unwrap() {
+        env[name] = value.clone();
+    }
+    let server = json!({"command": "sh", "env": env});
+    let file = json!({"mcpServers": {"theirs": server}});
+    workspace.write(".mcp.json", &file.to_string());
+    let out = workspace.run(["mcp", "approve"]).out;
+    for (name, value) in shown.as_object().unwrap() {
+        let line = format!("with {name}={value}");
+        assert!(out.contains(&line), "{line}: {out}");
+    }
+    for (name, value) in hidden.as_object().unwrap() {
+        assert!(out.contains(&format!("with {name}=…")), "{name}: {out}");
+        assert!(!out.contains(value.as_str().unwrap()), "{name}: {out}");
+    }
+}
+
+/// A workspace that brings the server `theirs`, whose command line and options end with these texts.
+fn with_long_definition(length: usize) -> Workspace {
+    let workspace = Workspace::new();
+    let long = |end: &str| format!("{}{end}", "x".repeat(length));
+    let server = json!({"command": "sh", "args": [long("first")], "env": {"NODE_OPTIONS": long("second")},
+        "sandbox": {"write": [long("third")]}});
+    let file = json!({"mcpServers": {"theirs": server}});
+    workspace.write(".mcp.json", &file.to_string());
+    workspace
+}
+
+#[test]
+fn question_at_a_terminal_has_the_whole_definition() {
+    let workspace = with_long_definition(2_100);
+    let approve = || workspace.command(["mcp", "approve", "theirs"]);
+    let (code, _, shown) = at_a_terminal(approve(), "n\n");
+    assert_eq!(code, Some(5), "{shown}");
+    for end in ["xfirst", "xsecond", "xthird", "[y/N]"] {
+        assert!(shown.contains(end), "{end}: {shown}");
+    }
+    let (code, _, shown) = at_a_terminal(approve(), "y\n");
+    assert_eq!(code, Some(0), "{shown}");
+    assert_eq!(state(&workspace, "theirs"), "enabled");
+}
+
+#[test]
+fn definition_that_is_too_long_to_be_shown_is_approved_by_its_fingerprint_alone() {
+    let workspace = with_long_definition(8_000);
+    let command = workspace.command(["mcp", "approve", "theirs"]);
+    let (code, _, shown) = at_a_terminal(command, "y\n");
+    assert_eq!(code, Some(5), "{shown}");
+    assert!(!shown.contains("[y/N]"), "{shown}");
+    for hint in [
+        "shorten the definition",
+        "approve theirs --json",
+        "--fingerprint",
+    ] {
+        assert!(shown.contains(hint), "{hint}: {shown}");
+    }
+    assert_eq!(state(&workspace, "theirs"), "needs_approval");
+    let json = workspace.run(["mcp", "approve", "theirs", "--json"]);
+    assert_eq!(json.code, Some(5), "{json:?}");
+    for end in ["xfirst", "xsecond", "xthird"] {
+        assert!(json.out.contains(end), "{end}: {json:?}");
+    }
+    let fingerprint = parsed(&json)[0]["fingerprint"].clone();
+    let fingerprint = fingerprint.as_str().unwrap();
+    let approved = workspace.run(["mcp", "approve", "theirs", "--fingerprint", fingerprint]);
+    assert_eq!(approved.code, Some(0), "{approved:?}");
+    assert_eq!(state(&workspace, "theirs"), "enabled");
+}
+
+#[test]
+fn letters_that_look_like_blanks_are_escaped() {
+    let workspace = Workspace::new();
+    let blanks = "\u{115f}\u{1160}\u{2800}\u{3164}\u{ffa0}";
+    let server = json!({"command": "sh", "args": [blanks]});
+    let file = json!({"mcpServers": {"theirs": server}});
+    workspace.write(".mcp.json", &file.to_string());
+    let shown = workspace.run(["mcp", "approve"]);
+    let escaped = r"\u{115f}\u{1160}\u{2800}\u{3164}\u{ffa0}";
+    assert!(shown.out.contains(escaped), "{shown:?}");
 }
 
 #[test]

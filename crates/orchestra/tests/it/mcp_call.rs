@@ -123,7 +123,7 @@ fn a_rule_that_asks_needs_a_yes() {
 
 /// Runs a command at a terminal where somebody has typed a line: how it exits, what it says, and what
 /// the terminal shows.
-fn at_a_terminal(mut command: Command, line: &str) -> (Option<i32>, String, String) {
+pub(crate) fn at_a_terminal(mut command: Command, line: &str) -> (Option<i32>, String, String) {
     let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY;
     let master = pty::openpt(flags).unwrap();
     pty::grantpt(&master).unwrap();

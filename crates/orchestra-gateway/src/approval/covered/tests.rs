@@ -223,6 +223,27 @@ fn shell_line_with_a_variable_in_a_path_is_unclear() {
 }
 
 #[test]
+fn directory_whose_code_is_not_told_is_unclear() {
+    let workspace = Workspace::new();
+    workspace.write("classes/x.class", "x");
+    workspace.write("options", "-cp classes");
+    workspace.write("tool/package.json", "{\"main\": \"x.js\",");
+    for number in 0..=4_096 {
+        workspace.write(&format!("many/{number}.class"), "");
+    }
+    for (words, is_unclear) in [
+        (&["java", "-cp", "classes", "x"][..], false),
+        (&["java", "-cp", "many", "x"], true),
+        (&["java", "@options", "x"], true),
+        (&["node", "tool"], true),
+    ] {
+        let server = json!({"command": words[0], "args": words[1..]});
+        let covered = workspace.covered(&server);
+        assert_eq!(covered.is_unclear(), is_unclear, "{words:?}");
+    }
+}
+
+#[test]
 fn file_of_variables_is_covered_and_its_variables_are_known() {
     let workspace = Workspace::new();
     workspace.write(".env", "NODE_OPTIONS=--require ./hook.js\n");

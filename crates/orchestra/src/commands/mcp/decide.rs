@@ -104,9 +104,14 @@ impl Restart {
     }
 }
 
-/// How long a line becomes that is shown before an approval: some lines of a terminal, so that one
-/// does not push the others off it.
+/// Maximum number of characters of a line in the list of servers that wait for approval.
 const MAX_LINE: usize = 2_000;
+
+/// Maximum number of bytes of a definition about which the user is asked: some screens of a terminal.
+const MAX_DEFINITION_BYTES: usize = 16 * 1024;
+
+/// Maximum number of bytes of changed tools about which the user is asked. Each has a whole definition.
+const MAX_TOOLS_BYTES: usize = 256 * 1024;
 
 #[derive(Serialize)]
 struct Decided<'a> {
@@ -161,7 +166,7 @@ pub(super) fn approve(here: &Here, arguments: &Approve) -> Result<Exit, Failure>
                     }
                     (false, Some(_)) => Some(true),
                     (false, None) => {
-                        Some(arguments.yes || asked(server, &shows, hint.as_deref(), format)?)
+                        Some(arguments.yes || asked(server, &pending, hint.as_deref(), format)?)
                     }
                 };
                 match approves {
@@ -199,7 +204,11 @@ fn text(decided: &[Decided<'_>], arguments: &Approve) -> String {
         text.push_str(&format!("{}: {}\n", one.name, one.result));
         if shows || arguments.yes || arguments.fingerprint.is_some() {
             for line in &one.shows {
-                text.push_str(&format!("  {}\n", line_of(line)));
+                let line = match shows {
+                    true => start_of(line),
+                    false => output::in_a_line(line),
+                };
+                text.push_str(&format!("  {line}\n"));
             }
             if let Some(hint) = &one.hint {
                 text.push_str(&format!("  hint: {hint}\n"));
@@ -214,9 +223,8 @@ fn text(decided: &[Decided<'_>], arguments: &Approve) -> String {
     output::printable(&text).into_owned()
 }
 
-/// One line for people, whatever the words of others in it: they make no lines of their own. That it
-/// was cut is said, and where the rest is.
-fn line_of(shown: &str) -> String {
+/// One line of a list. Texts of a file make no lines of their own. The line names the command that shows what was cut.
+fn start_of(shown: &str) -> String {
     let cut = shown.char_indices().nth(MAX_LINE);
     let (start, rest) = shown.split_at(cut.map_or(shown.len(), |(at, _)| at));
     let mut line = output::in_a_line(start);
@@ -229,30 +237,46 @@ fn line_of(shown: &str) -> String {
     line
 }
 
-/// Shows a server and asks at the terminal. Where there is none, only `--yes` approves.
+/// Shows all of a server and asks at the terminal. Where there is none, only `--yes` approves. Nothing is asked about a
+/// text that would not stay on the terminal. With `--json`, the document has all of the text.
 fn asked(
     server: &Server,
-    shows: &[String],
+    pending: &Pending<'_>,
     hint: Option<&str>,
     format: Format,
 ) -> Result<bool, Failure> {
+    let name = server.display_name();
+    let no_terminal =
+        format!("`{name}` is not approved: no terminal to ask on; --yes approves what is shown");
+    if format == Format::Json {
+        output::complain(&output::printable(&no_terminal));
+        return Ok(false);
+    }
     let origin = output::in_a_line(&server.origin.to_string());
-    let mut question = format!("{} from {origin}\n", server.display_name());
-    for line in shows {
-        question.push_str(&format!("  {}\n", line_of(line)));
+    let mut question = format!("{name} from {origin}\n");
+    for line in pending.shown() {
+        question.push_str(&format!("  {}\n", output::in_a_line(&line)));
     }
     if let Some(hint) = hint {
         question.push_str(&format!("  hint: {hint}\n"));
     }
-    if !io::stdin().is_terminal() || format == Format::Json {
-        output::complain(&output::printable(question.trim_end()));
+    let most = match pending.changes() {
+        [] => MAX_DEFINITION_BYTES,
+        _ => MAX_TOOLS_BYTES,
+    };
+    if question.len() > most {
+        let (bytes, most) = (question.len(), output::size(most as u64));
         return Err(Failure::denied(format!(
-            "`{}` is not approved: no terminal to ask on; --yes approves what is shown",
-            server.display_name()
+            "`{name}` is not approved: its definition has {bytes} bytes as shown, and Orchestra does not ask about \
+             more than {most}; shorten the definition, or read it with `orchestra mcp approve {name} --json` and \
+             approve it with --fingerprint"
         )));
     }
-    question.push_str("Approve it? [y/N]");
-    output::complain(&output::printable(&question));
+    if !io::stdin().is_terminal() {
+        output::complain(&output::printable(question.trim_end()));
+        return Err(Failure::denied(no_terminal));
+    }
+    output::complain(&output::printable(&format!("{question}Approve it? [y/N]")));
     let mut answer = String::new();
     io::stdin().lock().read_line(&mut answer)?;
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))

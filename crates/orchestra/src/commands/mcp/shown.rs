@@ -15,6 +15,10 @@ use orchestra_secret::{Masker, is_secret_name};
 
 use super::words::target;
 
+/// Length from which a value that begins with a slash and leads nowhere is no path, but a text of Base64: one of 64
+/// random texts begins so, and keys have 40 characters at least.
+const MAX_PATH_CHARS: usize = 39;
+
 /// What a server would do and may do, in lines. Arguments are shown as they were written, and so are variables of
 /// the environment, unless their names mean a secret and they do not run. Of secrets, headers and settings of plugins
 /// only the variables are shown that they refer to.
@@ -93,7 +97,7 @@ fn seen(config: &ServerConfig, name: &str, value: &str) -> Option<String> {
     let is_whole = loads_code(name) || is_in_command(config, name);
     let value = match is_whole {
         true => Cow::Borrowed(value),
-        false if is_secret_name(name) && !is_command(value) => return None,
+        false if is_secret_name(name) && !may_run(config, value) => return None,
         false => Masker::table().text(value),
     };
     Some(format!("{}={value:?}", name.escape_debug()))
@@ -117,10 +121,23 @@ fn is_in_command(config: &ServerConfig, name: &str) -> bool {
     })
 }
 
-/// Returns whether a value looks like a command: words with a path or signs of a shell.
-fn is_command(value: &str) -> bool {
-    let is_sign = |char: char| "/$`|&;<>(){}*\\".contains(char);
-    value.contains(char::is_whitespace) && value.contains(is_sign)
+/// Returns whether a program may run the value of a variable: it is no single word, has signs of a shell, or is a path.
+///
+/// Passwords have any symbols, so a `$` alone is no sign: `$(…)` and backticks run a command, and a variable of the shell
+/// beside a path (`sh$IFS./x`) may be part of a command. Random texts of Base64 have slashes, so a path is absolute, begins
+/// with a dot or `~/`, or leads to an existing entry.
+fn may_run(config: &ServerConfig, value: &str) -> bool {
+    let is_sign = |char: char| char.is_whitespace() || "`(;|&<>".contains(char);
+    let plain = value.replace("${", "");
+    let expands_to_path = plain.contains('$') && plain.contains('/');
+    let is_named_path = ["./", "../", "~/"]
+        .iter()
+        .any(|start| value.starts_with(start));
+    let is_encoded = value.contains(['+', '=']) || value.len() > MAX_PATH_CHARS;
+    let is_absolute = value.starts_with('/') && !is_encoded;
+    // direct: only whether there is such an entry.
+    let exists = !value.is_empty() && config.directory().join(value).symlink_metadata().is_ok();
+    value.contains(is_sign) || expands_to_path || is_named_path || is_absolute || exists
 }
 
 /// A header, a setting or a secret with the variables that its value refers to.

@@ -1,0 +1,127 @@
+//! Paths of the files that a program may load for a part of a command line.
+
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
+
+use super::{
+    Entry, Tree,
+    manifest::{self, Manifest},
+};
+use crate::words::{self, lexical, spellings};
+
+/// Maximum number of manifests that are read.
+const MAX_MANIFESTS: usize = 64;
+
+/// Paths of the files that a program may load for a part of a command line.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Candidates {
+    /// The paths, each as seen from the same directory as the part. Most of them lead nowhere.
+    pub paths: BTreeSet<PathBuf>,
+    /// Paths of the manifests that name some of them.
+    pub manifests: BTreeSet<PathBuf>,
+    /// Whether a manifest cannot be read as JSON or names too many files.
+    pub is_unclear: bool,
+}
+
+impl Candidates {
+    /// Puts a path and the files that may be loaded instead.
+    fn put_all(&mut self, path: &Path) {
+        self.paths.insert(path.to_owned());
+        for file in path.to_str().map(words::files).unwrap_or_default() {
+            self.paths.insert(PathBuf::from(file));
+        }
+    }
+
+    /// Puts the files that a program starts with when it is given a directory.
+    fn put_main_files(&mut self, directory: &Path) {
+        for name in words::MAIN_FILES {
+            self.paths.insert(directory.join(name));
+        }
+    }
+}
+
+impl Tree {
+    /// Returns the paths that a program may load when a [part](crate::parts) of its command line is given to it, as
+    /// seen from a directory: each spelling of the path, also without its ending, a module, the main files of a
+    /// directory, which its manifest may name, and the file of a command or an import of the package of the directory.
+    #[must_use]
+    pub fn candidates(&mut self, from: &Path, part: &Path) -> Candidates {
+        let mut candidates = Candidates::default();
+        let spelled = match part.to_str() {
+            Some(text) => spellings(text).into_iter().map(PathBuf::from).collect(),
+            None => vec![part.to_owned(), lexical(part)],
+        };
+        for path in spelled {
+            candidates.put_all(&path);
+            if let Some(Entry::Directory(below)) = self.find(from, &path) {
+                candidates.put_main_files(&path);
+                if let Some(manifest) = self.manifest(&below) {
+                    candidates.manifests.insert(path.join(manifest::NAME));
+                    candidates.is_unclear |= manifest.is_unclear;
+                    for (_, file) in &manifest.files {
+                        self.put_named(from, &path.join(file), &mut candidates);
+                    }
+                }
+            }
+        }
+        if let Some(name) = part.to_str().filter(|name| !name.contains('/')) {
+            self.put_command(from, name, &mut candidates);
+        }
+        candidates
+    }
+
+    /// Puts the file of a command or an import of the nearest package: `npx NAME` runs a command of the package itself.
+    fn put_command(&mut self, from: &Path, name: &str, candidates: &mut Candidates) {
+        let Some(Entry::Directory(start)) = self.find(Path::new(""), &self.top.join(from)) else {
+            return;
+        };
+        let directories = start.ancestors().map(Path::to_owned);
+        for directory in directories.collect::<Vec<_>>() {
+            let Some(manifest) = self.manifest(&directory) else {
+                continue;
+            };
+            // Without files, it could not be read.
+            candidates.is_unclear |= manifest.is_unclear && manifest.files.is_empty();
+            let seen = match from.as_os_str().is_empty() {
+                true => directory,
+                false => self.top.join(directory),
+            };
+            for (_, file) in manifest.files.iter().filter(|(key, _)| key == name) {
+                candidates.manifests.insert(seen.join(manifest::NAME));
+                self.put_named(from, &seen.join(file), candidates);
+            }
+            return;
+        }
+    }
+
+    /// Puts a file that a manifest names, or the main files of such a directory.
+    fn put_named(&self, from: &Path, path: &Path, candidates: &mut Candidates) {
+        for path in [lexical(path), path.to_owned()] {
+            candidates.put_all(&path);
+            if let Some(Entry::Directory(_)) = self.find(from, &path) {
+                candidates.put_main_files(&path);
+            }
+        }
+    }
+
+    /// The manifest of a directory, by its path below the top; `None` where there is none.
+    fn manifest(&mut self, below: &Path) -> Option<Manifest> {
+        if let Some(manifest) = self.manifests.get(below) {
+            return Some(manifest.clone());
+        }
+        let manifest = match self.find(below, Path::new(manifest::NAME))? {
+            Entry::File(path) if self.manifests.len() < MAX_MANIFESTS => {
+                let file = self.open_file(&path);
+                file.map_or_else(|_| Manifest::unclear(), Manifest::read)
+            }
+            Entry::File(_) | Entry::Closed(..) => Manifest::unclear(),
+            Entry::Directory(_) => return None,
+        };
+        if self.manifests.len() < MAX_MANIFESTS {
+            self.manifests.insert(below.to_owned(), manifest.clone());
+        }
+        Some(manifest)
+    }
+}

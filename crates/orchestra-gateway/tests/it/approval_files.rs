@@ -1,0 +1,106 @@
+//! Approvals end when a file changes that the command line of a server runs without its plain name.
+
+use serde_json::{Value, json};
+
+use crate::support::{World, states};
+
+const FILE: &str = "workspace/.mcp.json";
+
+/// Approves a server, changes a file of the workspace, and checks that the server waits for approval again.
+fn check(server: &Value, files: &[(&str, &str)], changed: &str) {
+    let world = World::new();
+    let at = |path: &str| format!("workspace/{path}");
+    for (path, text) in files {
+        world.write(&at(path), text);
+    }
+    world.write(&at(changed), "before");
+    // Files of the workspace by their absolute paths.
+    let directory = world.path().join("workspace").display().to_string();
+    let server = server.to_string().replace("WORKSPACE", &directory);
+    world.write(FILE, &format!("{{\"mcpServers\": {{\"a\": {server}}}}}"));
+    world.approve("a");
+    assert_eq!(states(&world.find()), [("a", "enabled")], "{server}");
+    world.write(&at(changed), "after");
+    assert_eq!(states(&world.find()), [("a", "needs_approval")], "{server}");
+}
+
+fn server(line: &str) -> Value {
+    let mut words = line.split(' ');
+    json!({"command": words.next(), "args": words.collect::<Vec<_>>()})
+}
+
+#[test]
+fn main_file_of_a_directory_is_covered_as_its_manifest_names_it() {
+    for (line, manifest, changed) in [
+        ("node .", r#"{"main": "lib/x.js"}"#, "lib/x.js"),
+        ("node .", r#"{"main": "./lib/x"}"#, "lib/x.js"),
+        ("node ./", r#"{"main": "lib"}"#, "lib/index.js"),
+        ("node .", r#"{"main": "none/../x.js"}"#, "x.js"),
+        ("npx .", r#"{"bin": {"x": "./bin/x"}}"#, "bin/x"),
+        ("npx -y x", r#"{"bin": {"x": "./bin/x"}}"#, "bin/x"),
+        ("npx -y x", r#"{"name": "@a/x", "bin": "y"}"#, "y"),
+        ("bun .", r#"{"module": "x.mjs"}"#, "x.mjs"),
+        (
+            "npx .",
+            r#"{"exports": {".": {"import": "./x.mjs"}}}"#,
+            "x.mjs",
+        ),
+        ("deno run .", "{}", "index.ts"),
+        ("python .", "{}", "__main__.py"),
+    ] {
+        check(&server(line), &[("package.json", manifest)], changed);
+    }
+    let files = [("tool/package.json", r#"{"main": "x.js"}"#)];
+    check(&server("node tool"), &files, "tool/x.js");
+    check(&server("node none/../tool"), &files, "tool/x.js");
+}
+
+#[test]
+fn classes_and_modules_of_code_paths_are_covered() {
+    for (line, changed) in [
+        ("java -cp lib/* com.x.Main", "lib/a.jar"),
+        ("java -cp classes com.x.Main", "classes/com/x/Other.class"),
+        (
+            "java -classpath lib/*:classes x",
+            "classes/com/x/Main.class",
+        ),
+        ("java --class-path=classes x", "classes/com/x/Main.class"),
+        ("java -p lib -m m/com.x.Main", "lib/m.jar"),
+        ("java com.x.Main", "com/x/Main.class"),
+        ("java -cp . x.Main", "com/x/Other.class"),
+        ("erl -pa ebin -s mod", "ebin/other.beam"),
+        ("env CLASSPATH=classes java x", "classes/x.class"),
+        ("go run .", "server.go"),
+    ] {
+        check(&server(line), &[], changed);
+    }
+    let server =
+        json!({"command": "sh", "args": ["-c", "exec java x"], "env": {"CLASSPATH": "out"}});
+    check(&server, &[], "out/com/x/Main.class");
+}
+
+#[test]
+fn file_is_covered_in_each_spelling_of_its_path() {
+    for line in [
+        "node none/../srv.mjs",
+        "node ./srv.mjs/",
+        "node --import ./%73rv.mjs",
+        "node --import=./%73rv.mjs",
+        "node --import file://WORKSPACE/srv%2Emjs",
+        "node --import=file://localhostWORKSPACE/srv.mjs",
+        "node --import ./sr\tv.mjs",
+        "node --import=./sr\nv.mjs",
+        "node --import .\\srv.mjs",
+        "node --import ./none/%2e%2e/srv.mjs?x#y",
+    ] {
+        check(&server(line), &[], "srv.mjs");
+    }
+    let options = json!({"command": "node", "env": {"NODE_OPTIONS": "--import ./s\trv.mjs"}});
+    check(&options, &[], "srv.mjs");
+    for line in ["sh \"s\"rv.mjs", "sh s\\rv.mjs"] {
+        let shell = json!({"command": "sh", "args": ["-c", line]});
+        check(&shell, &[], "srv.mjs");
+    }
+    let shell = json!({"command": "sh", "args": ["-c", "sh 'a b'"]});
+    check(&shell, &[], "a b");
+}

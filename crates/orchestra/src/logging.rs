@@ -1,14 +1,14 @@
 //! Talk of the program about itself, to stderr.
 
-use std::{fmt, io};
+use std::{error::Error, fmt, io, iter};
 
 use anyhow::Context as _;
-use tracing::field::Field;
+use tracing::field::{Field, Visit};
 use tracing_subscriber::{
     EnvFilter,
-    field::MakeExt as _,
+    field::RecordFields,
     filter::LevelFilter,
-    fmt::format::{Writer, debug_fn},
+    fmt::{FormatFields, format::Writer},
 };
 
 use crate::{
@@ -68,24 +68,69 @@ pub(crate) fn start(filter: &str) -> Result<(), Failure> {
         .with_env_filter(filter)
         .with_writer(|| Aside)
         .with_ansi(ansi)
-        .fmt_fields(debug_fn(write_field).delimited(" "))
+        .fmt_fields(OneLine)
         .try_init();
     Ok(())
 }
 
-/// Writes the message or a field of a record on one line. The value may be the text of a server, a file or a
+/// Writes the message and the fields of a record on one line. A value may be the text of a server, a file or a
 /// client, which must not forge a line or control the terminal.
-fn write_field(writer: &mut Writer<'_>, field: &Field, value: &dyn fmt::Debug) -> fmt::Result {
-    let value = format!("{value:?}");
-    // Masked before line breaks are escaped: some secrets have several lines.
-    let value = output::in_a_line(&orchestra_secret::text(&value));
-    let name = field.name();
-    let name = name.strip_prefix("r#").unwrap_or(name);
-    match (name, writer.has_ansi_escapes()) {
-        ("message", _) => writer.write_str(&value),
-        // The name in italics, the sign dimmed.
-        (name, true) => write!(writer, "\u{1b}[3m{name}\u{1b}[0m\u{1b}[2m=\u{1b}[0m{value}"),
-        (name, false) => write!(writer, "{name}={value}"),
+struct OneLine;
+
+impl<'writer> FormatFields<'writer> for OneLine {
+    fn format_fields<R: RecordFields>(&self, writer: Writer<'writer>, fields: R) -> fmt::Result {
+        let mut written = Fields {
+            writer,
+            is_first: true,
+            result: Ok(()),
+        };
+        fields.record(&mut written);
+        written.result
+    }
+}
+
+/// Fields of a record that were written so far.
+struct Fields<'writer> {
+    writer: Writer<'writer>,
+    is_first: bool,
+    result: fmt::Result,
+}
+
+impl Fields<'_> {
+    fn write(&mut self, field: &Field, value: &str) -> fmt::Result {
+        // Masked before line breaks are escaped: some secrets have several lines.
+        let value = output::in_a_line(&orchestra_secret::text(value));
+        if !self.is_first {
+            self.writer.write_char(' ')?;
+        }
+        self.is_first = false;
+        let name = field.name();
+        let name = name.strip_prefix("r#").unwrap_or(name);
+        match (name, self.writer.has_ansi_escapes()) {
+            ("message", _) => self.writer.write_str(&value),
+            // The name in italics, the sign dimmed.
+            (name, true) => write!(
+                self.writer,
+                "\u{1b}[3m{name}\u{1b}[0m\u{1b}[2m=\u{1b}[0m{value}"
+            ),
+            (name, false) => write!(self.writer, "{name}={value}"),
+        }
+    }
+}
+
+impl Visit for Fields<'_> {
+    fn record_error(&mut self, field: &Field, value: &(dyn Error + 'static)) {
+        let chain = iter::successors(Some(value), |error| error.source());
+        let causes: Vec<String> = chain.map(ToString::to_string).collect();
+        self.result = self
+            .result
+            .and_then(|()| self.write(field, &causes.join(": ")));
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        self.result = self
+            .result
+            .and_then(|()| self.write(field, &format!("{value:?}")));
     }
 }
 

@@ -181,10 +181,6 @@ pub fn in_a_line(text: &str) -> String {
             c if is_blank_letter(c) => shown.extend(c.escape_unicode()),
             // What a text without these would be escaped for as well.
             '"' | '\'' | '\\' => shown.push(c),
-            // Letters and a pattern without a dot, which look like blanks.
-            '\u{115f}' | '\u{1160}' | '\u{2800}' | '\u{3164}' | '\u{ffa0}' => {
-                shown.extend(c.escape_unicode());
-            }
             c => shown.extend(c.escape_debug()),
         }
         is_behind_blank = c == ' ';

@@ -201,21 +201,27 @@ fn where_no_sign_in_is_asked_for_nobody_is_sent_to_one() {
     assert_eq!(out["error"]["code"], "unreachable", "{said:?}");
 }
 
+/// Reads the head of a request and refuses it with a status and header lines.
+fn refuse(stream: TcpStream, status: &str, headers: &str) {
+    let mut lines = BufReader::new(&stream).lines().map_while(Result::ok);
+    let _ = lines.find(String::is_empty);
+    // The client may have gone.
+    let _ = write!(
+        &stream,
+        "HTTP/1.1 {status}\r\n{headers}Content-Length: 0\r\nConnection: close\r\n\r\n"
+    );
+    let _ = stream.shutdown(Shutdown::Write);
+    let _ = (&stream).read_to_end(&mut Vec::new());
+}
+
 /// A server that asks for a sign-in and names metadata at another address; where.
 fn pointing_server(metadata: String) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let at = format!("http://{}", listener.local_addr().unwrap());
     thread::spawn(move || {
         for stream in listener.incoming() {
-            let mut stream = stream.unwrap();
-            // The client may have gone.
-            let _ = write!(
-                stream,
-                "HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Bearer resource_metadata=\"{metadata}\"\r\n\
-                 Content-Length: 0\r\nConnection: close\r\n\r\n"
-            );
-            let _ = stream.shutdown(Shutdown::Write);
-            let _ = stream.read_to_end(&mut Vec::new());
+            let header = format!("WWW-Authenticate: Bearer resource_metadata=\"{metadata}\"\r\n");
+            refuse(stream.unwrap(), "401 Unauthorized", &header);
         }
     });
     at
@@ -250,12 +256,7 @@ fn server_that_names_metadata_elsewhere_leads_there_only_during_a_sign_in() {
         let login = run(&["login", "there"]);
         move || said(login, "")
     });
-    let (mut stream, _) = other.accept().unwrap();
-    write!(
-        stream,
-        "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
-    )
-    .unwrap();
+    refuse(other.accept().unwrap().0, "404 Not Found", "");
     let login = login.join().unwrap();
     assert_eq!(login.code, Some(5), "{login:?}");
     assert!(login.err.contains(&metadata), "{login:?}");

@@ -28,7 +28,7 @@ use crate::{complete, groups, job, prompts, resources};
 const NOTICE_QUEUE: usize = 256;
 
 /// Instructions for models, sent once in the result of `initialize`.
-const INSTRUCTIONS: &str = "Orchestra is this workspace's project board: epics, their stories, and their tasks. Start with get_context. For a task, call get_next_task with your name as `agent`, then set_current_task with the \
+const INSTRUCTIONS: &str = "Orchestra is this workspace's project board: epics, their stories, and their tasks. Start with list_projects, then get_context with the project and a query. For a task, call get_next_task with your name as `agent`, then set_current_task with the \
 same `agent`. Do the work. Call advance_task for each step until it is done; some steps require `evidence`. Store facts \
 for later sessions with save_memory.";
 

@@ -175,7 +175,10 @@ fn nothing_to_do(census: &orchestra_store::Census) -> String {
         census.leaves_in(State::Blocked),
     );
     match (census.leaves(), backlog, blocked) {
-        (0, _, _) => "no tasks yet; create some with create_task".to_owned(),
+        (0, _, _) => {
+            "no tasks yet; create one with create_epic, create_story and create_task, in this order"
+                .to_owned()
+        }
         (_, 0, 0) => "no task available".to_owned(),
         (_, backlog, 0) => {
             format!(

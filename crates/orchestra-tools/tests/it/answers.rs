@@ -61,7 +61,7 @@ async fn w21_the_next_task_is_addressed_ordered_and_explained() {
     };
     assert_eq!(
         next(None).await["reason"],
-        "no tasks yet; create some with create_task"
+        "no tasks yet; create one with create_epic, create_story and create_task, in this order"
     );
     let make = async |kind: &str, priority: &str| {
         let arguments = json!({"project": "my-app", "story_id": "MA-2", "title": "T", "type": kind, "priority": priority});

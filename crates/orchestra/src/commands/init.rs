@@ -192,6 +192,12 @@ fn failure(error: InitError) -> Failure {
     }
 }
 
+/// What a person does after the first `init` of a repository.
+const NEXT: &str = "
+Commit these files. Then open this directory in Claude Code, VS Code or Cursor, and agree to the server `orchestra`:
+the client starts it by itself. `orchestra up` adds the dashboard in the browser, and shows the same board.
+";
+
 fn text(report: &Report<'_>) -> String {
     let mut text = String::new();
     if report.found_above {
@@ -220,6 +226,11 @@ fn text(report: &Report<'_>) -> String {
             "{:<width$} {unchanged} more\n",
             name(Action::Unchanged)
         )),
+    }
+    let is = |action: Action| report.steps.iter().any(|step| step.action == action);
+    let connects = |step: &Step| step.action == Action::Created && step.path.ends_with("mcp.json");
+    if !report.dry_run && !is(Action::Refused) && report.steps.iter().any(connects) {
+        text.push_str(NEXT);
     }
     output::printable(&text).into_owned()
 }

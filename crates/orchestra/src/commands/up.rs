@@ -551,11 +551,11 @@ fn text(ready: &Ready<'_>) -> String {
          {}\
          \x20 MCP over stdio   orchestra stdio\n\
          {}{}{}\n\
-         Connect a client:\n\
+         `orchestra init` has Claude Code, VS Code and Cursor start `orchestra stdio` by themselves; it shows the same board.\n\
+         To connect a client over HTTP instead:\n\
          \x20 Claude Code      claude mcp add --transport http orchestra {mcp}{claude}\n\
          \x20 VS Code          .vscode/mcp.json   {{\"servers\": {{\"orchestra\": {{\"type\": \"http\", \"url\": \"{mcp}\"{files}}}}}}}\n\
          \x20 Cursor           .cursor/mcp.json   {{\"mcpServers\": {{\"orchestra\": {{\"url\": \"{mcp}\"{files}}}}}}}\n\
-         \x20 all of them      orchestra init, to have each start `orchestra stdio` by itself\n\
          {meaning}\
          \n\
          {stop}\n",

@@ -77,6 +77,9 @@ fn an_empty_repository_is_set_up_once() {
     created   CONTEXT.md
     created   .claude/hooks/orchestra-mcp-hook.sh
     created   .claude/settings.json
+
+    Commit these files. Then open this directory in Claude Code, VS Code or Cursor, and agree to the server `orchestra`:
+    the client starts it by itself. `orchestra up` adds the dashboard in the browser, and shows the same board.
     ");
     let before = files(&workspace);
     let said = workspace.run(["init"]);

@@ -187,6 +187,14 @@ pub(crate) fn of_user(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
+/// Finds a program that is started by its name.
+pub(crate) fn program_in_path(name: &str) -> Option<PathBuf> {
+    let path = Variable::Path.read()?;
+    let directories = std::env::split_paths(&path).filter(|path| path.is_absolute());
+    let mut found = directories.map(|directory| directory.join(name));
+    found.find(|path| path.is_file())
+}
+
 impl fmt::Display for Variable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())

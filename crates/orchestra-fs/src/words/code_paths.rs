@@ -137,7 +137,8 @@ mod tests {
                 &["lib/", "classes"][..],
             ),
             (&["env", "/usr/bin/java", "-classpath", "*", "x"], &["."]),
-            (&["java", "--class-path=a b", "x"], &["a b"]),
+            // As one word, and as a line of a shell.
+            (&["java", "--class-path=a b", "x"], &["a b", "a"]),
             (&["java", "-p", "lib", "-m", "m/x"], &["lib"]),
             (
                 &["java", "--patch-module", "m=out", "x"],

@@ -4,7 +4,7 @@ use std::{
     collections::BTreeMap,
     env,
     ffi::{OsStr, OsString},
-    path::{Path, PathBuf},
+    path::Path,
     sync::Arc,
 };
 
@@ -16,6 +16,7 @@ use orchestra_gateway::config::{
 use super::Talk;
 use crate::{
     config::{ChatSettings, bounds_of},
+    env::program_in_path,
     exit::Failure,
     output,
 };
@@ -251,7 +252,7 @@ fn run_by(script: &OsStr) -> Result<Vec<OsString>, Failure> {
         Some("py") => vec![if cfg!(windows) { "python" } else { "python3" }],
         Some("jar") => vec!["java", "-jar"],
         Some("ts" | "mts" | "cts") => typescript(script)?,
-        Some("exe") if !cfg!(windows) && in_path("mono").is_some() => vec!["mono"],
+        Some("exe") if !cfg!(windows) && program_in_path("mono").is_some() => vec!["mono"],
         _ => return Ok(vec![program(path)]),
     };
     if !path.is_file() {
@@ -260,7 +261,7 @@ fn run_by(script: &OsStr) -> Result<Vec<OsString>, Failure> {
             path.display()
         )));
     }
-    if in_path(runner[0]).is_none() {
+    if program_in_path(runner[0]).is_none() {
         return Err(Failure::usage_text(format!(
             "`{}` requires {}, which is not on PATH",
             path.display(),
@@ -283,7 +284,7 @@ fn typescript(script: &OsStr) -> Result<Vec<&'static str>, Failure> {
     ];
     let found = runners
         .into_iter()
-        .find(|words| in_path(words[0]).is_some());
+        .find(|words| program_in_path(words[0]).is_some());
     found.map(<[&str]>::to_vec).ok_or_else(|| {
         Failure::usage_text(format!(
             "no installed program can run `{}`: install tsx, bun, deno, or Node.js 22.6 or newer",
@@ -299,12 +300,4 @@ fn program(path: &Path) -> OsString {
         true => Path::new(".").join(path).into_os_string(),
         false => path.as_os_str().to_owned(),
     }
-}
-
-/// Where a program is that is started by its name.
-fn in_path(name: &str) -> Option<PathBuf> {
-    let path = crate::env::Variable::Path.read()?;
-    let directories = env::split_paths(&path).filter(|path| path.is_absolute());
-    let mut found = directories.map(|directory| directory.join(name));
-    found.find(|path| path.is_file())
 }

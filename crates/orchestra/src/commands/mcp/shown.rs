@@ -14,6 +14,7 @@ use orchestra_gateway::{
 use orchestra_secret::{Masker, is_secret_name};
 
 use super::words::target;
+use crate::env::program_in_path;
 
 /// Length from which a value that begins with a slash and leads nowhere is no path, but a text of Base64: one of 64
 /// random texts begins so, and keys have 40 characters at least.
@@ -121,13 +122,16 @@ fn is_in_command(config: &ServerConfig, name: &str) -> bool {
     })
 }
 
-/// Returns whether a program may run the value of a variable: it is no single word, has signs of a shell, or is a path.
+/// Returns whether a program may run the value of a variable: it begins with a program of `PATH` and has further words, has
+/// signs of a shell, or is a path. A passphrase has several words, too.
 ///
 /// Passwords have any symbols, so a `$` alone is no sign: `$(…)` and backticks run a command, and a variable of the shell
 /// beside a path (`sh$IFS./x`) may be part of a command. Random texts of Base64 have slashes, so a path is absolute, begins
 /// with a dot or `~/`, or leads to an existing entry.
 fn may_run(config: &ServerConfig, value: &str) -> bool {
-    let is_sign = |char: char| char.is_whitespace() || "`(;|&<>".contains(char);
+    let is_sign = |char: char| "`(;|&<>\n".contains(char);
+    let words = value.trim().split_once(char::is_whitespace);
+    let is_command = words.is_some_and(|(program, _)| program_in_path(program).is_some());
     let plain = value.replace("${", "");
     let expands_to_path = plain.contains('$') && plain.contains('/');
     let is_named_path = ["./", "../", "~/"]
@@ -137,7 +141,12 @@ fn may_run(config: &ServerConfig, value: &str) -> bool {
     let is_absolute = value.starts_with('/') && !is_encoded;
     // direct: only whether there is such an entry.
     let exists = !value.is_empty() && config.directory().join(value).symlink_metadata().is_ok();
-    value.contains(is_sign) || expands_to_path || is_named_path || is_absolute || exists
+    value.contains(is_sign)
+        || is_command
+        || expands_to_path
+        || is_named_path
+        || is_absolute
+        || exists
 }
 
 /// A header, a setting or a secret with the variables that its value refers to.

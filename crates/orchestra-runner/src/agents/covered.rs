@@ -301,14 +301,15 @@ mod tests {
                 &["classes"],
             ),
         ] {
-            let covered = Covered::of(None, &profile(program, words), workspace.path()).unwrap();
+            let profile = profile(program, &[words, &["{prompt}"]].concat());
+            let covered = Covered::of(None, &profile, workspace.path()).unwrap();
             let lines = covered.lines();
             let found = lines.iter().filter_map(|line| line.split(' ').next());
             assert_eq!(found.collect::<Vec<_>>(), expected, "{words:?}");
         }
         // The code is compared where the agent starts.
         let worktree = tempfile::tempdir().unwrap();
-        let java = profile("java", &["-cp", "classes", "x.Main"]);
+        let java = profile("java", &["-cp", "classes", "x.Main", "{prompt}"]);
         let of = |directory: &Path| Covered::of(None, &java, directory).unwrap();
         let difference = || of(worktree.path()).difference(&of(workspace.path()));
         assert_eq!(difference(), None);

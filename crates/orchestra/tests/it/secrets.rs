@@ -14,6 +14,7 @@ use orchestra_secret::{
     MASK,
     sample::{Sample, samples},
 };
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::{
@@ -267,7 +268,7 @@ fn samples_in_the_output_of_a_plan_are_masked() {
             assert_masked(&samples, words[0], control, shown.as_bytes());
         }
     }
-    let up = Running::start(workspace.command(["up", "--http", "127.0.0.1:0", "--json"]));
+    let mut up = Running::start(workspace.command(["up", "--http", "127.0.0.1:0", "--json"]));
     let ready = up.json();
     let address = ready["http"].as_str().unwrap().replace("http://", "");
     for (path, control) in [
@@ -285,7 +286,8 @@ fn samples_in_the_output_of_a_plan_are_masked() {
         assert_eq!(answer.status, 200, "{path}: {answer:?}");
         assert_masked(&samples, path, control, answer.body.as_bytes());
     }
-    assert!(up.end().success());
+    up.signal(Signal::TERM);
+    assert!(up.wait().success());
 }
 
 #[test]

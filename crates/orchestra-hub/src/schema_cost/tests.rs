@@ -1,3 +1,5 @@
+//! Costs of schemas: what is refused, and what is validated.
+
 use super::*;
 use serde_json::json;
 

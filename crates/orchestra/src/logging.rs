@@ -1,6 +1,6 @@
 //! Talk of the program about itself, to stderr.
 
-use std::{error::Error, fmt, io, iter};
+use std::{error::Error, fmt, io};
 
 use anyhow::Context as _;
 use tracing::field::{Field, Visit};
@@ -120,8 +120,12 @@ impl Fields<'_> {
 
 impl Visit for Fields<'_> {
     fn record_error(&mut self, field: &Field, value: &(dyn Error + 'static)) {
-        let chain = iter::successors(Some(value), |error| error.source());
-        let causes: Vec<String> = chain.map(ToString::to_string).collect();
+        let mut causes = vec![value.to_string()];
+        let mut cause = value.source();
+        while let Some(error) = cause {
+            causes.push(error.to_string());
+            cause = error.source();
+        }
         self.result = self
             .result
             .and_then(|()| self.write(field, &causes.join(": ")));

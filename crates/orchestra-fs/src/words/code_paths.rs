@@ -147,7 +147,10 @@ mod tests {
             (&["java", "-Xbootclasspath/a:out", "x"], &["out"]),
             (&["java", "-Djava.class.path=out", "x"], &["out"]),
             (&["sh", "-c", "exec java -cp 'out' x"], &["out"]),
-            (&["sh", "-c", "CLASSPATH=out java x"], &["out"]),
+            (
+                &["sh", "-c", "CLASSPATH=out java x"],
+                &["out java x", "out"],
+            ),
             (
                 &["erl", "-pa", "ebin", "deps", "-s", "mod"],
                 &["ebin", "deps"],

@@ -269,7 +269,7 @@ fn whoever_starts_is_told_which_servers_wait() {
     let running = Running::start(workspace.command(up));
     let lines = std::iter::from_fn(|| running.line());
     let lines: Vec<String> = lines
-        .take_while(|line| !line.starts_with("Connect"))
+        .take_while(|line| !line.starts_with("To connect"))
         .collect();
     let at = lines
         .iter()

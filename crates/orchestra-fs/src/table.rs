@@ -92,8 +92,8 @@ fn tokens(sql: &str) -> Option<Vec<Token<'_>>> {
             1
         } else if rest.starts_with("--") {
             rest.find('\n').unwrap_or(rest.len())
-        } else if rest.starts_with("/*") {
-            rest[2..].find("*/")? + 4
+        } else if let Some(comment) = rest.strip_prefix("/*") {
+            comment.find("*/")? + 4
         } else if let '\'' | '"' | '`' | '[' = first {
             // A doubled quote inside is two names here, which is no difference.
             let end = if first == '[' { ']' } else { first };

@@ -75,11 +75,10 @@ impl Tree {
                 let is_code =
                     end.is_some_and(|end| ENDS.iter().any(|code| end.eq_ignore_ascii_case(code)));
                 match self.find(&directory, Path::new(&name)) {
-                    Some(Entry::Directory(below)) => {
-                        if known.insert(below.clone()) {
-                            waiting.push(below);
-                        }
+                    Some(Entry::Directory(below)) if known.insert(below.clone()) => {
+                        waiting.push(below);
                     }
+                    Some(Entry::Directory(_)) => {}
                     Some(Entry::File(_)) if !is_code => {}
                     Some(entry) => {
                         files.insert(directory.join(name), entry);

@@ -55,7 +55,7 @@ type Fetching = Pin<Box<dyn Future<Output = Looked> + Send>>;
 /// What came of a look at what a server offers.
 enum Looked {
     /// What is known now, of all clients and of some, and what could not be looked at.
-    Known(Known, Vec<OfClients>, Stale),
+    Known(Box<Known>, Vec<OfClients>, Stale),
     /// The lists of a relay, which have taken their place already: those that differ from what callers
     /// have, and those that are to be looked at again.
     Others(Vec<ListKind>, Stale),
@@ -174,13 +174,13 @@ async fn wait(fetching: &mut Option<Fetching>) -> Looked {
 async fn take(
     server: &Arc<Server>,
     follower: &impl Follower,
-    (known, of_clients): (Known, Vec<OfClients>),
+    (known, of_clients): (Box<Known>, Vec<OfClients>),
     failed: Stale,
 ) -> bool {
     let is_nothing = failed == Stale::ALL;
     *server.failed_lists() = failed.kinds().collect();
     if !is_nothing {
-        let differs = server.offer_apart(known, of_clients).await;
+        let differs = server.offer_apart(*known, of_clients).await;
         if differs {
             let offered = server.offered();
             let hidden = offered.all_hidden();
@@ -260,7 +260,7 @@ async fn fetch(server: Arc<Server>, stale: Stale) -> Looked {
         }
     }
     if failed == Stale::ALL {
-        return Looked::Known(before.unwrap_or_default(), Vec::new(), failed);
+        return Looked::Known(Box::new(before.unwrap_or_default()), Vec::new(), failed);
     }
     if let Some(facts) = server.client.server() {
         lists.facts = Facts::of(&facts);
@@ -270,7 +270,7 @@ async fn fetch(server: Arc<Server>, stale: Stale) -> Looked {
     let of_clients = of_clients.into_iter().map(|of| of_clients_of(of, &lists));
     let of_clients: Vec<OfClients> = of_clients.collect();
     let learnt = learn(&server, lists, &of_clients, before).await;
-    Looked::Known(learnt, of_clients, failed)
+    Looked::Known(Box::new(learnt), of_clients, failed)
 }
 
 /// Returns the lists of some clients. A list that could not be fetched is the usual one.

@@ -163,7 +163,7 @@ fn name_anchors<'s>(value: &'s Value, anchors: &mut HashMap<&'s str, Option<&'s 
 }
 
 /// Subschemas that are applied to members of the value.
-pub(super) fn below<'s>(parts: &'s Map<String, Value>) -> impl Iterator<Item = &'s Value> {
+pub(super) fn below(parts: &Map<String, Value>) -> impl Iterator<Item = &Value> {
     let named = MEMBERS
         .iter()
         .filter_map(move |key| parts.get(*key)?.as_object());

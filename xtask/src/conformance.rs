@@ -7,9 +7,9 @@ mod client;
 mod server;
 mod through;
 
-use std::time::Duration;
+use std::{thread, time::Duration};
 
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 
 use crate::{
     run,
@@ -30,8 +30,8 @@ pub(crate) fn run() -> Result<()> {
     test::close(&all()?)
 }
 
-/// Runs the suite for each revision. One that cannot be had is left out loudly, and is a failure on
-/// a CI machine.
+/// Runs the suite for each revision. The fixtures must be built. If the suite cannot be installed, it is skipped, and
+/// the log says so; in CI, that is a failure.
 ///
 /// # Errors
 /// When it cannot be run. A scenario that fails is counted.
@@ -51,10 +51,21 @@ pub(crate) fn all() -> Result<Tally> {
     }
 }
 
+/// Plays all of it at once: scenarios wait for most of their time.
 fn play(suite: &Suite) -> Result<Tally> {
-    let mut tally = Tally::default();
-    server::play(suite, &mut tally)?;
-    through::play(suite, &mut tally)?;
-    client::play(suite, &mut tally)?;
-    Ok(tally)
+    thread::scope(|scope| {
+        let mut parts = vec![
+            scope.spawn(|| server::play(suite)),
+            scope.spawn(|| client::play(suite)),
+        ];
+        for hub in through::hubs() {
+            parts.push(scope.spawn(move || hub.play(suite)));
+        }
+        let mut tally = Tally::default();
+        for part in parts {
+            let ended = part.join();
+            tally.add(ended.map_err(|_| anyhow!("a part of the suite panicked"))??);
+        }
+        Ok(tally)
+    })
 }

@@ -126,8 +126,9 @@ impl Face {
 /// Runs the judges whose name holds `word`, and says a closing line.
 ///
 /// # Errors
-/// When one of them fails, or no name holds `word`.
+/// When the servers cannot be built, a check fails, or no name contains `word`.
 pub(crate) fn run(word: Option<&str>) -> Result<()> {
+    run::build()?;
     let tally = all(word)?;
     if tally.passed + tally.failed + tally.ignored == 0 {
         let single = SINGLE.iter().map(|(name, _)| *name);
@@ -143,13 +144,12 @@ pub(crate) fn run(word: Option<&str>) -> Result<()> {
     test::close(&tally)
 }
 
-/// Runs the judges whose name holds `word`.
+/// Runs the external checks whose name contains `word`. The servers must be built.
 ///
 /// # Errors
-/// When the servers cannot be built. A judge that fails is counted.
+/// When a check panics. A check that fails is counted.
 pub(crate) fn all(word: Option<&str>) -> Result<Tally> {
     run::say("== judges");
-    run::build()?;
     // Two lanes, because most checks wait for other processes.
     let (single, clients) = thread::scope(|scope| {
         let single = scope.spawn(|| single(word));

@@ -113,20 +113,23 @@ pub(crate) fn run() -> Result<()> {
     tools::program("git")?;
     tools::runtimes()?;
     let mut tally = Tally::from(nextest::run(nextest::DEFAULT, |_| {})?);
-    documentation(&mut tally)?;
-    // The conformance suite waits for most of its time.
-    let (judges, conformance) = thread::scope(|scope| {
-        let conformance = scope.spawn(conformance::all);
-        (judges::all(None), conformance.join())
+    run::build()?;
+    // All at once, because most checks wait for most of their time.
+    let (judges, others) = thread::scope(|scope| {
+        let others = [conformance::all, documentation].map(|check| scope.spawn(check));
+        (judges::all(None), others.map(|check| check.join()))
     });
     tally.add(judges?);
-    tally.add(conformance.map_err(|_| anyhow!("the conformance suite panicked"))??);
+    for check in others {
+        tally.add(check.map_err(|_| anyhow!("a check panicked"))??);
+    }
     close(&tally)
 }
 
 /// Runs the documentation tests, which nextest does not run. They count as one test.
-fn documentation(tally: &mut Tally) -> Result<()> {
+fn documentation() -> Result<Tally> {
     run::say("== documentation tests");
+    let mut tally = Tally::default();
     let arguments = ["test", "--quiet", "--workspace", "--doc", "--no-fail-fast"];
     let ended = run::run_within(&mut run::cargo(arguments), DOC_LIMIT)?;
     match ended.success {
@@ -136,7 +139,7 @@ fn documentation(tally: &mut Tally) -> Result<()> {
             ended.out, ended.complaint
         )),
     }
-    Ok(())
+    Ok(tally)
 }
 
 /// Prints the summary.

@@ -143,10 +143,12 @@ impl Suite {
 ///
 /// # Errors
 /// When it cannot be started, or the suite cannot be run.
-pub(super) fn play(suite: &Suite, tally: &mut Tally) -> Result<()> {
+pub(super) fn play(suite: &Suite) -> Result<Tally> {
+    let mut tally = Tally::default();
     let mut fixture = Command::new(run::target().join("debug/examples/everything"));
     fixture.args(["--http", "127.0.0.1:0"]);
     let fixture = Served::start(&mut fixture, Told::Stderr)?;
-    suite.requirements("", fixture.url(), &REVISIONS, tally)?;
-    suite.extensions(fixture.url(), tally)
+    suite.requirements("", fixture.url(), &REVISIONS, &mut tally)?;
+    suite.extensions(fixture.url(), &mut tally)?;
+    Ok(tally)
 }

@@ -7,9 +7,9 @@
 //! of others that speaks sessions alone, keys are numbered, a call becomes a task where its tool says
 //! `taskSupport`, and a question that the caller cannot answer is refused to its server.
 
-use std::{fs, path::Path, process::Command, thread};
+use std::{fs, path::Path, process::Command};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 
 use super::server::{REVISIONS, Suite};
 use crate::{
@@ -27,38 +27,37 @@ enum Behind {
     Another,
 }
 
-/// Plays all of it, both eras at once: scenarios wait for most of their time.
-///
-/// # Errors
-/// When something cannot be started. A scenario that fails is counted.
-pub(super) fn play(suite: &Suite, tally: &mut Tally) -> Result<()> {
-    for behind in [Behind::Process, Behind::Http, Behind::Another] {
-        let (session, stateless) = thread::scope(|scope| {
-            let session = scope.spawn(|| play_one(suite, behind, "session"));
-            let stateless = play_one(suite, behind, "stateless");
-            (session.join(), stateless)
-        });
-        tally.add(stateless?);
-        let Ok(session) = session else {
-            bail!("the scenarios of the session era ended in the middle");
-        };
-        tally.add(session?);
-    }
-    Ok(())
+/// A hub with the fixture behind it, in one era.
+pub(super) struct Hub {
+    behind: Behind,
+    era: &'static str,
 }
 
-fn play_one(suite: &Suite, behind: Behind, era: &str) -> Result<Tally> {
-    let mut tally = Tally::default();
-    let directory = run::target().join("through").join(era);
-    // What an earlier run has left.
-    let _ = fs::remove_dir_all(&directory);
-    for inside in ["outer", "inner", "home"] {
-        fs::create_dir_all(directory.join(inside))?;
+/// Every hub.
+pub(super) fn hubs() -> impl Iterator<Item = Hub> {
+    let behind = [Behind::Process, Behind::Http, Behind::Another].into_iter();
+    behind.flat_map(|behind| ["session", "stateless"].map(|era| Hub { behind, era }))
+}
+
+impl Hub {
+    /// Plays what every revision requires.
+    ///
+    /// # Errors
+    /// When something cannot be started. A scenario that fails is counted.
+    pub(super) fn play(&self, suite: &Suite) -> Result<Tally> {
+        let Self { behind, era } = *self;
+        let mut tally = Tally::default();
+        let directory = run::target().join("through").join(behind.name()).join(era);
+        // What an earlier run has left.
+        let _ = fs::remove_dir_all(&directory);
+        for inside in ["outer", "inner", "home"] {
+            fs::create_dir_all(directory.join(inside))?;
+        }
+        let (_fixture, through) = serve(behind, era, &directory)?;
+        let of = format!("through up, {era} era over {}, ", behind.name());
+        suite.requirements(&of, through.url(), &REVISIONS, &mut tally)?;
+        Ok(tally)
     }
-    let (_fixture, through) = serve(behind, era, &directory)?;
-    let of = format!("through up, {era} era over {}, ", behind.name());
-    suite.requirements(&of, through.url(), &REVISIONS, &mut tally)?;
-    Ok(tally)
 }
 
 impl Behind {

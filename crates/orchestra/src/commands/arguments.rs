@@ -94,9 +94,9 @@ pub(crate) enum ArgumentError {
         /// The names there are.
         known: Vec<String>,
     },
-    /// The tool needs it.
-    #[error("missing argument `{0}`")]
-    Missing(String),
+    /// The tool needs them.
+    #[error("missing argument{} `{}`", plural(.0), .0.join("`, `"))]
+    Missing(Vec<String>),
     /// It was given twice.
     #[error("`{0}` is given twice")]
     Twice(String),
@@ -123,11 +123,19 @@ pub(crate) fn check(arguments: &Map<String, Value>, schema: &Value) -> Result<()
         }
     }
     let required = schema["required"].as_array();
-    let mut required = required.into_iter().flatten().filter_map(Value::as_str);
-    match required.find(|name| !arguments.contains_key(*name)) {
-        None => Ok(()),
-        Some(name) => Err(ArgumentError::Missing(name.to_owned())),
+    let required = required.into_iter().flatten().filter_map(Value::as_str);
+    let missing: Vec<String> = required
+        .filter(|name| !arguments.contains_key(*name))
+        .map(str::to_owned)
+        .collect();
+    match missing.is_empty() {
+        true => Ok(()),
+        false => Err(ArgumentError::Missing(missing)),
     }
+}
+
+fn plural(names: &[String]) -> &'static str {
+    if names.len() == 1 { "" } else { "s" }
 }
 
 fn is_of_type(value: &Value, expected: &str) -> bool {
@@ -298,6 +306,14 @@ mod tests {
             assert_eq!(parsed(&[pair]).unwrap_err().to_string(), text);
         }
         assert!(parsed(&["limit=1", "limit=2"]).is_err());
+    }
+
+    #[test]
+    fn all_missing_arguments_are_named() {
+        let schema = json!({"required": ["project", "title", "type"]});
+        let given = Map::from_iter([("title".to_owned(), json!("a"))]);
+        let error = check(&given, &schema).unwrap_err();
+        assert_eq!(error.to_string(), "missing arguments `project`, `type`");
     }
 
     #[test]

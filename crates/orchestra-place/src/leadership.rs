@@ -136,12 +136,14 @@ impl Leadership {
         self.lock.write(&text)
     }
 
-    /// Publishes the endpoint in one step and durably, for programs of this user alone.
+    /// Publishes the endpoint for programs of this user alone: replaces the endpoint file, or creates it, in one step and
+    /// durably. Does nothing in an election without an endpoint, and after a loss: the file then belongs to another leader.
     ///
     /// # Errors
-    /// When the endpoint file is a symbolic link or cannot be written.
+    /// When the endpoint file is a symbolic link or not a regular file, or cannot be written. Programs then see the
+    /// endpoint that was published before. Only when its directory cannot be synced may they see the new one.
     pub fn publish(&self, endpoint: &impl Serialize) -> Result<()> {
-        let Some(path) = &self.endpoint else {
+        let Some(path) = self.endpoint.as_ref().filter(|_| self.is_current()) else {
             return Ok(());
         };
         let text = serde_json::to_vec(endpoint);

@@ -95,6 +95,7 @@ fn lost_leadership_leaves_the_files_to_the_next_leader() {
     assert!(!first.is_current());
     fs::create_dir(&path).unwrap();
     let mut child = leading(&path);
+    first.publish(&0).unwrap();
     first.withdraw().unwrap();
     assert!(!first.is_current());
     let directory = Directory::open(&path).unwrap();

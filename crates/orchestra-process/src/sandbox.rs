@@ -31,18 +31,28 @@ pub enum Sandbox {
     /// Whatever its user may.
     #[default]
     None,
-    /// Its working directory and `paths`, to read, write and run what is there; the system's
-    /// programs, libraries and settings (`/usr`, `/etc`, `/proc` and the like), its own program and
-    /// `read_only`, to read and run; no other file's content, nor is any made, renamed or removed
-    /// elsewhere. No sockets but pairs of Unix streams, so neither the network nor other programs
-    /// that listen, and no terminal. No System V objects, POSIX message queues, keys or new user
-    /// namespaces, and of root's capabilities those for files.
+    /// What the lists below permit. Landlock and seccomp enforce it, and no program inside can leave it.
     ///
-    /// Held by Landlock and seccomp; what is running in it cannot leave it. Landlock does not look at
-    /// some calls, and programs need them: wherever its user may, a child can learn that a file is
-    /// there, its size, its times and its extended attributes, and change its mode, owner, times and
-    /// extended attributes, and watch what happens in a directory. Older kernels hold less: before Linux 6.12 it can signal
-    /// other programs of its user, before 6.2 truncate files elsewhere.
+    /// The child and its programs can
+    ///
+    /// - read, write and run files below its working directory and `paths`,
+    /// - read and run files below [`SYSTEM_PATHS`] and `read_only`, and its own program,
+    /// - use pairs of Unix stream sockets, and devices without content such as `/dev/null`.
+    ///
+    /// They cannot
+    ///
+    /// - read the content of another file, or create, rename or remove an entry elsewhere,
+    /// - create another socket, so that they reach neither the network nor a listening program,
+    /// - open a terminal,
+    /// - use shared memory, semaphores or message queues of System V, message queues of POSIX, keys of the kernel or
+    ///   `io_uring`,
+    /// - create a user namespace,
+    /// - use other capabilities of root than those to change owners and modes of files and to pass their permissions.
+    ///
+    /// Landlock does not control some calls that programs need. Wherever its user may, a child can find out whether a
+    /// file exists, read and change its times and extended attributes, read its size, change its mode and owner, and watch
+    /// a directory for changes. Older kernels restrict less: before Linux 6.12 it can signal other programs of its user,
+    /// before 6.2 truncate files elsewhere.
     Workspace {
         /// More to read and write. All must exist.
         paths: Vec<PathBuf>,

@@ -20,7 +20,7 @@ const PORTS_TRIED: usize = 16;
 pub struct Listeners {
     first: TcpListener,
     other: Option<TcpListener>,
-    is_localhost_foreign: bool,
+    foreign: Option<SocketAddr>,
 }
 
 impl Listeners {
@@ -34,22 +34,22 @@ impl Listeners {
         loop {
             tried += 1;
             let first = TcpListener::bind(address).await?;
-            let Some(other) = other_of_localhost(first.local_addr()?) else {
+            let Some(address_of_other) = other_of_localhost(first.local_addr()?) else {
                 return Ok(first.into());
             };
-            let (other, is_localhost_foreign) = match TcpListener::bind(other).await {
-                Ok(other) => (Some(other), false),
-                Err(error) if is_absent(&error) => (None, false),
+            let (other, foreign) = match TcpListener::bind(address_of_other).await {
+                Ok(other) => (Some(other), None),
+                Err(error) if is_absent(&error) => (None, None),
                 Err(_) if address.port() == 0 && tried < PORTS_TRIED => continue,
                 Err(error) => {
-                    tracing::debug!(address = %other, %error, "cannot listen on the other address of localhost");
-                    (None, true)
+                    tracing::debug!(address = %address_of_other, %error, "cannot listen on the other address of localhost");
+                    (None, Some(address_of_other))
                 }
             };
             return Ok(Self {
                 first,
                 other,
-                is_localhost_foreign,
+                foreign,
             });
         }
     }
@@ -65,9 +65,8 @@ impl Listeners {
     /// Returns the address of `localhost` that belongs to another program. Requests for `localhost` must then be
     /// refused ([`AccessRules::is_localhost_foreign`](crate::http::AccessRules::is_localhost_foreign)).
     #[must_use]
-    pub fn foreign_localhost(&self) -> Option<SocketAddr> {
-        let address = self.local_addr().ok().and_then(other_of_localhost);
-        address.filter(|_| self.is_localhost_foreign)
+    pub const fn foreign_localhost(&self) -> Option<SocketAddr> {
+        self.foreign
     }
 
     /// Accepts the next connection. Cancelling loses none.
@@ -88,7 +87,7 @@ impl From<TcpListener> for Listeners {
         Self {
             first,
             other: None,
-            is_localhost_foreign: false,
+            foreign: None,
         }
     }
 }

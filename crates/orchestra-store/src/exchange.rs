@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 
 use orchestra_board::Timestamp;
-use rusqlite::{OptionalExtension as _, params};
+use rusqlite::{Connection, OptionalExtension as _, params};
 
 use crate::files::Board;
 use crate::files::needs::Job;
@@ -266,6 +266,12 @@ pub(crate) fn last(reader: &Reader<'_>) -> Result<Option<LastExchange>, ReadErro
     }))
 }
 
+/// Deletes the record of the last exchange. A copy of a board was never exchanged: the user has not agreed to publish it.
+pub(crate) fn forget(connection: &Connection) -> rusqlite::Result<()> {
+    connection.execute("DELETE FROM counter WHERE name GLOB 'exchanged/*'", [])?;
+    Ok(())
+}
+
 /// Records the commit that a version of the board was exchanged as.
 pub(crate) fn note(
     shared: &Shared,
@@ -277,7 +283,7 @@ pub(crate) fn note(
         shared,
         Job::synced(move |work| {
             let connection = work.connection();
-            connection.execute("DELETE FROM counter WHERE name GLOB 'exchanged/*'", [])?;
+            forget(connection)?;
             let sql = "INSERT INTO counter (name, value) VALUES (?1, ?2)";
             connection.execute(sql, params![name, version.0])?;
             connection.execute("DELETE FROM changed WHERE seq <= ?1", [version.0])?;

@@ -19,7 +19,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::db::{self, Paths};
 use crate::files::{Owner, ledger};
-use crate::{Fault, Options, shared};
+use crate::{Fault, Options, exchange, shared};
 
 /// Directory of the board in a place.
 const BOARD: &str = "board";
@@ -242,8 +242,8 @@ impl SharedHome {
         }
     }
 
-    /// Lists a database that passed [`SharedHome::check`] where it is now. A copy gets an id of its own and loses its
-    /// claims. The caller holds the writers' lock.
+    /// Lists a database that passed [`SharedHome::check`] where it is now. A copy is [renewed](Self::renew). The caller
+    /// holds the writers' lock.
     pub(crate) fn settle(&self, connection: &Connection) -> Result<(), Fault> {
         match self.listing(connection)? {
             Listing::Here => Ok(()),
@@ -253,12 +253,14 @@ impl SharedHome {
         }
     }
 
-    /// Gives a database a new id, which is listed, and drops its claims. The caller holds the writers' lock.
+    /// Gives a database a new id, which is listed, and drops its claims and the record of its last exchange. The caller
+    /// holds the writers' lock.
     pub(crate) fn renew(&self, connection: &Connection) -> Result<(), Fault> {
         connection.execute_batch("BEGIN IMMEDIATE")?;
         let renewed = self
             .identify(connection)
-            .and_then(|()| drop_claims(connection));
+            .and_then(|()| drop_claims(connection))
+            .and_then(|()| Ok(exchange::forget(connection)?));
         match renewed {
             Ok(()) => Ok(connection.execute_batch("COMMIT")?),
             Err(fault) => {

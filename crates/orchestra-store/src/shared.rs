@@ -27,7 +27,7 @@ use crate::reader::Reader;
 use crate::writing::{KnownWords, Limits, Writing, limit_counters};
 use crate::{
     Action, ActionError, ChangeNotice, Fault, Home, Options, ReadError, Receipt, SharedHome,
-    Submission, home,
+    Submission, exchange, home,
 };
 
 /// The most connections for reading that are kept while nobody reads.
@@ -556,20 +556,26 @@ fn adopt_any(paths: &Paths, home: &SharedHome) -> Result<bool, Fault> {
     if copy_tracked(paths)? {
         return Err(Fault::Untrusted(home.directory()));
     }
+    // An archive can contain the database of a checkout, and no list has its id.
     if let Some(former) = paths.former()
-        && adopt(paths, &former, home)?
+        && adopt(paths, &former, home, exchange::forget)?
     {
         return Ok(true);
     }
     match home.earlier()? {
-        Some(earlier) => adopt(paths, &earlier, home),
+        Some(earlier) => adopt(paths, &earlier, home, |_| Ok(())),
         None => Ok(false),
     }
 }
 
-/// Copies a database of this user, and leaves it as one that programs refuse. Returns whether it did: not where that was
-/// done before.
-fn adopt(paths: &Paths, former: &Path, home: &SharedHome) -> Result<bool, Fault> {
+/// Copies a database with a change, and leaves the original as one that programs refuse. Returns whether it did: not
+/// where that was done before.
+fn adopt(
+    paths: &Paths,
+    former: &Path,
+    home: &SharedHome,
+    change: impl FnOnce(&Connection) -> rusqlite::Result<()>,
+) -> Result<bool, Fault> {
     let _locks = lock_former(former)?;
     let source = db::open_writer(&former.join(db::DATABASE))?;
     if is_stub(&source)? {
@@ -577,6 +583,7 @@ fn adopt(paths: &Paths, former: &Path, home: &SharedHome) -> Result<bool, Fault>
         return Ok(false);
     }
     publish_newest(&source, paths, |built| {
+        change(built)?;
         home::shorten_claims(built)?;
         home.identify(built)
     })?;

@@ -11,6 +11,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
+use session_commits::change_in_a_session;
 
 use crate::one_board::{Repository, git};
 use crate::support::{Running, Said, get, run_directory, until};
@@ -631,6 +632,38 @@ fn remote_of_a_repository_is_not_reached_in_the_background_before_the_user_has_u
     let (_up, address) = up(&clones, &one);
     await_status(&address, "connected");
     assert_eq!(tip(&clones.remote()), tip(&one));
+}
+
+fn copy(from: &Path, to: &Path) {
+    let copied = Command::new("cp").arg("-a").args([from, to]).status();
+    assert!(copied.unwrap().success());
+}
+
+#[test]
+fn copy_of_an_exchanged_board_counts_as_never_exchanged() {
+    let clones = Clones::new();
+    let one = clones.one();
+    let other = one.with_file_name("copy");
+    clones.sync(&one, &[]);
+    let shared = tip(&one);
+    copy(&one, &other);
+    change_in_a_session(&clones, &other, "MA-3", "Renamed in the copy");
+    assert_eq!(tip(&other), shared);
+    change_in_a_session(&clones, &one, "MA-3", "Renamed");
+    assert_ne!(tip(&one), shared);
+    configure(&clones, "remote = \"origin\"");
+    let (mut running, address) = up(&clones, &other);
+    await_status(&address, "error");
+    running.kill();
+    let doctor = clones.run(&other, &["doctor"]);
+    assert!(
+        doctor.out.contains("run `orchestra sync` once"),
+        "{doctor:?}"
+    );
+    assert_eq!(tip(&clones.remote()), shared);
+    clones.sync(&other, &[]);
+    assert_ne!(tip(&clones.remote()), shared);
+    assert_eq!(tip(&clones.remote()), tip(&other));
 }
 
 #[test]

@@ -1,15 +1,15 @@
 //! Commits of an exchanged board by sessions, and their exchange.
 
-use std::path::Path;
+use std::{fs, path::Path};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::{Clones, REFERENCE, tip};
+use super::{Clones, REFERENCE, copy, tip};
 use crate::one_board::git;
-use crate::support::Session;
+use crate::support::{Session, run_directory};
 
 /// Changes a task in a session, which then ends.
-fn change_in_a_session(clones: &Clones, clone: &Path, task: &str, title: &str) {
+pub(super) fn change_in_a_session(clones: &Clones, clone: &Path, task: &str, title: &str) {
     let mut session = Session::start(clones.command(clone, &["stdio"]));
     let change = json!({"project": "my-app", "task_id": task, "title": title});
     session.ok("update_task", &change);
@@ -95,7 +95,14 @@ fn session_commits_no_board_that_was_never_exchanged() {
     git(&one, &["update-ref", "-d", REFERENCE]);
     change_in_a_session(&clones, &one, "MA-3", "Renamed again");
     assert_eq!(git(&one, &["for-each-ref", REFERENCE]), "");
+    let last_attempt = || -> Value {
+        let run = run_directory(&one, &clones.repository.workspace.home());
+        serde_json::from_slice(&fs::read(run.join("commit.json")).unwrap()).unwrap()
+    };
+    // No commit is possible before the next exchange.
+    assert_eq!(last_attempt()["failures"], u32::MAX);
     clones.sync(&one, &[]);
+    assert_eq!(last_attempt()["failures"], 0);
     assert_eq!(tip(&one), tip(&clones.remote()));
     // The history of the remote is that of all clones.
     let parent = format!("{REFERENCE}^");
@@ -105,4 +112,22 @@ fn session_commits_no_board_that_was_never_exchanged() {
     let ahead = tip(&clones.remote());
     clones.sync(&one, &[]);
     assert_eq!(git(&one, &["rev-parse", &parent]), ahead);
+}
+
+#[test]
+fn database_that_came_along_with_a_workspace_counts_as_never_exchanged() {
+    let clones = Clones::new();
+    let (one, two) = (clones.one(), clones.clone_as("two"));
+    clones.sync(&one, &[]);
+    let shared = tip(&one);
+    let reference = format!("{REFERENCE}:{REFERENCE}");
+    git(&two, &["fetch", "--quiet", "origin", &reference]);
+    fs::create_dir(two.join(".projects")).unwrap();
+    copy(&clones.repository.board(), &two.join(".projects/.store"));
+    change_in_a_session(&clones, &two, "MA-3", "Renamed");
+    assert_eq!(clones.get(&two, "MA-3")["title"], "Renamed");
+    assert_eq!(tip(&two), shared);
+    clones.sync(&two, &[]);
+    change_in_a_session(&clones, &two, "MA-3", "Renamed again");
+    assert_ne!(tip(&two), tip(&clones.remote()));
 }

@@ -14,6 +14,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 pub(crate) use self::log::LogSync;
+use self::schema::ForeignObjects;
 use crate::{Fault, Home, OpenError, shared};
 
 /// How long a connection waits for another program that locked the database by itself.
@@ -251,33 +252,44 @@ pub(crate) fn open_ready(path: &Path) -> Result<Option<Connection>, Fault> {
     if !is_there(path)? {
         return Ok(None);
     }
-    let connection = open_writer(path)?;
-    let is_ready = schema_of(&connection)? == schema::SCHEMA && !schema::has_foreign(&connection)?;
+    let (connection, foreign) = configured_writer(path)?;
+    let is_ready = schema_of(&connection)? == schema::SCHEMA && foreign.is_empty();
     Ok(is_ready.then_some(connection))
 }
 
 /// A reading connection to a database that has the newest schema; `None` when it must be made,
 /// rebuilt or brought up to date first.
 pub(crate) fn open_ready_reader(path: &Path) -> Result<Option<Connection>, Fault> {
-    if !is_there(path)? {
+    let Some((connection, foreign)) = existing_reader(path)? else {
         return Ok(None);
-    }
-    let connection = configured_reader(path, existing_flags())?;
-    if schema_of(&connection)? != schema::SCHEMA || schema::has_foreign(&connection)? {
-        return Ok(None);
-    }
-    connection.pragma_update(None, "query_only", true)?;
-    Ok(Some(connection))
+    };
+    let is_ready = schema_of(&connection)? == schema::SCHEMA && foreign.is_empty();
+    Ok(is_ready.then_some(connection))
 }
 
 /// A reading connection to a database of any schema; `None` where there is none.
 pub(crate) fn open_any_reader(path: &Path) -> Result<Option<Connection>, Fault> {
+    Ok(existing_reader(path)?.map(|(connection, _)| connection))
+}
+
+/// As [`open_any_reader`], for queries of tables. A view in place of a table can take any time.
+///
+/// # Errors
+/// [`Fault::Corrupt`] for a database with views, and those of [`open_any_reader`].
+pub(crate) fn open_reader_of_tables(path: &Path) -> Result<Option<Connection>, Fault> {
+    match existing_reader(path)? {
+        Some((_, foreign)) if foreign.has_views() => Err(Fault::Corrupt),
+        found => Ok(found.map(|(connection, _)| connection)),
+    }
+}
+
+fn existing_reader(path: &Path) -> Result<Option<(Connection, ForeignObjects)>, Fault> {
     if !is_there(path)? {
         return Ok(None);
     }
-    let connection = configured_reader(path, existing_flags())?;
+    let (connection, foreign) = configured_reader(path, existing_flags())?;
     connection.pragma_update(None, "query_only", true)?;
-    Ok(Some(connection))
+    Ok(Some((connection, foreign)))
 }
 
 /// Returns the version of the schema of a database.
@@ -305,6 +317,10 @@ fn make_private(path: &Path) -> Result<(), Fault> {
 
 /// The writer's connection to an existing database. A database that was just removed is not created empty.
 pub(crate) fn open_writer(path: &Path) -> Result<Connection, Fault> {
+    configured_writer(path).map(|(connection, _)| connection)
+}
+
+fn configured_writer(path: &Path) -> Result<(Connection, ForeignObjects), Fault> {
     let connection = Connection::open_with_flags(path, existing_flags())?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.pragma_update(None, "journal_mode", "WAL")?;
@@ -315,8 +331,8 @@ pub(crate) fn open_writer(path: &Path) -> Result<Connection, Fault> {
     connection.pragma_update(None, "cache_size", -WRITER_CACHE_KIB)?;
     // The log is moved into the database behind the answers, not by whoever happens to commit.
     connection.pragma_update(None, "wal_autocheckpoint", 0)?;
-    configure(&connection)?;
-    Ok(connection)
+    let foreign = configure(&connection)?;
+    Ok((connection, foreign))
 }
 
 /// A connection that builds a database nobody else knows of yet, so without a log and without
@@ -386,7 +402,7 @@ pub(crate) fn publish(built: &Path, place: &Path) -> Result<(), Fault> {
 /// is read as it stands.
 pub(crate) fn open_reader(paths: &Paths) -> Result<Connection, Fault> {
     let first = configured_reader(&paths.database, existing_flags())
-        .and_then(|connection| checked_reader(connection, false));
+        .and_then(|configured| checked_reader(configured, false));
     match first {
         Err(Fault::ReadOnly | Fault::Database(_)) if is_checkpointed(paths) => {
             let read_only = OpenFlags::SQLITE_OPEN_READ_ONLY
@@ -405,17 +421,23 @@ fn existing_flags() -> OpenFlags {
         | OpenFlags::SQLITE_OPEN_NOFOLLOW
 }
 
-fn configured_reader(path: impl AsRef<Path>, flags: OpenFlags) -> Result<Connection, Fault> {
+fn configured_reader(
+    path: impl AsRef<Path>,
+    flags: OpenFlags,
+) -> Result<(Connection, ForeignObjects), Fault> {
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.pragma_update(None, "cache_size", -READER_CACHE_KIB)?;
-    configure(&connection)?;
-    Ok(connection)
+    let foreign = configure(&connection)?;
+    Ok((connection, foreign))
 }
 
-fn checked_reader(connection: Connection, immutable: bool) -> Result<Connection, Fault> {
+fn checked_reader(
+    (connection, foreign): (Connection, ForeignObjects),
+    immutable: bool,
+) -> Result<Connection, Fault> {
     let found = schema_of(&connection)?;
-    if (schema::READABLE..=schema::SCHEMA).contains(&found) && schema::has_views(&connection)? {
+    if (schema::READABLE..=schema::SCHEMA).contains(&found) && foreign.has_views() {
         return Err(Fault::Corrupt);
     }
     if (schema::READABLE..schema::SCHEMA).contains(&found) {
@@ -436,8 +458,12 @@ fn is_checkpointed(paths: &Paths) -> bool {
     paths.database.exists() && fs::metadata(&paths.log).map_or(true, |log| log.len() == 0)
 }
 
-/// Sets a connection up, and refuses the database of [`check_tables`].
-fn configure(connection: &Connection) -> Result<(), Fault> {
+/// Sets a connection up, and reads the schema of the database once.
+///
+/// # Errors
+/// [`Fault::Corrupt`] for a database whose tables evaluate expressions, before a query or a check of its integrity reads
+/// them, and [`schema::newer`] for one of a later version, whose tables are not known.
+fn configure(connection: &Connection) -> Result<ForeignObjects, Fault> {
     connection.pragma_update(None, "temp_store", "MEMORY")?;
     connection.pragma_update(None, "trusted_schema", false)?;
     // The board has no foreign keys. Those of another's tables could delete rows.
@@ -446,17 +472,11 @@ fn configure(connection: &Connection) -> Result<(), Fault> {
     // has it parsed and planned anew.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
-    check_tables(connection)
-}
-
-/// Refuses a database whose tables evaluate expressions, before a query or a check of its integrity reads them.
-fn check_tables(connection: &Connection) -> Result<(), Fault> {
-    match schema::has_foreign(connection) {
-        // The tables of a later version are not known.
+    match ForeignObjects::of(connection) {
         Err(Fault::Corrupt) => match schema_of(connection)? {
             found if found > schema::SCHEMA => Err(schema::newer(found)),
             _ => Err(Fault::Corrupt),
         },
-        checked => checked.map(drop),
+        read => read,
     }
 }

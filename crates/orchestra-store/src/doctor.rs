@@ -188,7 +188,7 @@ fn behind(shared: &Shared, engine: &Engine, report: &mut Report) {
 fn database(reader: &Reader<'_>, report: &mut Report) -> Read<bool> {
     reader.refresh_indexes()?;
     // The check evaluates the expressions of indexes. Those of another program are only there until the first change.
-    if schema::has_foreign(reader.connection())? {
+    if !schema::ForeignObjects::of(reader.connection())?.is_empty() {
         report.findings.push(
             "the database has triggers or indexes of another program, so that its pages were not checked; the first change removes them"
                 .to_owned(),

@@ -36,13 +36,9 @@ impl BoardSize {
     pub fn of_checkout(workspace: &Path) -> Result<Option<Self>, Fault> {
         let paths = Paths::of(workspace, &Home::Checkout);
         paths.check().map_err(fault_of)?;
-        let Some(connection) = db::open_any_reader(&paths.database)? else {
+        let Some(connection) = db::open_reader_of_tables(&paths.database)? else {
             return Ok(None);
         };
-        // A view in place of a table can take any time.
-        if schema::has_views(&connection)? {
-            return Err(Fault::Corrupt);
-        }
         let count = |sql| connection.query_row(sql, [], |row| row.get(0));
         Ok(Some(Self {
             issues: count("SELECT count(*) FROM issue")?,

@@ -11,7 +11,7 @@ mod words;
 
 use rusqlite::Connection;
 
-pub(crate) use self::foreign::{has_foreign, has_views};
+pub(crate) use self::foreign::ForeignObjects;
 use crate::Fault;
 use crate::files::needs::{EARLIER, TABLES};
 

@@ -23,32 +23,78 @@ const STATEMENTS: [&str; 7] = [
 /// Full-text index of the issues.
 const ISSUE_INDEX: &str = "issue_text";
 
-/// Object of a schema that is not the project's.
+/// Columns of the full-text indexes of all schemas.
+const TEXT_COLUMNS: [&str; 3] = [
+    "title, description",
+    "summary, content, tags",
+    "summary, content, tags, stems",
+];
+
+/// Triggers, views and indexes of a database that are not the project's.
+#[derive(Debug)]
+pub(crate) struct ForeignObjects(Vec<Foreign>);
+
+#[derive(Debug)]
 struct Foreign {
     kind: String,
     name: String,
 }
 
-/// Returns whether a database has triggers, views or indexes that are not the project's.
-///
-/// # Errors
-/// [`Fault::Corrupt`] for a table that could change rows by itself or evaluates an expression.
-pub(crate) fn has_foreign(connection: &Connection) -> Result<bool, Fault> {
-    Ok(!find(connection)?.is_empty())
-}
+impl ForeignObjects {
+    /// Reads the schema of a database.
+    ///
+    /// # Errors
+    /// [`Fault::Corrupt`] for a table that could change rows by itself or evaluates an expression.
+    pub(crate) fn of(connection: &Connection) -> Result<Self, Fault> {
+        let mut statement = connection
+            .prepare("SELECT type, name, sql FROM main.sqlite_schema WHERE sql IS NOT NULL")?;
+        let mut rows = statement.query([])?;
+        let mut foreign = Vec::new();
+        while let Some(row) = rows.next()? {
+            let (kind, name, sql): (String, String, String) =
+                (row.get(0)?, row.get(1)?, row.get(2)?);
+            // SQLite goes by the statement, and not by the type.
+            let starts = |with: &[&str]| with.iter().any(|start| sql.starts_with(start));
+            let is_whole = match kind.as_str() {
+                "table" => {
+                    let is_table = starts(&["CREATE TABLE "]) && orchestra_fs::is_plain_table(&sql);
+                    is_table || is_text_index(&sql)
+                }
+                "index" => starts(&["CREATE INDEX ", "CREATE UNIQUE INDEX "]),
+                "trigger" => starts(&["CREATE TRIGGER "]),
+                "view" => starts(&["CREATE VIEW "]),
+                _ => false,
+            };
+            if !is_whole {
+                return Err(Fault::Corrupt);
+            }
+            if kind != "table" && !is_ours(&sql) {
+                foreign.push(Foreign { kind, name });
+            }
+        }
+        // A view goes last: its triggers go with it.
+        foreign.sort_by_key(|found| found.kind == "view");
+        Ok(Self(foreign))
+    }
 
-/// Returns whether a database has views, which could take the place of tables.
-pub(crate) fn has_views(connection: &Connection) -> Result<bool, Fault> {
-    Ok(find(connection)?.iter().any(|found| found.kind == "view"))
+    /// Returns whether there are none.
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns whether there are views, which could take the place of tables.
+    pub(crate) fn has_views(&self) -> bool {
+        self.0.iter().any(|found| found.kind == "view")
+    }
 }
 
 /// Removes all objects that are not the project's, and returns whether there were any.
 ///
 /// # Errors
-/// As [`has_foreign`].
+/// As [`ForeignObjects::of`].
 pub(super) fn remove(connection: &Connection) -> Result<bool, Fault> {
-    let found = find(connection)?;
-    for Foreign { kind, name } in &found {
+    let found = ForeignObjects::of(connection)?;
+    for Foreign { kind, name } in &found.0 {
         tracing::warn!(kind, name, "removed a foreign object from the database");
         let name = name.replace('"', "\"\"");
         connection.execute_batch(&format!("DROP {kind} main.\"{name}\""))?;
@@ -74,55 +120,29 @@ pub(super) fn restore(connection: &Connection) -> Result<(), Fault> {
     Ok(())
 }
 
-fn find(connection: &Connection) -> Result<Vec<Foreign>, Fault> {
-    let mut statement = connection
-        .prepare("SELECT type, name, sql FROM main.sqlite_schema WHERE sql IS NOT NULL")?;
-    let mut rows = statement.query([])?;
-    let mut foreign = Vec::new();
-    while let Some(row) = rows.next()? {
-        let (kind, name, sql): (String, String, String) = (row.get(0)?, row.get(1)?, row.get(2)?);
-        // SQLite goes by the statement, and not by the type.
-        let starts = |with: &[&str]| with.iter().any(|start| sql.starts_with(start));
-        let is_whole = match kind.as_str() {
-            "table" => {
-                let is_table = starts(&["CREATE TABLE "]) && orchestra_fs::is_plain_table(&sql);
-                is_table || is_text_index(&sql)
-            }
-            "index" => starts(&["CREATE INDEX ", "CREATE UNIQUE INDEX "]),
-            "trigger" => starts(&["CREATE TRIGGER "]),
-            "view" => starts(&["CREATE VIEW "]),
-            _ => false,
-        };
-        if !is_whole {
-            return Err(Fault::Corrupt);
-        }
-        if kind != "table" && !is_ours(&sql) {
-            foreign.push(Foreign { kind, name });
-        }
-    }
-    // A view goes last: its triggers go with it.
-    foreign.sort_by_key(|found| found.kind == "view");
-    Ok(foreign)
-}
-
-/// Returns whether a statement creates one of the full-text indexes. Their options differ between schemas, but none has
-/// a table of content.
+/// Returns whether a statement creates one of the full-text indexes. Their other options differ between schemas, but
+/// none has a table of content. FTS5 refuses a second option `content`.
 fn is_text_index(sql: &str) -> bool {
-    let Some(sql) = sql.strip_prefix("CREATE VIRTUAL TABLE ") else {
+    let named = sql.strip_prefix("CREATE VIRTUAL TABLE ");
+    let Some((name, options)) = named.and_then(|sql| sql.split_once(" USING fts5 (")) else {
         return false;
     };
     // SQLite quotes the name of a renamed table.
-    let named = sql.split_once(" USING fts5 (");
-    named.is_some_and(|(name, options)| {
-        let name = name.trim_matches('"');
-        let names = [
-            ISSUE_INDEX,
-            MEMORY_INDEX,
-            NEXT_MEMORY_INDEX,
-            OLD_MEMORY_INDEX,
-        ];
-        names.contains(&name) && options.contains("content = '',")
-    })
+    let is_name = [
+        ISSUE_INDEX,
+        MEMORY_INDEX,
+        NEXT_MEMORY_INDEX,
+        OLD_MEMORY_INDEX,
+    ]
+    .contains(&name.trim_matches('"'));
+    let options: Vec<&str> = options.split_ascii_whitespace().collect();
+    let options = options.join(" ");
+    // Behind anything but the columns, the words can be part of a comment or a quoted name.
+    let has_no_content = |columns: &&str| {
+        let behind = options.strip_prefix(*columns);
+        behind.is_some_and(|behind| behind.starts_with(", content = '',"))
+    };
+    is_name && TEXT_COLUMNS.iter().any(has_no_content)
 }
 
 /// Returns whether a statement is one of the project's, byte by byte.
@@ -145,6 +165,10 @@ mod tests {
         board
     }
 
+    fn has_foreign(board: &Connection) -> bool {
+        !ForeignObjects::of(board).unwrap().is_empty()
+    }
+
     fn objects(board: &Connection) -> Vec<(String, String)> {
         let mut statement = board
             .prepare("SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY name")
@@ -155,7 +179,7 @@ mod tests {
 
     #[test]
     fn schema_of_a_new_board_has_nothing_foreign() {
-        assert!(!has_foreign(&board()).unwrap());
+        assert!(!has_foreign(&board()));
     }
 
     #[test]
@@ -174,9 +198,9 @@ mod tests {
                  CREATE INDEX issue_by_uid ON issue (title);",
             )
             .unwrap();
-        assert!(has_foreign(&board).unwrap());
+        assert!(has_foreign(&board));
         migrate(&board).unwrap();
-        assert!(!has_foreign(&board).unwrap());
+        assert!(!has_foreign(&board));
         assert_eq!(objects(&board), whole);
     }
 
@@ -189,6 +213,7 @@ mod tests {
             "TABLE tombstone (project INTEGER, uid DEFAULT (hex(randomblob(9))))",
             "VIRTUAL TABLE tombstone USING fts5 (project)",
             "VIRTUAL TABLE other USING fts5 (a, content = 'issue')",
+            "VIRTUAL TABLE memory_text_next USING fts5 (title, description, /* content = '', */ content = 'issue')",
         ] {
             let board = board();
             board
@@ -196,7 +221,7 @@ mod tests {
                 .unwrap();
             assert!(matches!(migrate(&board), Err(Fault::Corrupt)), "{table}");
             assert!(
-                matches!(has_foreign(&board), Err(Fault::Corrupt)),
+                matches!(ForeignObjects::of(&board), Err(Fault::Corrupt)),
                 "{table}"
             );
         }
@@ -208,6 +233,45 @@ mod tests {
         board
             .execute_batch("ALTER TABLE memory_text RENAME TO memory_text_old")
             .unwrap();
-        assert!(!has_foreign(&board).unwrap());
+        assert!(!has_foreign(&board));
+    }
+
+    #[test]
+    fn full_text_index_is_ours_with_no_content_directly_behind_our_columns() {
+        for options in [
+            "title, description, content = '', contentless_delete = 1",
+            "\n  title,\n  description,\n  content = '',\n  tokenize = 'ascii'\n",
+            "summary, content, tags, content = '', contentless_delete = 1",
+            "summary, content, tags, stems, content = '', tokenize = 'ascii'",
+        ] {
+            let sql = format!("CREATE VIRTUAL TABLE issue_text USING fts5 ({options})");
+            assert!(is_text_index(&sql), "{sql}");
+        }
+        for options in [
+            "title, description, /* content = '', */ content = 'issue'",
+            "title, description, -- content = '',\n content = 'issue'",
+            "/* title, description, content = '', */ title, content = 'issue'",
+            "title, \"description, content = '',\", content = 'issue'",
+            "title, 'description, content = '',', content = 'issue'",
+            "title, [description, content = '',], content = 'issue'",
+            "title, description, content = 'issue', content = '',",
+            "title, description, Content = 'issue', tokenize = 'x content = '','",
+            "title, description, CONTENT = '', tokenize = 'ascii'",
+            "title, description, content = ''",
+            "title, description, content = ' ', tokenize = 'ascii'",
+            "title,\u{a0}description, content = '', tokenize = 'ascii'",
+            "title, content = '', tokenize = 'ascii'",
+        ] {
+            let sql = format!("CREATE VIRTUAL TABLE issue_text USING fts5 ({options})");
+            assert!(!is_text_index(&sql), "{sql}");
+        }
+        let other = "USING fts5 (title, description, content = '', tokenize = 'ascii')";
+        for start in [
+            "CREATE VIRTUAL TABLE other ",
+            "create virtual table issue_text ",
+            "CREATE VIRTUAL TABLE issue_text /**/ ",
+        ] {
+            assert!(!is_text_index(&format!("{start}{other}")), "{start}");
+        }
     }
 }

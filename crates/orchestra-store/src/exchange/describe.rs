@@ -78,17 +78,10 @@ fn news(old: Option<&Vec<u8>>, new: Option<&Vec<u8>>, id: &IssueId, project: &Sl
         .collect()
 }
 
-/// Most characters of a comment that are shown.
-const COMMENT: usize = 100;
-
-/// The beginning of the first line of a text.
-fn beginning(text: &str) -> String {
-    let line = text.trim().lines().next().unwrap_or_default();
-    let mut shown: String = line.chars().take(COMMENT).collect();
-    if shown.len() < text.trim().len() {
-        shown.push('…');
-    }
-    shown
+/// The first line of a text, shortened.
+fn first_line(text: &str) -> String {
+    let line = text.trim().lines().next();
+    history::shortened(line.unwrap_or_default())
 }
 
 fn line(id: &IssueId, event: &Event) -> String {
@@ -103,7 +96,7 @@ fn line(id: &IssueId, event: &Event) -> String {
         Change::Released { agent } => format!("released by {agent}"),
         Change::DependencyAdded { on } => format!("waits for {on}"),
         Change::DependencyRemoved { on } => format!("no longer waits for {on}"),
-        Change::Commented { text } => format!("comment: {}", beginning(text.as_str())),
+        Change::Commented { text } => format!("comment: {}", first_line(text.as_str())),
         _ => "changed".to_owned(),
     };
     match &event.agent {
@@ -136,4 +129,16 @@ fn other(place: &Place, was_there: bool, is_gone: bool) -> Option<String> {
         }
     };
     Some(format!("{what} {verb}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::first_line;
+
+    #[test]
+    fn comment_is_shown_by_its_first_line_which_is_shortened() {
+        assert_eq!(first_line("\n A \n\nB"), "A ");
+        let long = first_line(&format!("{} b\nc", "é".repeat(300)));
+        assert_eq!(long, format!("{}…", "é".repeat(199)));
+    }
 }

@@ -26,6 +26,7 @@ use crate::{
 };
 
 pub(crate) use attempt::{Attempt, Work};
+pub(crate) use record::CommitOutcome;
 use record::message;
 
 /// Number of times that other clones may be faster.
@@ -119,10 +120,7 @@ impl SyncError {
                     GitError::Name { .. } => Failure::Usage,
                     _ => Failure::Failed,
                 };
-                let text = format!("{:#}: {hint}", anyhow::Error::from(error));
-                // Git prints several lines.
-                let lines: Vec<&str> = text.lines().map(str::trim).collect();
-                kind(anyhow::Error::msg(lines.join(" ")))
+                kind(anyhow::anyhow!("{:#}: {hint}", anyhow::Error::from(error)))
             }
             error => Failure::Failed(error.into()),
         }
@@ -236,9 +234,9 @@ impl Exchange {
             crate::serving::close(&store);
         }
         let outcome = run.map(|()| round.outcome).map_err(failure)?;
-        let last = Attempt::last(config, Work::Exchange);
-        if effect == Effect::Apply && last.error().is_some() {
-            last.next(Ok(())).record(config, Work::Exchange);
+        if effect == Effect::Apply {
+            Attempt::end_failures(config, Work::Exchange);
+            Attempt::end_failures(config, Work::Commit);
         }
         Ok(outcome)
     }
@@ -257,8 +255,10 @@ impl Exchange {
         let mut round = Round::new(self, config, remote, Effect::Apply);
         catch_up(store);
         round.store = Some(store.clone());
-        let run = round.run().await;
-        run.map(|()| round.outcome).map_err(failure)
+        round.run().await.map_err(failure)?;
+        let outcome = round.outcome;
+        Attempt::end_failures(config, Work::Commit);
+        Ok(outcome)
     }
 
     /// The newest commits of the board.
@@ -522,15 +522,17 @@ impl Round<'_> {
         ) else {
             return Ok(None);
         };
-        let tip_files = match base == *tip {
-            true => Ok(base_files.clone()),
-            false => repository.list_board(tip).await?,
+        let own_files = match base == *tip {
+            true => None,
+            false => Some(repository.list_board(tip).await?),
         };
-        let (Ok(tip_files), Some(own)) = (tip_files, store.board_changes(&last)?) else {
+        let (Ok(own_files), Some(own)) = (own_files.transpose(), store.board_changes(&last)?)
+        else {
             return Ok(None);
         };
+        let tip_files = own_files.as_ref().unwrap_or(&base_files);
         let published = base_files.differing(&head_files);
-        let committed = base_files.differing(&tip_files);
+        let committed = base_files.differing(tip_files);
         let is_gone = published.iter().any(|path| !head_files.contains(path))
             || committed.iter().any(|path| !tip_files.contains(path));
         if is_gone || published.len().max(committed.len()) > FEW_FILES {
@@ -558,7 +560,7 @@ impl Round<'_> {
         };
         // Files that this clone has committed, and that the merge has not changed.
         let is_committed = |path: &str| committed.contains(path) && !changes.concerns(path);
-        let after = repository.read_board(&tip_files, is_committed).await?;
+        let after = repository.read_board(tip_files, is_committed).await?;
         let mut after = after.map_err(|refusal| refused(tip, local.as_str(), &refusal))?;
         after.extend(changes.files().files().clone());
         let is_changed = |path: &str| committed.contains(path) || changes.concerns(path);

@@ -18,7 +18,7 @@ use crate::{
     config::Config,
     exit::Failure,
     output,
-    sync::{Attempt, Exchange, Work},
+    sync::{Attempt, CommitOutcome, Exchange, Work},
 };
 
 /// Shortest time between two commits, but for that of a session that ends.
@@ -26,6 +26,10 @@ const INTERVAL: Duration = Duration::from_secs(60);
 
 /// Longest time of the commit at the end.
 const AT_END: Duration = Duration::from_secs(2);
+
+/// Reason why no commit is possible.
+const NEEDS_EXCHANGE: &str =
+    "the reference of the board is gone or was moved: `orchestra sync` is needed";
 
 /// The commits of a process.
 pub(super) struct Commits {
@@ -54,7 +58,10 @@ impl Serving {
                 let mut ended = stopped.clone();
                 let repeat = async {
                     begun.await;
-                    repeat(|| committer.commit(&stopped)).await;
+                    loop {
+                        sleep(INTERVAL).await;
+                        committer.commit(&stopped).await;
+                    }
                 };
                 tokio::select! {
                     _ = ended.wait_for(|ended| *ended) => {}
@@ -77,27 +84,17 @@ impl Commits {
     }
 }
 
-/// Repeats an attempt after each interval, or after the longer pause that the last one returned, without end.
-async fn repeat<F: Future<Output = Duration>>(mut attempt: impl FnMut() -> F) {
-    let mut pause = INTERVAL;
-    loop {
-        sleep(pause).await;
-        pause = attempt().await.max(INTERVAL);
-    }
-}
-
 struct Committer {
     config: Config,
     store: Store,
 }
 
 impl Committer {
-    /// Commits the board, unless it is stopped. Returns the time until the next commit is due.
-    async fn commit(&self, stopped: &watch::Receiver<bool>) -> Duration {
+    /// Commits the board if that is due, unless it is stopped.
+    async fn commit(&self, stopped: &watch::Receiver<bool>) {
         let last = Attempt::last(&self.config, Work::Commit);
-        let pause = last.pause(INTERVAL);
-        if !pause.is_zero() || !self.has_changes() {
-            return pause;
+        if !last.pause(INTERVAL).is_zero() || !self.has_changes() {
+            return;
         }
         let (config, store) = (self.config.clone(), self.store.clone());
         let (mut stopped, runtime) = (stopped.clone(), Handle::current());
@@ -110,9 +107,8 @@ impl Committer {
                 }
             })
         });
-        match committed.await {
-            Ok(Some(committed)) => self.record(&last, committed).pause(INTERVAL),
-            Ok(None) | Err(_) => Duration::ZERO,
+        if let Ok(Some(committed)) = committed.await {
+            self.record(&last, committed);
         }
     }
 
@@ -140,36 +136,25 @@ impl Committer {
     }
 
     /// Records an attempt for the other programs. A failure needs no repair: the next exchange commits the board.
-    fn record(&self, last: &Attempt, committed: Result<(), Failure>) -> Attempt {
-        let committed = committed.map_err(|failure| output::in_a_line(&failure.text()));
-        let attempt = last.next(committed);
+    fn record(&self, last: &Attempt, committed: Result<CommitOutcome, Failure>) {
+        let attempt = match committed {
+            Ok(CommitOutcome::Done) => last.next(Ok(())),
+            Ok(CommitOutcome::NotDue) => return,
+            Ok(CommitOutcome::NeedsExchange) => Attempt::impossible(NEEDS_EXCHANGE),
+            Err(failure) => last.next(Err(output::in_a_line(&failure.text()))),
+        };
         if let Some(error) = attempt.error() {
             tracing::debug!("the board is not committed: {error}");
         }
         attempt.record(&self.config, Work::Commit);
-        attempt
     }
 }
 
-async fn commit(config: &Config, store: &Store, interval: Duration) -> Result<(), Failure> {
+async fn commit(
+    config: &Config,
+    store: &Store,
+    interval: Duration,
+) -> Result<CommitOutcome, Failure> {
     let exchange = Exchange::open(&config.workspace).await?;
     exchange.commit_changes(config, store, interval).await
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test(start_paused = true)]
-    async fn attempts_are_a_minute_or_a_longer_pause_apart() {
-        let begun = Instant::now();
-        let mut times = Vec::new();
-        let attempts = repeat(|| {
-            times.push(begun.elapsed().as_secs());
-            let pause = if times.len() == 2 { 150 } else { 1 };
-            async move { Duration::from_secs(pause) }
-        });
-        assert!(timeout(Duration::from_secs(400), attempts).await.is_err());
-        assert_eq!(times, [60, 120, 270, 330, 390]);
-    }
 }

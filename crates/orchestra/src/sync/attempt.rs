@@ -33,7 +33,7 @@ const MAX_BYTES: u64 = 64 * 1024;
 /// Most characters of an error.
 const MAX_ERROR: usize = 2_000;
 
-/// Longest time between two exchanges after failures.
+/// Longest time between two attempts after failures.
 const MAX_PAUSE: Duration = Duration::from_secs(3_600);
 
 /// An attempt to exchange or commit the board.
@@ -71,6 +71,23 @@ impl Attempt {
                 failures: self.failures.saturating_add(1),
                 error: Some(error.chars().take(MAX_ERROR).collect()),
             },
+        }
+    }
+
+    /// An attempt for which no earlier repetition can succeed. It ended now, and the next one is due after the longest pause.
+    pub(crate) fn impossible(reason: &str) -> Self {
+        Self {
+            at: now(),
+            failures: u32::MAX,
+            error: Some(reason.to_owned()),
+        }
+    }
+
+    /// Ends the pause after failures, since the board was exchanged.
+    pub(crate) fn end_failures(config: &Config, work: Work) {
+        let last = Self::last(config, work);
+        if last.error().is_some() {
+            last.next(Ok(())).record(config, work);
         }
     }
 
@@ -131,6 +148,15 @@ mod tests {
             Attempt::default().pause_at(1_000_000, minute),
             Duration::ZERO
         );
+    }
+
+    #[test]
+    fn impossible_attempt_is_repeated_after_an_hour() {
+        let minute = Duration::from_secs(60);
+        let impossible = Attempt::impossible("no reference");
+        assert_eq!(impossible.pause_at(impossible.at, minute), MAX_PAUSE);
+        assert_eq!(impossible.error(), Some("no reference"));
+        assert_eq!(impossible.next(Ok(())).failures, 0);
     }
 
     #[test]

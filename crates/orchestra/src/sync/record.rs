@@ -14,9 +14,19 @@ const SUBJECT: usize = 72;
 /// Most changes that the message of a commit lists.
 const LISTED: usize = 500;
 
+/// Result of a commit without an exchange.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CommitOutcome {
+    /// The local reference has the board.
+    Done,
+    /// Another program has committed the board, or tried to, within the interval.
+    NotDue,
+    /// The local reference is gone, or names another commit than that of the last exchange. Only an exchange merges both.
+    NeedsExchange,
+}
+
 impl Exchange {
-    /// Commits changes of a board since its last commit, unless another program did so within the interval. A board whose
-    /// reference is gone or has moved is left to `orchestra sync`.
+    /// Commits changes of a board since its last commit, unless another program did so within the interval.
     ///
     /// # Errors
     /// When git or the store fails.
@@ -25,22 +35,22 @@ impl Exchange {
         config: &Config,
         store: &Store,
         interval: Duration,
-    ) -> Result<(), Failure> {
+    ) -> Result<CommitOutcome, Failure> {
         let _lock = self.repository.lock_board().await.map_err(failure)?;
         if !Attempt::last(config, Work::Commit)
             .pause(interval)
             .is_zero()
         {
-            return Ok(());
+            return Ok(CommitOutcome::NotDue);
         }
         let last = store.last_exchange().map_err(failure)?;
         let tip = self.repository.board(&self.local).await.map_err(failure)?;
         match (last, tip) {
             (Some(last), Some(tip)) if last.commit == tip.as_str() => {
                 let commit = self.commit_board(store, Some(&tip)).await;
-                commit.map(drop).map_err(failure)
+                commit.map(|_| CommitOutcome::Done).map_err(failure)
             }
-            _ => Ok(()),
+            _ => Ok(CommitOutcome::NeedsExchange),
         }
     }
 

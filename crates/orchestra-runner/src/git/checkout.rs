@@ -192,6 +192,10 @@ impl Repository {
     async fn overwritten(&self, path: PathBuf, said: &str) -> Result<CheckoutRefusal, GitError> {
         let named = said.lines().filter_map(|line| line.strip_prefix('\t'));
         let changes: Vec<PathBuf> = named.map(PathBuf::from).take(NAMED).collect();
+        if changes.is_empty() {
+            // Git would list all files.
+            return Ok(CheckoutRefusal::Dirty { path, changes });
+        }
         let arguments = ["ls-files", "-v", "-z", "--"];
         let call = self.git().call(status::OPERATION, &path, arguments);
         let call = call.option("--literal-pathspecs");
@@ -204,7 +208,7 @@ impl Repository {
             _ => None,
         });
         let files: Vec<PathBuf> = files.collect();
-        Ok(match changes.is_empty() || files.is_empty() {
+        Ok(match files.is_empty() {
             true => CheckoutRefusal::Dirty { path, changes },
             false => CheckoutRefusal::Overlooked { path, files },
         })

@@ -37,7 +37,7 @@ pub use catalog::{Agents, Chosen};
 pub use checkpoint::{
     Manifest, ManifestError, Remaining, forget_checkpoint, read_manifest, request_checkpoint,
 };
-pub(crate) use covered::Covered;
+pub(crate) use covered::{Covered, Difference};
 pub use ending::{Exited, Verdict, is_no_op, is_transient, retry_after, verdict};
 pub use error::AgentError;
 pub use evidence::{Evidence, EvidenceError, evidence_path, forget_evidence, read_evidence};

@@ -19,6 +19,7 @@ mod foresee;
 mod gone;
 mod host;
 mod job;
+mod permits;
 mod recover;
 mod roster;
 mod service;

@@ -10,6 +10,9 @@ use orchestra_fs::{Code, CodePaths, Content, Entry, Tree, parts};
 
 use super::{PRIVATE_DIRECTORY, Profile};
 
+/// Text for a directory whose code is never known to be the agreed one.
+const TOO_MUCH: &str = "more code than is compared: the agent is not started";
+
 /// Line for a command line that does not tell its files.
 const UNCLEAR: &str = "other files: Orchestra cannot tell which files this command runs";
 
@@ -27,10 +30,26 @@ pub(crate) struct Covered {
 enum Target {
     /// A file or what cannot be read, by its path below the directory.
     File(PathBuf, Content),
+    /// More code below a directory than is read.
+    TooMuch,
     /// A directory.
     Directory,
     /// An entry outside of the directory, or a socket, pipe or device.
     Other(PathBuf),
+}
+
+/// Difference between the files in the directory where an agent starts and those that the user agreed to.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Difference {
+    /// A path leads to something else.
+    #[error("the file `{0}` there differs from the file that you approved in the workspace")]
+    Path(String),
+    /// A path leads to more code than is read, in one of both. It is never known to be the same.
+    #[error("`{0}` has more code than is compared")]
+    TooMuch(String),
+    /// The files that the command lines may run are known in the workspace alone.
+    #[error("Orchestra can no longer tell which files the command line runs there")]
+    Unclear,
 }
 
 impl Covered {
@@ -66,7 +85,9 @@ impl Covered {
             for text in texts(word) {
                 let pieces = text.split_whitespace().filter_map(attached);
                 let pieces = pieces.map(str::to_owned);
-                for part in parts(&text).into_iter().chain(pieces) {
+                let found = parts(&text);
+                covered.is_unclear |= found.is_cut;
+                for part in found.words.into_iter().chain(pieces) {
                     let candidates = tree.candidates(Path::new(""), Path::new(&part));
                     covered.is_unclear |= candidates.is_unclear;
                     for path in candidates.paths.into_iter().chain(candidates.manifests) {
@@ -79,6 +100,7 @@ impl Covered {
         for (name, value) in &text.variables {
             covered.code(&mut tree, &CodePaths::of_variable(name, value));
         }
+        covered.is_unclear |= tree.is_exhausted();
         Ok(covered)
     }
 
@@ -96,47 +118,56 @@ impl Covered {
             let Some(Entry::Directory(below)) = tree.find(Path::new(""), path) else {
                 continue;
             };
-            match tree.code(&below) {
-                Code::Content(content) => {
-                    let target = Target::File(below, content);
-                    // Apart from the directory itself, which may have no code elsewhere.
-                    self.named.insert(path.join("*"), target);
-                }
-                Code::TooMuch => self.is_unclear = true,
-                Code::None => {}
-            }
+            let target = match tree.code(&below) {
+                Code::Content(content) => Target::File(below, content),
+                Code::TooMuch => Target::TooMuch,
+                Code::None => continue,
+            };
+            // Apart from the directory itself, which may have no code elsewhere.
+            self.named.insert(path.join("*"), target);
         }
     }
 
     /// A line for each file, with the SHA-256 of its content.
     pub(crate) fn lines(&self) -> Vec<String> {
-        let files = self.named.values().filter_map(|target| match target {
-            Target::File(path, content) => Some((path, content)),
-            Target::Directory | Target::Other(_) => None,
-        });
-        let files: BTreeMap<_, _> = files.collect();
-        let line = |(path, content): (&PathBuf, &Content)| {
-            let shown = path_text(path);
-            match content {
-                Content::Digest(digest) => format!("{shown} (SHA-256 {digest})"),
-                Content::Long(changed) => format!("{shown} (too long to be read: {changed})"),
-                Content::Outside(target) => {
-                    let target = path_text(target);
-                    format!("{shown} (leads out of the workspace, to {target})")
-                }
-                Content::Unreadable(why) => format!("{shown} (cannot be read: {why})"),
-            }
-        };
+        let lines = self
+            .named
+            .iter()
+            .filter_map(|(named, target)| match target {
+                Target::File(path, content) => Some((path, shown(content))),
+                Target::TooMuch => Some((named, TOO_MUCH.to_owned())),
+                Target::Directory | Target::Other(_) => None,
+            });
+        let lines: BTreeMap<&PathBuf, String> = lines.collect();
+        let lines = lines.into_iter();
+        let lines = lines.map(|(path, content)| format!("{} ({content})", path_text(path)));
         let unclear = self.is_unclear.then(|| UNCLEAR.to_owned());
-        files.into_iter().map(line).chain(unclear).collect()
+        lines.chain(unclear).collect()
     }
 
-    /// Returns the first path that leads to something other than in the `agreed` directory. Absolute paths lead to the
-    /// same entry from each directory, and a path that leads nowhere runs nothing.
-    pub(crate) fn difference(&self, agreed: &Self) -> Option<String> {
+    /// Returns a difference from the `agreed` directory. Absolute paths lead to the same entry from each directory, and a
+    /// path that leads nowhere runs nothing.
+    pub(crate) fn difference(&self, agreed: &Self) -> Option<Difference> {
+        let mut all = self.named.iter().chain(&agreed.named);
+        if let Some((path, _)) = all.find(|(_, target)| **target == Target::TooMuch) {
+            return Some(Difference::TooMuch(path_text(path)));
+        }
         let mut here = self.named.iter().filter(|(path, _)| path.is_relative());
-        let (path, _) = here.find(|(path, target)| agreed.named.get(*path) != Some(*target))?;
-        Some(path_text(path))
+        if let Some((path, _)) =
+            here.find(|(path, target)| agreed.named.get(*path) != Some(*target))
+        {
+            return Some(Difference::Path(path_text(path)));
+        }
+        (self.is_unclear && !agreed.is_unclear).then_some(Difference::Unclear)
+    }
+}
+
+fn shown(content: &Content) -> String {
+    match content {
+        Content::Digest(digest) => format!("SHA-256 {digest}"),
+        Content::Long(changed) => format!("too long to be read: {changed}"),
+        Content::Outside(target) => format!("leads out of the workspace, to {}", path_text(target)),
+        Content::Unreadable(why) => format!("cannot be read: {why}"),
     }
 }
 
@@ -316,7 +347,7 @@ mod tests {
         fs::create_dir_all(worktree.path().join("classes/x")).unwrap();
         assert_eq!(difference(), None);
         fs::write(worktree.path().join("classes/x/Main.class"), "other").unwrap();
-        assert_eq!(difference().as_deref(), Some("classes/*"));
+        assert_eq!(difference(), Some(Difference::Path("classes/*".into())));
     }
 
     #[test]
@@ -328,6 +359,7 @@ mod tests {
             let of = |directory: &Path| Covered::of(None, &profile, directory).unwrap();
             of(worktree.path()).difference(&of(workspace.path()))
         };
+        let differs = |path: &str| Some(Difference::Path(path.to_owned()));
         let put = |name: &str, content: &str| fs::write(worktree.path().join(name), content);
         fs::write(workspace.path().join("run.py"), "agreed").unwrap();
         fs::write(workspace.path().join("other.py"), "agreed").unwrap();
@@ -337,17 +369,55 @@ mod tests {
         put("run.py", "agreed").unwrap();
         assert_eq!(difference(), None);
         put("rules.txt", "new").unwrap();
-        assert_eq!(difference().as_deref(), Some("rules.txt"));
+        assert_eq!(difference(), differs("rules.txt"));
         fs::remove_file(worktree.path().join("rules.txt")).unwrap();
         put("run.py", "other").unwrap();
-        assert_eq!(difference().as_deref(), Some("run.py"));
+        assert_eq!(difference(), differs("run.py"));
         let run = worktree.path().join("run.py");
         fs::remove_file(&run).unwrap();
         symlink("other.py", &run).unwrap();
-        assert_eq!(difference().as_deref(), Some("run.py"));
+        assert_eq!(difference(), differs("run.py"));
         fs::remove_file(&run).unwrap();
         // An interpreter starts `__main__.py` of a directory.
         fs::create_dir(&run).unwrap();
-        assert_eq!(difference().as_deref(), Some("run.py"));
+        assert_eq!(difference(), differs("run.py"));
+    }
+
+    #[test]
+    fn more_code_than_is_read_differs_from_every_agreed_directory() {
+        let [few, many] = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+        for (workspace, count) in [(&few, 1), (&many, 4_097)] {
+            let classes = workspace.path().join("classes");
+            fs::create_dir(&classes).unwrap();
+            for number in 0..count {
+                fs::write(classes.join(format!("{number}.class")), "x").unwrap();
+            }
+        }
+        let java = profile("java", &["-cp", "classes", "x.Main", "{prompt}"]);
+        let of =
+            |workspace: &tempfile::TempDir| Covered::of(None, &java, workspace.path()).unwrap();
+        let too_much = Some(Difference::TooMuch("classes/*".into()));
+        assert_eq!(of(&few).difference(&of(&few)), None);
+        for (here, agreed) in [(&many, &few), (&few, &many), (&many, &many)] {
+            assert_eq!(of(here).difference(&of(agreed)), too_much);
+        }
+        let line = "classes/* (more code than is compared: the agent is not started)";
+        assert_eq!(of(&many).lines(), [line]);
+    }
+
+    #[test]
+    fn command_whose_files_are_no_longer_known_where_an_agent_starts_differs() {
+        let [workspace, worktree] = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+        let npx = profile("npx", &["tool", "{prompt}"]);
+        let difference = || {
+            let of = |directory: &tempfile::TempDir| Covered::of(None, &npx, directory.path());
+            of(&worktree).unwrap().difference(&of(&workspace).unwrap())
+        };
+        assert_eq!(difference(), None);
+        fs::write(worktree.path().join("package.json"), "{").unwrap();
+        assert_eq!(difference(), Some(Difference::Unclear));
+        // The user has agreed to a command whose files are not known.
+        fs::write(workspace.path().join("package.json"), "[").unwrap();
+        assert_eq!(difference(), None);
     }
 }

@@ -185,19 +185,31 @@ pub enum Denied {
         /// The user's own configuration file.
         user_file: String,
     },
-    /// Its command line names another file where it starts than the one that was agreed to.
+    /// Its command line runs other files where it starts than those that were agreed to.
     #[error(
-        "agent `{name}` is not started in {directory}: the file `{file}` there differs from the file that you \
-         approved in the workspace; restore the file, or copy the change into the workspace and run \
-         `orchestra plan agents --approve {name}`"
+        "agent `{name}` is not started in {directory}: {what}; restore the file, or copy the change into the \
+         workspace and run `orchestra plan agents --approve {name}`"
     )]
     Replaced {
         /// The agent.
         name: ProfileName,
-        /// The file, as the command line names it.
-        file: String,
+        /// What is different there.
+        what: String,
         /// The directory where it would start.
         directory: String,
+    },
+    /// Its command line names more code than is compared with what was agreed to.
+    #[error(
+        "agent `{name}` is not started: `{path}`, which its command line names, has more code than Orchestra compares \
+         with what you approved; name a directory with less code, or define [agents.{name}] in your own {user_file}"
+    )]
+    TooMuch {
+        /// The agent.
+        name: ProfileName,
+        /// The directory, as the command line names it.
+        path: String,
+        /// The user's own configuration file.
+        user_file: String,
     },
     /// A file of the workspace defines its profile without an agreement.
     #[error(
@@ -240,6 +252,7 @@ impl Denied {
             Self::Unnamed { .. } => "agent_not_named",
             Self::Named { .. }
             | Self::Replaced { .. }
+            | Self::TooMuch { .. }
             | Self::Defined { .. }
             | Self::Changed { .. } => "agent_not_approved",
             Self::Unusable { .. } => "agent_profile",
@@ -250,7 +263,7 @@ impl Denied {
     #[must_use]
     pub const fn agent(&self) -> Option<&ProfileName> {
         match self {
-            Self::Unnamed { .. } | Self::Unusable { .. } => None,
+            Self::Unnamed { .. } | Self::TooMuch { .. } | Self::Unusable { .. } => None,
             Self::Named { name, .. }
             | Self::Replaced { name, .. }
             | Self::Defined { name, .. }

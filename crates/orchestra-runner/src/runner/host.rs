@@ -1,7 +1,6 @@
 //! State that the engine and its jobs share: options and the repository.
 
 use std::{
-    collections::BTreeMap,
     path::Path,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
@@ -9,16 +8,19 @@ use std::{
 
 use orchestra_place::check_answer;
 use orchestra_plan::{
-    budget::Micros,
     event::{Failure, FailureKind},
     ids::JobId,
     outcome::Policy,
     work::ProfileName,
 };
-use tokio::sync::{OnceCell, Semaphore};
+use tokio::{
+    sync::{OnceCell, Semaphore},
+    task::JoinError,
+};
 
+use super::permits::{self, Permits};
 use crate::{
-    agents::{Author, Case, Covered, Denied, Offer, Permit, Profile, Purpose, decide},
+    agents::{Author, Denied, Offer, Profile, Purpose},
     cause::chain,
     git::{Git, GitError, GitTimes, Repository},
     plans::{Options, git_words},
@@ -80,61 +82,15 @@ impl Host {
     }
 
     /// Permissions of agents now; reads the agreements of the user.
-    pub(crate) async fn permits(&self) -> Permits<'_> {
-        let mut permits = Permits {
-            options: &self.options,
-            agreed: Vec::new(),
-            changed: BTreeMap::new(),
-        };
-        for (name, agreement) in self.agreed().await {
-            if let Some(offer) = self.offer(&name) {
-                match offer.check(&agreement) {
-                    Ok(()) => permits.agreed.push(offer.name),
-                    Err(what) => {
-                        permits.changed.insert(offer.name, what);
-                    }
-                }
-            }
-        }
-        permits
+    pub(crate) async fn permits(&self) -> Permits {
+        let permits = self.blocking(Permits::read).await;
+        let none = |_| Permits::without_agreements(Arc::clone(&self.options));
+        permits.unwrap_or_else(none)
     }
 
-    /// Agents that the user agreed to, and what was agreed to.
-    async fn agreed(&self) -> BTreeMap<String, String> {
-        let Some(agreements) = self.options.agreements.clone() else {
-            return BTreeMap::new();
-        };
-        let agreed = tokio::task::spawn_blocking(move || agreements.agreed()).await;
-        agreed.unwrap_or_default()
-    }
-
-    /// Description of an agent for a person; `None` where no agent has this name.
+    /// Description of an agent for a person; `None` where no agent has this name. Reads files, and may block.
     pub(crate) fn offer(&self, name: &str) -> Option<Offer> {
-        let name = ProfileName::parse(name).ok()?;
-        let profile = self.options.agents.profile(name.as_str())?;
-        let covered = self.covered(&name, profile, &self.options.workspace);
-        // A workspace that cannot be read has no file that could run.
-        Some(self.offer_of(&name, profile, &covered.unwrap_or_default()))
-    }
-
-    fn offer_of(&self, name: &ProfileName, profile: &Profile, covered: &Covered) -> Offer {
-        let (author, limits) = (self.options.agents.author(name), self.heal_limits());
-        Offer::of(name, profile, author, &covered.lines(), &limits)
-    }
-
-    /// Files that the command line of an agent names, as they are in a directory. Those of the user's own profiles
-    /// and of the built-in ones need no agreement; the author of a profile of the workspace may write them as well.
-    fn covered(
-        &self,
-        name: &ProfileName,
-        profile: &Profile,
-        directory: &Path,
-    ) -> orchestra_fs::Result<Covered> {
-        let agents = &self.options.agents;
-        match agents.author(name) {
-            Author::Workspace => Covered::of(agents.program(name).as_deref(), profile, directory),
-            Author::Program | Author::User => Ok(Covered::default()),
-        }
+        permits::offer(&self.options, name)
     }
 
     /// Checks, directly before an agent starts in a directory, that its command line runs there what the user agreed
@@ -148,49 +104,34 @@ impl Host {
         profile: &Profile,
         directory: &Path,
     ) -> Result<(), Denied> {
-        let agents = &self.options.agents;
-        if agents.author(name) != Author::Workspace {
+        if self.options.agents.author(name) != Author::Workspace {
             return Ok(());
         }
-        let agreed = self.agreed().await;
-        let covered = self.covered(name, profile, &self.options.workspace);
-        let covered = covered.unwrap_or_default();
-        let offer = self.offer_of(name, profile, &covered);
-        let Some(agreement) = agreed.get(name.as_str()) else {
-            return Err(Denied::Defined {
+        let (agent, profile, place) = (name.clone(), profile.clone(), directory.to_owned());
+        let check =
+            move |options: Arc<Options>| permits::check_start(&options, &agent, &profile, &place);
+        let checked = self.blocking(check).await;
+        checked.unwrap_or_else(|error| {
+            Err(Denied::Replaced {
                 name: name.clone(),
-                user_file: agents.user_file().to_owned(),
-            });
-        };
-        if let Err(what) = offer.check(agreement) {
-            return Err(Denied::Changed {
-                name: name.clone(),
-                what,
-            });
-        }
-        let file = match self.covered(name, profile, directory) {
-            Ok(here) => here.difference(&covered),
-            Err(_) => Some(".".to_owned()),
-        };
-        let Some(file) = file else {
-            return Ok(());
-        };
-        Err(Denied::Replaced {
-            name: name.clone(),
-            file,
-            directory: directory.display().to_string(),
+                what: error.to_string(),
+                directory: directory.display().to_string(),
+            })
         })
+    }
+
+    /// Runs work that reads files on a thread that may block.
+    pub(crate) async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(Arc<Options>) -> T + Send + 'static,
+    ) -> Result<T, JoinError> {
+        let options = Arc::clone(&self.options);
+        tokio::task::spawn_blocking(move || work(options)).await
     }
 
     /// Limits of heals: number and cost.
     pub(crate) fn heal_limits(&self) -> String {
-        let policy = &self.options.policy;
-        format!(
-            "at most {} heals per job and {} per plan, up to {} USD per plan where the agent reports its cost",
-            policy.heals_max,
-            policy.plan_heals_max,
-            Micros(policy.heal_cost_max)
-        )
+        permits::heal_limits(&self.options)
     }
 
     /// Notes whether an agent may heal now, for the next decision. Its program is looked for and not asked.
@@ -201,14 +142,19 @@ impl Host {
     }
 
     async fn lacks_healer(&self) -> Option<String> {
-        let permit = match self.permits().await.of(Purpose::Healing, None) {
-            Ok(permit) => permit,
-            Err(denied) => return Some(format!("not healed: {denied}")),
-        };
-        let agents = Arc::clone(&self.options.agents);
-        let lacks = tokio::task::spawn_blocking(move || agents.lacks(permit.name.as_str()));
-        let lacks = lacks.await.ok().flatten()?;
-        Some(format!("not healed: {}", chain(&lacks)))
+        let lacks = self.blocking(|options| {
+            let agents = Arc::clone(&options.agents);
+            match Permits::read(options).of(Purpose::Healing, None) {
+                Ok(permit) => agents
+                    .lacks(permit.name.as_str())
+                    .map(|lacks| chain(&lacks)),
+                Err(denied) => Some(denied.to_string()),
+            }
+        });
+        let why = lacks
+            .await
+            .unwrap_or_else(|error| Some(error.to_string()))?;
+        Some(format!("not healed: {why}"))
     }
 
     /// Puts into a policy whether an agent may heal.
@@ -237,31 +183,6 @@ impl Host {
             Some(format!("{key}: {}", chain(&error)))
         });
         lacking.collect()
-    }
-}
-
-/// Permissions of agents: the configuration, and agreements of the user as they were read.
-#[derive(Debug)]
-pub(crate) struct Permits<'a> {
-    options: &'a Options,
-    /// The agents that the user agreed to as they are now, in the order of their names.
-    agreed: Vec<ProfileName>,
-    /// The agents that the user agreed to and that changed since, with what changed.
-    changed: BTreeMap<ProfileName, String>,
-}
-
-impl Permits<'_> {
-    /// Decides which agent may run for a purpose; `job` is the agent that the job names for its work.
-    pub(crate) fn of(&self, purpose: Purpose, job: Option<&ProfileName>) -> Result<Permit, Denied> {
-        let case = Case {
-            purpose,
-            job,
-            named: &self.options.named,
-            agreed: &self.agreed,
-            changed: &self.changed,
-            user_file: self.options.agents.user_file(),
-        };
-        decide(&case, |name| self.options.agents.author(name))
     }
 }
 

@@ -1,7 +1,10 @@
 //! The agents that a plan may start, reported before it runs: names, purposes, who named them, how often
 //! and up to which cost.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use orchestra_plan::{
     plan::Plan,
@@ -14,7 +17,8 @@ use serde::Serialize;
 use super::{
     act::{INSTRUCTIONS, has_instructions},
     foresee::{self, Piece},
-    host::{Host, Permits},
+    host::Host,
+    permits::{Permits, heal_limits, offer},
 };
 use crate::{
     agents::{Denied, Offer, Purpose},
@@ -126,18 +130,28 @@ impl Outline {
 
 /// Lists the agents that a plan may start. Nothing is started for it.
 pub(crate) async fn roster(host: &Host, outline: Outline) -> Roster {
+    let listed = host.blocking(move |options| {
+        let permits = Permits::read(Arc::clone(&options));
+        listed(&options, &permits, &outline)
+    });
+    listed.await.unwrap_or_else(|error| Roster {
+        warnings: vec![format!("cannot list the agents of the plan: {error}")],
+        ..Roster::default()
+    })
+}
+
+fn listed(options: &Options, permits: &Permits, outline: &Outline) -> Roster {
     let mut roster = Roster::default();
     let mut asked = BTreeSet::new();
-    let permits = host.permits().await;
-    work(host, &permits, &outline, &mut roster, &mut asked);
+    work(options, permits, outline, &mut roster, &mut asked);
     if outline.jobs.iter().any(|job| job.heals) {
-        match switched_off(&host.options) {
-            Some(key) => roster.warnings.extend(unused_healer(host, &permits, key)),
-            None => healing(host, &permits, &outline, &mut roster, &mut asked),
+        match switched_off(options) {
+            Some(key) => roster.warnings.extend(unused_healer(options, permits, key)),
+            None => healing(options, permits, outline, &mut roster, &mut asked),
         }
     }
-    if has_instructions(&host.options.workspace) {
-        preparation(host, &permits, &outline, &mut roster, &mut asked);
+    if has_instructions(&options.workspace) {
+        preparation(options, permits, outline, &mut roster, &mut asked);
     }
     roster
 }
@@ -145,8 +159,8 @@ pub(crate) async fn roster(host: &Host, outline: Outline) -> Roster {
 /// Lists the agents that may work in places of a plan, each with the reason why it may and with its places. Those that
 /// may not are offered.
 fn permitted<'p>(
-    host: &Host,
-    permits: &Permits<'_>,
+    options: &Options,
+    permits: &Permits,
     purpose: Purpose,
     places: impl Iterator<Item = (&'p str, Option<&'p ProfileName>)>,
     roster: &mut Roster,
@@ -159,7 +173,7 @@ fn permitted<'p>(
                 let agent = format!("{} ({})", permit.name, permit.reason());
                 by_agent.entry(agent).or_default().push(place);
             }
-            Err(denied) => ask(host, &denied, roster, asked),
+            Err(denied) => ask(options, &denied, roster, asked),
         }
     }
     let by_agent = by_agent.into_iter();
@@ -169,15 +183,22 @@ fn permitted<'p>(
 }
 
 fn preparation(
-    host: &Host,
-    permits: &Permits<'_>,
+    options: &Options,
+    permits: &Permits,
     outline: &Outline,
     roster: &mut Roster,
     asked: &mut BTreeSet<ProfileName>,
 ) {
     let jobs = outline.jobs.iter();
     let places = jobs.map(|job| (job.place.as_str(), job.agent.as_ref()));
-    for (agent, places) in permitted(host, permits, Purpose::Preparation, places, roster, asked) {
+    for (agent, places) in permitted(
+        options,
+        permits,
+        Purpose::Preparation,
+        places,
+        roster,
+        asked,
+    ) {
         roster.lines.push(format!(
             "{agent} prepares the worktree of {places} by {INSTRUCTIONS}: once per attempt, without a limit of its own"
         ));
@@ -185,8 +206,8 @@ fn preparation(
 }
 
 fn work(
-    host: &Host,
-    permits: &Permits<'_>,
+    options: &Options,
+    permits: &Permits,
     outline: &Outline,
     roster: &mut Roster,
     asked: &mut BTreeSet<ProfileName>,
@@ -199,7 +220,7 @@ fn work(
         Some(_) => "within `budget.cost` of the plan",
         None => "without a limit of cost unless `budget.cost` of the job sets one",
     };
-    for (agent, places) in permitted(host, permits, Purpose::Work, places, roster, asked) {
+    for (agent, places) in permitted(options, permits, Purpose::Work, places, roster, asked) {
         roster
             .lines
             .push(format!("{agent} does {places}: once per attempt, {limit}"));
@@ -207,13 +228,13 @@ fn work(
 }
 
 fn healing(
-    host: &Host,
-    permits: &Permits<'_>,
+    options: &Options,
+    permits: &Permits,
     outline: &Outline,
     roster: &mut Roster,
     asked: &mut BTreeSet<ProfileName>,
 ) {
-    let limits = host.heal_limits();
+    let limits = heal_limits(options);
     match permits.of(Purpose::Healing, None) {
         Ok(permit) => roster.lines.push(format!(
             "{} heals what fails ({}): {limits}",
@@ -226,7 +247,7 @@ fn healing(
                     .warnings
                     .push(format!("healing waits for your agreement: {denied}"));
             }
-            ask(host, &denied, roster, asked);
+            ask(options, &denied, roster, asked);
             let mut own: BTreeMap<&ProfileName, Vec<&str>> = BTreeMap::new();
             for job in outline.jobs.iter().filter(|job| job.heals) {
                 if let Some(name) = &job.agent {
@@ -260,8 +281,8 @@ fn switched_off(options: &Options) -> Option<&'static str> {
 }
 
 /// A warning that the configured healer, if there is one, is not used, because the setting `key` is 0.
-fn unused_healer(host: &Host, permits: &Permits<'_>, key: &str) -> Option<String> {
-    let named = host.options.named.healer.first()?;
+fn unused_healer(options: &Options, permits: &Permits, key: &str) -> Option<String> {
+    let named = options.named.healer.first()?;
     // A healer that waits for an agreement counts as well.
     let name = match permits.of(Purpose::Healing, None) {
         Ok(permit) => permit.name,
@@ -274,8 +295,8 @@ fn unused_healer(host: &Host, permits: &Permits<'_>, key: &str) -> Option<String
 
 /// Offers an agent that a person may agree to. Where nothing names one for work, it is the first that is
 /// installed; healing that nothing asks for is off and offers none.
-fn ask(host: &Host, denied: &Denied, roster: &mut Roster, asked: &mut BTreeSet<ProfileName>) {
-    let agents = &host.options.agents;
+fn ask(options: &Options, denied: &Denied, roster: &mut Roster, asked: &mut BTreeSet<ProfileName>) {
+    let agents = &options.agents;
     let is_choice = matches!(
         denied,
         Denied::Unnamed {
@@ -288,7 +309,7 @@ fn ask(host: &Host, denied: &Denied, roster: &mut Roster, asked: &mut BTreeSet<P
         false => denied.agent(),
     };
     if let Some(name) = name.filter(|name| !asked.contains(*name)) {
-        let mut offer = host.offer(name.as_str());
+        let mut offer = offer(options, name.as_str());
         if let Some(offer) = offer.as_mut().filter(|_| is_choice) {
             offer.others = agents.installed();
             offer.others.retain(|other| other != name.as_str());

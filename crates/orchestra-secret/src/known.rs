@@ -1,6 +1,6 @@
 //! Known values: secrets that a caller names, found in any text.
 
-use std::{ops::Range, sync::Arc};
+use std::{collections::HashSet, ops::Range, sync::Arc};
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
@@ -13,13 +13,13 @@ const MIN_LINE_BYTES: usize = 8;
 /// Maximum length of one pattern; longer values are searched for in parts.
 const MAX_PATTERN_BYTES: usize = 1024;
 
-/// Maximum number of patterns.
+/// Maximum number of patterns. Those of the newest values are retained.
 const MAX_PATTERNS: usize = 4096;
 
 /// Known values and the automaton that finds them.
 #[derive(Clone, Default)]
 pub(crate) struct Known {
-    /// Shared with the clones.
+    /// Each once, from the oldest to the newest. Shared with the clones.
     patterns: Arc<Vec<String>>,
     automaton: Option<Arc<AhoCorasick>>,
 }
@@ -43,12 +43,14 @@ impl Known {
                 add(patterns, &json_escaped(part));
             }
         }
-        patterns.truncate(MAX_PATTERNS);
         if patterns.len() == before {
             return;
         }
-        patterns.sort_unstable();
-        patterns.dedup();
+        let mut distinct = HashSet::new();
+        patterns.reverse();
+        patterns
+            .retain(|pattern| distinct.len() < MAX_PATTERNS && distinct.insert(pattern.clone()));
+        patterns.reverse();
         let automaton = AhoCorasick::builder()
             .kind(Some(AhoCorasickKind::ContiguousNFA))
             .build(&*patterns);

@@ -248,6 +248,20 @@ fn installed_value_is_known_to_every_masker() {
     assert_eq!(Masker::table().text("installed-1f9c"), "installed-1f9c");
 }
 
+#[test]
+fn newest_of_too_many_values_are_masked() {
+    let value = |number: usize| format!("value-{number:06}-x");
+    let values = Vec::from_iter((0..10_000).map(value));
+    let masker = Masker::new(values.iter().map(String::as_str)).value("planted-one");
+    let is_masked = |text: &str| masker.text(text) == MASK;
+    assert!(is_masked("planted-one"));
+    assert!((6_000..10_000).all(|number| is_masked(&value(number))));
+    assert!(!is_masked(&value(0)), "the oldest values are dropped");
+    // A value that is repeated is new again.
+    let masker = masker.value(&value(0)).value(&value(9_999));
+    assert_eq!(masker.text(&value(0)), MASK);
+}
+
 /// Length of a hostile text.
 const HOSTILE_BYTES: usize = 256 * 1024;
 

@@ -60,6 +60,9 @@ pub(crate) fn change<T: Kept, R>(
     };
     let answer = change(&mut value)?;
     let text = serde_json::to_vec(&value)?;
+    if text.len() as u64 > MAX_BYTES {
+        return Err(io::Error::other("its content is too long to be read again"));
+    }
     orchestra_fs::write(path, &text, Access::Private)?;
     Ok(answer)
 }

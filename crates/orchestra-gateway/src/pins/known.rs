@@ -1,6 +1,6 @@
 //! What is known of a server: what it offers, what of it was approved, and its form on disk.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use orchestra_hub::ListKind;
 use orchestra_mcp::client::ServerFacts;
@@ -14,7 +14,8 @@ use crate::{canonical, config::Pins as Mode, definitions, files};
 /// The version of the files; a newer one is left alone.
 const VERSION: u32 = 1;
 
-/// Tools that are remembered; the names of those that are gone are forgotten first.
+/// Maximum number of tools that are pinned when they are first seen. Further ones are hidden until they are approved: if
+/// others were forgotten for them, a changed tool would be taken for a new one.
 const MAX_PINNED: usize = 20_000;
 
 /// What a model or a program goes by.
@@ -119,9 +120,14 @@ impl Known {
     /// Whether a tool is as it was approved.
     pub(crate) fn approves(&self, name: &str, definition: &RawJson) -> bool {
         let pinned = self.pinned.get(name);
-        pinned.map_or(!self.is_lost, |pinned| {
+        pinned.map_or(self.takes_new(), |pinned| {
             pinned == definition || hash(pinned) == hash(definition)
         })
+    }
+
+    /// Returns whether a tool that is not pinned is new, and taken as it is.
+    fn takes_new(&self) -> bool {
+        !self.is_lost && self.pinned.len() < MAX_PINNED
     }
 
     /// Of a server of which it is not known any more what was approved.
@@ -186,17 +192,17 @@ impl Known {
             let Ok(name) = definitions::named(definition, "name") else {
                 continue;
             };
-            let is_new = !self.is_lost && !self.pinned.contains_key(&name);
+            let is_new = self.takes_new() && !self.pinned.contains_key(&name);
             if mode == Mode::Follow || is_new {
                 self.pinned.insert(name, definition.clone());
             }
         }
         self.lists = lists;
         self.of_clients = of_clients;
-        if self.pinned.len() > MAX_PINNED {
-            let tools = self.lists.tools.iter();
+        if mode == Mode::Follow && self.pinned.len() > MAX_PINNED {
+            let tools = self.lists.tools.iter().chain(&self.of_clients);
             let names = tools.filter_map(|tool| definitions::named(tool, "name").ok());
-            let listed: std::collections::BTreeSet<String> = names.collect();
+            let listed: HashSet<String> = names.collect();
             self.pinned.retain(|name, _| listed.contains(name));
         }
     }
@@ -268,13 +274,10 @@ impl From<OnDisk> for Known {
 impl Lists {
     /// Tools of other lists that differ from these, each once.
     pub(crate) fn other_tools<'l>(&self, others: impl Iterator<Item = &'l Self>) -> Vec<RawJson> {
-        let mut other: Vec<RawJson> = Vec::new();
-        for tool in others.flat_map(|lists| &lists.tools) {
-            if !self.tools.contains(tool) && !other.contains(tool) {
-                other.push(tool.clone());
-            }
-        }
-        other
+        let mut known: HashSet<&[u8]> = self.tools.iter().map(RawJson::as_bytes).collect();
+        let tools = others.flat_map(|lists| &lists.tools);
+        let other = tools.filter(|tool| known.insert(tool.as_bytes()));
+        other.cloned().collect()
     }
 
     pub(crate) const fn of_mut(&mut self, kind: ListKind) -> &mut Vec<RawJson> {

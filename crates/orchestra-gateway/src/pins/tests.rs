@@ -176,3 +176,54 @@ fn tool_of_some_clients_is_pinned_and_hidden_from_them_when_it_changes() {
     assert_eq!(file.approve(&[]).unwrap(), ["u"]);
     assert!(offers(&file.load().unwrap().unwrap(), Mode::Ask));
 }
+
+/// Tools with these numbers in their names.
+fn numbered(numbers: std::ops::Range<usize>) -> Lists {
+    let tools = numbers.map(|number| json(&format!(r#"{{"name":"n{number}"}}"#)));
+    Lists {
+        tools: tools.collect(),
+        ..Lists::default()
+    }
+}
+
+#[test]
+fn pinned_tools_are_not_forgotten_for_many_new_ones() {
+    let (before, after) = (r#"{"name":"u"}"#, r#"{"name":"u","title":"U"}"#);
+    let mut known = Known::default();
+    known.learn(tools(&[OLD]), vec![json(before)], Mode::Ask);
+    // Each list replaces the one before.
+    for from in (0..30_000).step_by(2_000) {
+        known.learn(numbered(from..from + 2_000), vec![json(before)], Mode::Ask);
+    }
+    known.learn(tools(&[NEW]), vec![json(after)], Mode::Ask);
+    assert!(known.approves("t", &json(OLD)) && !known.approves("t", &json(NEW)));
+    assert!(known.approves("u", &json(before)) && !known.approves("u", &json(after)));
+    assert!(known.approves("n0", &json(r#"{"name":"n0"}"#)));
+    let unseen = json(r#"{"name":"n29999"}"#);
+    assert!(!known.approves("n29999", &unseen), "it is no longer pinned");
+    let change = Change {
+        tool: "n29999".into(),
+        before: None,
+        after: unseen.clone(),
+    };
+    known.approve(vec![change]);
+    assert!(known.approves("n29999", &unseen));
+}
+
+#[test]
+fn pins_of_a_server_whose_changes_are_accepted_are_bounded() {
+    let mut known = Known::default();
+    for from in (0..30_000).step_by(2_000) {
+        known.learn(numbered(from..from + 2_000), vec![json(OLD)], Mode::Follow);
+        assert!(known.pinned() <= 22_001, "{}", known.pinned());
+        assert!(known.approves("t", &json(OLD)));
+    }
+}
+
+#[test]
+fn tools_of_other_lists_that_differ_are_each_returned_once() {
+    let own = tools(&[OLD]);
+    let others = [tools(&[OLD, NEW]), tools(&[NEW, r#"{"name":"u"}"#])];
+    let other = own.other_tools(others.iter());
+    assert_eq!(other, [json(NEW), json(r#"{"name":"u"}"#)]);
+}

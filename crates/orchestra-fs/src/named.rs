@@ -28,6 +28,15 @@ const MAX_BYTES: u64 = 256 * 1024 * 1024;
 /// Maximum number of entries of directories that are listed.
 const MAX_ENTRIES: usize = 50_000;
 
+/// Number of bytes of a path that is looked up as one. Each component of a longer one takes time.
+const PATH_BYTES: usize = 512;
+
+/// Number of bytes that take as long to be read as a path to be looked up.
+const READ_BYTES: u64 = 16 * 1024;
+
+/// Number of paths that take as long to be looked up as a manifest to be read.
+const MANIFEST_PATHS: usize = 256;
+
 /// Number of bytes at the start of a file by which its kind is recognized.
 const HEAD_BYTES: usize = 4;
 
@@ -62,6 +71,8 @@ pub struct Tree {
     directory: Directory,
     /// Number of bytes that may still be read.
     left: u64,
+    /// Number of paths that may still be looked up.
+    paths_left: usize,
     /// Number of entries of directories that may still be listed.
     entries_left: usize,
     /// Manifests by their directories.
@@ -70,6 +81,9 @@ pub struct Tree {
 }
 
 impl Tree {
+    /// Maximum number of paths that are looked up. A long path counts more than once.
+    pub const MAX_PATHS: usize = 20_000;
+
     /// Opens the tree below a directory.
     ///
     /// # Errors
@@ -81,6 +95,7 @@ impl Tree {
             top,
             directory,
             left: MAX_BYTES,
+            paths_left: Self::MAX_PATHS,
             entries_left: MAX_ENTRIES,
             manifests: BTreeMap::new(),
             read: BTreeMap::new(),
@@ -93,9 +108,50 @@ impl Tree {
         &self.top
     }
 
-    /// Finds the entry that a path leads to, as seen from a directory; `None` when there is none in the tree.
+    /// Returns whether no further path is looked up, so that files of the tree may not have been found.
     #[must_use]
-    pub fn find(&self, from: &Path, named: &Path) -> Option<Entry> {
+    pub const fn is_exhausted(&self) -> bool {
+        self.paths_left == 0
+    }
+
+    /// Returns the work that was done, as the number of paths that could have been looked up instead.
+    #[must_use]
+    pub fn effort(&self) -> usize {
+        let read = usize::try_from((MAX_BYTES - self.left) / READ_BYTES).unwrap_or(usize::MAX);
+        let listed = MAX_ENTRIES - self.entries_left;
+        let manifests = self.manifests.len() * MANIFEST_PATHS;
+        (Self::MAX_PATHS - self.paths_left) + listed + manifests + read
+    }
+
+    /// Finds the entry that a path leads to, as seen from a directory; `None` when there is none in the tree, or the tree
+    /// [is exhausted](Self::is_exhausted).
+    #[must_use]
+    pub fn find(&mut self, from: &Path, named: &Path) -> Option<Entry> {
+        self.counted(from, named)?;
+        self.entry(from, named)
+    }
+
+    /// Returns whether a path leads to a directory, which may be outside of the tree, or cannot be looked at.
+    fn may_be_directory(&mut self, from: &Path, named: &Path) -> bool {
+        // direct: an entry of the tree, of which nothing is read.
+        match self.counted(from, named).map(|path| path.metadata()) {
+            None => false,
+            Some(Ok(found)) => found.is_dir(),
+            Some(Err(error)) => !is_absent(&error),
+        }
+    }
+
+    /// Returns an absolute path that is looked up, and counts it; `None` when no further path is looked up.
+    fn counted(&mut self, from: &Path, named: &Path) -> Option<PathBuf> {
+        let path = self.top.join(from).join(named);
+        let count = 1 + path.as_os_str().len() / PATH_BYTES;
+        let left = self.paths_left.checked_sub(count);
+        self.paths_left = left.unwrap_or(0);
+        left.map(|_| path)
+    }
+
+    /// Finds an entry without counting it.
+    fn entry(&self, from: &Path, named: &Path) -> Option<Entry> {
         let bytes = named.as_os_str().as_encoded_bytes();
         if bytes.is_empty() || bytes.contains(&0) {
             return None;

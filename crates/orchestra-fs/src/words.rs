@@ -3,11 +3,23 @@
 mod code_paths;
 mod spellings;
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, iter};
 
 pub use code_paths::CodePaths;
 pub(crate) use spellings::lexical;
 pub use spellings::spellings;
+
+/// Maximum number of bytes of a word of which the parts are found.
+const MAX_WORD_BYTES: usize = 64 * 1024;
+
+/// Maximum number of parts of a word. A long part counts once for each kibibyte.
+const MAX_PARTS: usize = 1_024;
+
+/// Maximum number of bytes of a path that a system call accepts.
+pub(crate) const MAX_PATH_BYTES: usize = 4_096;
+
+/// Maximum number of bytes of a part: a URL of the longest path, in which each byte may be escaped.
+pub(crate) const MAX_PART_BYTES: usize = 3 * MAX_PATH_BYTES + 64;
 
 /// Ends that a file may be named without.
 const ENDS: [&str; 27] = [
@@ -67,21 +79,52 @@ fn is_inner(char: char) -> bool {
     "=,:@!?#".contains(char)
 }
 
+/// Parts of a word of a command line that may name files.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Parts {
+    /// The parts. Those that are too long for a path are left out.
+    pub words: Vec<String>,
+    /// Whether there may be further parts: the word is too long, or has too many.
+    pub is_cut: bool,
+}
+
 /// Returns a word of a command line and the words in it that may name files: it may be a list, an option with its
 /// value, or a line of a shell. Long options are left out, of short ones each tail is a part, and the file that a shell
 /// writes to is left out.
 #[must_use]
-pub fn parts(word: &str) -> Vec<String> {
+pub fn parts(word: &str) -> Parts {
+    let mut parts = Parts::default();
+    if word.len() > MAX_WORD_BYTES {
+        parts.is_cut = true;
+        return parts;
+    }
     let is_dropped = |char: char| matches!(char, '\t' | '\n' | '\r');
     // Parsers of URLs drop these characters, and Node.js splits its options at spaces alone.
     let joined = word.split(' ').filter(|text| text.contains(is_dropped));
     let joined = joined.map(|text| text.replace(is_dropped, ""));
     let joined: Vec<String> = joined.chain(unquoted(word)).collect();
-    let mut known = BTreeSet::new();
-    let words = std::iter::once(word).chain(joined.iter().map(String::as_str));
-    let mut parts: Vec<&str> = words.flat_map(parts_of).collect();
-    parts.retain(|part| !part.is_empty() && known.insert(*part));
-    parts.into_iter().map(str::to_owned).collect()
+    let words = iter::once(word).chain(joined.iter().map(String::as_str));
+    let (mut known, mut left) = (BTreeSet::new(), MAX_PARTS);
+    for part in words.flat_map(parts_of) {
+        if part.is_empty() || known.contains(part) {
+            continue;
+        }
+        let Some(rest) = left.checked_sub(1 + part.len() / 1_024) else {
+            parts.is_cut = true;
+            break;
+        };
+        left = rest;
+        known.insert(part);
+        if part.len() <= MAX_PART_BYTES {
+            parts.words.push(part.to_owned());
+        } else {
+            // Without its `.` and `..`, it may be short enough.
+            let spellings = spellings(part).into_iter();
+            let short = spellings.filter(|path| path.len() <= MAX_PATH_BYTES);
+            parts.words.extend(short);
+        }
+    }
+    parts
 }
 
 fn parts_of(word: &str) -> Vec<&str> {
@@ -105,11 +148,11 @@ fn parts_of(word: &str) -> Vec<&str> {
         tokens.extend(piece[written..].split(is_end));
     }
     // The value of an option may have any characters in it.
-    let options = std::iter::once(&word).chain(&tokens);
+    let options = iter::once(&word).chain(&tokens);
     let options = options.filter(|token| token.starts_with('-'));
     let values = options.filter_map(|option| Some(option.split_once('=')?.1));
     let inner = tokens.iter().flat_map(|token| token.split(is_inner));
-    let all: Vec<&str> = std::iter::once(word)
+    let all: Vec<&str> = iter::once(word)
         .chain(tokens.iter().copied())
         .chain(values)
         .chain(inner)
@@ -182,6 +225,9 @@ pub(crate) fn files(part: &str) -> Vec<String> {
                 module.push('/');
             }
             module.push_str(name);
+            if module.len() > MAX_PATH_BYTES {
+                return files;
+            }
             files.push(format!("{module}/__init__.py"));
         }
         if !module.is_empty() {
@@ -196,14 +242,14 @@ pub(crate) fn files(part: &str) -> Vec<String> {
 /// looks like a path has variables, patterns, commands or quotes in it.
 #[must_use]
 pub fn is_unclear<'a>(words: impl IntoIterator<Item = &'a str>) -> bool {
-    let mut options: Vec<(char, &str)> = Vec::new();
-    let mut in_line = false;
+    let (mut has_option, mut in_line) = ([false; LINES.len()], false);
     for word in words {
         let name = word.rsplit('/').next().unwrap_or(word);
         if in_line && word.split(is_boundary).any(is_unclear_word) {
             return true;
         }
-        for (short, long) in &options {
+        let options = LINES.iter().zip(has_option);
+        for ((_, short, long), _) in options.filter(|(_, has_option)| *has_option) {
             match word.strip_prefix('-') {
                 Some(rest) if rest.starts_with('-') => in_line |= is_long(word, long),
                 Some(rest) => in_line |= rest.contains(*short),
@@ -217,10 +263,8 @@ pub fn is_unclear<'a>(words: impl IntoIterator<Item = &'a str>) -> bool {
                 return true;
             }
         }
-        for (programs, short, long) in LINES {
-            if programs.contains(&name) {
-                options.push((short, long));
-            }
+        for ((programs, ..), has_option) in LINES.iter().zip(&mut has_option) {
+            *has_option |= programs.contains(&name);
         }
     }
     false
@@ -285,8 +329,70 @@ mod tests {
                 &["b.js", "./a\tb.js", "./a", "./ab.js"],
             ),
         ] {
-            assert_eq!(parts(word), expected, "{word}");
+            assert_eq!(parts(word).words, expected, "{word}");
         }
+    }
+
+    /// Number of bytes of all parts of a word.
+    fn bytes(parts: &Parts) -> usize {
+        parts.words.iter().map(String::len).sum()
+    }
+
+    #[test]
+    fn parts_of_a_long_word_are_bounded() {
+        for piece in [
+            "a", "a ", "a=", "a:", "-a", "a>", "\t", "a\tb", "'", "\\ ", "-a=", " -", "é", "../",
+        ] {
+            for length in [100, 2_000, MAX_WORD_BYTES, MAX_WORD_BYTES + 1] {
+                for start in ["", "-", "--x=", "-x "] {
+                    let mut word = start.to_owned();
+                    while word.len() + piece.len() <= length {
+                        word.push_str(piece);
+                    }
+                    let parts = parts(&word);
+                    assert!(parts.words.len() <= MAX_PARTS, "{piece:?} {length}");
+                    assert!(bytes(&parts) <= MAX_PARTS * 1_024, "{piece:?} {length}");
+                }
+            }
+        }
+        let tails = |letters: usize| parts(&format!("-{}", "a".repeat(letters)));
+        assert!(!tails(500).is_cut && tails(1_025).is_cut);
+        let list =
+            |paths: usize| parts(&Vec::from_iter((0..paths).map(|at| at.to_string())).join(":"));
+        assert!(!list(1_000).is_cut && list(1_100).is_cut);
+        let letters = |bytes: usize| parts(&"a".repeat(bytes));
+        assert_eq!(letters(MAX_PART_BYTES).words.len(), 1);
+        assert_eq!(letters(MAX_PART_BYTES + 1), Parts::default());
+        assert!(!letters(MAX_WORD_BYTES).is_cut && letters(MAX_WORD_BYTES + 1).is_cut);
+    }
+
+    #[test]
+    fn long_path_is_found_by_its_short_spelling() {
+        let dots = "./".repeat(10_000);
+        for word in [
+            format!("{dots}x.js"),
+            format!("--require={dots}x.js"),
+            format!("-r{dots}x.js"),
+            format!("{}x.js", "a/../".repeat(4_000)),
+        ] {
+            let parts = parts(&word);
+            assert!(parts.words.iter().any(|part| part == "x.js"));
+            assert!(!parts.is_cut);
+        }
+    }
+
+    #[test]
+    fn files_of_a_long_module_are_bounded() {
+        let files = files(&"a.".repeat(6_000));
+        let bytes: usize = files.iter().map(String::len).sum();
+        assert!(bytes < 8 * 1024 * 1024, "{bytes}");
+        assert!(files.iter().any(|file| file == "a/a/a/__init__.py"));
+    }
+
+    #[test]
+    fn option_of_many_shells_is_found() {
+        let words = iter::repeat_n("sh", 1_000_000).chain(["-c", "./$x"]);
+        assert!(is_unclear(words));
     }
 
     #[test]

@@ -267,26 +267,21 @@ impl Decisions {
     }
 
     fn of(&self, workspace: &Path) -> Option<&InWorkspace> {
-        self.workspaces.get(&key(workspace))
+        self.workspaces.get(&path_text(workspace))
     }
 
     fn of_mut(&mut self, workspace: &Path) -> &mut InWorkspace {
-        self.workspaces.entry(key(workspace)).or_default()
+        self.workspaces.entry(path_text(workspace)).or_default()
     }
 }
 
-/// A workspace in the file. Paths that are no text do not meet others: what is no text is shown
-/// escaped.
-fn key(workspace: &Path) -> String {
-    workspace.to_str().map_or_else(
-        || {
-            format!(
-                "not-utf-8:{}",
-                workspace.as_os_str().to_string_lossy().escape_default()
-            )
-        },
-        str::to_owned,
-    )
+/// Returns a path as text. One that is not UTF-8 is escaped, behind a beginning that no other path has.
+fn path_text(path: &Path) -> String {
+    let escaped = || {
+        let bytes = path.as_os_str().as_encoded_bytes();
+        format!("not-utf-8://{}", bytes.escape_ascii())
+    };
+    path.to_str().map_or_else(escaped, str::to_owned)
 }
 
 /// Device, inode and, where the file system stores it, time of creation of a directory, so that another one at

@@ -30,6 +30,9 @@ use crate::config::{
     Auth, Flavour, HttpConfig, InheritEnv, ServerConfig, StdioConfig, Template, Transport,
 };
 
+/// Maximum number of bytes of a text with everything put in. No file of servers is longer.
+const MAX_BYTES: usize = 4 * 1024 * 1024;
+
 /// Looks a variable up.
 type Lookup = dyn Fn(&str) -> Option<String> + Send + Sync;
 
@@ -145,6 +148,18 @@ pub fn references_alone(text: &Template) -> String {
     shown
 }
 
+/// Returns a text with the default of each reference in its place, and nothing in the place of a reference without a
+/// default.
+#[must_use]
+pub fn with_defaults(text: &str) -> String {
+    let parts = Parts(text).filter_map(|part| match part {
+        Ok(Part::Text(text)) => Some(text),
+        Ok(Part::Reference(name)) => Some(name.split_once(":-")?.1),
+        Err(_) => None,
+    });
+    parts.collect()
+}
+
 /// What a text refers to.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reference {
@@ -248,6 +263,10 @@ impl Scope {
             match part? {
                 Part::Text(text) => expanded.push_str(text),
                 Part::Reference(text) => expanded.push_str(&self.value(text, config)?),
+            }
+            if expanded.len() > MAX_BYTES {
+                let what = "a text is longer than 4 MiB with the values of its variables";
+                return Err(ExpandError::Unusable(what));
             }
         }
         if expanded.contains('\0') {

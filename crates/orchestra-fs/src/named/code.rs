@@ -47,10 +47,17 @@ impl Tree {
                 Entry::Closed(_, why) => why,
                 Entry::Directory(_) => continue,
             };
-            // No path and no text of a content has this byte.
-            digest.update(path.as_os_str().as_encoded_bytes());
-            digest.update(b"\0");
-            digest.update(format!("{content:?}\0"));
+            let (kind, text) = match &content {
+                Content::Digest(digits) => ("digest", digits.as_bytes()),
+                Content::Long(changed) => ("long", changed.as_bytes()),
+                Content::Outside(target) => ("outside", target.as_os_str().as_encoded_bytes()),
+                Content::Unreadable(why) => ("unreadable", why.as_bytes()),
+            };
+            for text in [path.as_os_str().as_encoded_bytes(), kind.as_bytes(), text] {
+                digest.update(text);
+                // No path and no text of a content has this byte.
+                digest.update(b"\0");
+            }
         }
         let digits = digest.finalize();
         let digits = digits.iter().map(|byte| format!("{byte:02x}"));
@@ -67,14 +74,18 @@ impl Tree {
             // direct: names alone; contents are opened below the open top.
             for entry in fs::read_dir(self.top.join(&directory)).ok()? {
                 self.entries_left = self.entries_left.checked_sub(1)?;
-                let name = entry.ok()?.file_name();
+                let entry = entry.ok()?;
+                let name = entry.file_name();
                 if name.as_encoded_bytes().starts_with(b".") {
                     continue;
                 }
                 let end = Path::new(&name).extension();
                 let is_code =
                     end.is_some_and(|end| ENDS.iter().any(|code| end.eq_ignore_ascii_case(code)));
-                match self.find(&directory, Path::new(&name)) {
+                if !is_code && entry.file_type().is_ok_and(|kind| kind.is_file()) {
+                    continue;
+                }
+                match self.entry(&directory, Path::new(&name)) {
                     Some(Entry::Directory(below)) if known.insert(below.clone()) => {
                         waiting.push(below);
                     }

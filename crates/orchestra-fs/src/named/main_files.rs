@@ -1,7 +1,7 @@
 //! Paths of the files that a program may load for a part of a command line.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
 };
 
@@ -9,7 +9,7 @@ use super::{
     Entry, Tree,
     manifest::{self, Manifest},
 };
-use crate::words::{self, lexical, spellings};
+use crate::words::{self, MAX_PART_BYTES, lexical, spellings};
 
 /// Maximum number of manifests that are read.
 const MAX_MANIFESTS: usize = 64;
@@ -17,7 +17,8 @@ const MAX_MANIFESTS: usize = 64;
 /// Paths of the files that a program may load for a part of a command line.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Candidates {
-    /// The paths, each as seen from the same directory as the part. Most of them lead nowhere.
+    /// The paths, each as seen from the same directory as the part. Most of them lead nowhere, but their directories
+    /// exist.
     pub paths: BTreeSet<PathBuf>,
     /// Paths of the manifests that name some of them.
     pub manifests: BTreeSet<PathBuf>,
@@ -46,9 +47,13 @@ impl Tree {
     /// Returns the paths that a program may load when a [part](crate::parts) of its command line is given to it, as
     /// seen from a directory: each spelling of the path, also without its ending, a module, the main files of a
     /// directory, which its manifest may name, and the file of a command or an import of the package of the directory.
+    /// A part that is too long has none, and so has each part when the tree [is exhausted](Self::is_exhausted).
     #[must_use]
     pub fn candidates(&mut self, from: &Path, part: &Path) -> Candidates {
         let mut candidates = Candidates::default();
+        if self.is_exhausted() || part.as_os_str().len() > MAX_PART_BYTES {
+            return candidates;
+        }
         let spelled = match part.to_str() {
             Some(text) => spellings(text).into_iter().map(PathBuf::from).collect(),
             None => vec![part.to_owned(), lexical(part)],
@@ -69,6 +74,15 @@ impl Tree {
         if let Some(name) = part.to_str().filter(|name| !name.contains('/')) {
             self.put_command(from, name, &mut candidates);
         }
+        let mut directories = BTreeMap::new();
+        candidates.paths.retain(|path| {
+            let directory = path.parent().unwrap_or(path);
+            directories.get(directory).copied().unwrap_or_else(|| {
+                let may_be = self.may_be_directory(from, directory);
+                directories.insert(directory.to_owned(), may_be);
+                may_be
+            })
+        });
         candidates
     }
 
@@ -97,7 +111,7 @@ impl Tree {
     }
 
     /// Puts a file that a manifest names, or the main files of such a directory.
-    fn put_named(&self, from: &Path, path: &Path, candidates: &mut Candidates) {
+    fn put_named(&mut self, from: &Path, path: &Path, candidates: &mut Candidates) {
         for path in [lexical(path), path.to_owned()] {
             candidates.put_all(&path);
             if let Some(Entry::Directory(_)) = self.find(from, &path) {

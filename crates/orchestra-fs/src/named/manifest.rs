@@ -16,12 +16,15 @@ const MAX_BYTES: u64 = 1024 * 1024;
 /// Maximum number of files that a manifest names.
 const MAX_FILES: usize = 128;
 
+/// Maximum number of bytes of the name of a file, a command or an import.
+const MAX_NAME_BYTES: usize = 1_024;
+
 /// Files that a manifest names.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Manifest {
     /// The files, each with the name of the command or import that it is for.
     pub(super) files: Vec<(String, String)>,
-    /// Whether it cannot be read as JSON, is too long or names too many files.
+    /// Whether it cannot be read as JSON, is too long, names too many files or has too long names.
     pub(super) is_unclear: bool,
 }
 
@@ -60,7 +63,8 @@ impl Manifest {
         match value {
             // Patterns name files by what is imported.
             Value::String(text) if !text.is_empty() && !text.contains('*') => {
-                match self.files.len() < MAX_FILES {
+                let is_short = name.len().max(text.len()) <= MAX_NAME_BYTES;
+                match is_short && self.files.len() < MAX_FILES {
                     true => self.files.push((name.to_owned(), text.clone())),
                     false => self.is_unclear = true,
                 }

@@ -1,7 +1,12 @@
 //! Directories and archives from which the Java and Erlang virtual machines load code by names of classes and modules,
 //! and directories of packages that Go compiles and runs.
 
+use std::collections::BTreeSet;
+
 use super::is_end;
+
+/// Maximum number of paths.
+const MAX_PATHS: usize = 512;
 
 /// Options of Java programs with a list of paths as their value.
 const JAVA_OPTIONS: [&str; 8] = [
@@ -30,8 +35,8 @@ const ERLANG: [&str; 6] = ["elixir", "erl", "escript", "iex", "mix", "werl"];
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CodePaths {
     /// The paths. Of a pattern such as `lib/*` it is the directory.
-    pub paths: Vec<String>,
-    /// Whether a file has more arguments (`java @file`), which may name further paths.
+    pub paths: BTreeSet<String>,
+    /// Whether there may be further paths: there are too many, or a file has more arguments (`java @file`).
     pub is_unclear: bool,
 }
 
@@ -119,8 +124,13 @@ impl CodePaths {
             ("", "*") => ".",
             (directory, _) => directory,
         };
-        if !path.is_empty() && !self.paths.iter().any(|known| known == path) {
-            self.paths.push(path.to_owned());
+        if path.is_empty() || self.paths.contains(path) {
+            return;
+        }
+        if self.paths.len() < MAX_PATHS {
+            self.paths.insert(path.to_owned());
+        } else {
+            self.is_unclear = true;
         }
     }
 }
@@ -128,6 +138,10 @@ impl CodePaths {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn set(paths: &[&str]) -> BTreeSet<String> {
+        paths.iter().map(|path| (*path).to_owned()).collect()
+    }
 
     #[test]
     fn paths_of_java_and_erlang_are_found() {
@@ -159,13 +173,24 @@ mod tests {
             (&["node", "-p", "lib"], &[]),
         ] {
             let found = CodePaths::of(words.iter().copied());
-            assert_eq!(found.paths, expected, "{words:?}");
+            assert_eq!(found.paths, set(expected), "{words:?}");
             assert!(!found.is_unclear, "{words:?}");
         }
         assert!(CodePaths::of(["java", "@options", "x"]).is_unclear);
         let value = CodePaths::of_variable("CLASSPATH", "lib/*:out");
-        assert_eq!(value.paths, ["lib/", "out"]);
+        assert_eq!(value.paths, set(&["lib/", "out"]));
         let value = CodePaths::of_variable("ERL_FLAGS", "-pa ebin");
-        assert_eq!(value.paths, ["ebin"]);
+        assert_eq!(value.paths, set(&["ebin"]));
+    }
+
+    #[test]
+    fn more_paths_than_are_read_are_unclear() {
+        let value = |paths: usize| {
+            let paths = (0..paths).map(|path| path.to_string());
+            CodePaths::of_variable("CLASSPATH", &paths.collect::<Vec<_>>().join(":"))
+        };
+        let (few, many) = (value(MAX_PATHS), value(MAX_PATHS + 1));
+        assert!(few.paths.len() == MAX_PATHS && !few.is_unclear);
+        assert!(many.paths.len() == MAX_PATHS && many.is_unclear);
     }
 }

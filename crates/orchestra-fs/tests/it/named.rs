@@ -8,7 +8,7 @@ use std::{
     path::Path,
 };
 
-use orchestra_fs::{Content, Entry, Tree, parts};
+use orchestra_fs::{Candidates, Code, Content, Entry, Tree, parts};
 
 fn tree() -> (tempfile::TempDir, Tree) {
     let directory = tempfile::tempdir().unwrap();
@@ -20,7 +20,7 @@ fn tree() -> (tempfile::TempDir, Tree) {
 
 #[test]
 fn files_are_found_below_the_top_and_nowhere_else() {
-    let (directory, tree) = tree();
+    let (directory, mut tree) = tree();
     fs::write(directory.path().join("out"), "x").unwrap();
     fs::create_dir(tree.top().join("a")).unwrap();
     fs::write(tree.top().join("a/b"), "x").unwrap();
@@ -39,7 +39,7 @@ fn files_are_found_below_the_top_and_nowhere_else() {
 #[test]
 #[cfg(target_os = "linux")]
 fn file_with_a_name_that_is_not_utf_8_is_found() {
-    let (_directory, tree) = tree();
+    let (_directory, mut tree) = tree();
     let name = Path::new(OsStr::from_bytes(b"\xff"));
     fs::write(tree.top().join(name), "x").unwrap();
     assert_eq!(
@@ -57,7 +57,7 @@ fn words_in_a_line_of_a_shell_are_parts_and_options_are_not() {
         ("cat a|sh", &["cat a|sh", "cat", "a", "sh"][..]),
         ("sh <a >b 2>&1", &["sh <a >b 2>&1", "sh", "a", "2"][..]),
     ] {
-        assert_eq!(parts(word), expected, "{word}");
+        assert_eq!(parts(word).words, expected, "{word}");
     }
 }
 
@@ -95,6 +95,57 @@ fn content_is_a_digest_a_length_or_a_reason() {
     assert!(matches!(tree.content(Path::new("long")), Content::Long(_)));
     let absent = tree.content(Path::new("absent"));
     assert!(matches!(absent, Content::Unreadable(_)), "{absent:?}");
+}
+
+#[test]
+fn digest_of_code_is_that_of_its_paths_and_contents() {
+    let (_directory, mut tree) = tree();
+    fs::create_dir(tree.top().join("classes")).unwrap();
+    for (name, text) in [("x.class", "abc"), ("notes", "x"), (".hidden.class", "x")] {
+        fs::write(tree.top().join("classes").join(name), text).unwrap();
+    }
+    // SHA-256 of the path, the kind and the digest of the content, each with a NUL behind it.
+    let known = "65f8e3e93f0f7e2dc6544ab4922819b2765dc1f1c9532850670ffcc6246222bb";
+    let code = Code::Content(Content::Digest(known.to_owned()));
+    assert_eq!(tree.code(Path::new("classes")), code);
+}
+
+#[test]
+fn tree_looks_up_a_limited_number_of_paths() {
+    let (_directory, mut tree) = tree();
+    fs::write(tree.top().join("a"), "x").unwrap();
+    let top = Path::new("");
+    for _ in 1..Tree::MAX_PATHS {
+        assert!(tree.find(top, Path::new("a")).is_some());
+    }
+    assert!(!tree.is_exhausted());
+    assert!(tree.find(top, Path::new("a")).is_some());
+    assert!(tree.is_exhausted());
+    assert_eq!(tree.find(top, Path::new("a")), None);
+    assert_eq!(tree.candidates(top, Path::new("a")), Candidates::default());
+}
+
+#[test]
+fn paths_in_directories_that_do_not_exist_are_no_candidates() {
+    let (_directory, mut tree) = tree();
+    fs::create_dir(tree.top().join("there")).unwrap();
+    let mut candidates = |part: &str| tree.candidates(Path::new(""), Path::new(part)).paths;
+    assert!(candidates("absent/x").is_empty());
+    assert!(candidates("there/x").contains(Path::new("there/x.js")));
+}
+
+#[test]
+fn manifest_with_a_long_name_is_unclear() {
+    let (_directory, mut tree) = tree();
+    for (length, is_unclear) in [(1_000, false), (2_000, true)] {
+        let directory = tree.top().join(length.to_string());
+        fs::create_dir(&directory).unwrap();
+        let name = "n".repeat(length);
+        let manifest = format!(r#"{{"exports": {{"{name}": ["a", "b"]}}}}"#);
+        fs::write(directory.join("package.json"), manifest).unwrap();
+        let candidates = tree.candidates(Path::new(""), Path::new(&length.to_string()));
+        assert_eq!(candidates.is_unclear, is_unclear, "{length}");
+    }
 }
 
 #[test]

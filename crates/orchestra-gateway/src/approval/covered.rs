@@ -8,7 +8,7 @@ mod manifests;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fmt,
+    fmt, iter,
     path::{Path, PathBuf},
 };
 
@@ -16,11 +16,11 @@ pub use orchestra_fs::Content;
 use orchestra_fs::{Code, CodePaths, Entry, Tree, is_unclear, parts, spellings};
 
 use crate::{
-    config::{Auth, ServerConfig, Template, Transport, loads_code},
+    config::{Auth, Sandbox, ServerConfig, Template, Transport, loads_code},
     expand::{Scope, variables_of},
 };
 
-/// Maximum number of words of a server that is approved.
+/// Maximum number of words of a server that is approved, their parts included.
 const MAX_WORDS: usize = 512;
 
 /// Maximum number of files of a server that is approved.
@@ -29,8 +29,8 @@ const MAX_FILES: usize = 512;
 /// Maximum number of directories in which files of a server that is approved are looked for.
 const MAX_DIRECTORIES: usize = 16;
 
-/// Maximum number of paths that are looked up for a server that is approved.
-const MAX_PATHS: usize = 500_000;
+/// Maximum effort for the servers of a workspace before the last one.
+const MAX_EFFORT: usize = 10 * Tree::MAX_PATHS;
 
 /// Ends of the names of files that hold data. Variables name such files, which servers write while they run.
 const DATA: [&str; 16] = [
@@ -56,10 +56,13 @@ pub enum Gap {
     Workspace,
     /// Too many words.
     #[error(
-        "the command line and environment of the server have more than {} words",
+        "the command line, environment and sandbox of the server have more than {} words",
         MAX_WORDS
     )]
     Words,
+    /// A word that is too long.
+    #[error("a word of the command line or environment of the server is too long")]
+    Length,
     /// Too many directories.
     #[error(
         "the command line and environment of the server name more than {} directories of the workspace",
@@ -72,10 +75,13 @@ pub enum Gap {
         MAX_FILES
     )]
     Files,
+    /// Too many servers, or too many paths of them.
+    #[error("the workspace configures too many servers that need approval")]
+    Servers,
     /// Too many paths.
     #[error(
         "the command line and environment of the server may name more than {} paths",
-        MAX_PATHS
+        Tree::MAX_PATHS
     )]
     Paths,
 }
@@ -94,24 +100,31 @@ impl Covered {
     /// Finds and reads the files of a server.
     #[must_use]
     pub fn of(config: &ServerConfig, scope: &Scope) -> Self {
+        Self::of_one(config, scope, &mut 0)
+    }
+
+    /// Finds and reads the files of one of several servers, with the [effort](Tree::effort) for all of them.
+    pub(crate) fn of_one(config: &ServerConfig, scope: &Scope, effort: &mut usize) -> Self {
+        let gap = |gap| Self {
+            gap: Some(gap),
+            ..Self::default()
+        };
+        if *effort > MAX_EFFORT {
+            return gap(Gap::Servers);
+        }
         let Ok(tree) = Tree::open(scope.workspace()) else {
-            return Self {
-                gap: Some(Gap::Workspace),
-                ..Self::default()
-            };
+            return gap(Gap::Workspace);
         };
         let mut search = Search {
             tree,
             bases: Vec::new(),
             starts: BTreeSet::new(),
-            covered: Self {
-                targets: scope.targets(config).into_iter().collect(),
-                ..Self::default()
-            },
+            parts: Vec::new(),
             words: 0,
-            paths: 0,
+            covered: Self::default(),
         };
-        search.server(config, scope);
+        search.covered.gap = search.server(config, scope).err();
+        *effort += search.tree.effort();
         search.covered
     }
 
@@ -162,140 +175,184 @@ struct Search {
     bases: Vec<PathBuf>,
     /// Directories below the top from which manifests are looked for.
     starts: BTreeSet<PathBuf>,
-    covered: Covered,
+    /// Parts of the words, which may name files.
+    parts: Vec<(String, Use)>,
+    /// Number of words and parts.
     words: usize,
-    paths: usize,
+    covered: Covered,
 }
 
 impl Search {
-    fn server(&mut self, config: &ServerConfig, scope: &Scope) {
-        // What cannot be expanded cannot be started either.
-        let expand = |text: &Template| scope.expand(text, config).unwrap_or_default();
-        let all = |texts: &[Template]| texts.iter().map(expand).collect::<Vec<_>>();
+    /// Covers the files of a server.
+    ///
+    /// # Errors
+    /// The reason for which not all of them are covered. The search ends there.
+    fn server(&mut self, config: &ServerConfig, scope: &Scope) -> Result<(), Gap> {
+        if let Sandbox::Workspace { read, write } = &config.sandbox
+            && read.len() + write.len() > MAX_WORDS
+        {
+            return Err(Gap::Words);
+        }
+        self.covered.targets = scope.targets(config).into_iter().collect();
         let path = |text: &Template| scope.path(text, config).ok();
-        let (mut directories, mut beside, mut variables) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut directories, mut beside) = (Vec::new(), Vec::new());
+        let mut env: Vec<(&String, &Template)> = Vec::new();
         let (program, arguments) = match &config.transport {
             Transport::Stdio(stdio) => {
                 directories.extend(stdio.cwd.as_ref().and_then(path));
-                let env = stdio.env.iter();
-                variables.extend(env.map(|(name, value)| (name.clone(), expand(value))));
+                env.extend(&stdio.env);
                 if let Some(path) = stdio.env_file.as_ref().and_then(path) {
-                    self.variables_of(&path);
+                    self.variables_of(&path)?;
                 }
-                (expand(&stdio.command), all(&stdio.args))
+                (&stdio.command, &stdio.args)
             }
             Transport::Plugin(plugin) => {
                 directories.extend(plugin.cwd.as_ref().and_then(path));
                 beside.push(plugin.directory.clone());
-                let pairs = plugin.env.iter().chain(&plugin.config);
-                variables.extend(pairs.map(|(name, value)| (name.clone(), expand(value))));
-                (expand(&plugin.binary), all(&plugin.args))
+                env.extend(plugin.env.iter().chain(&plugin.config));
+                (&plugin.binary, &plugin.args)
             }
             Transport::Http(http) => {
                 if let Some(path) = http.ca_file.as_ref().and_then(path) {
-                    self.named(&path);
+                    self.named(&path)?;
                 }
                 let Some(Auth::Command { command, args }) = &http.auth else {
-                    return;
+                    return Ok(());
                 };
-                (expand(command), all(args))
+                (command, args)
             }
-            Transport::Orchestrator(_) => return,
+            Transport::Orchestrator(_) => return Ok(()),
         };
-        variables.extend(self.covered.variables.iter().cloned());
+        // What cannot be expanded cannot be started either.
+        let expand = |text: &Template| scope.expand(text, config).unwrap_or_default();
+        let mut line = Vec::new();
+        for text in iter::once(program).chain(arguments) {
+            let word = expand(text);
+            self.word(&word, Use::Loaded)?;
+            line.push(word);
+        }
+        let mut variables = Vec::new();
+        for (name, text) in env {
+            let value = expand(text);
+            self.variable(name, &value)?;
+            variables.push((name.clone(), value));
+        }
+        for (name, value) in self.covered.variables.clone() {
+            self.variable(&name, &value)?;
+            variables.push((name, value));
+        }
         if directories.is_empty() {
             directories.push(config.directory().clone());
         }
         for directory in directories.into_iter().chain(beside) {
-            self.base(directory);
+            self.base(directory)?;
         }
-        let values = variables.iter().map(|(_, value)| value);
-        let words = arguments.iter().chain(values).chain([&program]);
-        for part in words.flat_map(|word| parts(word)).take(MAX_WORDS) {
-            self.directories_of(&part);
+        self.files(&line, &variables)
+    }
+
+    /// Covers the files that a command line, program first, and variables name.
+    fn files(&mut self, line: &[String], variables: &[(String, String)]) -> Result<(), Gap> {
+        let parts = std::mem::take(&mut self.parts);
+        for (part, _) in &parts {
+            self.directories_of(part)?;
         }
-        let command = std::iter::once(&program).chain(&arguments);
-        self.covered.is_unclear = is_unclear(command.clone().map(String::as_str));
-        self.code(&CodePaths::of(command.clone().map(String::as_str)));
-        for word in command {
-            self.word(word, Use::Loaded);
+        let command = || line.iter().map(String::as_str);
+        self.covered.is_unclear = is_unclear(command());
+        self.code(&CodePaths::of(command()))?;
+        for (name, value) in variables {
+            self.code(&CodePaths::of_variable(name, value))?;
         }
-        for (name, value) in &variables {
-            let used = match loads_code(name) {
-                true => Use::Loaded,
-                false => Use::Value,
-            };
-            self.word(value, used);
-            self.code(&CodePaths::of_variable(name, value));
+        for (part, used) in &parts {
+            self.part(part, *used)?;
         }
-        self.manifests(&program);
+        self.manifests(&line[0])?;
+        match self.tree.is_exhausted() {
+            true => Err(Gap::Paths),
+            false => Ok(()),
+        }
     }
 
     /// Reads a file of variables of the workspace.
-    fn variables_of(&mut self, path: &Path) {
+    fn variables_of(&mut self, path: &Path) -> Result<(), Gap> {
         if let Some(Entry::File(below)) = self.tree.find(Path::new(""), path) {
             let read = variables_of(&self.tree.top().join(below));
             self.covered.variables = read.unwrap_or_default();
         }
-        self.named(path);
+        self.named(path)
     }
 
-    fn base(&mut self, directory: PathBuf) {
+    fn variable(&mut self, name: &str, value: &str) -> Result<(), Gap> {
+        let used = match loads_code(name) {
+            true => Use::Loaded,
+            false => Use::Value,
+        };
+        self.word(value, used)
+    }
+
+    fn word(&mut self, word: &str, used: Use) -> Result<(), Gap> {
+        let found = parts(word);
+        self.words += found.words.len().max(1);
+        if self.words > MAX_WORDS {
+            return Err(Gap::Words);
+        }
+        if found.is_cut {
+            return Err(Gap::Length);
+        }
+        let parts = found.words.into_iter().map(|part| (part, used));
+        self.parts.extend(parts);
+        Ok(())
+    }
+
+    fn base(&mut self, directory: PathBuf) -> Result<(), Gap> {
         if self.bases.contains(&directory) {
-            return;
+            return Ok(());
         }
         if self.bases.len() >= MAX_DIRECTORIES {
-            self.covered.gap = Some(Gap::Directories);
-            return;
+            return Err(Gap::Directories);
         }
         let found = self.tree.find(Path::new(""), &directory);
         if let Some(Entry::Directory(below)) = found {
             self.starts.insert(below);
         }
         self.bases.push(directory);
+        Ok(())
     }
 
-    /// Looks for files also in the directories that a word names.
-    fn directories_of(&mut self, word: &str) {
+    /// Looks for files also in the directories that a part names.
+    fn directories_of(&mut self, part: &str) -> Result<(), Gap> {
         for base in self.bases.clone() {
-            for path in spellings(word) {
+            for path in spellings(part) {
                 if let Some(Entry::Directory(below)) = self.tree.find(&base, Path::new(&path)) {
-                    self.base(self.tree.top().join(below));
+                    self.base(self.tree.top().join(below))?;
                 }
             }
         }
+        Ok(())
     }
 
-    fn word(&mut self, word: &str, used: Use) {
-        for part in parts(word) {
-            if self.words >= MAX_WORDS {
-                self.covered.gap = Some(Gap::Words);
-                return;
-            }
-            self.words += 1;
-            self.part(&part, used);
-        }
-    }
-
-    fn part(&mut self, part: &str, used: Use) {
+    fn part(&mut self, part: &str, used: Use) -> Result<(), Gap> {
+        let part = Path::new(part);
         for base in self.bases.clone() {
-            let candidates = self.tree.candidates(&base, Path::new(part));
+            let candidates = self.tree.candidates(&base, part);
             self.covered.is_unclear |= candidates.is_unclear;
             for path in candidates.paths {
-                if self.paths >= MAX_PATHS {
-                    self.covered.gap = Some(Gap::Paths);
-                    return;
-                }
-                self.paths += 1;
                 if let Some(entry) = self.tree.find(&base, &path) {
-                    self.entry(entry, used);
+                    self.entry(entry, used)?;
                 }
             }
+            if self.tree.is_exhausted() {
+                return Err(Gap::Paths);
+            }
+            // Each directory leads to the same files.
+            if part.is_absolute() {
+                break;
+            }
         }
+        Ok(())
     }
 
     /// Covers the code in the directories from which classes and modules are loaded by their names.
-    fn code(&mut self, found: &CodePaths) {
+    fn code(&mut self, found: &CodePaths) -> Result<(), Gap> {
         self.covered.is_unclear |= found.is_unclear;
         for path in &found.paths {
             for base in self.bases.clone() {
@@ -310,31 +367,34 @@ impl Search {
                     continue;
                 }
                 match self.tree.code(&below) {
-                    Code::Content(content) => self.insert(name, content),
+                    Code::Content(content) => self.insert(name, content)?,
                     Code::TooMuch => self.covered.is_unclear = true,
                     Code::None => {}
                 }
             }
         }
+        Ok(())
     }
 
     /// Covers the file at a path.
-    fn named(&mut self, path: &Path) {
-        if let Some(entry) = self.tree.find(Path::new(""), path) {
-            self.entry(entry, Use::Loaded);
+    fn named(&mut self, path: &Path) -> Result<(), Gap> {
+        match self.tree.find(Path::new(""), path) {
+            Some(entry) => self.entry(entry, Use::Loaded),
+            None => Ok(()),
         }
     }
 
-    fn entry(&mut self, entry: Entry, used: Use) {
+    fn entry(&mut self, entry: Entry, used: Use) -> Result<(), Gap> {
         match entry {
             Entry::File(below) => {
-                if used == Use::Loaded || !self.is_data(&below) {
-                    self.starts.insert(parent(&below));
-                    self.cover(below);
+                if used == Use::Value && self.is_data(&below) {
+                    return Ok(());
                 }
+                self.starts.insert(parent(&below));
+                self.cover(below)
             }
             Entry::Closed(below, why) => self.insert(below, why),
-            Entry::Directory(_) => {}
+            Entry::Directory(_) => Ok(()),
         }
     }
 
@@ -345,37 +405,44 @@ impl Search {
         is_named_so && !self.tree.is_program(below)
     }
 
-    fn cover(&mut self, below: PathBuf) {
+    fn cover(&mut self, below: PathBuf) -> Result<(), Gap> {
         if self.covered.files.contains_key(&below) {
-            return;
+            return Ok(());
         }
         let content = self.tree.content(&below);
-        self.insert(below, content);
+        self.insert(below, content)
     }
 
-    fn insert(&mut self, below: PathBuf, content: Content) {
+    fn insert(&mut self, below: PathBuf, content: Content) -> Result<(), Gap> {
         if self.covered.files.len() >= MAX_FILES {
-            self.covered.gap = Some(Gap::Files);
-            return;
+            return Err(Gap::Files);
         }
         self.covered.files.insert(below, content);
+        Ok(())
     }
 
     /// Covers the manifests and lock files that are nearest to the directories of the server.
-    fn manifests(&mut self, program: &str) {
-        for start in std::mem::take(&mut self.starts) {
-            for name in manifests::of(program) {
-                let found = start.ancestors().find_map(|directory| {
-                    let found = self.tree.find(directory, Path::new(name))?;
-                    (!matches!(found, Entry::Directory(_))).then_some(found)
-                });
-                match found {
-                    Some(Entry::File(below)) => self.cover(below),
-                    Some(Entry::Closed(below, why)) => self.insert(below, why),
-                    Some(Entry::Directory(_)) | None => {}
+    fn manifests(&mut self, program: &str) -> Result<(), Gap> {
+        let starts = std::mem::take(&mut self.starts);
+        for name in manifests::of(program) {
+            let mut searched = BTreeSet::new();
+            for start in &starts {
+                // From a directory that was searched before, the nearest file is the same.
+                let directories = start.ancestors();
+                for directory in directories.take_while(|directory| searched.insert(*directory)) {
+                    match self.tree.find(directory, Path::new(name)) {
+                        Some(Entry::File(below)) => self.cover(below)?,
+                        Some(Entry::Closed(below, why)) => self.insert(below, why)?,
+                        Some(Entry::Directory(_)) | None => continue,
+                    }
+                    break;
                 }
             }
+            if self.tree.is_exhausted() {
+                return Err(Gap::Paths);
+            }
         }
+        Ok(())
     }
 }
 

@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use super::covered::{Content, Covered};
+use super::{
+    covered::{Content, Covered},
+    path_text,
+};
 use crate::{
     canonical,
     config::{Input, ServerConfig, Transport, Values},
@@ -97,7 +100,7 @@ fn parts(config: &ServerConfig, covered: &Covered) -> BTreeMap<String, String> {
         Transport::Plugin(plugin) => {
             // The same path of a program starts elsewhere, and another plugin may have the same name.
             put("the id".to_owned(), &json!(plugin.id.as_str()));
-            let beside = plugin.directory.to_string_lossy();
+            let beside = path_text(&plugin.directory);
             put("the directory of its list".to_owned(), &json!(beside));
         }
         Transport::Http(http) => {
@@ -112,26 +115,23 @@ fn parts(config: &ServerConfig, covered: &Covered) -> BTreeMap<String, String> {
         }
         Transport::Stdio(_) | Transport::Orchestrator(_) => {}
     }
-    let directory = config.directory().to_string_lossy();
+    let directory = path_text(config.directory());
     put("the directory of its file".to_owned(), &json!(directory));
     for (id, value) in inputs(config) {
         put(format!("the input {id}"), &value);
     }
     for (path, target) in covered.targets() {
-        let name = format!("the target of {}", path.display());
-        put(name, &json!(target.to_string_lossy()));
+        let name = format!("the target of {}", path_text(path));
+        put(name, &json!(path_text(target)));
     }
     for (path, content) in covered.files() {
         let value = match content {
             Content::Digest(digest) => json!(["digest", digest]),
             Content::Long(changed) => json!(["long", changed]),
-            Content::Outside(target) => json!(["outside", target.to_string_lossy()]),
+            Content::Outside(target) => json!(["outside", path_text(target)]),
             Content::Unreadable(why) => json!(["unreadable", why]),
         };
-        let path = path
-            .to_str()
-            .map_or_else(|| format!("{path:?}"), str::to_owned);
-        put(format!("the file {path}"), &value);
+        put(format!("the file {}", path_text(path)), &value);
     }
     parts
 }

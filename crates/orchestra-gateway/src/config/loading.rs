@@ -1,7 +1,9 @@
 //! Variables of the environment that make a process load code.
 
+use orchestra_secret::is_secret_name;
+
 /// Names of such variables.
-const NAMES: [&str; 72] = [
+const NAMES: [&str; 66] = [
     "BASHOPTS",
     "BASH_ENV",
     "BROWSER",
@@ -41,12 +43,6 @@ const NAMES: [&str; 72] = [
     "NODE_OPTIONS",
     "NODE_PATH",
     "NODE_REPL_EXTERNAL_MODULE",
-    "NPM_CONFIG_GIT",
-    "NPM_CONFIG_GLOBALCONFIG",
-    "NPM_CONFIG_NODE_OPTIONS",
-    "NPM_CONFIG_SCRIPT_SHELL",
-    "NPM_CONFIG_SHELL",
-    "NPM_CONFIG_USERCONFIG",
     "OPENSSL_CONF",
     "OPENSSL_MODULES",
     "PAGER",
@@ -102,6 +98,10 @@ const ENDS: [&str; 8] = [
     "_PAGER",
 ];
 
+/// Beginnings of the names of settings of package managers. Each may decide what is installed or run, save those that
+/// hold a credential.
+const SETTINGS: [&str; 3] = ["NPM_CONFIG_", "PNPM_CONFIG_", "YARN_"];
+
 /// Returns whether a variable of the environment decides which programs or libraries a process loads, in any case.
 #[must_use]
 pub fn loads_code(name: &str) -> bool {
@@ -115,7 +115,8 @@ pub fn loads_code(name: &str) -> bool {
         let ending = at.and_then(|at| name.get(at..));
         ending.is_some_and(|ending| ending.eq_ignore_ascii_case(end))
     };
-    is_listed || STARTS.iter().any(starts) || ENDS.iter().any(ends)
+    let is_setting = SETTINGS.iter().any(starts) && !is_secret_name(name);
+    is_listed || is_setting || STARTS.iter().any(starts) || ENDS.iter().any(ends)
 }
 
 #[cfg(test)]
@@ -145,10 +146,27 @@ mod tests {
             "CARGO_REGISTRIES_X_CREDENTIAL_PROVIDER",
             "CARGO_CREDENTIAL_ALIAS_X",
             "EDITOR",
+            "npm_config_script_shell",
+            "Npm_Config_Prefix",
+            "NPM_CONFIG_REGISTRY",
+            "pnpm_config_node_options",
+            "YARN_YARN_PATH",
         ] {
             assert!(loads_code(name), "{name}");
         }
-        for name in ["", "é", "LD", "HOME", "RUST_LOG", "API_TOKEN", "MY_PATH"] {
+        for name in [
+            "",
+            "é",
+            "LD",
+            "HOME",
+            "RUST_LOG",
+            "API_TOKEN",
+            "MY_PATH",
+            "npm_config__authToken",
+            "NPM_CONFIG_//REGISTRY.EXAMPLE/:_PASSWORD",
+            "YARN_NPM_AUTH_TOKEN",
+            "NPM_CONFIG",
+        ] {
             assert!(!loads_code(name), "{name}");
         }
     }

@@ -2,7 +2,7 @@
 //! is sound, switched on, and trusted or approved.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, HashMap},
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -80,6 +80,9 @@ impl Places {
             })
             .collect();
         let (usual, misread) = usual(&read);
+        // Numbers of the servers by their names.
+        let mut numbers = HashMap::new();
+        let mut effort = 0;
         for (file, contents) in read {
             found.files.push(LookedAt {
                 path: Arc::clone(&file.path),
@@ -98,8 +101,8 @@ impl Places {
                     config.usual = usual;
                     config.misread.clone_from(&misread);
                 }
-                let known = found.servers.iter().find(|one| one.name == written.name);
-                if let Some(stronger) = known {
+                if let Some(number) = numbers.get(&written.name) {
+                    let stronger = &found.servers[*number];
                     found.diagnostics.extend(plugins::clash(&written, stronger));
                     found.shadowed.push(Shadowed {
                         name: written.name,
@@ -108,7 +111,9 @@ impl Places {
                     });
                     continue;
                 }
-                let server = self.decide(written, scope, decisions, &mut found.diagnostics);
+                numbers.insert(written.name.clone(), found.servers.len());
+                let diagnostics = &mut found.diagnostics;
+                let server = self.decide(written, scope, decisions, &mut effort, diagnostics);
                 found.servers.push(server);
             }
         }
@@ -123,6 +128,7 @@ impl Places {
         written: Written,
         scope: &Scope,
         decisions: &Decisions,
+        effort: &mut usize,
         diagnostics: &mut Vec<Diagnostic>,
     ) -> Server {
         let Written {
@@ -152,7 +158,7 @@ impl Places {
         };
         let covered = Arc::new(match (&config, &identity) {
             (Ok(config), Identity::Other | Identity::Namesake) if asks && trusted_by.is_none() => {
-                Covered::of(config, scope)
+                Covered::of_one(config, scope, effort)
             }
             _ => Covered::default(),
         });

@@ -3,7 +3,7 @@
 
 use std::{
     env::consts::EXE_SUFFIX,
-    path::{Component, Path},
+    path::{Component, Path, PathBuf},
 };
 
 use crate::config::{ServerConfig, StdioConfig, Template, Transport, loads_code};
@@ -45,6 +45,9 @@ const VARIABLE_START: &str = "XDG_";
 
 /// Variables that name the workspace.
 const WORKSPACE_VARIABLES: [&str; 2] = ["ORCHESTRATOR_WORKSPACE", "CLAUDE_PROJECT_DIR"];
+
+/// Maximum number of bytes of a path that a system call accepts.
+const MAX_PATH_BYTES: usize = 4_096;
 
 /// Texts that clients replace by the path of the workspace.
 const PLACEHOLDERS: [&str; 2] = ["${workspaceFolder}", "${CLAUDE_PROJECT_DIR}"];
@@ -134,17 +137,13 @@ fn is_installed(command: &str, workspace: &Path) -> bool {
     let is_plain = path
         .components()
         .all(|part| !matches!(part, Component::ParentDir));
-    let leads_here = |path: &Path| path.starts_with(workspace);
-    let real = path.canonicalize();
+    let leads_here = |path: &Path| {
+        path.starts_with(workspace) || real(workspace).is_some_and(|real| path.starts_with(real))
+    };
     let is_outside = path.is_absolute()
         && is_plain
         && !leads_here(path)
-        && !real.is_ok_and(|real| {
-            leads_here(&real)
-                || workspace
-                    .canonicalize()
-                    .is_ok_and(|here| real.starts_with(here))
-        });
+        && real(path).is_some_and(|real| !leads_here(&real));
     !command.contains("${") && (is_name || is_outside)
 }
 
@@ -181,8 +180,21 @@ fn is_within(named: &str, workspace: &Path) -> bool {
         && Path::new(path)
             .components()
             .all(|part| !matches!(part, Component::ParentDir));
-    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    is_plain && real(&workspace.join(path)).starts_with(real(workspace))
+    let named = real(&workspace.join(path)).zip(real(workspace));
+    is_plain && named.is_some_and(|(named, workspace)| named.starts_with(workspace))
+}
+
+/// Returns a path without symbolic links, as far as it exists; `None` where it is too long, or a link leads nowhere or
+/// cannot be followed.
+fn real(path: &Path) -> Option<PathBuf> {
+    if path.as_os_str().len() > MAX_PATH_BYTES {
+        return None;
+    }
+    let existing = path
+        .ancestors()
+        .find(|above| above.symlink_metadata().is_ok())?;
+    let rest = path.strip_prefix(existing).ok()?;
+    Some(existing.canonicalize().ok()?.join(rest))
 }
 
 /// Whether an address is one where this program may listen on this machine.
@@ -307,6 +319,38 @@ mod tests {
                 other => panic!("{entry}: {other:?}"),
             }
         }
+    }
+
+    #[test]
+    fn directory_that_does_not_exist_yet_is_compared_behind_links() {
+        let directory = tempfile::tempdir().unwrap();
+        let [workspace, outside] = ["workspace", "outside"].map(|name| directory.path().join(name));
+        std::fs::create_dir(&workspace).unwrap();
+        std::fs::create_dir(&outside).unwrap();
+        let link = |target: &Path, name: &str| {
+            std::os::unix::fs::symlink(target, workspace.join(name)).unwrap();
+        };
+        link(&outside, "out");
+        link(&directory.path().join("absent"), "dangling");
+        let other = directory.path().join("other");
+        std::os::unix::fs::symlink(&workspace, &other).unwrap();
+        for workspace in [&workspace, &other] {
+            for (named, is_inside) in [
+                ("new", true),
+                ("new/below", true),
+                ("out/new", false),
+                ("out", false),
+                ("dangling", false),
+                ("dangling/new", false),
+            ] {
+                assert_eq!(is_within(named, workspace), is_inside, "{named}");
+            }
+            assert!(!is_within(&"a/".repeat(3_000), workspace));
+        }
+        let command = |path: &Path| is_installed(&path.display().to_string(), &workspace);
+        assert!(command(&outside.join("orchestra")));
+        assert!(!command(&other.join("orchestra")));
+        assert!(!command(&workspace.join("dangling/orchestra")));
     }
 
     #[test]

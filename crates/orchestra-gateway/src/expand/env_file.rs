@@ -1,6 +1,6 @@
 //! Files of `NAME=VALUE` lines.
 
-use std::path::Path;
+use std::{collections::HashSet, path::Path};
 
 use orchestra_mcp::files;
 
@@ -30,9 +30,13 @@ pub(super) fn read(path: &Path) -> Result<Vec<(String, String)>, ExpandError> {
         if name.is_empty() || name.contains(char::is_whitespace) || line.contains('\0') {
             return Err(wrong(format!("line {}: no name", number + 1)));
         }
-        pairs.retain(|(other, _)| other != name);
         pairs.push((name.to_owned(), value_of(value.trim())));
     }
+    // The last value of a name counts.
+    let mut names = HashSet::new();
+    pairs.reverse();
+    pairs.retain(|(name, _)| names.insert(name.clone()));
+    pairs.reverse();
     Ok(pairs)
 }
 

@@ -77,6 +77,28 @@ fn every_form_stands_for_what_it_says() {
 }
 
 #[test]
+fn defaults_are_put_in_the_place_of_references() {
+    for (text, expected) in [
+        ("plain $ $$", "plain $ $"),
+        ("${A:-./x} ${B}/y", "./x /y"),
+        ("${A:-b:-c}${input:d}", "b:-c"),
+        ("a${", "a"),
+    ] {
+        assert_eq!(with_defaults(text), expected);
+    }
+}
+
+#[test]
+fn text_that_grows_too_long_is_refused() {
+    let scope = Scope::new(Path::new("/w"), None, |_| Some("x".repeat(100_000)));
+    let text = |references: usize| Template::new("${A}".repeat(references));
+    let config = config(Path::new("/w"));
+    assert!(scope.expand(&text(41), &config).is_ok());
+    let refused = scope.expand(&text(1_000_000), &config);
+    assert!(matches!(refused, Err(ExpandError::Unusable(_))));
+}
+
+#[test]
 fn what_is_not_there_is_named_and_values_are_not() {
     let mut config = config(Path::new("/w"));
     for (text, expected) in [

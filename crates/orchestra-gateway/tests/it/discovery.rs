@@ -20,6 +20,37 @@ fn toml(name: &str, command: &str) -> String {
 }
 
 #[test]
+fn search_for_the_files_of_many_servers_is_limited() {
+    let world = World::new();
+    let directories: Vec<String> = (0..8).map(|number| format!("d{number}")).collect();
+    for directory in &directories {
+        world.write(&format!("workspace/{directory}/x"), "x");
+    }
+    let words: Vec<String> = (0..300).map(|number| format!("w{number}")).collect();
+    let wide =
+        json!({"command": "sh", "args": words, "env": {"PYTHONPATH": directories.join(":")}});
+    let reason = |wide_servers: usize| {
+        let servers = (0..wide_servers).map(|number| (format!("s{number:02}"), wide.clone()));
+        let plain = ("z".to_owned(), json!({"command": "sh"}));
+        let servers = serde_json::Map::from_iter(servers.chain([plain]));
+        let file = json!({"mcpServers": servers}).to_string();
+        world.write("workspace/.mcp.json", &file);
+        let found = world.find();
+        let last = found
+            .servers
+            .iter()
+            .find(|server| server.name.as_str() == "z");
+        match &last.unwrap().state {
+            ServerState::Invalid { reason } => Some(reason.clone()),
+            _ => None,
+        }
+    };
+    assert_eq!(reason(3), None);
+    let reason = reason(20).unwrap();
+    assert!(reason.contains("too many servers"), "{reason}");
+}
+
+#[test]
 fn the_first_file_that_names_a_server_wins_whole() {
     let mut world = World::new();
     let given = [

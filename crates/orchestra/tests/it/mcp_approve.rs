@@ -289,8 +289,13 @@ fn value_with_a_secret_name_that_may_run_is_shown() {
         "GOAUTH": "s3cret", "CARGO_REGISTRY_GLOBAL_CREDENTIAL_PROVIDERS": "x", "CARGO_CREDENTIAL_ALIAS_TOKEN": "x",
         "A_TOKEN": "sh -c id", "B_TOKEN": "`id`", "C_TOKEN": "$(id)", "D_TOKEN": "id;id", "E_TOKEN": "/bin/x",
         "F_TOKEN": "run", "G_TOKEN": "./none", "H_TOKEN": "sh$IFS./x",
+        "AA_TOKEN": "--x=/path/to/script", "AB_TOKEN": "-r./none", "AC_TOKEN": "--verbose ./none", "AD_TOKEN": "one run",
+        "AE_TOKEN": "--x=run", "AF_TOKEN": "A=1 sh -c id", "AG_TOKEN": "X=./none",
+        "AH_TOKEN": "/a/long/path/that/does/not/exist/to/a/script.sh", "AI_TOKEN": "${workspaceFolder}/none",
+        "AJ_TOKEN": "${NOWHERE:-sh -c id}", "AK_TOKEN": "${NOWHERE:-./none}",
     });
     let hidden = json!({
+        "M_SECRET": "abc/def+ghi==", "N_PASSPHRASE": "correct horse battery staple", "O_SECRET": "key=abc",
         "I_TOKEN": "pa$$word", "J_PASSWORD": "x!#%^*_-+={}[]?,:@", "K_SECRET": "a/b+c/d=",
         "L_SECRET": "/abcdefghijklmnopqrstuvwxyzabcdefghijklmnop",
     });
@@ -310,6 +315,29 @@ fn value_with_a_secret_name_that_may_run_is_shown() {
         assert!(out.contains(&format!("with {name}=…")), "{name}: {out}");
         assert!(!out.contains(value.as_str().unwrap()), "{name}: {out}");
     }
+}
+
+#[test]
+fn default_of_a_secret_input_is_shown_where_it_may_run() {
+    let workspace = Workspace::new();
+    let input = |id: &str, default: &str| json!({"id": id, "type": "promptString", "password": true, "default": default});
+    let file = json!({
+        "servers": {"theirs": {"command": "sh", "args": ["-c", "${input:line}"],
+            "env": {"NODE_OPTIONS": "${input:code}", "A": "${input:path}", "B": "${input:secret}"}}},
+        "inputs": [input("line", "exit"), input("code", "-v"), input("path", "./none"), input("secret", "s3cret")],
+    });
+    workspace.write(".vscode/mcp.json", &file.to_string());
+    let out = workspace.run(["mcp", "approve"]).out;
+    for (id, shown) in [
+        ("line", r#""exit""#),
+        ("code", r#""-v""#),
+        ("path", r#""./none""#),
+        ("secret", "…"),
+    ] {
+        let line = format!("where ${{input:{id}}} is {shown} when nobody sets it");
+        assert!(out.contains(&line), "{line}: {out}");
+    }
+    assert!(!out.contains("s3cret"), "{out}");
 }
 
 /// A workspace that brings the server `theirs`, whose command line and options end with these texts.

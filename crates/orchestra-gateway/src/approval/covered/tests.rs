@@ -287,6 +287,84 @@ fn more_words_than_are_looked_at_are_reported() {
 }
 
 #[test]
+fn empty_words_count_as_words() {
+    let workspace = Workspace::new();
+    let variables = (0..=MAX_WORDS).map(|number| (format!("V{number}"), json!("")));
+    let env = serde_json::Map::from_iter(variables);
+    let server = json!({"command": "sh", "env": env});
+    assert_eq!(workspace.covered(&server).gap(), Some(Gap::Words));
+    let paths = vec!["."; MAX_WORDS + 1];
+    let server = json!({"command": "sh", "sandbox": {"mode": "workspace", "read": paths}});
+    assert_eq!(workspace.covered(&server).gap(), Some(Gap::Words));
+}
+
+#[test]
+fn word_that_is_too_long_is_reported() {
+    let workspace = Workspace::new();
+    for (length, gap) in [(60_000, None), (70_000, Some(Gap::Length))] {
+        for server in [
+            json!({"command": "sh", "args": ["x".repeat(length)]}),
+            json!({"command": "sh", "env": {"A": "x".repeat(length)}}),
+        ] {
+            assert_eq!(workspace.covered(&server).gap(), gap, "{length}");
+        }
+    }
+    let text = json!({"command": "sh", "args": ["${LONG}".repeat(1_000_000 / 7)]});
+    let scope = Scope::new(workspace.0.path(), None, |_| Some("x".repeat(100_000)));
+    let covered = Covered::of(&workspace.config(&text), &scope);
+    assert_eq!(covered.gap(), None, "such a server cannot be started");
+}
+
+#[test]
+fn more_paths_than_are_looked_up_are_reported() {
+    let workspace = Workspace::new();
+    let mut words = Vec::new();
+    for number in 0..100 {
+        words.push(format!("w{number}"));
+        words.push(format!("-m{number}.a.b"));
+    }
+    for directory in 0..MAX_DIRECTORIES - 1 {
+        workspace.write(&format!("d{directory}/x"), "x");
+    }
+    let server = |directories: usize, words: &[String]| {
+        let directories = (0..directories).map(|number| format!("d{number}"));
+        let path = directories.collect::<Vec<_>>().join(":");
+        json!({"command": "sh", "args": words, "env": {"PYTHONPATH": path}})
+    };
+    let many = server(MAX_DIRECTORIES - 1, &words);
+    assert_eq!(workspace.covered(&many).gap(), Some(Gap::Paths));
+    let few = server(4, &words[..10]);
+    assert_eq!(workspace.covered(&few).gap(), None);
+    let manifest = format!(r#"{{"exports": {:?}}}"#, vec!["./x"; 128]);
+    workspace.write("package.json", &manifest);
+    let dots = Vec::from_iter((1..100).map(|dots| "./".repeat(dots)));
+    let manifests = json!({"command": "node", "args": dots});
+    assert_eq!(workspace.covered(&manifests).gap(), Some(Gap::Paths));
+}
+
+#[test]
+fn manifests_of_a_deep_directory_are_covered_once() {
+    let workspace = Workspace::new();
+    let deep = "d/".repeat(40);
+    let mut words = Vec::new();
+    for number in 0..40 {
+        let word = format!("{deep}{number}/x.js");
+        workspace.write(&word, "x");
+        words.push(word);
+    }
+    workspace.write("package.json", "{}");
+    workspace.write("d/d/package.json", "{}");
+    let files = workspace.files(&json!({"command": "sh", "args": words}));
+    let covered = workspace.covered(&json!({"command": "sh", "args": words}));
+    assert_eq!(covered.gap(), None);
+    let manifests = files.iter().filter(|file| file.ends_with("package.json"));
+    assert_eq!(
+        Vec::from_iter(manifests),
+        ["d/d/package.json", "package.json"]
+    );
+}
+
+#[test]
 fn module_in_the_last_of_several_directories_is_covered() {
     let workspace = Workspace::new();
     for path in ["d1/x", "d2/x", "d3/x", "d4/x", "d5/module.py"] {
@@ -349,6 +427,27 @@ fn files_below_directories_whose_names_are_not_utf_8_are_covered() {
         workspace.files(&server),
         ["package.json", "\u{fffd}/index.js"]
     );
+    // The names of the parts of a fingerprint are stored.
+    let fingerprint = workspace.fingerprint(&server);
+    let name = r"the file not-utf-8://\xff/index.js";
+    assert!(fingerprint.parts().contains_key(name), "{fingerprint:?}");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn link_to_another_path_that_is_not_utf_8_changes_the_fingerprint() {
+    let workspace = Workspace::new();
+    let outside = tempfile::tempdir().unwrap();
+    let link = workspace.0.path().join("server.js");
+    let server = json!({"command": "node", "args": ["server.js"]});
+    let fingerprints = [b"\xfe", b"\xff"].map(|name| {
+        let target = outside.path().join(OsStr::from_bytes(name));
+        fs::write(&target, "x").unwrap();
+        let _ = fs::remove_file(&link);
+        symlink(&target, &link).unwrap();
+        workspace.fingerprint(&server)
+    });
+    assert_ne!(fingerprints[0].as_str(), fingerprints[1].as_str());
 }
 
 #[test]

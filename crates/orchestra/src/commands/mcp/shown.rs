@@ -1,6 +1,6 @@
 //! What is asked consent for: a server of a workspace, in lines.
 
-use std::{borrow::Cow, path::Path};
+use std::{borrow::Cow, collections::HashSet, iter, path::Path};
 
 use orchestra_gateway::{
     approval::{Content, Covered, Waits},
@@ -24,6 +24,9 @@ const MAX_PATH_CHARS: usize = 39;
 /// the environment, unless their names mean a secret and they do not run. Of secrets, headers and settings of plugins
 /// only the variables are shown that they refer to.
 pub(crate) fn shown(config: &ServerConfig, covered: &Covered) -> Vec<String> {
+    if let Some(gap) = covered.gap() {
+        return vec![format!("no approval can cover it: {gap}")];
+    }
     let mut lines = Vec::new();
     match &config.transport {
         Transport::Stdio(stdio) => process(&mut lines, config, stdio),
@@ -104,49 +107,82 @@ fn seen(config: &ServerConfig, name: &str, value: &str) -> Option<String> {
     Some(format!("{}={value:?}", name.escape_debug()))
 }
 
-/// Returns whether the command line of a server has the name of a variable in it.
+/// Returns whether a text that decides what a server runs has the name of a variable in it.
 fn is_in_command(config: &ServerConfig, name: &str) -> bool {
-    let (program, arguments) = match &config.transport {
-        Transport::Stdio(stdio) => (&stdio.command, &stdio.args),
-        Transport::Plugin(plugin) => (&plugin.binary, &plugin.args),
-        Transport::Http(_) | Transport::Orchestrator(_) => return false,
-    };
     let is_letter = |char: char| char.is_ascii_alphanumeric() || char == '_';
-    let mut words = std::iter::once(program).chain(arguments);
-    words.any(|word| {
-        let word = word.written();
-        let mut all = word.match_indices(name);
+    command(config).into_iter().any(|text| {
+        let mut all = text.match_indices(name);
         all.any(|(at, _)| {
-            !word[..at].ends_with(is_letter) && !word[at + name.len()..].starts_with(is_letter)
+            !text[..at].ends_with(is_letter) && !text[at + name.len()..].starts_with(is_letter)
         })
     })
 }
 
-/// Returns whether a program may run the value of a variable: it begins with a program of `PATH` and has further words, has
-/// signs of a shell, or is a path. A passphrase has several words, too.
+/// Texts that decide what a server runs: its command line, and the values of its variables that load code.
+fn command(config: &ServerConfig) -> Vec<&str> {
+    let (program, arguments, env) = match &config.transport {
+        Transport::Stdio(stdio) => (&stdio.command, &stdio.args, Some(&stdio.env)),
+        Transport::Plugin(plugin) => (&plugin.binary, &plugin.args, Some(&plugin.env)),
+        Transport::Http(HttpConfig {
+            auth: Some(Auth::Command { command, args }),
+            ..
+        }) => (command, args, None),
+        Transport::Http(_) | Transport::Orchestrator(_) => return Vec::new(),
+    };
+    let env = env.into_iter().flatten();
+    let loaded = env.filter(|(name, _)| loads_code(name));
+    let loaded = loaded.map(|(_, value)| value);
+    let texts = iter::once(program).chain(arguments).chain(loaded);
+    texts.map(Template::written).collect()
+}
+
+/// Returns whether a program may run the value of a variable, as it is written or with the defaults of its references.
+fn may_run(config: &ServerConfig, value: &str) -> bool {
+    let texts = [value, &expand::with_defaults(value)];
+    texts.into_iter().any(|text| is_run(config, text))
+}
+
+/// Returns whether a program may run a text: it begins with a program of `PATH` and has further words, has signs of a
+/// shell, or a word of it is a path. A passphrase has several words, too.
 ///
 /// Passwords have any symbols, so a `$` alone is no sign: `$(…)` and backticks run a command, and a variable of the shell
-/// beside a path (`sh$IFS./x`) may be part of a command. Random texts of Base64 have slashes, so a path is absolute, begins
-/// with a dot or `~/`, or leads to an existing entry.
-fn may_run(config: &ServerConfig, value: &str) -> bool {
+/// beside a path (`sh$IFS./x`) may be part of a command.
+fn is_run(config: &ServerConfig, text: &str) -> bool {
     let is_sign = |char: char| "`(;|&<>\n".contains(char);
-    let words = value.trim().split_once(char::is_whitespace);
-    let is_command = words.is_some_and(|(program, _)| program_in_path(program).is_some());
-    let plain = value.replace("${", "");
-    let expands_to_path = plain.contains('$') && plain.contains('/');
-    let is_named_path = ["./", "../", "~/"]
-        .iter()
-        .any(|start| value.starts_with(start));
-    let is_encoded = value.contains(['+', '=']) || value.len() > MAX_PATH_CHARS;
-    let is_absolute = value.starts_with('/') && !is_encoded;
+    let is_assignment = |word: &&str| word.contains('=') && !word.starts_with('-');
+    let program = text.split_whitespace().find(|word| !is_assignment(word));
+    let is_line = text.trim().contains(char::is_whitespace);
+    let plain = text.replace("${", "");
+    let mut words = iter::once(text).chain(text.split_whitespace());
+    text.contains(is_sign)
+        || is_line && program.is_some_and(|program| program_in_path(program).is_some())
+        || plain.contains('$') && plain.contains('/')
+        || words.any(|word| has_path(config, word))
+}
+
+/// Returns whether a word is a path, or an option or an assignment with one.
+fn has_path(config: &ServerConfig, word: &str) -> bool {
+    let assigned = word.split_once('=').map(|(_, value)| value);
+    let option = word.strip_prefix('-').into_iter();
+    // The value may follow the letters of short options.
+    let attached = option.filter_map(|letters| Some(&letters[letters.find(['.', '/', '~'])?..]));
+    let mut paths = iter::once(word).chain(assigned).chain(attached);
+    paths.any(|path| is_path(config, path))
+}
+
+/// Returns whether a text is a path: it begins with a dot or `~/`, is absolute, or leads to an existing entry. Random texts
+/// of Base64 have slashes, too.
+fn is_path(config: &ServerConfig, text: &str) -> bool {
+    let is_base64 = |char: char| char.is_ascii_alphanumeric() || "+/=".contains(char);
+    let is_encoded =
+        text.chars().all(is_base64) && (text.contains(['+', '=']) || text.len() > MAX_PATH_CHARS);
+    let mut starts = ["./", "../", "~/"].iter();
     // direct: only whether there is such an entry.
-    let exists = !value.is_empty() && config.directory().join(value).symlink_metadata().is_ok();
-    value.contains(is_sign)
-        || is_command
-        || expands_to_path
-        || is_named_path
-        || is_absolute
-        || exists
+    let exists = || config.directory().join(text).symlink_metadata().is_ok();
+    !text.is_empty()
+        && (starts.any(|start| text.starts_with(start))
+            || text.starts_with('/') && !is_encoded
+            || exists())
 }
 
 /// A header, a setting or a secret with the variables that its value refers to.
@@ -205,7 +241,7 @@ fn files(lines: &mut Vec<String>, covered: &Covered) {
 }
 
 fn process(lines: &mut Vec<String>, config: &ServerConfig, stdio: &StdioConfig) {
-    let command = std::iter::once(&stdio.command).chain(&stdio.args);
+    let command = iter::once(&stdio.command).chain(&stdio.args);
     lines.push(format!("runs {}", words(command)));
     let cwd = stdio.cwd.as_ref().map(Template::written);
     let directory = config.directory().display().to_string();
@@ -220,7 +256,7 @@ fn process(lines: &mut Vec<String>, config: &ServerConfig, stdio: &StdioConfig) 
 }
 
 fn started(lines: &mut Vec<String>, config: &ServerConfig, plugin: &PluginConfig) {
-    let command = std::iter::once(&plugin.binary).chain(&plugin.args);
+    let command = iter::once(&plugin.binary).chain(&plugin.args);
     lines.push(format!("runs {}", words(command)));
     let beside = plugin.directory.display();
     lines.push(format!("as the plugin {}, from {beside}", plugin.id));
@@ -264,7 +300,7 @@ fn reached(lines: &mut Vec<String>, config: &ServerConfig, http: &HttpConfig) {
     lines.extend(headers.map(|(name, value)| format!("sends {}", hidden(name, value))));
     match &http.auth {
         Some(Auth::Command { command, args }) => {
-            let command = words(std::iter::once(command).chain(args));
+            let command = words(iter::once(command).chain(args));
             lines.push(format!("runs {command} for a token"));
         }
         Some(Auth::Env(variable)) => lines.push(format!("sends the token in {variable}")),
@@ -275,7 +311,7 @@ fn reached(lines: &mut Vec<String>, config: &ServerConfig, http: &HttpConfig) {
     let file = http.ca_file.as_ref().map(Template::written);
     lines.extend(file.map(|file| format!("trusts the certificates of {file}")));
     if let Some((certificate, key)) = &http.client_cert {
-        let files = words(std::iter::once(certificate).chain(key));
+        let files = words(iter::once(certificate).chain(key));
         lines.push(format!("signs in with the certificate {files}"));
     }
     if http.allow_insecure {
@@ -307,6 +343,10 @@ fn known(lines: &mut Vec<String>, config: &ServerConfig) {
     if !variables.is_empty() {
         lines.push(format!("gets to know {}", variables.join(", ")));
     }
+    let texts = command(config).into_iter();
+    let in_command = texts.flat_map(|text| text.split("${input:").skip(1));
+    let in_command = in_command.filter_map(|rest| rest.split('}').next()?.split(":-").next());
+    let in_command: HashSet<&str> = in_command.collect();
     for reference in &references {
         let Reference::Input(id) = reference else {
             continue;
@@ -315,7 +355,8 @@ fn known(lines: &mut Vec<String>, config: &ServerConfig) {
         if let Some((input, default)) =
             input.and_then(|input| Some((input, input.default.as_ref()?)))
         {
-            let default = match input.is_secret {
+            let is_run = in_command.contains(id.as_str()) || may_run(config, default);
+            let default = match input.is_secret && !is_run {
                 true => "…".into(),
                 false => format!("{default:?}"),
             };

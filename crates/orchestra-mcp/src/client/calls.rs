@@ -244,10 +244,14 @@ impl Client {
         let ready = ready.filter_map(|member| member.ready());
         let fetches = ready.filter_map(|session| {
             let roots = session.client_roots()?;
-            let listed = self.0.of_roots().get(&roots).cloned().unwrap_or_default();
-            let is_stale =
-                |kind: &ListKind| kinds.contains(kind) || listed[*kind as usize].is_none();
-            let stale: Vec<ListKind> = ListKind::ALL.into_iter().filter(is_stale).collect();
+            let stale: Vec<ListKind> = {
+                let of_roots = self.0.of_roots();
+                let listed = of_roots.get(&roots);
+                let is_known =
+                    |kind: ListKind| listed.is_some_and(|of| of[kind as usize].is_some());
+                let is_stale = |kind: &ListKind| kinds.contains(kind) || !is_known(*kind);
+                ListKind::ALL.into_iter().filter(is_stale).collect()
+            };
             Some(async move {
                 let fetched = lane::fetch_soon(&session, &stale).await;
                 let is_theirs = session.client_roots().as_ref() == Some(&roots);
@@ -267,8 +271,10 @@ impl Client {
         of_roots.retain(|roots, listed| {
             let clients = known.clients(roots);
             let is_used = !clients.is_empty() && all.len() < MOST_LISTED;
-            let lists = listed.clone();
-            all.extend(is_used.then_some(ClientLists { clients, lists }));
+            if is_used {
+                let lists = listed.clone();
+                all.push(ClientLists { clients, lists });
+            }
             is_used
         });
         all.sort_by(|one, other| one.clients.cmp(&other.clients));
@@ -286,10 +292,9 @@ impl Client {
     /// roots from now on, and its server is notified.
     pub fn set_roots(&self, client: u64, version: u64, answer: &RawJson) {
         let roots = Roots::of_answer(answer);
-        let mut lanes = self.0.beside.with_roots(client, &roots);
-        lanes.push(Arc::clone(&self.0.lane));
-        let members = lanes.iter().flat_map(|lane| &lane.members);
-        for session in members.filter_map(|member| member.ready()) {
+        self.0.beside.change_roots(client, &roots);
+        let first = self.0.lane.members.iter();
+        for session in first.filter_map(|member| member.ready()) {
             session.change_roots(client, &roots);
         }
         self.0.lane.shared.client_roots.set(client, version, &roots);

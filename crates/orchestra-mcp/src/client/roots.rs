@@ -299,10 +299,25 @@ impl SessionRoots {
         matches!(&*self.ownership(), Ownership::Of { users, .. } if is_theirs(users))
     }
 
+    /// Returns whether the session has roots and no client uses it yet.
+    pub(super) fn is_unused(&self) -> bool {
+        let is_none = |users: &Users| *users == Users::None;
+        matches!(&*self.ownership(), Ownership::Of { users, .. } if is_none(users))
+    }
+
     /// Changes the roots of a session that a client alone uses. Returns whether they differ.
     pub(super) fn change(&self, client: u64, wanted: &Roots) -> bool {
+        self.replace(Users::One(client), wanted)
+    }
+
+    /// Changes the roots of a session that no client uses yet. Returns whether they differ.
+    pub(super) fn renew(&self, wanted: &Roots) -> bool {
+        self.replace(Users::None, wanted)
+    }
+
+    fn replace(&self, of: Users, wanted: &Roots) -> bool {
         match &mut *self.ownership() {
-            Ownership::Of { roots, users } if *users == Users::One(client) && roots != wanted => {
+            Ownership::Of { roots, users } if *users == of && roots != wanted => {
                 roots.clone_from(wanted);
                 true
             }

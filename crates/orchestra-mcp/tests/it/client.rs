@@ -10,6 +10,7 @@ mod matrix;
 mod over_http;
 mod played;
 mod questions;
+mod roots;
 
 use std::{
     sync::{

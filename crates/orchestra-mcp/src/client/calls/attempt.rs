@@ -71,15 +71,13 @@ impl Client {
                 Err(ChoiceError::Failed(error)) => return Err(error),
             };
             *waits = None;
-            let (
-                Chosen {
-                    hold,
-                    member,
-                    session,
-                    ..
-                },
-                claim,
-            ) = apart(call, chosen, deadline).await;
+            let (chosen, claim) = apart(call, chosen, deadline).await;
+            let Chosen {
+                lane,
+                hold,
+                member,
+                session,
+            } = chosen;
             let outstanding = || Arc::clone(&member.outstanding);
             let place = match outstanding().try_acquire_owned() {
                 Ok(place) => place,
@@ -93,10 +91,11 @@ impl Client {
                 },
             };
             // Its server may have asked another client for roots meanwhile.
-            if !session.belongs_to_others(call) {
+            if !session.has_own_roots() || matches!(lane.admits(&session, call), Ok(true)) {
                 break (session, place, hold, claim);
             }
         };
+        session.notify_roots().await;
         let place = Arc::new(place);
         let calling = session.call(call, Some(Arc::clone(&place)));
         let reply = self.metered(call, began, &session, turn, calling).await;
@@ -188,7 +187,8 @@ async fn apart(
         let Ok(session) = other.session(deadline, Patience::OneTry).await else {
             break;
         };
-        if !matches!(session.other_profile(call), Ok(None)) {
+        let is_alike = session.era() == chosen.session.era();
+        if !is_alike || !matches!(lane.admits(&session, call), Ok(true)) || !session.begin_use() {
             break;
         }
         (chosen.member, chosen.session) = (Arc::clone(other), session);

@@ -162,11 +162,35 @@ impl Lane {
         self.listed()[kind as usize].clone().unwrap_or_default()
     }
 
-    /// Returns whether a client alone uses the roots of its connections.
-    fn is_of(&self, client: u64) -> bool {
+    /// Returns whether a call can use a session of the lane; its client is a user of the session from then on.
+    ///
+    /// # Errors
+    /// When the client must be asked for its roots first.
+    pub(super) fn admits(&self, session: &Session, call: &ServerCall) -> Result<bool, RootsNeeded> {
+        // The guard is held meanwhile, so that the roots of the lane change before or after that.
+        let profile = self.shared.profile();
+        session.admits(call, profile.as_deref())
+    }
+
+    /// Changes to the roots of a client that alone uses its sessions. Returns false where another client uses one of
+    /// them.
+    fn change_roots(&self, client: u64, after: &Profile, roots: &Roots) -> bool {
+        let Some(mut profile) = self.shared.profile() else {
+            return false;
+        };
         let open = self.members.iter().filter_map(|member| member.ready());
-        let mut open = open.peekable();
-        open.peek().is_some() && open.all(|session| session.has_roots_of(client))
+        let open: Vec<Arc<Session>> = open.collect();
+        let (theirs, others): (Vec<_>, Vec<_>) = open
+            .into_iter()
+            .partition(|session| session.has_roots_of(client));
+        let is_theirs = !theirs.is_empty() && others.iter().all(|other| other.has_unused_roots());
+        if is_theirs {
+            profile.clone_from(after);
+            theirs
+                .iter()
+                .for_each(|session| session.change_roots(client, roots));
+        }
+        is_theirs
     }
 
     /// Returns whether its lists are those of clients with certain roots.
@@ -257,35 +281,22 @@ impl Beside {
         self.states().values().filter_map(State::lane).collect()
     }
 
-    /// Connections that a client alone uses, which have its new roots from now on. Where other connections have these
-    /// roots, the client uses those.
-    pub(super) fn with_roots(&self, client: u64, roots: &Roots) -> Vec<Arc<Lane>> {
+    /// Gives connections that a client alone uses the roots that it has now. Where other connections have these roots,
+    /// the client uses those.
+    pub(super) fn change_roots(&self, client: u64, roots: &Roots) {
         let mut states = self.states();
-        let is_theirs = |state: &State| {
-            let lane = state.lane();
-            lane.is_some_and(|lane| lane.is_of(client))
-        };
-        let theirs = states.iter().filter(|(_, state)| is_theirs(state));
-        let theirs: Vec<Profile> = theirs.map(|(profile, _)| profile.clone()).collect();
-        let mut lanes = Vec::new();
-        for before in theirs {
+        let open = states.iter();
+        let open = open.filter_map(|(profile, state)| Some((profile.clone(), state.lane()?)));
+        for (before, lane) in open.collect::<Vec<_>>() {
             let after = Profile {
                 era: before.era,
                 roots: RootsOffer::Of(roots.clone()),
             };
-            if states.contains_key(&after) {
-                continue;
+            if !states.contains_key(&after) && lane.change_roots(client, &after, roots) {
+                states.remove(&before);
+                states.insert(after, State::Open(lane));
             }
-            let Some(State::Open(lane)) = states.remove(&before) else {
-                continue;
-            };
-            if let Some(mut profile) = lane.shared.profile() {
-                profile.clone_from(&after);
-            }
-            states.insert(after, State::Open(Arc::clone(&lane)));
-            lanes.push(lane);
         }
-        lanes
     }
 
     /// Forgets what is known; the connections, where there were any.
@@ -435,6 +446,7 @@ impl Client {
         let inner = &self.0;
         let first = Arc::clone(&inner.lane);
         let member = Arc::clone(first.pick());
+        let mut unfit = None;
         loop {
             let session = member.session(until, patience).await?;
             if session.is_outgrown(call)? {
@@ -443,16 +455,22 @@ impl Client {
             if let Some((profile, (lane, hold))) = self.beside(call, &session)? {
                 let member = Arc::clone(lane.pick());
                 let error = match member.session(until, Patience::OneTry).await {
-                    // The server has asked for roots meanwhile.
-                    Ok(session) if !session.fits(&profile, &call.cx) => continue,
-                    Ok(session) => {
-                        session.notify_roots().await;
+                    Ok(session) if lane.admits(&session, call)? => {
                         return Ok(Chosen {
                             lane,
                             hold,
                             member,
                             session,
                         });
+                    }
+                    Ok(_) if unfit.as_ref() == Some(&profile) => {
+                        let what = "its session for these roots has the roots of another client";
+                        return Err(ClientError::Busy { what: what.into() }.into());
+                    }
+                    // The server has asked for roots meanwhile, or the client has changed them.
+                    Ok(_) => {
+                        unfit = Some(profile);
+                        continue;
                     }
                     Err(error) => error,
                 };
@@ -469,7 +487,6 @@ impl Client {
                 }
             }
             if session.begin_use() {
-                session.notify_roots().await;
                 return Ok(Chosen {
                     hold: Arc::clone(&first.hold),
                     lane: first,

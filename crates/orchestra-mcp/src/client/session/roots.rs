@@ -115,6 +115,11 @@ impl Session {
         self.given.is_of(client)
     }
 
+    /// Returns whether the session has roots that no client uses yet.
+    pub(in crate::client) fn has_unused_roots(&self) -> bool {
+        self.given.is_unused()
+    }
+
     /// Roots of the clients to which the lists of the session belong; `None` where the session has none, or
     /// those that are configured for all.
     pub(in crate::client) fn client_roots(&self) -> Option<Roots> {
@@ -130,10 +135,35 @@ impl Session {
         self.era() == Era::Session && self.given.is_taken()
     }
 
-    /// Returns whether the session has roots of clients, and the caller is none of these.
-    pub(in crate::client) fn belongs_to_others(&self, call: &ServerCall) -> bool {
-        let is_shared = self.config.clients.is_none() || !self.has_own_roots();
-        !is_shared && !matches!(self.other_profile_of(call, self.era()), Ok(None))
+    /// Returns whether a call can use the session in the era that it speaks; its client is a user of the session from
+    /// then on. Where its connections have a profile, only calls that need this profile can. A session that no client
+    /// uses yet may have been opened for an earlier profile, and gets the roots of the present one.
+    ///
+    /// # Errors
+    /// When the client must be asked for its roots first.
+    pub(in crate::client) fn admits(
+        &self,
+        call: &ServerCall,
+        profile: Option<&Profile>,
+    ) -> Result<bool, RootsNeeded> {
+        let has_clients = self.config.clients.is_some();
+        if !has_clients || call.cx.era.is_none() && !self.given.is_taken() {
+            return Ok(true);
+        }
+        let era = self.era();
+        let roots = self.wanted_roots(call, era)?;
+        let wanted = Profile { era, roots };
+        if let Some(profile) = profile {
+            if *profile != wanted {
+                return Ok(false);
+            }
+            if let RootsOffer::Of(roots) = &wanted.roots
+                && self.given.renew(roots)
+            {
+                self.has_new_roots.store(true, Ordering::Release);
+            }
+        }
+        Ok(self.fits(&wanted, &call.cx))
     }
 
     /// Answers a request for roots, or returns the call whose client is to be asked. The roots of a client without a

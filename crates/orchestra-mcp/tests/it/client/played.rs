@@ -30,6 +30,8 @@ pub(crate) struct Asked {
 /// What the server does about it.
 pub(crate) enum Said {
     Answer(Duration, Answer),
+    /// The result, as soon as that is permitted.
+    When(watch::Receiver<bool>, Value),
     Never,
     /// The process ends instead.
     Crash,
@@ -169,6 +171,11 @@ impl Played {
         let mut answers = self.answers.subscribe();
         let all = answers.wait_for(|all| all.len() >= times).await.unwrap();
         all[times - 1].clone()
+    }
+
+    /// The client's answers to all questions.
+    pub(crate) fn answers(&self) -> Vec<Value> {
+        self.answers.borrow().clone()
     }
 
     /// Says something by itself.
@@ -327,6 +334,10 @@ impl Link for PlayedLink {
                     Said::Answer(pause, answer) => {
                         tokio::time::sleep(pause).await;
                         Ok(answer)
+                    }
+                    Said::When(mut permitted, result) => {
+                        let _ = permitted.wait_for(|permitted| *permitted).await;
+                        Ok(Ok(RawJson::of(&result).unwrap()))
                     }
                     Said::Fail(error) => Err(error),
                     Said::FailAfter(pause, error) => {

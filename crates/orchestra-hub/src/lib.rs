@@ -58,7 +58,9 @@ pub use request::{
     Answers, Caller, ClientFeatures, CompletionRef, Cx, Later, ProgressListener, ProgressSink,
     Remark, Request, Target,
 };
-pub use schema_cost::{SchemaCostError, bound_schema, bound_validation};
+pub use schema_cost::{
+    MAX_BACKTRACKS, MAX_SCHEMA_BYTES, SchemaCostError, bound_schema, bound_validation,
+};
 pub use search::TOOLS as SEARCH_TOOLS;
 pub use skills::{
     MAX_SKILL_BYTES, MAX_SKILL_FILES, Sha256Digest, SkillAnswer, SkillDescriptor, SkillError,

@@ -7,16 +7,29 @@ mod pattern;
 
 use std::{
     collections::{HashMap, HashSet},
-    ops::AddAssign,
+    ops::{Add, AddAssign},
+    rc::Rc,
 };
 
 use serde_json::{Map, Value};
 
 use graph::{Graph, Part, Use};
+use pattern::Pattern;
 
-/// Steps that compiling a schema, or validating one value, may take. A validator takes millions of
-/// steps in a second, and a reported error takes some hundred bytes.
+/// Largest schema that is compiled, in bytes of JSON.
+pub const MAX_SCHEMA_BYTES: usize = 128 * 1024;
+
+/// Number of times that matching one pattern on one text may go back, in an engine with
+/// backtracking. [`bound_validation`] assumes that a validator has this limit.
+pub const MAX_BACKTRACKS: usize = 20_000;
+
+/// Steps that compiling a schema, or validating one value, may take without its patterns. A
+/// validator takes millions of steps in a second, and a reported error takes some hundred bytes.
 const MAX_STEPS: u64 = 500_000;
+
+/// Steps that matching the patterns of a schema may take for one value. Each visits up to 64 states,
+/// and takes about half a microsecond at most.
+const MAX_PATTERN_STEPS: u64 = 1_000_000;
 
 /// Nested evaluations of one validation. Each takes stack.
 const MAX_NESTING: usize = 256;
@@ -28,8 +41,8 @@ const MAX_SCHEMA_NESTING: usize = 400;
 /// again for some of the latter.
 const MAX_COMPILED: u64 = 1_000_000;
 
-/// Total size of the patterns of one schema, in states of their automatons.
-const MAX_PATTERNS: u64 = 200_000;
+/// Total size of the distinct patterns of one schema, in states of their automatons.
+const MAX_PATTERN_STATES: u64 = 200_000;
 
 /// Reason not to validate with a schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -56,7 +69,7 @@ pub enum SchemaCostError {
 pub fn bound_schema(schema: &Value) -> Result<(), SchemaCostError> {
     let totals = graph::totals(schema)?;
     if totals.objects.saturating_mul(totals.references + 1) > MAX_COMPILED
-        || totals.patterns > MAX_PATTERNS
+        || totals.states() > MAX_PATTERN_STATES
     {
         return Err(SchemaCostError::Steps);
     }
@@ -79,16 +92,17 @@ pub fn bound_schema(schema: &Value) -> Result<(), SchemaCostError> {
 /// Checks that a value can be validated in bounded time with a schema that [`bound_schema`] passed.
 /// The bound assumes that a validator evaluates every part, and remembers nothing.
 ///
-/// Returns the largest number of steps that deciding and collecting errors take.
+/// Returns the largest number of steps that deciding and collecting errors take without patterns.
 ///
 /// # Errors
 /// The reason not to validate the value.
 pub fn bound_validation(schema: &Value, value: &Value) -> Result<u64, SchemaCostError> {
     let graph = Graph::new(schema);
-    let cost = Steps::new(&graph, 0).cost(schema, value, 0)?;
-    match cost.valid.saturating_add(cost.errors) {
-        steps if steps > MAX_STEPS => Err(SchemaCostError::Steps),
-        steps => Ok(steps),
+    let cost = Steps::new(&graph).cost(schema, value, 0)?;
+    let Work { steps, patterns } = cost.valid + cost.errors;
+    match steps > MAX_STEPS || patterns > MAX_PATTERN_STEPS {
+        true => Err(SchemaCostError::Steps),
+        false => Ok(steps),
     }
 }
 
@@ -195,43 +209,71 @@ impl<'g, 's> InPlace<'g, 's> {
     }
 }
 
-/// Steps that a subschema takes on a value.
+/// Work of a validator.
+#[derive(Debug, Clone, Copy, Default)]
+struct Work {
+    steps: u64,
+    /// Steps of matching patterns, which have a budget of their own.
+    patterns: u64,
+}
+
+impl Work {
+    const fn times(self, count: u64) -> Self {
+        Self {
+            steps: self.steps.saturating_mul(count),
+            patterns: self.patterns.saturating_mul(count),
+        }
+    }
+}
+
+impl Add for Work {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            steps: self.steps.saturating_add(other.steps),
+            patterns: self.patterns.saturating_add(other.patterns),
+        }
+    }
+}
+
+/// Work for a subschema and a value.
 #[derive(Debug, Clone, Copy, Default)]
 struct Cost {
     /// To decide whether the value is valid.
-    valid: u64,
+    valid: Work,
     /// To collect the errors. Alternatives are first decided, and then collected from.
-    errors: u64,
+    errors: Work,
     /// To find the members that are evaluated, for `unevaluatedProperties` and `unevaluatedItems`.
-    marks: u64,
+    marks: Work,
 }
 
 impl Cost {
-    const fn of(steps: u64) -> Self {
+    const fn of(work: Work) -> Self {
         Self {
-            valid: steps,
-            errors: steps,
-            marks: steps,
+            valid: work,
+            errors: work,
+            marks: work,
         }
     }
 
     const fn times(self, count: u64) -> Self {
         Self {
-            valid: self.valid.saturating_mul(count),
-            errors: self.errors.saturating_mul(count),
-            marks: self.marks.saturating_mul(count),
+            valid: self.valid.times(count),
+            errors: self.errors.times(count),
+            marks: self.marks.times(count),
         }
     }
 
     /// Cost of a subschema of the same value, for its parent.
-    const fn in_place(self, usage: Use) -> Self {
+    fn in_place(self, usage: Use) -> Self {
         Self {
             valid: self.valid,
             errors: match usage {
                 Use::Asserted => self.errors,
-                Use::Tested => self.errors.saturating_add(self.valid),
+                Use::Tested => self.errors + self.valid,
             },
-            marks: self.marks.saturating_add(self.valid),
+            marks: self.marks + self.valid,
         }
     }
 
@@ -246,9 +288,9 @@ impl Cost {
 
 impl AddAssign for Cost {
     fn add_assign(&mut self, other: Self) {
-        self.valid = self.valid.saturating_add(other.valid);
-        self.errors = self.errors.saturating_add(other.errors);
-        self.marks = self.marks.saturating_add(other.marks);
+        self.valid = self.valid + other.valid;
+        self.errors = self.errors + other.errors;
+        self.marks = self.marks + other.marks;
     }
 }
 
@@ -257,26 +299,26 @@ struct Steps<'g, 's> {
     graph: &'g Graph<'s>,
     /// `None` while a pair is measured.
     known: HashMap<(*const Value, *const Value), Option<Cost>>,
-    assertions: HashMap<*const Value, Assertions<'s>>,
+    assertions: HashMap<*const Value, Rc<Assertions>>,
     /// Steps of the analysis itself, which are bounded as well.
     spent: u64,
 }
 
 /// Parts of a subschema that are no subschemas.
-#[derive(Clone)]
-struct Assertions<'s> {
+struct Assertions {
     steps: u64,
-    pattern: Option<&'s str>,
-    names: Vec<&'s str>,
+    pattern: Option<Pattern>,
+    /// Patterns for the names of members.
+    names: Vec<Pattern>,
 }
 
 impl<'g, 's> Steps<'g, 's> {
-    fn new(graph: &'g Graph<'s>, spent: u64) -> Self {
+    fn new(graph: &'g Graph<'s>) -> Self {
         Self {
             graph,
             known: HashMap::new(),
             assertions: HashMap::new(),
-            spent,
+            spent: 0,
         }
     }
 
@@ -296,7 +338,8 @@ impl<'g, 's> Steps<'g, 's> {
     ) -> Result<Cost, SchemaCostError> {
         self.spend(1)?;
         let Value::Object(parts) = schema else {
-            return Ok(Cost::of(1));
+            let (steps, patterns) = (1, 0);
+            return Ok(Cost::of(Work { steps, patterns }));
         };
         let key = (std::ptr::from_ref(schema), std::ptr::from_ref(value));
         match self.known.get(&key) {
@@ -308,18 +351,21 @@ impl<'g, 's> Steps<'g, 's> {
             return Err(SchemaCostError::Nesting);
         }
         self.known.insert(key, None);
-        let mut cost = Cost::of(self.own(schema, parts, value)?);
+        let own = self.own(schema, parts, value)?;
+        // The analysis looks at each keyword as well.
+        self.spend(own.steps)?;
+        let mut cost = Cost::of(own);
         for Part { schema, usage } in self.graph.in_place(parts, Some(value))? {
             cost += self.cost(schema, value, depth + 1)?.in_place(usage);
         }
         match value {
             Value::Object(members) => {
                 self.members(&mut cost, parts, members, depth)?;
-                cost.marks = cost.marks.saturating_add(length(members.len()));
+                cost.marks.steps = cost.marks.steps.saturating_add(length(members.len()));
             }
             Value::Array(items) => {
                 self.items(&mut cost, parts, items, depth)?;
-                cost.marks = cost.marks.saturating_add(length(items.len()));
+                cost.marks.steps = cost.marks.steps.saturating_add(length(items.len()));
             }
             _ => {}
         }
@@ -327,47 +373,48 @@ impl<'g, 's> Steps<'g, 's> {
             .iter()
             .any(|key| parts.contains_key(*key))
         {
-            cost.valid = cost.valid.saturating_add(cost.marks);
-            cost.errors = cost.errors.saturating_add(cost.marks);
+            cost.valid = cost.valid + cost.marks;
+            cost.errors = cost.errors + cost.marks;
         }
         self.known.insert(key, Some(cost));
         Ok(cost)
     }
 
-    /// Steps of a subschema without its subschemas.
+    /// Work for a subschema without its subschemas.
     fn own(
         &mut self,
         schema: &'s Value,
         parts: &'s Map<String, Value>,
         value: &Value,
-    ) -> Result<u64, SchemaCostError> {
+    ) -> Result<Work, SchemaCostError> {
         let assertions = self.assertions.entry(schema);
-        let assertions = assertions.or_insert_with(|| Assertions::of(parts)).clone();
-        let mut own = assertions.steps;
+        let assertions = assertions.or_insert_with(|| Rc::new(Assertions::of(parts)));
+        let assertions = Rc::clone(assertions);
+        let (mut steps, mut patterns) = (assertions.steps, 0_u64);
         match value {
             Value::String(text) => {
-                own = own.saturating_add(length(text.len() / 64));
-                if let Some(found) = assertions.pattern {
-                    own = own.saturating_add(pattern::steps(found, text.len()));
-                }
+                steps = steps.saturating_add(length(text.len() / 64));
+                patterns = assertions
+                    .pattern
+                    .map_or(0, |found| found.steps(text.len()));
             }
             Value::Array(items) if parts.get("uniqueItems") == Some(&Value::Bool(true)) => {
                 // Short arrays are compared pairwise, others are hashed.
                 let nodes = graph::nodes(value);
                 self.spend(nodes)?;
-                own = own.saturating_add(nodes.saturating_mul(length(items.len().min(16))));
+                steps = steps.saturating_add(nodes.saturating_mul(length(items.len().min(16))));
             }
             Value::Object(members) => {
                 for name in members.keys() {
                     for found in &assertions.names {
                         self.spend(1)?;
-                        own = own.saturating_add(pattern::steps(found, name.len()));
+                        patterns = patterns.saturating_add(found.steps(name.len()));
                     }
                 }
             }
             _ => {}
         }
-        Ok(own)
+        Ok(Work { steps, patterns })
     }
 
     fn members(
@@ -398,9 +445,9 @@ impl<'g, 's> Steps<'g, 's> {
         let longest = members.keys().max_by_key(|name| name.len());
         if let (Some(names), Some(longest)) = (parts.get("propertyNames"), longest) {
             // Pairs are known by address, and this value has one for a moment only.
-            let mut steps = Self::new(self.graph, self.spent);
-            let each = steps.cost(names, &Value::String(longest.clone()), depth + 1)?;
-            self.spent = steps.spent;
+            let known = std::mem::take(&mut self.known);
+            let each = self.cost(names, &Value::String(longest.clone()), depth + 1)?;
+            self.known = known;
             *cost += each.times(length(members.len())).below();
         }
         Ok(())
@@ -437,23 +484,31 @@ impl<'g, 's> Steps<'g, 's> {
     }
 }
 
-impl<'s> Assertions<'s> {
-    fn of(parts: &'s Map<String, Value>) -> Self {
+impl Assertions {
+    fn of(parts: &Map<String, Value>) -> Self {
         let mut steps = 1_u64;
         for (key, value) in parts {
             let own = match graph::is_assertion(key) {
                 true => graph::nodes(value),
-                // Members that are looked up, but not those of them that the value has.
-                false => value.as_object().map_or(0, |members| length(members.len())),
+                false => match value {
+                    // Members that are looked up, but not those of them that the value has.
+                    Value::Object(members) => length(members.len()),
+                    // The analysis resolves a reference at each use.
+                    Value::String(text) if graph::REFERENCES.contains(&key.as_str()) => {
+                        length(text.len() / 64)
+                    }
+                    _ => 0,
+                },
             };
             steps = steps.saturating_add(own).saturating_add(1);
         }
+        let pattern = parts.get("pattern").and_then(Value::as_str);
         let patterns = parts.get("patternProperties").and_then(Value::as_object);
         let patterns = patterns.into_iter().flat_map(Map::keys);
         Self {
             steps,
-            pattern: parts.get("pattern").and_then(Value::as_str),
-            names: patterns.map(String::as_str).collect(),
+            pattern: pattern.map(Pattern::of),
+            names: patterns.map(|found| Pattern::of(found)).collect(),
         }
     }
 }

@@ -1,10 +1,13 @@
 //! Subschemas of a schema, and the references between them.
 
-use std::{cell::OnceCell, collections::HashMap};
+use std::{
+    cell::OnceCell,
+    collections::{HashMap, HashSet},
+};
 
 use serde_json::{Map, Value};
 
-use super::{SchemaCostError, pattern};
+use super::{SchemaCostError, pattern::Pattern};
 
 /// Keywords that need to know which members are evaluated.
 pub(super) const UNEVALUATED: [&str; 2] = ["unevaluatedProperties", "unevaluatedItems"];
@@ -27,7 +30,8 @@ const SINGLE: [(&str, Use); 4] = [
 /// Keywords with a subschema per member of the value.
 const DEPENDENT: [&str; 2] = ["dependentSchemas", "dependencies"];
 
-const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
+/// Keywords whose value is a reference to a subschema.
+pub(super) const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
 
 /// Keywords with subschemas for members of the value, by name.
 const MEMBERS: [&str; 2] = ["properties", "patternProperties"];
@@ -199,10 +203,11 @@ fn within(value: &Value) -> impl Iterator<Item = &Value> {
 
 /// Figures of a whole document, without a look at which parts are subschemas.
 #[derive(Debug, Default)]
-pub(super) struct Totals {
+pub(super) struct Totals<'s> {
     pub(super) objects: u64,
     pub(super) references: u64,
-    pub(super) patterns: u64,
+    /// The validator compiles each of them once, however often it is used.
+    patterns: HashSet<&'s str>,
     pub(super) has_unevaluated: bool,
 }
 
@@ -211,7 +216,7 @@ pub(super) struct Totals {
 /// # Errors
 /// When the document consists of several schemas, or has a metaschema that is not a known one:
 /// references may not mean then what they seem to.
-pub(super) fn totals(root: &Value) -> Result<Totals, SchemaCostError> {
+pub(super) fn totals(root: &Value) -> Result<Totals<'_>, SchemaCostError> {
     let text = |key: &str| root.get(key).and_then(Value::as_str);
     let schema = text("$schema");
     let is_known = schema.is_none_or(|schema| schema.contains("://json-schema.org/"));
@@ -229,8 +234,14 @@ pub(super) fn totals(root: &Value) -> Result<Totals, SchemaCostError> {
     Ok(totals)
 }
 
-impl Totals {
-    fn add(&mut self, value: &Value, has_id: bool) -> Result<(), SchemaCostError> {
+impl<'s> Totals<'s> {
+    /// Total size of the patterns, in states of their automatons.
+    pub(super) fn states(&self) -> u64 {
+        let states = self.patterns.iter().map(|found| Pattern::of(found).states);
+        states.fold(0, u64::saturating_add)
+    }
+
+    fn add(&mut self, value: &'s Value, has_id: bool) -> Result<(), SchemaCostError> {
         let is_text = |key: &str| value.get(key).is_some_and(Value::is_string);
         if is_text("$id") || (has_id && is_text("id")) {
             return Err(SchemaCostError::Reference);
@@ -242,27 +253,23 @@ impl Totals {
         Ok(())
     }
 
-    fn add_members(&mut self, value: &Value) {
+    fn add_members(&mut self, value: &'s Value) {
         let Value::Object(members) = value else {
             return;
         };
         self.objects += 1;
         for (key, member) in members {
             match (key.as_str(), member) {
-                ("pattern", Value::String(found)) => self.add_pattern(found),
+                ("pattern", Value::String(found)) => {
+                    self.patterns.insert(found);
+                }
                 ("patternProperties", Value::Object(patterns)) => {
-                    for found in patterns.keys() {
-                        self.add_pattern(found);
-                    }
+                    self.patterns.extend(patterns.keys().map(String::as_str));
                 }
                 (key, Value::String(_)) if REFERENCES.contains(&key) => self.references += 1,
                 (key, _) if UNEVALUATED.contains(&key) => self.has_unevaluated = true,
                 _ => {}
             }
         }
-    }
-
-    fn add_pattern(&mut self, found: &str) {
-        self.patterns = self.patterns.saturating_add(pattern::size(found));
     }
 }

@@ -144,8 +144,48 @@ fn what_is_costly_to_compile_is_refused() {
     let mut unevaluated = doubling(18);
     unevaluated["unevaluatedProperties"] = json!(false);
     assert_eq!(bound_schema(&unevaluated), Err(SchemaCostError::Steps));
-    let pattern = json!({"pattern": "((a{1,99}){1,99}){1,99}"});
-    assert_eq!(bound_schema(&pattern), Err(SchemaCostError::Steps));
+    for pattern in ["((a{1,99}){1,99}){1,99}", "\\p{L}{1,2000}"] {
+        let schema = json!({ "pattern": pattern });
+        assert_eq!(
+            bound_schema(&schema),
+            Err(SchemaCostError::Steps),
+            "{pattern}"
+        );
+    }
+}
+
+#[test]
+fn pattern_with_many_uses_is_compiled_once_and_has_a_budget_of_its_own() {
+    let name = json!({"pattern": "^[\\p{L}\\p{N} _-]{1,64}$"});
+    let uses = (0..1_000).map(|at| (format!("k{at}"), name.clone()));
+    let schema = json!({"properties": uses.collect::<Map<_, _>>()});
+    let value = (0..1_000).map(|at| (format!("k{at}"), json!("x")));
+    let value = Value::Object(value.collect());
+    assert_eq!(bound_schema(&schema), Ok(()));
+    assert!(bound_validation(&schema, &value).is_ok());
+    let uuid = "^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$";
+    let list = json!({"items": {"pattern": uuid}});
+    let ids = |count: usize| json!(vec!["00000000-0000-0000-0000-000000000000"; count]);
+    assert!(bound_validation(&list, &ids(8_000)).is_ok());
+    let many = bound_validation(&list, &ids(80_000));
+    assert_eq!(many, Err(SchemaCostError::Steps));
+}
+
+#[test]
+fn analysis_measures_a_subschema_once_and_ends_with_its_budget() {
+    let schema = json!({"items": {"propertyNames": {"pattern": "^a+$"}}});
+    let value = json!(vec![json!({"a": 1}); 100]);
+    let graph = Graph::new(&schema);
+    let mut steps = Steps::new(&graph);
+    assert!(steps.cost(&schema, &value, 0).is_ok());
+    assert_eq!(steps.assertions.len(), 3);
+    let dependents = (0..10_000).map(|at| (format!("k{at}"), json!(true)));
+    let schema = json!({"items": {"dependentSchemas": dependents.collect::<Map<_, _>>()}});
+    let value = json!(vec![1; 10_000]);
+    let graph = Graph::new(&schema);
+    let mut steps = Steps::new(&graph);
+    assert!(steps.cost(&schema, &value, 0).is_err());
+    assert!(steps.known.len() < 100, "{}", steps.known.len());
 }
 
 #[test]
@@ -165,4 +205,38 @@ fn schemas_of_several_documents_are_refused() {
     }
     let escaped = json!({"$defs": {"a<b>/c": {}}, "$ref": "#/$defs/a%3Cb%3E~1c"});
     assert_eq!(bound_schema(&escaped), Ok(()));
+}
+
+#[test]
+fn patterns_are_measured_by_their_engine() {
+    let steps = |pattern: &str, bytes| Pattern::of(pattern).steps(bytes);
+    // Linear: twice the text, twice the steps.
+    for pattern in [
+        "^[a-z]+$",
+        "^(?!\\s*$).+$",
+        "^(?=.*[A-Z])(?=.*\\d)[a-z]{8,}$",
+        "^(?<year>\\d{4})-(?:a|b)*?$",
+        "(?i)^\\p{L}{1,9}$",
+    ] {
+        let (short, long) = (steps(pattern, 10_000), steps(pattern, 20_000));
+        assert!(long <= 2 * short, "{pattern}: {short} {long}");
+    }
+    // A look-around reads the text from each of its places.
+    for pattern in [
+        "(?=(a+)+$)b",
+        "^(?:a(?=[ab]*$))+$",
+        "^(?=a)+b*$",
+        "^(?=a)b|[ab]*c",
+        "(?<=a)b*",
+        "(\\w+)\\1$",
+        "(?>a*)*b",
+        "^a++(?:b|c)",
+    ] {
+        assert!(steps(pattern, 100_000) > MAX_PATTERN_STEPS, "{pattern}");
+        assert!(steps(pattern, 2) < MAX_PATTERN_STEPS, "{pattern}");
+    }
+    let nested = "(?:(?=(?:a(?=[ab]*))*)a)*c";
+    assert!(steps(nested, 200) > MAX_PATTERN_STEPS);
+    let tempered = "^(?:(?!\\.\\.).)*$";
+    assert!(steps(tempered, 40) * 20 < MAX_PATTERN_STEPS);
 }

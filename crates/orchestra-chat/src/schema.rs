@@ -10,6 +10,8 @@ const DEPTH: usize = 4;
 const PARTS: usize = 400;
 /// Choices that are listed.
 const CHOICES: usize = 40;
+/// Choices that are looked at.
+const MAX_CHOICES: usize = 1_000;
 /// Longest example of a choice.
 const CHOICE_CHARS: usize = 80;
 
@@ -78,7 +80,7 @@ impl Shower<'_> {
         let listed = choices(schema, root);
         let one = match listed {
             Some(_) => None,
-            None => one_of_many(schema, root),
+            None => one_of_many(schema, root, &mut self.left),
         };
         let listed = listed.or_else(|| choices(one.as_ref()?, root));
         let schema = one.as_ref().unwrap_or(schema);
@@ -139,32 +141,40 @@ fn choices(schema: &Map<String, Value>, root: &Value) -> Option<Vec<Value>> {
         value => !value.is_object() && !value.is_array() && !value.is_null(),
     };
     let several = |name: &str| schema.get(name).and_then(Value::as_array);
-    let listed: Vec<Value> = match several("enum") {
-        Some(values) => values.clone(),
+    let listed: Vec<&[Value]> = match several("enum") {
+        Some(values) => vec![&values[..]],
         None => {
             let each = several("oneOf").or_else(|| several("anyOf"))?;
-            let value = |choice: &Value| {
+            let values = each.iter().map(|choice| {
                 let choice = resolved(choice, root, DEPTH);
                 match choice.get("enum").and_then(Value::as_array) {
-                    Some(values) => Some(values.clone()),
-                    None => choice.get("const").map(|value| vec![value.clone()]),
+                    Some(values) => Some(&values[..]),
+                    None => choice.get("const").map(std::slice::from_ref),
                 }
-            };
-            let values: Option<Vec<Vec<Value>>> = each.iter().map(value).collect();
-            values?.concat()
+            });
+            values.collect::<Option<_>>()?
         }
     };
-    let mut shown: Vec<Value> = listed.into_iter().filter(is_short).collect();
-    shown.truncate(CHOICES);
+    let listed = listed.into_iter().flatten().take(MAX_CHOICES);
+    let shown = listed.filter(|value| is_short(value)).take(CHOICES);
+    let shown: Vec<Value> = shown.cloned().collect();
     (!shown.is_empty()).then_some(shown)
 }
 
 /// Of several forms that a value may have, the one that is meant by all who do not mean nothing: the first that
-/// is not `null`. What stands beside the choice counts as well.
-fn one_of_many(schema: &Map<String, Value>, root: &Value) -> Option<Map<String, Value>> {
+/// is not `null`. What stands beside the choice counts as well. Each form that is put in counts as a part.
+fn one_of_many(
+    schema: &Map<String, Value>,
+    root: &Value,
+    left: &mut usize,
+) -> Option<Map<String, Value>> {
+    let forms = ["anyOf", "oneOf", "allOf"];
+    if !forms.iter().any(|name| schema.contains_key(*name)) {
+        return None;
+    }
     let mut out = schema.clone();
     let mut found = false;
-    for name in ["anyOf", "oneOf", "allOf"] {
+    for name in forms {
         let Some(Value::Array(forms)) = schema.get(name) else {
             continue;
         };
@@ -172,8 +182,9 @@ fn one_of_many(schema: &Map<String, Value>, root: &Value) -> Option<Map<String, 
         let meant = forms.filter(|form| form.get("type") != Some(&json!("null")));
         // All of them hold at once, or any will do.
         let most = if name == "allOf" { usize::MAX } else { 1 };
-        for form in meant.take(most).filter_map(Value::as_object) {
+        for form in meant.take(most.min(*left)).filter_map(Value::as_object) {
             found = true;
+            *left -= 1;
             for (key, value) in form {
                 merge(&mut out, key, value);
             }
@@ -286,6 +297,13 @@ mod tests {
         };
         let wide = wide(wide(wide(json!({"type": "string", "description": "x"}))));
         assert!(simplified(&wide).to_string().len() < 40_000);
+        let properties = (0..1_000).map(|at| (format!("p{at}"), json!({"type": "string"})));
+        let large =
+            json!({"properties": properties.collect::<Map<_, _>>(), "required": vec!["p0"; 1_000]});
+        let forms = vec![json!({"$ref": "#/$defs/large"}); 1_000];
+        let repeated = simplified(&json!({"$defs": {"large": large}, "allOf": forms}));
+        let required = repeated["required"].as_array().unwrap();
+        assert!(required.len() < 1_000 * PARTS, "{}", required.len());
         let long = "word ".repeat(100);
         assert_eq!(shortened(&long).split(' ').count(), WORDS);
         assert_eq!(shortened(" Two  words. "), "Two words.");

@@ -5,8 +5,8 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use jsonschema::Validator;
-use orchestra_hub::{bound_schema, bound_validation};
+use jsonschema::{PatternOptions, Validator, error::ValidationErrorKind};
+use orchestra_hub::{MAX_BACKTRACKS, MAX_SCHEMA_BYTES, bound_schema, bound_validation};
 use serde_json::{Map, Value, json};
 
 use crate::{schema, select::Index, tokens};
@@ -116,7 +116,7 @@ impl Tool {
             .into_iter()
             .flat_map(|all| all.keys().map(String::as_str));
         let optional = rest.filter({
-            let required = required.clone();
+            let required: HashSet<&str> = required.iter().copied().collect();
             move |name| !required.contains(name)
         });
         required.into_iter().chain(optional)
@@ -126,16 +126,14 @@ impl Tool {
     /// A schema that cannot be read, or that takes too long, lets everything through: the tool itself refuses then.
     #[must_use]
     pub fn mistakes(&self, arguments: &Map<String, Value>) -> Option<String> {
-        let checks = self.checks.get_or_init(|| {
-            let options = jsonschema::options().should_validate_formats(false);
-            bound_schema(&self.whole).ok()?;
-            options.build(&self.whole).ok()
-        });
+        let checks = self.checks.get_or_init(|| compiled(&self.whole));
         let given = Value::Object(arguments.clone());
         let checks = checks.as_ref()?;
         bound_validation(&self.whole, &given).ok()?;
         let mut told: Vec<String> = Vec::new();
-        for error in checks.iter_errors(&given).take(MISTAKES) {
+        let errors = checks.iter_errors(&given);
+        let errors = errors.filter(|error| !is_undecided(error.kind()));
+        for error in errors.take(MISTAKES) {
             let place = error.instance_path().to_string();
             let place = place.trim_start_matches('/').replace('/', ".");
             let what: String = error.to_string().chars().take(MISTAKE_CHARS).collect();
@@ -146,6 +144,33 @@ impl Tool {
         }
         (!told.is_empty()).then(|| told.join("; "))
     }
+}
+
+/// Compiles a schema whose compilation takes bounded time. No reference is fetched, and patterns are matched in
+/// linear time where they permit that.
+fn compiled(schema: &Value) -> Option<Validator> {
+    if schema.to_string().len() > MAX_SCHEMA_BYTES {
+        return None;
+    }
+    bound_schema(schema).ok()?;
+    let offline = || {
+        jsonschema::options()
+            .offline()
+            .should_validate_formats(false)
+    };
+    let linear = offline().with_pattern_options(PatternOptions::regex());
+    let bounded = PatternOptions::fancy_regex().backtrack_limit(MAX_BACKTRACKS);
+    let bounded = offline().with_pattern_options(bounded);
+    linear.build(schema).or_else(|_| bounded.build(schema)).ok()
+}
+
+/// Returns whether an error reports that the match of a pattern was abandoned, so that the value may be valid.
+const fn is_undecided(error: &ValidationErrorKind) -> bool {
+    matches!(
+        error,
+        ValidationErrorKind::BacktrackLimitExceeded { .. }
+            | ValidationErrorKind::RegexEngineFailure { .. }
+    )
 }
 
 /// The texts of a list.
@@ -328,5 +353,29 @@ mod tests {
         for tool in tools.all() {
             assert_eq!(tool.mistakes(&Map::new()), None);
         }
+    }
+
+    #[test]
+    fn schema_that_is_too_large_or_a_pattern_that_goes_back_too_often_lets_arguments_through() {
+        let mistakes = |schema: Value, arguments: Value| {
+            let described = Described {
+                schema,
+                ..described("a")
+            };
+            Tools::new([described]).all()[0].mistakes(arguments.as_object().unwrap())
+        };
+        let large = json!({"required": ["b"], "description": "x".repeat(MAX_SCHEMA_BYTES)});
+        assert_eq!(mistakes(large, json!({})), None);
+        let properties = json!({"a": {"pattern": "^((?!b)a+)+$"}, "b": {"type": "integer"}});
+        let pattern = json!({ "properties": properties });
+        assert_eq!(mistakes(pattern.clone(), json!({"a": "aaa"})), None);
+        let told = mistakes(pattern.clone(), json!({"a": "aa!"})).unwrap();
+        assert!(told.contains("`a`: "), "{told}");
+        let told = mistakes(
+            pattern,
+            json!({"a": format!("{}!", "a".repeat(17)), "b": "c"}),
+        );
+        let told = told.unwrap();
+        assert!(told.contains("`b`: ") && !told.contains("`a`: "), "{told}");
     }
 }

@@ -7,8 +7,9 @@ use serde::{
     Deserialize, Deserializer, Serialize, Serializer,
     de::{self, value::MapAccessDeserializer},
 };
+use serde_json::Value;
 #[cfg(feature = "schema")]
-use serde_json::{Map, Value, json};
+use serde_json::{Map, json};
 
 use super::{
     Action, AdmissionClass, AgentWork, AllowedFolders, AllowedUrls, Args, Brief, CommandText,
@@ -122,9 +123,11 @@ pub(super) fn parse(text: &str) -> Result<WorkSpec, WorkError> {
 /// What a text that starts with `{` says, if it is an object at all: `{ make; make install; }` is
 /// for a shell.
 fn object_of(text: &str) -> Option<Result<Object, WorkError>> {
-    match serde_json::from_str(text) {
+    let value: serde_json::Result<Value> = serde_json::from_str(text);
+    let is_meant = value.is_ok() || text[1..].trim_start().starts_with('"');
+    match value.and_then(serde_json::from_value) {
         Ok(object) => Some(Ok(object)),
-        Err(error) if error.is_data() || text[1..].trim_start().starts_with('"') => {
+        Err(error) if is_meant => {
             let message: String = error.to_string().chars().take(400).collect();
             Some(Err(WorkError::Json(message)))
         }

@@ -2,6 +2,10 @@
 //! machine reads that form: the program is smaller, and a start reads less of it. glibc reads it from 2.36 on
 //! (<https://sourceware.org/glibc/wiki/Release/2.36>), and refuses to load it before. A program that is built for
 //! another machine gets the form that every version reads.
+//!
+//! An optimised program has functions with equal code only once (`--icf=all`), where the linker is the one that Rust
+//! brings along for Linux on x86-64 (<https://blog.rust-lang.org/2025/09/18/Rust-1.90.0/>). Others may not know the
+//! option.
 
 use std::{env, process::Command};
 
@@ -14,6 +18,19 @@ fn main() {
     if is_for_this_machine && glibc().is_some_and(|version| version >= FIRST) {
         println!("cargo::rustc-link-arg-bins=-Wl,-z,pack-relative-relocs");
     }
+    if env::var("PROFILE").is_ok_and(|profile| profile == "release") && has_own_linker() {
+        println!("cargo::rustc-link-arg-bins=-Wl,--icf=all");
+    }
+}
+
+/// Whether Rust links with the linker that it brings along: nothing selects another one.
+fn has_own_linker() -> bool {
+    let target = env::var("TARGET").is_ok_and(|target| target == "x86_64-unknown-linux-gnu");
+    let is_unset = |name| env::var_os(name).is_none_or(|value| value.is_empty());
+    target
+        && ["RUSTC_LINKER", "CARGO_ENCODED_RUSTFLAGS"]
+            .into_iter()
+            .all(is_unset)
 }
 
 /// Version of this machine's glibc, if its C library is glibc.

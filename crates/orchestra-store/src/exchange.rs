@@ -266,9 +266,20 @@ pub(crate) fn last(reader: &Reader<'_>) -> Result<Option<LastExchange>, ReadErro
     }))
 }
 
-/// Deletes the record of the last exchange. A copy of a board was never exchanged: the user has not agreed to publish it.
-pub(crate) fn forget(connection: &Connection) -> rusqlite::Result<()> {
-    connection.execute("DELETE FROM counter WHERE name GLOB 'exchanged/*'", [])?;
+/// The commit that the board, or the board that it is a copy of, was last exchanged as.
+pub(crate) fn ancestor(reader: &Reader<'_>) -> Result<Option<String>, ReadError> {
+    let sql = "SELECT substr(name, instr(name, '/') + 1) FROM counter \
+               WHERE name GLOB 'exchanged/*' OR name GLOB 'copied/*' ORDER BY name DESC";
+    let mut statement = reader.connection().prepare_cached(sql)?;
+    Ok(statement.query_row([], |row| row.get(0)).optional()?)
+}
+
+/// Makes the record of the last exchange one of the board that this one is a copy of: the user has not agreed to publish
+/// the copy. A merge still needs the commit.
+pub(crate) fn disown(connection: &Connection) -> rusqlite::Result<()> {
+    let sql = "UPDATE OR REPLACE counter SET name = 'copied' || substr(name, instr(name, '/')) \
+               WHERE name GLOB 'exchanged/*'";
+    connection.execute(sql, [])?;
     Ok(())
 }
 
@@ -283,7 +294,8 @@ pub(crate) fn note(
         shared,
         Job::synced(move |work| {
             let connection = work.connection();
-            forget(connection)?;
+            let sql = "DELETE FROM counter WHERE name GLOB 'exchanged/*' OR name GLOB 'copied/*'";
+            connection.execute(sql, [])?;
             let sql = "INSERT INTO counter (name, value) VALUES (?1, ?2)";
             connection.execute(sql, params![name, version.0])?;
             connection.execute("DELETE FROM changed WHERE seq <= ?1", [version.0])?;

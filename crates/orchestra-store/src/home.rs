@@ -253,14 +253,14 @@ impl SharedHome {
         }
     }
 
-    /// Gives a database a new id, which is listed, and drops its claims and the record of its last exchange. The caller
+    /// Gives a database a new id, which is listed, and drops its claims. It counts as never exchanged. The caller
     /// holds the writers' lock.
     pub(crate) fn renew(&self, connection: &Connection) -> Result<(), Fault> {
         connection.execute_batch("BEGIN IMMEDIATE")?;
         let renewed = self
             .identify(connection)
             .and_then(|()| drop_claims(connection))
-            .and_then(|()| Ok(exchange::forget(connection)?));
+            .and_then(|()| Ok(exchange::disown(connection)?));
         match renewed {
             Ok(()) => Ok(connection.execute_batch("COMMIT")?),
             Err(fault) => {

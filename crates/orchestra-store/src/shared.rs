@@ -558,7 +558,7 @@ fn adopt_any(paths: &Paths, home: &SharedHome) -> Result<bool, Fault> {
     }
     // An archive can contain the database of a checkout, and no list has its id.
     if let Some(former) = paths.former()
-        && adopt(paths, &former, home, exchange::forget)?
+        && adopt(paths, &former, home, exchange::disown)?
     {
         return Ok(true);
     }

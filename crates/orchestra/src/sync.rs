@@ -233,10 +233,13 @@ impl Exchange {
         if let Some(store) = round.store.take() {
             crate::serving::close(&store);
         }
+        // Commits can be possible again, also where the remote refuses them.
+        if effect == Effect::Apply {
+            Attempt::end_failures(config, Work::Commit);
+        }
         let outcome = run.map(|()| round.outcome).map_err(failure)?;
         if effect == Effect::Apply {
             Attempt::end_failures(config, Work::Exchange);
-            Attempt::end_failures(config, Work::Commit);
         }
         Ok(outcome)
     }
@@ -255,9 +258,10 @@ impl Exchange {
         let mut round = Round::new(self, config, remote, Effect::Apply);
         catch_up(store);
         round.store = Some(store.clone());
-        round.run().await.map_err(failure)?;
-        let outcome = round.outcome;
+        let run = round.run().await;
         Attempt::end_failures(config, Work::Commit);
+        run.map_err(failure)?;
+        let outcome = round.outcome;
         Ok(outcome)
     }
 
@@ -633,13 +637,13 @@ impl Round<'_> {
         Ok(commit)
     }
 
-    /// The commit that the board was last exchanged as, where the repository still has it.
+    /// The commit that the board, or its original, was last exchanged as, where the repository still has it.
     async fn last(&self) -> Result<Option<Commit>, SyncError> {
         let Some(store) = &self.store else {
             return Ok(None);
         };
-        match store.last_exchange()? {
-            Some(last) => Ok(self.exchange.repository.find(&last.commit).await?),
+        match store.exchanged_ancestor()? {
+            Some(commit) => Ok(self.exchange.repository.find(&commit).await?),
             None => Ok(None),
         }
     }

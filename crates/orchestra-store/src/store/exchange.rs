@@ -24,6 +24,15 @@ impl Store {
         self.read(exchange::last)
     }
 
+    /// The commit that the board was last exchanged as; for a copy that was never exchanged, the commit that its
+    /// original was exchanged as before.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn exchanged_ancestor(&self) -> Result<Option<String>, ReadError> {
+        self.read(exchange::ancestor)
+    }
+
     /// Files of the board that can differ from those of its last exchange; `None` where all files have to be compared.
     ///
     /// # Errors

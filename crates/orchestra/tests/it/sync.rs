@@ -661,9 +661,18 @@ fn copy_of_an_exchanged_board_counts_as_never_exchanged() {
         "{doctor:?}"
     );
     assert_eq!(tip(&clones.remote()), shared);
+    let described = json!({"project": "my-app", "task_id": "MA-4", "description": "Described"});
+    clones.repository.call(&one, "update_task", &described);
+    clones.rename(&other, "MA-4", "Renamed");
+    clones.sync(&one, &[]);
     clones.sync(&other, &[]);
-    assert_ne!(tip(&clones.remote()), shared);
     assert_eq!(tip(&clones.remote()), tip(&other));
+    let merged = clones.get(&other, "MA-4").to_string();
+    assert!(
+        merged.contains("\"Described\"") && merged.contains("\"Renamed\""),
+        "{merged}"
+    );
+    assert!(!merged.contains("merge-conflict"), "{merged}");
 }
 
 #[test]

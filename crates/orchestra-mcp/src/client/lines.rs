@@ -61,8 +61,8 @@ pub(super) trait Peer: Send + Sync + 'static {
     fn gone(&self) -> BoxFuture<()>;
     /// Its streams or its process have ended: why?
     fn reason(self: Arc<Self>) -> BoxFuture<ClientError>;
-    /// Its input has ended: ends it, whatever it takes, within its times and by a deadline if there is
-    /// one.
+    /// Its end is no crash from this call on. The future ends it, whatever it takes, once its input has ended: within
+    /// its times and by a deadline if there is one.
     fn stop(self: Arc<Self>, deadline: Option<Instant>) -> BoxFuture<()>;
 }
 
@@ -379,9 +379,14 @@ impl Inner {
     async fn close(self: Arc<Self>, deadline: Option<Instant>) {
         self.core.end(ClientError::Closed);
         let stop = async {
+            // A peer that ends as soon as its input is closed has not crashed.
+            let stopped = self
+                .peer
+                .as_ref()
+                .map(|peer| Arc::clone(peer).stop(deadline));
             self.core.pipe.finish().await;
-            if let Some(peer) = &self.peer {
-                Arc::clone(peer).stop(deadline).await;
+            if let Some(stopped) = stopped {
+                stopped.await;
             }
             self.tasks.iter().for_each(AbortHandle::abort);
         };

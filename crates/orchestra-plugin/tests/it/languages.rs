@@ -414,6 +414,8 @@ async fn it_ends_with_whoever_started_it_and_when_it_is_told_to() {
             .text(language.publishes.0, language.publishes.1)
             .await;
         fake.vanish().await;
+        // Waiting would close its input, which ends it as well.
+        let _input = plugin.child.stdin.take();
         assert_eq!(plugin.ended().await.code(), Some(1), "{}", language.id);
     }
 }

@@ -349,3 +349,10 @@ proptest! {
         let _ = (AllowedUrl::parse(&text), WorktreePath::parse(&text), FolderPath::parse(&text));
     }
 }
+
+#[test]
+fn text_of_an_object_has_each_member_once() {
+    let text = r#"{"type": "shell", "command": "make", "command": "make clean"}"#;
+    let error = read::<WorkSpec>(&json!(text)).unwrap_err();
+    assert!(error.contains("duplicate field `command`"), "{error}");
+}

@@ -1,15 +1,17 @@
 //! How work is written: as text, or as an object with a `type`. Which of the object's fields belong
 //! to which type stands in one table, for who reads it and for its schema.
 
+use std::fmt;
+
 #[cfg(feature = "schema")]
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{
     Deserialize, Deserializer, Serialize, Serializer,
     de::{self, value::MapAccessDeserializer},
 };
-use serde_json::Value;
 #[cfg(feature = "schema")]
-use serde_json::{Map, json};
+use serde_json::json;
+use serde_json::{Map, Value};
 
 use super::{
     Action, AdmissionClass, AgentWork, AllowedFolders, AllowedUrls, Args, Brief, CommandText,
@@ -123,15 +125,45 @@ pub(super) fn parse(text: &str) -> Result<WorkSpec, WorkError> {
 /// What a text that starts with `{` says, if it is an object at all: `{ make; make install; }` is
 /// for a shell.
 fn object_of(text: &str) -> Option<Result<Object, WorkError>> {
-    let value: serde_json::Result<Value> = serde_json::from_str(text);
-    let is_meant = value.is_ok() || text[1..].trim_start().starts_with('"');
-    match value.and_then(serde_json::from_value) {
+    let members = serde_json::from_str(text);
+    match members.and_then(|Members(members)| serde_json::from_value(members.into())) {
         Ok(object) => Some(Ok(object)),
-        Err(error) if is_meant => {
+        Err(error) if error.is_data() || text[1..].trim_start().starts_with('"') => {
             let message: String = error.to_string().chars().take(400).collect();
             Some(Err(WorkError::Json(message)))
         }
         Err(_) => None,
+    }
+}
+
+/// Members of a JSON object, each with a name of its own.
+struct Members(Map<String, Value>);
+
+impl<'de> Deserialize<'de> for Members {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Reader;
+
+        impl<'de> de::Visitor<'de> for Reader {
+            type Value = Members;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: de::MapAccess<'de>>(self, mut access: A) -> Result<Members, A::Error> {
+                let mut members = Map::new();
+                while let Some((name, value)) = access.next_entry::<String, Value>()? {
+                    if members.contains_key(&name) {
+                        let text = format_args!("duplicate field `{name}`");
+                        return Err(de::Error::custom(text));
+                    }
+                    members.insert(name, value);
+                }
+                Ok(Members(members))
+            }
+        }
+
+        deserializer.deserialize_map(Reader)
     }
 }
 

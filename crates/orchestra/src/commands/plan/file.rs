@@ -179,7 +179,7 @@ fn understood(text: &str, language: Language) -> Result<PlanSpec, String> {
         Language::Yaml if text.contains("<<") => {
             let value = serde_norway::from_str(text).map_err(|error| error.to_string())?;
             let value = merged(value).map_err(|error| error.to_string())?;
-            of_value(serde_json::to_value(value).map_err(|error| error.to_string())?)
+            serde_path_to_error::deserialize(value).map_err(in_field)
         }
         Language::Yaml => {
             let reader = serde_norway::Deserializer::from_str(text);
@@ -197,13 +197,11 @@ fn understood(text: &str, language: Language) -> Result<PlanSpec, String> {
             plan.map_err(|error| of_toml(text, &error))
         }
         Language::Toon => {
-            of_value(toon_format::decode_default(text).map_err(|error| error.to_string())?)
+            let value: Value =
+                toon_format::decode_default(text).map_err(|error| error.to_string())?;
+            serde_path_to_error::deserialize(value).map_err(in_field)
         }
     }
-}
-
-fn of_value(value: Value) -> Result<PlanSpec, String> {
-    serde_path_to_error::deserialize(value).map_err(in_field)
 }
 
 /// The line that a reader of YAML stopped at, or the one behind it, where a tab stands before its text.

@@ -5,8 +5,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use jsonschema::{PatternOptions, Validator, error::ValidationErrorKind};
-use orchestra_hub::{MAX_BACKTRACKS, MAX_SCHEMA_BYTES, bound_schema, bound_validation};
+use orchestra_hub::CompiledSchema;
 use serde_json::{Map, Value, json};
 
 use crate::{schema, select::Index, tokens};
@@ -16,8 +15,6 @@ pub(crate) const NAME_CHARS: usize = 64;
 
 /// Mistakes of arguments that are told at once.
 const MISTAKES: usize = 4;
-/// Longest text of a mistake.
-const MISTAKE_CHARS: usize = 300;
 
 /// What a tool does to the world, as far as it may be believed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,7 +53,7 @@ pub struct Tool {
     server: Option<String>,
     nature: Nature,
     tokens: usize,
-    checks: OnceLock<Option<Validator>>,
+    checks: OnceLock<Option<CompiledSchema>>,
 }
 
 impl Tool {
@@ -126,51 +123,20 @@ impl Tool {
     /// A schema that cannot be read, or that takes too long, lets everything through: the tool itself refuses then.
     #[must_use]
     pub fn mistakes(&self, arguments: &Map<String, Value>) -> Option<String> {
-        let checks = self.checks.get_or_init(|| compiled(&self.whole));
+        let compiled = || CompiledSchema::new(self.whole.clone()).ok();
+        let checks = self.checks.get_or_init(compiled).as_ref()?;
         let given = Value::Object(arguments.clone());
-        let checks = checks.as_ref()?;
-        bound_validation(&self.whole, &given).ok()?;
-        let mut told: Vec<String> = Vec::new();
-        let errors = checks.iter_errors(&given);
-        let errors = errors.filter(|error| !is_undecided(error.kind()));
-        for error in errors.take(MISTAKES) {
-            let place = error.instance_path().to_string();
-            let place = place.trim_start_matches('/').replace('/', ".");
-            let what: String = error.to_string().chars().take(MISTAKE_CHARS).collect();
-            told.push(match place.is_empty() {
-                true => what,
-                false => format!("`{place}`: {what}"),
-            });
-        }
+        let violations = checks.violations(&given, MISTAKES).ok()?;
+        let told = violations.into_iter().map(|violation| {
+            let place = violation.pointer.trim_start_matches('/').replace('/', ".");
+            match place.is_empty() {
+                true => violation.text,
+                false => format!("`{place}`: {}", violation.text),
+            }
+        });
+        let told: Vec<String> = told.collect();
         (!told.is_empty()).then(|| told.join("; "))
     }
-}
-
-/// Compiles a schema whose compilation takes bounded time. No reference is fetched, and patterns are matched in
-/// linear time where they permit that.
-fn compiled(schema: &Value) -> Option<Validator> {
-    if schema.to_string().len() > MAX_SCHEMA_BYTES {
-        return None;
-    }
-    bound_schema(schema).ok()?;
-    let offline = || {
-        jsonschema::options()
-            .offline()
-            .should_validate_formats(false)
-    };
-    let linear = offline().with_pattern_options(PatternOptions::regex());
-    let bounded = PatternOptions::fancy_regex().backtrack_limit(MAX_BACKTRACKS);
-    let bounded = offline().with_pattern_options(bounded);
-    linear.build(schema).or_else(|_| bounded.build(schema)).ok()
-}
-
-/// Returns whether an error reports that the match of a pattern was abandoned, so that the value may be valid.
-const fn is_undecided(error: &ValidationErrorKind) -> bool {
-    matches!(
-        error,
-        ValidationErrorKind::BacktrackLimitExceeded { .. }
-            | ValidationErrorKind::RegexEngineFailure { .. }
-    )
 }
 
 /// The texts of a list.
@@ -353,29 +319,5 @@ mod tests {
         for tool in tools.all() {
             assert_eq!(tool.mistakes(&Map::new()), None);
         }
-    }
-
-    #[test]
-    fn schema_that_is_too_large_or_a_pattern_that_goes_back_too_often_lets_arguments_through() {
-        let mistakes = |schema: Value, arguments: Value| {
-            let described = Described {
-                schema,
-                ..described("a")
-            };
-            Tools::new([described]).all()[0].mistakes(arguments.as_object().unwrap())
-        };
-        let large = json!({"required": ["b"], "description": "x".repeat(MAX_SCHEMA_BYTES)});
-        assert_eq!(mistakes(large, json!({})), None);
-        let properties = json!({"a": {"pattern": "^((?!b)a+)+$"}, "b": {"type": "integer"}});
-        let pattern = json!({ "properties": properties });
-        assert_eq!(mistakes(pattern.clone(), json!({"a": "aaa"})), None);
-        let told = mistakes(pattern.clone(), json!({"a": "aa!"})).unwrap();
-        assert!(told.contains("`a`: "), "{told}");
-        let told = mistakes(
-            pattern,
-            json!({"a": format!("{}!", "a".repeat(17)), "b": "c"}),
-        );
-        let told = told.unwrap();
-        assert!(told.contains("`b`: ") && !told.contains("`a`: "), "{told}");
     }
 }

@@ -25,6 +25,7 @@ mod provider;
 mod pump;
 mod request;
 mod reserved;
+mod schema_check;
 mod schema_cost;
 mod search;
 mod skills;
@@ -58,9 +59,8 @@ pub use request::{
     Answers, Caller, ClientFeatures, CompletionRef, Cx, Later, ProgressListener, ProgressSink,
     Remark, Request, Target,
 };
-pub use schema_cost::{
-    MAX_BACKTRACKS, MAX_SCHEMA_BYTES, SchemaCostError, bound_schema, bound_validation,
-};
+pub use schema_check::{CompiledSchema, SchemaError, SchemaViolation};
+pub use schema_cost::SchemaCostError;
 pub use search::TOOLS as SEARCH_TOOLS;
 pub use skills::{
     MAX_SKILL_BYTES, MAX_SKILL_FILES, Sha256Digest, SkillAnswer, SkillDescriptor, SkillError,

@@ -16,12 +16,9 @@ use serde_json::{Map, Value};
 use graph::{Graph, Part, Use};
 use pattern::Pattern;
 
-/// Largest schema that is compiled, in bytes of JSON.
-pub const MAX_SCHEMA_BYTES: usize = 128 * 1024;
-
 /// Number of times that matching one pattern on one text may go back, in an engine with
 /// backtracking. [`bound_validation`] assumes that a validator has this limit.
-pub const MAX_BACKTRACKS: usize = 20_000;
+pub(crate) const MAX_BACKTRACKS: usize = 20_000;
 
 /// Steps that compiling a schema, or validating one value, may take without its patterns. A
 /// validator takes millions of steps in a second, and a reported error takes some hundred bytes.
@@ -66,7 +63,7 @@ pub enum SchemaCostError {
 ///
 /// # Errors
 /// The reason not to compile the schema.
-pub fn bound_schema(schema: &Value) -> Result<(), SchemaCostError> {
+pub(crate) fn bound_schema(schema: &Value) -> Result<(), SchemaCostError> {
     let totals = graph::totals(schema)?;
     if totals.objects.saturating_mul(totals.references + 1) > MAX_COMPILED
         || totals.states() > MAX_PATTERN_STATES
@@ -96,7 +93,7 @@ pub fn bound_schema(schema: &Value) -> Result<(), SchemaCostError> {
 ///
 /// # Errors
 /// The reason not to validate the value.
-pub fn bound_validation(schema: &Value, value: &Value) -> Result<u64, SchemaCostError> {
+pub(crate) fn bound_validation(schema: &Value, value: &Value) -> Result<u64, SchemaCostError> {
     let graph = Graph::new(schema);
     let cost = Steps::new(&graph).cost(schema, value, 0)?;
     let Work { steps, patterns } = cost.valid + cost.errors;

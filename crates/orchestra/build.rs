@@ -3,11 +3,11 @@
 //! (<https://sourceware.org/glibc/wiki/Release/2.36>), and refuses to load it before. A program that is built for
 //! another machine gets the form that every version reads.
 //!
-//! An optimised program has functions with equal code only once (`--icf=all`), where the linker is the one that Rust
+//! A shipped program has functions with equal code only once (`--icf=all`), where the linker is the one that Rust
 //! brings along for Linux on x86-64 (<https://blog.rust-lang.org/2025/09/18/Rust-1.90.0/>). Others may not know the
 //! option.
 
-use std::{env, process::Command};
+use std::{env, ffi::OsStr, path::PathBuf, process::Command};
 
 /// First version of glibc that reads packed addresses.
 const FIRST: (u32, u32) = (2, 36);
@@ -18,9 +18,15 @@ fn main() {
     if is_for_this_machine && glibc().is_some_and(|version| version >= FIRST) {
         println!("cargo::rustc-link-arg-bins=-Wl,-z,pack-relative-relocs");
     }
-    if env::var("PROFILE").is_ok_and(|profile| profile == "release") && has_own_linker() {
+    if is_shipped() && has_own_linker() {
         println!("cargo::rustc-link-arg-bins=-Wl,--icf=all");
     }
+}
+
+/// Whether the profile is `dist`: Cargo names it only in the path of this script's output, `dist/build/NAME/out`.
+fn is_shipped() -> bool {
+    let output = env::var_os("OUT_DIR").map(PathBuf::from);
+    output.is_some_and(|path| path.iter().nth_back(3) == Some(OsStr::new("dist")))
 }
 
 /// Whether Rust links with the linker that it brings along: nothing selects another one.

@@ -117,9 +117,10 @@ mod tests {
 
     use super::*;
 
+    /// Pointers to what refuses a value. A value that takes too long is not refused.
     fn violations(schema: Value, value: &Value) -> Vec<String> {
         let schema = CompiledSchema::new(schema).unwrap();
-        let violations = schema.violations(value, 10).unwrap();
+        let violations = schema.violations(value, 10).unwrap_or_default();
         violations.into_iter().map(|found| found.pointer).collect()
     }
 

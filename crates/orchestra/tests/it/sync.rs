@@ -644,6 +644,7 @@ fn copy_of_an_exchanged_board_counts_as_never_exchanged() {
     let clones = Clones::new();
     let one = clones.one();
     let other = one.with_file_name("copy");
+    clones.repository.task(&one, "New");
     clones.sync(&one, &[]);
     let shared = tip(&one);
     copy(&one, &other);

@@ -42,7 +42,7 @@ pub use holders::{Holder, holders};
 pub use linked::own_target;
 pub use lock::{Lock, is_locked, is_shared};
 pub use moved::move_directory;
-pub use named::{Candidates, Code, Content, Entry, Tree};
+pub use named::{Candidates, Code, Content, Entry, Tree, Unlisted};
 pub use path::{
     append, create_new, make_private, open, open_or_create, publish, read, read_own, remove, stage,
     write,

@@ -15,7 +15,7 @@ use std::{
 use sha2::{Digest as _, Sha256};
 
 use crate::{Directory, Result, words::lexical};
-pub use code::Code;
+pub use code::{Code, Unlisted};
 pub use main_files::Candidates;
 use manifest::Manifest;
 
@@ -25,8 +25,11 @@ const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
 /// Maximum number of bytes of all files that are read.
 const MAX_BYTES: u64 = 256 * 1024 * 1024;
 
-/// Maximum number of entries of directories that are listed.
-const MAX_ENTRIES: usize = 50_000;
+/// Number of names of a directory that take as long to be listed as an entry to be looked up.
+const LOOKUP_NAMES: usize = 16;
+
+/// Maximum number of names that are listed. An entry that is looked up counts as [`LOOKUP_NAMES`].
+const MAX_NAMES: usize = 50_000 * LOOKUP_NAMES;
 
 /// Number of bytes of a path that is looked up as one. Each component of a longer one takes time.
 const PATH_BYTES: usize = 512;
@@ -73,8 +76,8 @@ pub struct Tree {
     left: u64,
     /// Number of paths that may still be looked up.
     paths_left: usize,
-    /// Number of entries of directories that may still be listed.
-    entries_left: usize,
+    /// Number of names of directories that may still be listed.
+    names_left: usize,
     /// Manifests by their directories.
     manifests: BTreeMap<PathBuf, Manifest>,
     read: BTreeMap<PathBuf, Content>,
@@ -96,7 +99,7 @@ impl Tree {
             directory,
             left: MAX_BYTES,
             paths_left: Self::MAX_PATHS,
-            entries_left: MAX_ENTRIES,
+            names_left: MAX_NAMES,
             manifests: BTreeMap::new(),
             read: BTreeMap::new(),
         })
@@ -114,11 +117,17 @@ impl Tree {
         self.paths_left == 0
     }
 
+    /// Returns the number of paths that may still be looked up.
+    #[must_use]
+    pub const fn paths_left(&self) -> usize {
+        self.paths_left
+    }
+
     /// Returns the work that was done, as the number of paths that could have been looked up instead.
     #[must_use]
     pub fn effort(&self) -> usize {
         let read = usize::try_from((MAX_BYTES - self.left) / READ_BYTES).unwrap_or(usize::MAX);
-        let listed = MAX_ENTRIES - self.entries_left;
+        let listed = (MAX_NAMES - self.names_left) / LOOKUP_NAMES;
         let manifests = self.manifests.len() * MANIFEST_PATHS;
         (Self::MAX_PATHS - self.paths_left) + listed + manifests + read
     }

@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::ServerName;
 
+pub(crate) use covered::SharedWork;
 pub use covered::{Content, Covered, Gap};
 use fingerprint::FORM;
 pub use fingerprint::Fingerprint;

@@ -2,13 +2,13 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fs,
+    fmt, fs, io,
     path::{Path, PathBuf},
 };
 
 use sha2::{Digest as _, Sha256};
 
-use super::{Content, Entry, Tree};
+use super::{Content, Entry, LOOKUP_NAMES, Tree, is_absent};
 
 /// Ends of the names of files of code: classes, archives of them, native libraries, and sources of Go.
 const ENDS: [&str; 13] = [
@@ -25,17 +25,40 @@ pub enum Code {
     None,
     /// Digest of the names and contents of all files.
     Content(Content),
-    /// There are more files than are read.
-    TooMuch,
+    /// Not all files of code are known.
+    Unknown(Unlisted),
+}
+
+/// Reason for which the files of code below a directory are not known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Unlisted {
+    /// There are more files of code than are read.
+    Files,
+    /// There are more entries than are listed.
+    Entries,
+    /// This directory below the top cannot be listed, but files in it can be opened by their names.
+    Directory(PathBuf),
+}
+
+impl fmt::Display for Unlisted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Files => write!(f, "more than {MAX_FILES} files of code"),
+            Self::Entries => f.write_str("too many files and directories to list"),
+            Self::Directory(path) => write!(f, "the directory {path:?} cannot be listed"),
+        }
+    }
 }
 
 impl Tree {
     /// Returns the code below a directory, by its path below the top. Hidden directories are left out: a dot separates
-    /// the names of packages of Java, so no class can be in one, and Go skips them.
+    /// the names of packages of Java, so no class can be in one, and Go skips them. So are directories in which nothing
+    /// can be opened: nothing can be loaded from them either.
     #[must_use]
     pub fn code(&mut self, below: &Path) -> Code {
-        let Some(files) = self.code_files(below) else {
-            return Code::TooMuch;
+        let files = match self.code_files(below) {
+            Ok(files) => files,
+            Err(why) => return Code::Unknown(why),
         };
         if files.is_empty() {
             return Code::None;
@@ -64,25 +87,32 @@ impl Tree {
         Code::Content(Content::Digest(digits.collect()))
     }
 
-    /// The files of code by their paths, and entries that lead out of the tree; `None` where there are too many, or a
-    /// directory cannot be listed.
-    fn code_files(&mut self, below: &Path) -> Option<BTreeMap<PathBuf, Entry>> {
+    /// The files of code by their paths, and entries that lead out of the tree.
+    fn code_files(&mut self, below: &Path) -> Result<BTreeMap<PathBuf, Entry>, Unlisted> {
         let mut files = BTreeMap::new();
         let mut known = BTreeSet::from([below.to_owned()]);
         let mut waiting = vec![below.to_owned()];
         while let Some(directory) = waiting.pop() {
+            let path = self.top.join(&directory);
+            let unlisted = || Unlisted::Directory(directory.clone());
             // direct: names alone; contents are opened below the open top.
-            for entry in fs::read_dir(self.top.join(&directory)).ok()? {
-                self.entries_left = self.entries_left.checked_sub(1)?;
-                let entry = entry.ok()?;
+            let entries = match fs::read_dir(&path) {
+                Ok(entries) => entries,
+                Err(_) if is_closed(&path) => continue,
+                Err(_) => return Err(unlisted()),
+            };
+            for entry in entries {
+                let entry = entry.map_err(|_| unlisted())?;
                 let name = entry.file_name();
-                if name.as_encoded_bytes().starts_with(b".") {
-                    continue;
-                }
                 let end = Path::new(&name).extension();
                 let is_code =
                     end.is_some_and(|end| ENDS.iter().any(|code| end.eq_ignore_ascii_case(code)));
-                if !is_code && entry.file_type().is_ok_and(|kind| kind.is_file()) {
+                let is_other = !is_code && entry.file_type().is_ok_and(|kind| kind.is_file());
+                let is_skipped = is_other || name.as_encoded_bytes().starts_with(b".");
+                let count = if is_skipped { 1 } else { LOOKUP_NAMES };
+                let left = self.names_left.checked_sub(count);
+                self.names_left = left.ok_or(Unlisted::Entries)?;
+                if is_skipped {
                     continue;
                 }
                 match self.entry(&directory, Path::new(&name)) {
@@ -97,10 +127,17 @@ impl Tree {
                     None => {}
                 }
                 if files.len() > MAX_FILES {
-                    return None;
+                    return Err(Unlisted::Files);
                 }
             }
         }
-        Some(files)
+        Ok(files)
     }
+}
+
+/// Returns whether nothing in a directory can be opened, or the directory is absent.
+fn is_closed(directory: &Path) -> bool {
+    // direct: a look-up in the directory, of which nothing is read.
+    let found = directory.join(".").metadata();
+    found.is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied || is_absent(&error))
 }

@@ -4,11 +4,11 @@
 use std::{ffi::OsStr, os::unix::ffi::OsStrExt as _};
 use std::{
     fs::{self, File},
-    os::unix::fs::symlink,
+    os::unix::fs::{PermissionsExt as _, symlink},
     path::Path,
 };
 
-use orchestra_fs::{Candidates, Code, Content, Entry, Tree, parts};
+use orchestra_fs::{Candidates, Code, Content, Entry, Tree, Unlisted, parts};
 
 fn tree() -> (tempfile::TempDir, Tree) {
     let directory = tempfile::tempdir().unwrap();
@@ -108,6 +108,41 @@ fn digest_of_code_is_that_of_its_paths_and_contents() {
     let known = "65f8e3e93f0f7e2dc6544ab4922819b2765dc1f1c9532850670ffcc6246222bb";
     let code = Code::Content(Content::Digest(known.to_owned()));
     assert_eq!(tree.code(Path::new("classes")), code);
+}
+
+#[test]
+fn code_is_unknown_where_a_directory_can_be_opened_and_not_listed() {
+    let (_directory, mut tree) = tree();
+    let below = tree.top().join("classes/below");
+    fs::create_dir_all(&below).unwrap();
+    fs::write(below.join("x.class"), "x").unwrap();
+    let mode = |mode| fs::set_permissions(&below, fs::Permissions::from_mode(mode)).unwrap();
+    mode(0);
+    // The superuser lists every directory.
+    if fs::read_dir(&below).is_err() {
+        assert_eq!(tree.code(Path::new("classes")), Code::None);
+        mode(0o300);
+        let unlisted = Unlisted::Directory("classes/below".into());
+        assert_eq!(tree.code(Path::new("classes")), Code::Unknown(unlisted));
+    }
+    mode(0o700);
+    assert!(matches!(tree.code(Path::new("classes")), Code::Content(_)));
+}
+
+#[test]
+fn code_is_unknown_where_more_entries_are_found_than_are_listed() {
+    let (_directory, mut tree) = tree();
+    fs::write(tree.top().join("x.go"), "x").unwrap();
+    for number in 0..1_000 {
+        fs::create_dir(tree.top().join(number.to_string())).unwrap();
+        fs::write(tree.top().join(format!("{number}.txt")), "x").unwrap();
+    }
+    let top = Path::new("");
+    for _ in 0..47 {
+        assert!(matches!(tree.code(top), Code::Content(_)));
+    }
+    // Of 50,000, each look uses 1,001 for directories and code, and 62 for other files.
+    assert_eq!(tree.code(top), Code::Unknown(Unlisted::Entries));
 }
 
 #[test]

@@ -13,7 +13,7 @@ use std::{
 };
 
 pub use orchestra_fs::Content;
-use orchestra_fs::{Code, CodePaths, Entry, Tree, is_unclear, parts, spellings};
+use orchestra_fs::{Code, CodePaths, Entry, Tree, Unlisted, is_unclear, parts, spellings};
 
 use crate::{
     config::{Auth, Sandbox, ServerConfig, Template, Transport, loads_code},
@@ -32,6 +32,9 @@ const MAX_DIRECTORIES: usize = 16;
 /// Maximum effort for the servers of a workspace before the last one.
 const MAX_EFFORT: usize = 10 * Tree::MAX_PATHS;
 
+/// Maximum effort for the code of a server before the last directory. It exceeds that for any single directory.
+const MAX_CODE_EFFORT: usize = 4 * Tree::MAX_PATHS;
+
 /// Ends of the names of files that hold data. Variables name such files, which servers write while they run.
 const DATA: [&str; 16] = [
     "cache", "csv", "db", "duckdb", "jsonl", "log", "md", "ndjson", "out", "parquet", "pid",
@@ -46,6 +49,15 @@ pub struct Covered {
     targets: BTreeMap<PathBuf, PathBuf>,
     gap: Option<Gap>,
     is_unclear: bool,
+}
+
+/// Work for the servers of a workspace, with the results that several of them need.
+#[derive(Debug, Default)]
+pub(crate) struct SharedWork {
+    /// The [effort](Tree::effort) so far.
+    effort: usize,
+    /// Code by its directory, with the effort of reading it.
+    code: BTreeMap<PathBuf, (Code, usize)>,
 }
 
 /// Reason for which files of a server are not covered.
@@ -75,8 +87,8 @@ pub enum Gap {
         MAX_FILES
     )]
     Files,
-    /// Too many servers, or too many paths of them.
-    #[error("the workspace configures too many servers that need approval")]
+    /// Too much effort for the servers before this one.
+    #[error("not all files that the servers of the workspace name can be looked at")]
     Servers,
     /// Too many paths.
     #[error(
@@ -100,16 +112,17 @@ impl Covered {
     /// Finds and reads the files of a server.
     #[must_use]
     pub fn of(config: &ServerConfig, scope: &Scope) -> Self {
-        Self::of_one(config, scope, &mut 0)
+        Self::of_one(config, scope, &mut SharedWork::default())
     }
 
-    /// Finds and reads the files of one of several servers, with the [effort](Tree::effort) for all of them.
-    pub(crate) fn of_one(config: &ServerConfig, scope: &Scope, effort: &mut usize) -> Self {
+    /// Finds and reads the files of one of several servers. The result is the same for any [`SharedWork`] that has effort
+    /// left.
+    pub(crate) fn of_one(config: &ServerConfig, scope: &Scope, shared: &mut SharedWork) -> Self {
         let gap = |gap| Self {
             gap: Some(gap),
             ..Self::default()
         };
-        if *effort > MAX_EFFORT {
+        if shared.effort > MAX_EFFORT {
             return gap(Gap::Servers);
         }
         let Ok(tree) = Tree::open(scope.workspace()) else {
@@ -117,6 +130,9 @@ impl Covered {
         };
         let mut search = Search {
             tree,
+            shared,
+            code: BTreeSet::new(),
+            code_effort: 0,
             bases: Vec::new(),
             starts: BTreeSet::new(),
             parts: Vec::new(),
@@ -124,7 +140,7 @@ impl Covered {
             covered: Self::default(),
         };
         search.covered.gap = search.server(config, scope).err();
-        *effort += search.tree.effort();
+        search.shared.effort += search.tree.effort();
         search.covered
     }
 
@@ -169,8 +185,13 @@ enum Use {
     Value,
 }
 
-struct Search {
+struct Search<'s> {
     tree: Tree,
+    shared: &'s mut SharedWork,
+    /// Directories whose code was looked for.
+    code: BTreeSet<PathBuf>,
+    /// Effort for their code, whichever server it was first read for.
+    code_effort: usize,
     /// Directories that relative paths may start from.
     bases: Vec<PathBuf>,
     /// Directories below the top from which manifests are looked for.
@@ -182,7 +203,7 @@ struct Search {
     covered: Covered,
 }
 
-impl Search {
+impl Search<'_> {
     /// Covers the files of a server.
     ///
     /// # Errors
@@ -359,21 +380,46 @@ impl Search {
                 let Some(Entry::Directory(below)) = self.tree.find(&base, Path::new(path)) else {
                     continue;
                 };
-                let name = match below.as_os_str().is_empty() {
-                    true => PathBuf::from("."),
-                    false => below.clone(),
-                };
-                if self.covered.files.contains_key(&name) {
+                if !self.code.insert(below.clone()) {
                     continue;
                 }
-                match self.tree.code(&below) {
+                let code = self.code_of(&below);
+                let name = match below.as_os_str().is_empty() {
+                    true => PathBuf::from("."),
+                    false => below,
+                };
+                match code {
                     Code::Content(content) => self.insert(name, content)?,
-                    Code::TooMuch => self.covered.is_unclear = true,
+                    Code::Unknown(_) => self.covered.is_unclear = true,
                     Code::None => {}
                 }
             }
         }
         Ok(())
+    }
+
+    /// Returns the code below a directory, which is read for the first server that needs it. A tree of its own makes the
+    /// result independent of that server.
+    fn code_of(&mut self, below: &Path) -> Code {
+        if self.code_effort > MAX_CODE_EFFORT {
+            return Code::Unknown(Unlisted::Entries);
+        }
+        let (code, effort) = match self.shared.code.get(below) {
+            Some(known) => known.clone(),
+            None => {
+                let Ok(mut tree) = Tree::open(self.tree.top()) else {
+                    return Code::Unknown(Unlisted::Directory(below.to_owned()));
+                };
+                let code = tree.code(below);
+                let effort = tree.effort();
+                self.shared.effort += effort;
+                let known = (code.clone(), effort);
+                self.shared.code.insert(below.to_owned(), known);
+                (code, effort)
+            }
+        };
+        self.code_effort += effort;
+        code
     }
 
     /// Covers the file at a path.

@@ -13,7 +13,7 @@ use super::{
     plugins,
 };
 use crate::{
-    approval::{Covered, Decisions, Fingerprint, Standing},
+    approval::{Covered, Decisions, Fingerprint, SharedWork, Standing},
     config::{
         Contents, Diagnostic, Effect, File, Pins, Place, PluginsFile, ServerConfig, Severity,
         Source, Trust, Written,
@@ -82,7 +82,7 @@ impl Places {
         let (usual, misread) = usual(&read);
         // Numbers of the servers by their names.
         let mut numbers = HashMap::new();
-        let mut effort = 0;
+        let mut shared = SharedWork::default();
         for (file, contents) in read {
             found.files.push(LookedAt {
                 path: Arc::clone(&file.path),
@@ -113,7 +113,7 @@ impl Places {
                 }
                 numbers.insert(written.name.clone(), found.servers.len());
                 let diagnostics = &mut found.diagnostics;
-                let server = self.decide(written, scope, decisions, &mut effort, diagnostics);
+                let server = self.decide(written, scope, decisions, &mut shared, diagnostics);
                 found.servers.push(server);
             }
         }
@@ -128,7 +128,7 @@ impl Places {
         written: Written,
         scope: &Scope,
         decisions: &Decisions,
-        effort: &mut usize,
+        shared: &mut SharedWork,
         diagnostics: &mut Vec<Diagnostic>,
     ) -> Server {
         let Written {
@@ -156,9 +156,12 @@ impl Places {
             Ok(config) if asks => identify(config),
             _ => Identity::Other,
         };
+        let is_disabled = |config: &ServerConfig| by_hand.map_or(config.disabled, |is_on| !is_on);
         let covered = Arc::new(match (&config, &identity) {
-            (Ok(config), Identity::Other | Identity::Namesake) if asks && trusted_by.is_none() => {
-                Covered::of_one(config, scope, effort)
+            (Ok(config), Identity::Other | Identity::Namesake)
+                if asks && trusted_by.is_none() && !is_disabled(config) =>
+            {
+                Covered::of_one(config, scope, shared)
             }
             _ => Covered::default(),
         });
@@ -186,14 +189,10 @@ impl Places {
                 report(Severity::Error, reason.clone());
                 ServerState::Invalid { reason }
             }
-            (Ok(config), ..)
-                if by_hand == Some(false) || (config.disabled && by_hand.is_none()) =>
-            {
-                ServerState::Disabled {
-                    config: Arc::from(config),
-                    by_hand: by_hand.is_some(),
-                }
-            }
+            (Ok(config), ..) if is_disabled(&config) => ServerState::Disabled {
+                config: Arc::from(config),
+                by_hand: by_hand.is_some(),
+            },
             (Ok(_), _, Some(gap)) => {
                 let reason = format!(
                     "no approval can cover it: {gap}; write it in your own configuration, or list the workspace in \

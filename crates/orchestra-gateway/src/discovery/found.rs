@@ -55,7 +55,7 @@ pub struct Server {
     pub files: BTreeSet<PathBuf>,
     /// How often a restart was asked for: one more makes it another, to be started anew.
     pub restarts: u64,
-    /// Files of the workspace that its approval covers.
+    /// Files of the workspace that its approval covers; none while it is disabled.
     pub covered: Arc<Covered>,
     /// The directory of the user's `trusted_directories` because of which it needs no approval.
     pub trusted_by: Option<Arc<Path>>,

@@ -143,7 +143,9 @@ fn is_installed(command: &str, workspace: &Path) -> bool {
     let is_outside = path.is_absolute()
         && is_plain
         && !leads_here(path)
-        && real(path).is_some_and(|real| !leads_here(&real));
+        && real(path)
+            .or_else(|| beside_dangling(path))
+            .is_some_and(|real| !leads_here(&real));
     !command.contains("${") && (is_name || is_outside)
 }
 
@@ -187,14 +189,23 @@ fn is_within(named: &str, workspace: &Path) -> bool {
 /// Returns a path without symbolic links, as far as it exists; `None` where it is too long, or a link leads nowhere or
 /// cannot be followed.
 fn real(path: &Path) -> Option<PathBuf> {
+    let existing = existing(path)?;
+    let rest = path.strip_prefix(existing).ok()?;
+    Some(existing.canonicalize().ok()?.join(rest))
+}
+
+/// Returns the directory, without symbolic links, of the link for which a path has no [`real`] one.
+fn beside_dangling(path: &Path) -> Option<PathBuf> {
+    existing(path)?.parent()?.canonicalize().ok()
+}
+
+/// Returns the part of a path that exists, which may be a link; `None` where the path is too long.
+fn existing(path: &Path) -> Option<&Path> {
     if path.as_os_str().len() > MAX_PATH_BYTES {
         return None;
     }
-    let existing = path
-        .ancestors()
-        .find(|above| above.symlink_metadata().is_ok())?;
-    let rest = path.strip_prefix(existing).ok()?;
-    Some(existing.canonicalize().ok()?.join(rest))
+    path.ancestors()
+        .find(|above| above.symlink_metadata().is_ok())
 }
 
 /// Whether an address is one where this program may listen on this machine.
@@ -347,10 +358,37 @@ mod tests {
             }
             assert!(!is_within(&"a/".repeat(3_000), workspace));
         }
-        let command = |path: &Path| is_installed(&path.display().to_string(), &workspace);
-        assert!(command(&outside.join("orchestra")));
-        assert!(!command(&other.join("orchestra")));
-        assert!(!command(&workspace.join("dangling/orchestra")));
+    }
+
+    #[test]
+    fn dangling_link_is_installed_where_the_link_is_outside_the_workspace() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |path: &str| directory.path().join(path);
+        let link = |target: &str, path: &str| {
+            std::os::unix::fs::symlink(at(target), at(path)).unwrap();
+        };
+        std::fs::create_dir_all(at("workspace/bin")).unwrap();
+        std::fs::create_dir_all(at("home/bin")).unwrap();
+        link("absent", "home/.profile");
+        link("absent/orchestra", "home/bin/orchestra");
+        link("absent", "workspace/dangling");
+        link("workspace", "other");
+        let workspace = at("workspace");
+        for (path, expected) in [
+            ("home/orchestra", true),
+            ("home/.profile/bin/orchestra", true),
+            ("home/bin/orchestra", true),
+            ("other/orchestra", false),
+            ("other/dangling/orchestra", false),
+            ("workspace/dangling/orchestra", false),
+        ] {
+            let command = at(path).display().to_string();
+            assert_eq!(is_installed(&command, &workspace), expected, "{path}");
+            let linked = at("other");
+            assert_eq!(is_installed(&command, &linked), expected, "{path}");
+        }
+        let long = at(&"a/".repeat(3_000)).display().to_string();
+        assert!(!is_installed(&long, &workspace));
     }
 
     #[test]

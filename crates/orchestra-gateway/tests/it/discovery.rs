@@ -29,25 +29,35 @@ fn search_for_the_files_of_many_servers_is_limited() {
     let words: Vec<String> = (0..300).map(|number| format!("w{number}")).collect();
     let wide =
         json!({"command": "sh", "args": words, "env": {"PYTHONPATH": directories.join(":")}});
-    let reason = |wide_servers: usize| {
-        let servers = (0..wide_servers).map(|number| (format!("s{number:02}"), wide.clone()));
-        let plain = ("z".to_owned(), json!({"command": "sh"}));
-        let servers = serde_json::Map::from_iter(servers.chain([plain]));
-        let file = json!({"mcpServers": servers}).to_string();
-        world.write("workspace/.mcp.json", &file);
-        let found = world.find();
-        let last = found
-            .servers
-            .iter()
-            .find(|server| server.name.as_str() == "z");
-        match &last.unwrap().state {
-            ServerState::Invalid { reason } => Some(reason.clone()),
-            _ => None,
-        }
-    };
-    assert_eq!(reason(3), None);
-    let reason = reason(20).unwrap();
-    assert!(reason.contains("too many servers"), "{reason}");
+    assert_eq!(reason_behind(&world, &wide, 3), None);
+    let reason = reason_behind(&world, &wide, 20).unwrap();
+    assert!(reason.contains("not all files"), "{reason}");
+    let mut disabled = wide;
+    disabled["disabled"] = true.into();
+    assert_eq!(reason_behind(&world, &disabled, 20), None);
+}
+
+#[test]
+fn code_that_many_servers_load_is_read_once() {
+    let world = World::new();
+    for number in 0..4_000 {
+        world.write(&format!("workspace/{number}.class"), "");
+    }
+    let server = json!({"command": "java", "args": ["-cp", ".", "M"]});
+    assert_eq!(reason_behind(&world, &server, 60), None);
+}
+
+/// Writes a number of equal servers and a plain one behind them. Returns the reason for which that one is invalid.
+fn reason_behind(world: &World, server: &serde_json::Value, count: usize) -> Option<String> {
+    let servers = (0..count).map(|number| (format!("s{number:02}"), server.clone()));
+    let plain = ("z".to_owned(), json!({"command": "sh"}));
+    let servers = serde_json::Map::from_iter(servers.chain([plain]));
+    let file = json!({"mcpServers": servers}).to_string();
+    world.write("workspace/.mcp.json", &file);
+    match &world.find().server("z").unwrap().state {
+        ServerState::Invalid { reason } => Some(reason.clone()),
+        _ => None,
+    }
 }
 
 #[test]
@@ -217,6 +227,32 @@ fn this_program_is_not_its_own_server() {
         ("orchestra-mcp", "own"),
     ];
     assert_eq!(states(&found), expected);
+}
+
+#[test]
+fn dangling_link_to_this_program_is_invalid_only_inside_the_workspace() {
+    let world = World::new();
+    let link = |path: &str| {
+        let path = world.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::os::unix::fs::symlink(world.path().join("absent"), path).unwrap();
+    };
+    link("home/.profile");
+    link("workspace/.profile");
+    let server = |directory: &str| {
+        let command = world.path().join(directory).join(".profile/bin/orchestra");
+        json!({"command": command, "args": ["stdio"]})
+    };
+    let servers = json!({"user": server("home"), "shipped": server("workspace")});
+    let file = json!({ "mcpServers": servers }).to_string();
+    world.write("workspace/.mcp.json", &file);
+    let found = world.find();
+    assert_eq!(found.server("user").unwrap().state, ServerState::Own);
+    let shipped = &found.server("shipped").unwrap().state;
+    assert!(
+        matches!(shipped, ServerState::Invalid { reason } if reason.contains("comes with the workspace")),
+        "{shipped:?}"
+    );
 }
 
 #[test]

@@ -6,15 +6,19 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use orchestra_fs::{Code, CodePaths, Content, Entry, Tree, parts};
+use orchestra_fs::{Code, CodePaths, Content, Entry, Tree, Unlisted, parts};
 
 use super::{PRIVATE_DIRECTORY, Profile};
 
-/// Text for a directory whose code is never known to be the agreed one.
-const TOO_MUCH: &str = "more code than is compared: the agent is not started";
+/// Number of paths that are not looked up in the workspace: where the agent starts, the same texts may need more, for
+/// example for manifests.
+const RESERVED_PATHS: usize = Tree::MAX_PATHS / 10;
 
 /// Line for a command line that does not tell its files.
 const UNCLEAR: &str = "other files: Orchestra cannot tell which files this command runs";
+
+/// Line for a command line with too many words.
+const CUT: &str = "other files: the command line has more words than Orchestra looks up";
 
 /// Entries that the command lines and the variables of a profile name, its program included, as they are in one
 /// directory. Files that these load by themselves are not among them.
@@ -23,6 +27,17 @@ pub(crate) struct Covered {
     named: BTreeMap<PathBuf, Target>,
     /// Whether the command lines may run files that are not among them.
     is_unclear: bool,
+    /// Number of texts whose entries are among them, where there are more texts than are looked up.
+    cut: Option<usize>,
+}
+
+/// Text that may name entries.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Text {
+    /// Directory from which classes and modules are loaded by their names.
+    Code(String),
+    /// Part of a word.
+    Part(String),
 }
 
 /// Entry to which a path leads.
@@ -30,8 +45,8 @@ pub(crate) struct Covered {
 enum Target {
     /// A file or what cannot be read, by its path below the directory.
     File(PathBuf, Content),
-    /// More code below a directory than is read.
-    TooMuch,
+    /// A directory whose files of code are not all known.
+    Uncompared(Unlisted),
     /// A directory.
     Directory,
     /// An entry outside of the directory, or a socket, pipe or device.
@@ -44,88 +59,74 @@ pub(crate) enum Difference {
     /// A path leads to something else.
     #[error("the file `{0}` there differs from the file that you approved in the workspace")]
     Path(String),
-    /// A path leads to more code than is read, in one of both. It is never known to be the same.
-    #[error("`{0}` has more code than is compared")]
-    TooMuch(String),
+    /// The code in a directory is not all known, in one of both. It is never known to be the same.
+    #[error("the code in `{0}` cannot be compared: {1}")]
+    Uncompared(String, Unlisted),
     /// The files that the command lines may run are known in the workspace alone.
     #[error("Orchestra can no longer tell which files the command line runs there")]
     Unclear,
 }
 
 impl Covered {
-    /// Reads the entries in a directory.
+    /// Reads the entries in the workspace.
     ///
     /// # Errors
     /// When the directory cannot be opened.
     pub(crate) fn of(
         program: Option<&Path>,
         profile: &Profile,
+        workspace: &Path,
+    ) -> orchestra_fs::Result<Self> {
+        Self::read(program, profile, workspace, usize::MAX, RESERVED_PATHS)
+    }
+
+    /// Reads the entries in the directory where the agent starts, as far as they are known in the workspace.
+    ///
+    /// # Errors
+    /// When the directory cannot be opened.
+    pub(crate) fn at_start(
+        &self,
+        program: Option<&Path>,
+        profile: &Profile,
         directory: &Path,
     ) -> orchestra_fs::Result<Self> {
+        let limit = self.cut.unwrap_or(usize::MAX);
+        Self::read(program, profile, directory, limit, 0)
+    }
+
+    /// Reads the entries of at most `limit` texts, until only the reserved paths may still be looked up.
+    fn read(
+        program: Option<&Path>,
+        profile: &Profile,
+        directory: &Path,
+        limit: usize,
+        reserved: usize,
+    ) -> orchestra_fs::Result<Self> {
         let mut tree = Tree::open(directory)?;
-        let text = profile.text();
-        let groups = text
-            .arguments
-            .iter()
-            .chain(text.resume_arguments.iter().flatten());
-        let probe = &text.probe;
-        let words = groups
-            .chain([&probe.version, &probe.help, &probe.models])
-            .flatten()
-            .chain(text.variables.values());
-        let mut covered = Self::default();
-        if let Some(program) = program {
-            covered.put(&mut tree, program.to_owned());
+        let (all, is_unclear) = texts_of(profile);
+        let mut covered = Self {
+            is_unclear,
+            ..Self::default()
+        };
+        if let Some(program) = program
+            && let Some(target) = find(&mut tree, program)
+        {
+            covered.named.insert(program.to_owned(), target);
         }
-        let program = text.program.as_str();
-        let mut line = vec![program];
-        let words: Vec<&String> = words.collect();
-        line.extend(words.iter().map(|word| word.as_str()));
-        for word in &words {
-            for text in texts(word) {
-                let pieces = text.split_whitespace().filter_map(attached);
-                let pieces = pieces.map(str::to_owned);
-                let found = parts(&text);
-                covered.is_unclear |= found.is_cut;
-                for part in found.words.into_iter().chain(pieces) {
-                    let candidates = tree.candidates(Path::new(""), Path::new(&part));
-                    covered.is_unclear |= candidates.is_unclear;
-                    for path in candidates.paths.into_iter().chain(candidates.manifests) {
-                        covered.put(&mut tree, path);
-                    }
-                }
-            }
-        }
-        covered.code(&mut tree, &CodePaths::of(line));
-        for (name, value) in &text.variables {
-            covered.code(&mut tree, &CodePaths::of_variable(name, value));
-        }
-        covered.is_unclear |= tree.is_exhausted();
-        Ok(covered)
-    }
-
-    fn put(&mut self, tree: &mut Tree, path: PathBuf) {
-        if let Some(target) = find(tree, &path) {
-            self.named.insert(path, target);
-        }
-    }
-
-    /// Adds the code in the directories from which classes and modules are loaded by their names.
-    fn code(&mut self, tree: &mut Tree, found: &CodePaths) {
-        self.is_unclear |= found.is_unclear;
-        for path in found.paths.iter().flat_map(|path| texts(path)) {
-            let path = Path::new(&path);
-            let Some(Entry::Directory(below)) = tree.find(Path::new(""), path) else {
+        let mut known = BTreeSet::new();
+        for (at, text) in all.iter().enumerate() {
+            if !known.insert(text) {
                 continue;
-            };
-            let target = match tree.code(&below) {
-                Code::Content(content) => Target::File(below, content),
-                Code::TooMuch => Target::TooMuch,
-                Code::None => continue,
-            };
-            // Apart from the directory itself, which may have no code elsewhere.
-            self.named.insert(path.join("*"), target);
+            }
+            let (found, is_unclear) = text.entries(&mut tree);
+            if at >= limit || tree.paths_left() <= reserved {
+                covered.cut = Some(at);
+                break;
+            }
+            covered.named.extend(found);
+            covered.is_unclear |= is_unclear;
         }
+        Ok(covered)
     }
 
     /// A line for each file, with the SHA-256 of its content.
@@ -135,22 +136,27 @@ impl Covered {
             .iter()
             .filter_map(|(named, target)| match target {
                 Target::File(path, content) => Some((path, shown(content))),
-                Target::TooMuch => Some((named, TOO_MUCH.to_owned())),
+                Target::Uncompared(why) => Some((
+                    named,
+                    format!("not compared: {why}; the agent is not started"),
+                )),
                 Target::Directory | Target::Other(_) => None,
             });
         let lines: BTreeMap<&PathBuf, String> = lines.collect();
         let lines = lines.into_iter();
         let lines = lines.map(|(path, content)| format!("{} ({content})", path_text(path)));
         let unclear = self.is_unclear.then(|| UNCLEAR.to_owned());
-        lines.chain(unclear).collect()
+        let cut = self.cut.map(|_| CUT.to_owned());
+        lines.chain(unclear).chain(cut).collect()
     }
 
     /// Returns a difference from the `agreed` directory. Absolute paths lead to the same entry from each directory, and a
     /// path that leads nowhere runs nothing.
     pub(crate) fn difference(&self, agreed: &Self) -> Option<Difference> {
-        let mut all = self.named.iter().chain(&agreed.named);
-        if let Some((path, _)) = all.find(|(_, target)| **target == Target::TooMuch) {
-            return Some(Difference::TooMuch(path_text(path)));
+        for (path, target) in self.named.iter().chain(&agreed.named) {
+            if let Target::Uncompared(why) = target {
+                return Some(Difference::Uncompared(path_text(path), why.clone()));
+            }
         }
         let mut here = self.named.iter().filter(|(path, _)| path.is_relative());
         if let Some((path, _)) =
@@ -158,8 +164,78 @@ impl Covered {
         {
             return Some(Difference::Path(path_text(path)));
         }
-        (self.is_unclear && !agreed.is_unclear).then_some(Difference::Unclear)
+        let is_unclear = self.is_unclear && !agreed.is_unclear || self.cut != agreed.cut;
+        is_unclear.then_some(Difference::Unclear)
     }
+}
+
+/// Texts of a profile, and whether there may be further ones. Directories of code come first, then the parts of words,
+/// those of the words with the fewest parts first. Words with blanks come last: most of them are prompts.
+fn texts_of(profile: &Profile) -> (Vec<Text>, bool) {
+    let text = profile.text();
+    let groups = text
+        .arguments
+        .iter()
+        .chain(text.resume_arguments.iter().flatten());
+    let probe = &text.probe;
+    let words: Vec<&String> = groups
+        .chain([&probe.version, &probe.help, &probe.models])
+        .flatten()
+        .chain(text.variables.values())
+        .collect();
+    let line = std::iter::once(&text.program).chain(words.iter().copied());
+    let mut code = vec![CodePaths::of(line.map(String::as_str))];
+    let variables = text.variables.iter();
+    code.extend(variables.map(|(name, value)| CodePaths::of_variable(name, value)));
+    let mut is_unclear = code.iter().any(|found| found.is_unclear);
+    let paths = code.iter().flat_map(|found| &found.paths);
+    let paths = paths.flat_map(|path| texts(path));
+    let mut all: Vec<Text> = paths.map(Text::Code).collect();
+    let mut ordered = Vec::new();
+    for text in words.iter().flat_map(|word| texts(word)) {
+        let found = parts(&text);
+        is_unclear |= found.is_cut;
+        let pieces = text.split_whitespace().filter_map(attached);
+        let pieces = pieces.map(str::to_owned);
+        let parts: Vec<String> = found.words.into_iter().chain(pieces).collect();
+        ordered.push((text.contains(char::is_whitespace), parts));
+    }
+    ordered.sort_by_key(|(has_blanks, parts)| (*has_blanks, parts.len()));
+    let parts = ordered.into_iter().flat_map(|(_, parts)| parts);
+    all.extend(parts.map(Text::Part));
+    (all, is_unclear)
+}
+
+impl Text {
+    /// Returns the entries that the text names, and whether there may be further ones.
+    fn entries(&self, tree: &mut Tree) -> (Vec<(PathBuf, Target)>, bool) {
+        match self {
+            Self::Code(path) => (code(tree, Path::new(path)).into_iter().collect(), false),
+            Self::Part(part) => {
+                let candidates = tree.candidates(Path::new(""), Path::new(part));
+                let paths = candidates.paths.into_iter().chain(candidates.manifests);
+                let found = paths.filter_map(|path| {
+                    let target = find(tree, &path)?;
+                    Some((path, target))
+                });
+                (found.collect(), candidates.is_unclear)
+            }
+        }
+    }
+}
+
+/// Returns the code in a directory from which classes and modules are loaded by their names.
+fn code(tree: &mut Tree, path: &Path) -> Option<(PathBuf, Target)> {
+    let Some(Entry::Directory(below)) = tree.find(Path::new(""), path) else {
+        return None;
+    };
+    let target = match tree.code(&below) {
+        Code::Content(content) => Target::File(below, content),
+        Code::Unknown(why) => Target::Uncompared(why),
+        Code::None => return None,
+    };
+    // Apart from the directory itself, which may have no code elsewhere.
+    Some((path.join("*"), target))
 }
 
 fn shown(content: &Content) -> String {
@@ -198,6 +274,7 @@ fn find(tree: &mut Tree, path: &Path) -> Option<Target> {
         }
         Some(Entry::Closed(below, why)) => Some(Target::File(below, why)),
         Some(Entry::Directory(_)) => Some(Target::Directory),
+        None if tree.is_exhausted() => None,
         None => {
             let found = tree.top().join(path).canonicalize().ok()?;
             match found.is_dir() {
@@ -216,7 +293,10 @@ fn path_text(path: &Path) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::{fs, os::unix::fs::symlink};
+    use std::{
+        fs,
+        os::unix::fs::{PermissionsExt as _, symlink},
+    };
 
     use super::*;
 
@@ -383,6 +463,76 @@ mod tests {
         assert_eq!(difference(), differs("run.py"));
     }
 
+    /// Difference between a directory where an agent starts and the agreed workspace.
+    fn difference_at_start(
+        profile: &Profile,
+        here: &tempfile::TempDir,
+        agreed: &tempfile::TempDir,
+    ) -> Option<Difference> {
+        let agreed = Covered::of(None, profile, agreed.path()).unwrap();
+        let here = agreed.at_start(None, profile, here.path()).unwrap();
+        here.difference(&agreed)
+    }
+
+    #[test]
+    fn file_of_an_option_behind_a_long_prompt_is_compared() {
+        let [workspace, worktree] = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+        let prompt: Vec<String> = (0..700).map(|at| format!("w{at}")).collect();
+        let prompt = prompt.join(" ");
+        let option = "--append-system-prompt";
+        let agent = profile(
+            "agent",
+            &[option, &prompt, "--mcp-config=./agent.json", "{prompt}"],
+        );
+        for top in [&workspace, &worktree] {
+            fs::write(top.path().join("agent.json"), "agreed").unwrap();
+            // Files of the last words are not looked up.
+            for at in 600..700 {
+                let path = top.path().join(format!("w{at}"));
+                fs::write(path, top.path().to_str().unwrap()).unwrap();
+            }
+        }
+        // Without it, more paths are looked up.
+        fs::write(workspace.path().join("package.json"), "{}").unwrap();
+        let lines = Covered::of(None, &agent, workspace.path()).unwrap().lines();
+        assert!(lines[0].starts_with("agent.json (SHA-256 "), "{lines:?}");
+        assert_eq!(lines[1..], [CUT]);
+        assert_eq!(difference_at_start(&agent, &worktree, &workspace), None);
+        fs::write(worktree.path().join("agent.json"), "other").unwrap();
+        let differs = Some(Difference::Path("./agent.json".to_owned()));
+        assert_eq!(difference_at_start(&agent, &worktree, &workspace), differs);
+        // A long path counts twice, so that fewer are looked up than in the workspace.
+        let far = ["n".repeat(200), "n".repeat(200), "n".repeat(200)].join("/");
+        let far = worktree.path().join(far);
+        fs::create_dir_all(&far).unwrap();
+        let far = tempfile::tempdir_in(far).unwrap();
+        let unclear = Some(Difference::Unclear);
+        assert_eq!(difference_at_start(&agent, &far, &workspace), unclear);
+    }
+
+    #[test]
+    fn code_beside_a_closed_directory_and_many_other_files_is_compared() {
+        let [workspace, worktree] = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+        let other = workspace.path().join("node_modules");
+        fs::create_dir(&other).unwrap();
+        for number in 0..50_001 {
+            fs::File::create(other.join(number.to_string())).unwrap();
+        }
+        let closed = workspace.path().join("pgdata");
+        fs::create_dir(&closed).unwrap();
+        let mode = |mode| fs::set_permissions(&closed, fs::Permissions::from_mode(mode));
+        mode(0).unwrap();
+        for top in [&workspace, &worktree] {
+            fs::write(top.path().join("agent.go"), "agreed").unwrap();
+        }
+        let go = profile("go", &["run", ".", "{prompt}"]);
+        assert_eq!(difference_at_start(&go, &worktree, &workspace), None);
+        fs::write(worktree.path().join("agent.go"), "other").unwrap();
+        let differs = Some(Difference::Path("./*".to_owned()));
+        assert_eq!(difference_at_start(&go, &worktree, &workspace), differs);
+        mode(0o700).unwrap();
+    }
+
     #[test]
     fn more_code_than_is_read_differs_from_every_agreed_directory() {
         let [few, many] = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
@@ -396,12 +546,13 @@ mod tests {
         let java = profile("java", &["-cp", "classes", "x.Main", "{prompt}"]);
         let of =
             |workspace: &tempfile::TempDir| Covered::of(None, &java, workspace.path()).unwrap();
-        let too_much = Some(Difference::TooMuch("classes/*".into()));
+        let too_much = Some(Difference::Uncompared("classes/*".into(), Unlisted::Files));
         assert_eq!(of(&few).difference(&of(&few)), None);
         for (here, agreed) in [(&many, &few), (&few, &many), (&many, &many)] {
             assert_eq!(of(here).difference(&of(agreed)), too_much);
         }
-        let line = "classes/* (more code than is compared: the agent is not started)";
+        let line =
+            "classes/* (not compared: more than 4096 files of code; the agent is not started)";
         assert_eq!(of(&many).lines(), [line]);
     }
 

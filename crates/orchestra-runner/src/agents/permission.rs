@@ -6,6 +6,7 @@
 
 use std::{borrow::Cow, collections::BTreeMap, fmt};
 
+use orchestra_fs::Unlisted;
 use orchestra_plan::work::ProfileName;
 use sha2::{Digest as _, Sha256};
 
@@ -198,16 +199,18 @@ pub enum Denied {
         /// The directory where it would start.
         directory: String,
     },
-    /// Its command line names more code than is compared with what was agreed to.
+    /// Its command line names a directory whose code cannot be compared with what was agreed to.
     #[error(
-        "agent `{name}` is not started: `{path}`, which its command line names, has more code than Orchestra compares \
-         with what you approved; name a directory with less code, or define [agents.{name}] in your own {user_file}"
+        "agent `{name}` is not started: the code in `{path}`, which its command line names, cannot be compared with \
+         what you approved: {why}; name another directory, or define [agents.{name}] in your own {user_file}"
     )]
-    TooMuch {
+    Uncompared {
         /// The agent.
         name: ProfileName,
         /// The directory, as the command line names it.
         path: String,
+        /// The reason.
+        why: Unlisted,
         /// The user's own configuration file.
         user_file: String,
     },
@@ -252,7 +255,7 @@ impl Denied {
             Self::Unnamed { .. } => "agent_not_named",
             Self::Named { .. }
             | Self::Replaced { .. }
-            | Self::TooMuch { .. }
+            | Self::Uncompared { .. }
             | Self::Defined { .. }
             | Self::Changed { .. } => "agent_not_approved",
             Self::Unusable { .. } => "agent_profile",
@@ -263,7 +266,7 @@ impl Denied {
     #[must_use]
     pub const fn agent(&self) -> Option<&ProfileName> {
         match self {
-            Self::Unnamed { .. } | Self::TooMuch { .. } | Self::Unusable { .. } => None,
+            Self::Unnamed { .. } | Self::Uncompared { .. } | Self::Unusable { .. } => None,
             Self::Named { name, .. }
             | Self::Replaced { name, .. }
             | Self::Defined { name, .. }

@@ -81,7 +81,7 @@ pub(super) fn check_start(
             user_file: user_file(),
         });
     };
-    let approved = covered(options, name, profile, &options.workspace).unwrap_or_default();
+    let approved = covered(options, name, profile);
     let offer = offer_of(options, name, profile, &approved);
     if let Err(what) = offer.check(&agreement) {
         return Err(Denied::Changed {
@@ -89,13 +89,15 @@ pub(super) fn check_start(
             what,
         });
     }
-    let what = match covered(options, name, profile, directory) {
+    let program = agents.program(name);
+    let what = match approved.at_start(program.as_deref(), profile, directory) {
         Ok(here) => match here.difference(&approved) {
             None => return Ok(()),
-            Some(Difference::TooMuch(path)) => {
-                return Err(Denied::TooMuch {
+            Some(Difference::Uncompared(path, why)) => {
+                return Err(Denied::Uncompared {
                     name: name.clone(),
                     path,
+                    why,
                     user_file: user_file(),
                 });
             }
@@ -114,9 +116,7 @@ pub(super) fn check_start(
 pub(super) fn offer(options: &Options, name: &str) -> Option<Offer> {
     let name = ProfileName::parse(name).ok()?;
     let profile = options.agents.profile(name.as_str())?;
-    let covered = covered(options, &name, profile, &options.workspace);
-    // A workspace that cannot be read has no file that could run.
-    let covered = covered.unwrap_or_default();
+    let covered = covered(options, &name, profile);
     Some(offer_of(options, &name, profile, &covered))
 }
 
@@ -142,17 +142,15 @@ fn agreed(options: &Options) -> BTreeMap<String, String> {
     agreements.map(|all| all.agreed()).unwrap_or_default()
 }
 
-/// Files that the command line of an agent names, as they are in a directory. Those of the user's own profiles and of
-/// the built-in ones need no agreement; the author of a profile of the workspace may write them as well.
-fn covered(
-    options: &Options,
-    name: &ProfileName,
-    profile: &Profile,
-    directory: &Path,
-) -> orchestra_fs::Result<Covered> {
+/// Files of the workspace that the command line of an agent names. Those of the user's own profiles and of the built-in
+/// ones need no agreement; the author of a profile of the workspace may write them as well.
+fn covered(options: &Options, name: &ProfileName, profile: &Profile) -> Covered {
     let agents = &options.agents;
-    match agents.author(name) {
-        Author::Workspace => Covered::of(agents.program(name).as_deref(), profile, directory),
-        Author::Program | Author::User => Ok(Covered::default()),
+    if agents.author(name) != Author::Workspace {
+        return Covered::default();
     }
+    let program = agents.program(name);
+    let covered = Covered::of(program.as_deref(), profile, &options.workspace);
+    // A workspace that cannot be read has no file that could run.
+    covered.unwrap_or_default()
 }

@@ -178,6 +178,30 @@ fn an_import_says_which_variable_stands_for_what_is_asked_for() {
 }
 
 #[test]
+fn disabled_server_imported_into_the_workspace_is_approved_with_its_files() {
+    let workspace = Workspace::new();
+    workspace.write("server.sh", "cat");
+    workspace.write(
+        "others.json",
+        r#"{"mcpServers": {"a": {"command": "sh", "args": ["server.sh"], "disabled": true}}}"#,
+    );
+    let import = [
+        "mcp",
+        "import",
+        "--from",
+        "others.json",
+        "--scope",
+        "workspace",
+    ];
+    let imported = workspace.run(import);
+    assert_eq!(imported.code, Some(0), "{imported:?}");
+    let of = |state: &str| [("a".to_owned(), state.to_owned())];
+    assert_eq!(states(&workspace), of("disabled"));
+    assert_eq!(workspace.run(["mcp", "enable", "a"]).code, Some(0));
+    assert_eq!(states(&workspace), of("enabled"));
+}
+
+#[test]
 fn servers_of_other_programs_are_taken_over_and_handed_out() {
     let workspace = Workspace::new();
     let home = |path: &str, text: &str| {

@@ -244,6 +244,41 @@ fn directory_whose_code_is_not_told_is_unclear() {
 }
 
 #[test]
+fn shared_code_is_read_once_and_covers_the_same() {
+    let workspace = Workspace::new();
+    for number in 0..100 {
+        workspace.write(&format!("classes/{number}.class"), "x");
+    }
+    let config = workspace.config(&json!({"command": "java", "args": ["-cp", "classes", "x"]}));
+    let scope = Scope::new(workspace.0.path(), None, |_| None);
+    let mut shared = SharedWork::default();
+    let mut of_one = || {
+        let before = shared.effort;
+        let covered = Covered::of_one(&config, &scope, &mut shared);
+        assert_eq!(covered, Covered::of(&config, &scope));
+        shared.effort - before
+    };
+    let (first, second) = (of_one(), of_one());
+    assert!(second + 100 <= first, "{first} {second}");
+}
+
+#[test]
+fn code_behind_too_much_code_of_a_server_is_unclear() {
+    let workspace = Workspace::new();
+    for directory in ["a", "b"] {
+        workspace.write(&format!("{directory}/x.class"), "x");
+    }
+    let config = workspace.config(&json!({"command": "java", "args": ["-cp", "a:b", "x"]}));
+    let scope = Scope::new(workspace.0.path(), None, |_| None);
+    for (effort, is_unclear) in [(MAX_CODE_EFFORT, false), (MAX_CODE_EFFORT + 1, true)] {
+        let mut shared = SharedWork::default();
+        shared.code.insert("a".into(), (Code::None, effort));
+        let covered = Covered::of_one(&config, &scope, &mut shared);
+        assert_eq!(covered.is_unclear(), is_unclear, "{effort}");
+    }
+}
+
+#[test]
 fn file_of_variables_is_covered_and_its_variables_are_known() {
     let workspace = Workspace::new();
     workspace.write(".env", "NODE_OPTIONS=--require ./hook.js\n");

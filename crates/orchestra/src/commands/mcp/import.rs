@@ -10,7 +10,7 @@ use std::{
 
 use clap::Args;
 use orchestra_gateway::{
-    approval::Fingerprint,
+    approval::{Covered, Fingerprint},
     config::{File, FileKind, Place, Severity, Source, Values, Written},
 };
 use serde::Serialize;
@@ -309,11 +309,12 @@ fn add(here: &Here, scope: Scope, chosen: &[Written]) -> Result<(), Failure> {
     if scope == Scope::Workspace {
         let again = here.again()?;
         let added = configs().filter_map(|config| again.found.server(config.name.as_str()));
-        // Also those that are switched off.
         let added = added.filter_map(|server| Some((server, server.config()?)));
+        let scope = crate::servers::scope(&again.places.workspace);
         let added = added.map(|(server, config)| {
-            let fingerprint = Fingerprint::of(config, &server.covered);
-            (&server.name, fingerprint)
+            // Also the files of servers that are switched off, which were not looked for.
+            let covered = Covered::of(config, &scope);
+            (&server.name, Fingerprint::of(config, &covered))
         });
         let added: Vec<_> = added.collect();
         again.decide(|decisions| {

@@ -195,6 +195,16 @@ impl SharedHome {
         Ok(())
     }
 
+    /// Waits until a program with a newer state than the caller's has put the database back, or may be gone: an earlier
+    /// state is better than none. Takes no lock.
+    pub(crate) fn wait_for_newer(&self, paths: &Paths) -> Result<(), Fault> {
+        let start = Instant::now();
+        while !db::is_there(&paths.database)? && start.elapsed() <= RESCUE_PATIENCE {
+            thread::sleep(RESCUE_LOOK);
+        }
+        Ok(())
+    }
+
     /// Returns whether the database is not there while another program has it open.
     pub(crate) fn awaits_database(&self, paths: &Paths) -> Result<bool, Fault> {
         Ok(!db::is_there(&paths.database)? && orchestra_fs::is_shared(&self.alive())?)

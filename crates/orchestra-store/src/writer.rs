@@ -83,12 +83,15 @@ impl Writer {
         if has_state && !is_earlier {
             return Ok(());
         }
+        if has_state {
+            // The share stays: a program without a state would build an empty board if it saw nobody else.
+            return home.wait_for_newer(&self.shared.paths);
+        }
         // The own share would look like that of another program.
         self.alive = None;
         let waited = home.wait_for_database(&self.shared.paths);
         self.alive = home.share();
-        // An earlier state is better than none.
-        if has_state { Ok(()) } else { waited }
+        waited
     }
 
     /// Works until the queue is closed and empty.

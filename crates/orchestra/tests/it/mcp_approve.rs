@@ -64,6 +64,29 @@ fn approval_shows_what_a_server_may_do_beside_what_it_runs() {
     "#);
 }
 
+#[test]
+fn disabled_server_of_a_workspace_is_started_by_no_command() {
+    let workspace = Workspace::new();
+    let script = "touch started; cat";
+    let server = json!({"command": "sh", "args": ["-c", script], "disabled": true});
+    workspace.write(
+        ".mcp.json",
+        &json!({"mcpServers": {"off": server}}).to_string(),
+    );
+    for words in [["mcp", "test", "off"], ["mcp", "tap", "off"]] {
+        let said = workspace.run(words);
+        assert_ne!(said.code, Some(0), "{said:?}");
+        let text = format!("{}{}", said.out, said.err);
+        assert!(text.contains("orchestra mcp enable off"), "{said:?}");
+        assert!(!workspace.path().join("started").exists(), "{words:?}");
+    }
+    workspace.run(["mcp", "enable", "off"]);
+    let said = workspace.run(["mcp", "test", "off"]);
+    let text = format!("{}{}", said.out, said.err);
+    assert!(text.contains("orchestra mcp approve off"), "{said:?}");
+    assert!(!workspace.path().join("started").exists());
+}
+
 /// Words of a file stand in the line that they are part of, however they are written.
 #[test]
 fn a_file_writes_no_lines_of_its_own_into_what_is_shown() {

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use orchestra_gateway::{
     PinFile,
-    config::{ServerConfig, ServerName, Transport},
+    config::{ServerConfig, ServerName, Transport, Trust},
     connect::Connectors,
     discovery::{Server, ServerState},
 };
@@ -172,7 +172,10 @@ fn exit_of(error: &ClientError) -> Exit {
 /// The configuration of a server that may be started. One that is switched off may be, too: it was
 /// named.
 pub(in crate::commands) fn startable(server: &Server) -> Result<Arc<ServerConfig>, Trouble> {
+    // No approval is looked for while a server is disabled.
+    let may_be_unapproved = server.origin.trust == Trust::Ask && server.trusted_by.is_none();
     let (code, message, exit) = match &server.state {
+        ServerState::Disabled { .. } if may_be_unapproved => ("disabled", None, Exit::Denied),
         ServerState::Usable(config) | ServerState::Disabled { config, .. } => {
             return Ok(Arc::clone(config));
         }

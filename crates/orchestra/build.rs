@@ -3,8 +3,8 @@
 //! (<https://sourceware.org/glibc/wiki/Release/2.36>), and refuses to load it before. A program that is built for
 //! another machine gets the form that every version reads.
 //!
-//! A shipped program has functions with equal code only once (`--icf=all`), where the linker is the one that Rust
-//! brings along for Linux on x86-64 (<https://blog.rust-lang.org/2025/09/18/Rust-1.90.0/>). Others may not know the
+//! In the profile `dist`, the linker merges functions with equal code (`--icf=all`), if it is the linker that Rust
+//! contains for Linux on x86-64 (<https://blog.rust-lang.org/2025/09/18/Rust-1.90.0/>). Another linker may not have the
 //! option.
 
 use std::{env, ffi::OsStr, path::PathBuf, process::Command};

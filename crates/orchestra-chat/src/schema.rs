@@ -161,8 +161,8 @@ fn choices(schema: &Map<String, Value>, root: &Value) -> Option<Vec<Value>> {
     (!shown.is_empty()).then_some(shown)
 }
 
-/// Of several forms that a value may have, the one that is meant by all who do not mean nothing: the first that
-/// is not `null`. What stands beside the choice counts as well. Each form that is put in counts as a part.
+/// Merges a choice between forms of a value into one schema: the first form that is not `null`, or all forms of
+/// `allOf`. Keywords beside the choice apply too. Each merged form counts as a part.
 fn one_of_many(
     schema: &Map<String, Value>,
     root: &Value,

@@ -50,5 +50,5 @@ pub use path::{
 pub use staged::Staged;
 pub use table::is_plain_table;
 pub use uri::file_uri;
-pub use words::{CodePaths, Parts, is_unclear, parts, spellings};
+pub use words::{CodePaths, MAX_PATH_BYTES, Parts, is_unclear, parts, spellings};
 pub use yaml::{TooDeep, check_yaml_depth};

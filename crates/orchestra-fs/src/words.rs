@@ -16,7 +16,7 @@ const MAX_WORD_BYTES: usize = 64 * 1024;
 const MAX_PARTS: usize = 1_024;
 
 /// Maximum number of bytes of a path that a system call accepts.
-pub(crate) const MAX_PATH_BYTES: usize = 4_096;
+pub const MAX_PATH_BYTES: usize = 4_096;
 
 /// Maximum number of bytes of a part: a URL of the longest path, in which each byte may be escaped.
 pub(crate) const MAX_PART_BYTES: usize = 3 * MAX_PATH_BYTES + 64;
@@ -82,9 +82,9 @@ fn is_inner(char: char) -> bool {
 /// Parts of a word of a command line that may name files.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Parts {
-    /// The parts. Those that are too long for a path are left out.
+    /// The parts, without parts that are too long for a path.
     pub words: Vec<String>,
-    /// Whether there may be further parts: the word is too long, or has too many.
+    /// True if parts are missing, because the word is too long or has too many parts.
     pub is_cut: bool,
 }
 

@@ -276,7 +276,7 @@ impl Decisions {
     }
 }
 
-/// Returns a path as text. One that is not UTF-8 is escaped, behind a beginning that no other path has.
+/// Returns a path as text. A path that is not UTF-8 is escaped, with a prefix that no other path has.
 fn path_text(path: &Path) -> String {
     let escaped = || {
         let bytes = path.as_os_str().as_encoded_bytes();

@@ -37,7 +37,7 @@ pub enum SchemaError {
 pub struct SchemaViolation {
     /// The part, as a JSON pointer (RFC 6901).
     pub pointer: String,
-    /// What is wrong with it, in at most 300 characters.
+    /// The error, in at most 300 characters.
     pub text: String,
 }
 
@@ -64,8 +64,8 @@ impl CompiledSchema {
         Ok(Self { schema, validator })
     }
 
-    /// The first violations of a value, at most `most`. There are none where the match of a pattern was given up, so
-    /// that the value may be valid.
+    /// Returns the first violations of a value, at most `most`. A pattern whose match exceeds the limit of steps causes
+    /// no violation, because the value may be valid.
     ///
     /// # Errors
     /// When validating the value takes too long.
@@ -88,7 +88,7 @@ impl CompiledSchema {
     }
 }
 
-/// Whether an error comes from the match of a pattern that was given up.
+/// Returns whether an error is due to a pattern whose match exceeded the limit of steps.
 fn is_undecided(error: &ValidationError<'_>) -> bool {
     use ValidationErrorKind as Kind;
     match error.kind() {
@@ -117,7 +117,7 @@ mod tests {
 
     use super::*;
 
-    /// Pointers to what refuses a value. A value that takes too long is not refused.
+    /// Pointers to the refused parts of a value. A value whose validation takes too long is not refused.
     fn violations(schema: Value, value: &Value) -> Vec<String> {
         let schema = CompiledSchema::new(schema).unwrap();
         let violations = schema.violations(value, 10).unwrap_or_default();

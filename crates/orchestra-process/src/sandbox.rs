@@ -31,7 +31,8 @@ pub enum Sandbox {
     /// Whatever its user may.
     #[default]
     None,
-    /// What the lists below permit. Landlock and seccomp enforce it, and no program inside can leave it.
+    /// Only the operations that the lists below permit. Landlock and seccomp enforce them, and no program inside can
+    /// leave the sandbox.
     ///
     /// The child and its programs can
     ///

@@ -568,8 +568,8 @@ fn adopt_any(paths: &Paths, home: &SharedHome) -> Result<bool, Fault> {
     }
 }
 
-/// Copies a database with a change, and leaves the original as one that programs refuse. Returns whether it did: not
-/// where that was done before.
+/// Copies a database and changes the copy. Programs refuse the original afterwards. Returns false if an earlier call has
+/// copied it.
 fn adopt(
     paths: &Paths,
     former: &Path,

@@ -84,7 +84,8 @@ impl Writer {
             return Ok(());
         }
         if has_state {
-            // The share stays: a program without a state would build an empty board if it saw nobody else.
+            // The lock stays shared. Otherwise a program without a state would find no other program, and build an
+            // empty board.
             return home.wait_for_newer(&self.shared.paths);
         }
         // The own share would look like that of another program.

@@ -48,7 +48,7 @@ impl Hub {
         let Self { behind, era } = *self;
         let mut tally = Tally::default();
         let directory = run::target().join("through").join(behind.name()).join(era);
-        // What an earlier run has left.
+        // Files of an earlier run.
         let _ = fs::remove_dir_all(&directory);
         for inside in ["outer", "inner", "home"] {
             fs::create_dir_all(directory.join(inside))?;

@@ -24,7 +24,7 @@ const MAX_NAME_BYTES: usize = 1_024;
 pub(super) struct Manifest {
     /// The files, each with the name of the command or import that it is for.
     pub(super) files: Vec<(String, String)>,
-    /// Whether it cannot be read as JSON, is too long, names too many files or has too long names.
+    /// True if files are missing, because the manifest is not JSON or exceeds a limit.
     pub(super) is_unclear: bool,
 }
 

@@ -36,7 +36,7 @@ const ERLANG: [&str; 6] = ["elixir", "erl", "escript", "iex", "mix", "werl"];
 pub struct CodePaths {
     /// The paths. Of a pattern such as `lib/*` it is the directory.
     pub paths: BTreeSet<String>,
-    /// Whether there may be further paths: there are too many, or a file has more arguments (`java @file`).
+    /// True if paths are missing, because there are too many or a file contains further arguments (`java @file`).
     pub is_unclear: bool,
 }
 

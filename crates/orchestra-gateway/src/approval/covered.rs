@@ -188,7 +188,7 @@ enum Use {
 struct Search<'s> {
     tree: Tree,
     shared: &'s mut SharedWork,
-    /// Directories whose code was looked for.
+    /// Directories that were searched for code.
     code: BTreeSet<PathBuf>,
     /// Effort for their code, whichever server it was first read for.
     code_effort: usize,
@@ -244,7 +244,7 @@ impl Search<'_> {
             }
             Transport::Orchestrator(_) => return Ok(()),
         };
-        // What cannot be expanded cannot be started either.
+        // A server with a text that cannot be expanded cannot be started.
         let expand = |text: &Template| scope.expand(text, config).unwrap_or_default();
         let mut line = Vec::new();
         for text in iter::once(program).chain(arguments) {

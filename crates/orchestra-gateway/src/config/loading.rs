@@ -98,8 +98,8 @@ const ENDS: [&str; 8] = [
     "_PAGER",
 ];
 
-/// Beginnings of the names of settings of package managers. Each may decide what is installed or run, save those that
-/// hold a credential.
+/// Prefixes of settings of package managers. A setting may decide which code is installed or run, unless it holds a
+/// credential.
 const SETTINGS: [&str; 3] = ["NPM_CONFIG_", "PNPM_CONFIG_", "YARN_"];
 
 /// Returns whether a variable of the environment decides which programs or libraries a process loads, in any case.

@@ -46,9 +46,6 @@ const VARIABLE_START: &str = "XDG_";
 /// Variables that name the workspace.
 const WORKSPACE_VARIABLES: [&str; 2] = ["ORCHESTRATOR_WORKSPACE", "CLAUDE_PROJECT_DIR"];
 
-/// Maximum number of bytes of a path that a system call accepts.
-const MAX_PATH_BYTES: usize = 4_096;
-
 /// Texts that clients replace by the path of the workspace.
 const PLACEHOLDERS: [&str; 2] = ["${workspaceFolder}", "${CLAUDE_PROJECT_DIR}"];
 
@@ -201,7 +198,7 @@ fn beside_dangling(path: &Path) -> Option<PathBuf> {
 
 /// Returns the part of a path that exists, which may be a link; `None` where the path is too long.
 fn existing(path: &Path) -> Option<&Path> {
-    if path.as_os_str().len() > MAX_PATH_BYTES {
+    if path.as_os_str().len() > orchestra_fs::MAX_PATH_BYTES {
         return None;
     }
     path.ancestors()

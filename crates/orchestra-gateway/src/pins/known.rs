@@ -14,8 +14,8 @@ use crate::{canonical, config::Pins as Mode, definitions, files};
 /// The version of the files; a newer one is left alone.
 const VERSION: u32 = 1;
 
-/// Maximum number of tools that are pinned when they are first seen. Further ones are hidden until they are approved: if
-/// others were forgotten for them, a changed tool would be taken for a new one.
+/// Maximum number of tools that are pinned when they are first seen. Further tools are hidden until the user approves
+/// them. If earlier pins were deleted for them, a changed tool would pass as a new one.
 const MAX_PINNED: usize = 20_000;
 
 /// What a model or a program goes by.

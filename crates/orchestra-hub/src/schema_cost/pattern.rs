@@ -85,7 +85,7 @@ struct Reader<'p> {
     is_at_start: bool,
     /// Look-aheads stand behind `^`: an engine evaluates each of them once.
     looks_ahead_first: bool,
-    /// `|` stands outside of all groups.
+    /// `|` is outside of all groups.
     has_alternatives: bool,
 }
 

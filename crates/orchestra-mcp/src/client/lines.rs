@@ -61,8 +61,8 @@ pub(super) trait Peer: Send + Sync + 'static {
     fn gone(&self) -> BoxFuture<()>;
     /// Its streams or its process have ended: why?
     fn reason(self: Arc<Self>) -> BoxFuture<ClientError>;
-    /// Its end is no crash from this call on. The future ends it, whatever it takes, once its input has ended: within
-    /// its times and by a deadline if there is one.
+    /// From this call on, its end is no crash. After its input has ended, the future ends it, by force if necessary,
+    /// within the configured times and before the deadline, if there is one.
     fn stop(self: Arc<Self>, deadline: Option<Instant>) -> BoxFuture<()>;
 }
 

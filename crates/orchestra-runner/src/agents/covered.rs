@@ -45,7 +45,7 @@ enum Text {
 enum Target {
     /// A file or what cannot be read, by its path below the directory.
     File(PathBuf, Content),
-    /// A directory whose files of code are not all known.
+    /// A directory with files of code that are not all known.
     Uncompared(Unlisted),
     /// A directory.
     Directory,
@@ -53,7 +53,7 @@ enum Target {
     Other(PathBuf),
 }
 
-/// Difference between the files in the directory where an agent starts and those that the user agreed to.
+/// Difference between the files in the directory where an agent starts and the files that the user agreed to.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Difference {
     /// A path leads to something else.

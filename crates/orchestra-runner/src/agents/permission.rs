@@ -186,7 +186,7 @@ pub enum Denied {
         /// The user's own configuration file.
         user_file: String,
     },
-    /// Its command line runs other files where it starts than those that were agreed to.
+    /// The files that its command line runs where it starts differ from the approved files.
     #[error(
         "agent `{name}` is not started in {directory}: {what}; restore the file, or copy the change into the \
          workspace and run `orchestra plan agents --approve {name}`"
@@ -194,12 +194,12 @@ pub enum Denied {
     Replaced {
         /// The agent.
         name: ProfileName,
-        /// What is different there.
+        /// The difference.
         what: String,
         /// The directory where it would start.
         directory: String,
     },
-    /// Its command line names a directory whose code cannot be compared with what was agreed to.
+    /// Its command line names a directory with code that cannot be compared with the approved code.
     #[error(
         "agent `{name}` is not started: the code in `{path}`, which its command line names, cannot be compared with \
          what you approved: {why}; name another directory, or define [agents.{name}] in your own {user_file}"

@@ -1,5 +1,6 @@
 //! `orchestra sync` and `orchestra log`: clones that exchange one board through a bare repository.
 
+mod copies;
 mod session_commits;
 
 use std::{
@@ -11,7 +12,6 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use session_commits::change_in_a_session;
 
 use crate::one_board::{Repository, git};
 use crate::support::{Running, Said, get, run_directory, until};
@@ -607,19 +607,24 @@ fn board_is_exchanged_in_the_background() {
     assert_eq!(clones.get(&two, "MA-3")["title"], "Renamed");
 }
 
+/// Checks that `up` exchanges nothing before the user runs `orchestra sync`.
+fn check_refused_in_the_background(clones: &Clones, clone: &Path) {
+    let (mut running, address) = up(clones, clone);
+    await_status(&address, "error");
+    running.kill();
+    let doctor = clones.run(clone, &["doctor"]);
+    assert!(
+        doctor.out.contains("run `orchestra sync` once"),
+        "{doctor:?}"
+    );
+}
+
 #[test]
 fn remote_of_a_repository_is_not_reached_in_the_background_before_the_user_has_used_it() {
     let clones = Clones::new();
     let one = clones.one();
     configure(&clones, "remote = \"origin\"");
-    let (mut running, address) = up(&clones, &one);
-    await_status(&address, "error");
-    running.kill();
-    let doctor = clones.run(&one, &["doctor"]);
-    assert!(
-        doctor.out.contains("run `orchestra sync` once"),
-        "{doctor:?}"
-    );
+    check_refused_in_the_background(&clones, &one);
     let board = ["for-each-ref", "refs/orchestra"];
     assert_eq!(git(&clones.remote(), &board), "");
     clones.forget_attempt(&one);
@@ -632,48 +637,6 @@ fn remote_of_a_repository_is_not_reached_in_the_background_before_the_user_has_u
     let (_up, address) = up(&clones, &one);
     await_status(&address, "connected");
     assert_eq!(tip(&clones.remote()), tip(&one));
-}
-
-fn copy(from: &Path, to: &Path) {
-    let copied = Command::new("cp").arg("-a").args([from, to]).status();
-    assert!(copied.unwrap().success());
-}
-
-#[test]
-fn copy_of_an_exchanged_board_counts_as_never_exchanged() {
-    let clones = Clones::new();
-    let one = clones.one();
-    let other = one.with_file_name("copy");
-    clones.repository.task(&one, "New");
-    clones.sync(&one, &[]);
-    let shared = tip(&one);
-    copy(&one, &other);
-    change_in_a_session(&clones, &other, "MA-3", "Renamed in the copy");
-    assert_eq!(tip(&other), shared);
-    change_in_a_session(&clones, &one, "MA-3", "Renamed");
-    assert_ne!(tip(&one), shared);
-    configure(&clones, "remote = \"origin\"");
-    let (mut running, address) = up(&clones, &other);
-    await_status(&address, "error");
-    running.kill();
-    let doctor = clones.run(&other, &["doctor"]);
-    assert!(
-        doctor.out.contains("run `orchestra sync` once"),
-        "{doctor:?}"
-    );
-    assert_eq!(tip(&clones.remote()), shared);
-    let described = json!({"project": "my-app", "task_id": "MA-4", "description": "Described"});
-    clones.repository.call(&one, "update_task", &described);
-    clones.rename(&other, "MA-4", "Renamed");
-    clones.sync(&one, &[]);
-    clones.sync(&other, &[]);
-    assert_eq!(tip(&clones.remote()), tip(&other));
-    let merged = clones.get(&other, "MA-4").to_string();
-    assert!(
-        merged.contains("\"Described\"") && merged.contains("\"Renamed\""),
-        "{merged}"
-    );
-    assert!(!merged.contains("merge-conflict"), "{merged}");
 }
 
 #[test]

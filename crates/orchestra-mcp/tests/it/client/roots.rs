@@ -82,8 +82,8 @@ impl Rooted {
         client_of(&self.played, config)
     }
 
-    /// The directory that a session was told last.
-    fn told(&self, start: u64) -> Option<String> {
+    /// The root that a session received last.
+    fn received(&self, start: u64) -> Option<String> {
         let answers = self.played.answers();
         let mut answers = answers.iter().rev();
         let of_start = |answer: &&Value| {
@@ -138,7 +138,7 @@ async fn beside(rooted: &Rooted, pool: usize) -> Client {
     set_roots(&client, 9, 0, "file:///x");
     let first = result(&client, of(9, 0, "t")).await;
     assert_eq!(
-        rooted.told(first["start"].as_u64().unwrap()).unwrap(),
+        rooted.received(first["start"].as_u64().unwrap()).unwrap(),
         "file:///x"
     );
     set_roots(&client, 1, 0, "file:///a");
@@ -175,7 +175,7 @@ async fn session_that_starts_while_roots_change_has_the_new_ones() {
     }
     let start = call.await.unwrap().unwrap();
     assert_eq!(start, u64::from(starts) + 1);
-    assert_eq!(rooted.told(start).unwrap(), "file:///b");
+    assert_eq!(rooted.received(start).unwrap(), "file:///b");
     rooted.answers.send_replace(true);
     assert_eq!(held.await.unwrap().unwrap(), u64::from(starts));
     client.close().await;
@@ -192,11 +192,11 @@ async fn call_that_waits_for_a_session_while_roots_change_is_made_with_the_new_o
     set_roots(&client, 1, 1, "file:///b");
     rooted.greets.send_replace(true);
     let start = call.await.unwrap().unwrap();
-    assert_eq!(rooted.told(start).unwrap(), "file:///b");
+    assert_eq!(rooted.received(start).unwrap(), "file:///b");
     set_roots(&client, 2, 0, "file:///a");
     let start = begin(&client, of(2, 0, "t")).await.unwrap().unwrap();
     assert_eq!(start, u64::from(starts) + 1);
-    assert_eq!(rooted.told(start).unwrap(), "file:///a");
+    assert_eq!(rooted.received(start).unwrap(), "file:///a");
     client.close().await;
 }
 
@@ -224,7 +224,7 @@ async fn call_on_a_connection_apart_is_not_cut_by_a_client_of_another_kind() {
     rooted.clients.send_replace(ROOTED);
     set_roots(&client, 3, 0, "file:///a");
     let start = begin(&client, of(3, 0, "t")).await.unwrap().unwrap();
-    assert_eq!(rooted.told(start).unwrap(), "file:///a");
+    assert_eq!(rooted.received(start).unwrap(), "file:///a");
     rooted.answers.send_replace(true);
     for (call, expected) in calls.into_iter().zip([1, 2, 1]) {
         assert_eq!(call.await.unwrap().unwrap(), expected);
@@ -240,16 +240,16 @@ async fn changed_roots_stay_in_the_session_of_one_client_and_leave_a_shared_one(
     let own = call(1, 0).await.unwrap().unwrap();
     set_roots(&client, 1, 1, "file:///b");
     assert_eq!(call(1, 1).await.unwrap().unwrap(), own);
-    assert_eq!(rooted.told(own).unwrap(), "file:///b");
+    assert_eq!(rooted.received(own).unwrap(), "file:///b");
     assert_eq!(rooted.played.count("notifications/roots/list_changed"), 1);
     set_roots(&client, 2, 0, "file:///b");
     assert_eq!(call(2, 0).await.unwrap().unwrap(), own);
     set_roots(&client, 1, 2, "file:///c");
     let other = call(1, 2).await.unwrap().unwrap();
     assert_ne!(other, own);
-    assert_eq!(rooted.told(other).unwrap(), "file:///c");
+    assert_eq!(rooted.received(other).unwrap(), "file:///c");
     assert_eq!(call(2, 0).await.unwrap().unwrap(), own);
-    assert_eq!(rooted.told(own).unwrap(), "file:///b");
+    assert_eq!(rooted.received(own).unwrap(), "file:///b");
     assert_eq!(rooted.played.count("notifications/roots/list_changed"), 1);
     client.close().await;
 }

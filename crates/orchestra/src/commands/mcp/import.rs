@@ -312,7 +312,7 @@ fn add(here: &Here, scope: Scope, chosen: &[Written]) -> Result<(), Failure> {
         let added = added.filter_map(|server| Some((server, server.config()?)));
         let scope = crate::servers::scope(&again.places.workspace);
         let added = added.map(|(server, config)| {
-            // Also the files of servers that are switched off, which were not looked for.
+            // Discovery does not search the files of disabled servers.
             let covered = Covered::of(config, &scope);
             (&server.name, Fingerprint::of(config, &covered))
         });

@@ -169,13 +169,13 @@ fn exit_of(error: &ClientError) -> Exit {
     }
 }
 
-/// The configuration of a server that may be started. One that is switched off may be, too: it was
-/// named.
+/// Returns the configuration of a server that a command may start by its name. A disabled server may start too, unless
+/// it needs an approval.
 pub(in crate::commands) fn startable(server: &Server) -> Result<Arc<ServerConfig>, Trouble> {
-    // No approval is looked for while a server is disabled.
-    let may_be_unapproved = server.origin.trust == Trust::Ask && server.trusted_by.is_none();
+    // Discovery does not check the approval of a disabled server.
+    let needs_approval = server.origin.trust == Trust::Ask && server.trusted_by.is_none();
     let (code, message, exit) = match &server.state {
-        ServerState::Disabled { .. } if may_be_unapproved => ("disabled", None, Exit::Denied),
+        ServerState::Disabled { .. } if needs_approval => ("disabled", None, Exit::Denied),
         ServerState::Usable(config) | ServerState::Disabled { config, .. } => {
             return Ok(Arc::clone(config));
         }

@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use serde_json::{Value, json};
 
-use super::{Clones, REFERENCE, copy, tip};
+use super::{Clones, REFERENCE, tip};
 use crate::one_board::git;
 use crate::support::{Session, run_directory};
 
@@ -112,22 +112,4 @@ fn session_commits_no_board_that_was_never_exchanged() {
     let ahead = tip(&clones.remote());
     clones.sync(&one, &[]);
     assert_eq!(git(&one, &["rev-parse", &parent]), ahead);
-}
-
-#[test]
-fn database_that_came_along_with_a_workspace_counts_as_never_exchanged() {
-    let clones = Clones::new();
-    let (one, two) = (clones.one(), clones.clone_as("two"));
-    clones.sync(&one, &[]);
-    let shared = tip(&one);
-    let reference = format!("{REFERENCE}:{REFERENCE}");
-    git(&two, &["fetch", "--quiet", "origin", &reference]);
-    fs::create_dir(two.join(".projects")).unwrap();
-    copy(&clones.repository.board(), &two.join(".projects/.store"));
-    change_in_a_session(&clones, &two, "MA-3", "Renamed");
-    assert_eq!(clones.get(&two, "MA-3")["title"], "Renamed");
-    assert_eq!(tip(&two), shared);
-    clones.sync(&two, &[]);
-    change_in_a_session(&clones, &two, "MA-3", "Renamed again");
-    assert_ne!(tip(&two), tip(&clones.remote()));
 }

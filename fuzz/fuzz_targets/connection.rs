@@ -2,7 +2,7 @@
 //! of any kind, notices, time. Nothing panics, every output is whole lines of JSON-RPC, and when all
 //! jobs are home nothing is left.
 
-#![no_main]
+#![cfg_attr(feature = "link", no_main)]
 
 use std::{
     sync::Arc,
@@ -416,3 +416,6 @@ fn catalog() -> Catalog {
         ..Catalog::default()
     }
 }
+
+#[cfg(not(feature = "link"))]
+fn main() {}

@@ -1,7 +1,7 @@
 //! Plan files in all their languages, and work in its string form, from arbitrary bytes: nothing panics,
 //! what is understood is understood again as it is written, and its jobs are a graph or are refused.
 
-#![no_main]
+#![cfg_attr(feature = "link", no_main)]
 
 use libfuzzer_sys::fuzz_target;
 use orchestra_plan::{
@@ -57,3 +57,6 @@ fn graph(plan: PlanSpec) {
         let _ = definition.warnings();
     }
 }
+
+#[cfg(not(feature = "link"))]
+fn main() {}

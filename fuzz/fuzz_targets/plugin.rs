@@ -2,7 +2,7 @@
 //! stream decodes the same however it is cut, what is forwarded is what came, and what a struct says
 //! as JSON says the same struct.
 
-#![no_main]
+#![cfg_attr(feature = "link", no_main)]
 
 use bytes::Bytes;
 use libfuzzer_sys::fuzz_target;
@@ -67,3 +67,6 @@ fn json(bytes: &Bytes) {
         structs::decode(&message, Style::Sorted).expect("a struct");
     }
 }
+
+#[cfg(not(feature = "link"))]
+fn main() {}

@@ -1,7 +1,7 @@
 //! Frames and envelopes from arbitrary bytes: nothing panics, a stream decodes the same however it
 //! is cut, and what the envelope accepts is JSON whose parts are found where they are.
 
-#![no_main]
+#![cfg_attr(feature = "link", no_main)]
 
 use libfuzzer_sys::fuzz_target;
 use orchestra_wire::{Frame, Inbound, LineDecoder, Message, Reply, parse, parse_item};
@@ -82,3 +82,6 @@ fn check_message(message: &Message<'_>, value: &serde_json::Value) {
         },
     }
 }
+
+#[cfg(not(feature = "link"))]
+fn main() {}

@@ -100,9 +100,12 @@ fn format() -> Result<()> {
 }
 
 fn clippy() -> Result<()> {
-    let workspace = ["clippy", "--workspace", "--all-targets"];
-    let mut clippy = run::cargo(workspace);
-    clippy.args(["--features", "orchestra-fuzz/targets"]);
+    if run::lints() {
+        run::say("clippy: every build of this run lints what it compiles");
+        return Ok(());
+    }
+    let mut clippy = run::cargo(["clippy", "--workspace", "--all-targets"]);
+    clippy.args(run::FUZZ_TARGETS);
     run::run(clippy.args(["--", "-D", "warnings"]))
 }
 
@@ -111,7 +114,7 @@ fn docs() -> Result<()> {
     run::run(command.env("RUSTDOCFLAGS", "-D warnings"))
 }
 
-/// Builds the tests, and the programs that the book and the external checks run.
+/// Builds, and lints if [`run::lints`], the tests and the programs that the book and the external checks run.
 fn build() -> Result<()> {
     nextest::build()?;
     run::build()

@@ -17,6 +17,9 @@ pub(crate) const BACKTRACES: [(&str, &str); 2] = [
     ("CARGO_PROFILE_RELEASE_DEBUG", "line-tables-only"),
 ];
 
+/// Arguments that add the fuzz targets to a build of the workspace.
+pub(crate) const FUZZ_TARGETS: [&str; 2] = ["--features", "orchestra-fuzz/targets"];
+
 /// Writes one line to stdout. A reader that went away is no error.
 pub(crate) fn say(text: &str) {
     let mut out = std::io::stdout().lock();
@@ -74,14 +77,19 @@ pub(crate) fn tool(program: impl AsRef<OsStr>) -> Command {
     command
 }
 
-/// Builds every program that is judged or asked, all at once: a package by itself would be built with fewer features, and
+/// Returns whether each build of the workspace also lints it, as `.ci/run` asks.
+pub(crate) fn lints() -> bool {
+    std::env::var_os("RUSTC_WORKSPACE_WRAPPER").is_some_and(|wrapper| wrapper == "clippy-driver")
+}
+
+/// Builds every program that is judged or asked, and the fuzz targets, all at once: a package by itself would be built with fewer features, and
 /// all below it anew.
 ///
 /// # Errors
 /// When they cannot be built.
 pub(crate) fn build() -> Result<()> {
     let build = ["build", "--quiet", "--workspace", "--bins", "--examples"];
-    run(&mut cargo(build))
+    run(cargo(build).args(FUZZ_TARGETS))
 }
 
 /// Runs a command to its end, its output shown.

@@ -41,6 +41,8 @@ pub(crate) const DATABASE: &str = "board.db";
 pub(crate) const KEEPER_LOCK: &str = "keeper.lock";
 pub(crate) const WRITER_LOCK: &str = "writer.lock";
 pub(crate) const FILES_LOCK: &str = "files.lock";
+/// Lock that each program shares that has the database open to change it. It is removed with the database.
+pub(crate) const OPEN_LOCK: &str = "open.lock";
 
 /// Where the parts of a board are.
 #[derive(Debug, Clone)]

@@ -26,8 +26,8 @@ const BOARD: &str = "board";
 /// Directory of the state directory with the locks of boards that are open.
 const LOCKS: &str = "boards";
 /// Maximum time that a program with an open board needs to put a removed database back, and the interval of looks.
-const RESCUE_PATIENCE: Duration = Duration::from_secs(5);
-const RESCUE_LOOK: Duration = Duration::from_millis(20);
+pub(crate) const RESCUE_PATIENCE: Duration = Duration::from_secs(5);
+pub(crate) const RESCUE_LOOK: Duration = Duration::from_millis(20);
 /// Maximum time to wait for programs that have the board open before they are reported: hooks and single commands end
 /// soon.
 pub(crate) const ALONE_PATIENCE: Duration = Duration::from_secs(2);
@@ -167,6 +167,14 @@ impl SharedHome {
             .ok()
     }
 
+    /// Shows the program that puts this database back after a removal that this one still has it open, until the lock is
+    /// dropped.
+    pub(crate) fn hold(&self) -> Option<Lock> {
+        let held = Lock::share(&self.directory().join(db::OPEN_LOCK));
+        held.inspect_err(|error| tracing::debug!(%error, "cannot mark the database as open"))
+            .ok()
+    }
+
     /// Takes the locks that programs with the board open share: none has it open, and none opens it meanwhile.
     pub(crate) fn alone(&self) -> Result<[Lock; 2], Fault> {
         self.make_locks()?;
@@ -190,16 +198,6 @@ impl SharedHome {
             if start.elapsed() > RESCUE_PATIENCE {
                 return Err(Fault::Removed(self.directory()));
             }
-            thread::sleep(RESCUE_LOOK);
-        }
-        Ok(())
-    }
-
-    /// Waits until a program with a newer state than the caller's has put the database back, or may be gone: an earlier
-    /// state is better than none. Takes no lock.
-    pub(crate) fn wait_for_newer(&self, paths: &Paths) -> Result<(), Fault> {
-        let start = Instant::now();
-        while !db::is_there(&paths.database)? && start.elapsed() <= RESCUE_PATIENCE {
             thread::sleep(RESCUE_LOOK);
         }
         Ok(())
@@ -290,6 +288,12 @@ impl SharedHome {
              DELETE FROM home",
         )?;
         connection.execute("INSERT INTO home (id) VALUES (?1)", [&id.as_bytes()[..]])?;
+        self.raise_all(connection)?;
+        self.record(id)
+    }
+
+    /// Raises the counters of a database above all ids that were given in this directory.
+    pub(crate) fn raise_all(&self, connection: &Connection) -> Result<(), Fault> {
         let list = self.list().read().map_err(listless)?;
         let given = list.next_at(&self.directory()).map_err(listless)?;
         for (slug, least) in given {
@@ -301,7 +305,7 @@ impl SharedHome {
             }
             raise(connection, &slug)?;
         }
-        self.record(id)
+        Ok(())
     }
 
     /// Returns where a copy of an open database belongs when another database is in its place; `None` when that is the

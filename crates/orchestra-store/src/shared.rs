@@ -316,10 +316,10 @@ impl Shared {
                 == file
     }
 
-    /// Returns whether a reader that is idle has a database open.
-    pub(crate) fn has_idle_reader(&self) -> bool {
+    /// As [`Shared::is_superseded`], for the database that an idle reader has open; `None` without one.
+    pub(crate) fn is_reader_superseded(&self) -> Option<bool> {
         let readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
-        !readers.idle.is_empty()
+        readers.idle.last().map(is_superseded)
     }
 
     /// Takes the connection of a reader that is idle, if there is one.
@@ -338,22 +338,24 @@ impl Shared {
     /// Puts a copy of a database that is still open in its place, where its directory was removed. Where another
     /// database is in that place, the copy is written beside it. The caller holds the writers' locks of both.
     ///
+    /// Returns whether it was put back: other programs may still have the removed one open.
+    ///
     /// # Errors
     /// [`Fault::Replaced`] with the path of a copy beside the database, or the reason why there is no copy.
-    pub(crate) fn rescue(&self, removed: &Connection) -> Result<(), Fault> {
+    pub(crate) fn rescue(&self, removed: &Connection) -> Result<bool, Fault> {
         let paths = &self.paths;
         let Home::Shared(home) = &paths.home else {
-            return Ok(());
+            return Ok(false);
         };
         if db::schema_of(removed)? == schema::MOVED {
             // It was replaced on purpose.
-            return Ok(());
+            return Ok(false);
         }
         // A reader may not even write to another database.
         removed.pragma_update(None, "query_only", false)?;
         if db::is_there(&paths.database)? {
             let Some(beside) = home.place_beside(removed, paths)? else {
-                return Ok(());
+                return Ok(false);
             };
             if !db::is_there(&beside)? {
                 clear(&[&paths.rebuilt])?;
@@ -363,10 +365,15 @@ impl Shared {
             return Err(Fault::Replaced(beside));
         }
         clear(&paths.leftovers())?;
+        // The database that is put back has a lock of its own.
+        clear(&[&paths.store.join(db::OPEN_LOCK)])?;
         copy(removed, paths)?;
         let built = db::open_builder(&paths.rebuilt)?;
         home.keep(&built)?;
-        built.execute("DELETE FROM counter WHERE name = 'superseded'", [])?;
+        if built.execute("DELETE FROM counter WHERE name = 'superseded'", [])? > 0 {
+            tracing::error!("the board is put back in an earlier state: its last changes are lost");
+            home.raise_all(&built)?;
+        }
         built.pragma_update(None, "journal_mode", "WAL")?;
         drop(built);
         db::publish(&paths.rebuilt, &paths.database)?;
@@ -375,17 +382,12 @@ impl Shared {
         if let Err(error) = removed.execute(mark, []) {
             tracing::warn!(%error, "cannot mark the removed database of the board");
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Returns whether the database of a connection was removed, and put back by another program since.
     pub(crate) fn is_superseded(&self, connection: &Connection) -> bool {
-        if self.is_current() {
-            return false;
-        }
-        let sql = "SELECT EXISTS (SELECT 1 FROM counter WHERE name = 'superseded')";
-        let found = connection.query_row(sql, [], |row| row.get(0));
-        found.unwrap_or(false)
+        !self.is_current() && is_superseded(connection)
     }
 
     /// Opens the database that is there now, or rebuilds it. The caller holds the writers' lock.
@@ -479,6 +481,12 @@ impl Shared {
             .wait_timeout_while(pulse, timeout, |now| *now == seen);
         *waited.unwrap_or_else(PoisonError::into_inner).0
     }
+}
+
+fn is_superseded(connection: &Connection) -> bool {
+    let sql = "SELECT EXISTS (SELECT 1 FROM counter WHERE name = 'superseded')";
+    let found = connection.query_row(sql, [], |row| row.get(0));
+    found.unwrap_or(false)
 }
 
 impl Board for Shared {

@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use orchestra_board::Source;
@@ -21,12 +22,12 @@ use tokio::sync::oneshot;
 
 use crate::db::LogSync;
 use crate::files::needs;
-use crate::home::SPARE;
+use crate::home::{RESCUE_LOOK, RESCUE_PATIENCE, SPARE};
 use crate::queue::Job;
 use crate::reader::Reader;
 use crate::shared::{Shared, is_stub};
 use crate::writing::KnownWords;
-use crate::{Action, ActionError, Fault, Home, Made, Receipt, Reindex, db};
+use crate::{Action, ActionError, Fault, Home, Made, Receipt, Reindex, SharedHome, db};
 use done::{Again, Done};
 
 /// The most actions of one transaction.
@@ -36,6 +37,15 @@ const MAX_GROUP_TIME: Duration = Duration::from_millis(5);
 /// From this length on the log is moved into the database before anybody writes more: 64 MiB.
 const FULL_LOG_PAGES: i64 = 16_384;
 
+/// What a program has of a database that was removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    None,
+    /// From before another program put the database back.
+    Earlier,
+    Newest,
+}
+
 /// The writer's side of the database.
 pub(crate) struct Writer {
     shared: Arc<Shared>,
@@ -44,6 +54,10 @@ pub(crate) struct Writer {
     connection: Option<Connection>,
     /// Tells other programs that this one puts the board back if its directory is removed.
     alive: Option<Lock>,
+    /// Shows the program that put the open database back that this one still has it open.
+    held: Option<Lock>,
+    /// Locks of removed databases that this program has put back, for a look whether others have them open.
+    removed: Vec<Lock>,
     words: KnownWords,
     log: LogSync,
     /// Numbers of each project that the list of known databases has as given.
@@ -58,6 +72,8 @@ impl Writer {
             lock: Some(lock),
             connection,
             alive: None,
+            held: None,
+            removed: Vec::new(),
             words: KnownWords::default(),
             log,
             reserved: BTreeMap::new(),
@@ -68,31 +84,65 @@ impl Writer {
     pub(crate) fn share(&mut self) {
         if let Home::Shared(home) = &self.shared.options.home {
             self.alive = home.share();
+            self.hold();
         }
     }
 
-    /// Waits for the program that puts a removed database back, unless this one has it open, as it was when it was
-    /// removed.
-    fn wait_for_others(&mut self) -> Result<(), Fault> {
-        let Home::Shared(home) = &self.shared.options.home else {
-            return Ok(());
+    fn hold(&mut self) {
+        let home = match &self.shared.options.home {
+            Home::Shared(home) if self.shared.is_current() => Some(home),
+            _ => None,
         };
-        let has_state = self.connection.is_some() || self.shared.has_idle_reader();
-        let connection = self.connection.as_ref();
-        let is_earlier = connection.is_some_and(|open| self.shared.is_superseded(open));
-        if has_state && !is_earlier {
-            return Ok(());
+        self.held = home.and_then(SharedHome::hold);
+    }
+
+    /// Returns what this program has of the database that was removed.
+    fn state(&self) -> State {
+        let is_earlier = match &self.connection {
+            Some(connection) => Some(self.shared.is_superseded(connection)),
+            None => self.shared.is_reader_superseded(),
+        };
+        match is_earlier {
+            None => State::None,
+            Some(true) => State::Earlier,
+            Some(false) => State::Newest,
         }
-        if has_state {
+    }
+
+    /// Returns whether another program is to put the removed database back.
+    fn awaits_database(&mut self) -> Result<bool, Fault> {
+        let Home::Shared(home) = &self.shared.options.home else {
+            return Ok(false);
+        };
+        if db::is_there(&self.shared.paths.database)? {
+            return Ok(false);
+        }
+        match self.state() {
+            State::Newest => Ok(false),
             // The lock stays shared. Otherwise a program without a state would find no other program, and build an
             // empty board.
-            return home.wait_for_newer(&self.shared.paths);
+            State::Earlier => Ok(true),
+            State::None => {
+                // The own share would look like that of another program.
+                self.alive = None;
+                home.awaits_database(&self.shared.paths)
+            }
         }
-        // The own share would look like that of another program.
-        self.alive = None;
-        let waited = home.wait_for_database(&self.shared.paths);
-        self.alive = home.share();
-        waited
+    }
+
+    /// Waits for the program that puts a removed database back. A program with an earlier state puts that back if none
+    /// does: it is better than none.
+    fn wait_for_others(&mut self, end: Instant) -> Result<(), Fault> {
+        while self.awaits_database()? {
+            if Instant::now() < end {
+                thread::sleep(RESCUE_LOOK);
+            } else if self.state() == State::Earlier {
+                return Ok(());
+            } else {
+                return Err(Fault::Removed(self.shared.paths.store.clone()));
+            }
+        }
+        Ok(())
     }
 
     /// Works until the queue is closed and empty.
@@ -109,20 +159,91 @@ impl Writer {
                 Err(fault) => shared.queue.fail_all(&fault),
             }
         }
+        self.stay();
         if let Some(connection) = self.connection.take() {
             // Leaves a short log behind; what fails here is done at the next opening.
             let _ = db::move_log(&connection);
         }
     }
 
-    /// Takes the lock of the writers, on the file that is there now, and makes sure that the open
-    /// database is the one that is there now.
+    /// Puts the database back once more if it is removed again, until the other programs have the one that this program
+    /// has put back open as well. Bounded: another program may hang.
+    fn stay(&mut self) {
+        let end = Instant::now() + RESCUE_PATIENCE;
+        loop {
+            self.removed.retain(|lock| {
+                let is_free = lock.file().try_lock().is_ok();
+                // A lock that cannot be given back goes with the file.
+                let _ = lock.file().unlock();
+                !is_free
+            });
+            let is_there = match &self.shared.options.home {
+                Home::Shared(home) => home.is_there(),
+                Home::Checkout => false,
+            };
+            if self.removed.is_empty() || !is_there || Instant::now() > end {
+                return;
+            }
+            if !self.shared.is_current() && self.locked().is_ok() {
+                self.unlock();
+            }
+            thread::sleep(RESCUE_LOOK);
+        }
+    }
+
+    /// Takes the lock of the writers, and makes sure that the open database is the one that is there now.
     fn locked(&mut self) -> Result<(), Fault> {
         self.shared.place_check.check()?;
-        self.wait_for_others()?;
-        let paths = &self.shared.paths;
+        let end = Instant::now() + RESCUE_PATIENCE;
         // Held until the end, so that no process writes into a directory that was removed while it is copied.
         let mut removed = Vec::new();
+        loop {
+            self.wait_for_others(end)?;
+            self.lock(&mut removed)?;
+            // The database may have been removed once more while the lock was waited for.
+            let is_late = Instant::now() >= end && self.state() == State::Earlier;
+            match self.awaits_database() {
+                Ok(true) if !is_late => self.unlock(),
+                Ok(_) => break,
+                Err(fault) => {
+                    self.unlock();
+                    return Err(fault);
+                }
+            }
+        }
+        if let (Home::Shared(home), None) = (&self.shared.options.home, &self.alive) {
+            self.alive = home.share();
+        }
+        if self.connection.is_none() || !self.shared.is_current() {
+            if let Err(fault) = self.rescue() {
+                self.unlock();
+                return Err(fault);
+            }
+            self.words.forget();
+            self.reserved.clear();
+            let reopened = self.shared.reopen();
+            if reopened.is_err() {
+                self.unlock();
+            }
+            self.connection = Some(reopened?);
+            self.hold();
+        }
+        let settled = match &self.connection {
+            Some(connection) => {
+                self.log.watch(&self.shared.paths);
+                self.log.settle_doubt(connection)
+            }
+            None => Ok(()),
+        };
+        if settled.is_err() {
+            self.unlock();
+        }
+        settled
+    }
+
+    /// Takes the lock of the writers, on the file that is there now.
+    fn lock(&mut self, removed: &mut Vec<File>) -> Result<(), Fault> {
+        let paths = &self.shared.paths;
         loop {
             let lock = match self.lock.take() {
                 Some(lock) => lock,
@@ -137,34 +258,10 @@ impl Writer {
                 .map_err(|error| Fault::io("lock .projects/.store/writer.lock", error))?;
             if db::is_same_file(&lock, &paths.writer_lock) {
                 self.lock = Some(lock);
-                break;
+                return Ok(());
             }
             removed.push(lock);
         }
-        if self.connection.is_none() || !self.shared.is_current() {
-            if let Err(fault) = self.rescue() {
-                self.unlock();
-                return Err(fault);
-            }
-            self.words.forget();
-            self.reserved.clear();
-            let reopened = self.shared.reopen();
-            if reopened.is_err() {
-                self.unlock();
-            }
-            self.connection = Some(reopened?);
-        }
-        let settled = match &self.connection {
-            Some(connection) => {
-                self.log.watch(&self.shared.paths);
-                self.log.settle_doubt(connection)
-            }
-            None => Ok(()),
-        };
-        if settled.is_err() {
-            self.unlock();
-        }
-        settled
     }
 
     /// Puts the database that is open back, unless it is still in its place. Keeps it open when that fails: its
@@ -180,7 +277,13 @@ impl Writer {
             return Ok(());
         };
         match self.shared.rescue(&removed) {
-            Ok(()) => Ok(()),
+            Ok(is_put_back) => {
+                let held = self.held.take().filter(|_| is_put_back);
+                // The own share would look like that of another program.
+                self.removed
+                    .extend(held.filter(|lock| lock.file().unlock().is_ok()));
+                Ok(())
+            }
             Err(fault @ (Fault::Corrupt | Fault::Replaced(_))) => {
                 tracing::error!(%fault, "the open board was moved or removed");
                 self.shared.forget_readers();

@@ -2,12 +2,11 @@
 
 mod damaged;
 mod linked;
+mod removed;
 mod restored;
 
 use std::error::Error as _;
-use std::ffi::OsStr;
 use std::fs;
-use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -287,72 +286,6 @@ fn database_that_is_lost_gives_no_id_twice() {
 }
 
 #[test]
-fn directory_that_is_removed_while_programs_live_loses_nothing() {
-    let checkouts = Checkouts::new();
-    let (main, linked) = (checkouts.open("main"), checkouts.open("linked"));
-    fill(&main);
-    add_task(&linked, "Of linked");
-    for number in 5..8 {
-        remove(&checkouts.home().directory());
-        drop(fs::remove_dir_all(checkouts.files()));
-        add_task(&linked, "Later");
-        add_task(&main, "Latest");
-        remove(&checkouts.home().directory());
-        // A program that starts builds no database while others have theirs.
-        assert!(has(&checkouts.open("main"), "MA-3"), "{number}");
-        assert!(has(&linked, "MA-3") && has(&main, "MA-4"), "{number}");
-    }
-    assert!(has(&main, "MA-10") && !has(&main, "MA-11"));
-}
-
-#[test]
-fn program_that_opens_a_board_during_the_removal_of_its_directory_has_all_of_it() {
-    let checkouts = Checkouts::new();
-    let main = checkouts.open("main");
-    fill(&main);
-    main.settle(SETTLE).unwrap();
-    // The first file of the directory that is removed.
-    fs::remove_file(checkouts.home().directory().join("board.db-wal")).unwrap();
-    let other = std::thread::scope(|scope| {
-        let opening = scope.spawn(|| checkouts.open("linked"));
-        checkouts.remove_database();
-        opening.join().unwrap()
-    });
-    assert!(has(&other, "MA-3"));
-    add_task(&other, "Next");
-    assert!(has(&main, "MA-4"));
-}
-
-#[test]
-fn change_after_a_removal_is_seen_by_the_next_read_of_another_program() {
-    let checkouts = Checkouts::new();
-    let main = checkouts.open_without_files("main");
-    fill(&main);
-    let linked = checkouts.open_without_files("linked");
-    for number in 4..7 {
-        remove(&checkouts.home().directory());
-        add_task(&main, "Next");
-        assert!(has(&linked, &format!("MA-{number}")), "{number}");
-    }
-}
-
-#[test]
-fn program_with_an_earlier_state_does_not_put_the_board_back() {
-    let checkouts = Checkouts::new();
-    let earlier = checkouts.open_without_files("main");
-    fill(&earlier);
-    let newest = checkouts.open_without_files("linked");
-    for number in [4, 6] {
-        remove(&checkouts.home().directory());
-        add_task(&newest, "Next");
-        remove(&checkouts.home().directory());
-        add_task(&earlier, "Latest");
-        assert!(has(&earlier, &format!("MA-{number}")), "{number}");
-        assert!(has(&earlier, &format!("MA-{}", number + 1)), "{number}");
-    }
-}
-
-#[test]
 fn board_that_was_planted_is_read_and_not_changed_until_it_is_accepted() {
     let (origin, checkouts) = (Checkouts::new(), Checkouts::new());
     origin.filled();
@@ -423,56 +356,6 @@ fn database_that_was_in_the_checkout_has_no_claim_without_end_and_does_not_use_u
     assert!(claim.until.unix_seconds() < 99_999_999_999, "{claim:?}");
     add_task(&store, "Next");
     assert!(has(&store, "MA-4"));
-}
-
-#[test]
-fn removed_database_that_cannot_be_copied_is_kept_open_until_it_can() {
-    let checkouts = Checkouts::new();
-    let store = checkouts.open_without_files("main");
-    fill(&store);
-    // Nothing can be written where the copy is to be.
-    let obstacle = checkouts.home().directory().join("board.db.new");
-    fs::create_dir(&obstacle).unwrap();
-    checkouts.remove_database();
-    let task = || Action::Board(create(Kind::Task, Some("MA-2"), "Next"));
-    store.submit_blocking(None, task()).unwrap_err();
-    fs::remove_dir(&obstacle).unwrap();
-    store.submit_blocking(None, task()).unwrap();
-    assert!(has(&store, "MA-3") && has(&store, "MA-4"));
-}
-
-#[test]
-fn removed_board_below_a_path_that_is_not_utf8_is_put_back() {
-    let name = OsStr::from_bytes(b"board-\xff-");
-    let checkouts = Checkouts::below(tempfile::Builder::new().prefix(name).tempdir().unwrap());
-    let store = checkouts.open_without_files("main");
-    fill(&store);
-    remove(&checkouts.home().directory());
-    add_task(&store, "Next");
-    assert!(has(&store, "MA-3") && has(&store, "MA-4"));
-}
-
-#[test]
-fn program_without_changes_of_its_own_puts_a_removed_database_back() {
-    let checkouts = Checkouts::new();
-    let main = checkouts.open_without_files("main");
-    fill(&main);
-    let idle = Store::open_idle(&checkouts.path("linked"), checkouts.without_files()).unwrap();
-    drop(main);
-    remove(&checkouts.home().directory());
-    add_task(&idle, "Next");
-    assert!(has(&idle, "MA-3") && has(&idle, "MA-4"));
-}
-
-#[test]
-fn program_that_waits_for_its_first_change_delays_no_opening_after_a_removal() {
-    let checkouts = Checkouts::new();
-    let idle = Store::open_idle(&checkouts.path("linked"), checkouts.options()).unwrap();
-    remove(&checkouts.home().directory());
-    let store = checkouts.open("main");
-    fill(&store);
-    assert!(has(&store, "MA-3"));
-    drop(idle);
 }
 
 #[test]

@@ -123,6 +123,55 @@ fn boards_of_linked_worktrees_are_merged_into_the_one_of_all_worktrees_once() {
     );
 }
 
+/// The kill comes when the files of the two boards have changed so many times, so that it comes at another step each
+/// time.
+#[test]
+fn merge_that_is_killed_is_completed_once_by_the_next() {
+    for changes in 1..=8 {
+        let repository = Repository::new(PER_CHECKOUT);
+        repository.fill();
+        let (main, linked) = (repository.main(), repository.linked());
+        let second = repository.share_by_git();
+        for (directory, name) in [(&linked, "linked"), (&second, "second")] {
+            repository.task(directory, &format!("Of {name}"));
+            repository.remember(directory, &format!("known in {name}"));
+        }
+        repository.configure(ONE_BOARD);
+        assert!(!repository.has(&main, "MA-4"));
+        let stores = [&linked, &second].map(|at| at.join(".projects/.store"));
+        let files = || {
+            let directories = [&repository.board(), &stores[0], &stores[1]];
+            let entries = directories.into_iter().flat_map(fs::read_dir).flatten();
+            let files = entries.flatten().filter_map(|entry| {
+                let found = entry.metadata().ok()?;
+                Some((entry.path(), found.len(), found.modified().ok()))
+            });
+            files.collect::<std::collections::BTreeSet<_>>()
+        };
+        let words = ["board", "merge", "--yes"];
+        let mut process = Running::start(repository.command(&main, &words));
+        let (mut seen, mut left) = (files(), changes);
+        while left > 0 && process.ended().is_none() {
+            let now = files();
+            left -= usize::from(now != seen);
+            seen = now;
+        }
+        process.kill();
+        let merged = repository.merge(&[]);
+        assert_eq!(merged.code, Some(0), "{changes}: {merged:?}");
+        let tasks = repository.call(&main, "list_tasks", &json!({"project": "my-app"}));
+        let items = tasks["items"].as_array().unwrap().iter();
+        let titles: Vec<&str> = items.filter_map(|item| item["title"].as_str()).collect();
+        assert_eq!(
+            titles,
+            ["T", "Of linked", "Of second"],
+            "{changes}: {tasks}"
+        );
+        let remembered = repository.call(&main, "list_memory", &json!({"project": "my-app"}));
+        assert_eq!(remembered["total"], 2, "{changes}: {remembered}");
+    }
+}
+
 #[test]
 fn worktree_that_comes_back_is_reported_and_merged_on_command() {
     let repository = Repository::new(PER_CHECKOUT);

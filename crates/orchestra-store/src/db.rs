@@ -41,8 +41,6 @@ pub(crate) const DATABASE: &str = "board.db";
 pub(crate) const KEEPER_LOCK: &str = "keeper.lock";
 pub(crate) const WRITER_LOCK: &str = "writer.lock";
 pub(crate) const FILES_LOCK: &str = "files.lock";
-/// Lock that each program shares that has the database open to change it. It is removed with the database.
-pub(crate) const OPEN_LOCK: &str = "open.lock";
 
 /// Where the parts of a board are.
 #[derive(Debug, Clone)]
@@ -65,6 +63,8 @@ pub(crate) struct Paths {
     pub(crate) shared_memory: PathBuf,
     /// Locked by whoever writes the database.
     pub(crate) writer_lock: PathBuf,
+    /// Shared by each program that has the database open to change it. A new database has a new one.
+    pub(crate) open_lock: PathBuf,
     /// Locked by whoever looks at the readable files or writes them, while it does.
     pub(crate) files_lock: PathBuf,
 }
@@ -92,6 +92,7 @@ impl Paths {
             log: store.join("board.db-wal"),
             shared_memory: store.join("board.db-shm"),
             writer_lock: store.join(WRITER_LOCK),
+            open_lock: store.join("open.lock"),
             files_lock: store.join(FILES_LOCK),
             projects,
             store,
@@ -146,8 +147,13 @@ impl Paths {
     }
 
     /// Files of a database that is gone, which must not be taken for those of a new one.
-    pub(crate) const fn leftovers(&self) -> [&PathBuf; 3] {
-        [&self.rebuilt, &self.log, &self.shared_memory]
+    pub(crate) const fn leftovers(&self) -> [&PathBuf; 4] {
+        [
+            &self.rebuilt,
+            &self.log,
+            &self.shared_memory,
+            &self.open_lock,
+        ]
     }
 
     pub(crate) fn failed(&self, source: Fault) -> OpenError {

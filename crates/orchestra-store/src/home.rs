@@ -169,8 +169,8 @@ impl SharedHome {
 
     /// Shows the program that puts this database back after a removal that this one still has it open, until the lock is
     /// dropped.
-    pub(crate) fn hold(&self) -> Option<Lock> {
-        let held = Lock::share(&self.directory().join(db::OPEN_LOCK));
+    pub(crate) fn hold(paths: &Paths) -> Option<Lock> {
+        let held = Lock::share(&paths.open_lock);
         held.inspect_err(|error| tracing::debug!(%error, "cannot mark the database as open"))
             .ok()
     }
@@ -433,6 +433,14 @@ fn id_of(connection: &Connection) -> Result<Option<DatabaseId>, Fault> {
 fn has_table(connection: &Connection) -> Result<bool, Fault> {
     let sql = "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'home')";
     Ok(connection.query_row(sql, [], |row| row.get(0))?)
+}
+
+/// Returns whether another program has put a copy of this database in its place, after its removal.
+pub(crate) fn is_superseded(connection: &Connection) -> bool {
+    let sql = "SELECT EXISTS (SELECT 1 FROM counter WHERE name = 'superseded')";
+    connection
+        .query_row(sql, [], |row| row.get(0))
+        .unwrap_or(false)
 }
 
 /// Shortens claims to what they could be if they began now.

@@ -319,7 +319,7 @@ impl Shared {
     /// As [`Shared::is_superseded`], for the database that an idle reader has open; `None` without one.
     pub(crate) fn is_reader_superseded(&self) -> Option<bool> {
         let readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
-        readers.idle.last().map(is_superseded)
+        readers.idle.last().map(home::is_superseded)
     }
 
     /// Takes the connection of a reader that is idle, if there is one.
@@ -365,8 +365,6 @@ impl Shared {
             return Err(Fault::Replaced(beside));
         }
         clear(&paths.leftovers())?;
-        // The database that is put back has a lock of its own.
-        clear(&[&paths.store.join(db::OPEN_LOCK)])?;
         copy(removed, paths)?;
         let built = db::open_builder(&paths.rebuilt)?;
         home.keep(&built)?;
@@ -387,7 +385,7 @@ impl Shared {
 
     /// Returns whether the database of a connection was removed, and put back by another program since.
     pub(crate) fn is_superseded(&self, connection: &Connection) -> bool {
-        !self.is_current() && is_superseded(connection)
+        !self.is_current() && home::is_superseded(connection)
     }
 
     /// Opens the database that is there now, or rebuilds it. The caller holds the writers' lock.
@@ -481,12 +479,6 @@ impl Shared {
             .wait_timeout_while(pulse, timeout, |now| *now == seen);
         *waited.unwrap_or_else(PoisonError::into_inner).0
     }
-}
-
-fn is_superseded(connection: &Connection) -> bool {
-    let sql = "SELECT EXISTS (SELECT 1 FROM counter WHERE name = 'superseded')";
-    let found = connection.query_row(sql, [], |row| row.get(0));
-    found.unwrap_or(false)
 }
 
 impl Board for Shared {

@@ -89,11 +89,11 @@ impl Writer {
     }
 
     fn hold(&mut self) {
-        let home = match &self.shared.options.home {
-            Home::Shared(home) if self.shared.is_current() => Some(home),
-            _ => None,
+        let is_shared = matches!(self.shared.options.home, Home::Shared(_));
+        self.held = match is_shared && self.shared.is_current() {
+            true => SharedHome::hold(&self.shared.paths),
+            false => None,
         };
-        self.held = home.and_then(SharedHome::hold);
     }
 
     /// Returns what this program has of the database that was removed.

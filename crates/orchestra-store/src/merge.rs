@@ -157,7 +157,7 @@ fn merge_project(
     merged.release();
     merged.project = identities.counted(&ours.project);
     texts::merge(&mut merged, base, theirs, identities, cx);
-    memory::merge(&mut merged, theirs);
+    memory::merge(&mut merged, base, theirs, cx);
     merged
 }
 

@@ -1,8 +1,8 @@
 //! Differences between the files of two boards, in words.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use orchestra_board::{Change, Edit, Event, IssueId, Slug};
+use orchestra_board::{Change, Edit, Event, IssueId};
 
 use super::BoardFiles;
 use crate::files::place::{Part, Place};
@@ -16,15 +16,7 @@ pub fn changes_between(before: &BoardFiles, after: &BoardFiles) -> Vec<String> {
     // Issues with a line of their own, and those whose other files differ.
     let (mut described, mut touched) = (HashSet::new(), HashMap::new());
     let changed = after.since(before);
-    // Files of an issue that moved are in another directory.
-    let former: HashMap<(Slug, IssueId), &String> = changed
-        .iter()
-        .filter(|(_, content)| content.is_none())
-        .filter_map(|(path, _)| match Place::parse(path)? {
-            Place::Issue(place, Part::History) => Some(((place.project, place.id), path)),
-            _ => None,
-        })
-        .collect();
+    let known = known_events(before, &changed);
     for (path, content) in &changed {
         let Some(place) = Place::parse(path) else {
             continue;
@@ -33,11 +25,22 @@ pub fn changes_between(before: &BoardFiles, after: &BoardFiles) -> Vec<String> {
         match place {
             Place::Issue(place, Part::History) => {
                 let key = (place.project.clone(), place.id.clone());
-                let was_at = former.get(&key).copied().unwrap_or(path);
-                let old = before.files().get(was_at);
-                for event in news(old, content.as_ref(), &place.id, &place.project) {
-                    described.insert(key.clone());
-                    lines.push(line(&place.id, &event));
+                let text = String::from_utf8_lossy(content.as_deref().unwrap_or_default());
+                let is_new = |line: &&str| !known.contains_key(*line);
+                let events = text
+                    .lines()
+                    .filter(is_new)
+                    .filter_map(|line| history::read_line(line, &place.project, &place.id).ok());
+                let earlier = text.lines().find_map(|line| known.get(line));
+                let number = earlier.filter(|earlier| **earlier != place.id);
+                let number = number.map(|earlier| format!("{earlier} is now {}", place.id));
+                let about = number
+                    .into_iter()
+                    .chain(events.map(|event| line(&place.id, &event)));
+                let count = lines.len();
+                lines.extend(about);
+                if lines.len() > count {
+                    described.insert(key);
                 }
             }
             Place::Issue(place, Part::Fields | Part::Description) => {
@@ -64,18 +67,21 @@ pub fn changes_between(before: &BoardFiles, after: &BoardFiles) -> Vec<String> {
     lines
 }
 
-/// Events of a history that an older version of it does not have.
-fn news(old: Option<&Vec<u8>>, new: Option<&Vec<u8>>, id: &IssueId, project: &Slug) -> Vec<Event> {
-    let text = |bytes: Option<&Vec<u8>>| {
-        let text = bytes.map(|bytes| String::from_utf8_lossy(bytes).into_owned());
-        text.unwrap_or_default()
-    };
-    let (old, new) = (text(old), text(new));
-    let known: HashSet<&str> = old.lines().collect();
-    let lines = new.lines().filter(|line| !known.contains(line));
-    lines
-        .filter_map(|line| history::read_line(line, project, id).ok())
-        .collect()
+/// Lines of the earlier histories of changed issues, each with the id of its issue: an issue can get another id.
+fn known_events(
+    before: &BoardFiles,
+    changed: &BTreeMap<String, Option<Vec<u8>>>,
+) -> HashMap<String, IssueId> {
+    let histories = changed.keys().filter_map(|path| match Place::parse(path)? {
+        Place::Issue(place, Part::History) => Some((place.id, before.files().get(path)?)),
+        _ => None,
+    });
+    let mut known = HashMap::new();
+    for (id, bytes) in histories {
+        let text = String::from_utf8_lossy(bytes);
+        known.extend(text.lines().map(|line| (line.to_owned(), id.clone())));
+    }
+    known
 }
 
 /// The first line of a text, shortened.

@@ -193,7 +193,8 @@ impl Identities {
     }
 
     /// Retired ids of both sides, and ids that issues had on the other side. An id that one of our issues has or had is
-    /// no alias: a call with it means that issue, also a deletion that is retried.
+    /// no alias: a call with it means that issue, also a deletion that is retried. Where the keys differ, an id is an alias
+    /// with either key.
     pub(super) fn retired(&self, ours: &ProjectContents, theirs: &ProjectContents) -> Retired {
         let deleted = self.deleted(ours, theirs);
         let is_alive: HashSet<&IssueId> = self.ids.values().collect();
@@ -210,7 +211,7 @@ impl Identities {
         let theirs_before = self
             .theirs
             .iter()
-            .map(|(old, new)| (self.rekeyed(old), new));
+            .flat_map(|(old, new)| [(old.clone(), new), (self.rekeyed(old), new)]);
         let mut before: Vec<(IssueId, &IssueId)> = theirs_before
             .filter(|(old, _)| !taken.contains(old) && old.number() <= MAX_NUMBER)
             .collect();

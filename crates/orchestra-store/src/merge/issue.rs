@@ -92,12 +92,12 @@ fn older<'a>(ours: &'a IssueContents, theirs: &'a IssueContents) -> Option<&'a I
     }
 }
 
-/// Values of both sides, except values that either side removed.
-fn union<T: Clone + PartialEq>(
-    base: Option<&Issue>,
-    ours: &Issue,
-    theirs: &Issue,
-    of: impl Fn(&Issue) -> &Vec<T>,
+/// Values of a list of both sides, except values that either side removed.
+pub(super) fn union<S, T: Clone + PartialEq>(
+    base: Option<&S>,
+    ours: &S,
+    theirs: &S,
+    of: impl Fn(&S) -> &Vec<T>,
 ) -> Vec<T> {
     let base: &[T] = match base {
         Some(base) => of(base),

@@ -2,15 +2,21 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use orchestra_board::Label;
+use orchestra_board::{Body, Label};
 
-use super::{MAX_CHUNK, ProjectContents};
+use super::issue::union;
+use super::{CONFLICT, Context, MAX_CHUNK, ProjectContents};
 use crate::writing::text_hash;
-use crate::{Chunk, ChunkId, SessionEvent, SessionRecord};
+use crate::{Chunk, ChunkId, NewChunk, SessionEvent, SessionRecord};
 
 /// Adds what the other side of a project remembers.
-pub(super) fn merge(merged: &mut ProjectContents, theirs: &ProjectContents) {
-    merge_chunks(merged, theirs);
+pub(super) fn merge(
+    merged: &mut ProjectContents,
+    base: Option<&ProjectContents>,
+    theirs: &ProjectContents,
+    cx: &Context<'_>,
+) {
+    merge_chunks(merged, base, theirs, cx);
     for (id, session) in &theirs.sessions {
         let mut session = session.clone();
         session.project.clone_from(&merged.project.slug);
@@ -21,7 +27,17 @@ pub(super) fn merge(merged: &mut ProjectContents, theirs: &ProjectContents) {
     }
 }
 
-fn merge_chunks(merged: &mut ProjectContents, theirs: &ProjectContents) {
+fn merge_chunks(
+    merged: &mut ProjectContents,
+    base: Option<&ProjectContents>,
+    theirs: &ProjectContents,
+    cx: &Context<'_>,
+) {
+    let base: HashMap<Vec<u8>, &Chunk> = base
+        .into_iter()
+        .flat_map(|base| &base.chunks)
+        .map(|chunk| (text_hash(chunk.content.as_str()), chunk))
+        .collect();
     let mut chunks: BTreeMap<u64, Chunk> = merged
         .chunks
         .drain(..)
@@ -47,7 +63,7 @@ fn merge_chunks(merged: &mut ProjectContents, theirs: &ProjectContents) {
         if let Some(number) = known.get(&hash) {
             numbers.insert(their_number, *number);
             if let Some(ours) = chunks.get_mut(number) {
-                merge_chunk(ours, chunk);
+                merge_chunk(base.get(&hash).copied(), ours, chunk, cx);
             }
             continue;
         }
@@ -97,24 +113,60 @@ fn leads_to(chunks: &BTreeMap<u64, Chunk>, from: u64, to: u64) -> bool {
     true
 }
 
-fn merge_chunk(ours: &mut Chunk, theirs: &Chunk) {
-    for tag in &theirs.tags {
-        if !ours.tags.contains(tag) {
-            ours.tags.push(tag.clone());
+/// Merges the other side's version of a text into ours, field by field. Of a field that both sides changed since the
+/// base, our value stays, and the other one is added to the summary.
+fn merge_chunk(base: Option<&Chunk>, ours: &mut Chunk, theirs: &Chunk, cx: &Context<'_>) {
+    let mut conflicts = Vec::new();
+    let origin = |chunk: &Chunk| (chunk.source.clone(), chunk.source_id.clone());
+    if ours.summary != theirs.summary {
+        let is_ours_old = base.map_or(ours.summary.is_empty(), |base| base.summary == ours.summary);
+        if is_ours_old {
+            ours.summary.clone_from(&theirs.summary);
+        } else if base.is_some_and(|base| base.summary != theirs.summary) {
+            conflicts.push(format!("summary on {}: {}", cx.origin, theirs.summary));
         }
     }
-    if ours.summary.is_empty() {
-        ours.summary.clone_from(&theirs.summary);
+    if origin(ours) != origin(theirs) {
+        let is_ours_old = base.map_or(ours.source.is_none(), |base| origin(base) == origin(ours));
+        if is_ours_old {
+            (ours.source, ours.source_id) = origin(theirs);
+        } else if base.is_some_and(|base| origin(base) != origin(theirs)) {
+            let (source, id) = origin(theirs);
+            let words = [source, id].into_iter().flatten();
+            let words: Vec<String> = words.map(|word| word.to_string()).collect();
+            conflicts.push(format!("source on {}: {}", cx.origin, words.join(" ")));
+        }
     }
-    if ours.source.is_none() {
-        ours.source.clone_from(&theirs.source);
-        ours.source_id.clone_from(&theirs.source_id);
-    }
+    ours.tags = union(base, ours, theirs, |chunk| &chunk.tags);
     ours.created_at = ours.created_at.min(theirs.created_at);
     ours.updated_at = ours.updated_at.max(theirs.updated_at);
-    // Of two ends the later one is meant, and none is the latest.
-    let ends = ours.expires_at.zip(theirs.expires_at);
-    ours.expires_at = ends.map(|(one, other)| one.max(other));
+    ours.expires_at = match base.map(|base| base.expires_at) {
+        Some(before) if before == ours.expires_at => theirs.expires_at,
+        Some(before) if before == theirs.expires_at => ours.expires_at,
+        // Of two ends the later one is meant, and none is the latest.
+        _ => {
+            let ends = ours.expires_at.zip(theirs.expires_at);
+            ends.map(|(one, other)| one.max(other))
+        }
+    };
+    for conflict in conflicts {
+        add_to_summary(ours, &conflict);
+    }
+}
+
+/// Adds a line to a summary, as far as it has room, unless it is there.
+fn add_to_summary(chunk: &mut Chunk, line: &str) {
+    if chunk.summary.as_str().contains(line) {
+        return;
+    }
+    let text = format!("{}\n{line}", chunk.summary);
+    let end = text.floor_char_boundary(NewChunk::MAX_SUMMARY_BYTES);
+    if let (Ok(summary), Ok(tag)) = (Body::parse(&text[..end]), Label::parse(CONFLICT)) {
+        chunk.summary = summary;
+        if !chunk.tags.contains(&tag) {
+            chunk.tags.push(tag);
+        }
+    }
 }
 
 fn merge_session(ours: &mut SessionRecord, mut theirs: SessionRecord) {

@@ -2,16 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use orchestra_board::{Command, IssuePatch, Kind, State, Uid};
+use orchestra_board::{Command, IssuePatch, Kind, Slug, State, Timestamp, Uid};
 use orchestra_store::{
-    Action, BoardFiles, Effect, ExchangeError, IssueFilter, IssueRecord, changes_between,
-    files_to_parse,
+    Action, BoardFiles, ChunkId, ChunkPatch, Effect, ExchangeError, IssueFilter, IssueRecord,
+    NewChunk, changes_between, files_to_parse,
 };
 use proptest::prelude::*;
 
 use crate::fixture::Workspace;
 use crate::words::{
-    agent, body, chunk, comment, create, effort, id, label, rename, target, update,
+    agent, body, chunk, comment, create, create_project, effort, id, label, new_issue, rename,
+    slug, target, update,
 };
 
 /// A clone, with the files that it exchanged last.
@@ -207,7 +208,15 @@ fn issue_with_an_id_that_was_published_first_gets_another_one() {
         on,
     });
     one.sync(&mut remote);
+    let before = two.files();
     two.sync(&mut remote);
+    let received = changes_between(&before, &two.files());
+    let created = received.iter().filter(|line| line.contains("created"));
+    assert_eq!(created.collect::<Vec<_>>(), ["MA-5 created: First"]);
+    assert!(
+        received.contains(&"MA-5 is now MA-7".to_owned()),
+        "{received:?}"
+    );
     one.sync(&mut remote);
     for replica in [&one, &two] {
         assert_eq!(replica.title("MA-5"), "First");
@@ -504,6 +513,78 @@ fn preview_changes_nothing() {
     assert_eq!(after, one.files());
     assert_eq!(two.files(), before);
     assert_eq!(changes_between(&before, &after), ["MA-4 title: Renamed"]);
+}
+
+#[test]
+fn fields_of_a_memory_that_two_clones_change_are_merged() {
+    let (mut one, mut two, mut remote) = pair();
+    let kept = NewChunk {
+        tags: ["first", "second"].map(label).to_vec(),
+        ..chunk("kept")
+    };
+    one.workspace.act(Action::SaveMemory(kept));
+    one.sync(&mut remote);
+    two.sync(&mut remote);
+    let end = Timestamp::from_unix_seconds(one.workspace.store.now().unix_seconds() + 86_400);
+    let change = |side: &Replica, change: &dyn Fn(&mut ChunkPatch)| {
+        let mut patch = ChunkPatch::of(slug(), ChunkId::new(1));
+        change(&mut patch);
+        side.workspace.act(Action::UpdateMemory(Box::new(patch)));
+    };
+    change(&one, &|patch| {
+        patch.tags = Some(vec![label("second")]);
+        patch.expires_at = Some(Some(end));
+        patch.summary = Some(body("from one"));
+    });
+    change(&two, &|patch| {
+        patch.tags = Some(["first", "second", "third"].map(label).to_vec());
+        patch.source = Some(Some(label("web")));
+        patch.summary = Some(body("from two"));
+    });
+    one.sync(&mut remote);
+    two.sync(&mut remote);
+    one.sync(&mut remote);
+    assert_eq!(one.files(), two.files());
+    let found = one
+        .workspace
+        .store
+        .read(|reader| reader.chunk(&slug(), ChunkId::new(1)));
+    let found = found.unwrap().unwrap();
+    assert_eq!(found.expires_at, Some(end));
+    assert_eq!(found.source, Some(label("web")));
+    let tags = ["second", "third", "merge-conflict"].map(label);
+    assert_eq!(found.tags, tags);
+    assert_eq!(found.summary.as_str(), "from one\nsummary on b: from two");
+    two.sync(&mut remote);
+    assert_eq!(one.files(), two.files());
+}
+
+#[test]
+fn issue_of_a_project_that_gets_another_key_is_found_by_its_earlier_id() {
+    let (mut one, mut two, mut remote) = pair();
+    one.workspace.run(create_project("Shop"));
+    two.workspace.run(create_project("Site"));
+    let site = Slug::parse("site").unwrap();
+    two.workspace.run(Command::CreateIssue {
+        project: site.clone(),
+        issue: new_issue(Kind::Epic, None, "Epic"),
+    });
+    let before = two.files();
+    one.sync(&mut remote);
+    two.sync(&mut remote);
+    one.sync(&mut remote);
+    let received = changes_between(&before, &two.files());
+    assert!(
+        received.contains(&"S-1 is now S2-1".to_owned()),
+        "{received:?}"
+    );
+    for side in [&one, &two] {
+        let found = side
+            .workspace
+            .store
+            .read(|reader| reader.issue(&site, &id("S-1")));
+        assert_eq!(found.unwrap().unwrap().issue.id, id("S2-1"));
+    }
 }
 
 /// A step of a clone. Numbers choose among the tasks that it has.

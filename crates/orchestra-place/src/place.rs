@@ -1,6 +1,7 @@
 //! The two directories of a workspace, and how they are created.
 
 use std::{
+    fs,
     io::ErrorKind,
     os::unix::ffi::OsStrExt as _,
     path::{Path, PathBuf},
@@ -197,6 +198,29 @@ impl Place {
             is_back.then_some(workspace)
         };
         linked.filter_map(workspace).collect()
+    }
+
+    /// Returns the places that the workspace would have if it, or a directory above, had the git directory that it does
+    /// not have. A git directory can be removed while programs use it.
+    #[must_use]
+    pub fn without_git(&self) -> Vec<Self> {
+        let main = self.main.as_deref();
+        let tops = main.into_iter().flat_map(Path::ancestors);
+        let lacks_git = |top: &&Path| {
+            let found = fs::symlink_metadata(top.join(".git"));
+            found.is_err_and(|error| error.kind() == ErrorKind::NotFound)
+        };
+        let in_git = |top: &Path| {
+            let below_top = main?.strip_prefix(top).ok()?;
+            let root = Root::in_git(top.join(".git"), &key(below_top));
+            Some(Self {
+                shared: root.clone(),
+                own: root,
+                main: self.main.clone(),
+                repository: Some((top.join(".git"), below_top.to_owned())),
+            })
+        };
+        tops.take_while(lacks_git).filter_map(in_git).collect()
     }
 
     /// Opens a directory below [`Place::shared`], and creates it for its owner alone.

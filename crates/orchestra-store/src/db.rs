@@ -4,6 +4,7 @@ mod log;
 pub(crate) mod schema;
 
 use std::fs::{self, File, TryLockError};
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::thread;
@@ -63,8 +64,6 @@ pub(crate) struct Paths {
     pub(crate) shared_memory: PathBuf,
     /// Locked by whoever writes the database.
     pub(crate) writer_lock: PathBuf,
-    /// Shared by each program that has the database open to change it. A new database has a new one.
-    pub(crate) open_lock: PathBuf,
     /// Locked by whoever looks at the readable files or writes them, while it does.
     pub(crate) files_lock: PathBuf,
 }
@@ -92,7 +91,6 @@ impl Paths {
             log: store.join("board.db-wal"),
             shared_memory: store.join("board.db-shm"),
             writer_lock: store.join(WRITER_LOCK),
-            open_lock: store.join("open.lock"),
             files_lock: store.join(FILES_LOCK),
             projects,
             store,
@@ -147,13 +145,8 @@ impl Paths {
     }
 
     /// Files of a database that is gone, which must not be taken for those of a new one.
-    pub(crate) const fn leftovers(&self) -> [&PathBuf; 4] {
-        [
-            &self.rebuilt,
-            &self.log,
-            &self.shared_memory,
-            &self.open_lock,
-        ]
+    pub(crate) const fn leftovers(&self) -> [&PathBuf; 3] {
+        [&self.rebuilt, &self.log, &self.shared_memory]
     }
 
     pub(crate) fn failed(&self, source: Fault) -> OpenError {
@@ -169,6 +162,11 @@ impl Paths {
 pub(crate) struct FileId(u64, u64);
 
 impl FileId {
+    /// Number of the file in its file system, which no other file has while it is open.
+    pub(crate) const fn number(self) -> u64 {
+        self.1
+    }
+
     /// The file at `path`; `None` when there is none.
     pub(crate) fn of(path: &Path) -> Option<Self> {
         fs::metadata(path)
@@ -305,6 +303,15 @@ pub(crate) fn schema_of(connection: &Connection) -> Result<i64, Fault> {
     Ok(connection.pragma_query_value(None, "user_version", |row| row.get(0))?)
 }
 
+/// Reads the schema in the header of a database file, without SQLite.
+pub(crate) fn header_version(database: &Path) -> Result<i64, Fault> {
+    let mut header = [0; 64];
+    let read = File::open(database).and_then(|mut file| file.read_exact(&mut header));
+    read.map_err(|error| Fault::io("read the former database of the board", error))?;
+    let [.., a, b, c, d] = header;
+    Ok(i64::from(u32::from_be_bytes([a, b, c, d])))
+}
+
 /// Whether the database is there. What cannot be told is an error: taken for gone it would be
 /// built anew.
 pub(crate) fn is_there(path: &Path) -> Result<bool, Fault> {
@@ -331,7 +338,7 @@ pub(crate) fn open_writer(path: &Path) -> Result<Connection, Fault> {
 fn configured_writer(path: &Path) -> Result<(Connection, ForeignObjects), Fault> {
     let connection = Connection::open_with_flags(path, existing_flags())?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
-    connection.pragma_update(None, "journal_mode", "WAL")?;
+    use_log(&connection, path)?;
     // A commit writes the log and a checkpoint syncs it; that a commit is durable before it is
     // answered is the writer's own work (`LogSync`), done after it let the next process in.
     connection.pragma_update(None, "synchronous", "NORMAL")?;
@@ -341,6 +348,20 @@ fn configured_writer(path: &Path) -> Result<(Connection, ForeignObjects), Fault>
     connection.pragma_update(None, "wal_autocheckpoint", 0)?;
     let foreign = configure(&connection)?;
     Ok((connection, foreign))
+}
+
+/// Has a database use a log that all its users share. Without one its readers would wait for its writer, and nothing
+/// that depends on the log would hold.
+///
+/// # Errors
+/// [`Fault::NoLog`] on a file system that cannot share memory between processes, as some network file systems.
+pub(crate) fn use_log(connection: &Connection, path: &Path) -> Result<(), Fault> {
+    let mode: String =
+        connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
+    match mode.as_str() {
+        "wal" => Ok(()),
+        _ => Err(Fault::NoLog(path.to_owned())),
+    }
 }
 
 /// A connection that builds a database nobody else knows of yet, so without a log and without
@@ -486,5 +507,22 @@ fn configure(connection: &Connection) -> Result<ForeignObjects, Fault> {
             _ => Err(Fault::Corrupt),
         },
         read => read,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn file_system_without_shared_memory_is_named() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("board.db");
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
+        // SQLite's own access to file systems without locks between processes.
+        let connection =
+            Connection::open_with_flags_and_vfs(&path, flags, c"unix-dotfile").unwrap();
+        let refused = use_log(&connection, &path).unwrap_err().to_string();
+        assert!(refused.contains("place = \"state\""), "{refused}");
     }
 }

@@ -47,11 +47,21 @@ pub enum Fault {
         "the board in {} was removed, and a program that still has it open has not put it back yet: try again, or end the programs that use it", .0.display()
     )]
     Removed(PathBuf),
+    /// The git directory that the board is in was removed while a program has the board open.
+    #[error(
+        "the git directory {} was removed while a program has its board open, so nothing was done: run `git init`, or put the `.git` of a clone there, and that program puts the board back; or end all programs that use it, and the next one builds the board from its readable files", .0.display()
+    )]
+    RepositoryRemoved(PathBuf),
     /// The directory of the board was removed and another database is in its place.
     #[error(
         "the board that this program had open was replaced by another; this change was not saved, and the earlier board is preserved as {}: end all programs and copy it over the `board.db` beside it, or try again to use the new board", .0.display()
     )]
     Replaced(PathBuf),
+    /// The file system of the database has no memory that processes share.
+    #[error(
+        "the file system of {} cannot share a database between programs, as some network file systems: set `place = \"state\"` in your own orchestra.toml, so that the board is in your state directory on a local disk", .0.display()
+    )]
+    NoLog(PathBuf),
     /// The list of known databases cannot be used.
     #[error("cannot check whether your programs created the board")]
     Unlisted(#[source] Arc<orchestra_place::ListError>),

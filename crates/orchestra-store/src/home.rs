@@ -17,7 +17,7 @@ use orchestra_place::{DatabaseId, KnownDatabases, ListError, Listing, Place, Pla
 use rusqlite::{Connection, OptionalExtension as _};
 use sha2::{Digest as _, Sha256};
 
-use crate::db::{self, Paths};
+use crate::db::{self, FileId, Paths};
 use crate::files::{Owner, ledger};
 use crate::{Fault, Options, exchange, shared};
 
@@ -110,6 +110,31 @@ impl SharedHome {
         self.anchor().is_dir()
     }
 
+    /// Refuses a board whose git directory was removed.
+    ///
+    /// # Errors
+    /// [`Fault::RepositoryRemoved`].
+    pub(crate) fn check_git_directory(&self) -> Result<(), Fault> {
+        match self.place.is_in_repository() && !self.is_there() {
+            true => Err(Fault::RepositoryRemoved(self.anchor().to_owned())),
+            false => Ok(()),
+        }
+    }
+
+    /// Refuses a second board of a workspace while programs have its board in a removed git directory open. These put
+    /// it back once there is a git directory again.
+    ///
+    /// # Errors
+    /// [`Fault::RepositoryRemoved`].
+    pub(crate) fn check_only_board(&self) -> Result<(), Fault> {
+        let places = self.place.without_git().into_iter();
+        let mut homes = places.map(|place| Self::new(place, self.state.clone()));
+        match homes.find(Self::is_open) {
+            Some(home) => Err(Fault::RepositoryRemoved(home.anchor().to_owned())),
+            None => Ok(()),
+        }
+    }
+
     /// Creates the directory for its owner alone.
     pub(crate) fn make(&self) -> Result<(), Fault> {
         match self.place.make_shared(BOARD) {
@@ -168,9 +193,10 @@ impl SharedHome {
     }
 
     /// Shows the program that puts this database back after a removal that this one still has it open, until the lock is
-    /// dropped.
-    pub(crate) fn hold(paths: &Paths) -> Option<Lock> {
-        let held = Lock::share(&paths.open_lock);
+    /// [released](release). The lock is that of one database file.
+    pub(crate) fn hold(&self, file: FileId) -> Option<Lock> {
+        let path = self.lock(&format!("{:x}.lock", file.number()));
+        let held = self.make_locks().and_then(|_| Lock::share(&path));
         held.inspect_err(|error| tracing::debug!(%error, "cannot mark the database as open"))
             .ok()
     }
@@ -400,6 +426,18 @@ impl SharedHome {
     }
 }
 
+/// Gives back a lock of [`SharedHome::hold`], and removes its file unless another program has the database open. Returns
+/// whether none has.
+pub(crate) fn release(lock: &Lock) -> bool {
+    let is_last = lock.file().try_lock().is_ok();
+    if is_last && let Err(error) = orchestra_fs::remove(lock.path()) {
+        tracing::debug!(%error, "cannot remove the lock of a database");
+    }
+    // A lock that cannot be given back goes with the file.
+    let _ = lock.file().unlock();
+    is_last
+}
+
 /// Names of the counters with the least numbers of a project, before its slug.
 const LEAST: [&str; 3] = ["least/issue/", "least/bug/", "least/request/"];
 
@@ -433,6 +471,15 @@ fn id_of(connection: &Connection) -> Result<Option<DatabaseId>, Fault> {
 fn has_table(connection: &Connection) -> Result<bool, Fault> {
     let sql = "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'home')";
     Ok(connection.query_row(sql, [], |row| row.get(0))?)
+}
+
+/// Marks a removed database whose copy is in its place: other programs that have it open do not see changes of the
+/// copy.
+pub(crate) fn supersede(removed: &Connection) {
+    let mark = "INSERT OR REPLACE INTO counter (name, value) VALUES ('superseded', 1)";
+    if let Err(error) = removed.execute(mark, []) {
+        tracing::warn!(%error, "cannot mark the removed database of the board");
+    }
 }
 
 /// Returns whether another program has put a copy of this database in its place, after its removal.

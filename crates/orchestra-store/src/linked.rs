@@ -15,7 +15,7 @@ use crate::db::{self, LogSync, Paths, schema};
 use crate::merge::{self, Context};
 use crate::queue::LOCK_PATIENCE;
 use crate::reader::Reader;
-use crate::shared::{Shared, clear, header_version, lock_former, mark_as_moved};
+use crate::shared::{Shared, clear, lock_former, mark_as_moved};
 use crate::writing::KnownWords;
 use crate::{ActionError, Fault, Home, OpenError, Options, SharedHome, Store};
 
@@ -52,7 +52,7 @@ impl BoardSize {
 pub(crate) fn remove_stubs(home: &SharedHome) -> Result<(), Fault> {
     let is_stub = |workspace: &Path| {
         let database = Paths::of(workspace, &Home::Checkout).database;
-        database.is_file() && matches!(header_version(&database), Ok(schema::MOVED))
+        database.is_file() && matches!(db::header_version(&database), Ok(schema::MOVED))
     };
     for workspace in home.in_linked(&is_stub) {
         let paths = Paths::of(&workspace, &Home::Checkout);

@@ -22,13 +22,24 @@ pub trait HomeCheck: fmt::Debug + Send + Sync {
 pub(crate) struct PlaceCheck {
     /// Directory without which the board is another one, as it was opened; `None` where it did not exist.
     anchor: Option<Directory>,
+    /// Directory of the workspace in the main checkout, whose path below the git directory names the board. A linked
+    /// worktree can move.
+    workspace: Option<Directory>,
     home: Option<Arc<dyn HomeCheck>>,
 }
 
 impl PlaceCheck {
     pub(crate) fn new(paths: &Paths, home: Option<Arc<dyn HomeCheck>>) -> Self {
-        let anchor = Directory::open(paths.anchor()).ok();
-        Self { anchor, home }
+        let is_main = match &paths.home {
+            Home::Checkout => false,
+            Home::Shared(home) => home.place().main() == Some(&*paths.workspace),
+        };
+        let workspace = Some(&*paths.workspace).filter(|it| is_main && *it != paths.anchor());
+        Self {
+            anchor: Directory::open(paths.anchor()).ok(),
+            workspace: workspace.and_then(|it| Directory::open(it).ok()),
+            home,
+        }
     }
 
     /// Refuses a board that was moved, or belongs elsewhere.
@@ -46,10 +57,14 @@ impl PlaceCheck {
     /// # Errors
     /// [`Fault::DirectoryMoved`].
     pub(crate) fn check_directory(&self) -> Result<(), Fault> {
-        let moved = self.anchor.as_ref().filter(|anchor| !anchor.is_in_place());
-        let moved = moved.and_then(|anchor| Some((anchor.path(), anchor.current_path()?)));
-        // Inode numbers change on some file systems without a move.
-        match moved.filter(|(from, to)| from != to) {
+        let mut moved = [&self.workspace, &self.anchor]
+            .into_iter()
+            .flatten()
+            .filter(|directory| !directory.is_in_place())
+            .filter_map(|directory| Some((directory.path(), directory.current_path()?)))
+            // Inode numbers change on some file systems without a move.
+            .filter(|(from, to)| from != to);
+        match moved.next() {
             None => Ok(()),
             Some((from, to)) => Err(Fault::DirectoryMoved {
                 from: from.to_owned(),
@@ -62,7 +77,7 @@ impl PlaceCheck {
     ///
     /// # Errors
     /// [`Fault::Reconfigured`].
-    pub(crate) fn check_configuration(&self) -> Result<(), Fault> {
+    fn check_configuration(&self) -> Result<(), Fault> {
         let objection = self.home.as_ref().and_then(|home| home.objection());
         objection.map_or(Ok(()), |objection| Err(Fault::Reconfigured(objection)))
     }

@@ -54,6 +54,7 @@ pub(crate) fn run(shared: &Arc<Shared>, begin: Option<Place>, mut file: Option<F
     let mut place = begin;
     let mut log = LogSync::new(&shared.options.files);
     let mut looked: Option<Instant> = None;
+    let mut was_moved = false;
     loop {
         let pause = if shared.reports.is_keeper() {
             KEEPING
@@ -84,6 +85,12 @@ pub(crate) fn run(shared: &Arc<Shared>, begin: Option<Place>, mut file: Option<F
                 // The thread of the readable files leaves them to another program.
                 shared.reports.committed();
             }
+            let is_moved = shared.place_check.check_directory().is_err();
+            if is_moved || was_moved {
+                // The writer shows other programs whether they have to wait for this one.
+                shared.queue.push(Job::Reopen);
+            }
+            was_moved = is_moved;
             let removable = shared.read_only.is_none() && is_left && is_in_place;
             if timed_out && removable && !shared.is_current() {
                 shared.queue.push(Job::Reopen);

@@ -2,7 +2,6 @@
 //! word of what was committed.
 
 use std::fs;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -155,7 +154,7 @@ impl Shared {
         &self,
         work: impl FnOnce(&Reader<'_>) -> Result<T, ReadError>,
     ) -> Result<T, ReadError> {
-        self.place_check.check_configuration()?;
+        self.place_check.check()?;
         let (connection, file) = self.take_reader()?;
         connection
             .prepare_cached("BEGIN")
@@ -273,9 +272,17 @@ impl Shared {
         let mut readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
         let (idle, file) = (readers.idle.pop(), readers.file);
         drop(readers);
-        match idle {
-            Some(connection) => Ok((connection, file)),
-            None => Ok((db::open_reader(&self.paths)?, file)),
+        if let Some(connection) = idle {
+            return Ok((connection, file));
+        }
+        let Home::Shared(home) = &self.options.home else {
+            return Ok((db::open_reader(&self.paths)?, file));
+        };
+        home.wait_for_database(&self.paths)?;
+        match db::open_reader(&self.paths) {
+            // It was removed again since.
+            Err(_) if home.awaits_database(&self.paths)? => self.take_reader(),
+            opened => Ok((opened?, file)),
         }
     }
 
@@ -316,6 +323,12 @@ impl Shared {
                 == file
     }
 
+    /// The database file that connections belong to.
+    pub(crate) fn open_file(&self) -> Option<FileId> {
+        let readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
+        readers.file
+    }
+
     /// As [`Shared::is_superseded`], for the database that an idle reader has open; `None` without one.
     pub(crate) fn is_reader_superseded(&self) -> Option<bool> {
         let readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
@@ -347,10 +360,6 @@ impl Shared {
         let Home::Shared(home) = &paths.home else {
             return Ok(false);
         };
-        if db::schema_of(removed)? == schema::MOVED {
-            // It was replaced on purpose.
-            return Ok(false);
-        }
         // A reader may not even write to another database.
         removed.pragma_update(None, "query_only", false)?;
         if db::is_there(&paths.database)? {
@@ -372,14 +381,9 @@ impl Shared {
             tracing::error!("the board is put back in an earlier state: its last changes are lost");
             home.raise_all(&built)?;
         }
-        built.pragma_update(None, "journal_mode", "WAL")?;
+        db::use_log(&built, &paths.rebuilt)?;
         drop(built);
         db::publish(&paths.rebuilt, &paths.database)?;
-        // Other programs also have the removed file open, and do not see changes of the new one.
-        let mark = "INSERT OR REPLACE INTO counter (name, value) VALUES ('superseded', 1)";
-        if let Err(error) = removed.execute(mark, []) {
-            tracing::warn!(%error, "cannot mark the removed database of the board");
-        }
         Ok(true)
     }
 
@@ -508,6 +512,10 @@ fn prepare(paths: &Paths, options: &Options) -> Result<Connection, Fault> {
     }
     match (&paths.home, db::is_there(&paths.database)?) {
         (Home::Shared(home), false) => {
+            // It was removed again since, and a program that has it open puts it back.
+            if home.is_open() {
+                return Err(Fault::Removed(paths.store.clone()));
+            }
             if !adopt_any(paths, home)? {
                 build(paths, options)?;
             }
@@ -632,7 +640,7 @@ pub(crate) fn publish_newest(
     limit_counters(&built).map_err(of_reading)?;
     change(&built)?;
     built.execute_batch("COMMIT")?;
-    built.pragma_update(None, "journal_mode", "WAL")?;
+    db::use_log(&built, &paths.rebuilt)?;
     drop(built);
     db::publish(&paths.rebuilt, &paths.database)
 }
@@ -668,7 +676,7 @@ pub(crate) fn leave(former: &Path) -> Result<(), Fault> {
         version.is_ok_and(|version| (1..=schema::SCHEMA).contains(&version))
     };
     // The header is enough: a mark that is still in the log alone is written again.
-    if !is_board(header_version(&database)) {
+    if !is_board(db::header_version(&database)) {
         return Ok(());
     }
     let marked = lock_former(former).and_then(|_locks| mark_as_moved(&database));
@@ -686,7 +694,7 @@ pub(crate) fn leave(former: &Path) -> Result<(), Fault> {
 /// Returns whether there is the database of a board, and not what is left of one that was moved. A log may say more than
 /// its header.
 pub(crate) fn is_board(database: &Path) -> bool {
-    database.is_file() && !matches!(header_version(database), Ok(schema::MOVED))
+    database.is_file() && !matches!(db::header_version(database), Ok(schema::MOVED))
 }
 
 /// Returns whether a database is what is left of one that was moved.
@@ -701,15 +709,6 @@ pub(crate) fn is_stub(connection: &Connection) -> Result<bool, Fault> {
     let mut statement = connection.prepare_cached("PRAGMA user_version")?;
     let version: i64 = statement.query_row([], |row| row.get(0))?;
     Ok(version == schema::MOVED)
-}
-
-/// Reads the schema in the header of a database file, without SQLite.
-pub(crate) fn header_version(database: &Path) -> Result<i64, Fault> {
-    let mut header = [0; 64];
-    let read = fs::File::open(database).and_then(|mut file| file.read_exact(&mut header));
-    read.map_err(|error| Fault::io("read the former database of the board", error))?;
-    let [.., a, b, c, d] = header;
-    Ok(i64::from(u32::from_be_bytes([a, b, c, d])))
 }
 
 /// Has every program refuse a database. The caller holds the writers' lock.
@@ -779,7 +778,7 @@ fn build(paths: &Paths, options: &Options) -> Result<(), Fault> {
     }
     connection.execute_batch("COMMIT")?;
     // The database is still private, so this does not wait for the disk. After publication it would.
-    connection.pragma_update(None, "journal_mode", "WAL")?;
+    db::use_log(&connection, &paths.rebuilt)?;
     drop(connection);
     db::publish(&paths.rebuilt, &paths.database)
 }

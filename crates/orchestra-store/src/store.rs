@@ -155,6 +155,9 @@ impl Store {
     }
 
     fn open_for_writing(paths: &Paths, options: &Options) -> Result<Self, Fault> {
+        if let Home::Shared(home) = &options.home {
+            home.check_only_board()?;
+        }
         paths.make_directories()?;
         let attached = match &options.home {
             Home::Shared(home) => home.attach(),

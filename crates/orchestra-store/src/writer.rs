@@ -27,7 +27,7 @@ use crate::queue::Job;
 use crate::reader::Reader;
 use crate::shared::{Shared, is_stub};
 use crate::writing::KnownWords;
-use crate::{Action, ActionError, Fault, Home, Made, Receipt, Reindex, SharedHome, db};
+use crate::{Action, ActionError, Fault, Home, Made, Receipt, Reindex, db, home};
 use done::{Again, Done};
 
 /// The most actions of one transaction.
@@ -88,12 +88,15 @@ impl Writer {
         }
     }
 
+    /// Shows other programs which database this one has open. A program that puts it back after this sees that.
     fn hold(&mut self) {
-        let is_shared = matches!(self.shared.options.home, Home::Shared(_));
-        self.held = match is_shared && self.shared.is_current() {
-            true => SharedHome::hold(&self.shared.paths),
-            false => None,
+        let held = match (&self.shared.options.home, self.shared.open_file()) {
+            (Home::Shared(home), Some(file)) => home.hold(file),
+            _ => None,
         };
+        if let Some(former) = std::mem::replace(&mut self.held, held) {
+            home::release(&former);
+        }
     }
 
     /// Returns what this program has of the database that was removed.
@@ -160,6 +163,9 @@ impl Writer {
             }
         }
         self.stay();
+        if let Some(held) = self.held.take() {
+            home::release(&held);
+        }
         if let Some(connection) = self.connection.take() {
             // Leaves a short log behind; what fails here is done at the next opening.
             let _ = db::move_log(&connection);
@@ -171,12 +177,7 @@ impl Writer {
     fn stay(&mut self) {
         let end = Instant::now() + RESCUE_PATIENCE;
         loop {
-            self.removed.retain(|lock| {
-                let is_free = lock.file().try_lock().is_ok();
-                // A lock that cannot be given back goes with the file.
-                let _ = lock.file().unlock();
-                !is_free
-            });
+            self.removed.retain(|lock| !home::release(lock));
             let is_there = match &self.shared.options.home {
                 Home::Shared(home) => home.is_there(),
                 Home::Checkout => false,
@@ -191,42 +192,36 @@ impl Writer {
         }
     }
 
+    /// Refuses a board that was moved, belongs elsewhere, or whose git directory was removed. Other programs do not wait
+    /// for one that leaves a new directory at the path of a moved one alone.
+    fn check_place(&mut self) -> Result<(), Fault> {
+        let checked = self.shared.place_check.check();
+        let Home::Shared(home) = &self.shared.options.home else {
+            return checked;
+        };
+        if let Err(Fault::DirectoryMoved { from, .. }) = &checked
+            && (from != home.anchor() || home.is_there())
+        {
+            self.alive = None;
+        }
+        checked?;
+        home.check_git_directory()
+    }
+
     /// Takes the lock of the writers, and makes sure that the open database is the one that is there now.
     fn locked(&mut self) -> Result<(), Fault> {
-        self.shared.place_check.check()?;
+        self.check_place()?;
         let end = Instant::now() + RESCUE_PATIENCE;
         // Held until the end, so that no process writes into a directory that was removed while it is copied.
         let mut removed = Vec::new();
         loop {
-            self.wait_for_others(end)?;
-            self.lock(&mut removed)?;
-            // The database may have been removed once more while the lock was waited for.
-            let is_late = Instant::now() >= end && self.state() == State::Earlier;
-            match self.awaits_database() {
-                Ok(true) if !is_late => self.unlock(),
-                Ok(_) => break,
-                Err(fault) => {
-                    self.unlock();
-                    return Err(fault);
-                }
+            match self.open_newest(end, &mut removed) {
+                Err(Fault::Removed(_)) if Instant::now() < end => thread::sleep(RESCUE_LOOK),
+                Err(fault) => return Err(fault),
+                // It may have been removed before other programs could see that this one has it open.
+                Ok(()) if self.shared.is_current() || Instant::now() >= end => break,
+                Ok(()) => self.unlock(),
             }
-        }
-        if let (Home::Shared(home), None) = (&self.shared.options.home, &self.alive) {
-            self.alive = home.share();
-        }
-        if self.connection.is_none() || !self.shared.is_current() {
-            if let Err(fault) = self.rescue() {
-                self.unlock();
-                return Err(fault);
-            }
-            self.words.forget();
-            self.reserved.clear();
-            let reopened = self.shared.reopen();
-            if reopened.is_err() {
-                self.unlock();
-            }
-            self.connection = Some(reopened?);
-            self.hold();
         }
         let settled = match &self.connection {
             Some(connection) => {
@@ -239,6 +234,59 @@ impl Writer {
             self.unlock();
         }
         settled
+    }
+
+    /// Takes the lock of the writers, and opens the database that is there then, unless it is open.
+    fn open_newest(&mut self, end: Instant, removed: &mut Vec<File>) -> Result<(), Fault> {
+        loop {
+            self.wait_for_others(end)?;
+            self.lock(removed)?;
+            // The database may have been removed once more while the lock was waited for.
+            let is_late = Instant::now() >= end && self.state() == State::Earlier;
+            match self.awaits_database() {
+                Ok(true) if !is_late => self.unlock(),
+                Ok(_) => break,
+                Err(fault) => {
+                    self.unlock();
+                    return Err(fault);
+                }
+            }
+        }
+        if self.connection.is_none() || !self.shared.is_current() {
+            let reopened = self.reopen();
+            if reopened.is_err() {
+                self.unlock();
+            }
+            reopened?;
+        }
+        if let (Home::Shared(home), None) = (&self.shared.options.home, &self.alive) {
+            self.alive = home.share();
+        }
+        Ok(())
+    }
+
+    /// Opens the database that is there now, after that which was open is back if it was removed. That stays open until
+    /// then: there may be no other copy.
+    fn reopen(&mut self) -> Result<(), Fault> {
+        let (removed, is_put_back) = self.rescue()?;
+        self.words.forget();
+        self.reserved.clear();
+        match self.shared.reopen() {
+            Ok(connection) => self.connection = Some(connection),
+            Err(fault) => {
+                self.connection = removed;
+                return Err(fault);
+            }
+        }
+        if let Some(removed) = removed.filter(|_| is_put_back) {
+            home::supersede(&removed);
+            let held = self.held.take();
+            // The own share would look like that of another program.
+            self.removed
+                .extend(held.filter(|lock| lock.file().unlock().is_ok()));
+        }
+        self.hold();
+        Ok(())
     }
 
     /// Takes the lock of the writers, on the file that is there now.
@@ -264,9 +312,9 @@ impl Writer {
         }
     }
 
-    /// Puts the database that is open back, unless it is still in its place. Keeps it open when that fails: its
-    /// directory was removed, so there is no other copy.
-    fn rescue(&mut self) -> Result<(), Fault> {
+    /// Puts the database that is open back, unless it is still in its place. Returns it, and whether it was put back.
+    /// Keeps it open when that fails.
+    fn rescue(&mut self) -> Result<(Option<Connection>, bool), Fault> {
         let is_current = self.shared.is_current();
         let removed = match self.connection.take() {
             // Before the first change only a reader may have the database open.
@@ -274,21 +322,22 @@ impl Writer {
             open => open,
         };
         let Some(removed) = removed.filter(|_| !is_current) else {
-            return Ok(());
+            return Ok((None, false));
         };
+        if is_stub(&removed).unwrap_or(false) {
+            // It was replaced on purpose.
+            self.alive = None;
+            return Ok((None, false));
+        }
         match self.shared.rescue(&removed) {
-            Ok(is_put_back) => {
-                let held = self.held.take().filter(|_| is_put_back);
-                // The own share would look like that of another program.
-                self.removed
-                    .extend(held.filter(|lock| lock.file().unlock().is_ok()));
-                Ok(())
-            }
+            Ok(is_put_back) => Ok((Some(removed), is_put_back)),
             Err(fault @ (Fault::Corrupt | Fault::Replaced(_))) => {
                 tracing::error!(%fault, "the open board was moved or removed");
                 self.shared.forget_readers();
+                // This program does not put it back.
+                self.alive = None;
                 match fault {
-                    Fault::Corrupt => Ok(()),
+                    Fault::Corrupt => Ok((None, false)),
                     fault => Err(fault),
                 }
             }

@@ -73,17 +73,28 @@ impl Failure {
     /// The tool result that tells of it. The path of the workspace is not the caller's business
     /// and becomes `.`.
     pub(crate) fn into_outcome(self, workspace: &str) -> Outcome {
-        let text = if workspace.len() > 1 {
-            self.text.replace(workspace, ".")
-        } else {
-            self.text
-        };
         Outcome::Tool(ToolResult {
-            content: vec![Content::Text(text)],
+            content: vec![Content::Text(without_path(&self.text, workspace))],
             is_error: true,
             ..ToolResult::default()
         })
     }
+}
+
+/// Replaces the path of the workspace by `.`, also before a path below it. A longer name is that of another directory.
+fn without_path(text: &str, workspace: &str) -> String {
+    if workspace.len() <= 1 {
+        return text.to_owned();
+    }
+    let is_of_name = |letter: char| letter.is_alphanumeric() || "._-~+@%".contains(letter);
+    let mut parts = text.split(workspace);
+    let mut shown = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let is_whole = !shown.ends_with(is_of_name) && !part.starts_with(is_of_name);
+        shown.push_str(if is_whole { "." } else { workspace });
+        shown.push_str(part);
+    }
+    shown
 }
 
 impl Failure {
@@ -149,5 +160,30 @@ impl From<PlanFault> for Failure {
 impl From<orchestra_plan::command::Refusal> for Failure {
     fn from(refusal: orchestra_plan::command::Refusal) -> Self {
         PlanFault::from(refusal).into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_path;
+
+    #[test]
+    fn path_of_the_workspace_is_replaced_only_as_a_whole() {
+        for (text, shown) in [
+            ("/t/a", "."),
+            ("`/t/a/b.md` is not a file", "`./b.md` is not a file"),
+            (
+                "/t/a/.git was moved to /t/a-m/.git",
+                "./.git was moved to /t/a-m/.git",
+            ),
+            (
+                "/t/a was moved to /t/a.old: go",
+                ". was moved to /t/a.old: go",
+            ),
+            ("/s/t/a and /t/a, /t/ab", "/s/t/a and ., /t/ab"),
+        ] {
+            assert_eq!(without_path(text, "/t/a"), shown);
+        }
+        assert_eq!(without_path("/t", "/"), "/t");
     }
 }

@@ -22,6 +22,9 @@ use crate::{
 /// The directory that makes a directory a workspace.
 pub(crate) const PROJECTS: &str = ".projects";
 
+/// Maximum size of a git configuration that is searched for remotes.
+const MAX_GIT_CONFIG_BYTES: u64 = 1 << 20;
+
 /// The file that calls are recorded in, in the run directory.
 pub(crate) const AUDIT: &str = "audit.jsonl";
 
@@ -39,6 +42,12 @@ pub(crate) enum WorkspaceError {
         "no board in {}; create one with `orchestra init`, or name another workspace with --workspace", .0.display()
     )]
     NoBoard(PathBuf),
+    /// It has no board, but its repository has a remote, which may have one.
+    #[error(
+        "no board in {}; fetch the board of the git remote with `orchestra sync`, create one with `orchestra init`, or \
+         name another workspace with --workspace", .0.display()
+    )]
+    NoBoardInClone(PathBuf),
     /// Its board has no place.
     #[error("{0}")]
     NoPlace(String),
@@ -68,6 +77,12 @@ pub(crate) enum WorkspaceError {
         /// Which of them it is.
         what: &'static str,
     },
+    /// It is a git directory, such as a bare repository.
+    #[error(
+        "{} is a git directory, where no board is created; run `orchestra init` in a worktree of the repository, or pass \
+         that directory with --workspace", .0.display()
+    )]
+    GitDirectory(PathBuf),
     /// It cannot be looked at.
     #[error("workspace {}", path.display())]
     Unreadable {
@@ -115,11 +130,18 @@ pub(crate) fn owners() -> Owners {
     Owners::current(sudo).with_user_file(config::user_file())
 }
 
-/// Refuses the home and the root directory, for commands that create a board or files beside it.
+/// Refuses the home, the root and a git directory, for commands that create a board or files beside it.
 ///
 /// # Errors
 /// When it is one of them.
 pub(crate) fn check_narrow(workspace: &Path) -> Result<(), WorkspaceError> {
+    let is_git_directory = workspace.join("HEAD").is_file()
+        && ["objects", "refs"]
+            .iter()
+            .all(|name| workspace.join(name).is_dir());
+    if is_git_directory {
+        return Err(WorkspaceError::GitDirectory(workspace.to_owned()));
+    }
     let what = match workspace {
         path if path.parent().is_none() => "the root directory",
         path if home().is_some_and(|home| home == path) => "your home directory",
@@ -150,9 +172,20 @@ pub(crate) fn check_board(workspace: &Path) -> Result<(), WorkspaceError> {
     }
     check_narrow(workspace)?;
     match board::home(workspace) {
+        Ok(Home::Shared(_)) if has_remote(workspace) => {
+            Err(WorkspaceError::NoBoardInClone(workspace.to_owned()))
+        }
         Ok(_) => Err(WorkspaceError::NoBoard(workspace.to_owned())),
         Err(failure) => Err(WorkspaceError::NoPlace(failure.text())),
     }
+}
+
+/// Returns whether the git configuration of a workspace's repository names a remote.
+fn has_remote(workspace: &Path) -> bool {
+    let found = orchestra_place::repository(workspace, config::safety(workspace));
+    let config = found
+        .and_then(|(git, _)| orchestra_fs::read(&git.join("config"), MAX_GIT_CONFIG_BYTES).ok()?);
+    config.is_some_and(|text| String::from_utf8_lossy(&text).contains("[remote \""))
 }
 
 /// `path`, made absolute, if it is a directory of the user.

@@ -53,7 +53,9 @@ fn of_fault(fault: &Fault) -> Status {
         | Fault::MovedAway(_)
         | Fault::DirectoryMoved { .. }
         | Fault::Reconfigured(_)
+        | Fault::NoLog(_)
         | Fault::Removed(_)
+        | Fault::RepositoryRemoved(_)
         | Fault::Replaced(_)
         | Fault::Moved
         | Fault::Misplaced(_)

@@ -216,9 +216,7 @@ impl<'de> Visitor<'de> for Node<'_> {
         while let Some(Name(name)) = fields.next_key()? {
             self.spend(name.len())?;
             if found.contains_key(&name) {
-                return Err(A::Error::custom(format_args!(
-                    "`{name}` stands there twice"
-                )));
+                return Err(A::Error::custom(format_args!("`{name}` appears twice")));
             }
             let value = fields.next_value_seed(self)?;
             found.insert(name, value);

@@ -227,7 +227,7 @@ fn reserved(first: &str, second: Option<&str>, names: &[&str]) -> Option<&'stati
         .any(|name| ENDINGS.iter().any(|ending| name.ends_with(ending)))
     {
         return Some(
-            "files with this ending are kept beside others; choose another name (.conflict, .orchestra-tmp and .version are taken)",
+            "this ending is reserved; choose a name that does not end in .conflict, .orchestra-tmp or .version",
         );
     }
     let top = folded(first);

@@ -250,7 +250,7 @@ impl Loader {
             }
             if known.contains_key(&issue.id) {
                 return refuse(format!(
-                    "{} stands in two places; {}",
+                    "{} has files in two places; {}",
                     issue.id,
                     apart(path)
                 ));

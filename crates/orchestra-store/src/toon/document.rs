@@ -347,7 +347,7 @@ fn check_comments(file: &str, text: &str) -> Result<()> {
         return Ok(());
     };
     let what = "is a comment, which would be lost when the file is next written; remove it, and \
-                say it in a description or a comment on the board";
+                write it into a description or a comment on the board";
     Err(FileError {
         file: file.to_owned(),
         line: line_number(index + 1),

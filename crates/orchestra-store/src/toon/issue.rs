@@ -101,7 +101,7 @@ pub(crate) fn read(
     if id != place.id {
         return Err(fields.error(
             "id",
-            format!("is {id}, but the file's place says {}", place.id),
+            format!("is {id}, but the path of the file requires {}", place.id),
         ));
     }
     let kind = fields.choice("type", &Kind::ALL, Kind::as_str)?;
@@ -109,7 +109,7 @@ pub(crate) fn read(
         return Err(fields.error(
             "type",
             format!(
-                "is {kind}, but here stands an issue of type {}",
+                "is {kind}, but the path of the file requires {}",
                 place.kind()
             ),
         ));

@@ -149,7 +149,7 @@ pub(crate) fn read_requests(
             status: row.named("status", RequestStatus::parse)?,
         };
         if requests.iter().any(|other| other.number == request.number) {
-            return Err(row.error("id", "stands here twice"));
+            return Err(row.error("id", "appears twice"));
         }
         requests.push(request);
         row.finish()?;
@@ -205,7 +205,7 @@ pub(crate) fn read_chunks(name: &str, text: &str, project: &Slug) -> Result<Vec<
             superseded_by: row.optional_parsed("superseded_by", ChunkId::parse)?,
         };
         if !seen.insert(chunk.id) {
-            return Err(row.error("id", "stands here twice"));
+            return Err(row.error("id", "appears twice"));
         }
         chunks.push(chunk);
         row.finish()?;
@@ -308,7 +308,7 @@ pub(crate) fn read_hook_events(name: &str, text: &str) -> Result<Vec<HookEventRe
             return Err(row.error("number", "must be at least 1"));
         }
         if !numbers.insert(number) {
-            return Err(row.error("number", "stands here twice"));
+            return Err(row.error("number", "appears twice"));
         }
         events.push(HookEventRecord {
             number,
@@ -451,7 +451,7 @@ fn read_usage_sums(fields: &mut Document<'_>, list: &str) -> Result<Vec<UsageOfR
         };
         let project = row.parsed("project", Slug::parse)?;
         if !seen.insert((project.clone(), issue.clone())) {
-            return Err(row.error("project", "stands here twice"));
+            return Err(row.error("project", "appears twice"));
         }
         records.push(UsageOfRecord {
             of: UsageOf { project, issue },

@@ -402,7 +402,7 @@ fn errors_name_file_line_and_field() {
         check(
             "status",
             &format!("{comment}\nstatus"),
-            ":5: is a comment, which would be lost when the file is next written; remove it, and say it in a description or a comment on the board",
+            ":5: is a comment, which would be lost when the file is next written; remove it, and write it into a description or a comment on the board",
         );
     }
     check(
@@ -413,12 +413,12 @@ fn errors_name_file_line_and_field() {
     check(
         "type: epic",
         "type: task",
-        ":3: type: is task, but here stands an issue of type epic",
+        ":3: type: is task, but the path of the file requires epic",
     );
     check(
         "id: A-1",
         "id: A-2",
-        ":2: id: is A-2, but the file's place says A-1",
+        ":2: id: is A-2, but the path of the file requires A-1",
     );
     check(
         "title: T",

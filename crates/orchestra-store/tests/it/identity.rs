@@ -90,7 +90,7 @@ fn file_of_another_issue_is_no_edit_and_gets_another_id() {
     assert_eq!(board.file(&path), theirs);
     let problems = board.problems();
     assert!(
-        problems.contains("uid: is of another issue than MA-3")
+        problems.contains("uid: belongs to another issue than MA-3")
             && problems.contains("doctor --fix"),
         "{problems}"
     );

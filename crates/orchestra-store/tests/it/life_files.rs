@@ -170,7 +170,7 @@ fn texts_that_only_look_alike_may_stand_in_files() {
         text.replace("We deploy on FRIDAYS", "we deploy on Fridays")
     });
     board.wait("a problem", |board| {
-        board.problems().contains("says the same")
+        board.problems().contains("has the same text")
     });
 }
 

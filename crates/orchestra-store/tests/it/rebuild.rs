@@ -87,7 +87,7 @@ fn an_event_that_stands_twice_is_a_problem_of_its_file() {
     });
     let problems = board.problems();
     assert!(
-        problems.contains(".events/hook-events.toon:4: events[2].number: stands here twice"),
+        problems.contains(".events/hook-events.toon:4: events[2].number: appears twice"),
         "{problems}"
     );
     board.hook();
@@ -142,7 +142,7 @@ fn a_remembered_text_that_stands_twice_is_a_problem_of_its_file() {
     assert_eq!(remembered(&board), before);
     let problems = board.problems();
     assert!(
-        problems.contains("my-app/.memory/chunks-2.toon: mem-1 stands in another file"),
+        problems.contains("my-app/.memory/chunks-2.toon: mem-1 is in another file"),
         "{problems}"
     );
     let board = board.rebuilt(|projects| {
@@ -153,7 +153,7 @@ fn a_remembered_text_that_stands_twice_is_a_problem_of_its_file() {
     assert_eq!(remembered(&board), before);
     let problems = board.problems();
     assert!(
-        problems.contains("my-app/.memory/chunks-2.toon: mem-8 says the same as mem-2"),
+        problems.contains("my-app/.memory/chunks-2.toon: mem-8 has the same text as mem-2"),
         "{problems}"
     );
 }

@@ -43,23 +43,23 @@ fn another_parent_by_hand_is_refused_with_where_to_move_the_file() {
     is_refused(
         TASK,
         ("story: MA-2", "story: MA-6"),
-        "7: story: says MA-6, but the file stands below MA-2, and the directory decides; \
+        "7: story: is MA-6, but the file is below MA-2, and the directory decides; \
          move the file to my-app/epics/MA-1/stories/MA-6/tasks/ instead, or write MA-2 here again",
     );
     is_refused(
         TASK,
         ("story: MA-2", "story: MA-9"),
-        "7: story: says MA-9, which is no story of this project; the file stands below MA-2: write MA-2 here again",
+        "7: story: is MA-9, which is not a story of this project; the file is below MA-2: write MA-2 here again",
     );
     is_refused(
         TASK,
         ("epic: MA-1", "epic: MA-5"),
-        "6: epic: says MA-5, but the epic of a task is that of its story, MA-1; write MA-1 here again",
+        "6: epic: is MA-5, but a task has the epic of its story, MA-1; write MA-1 here again",
     );
     is_refused(
         STORY,
         ("epic: MA-1", "epic: MA-5"),
-        "6: epic: says MA-5, but the file stands below MA-1, and the directory decides; \
+        "6: epic: is MA-5, but the file is below MA-1, and the directory decides; \
          move the directory MA-2 to my-app/epics/MA-5/stories/ instead, or write MA-1 here again",
     );
 }
@@ -71,7 +71,7 @@ fn what_was_told_to_be_done_moves_the_task() {
     board.settle();
     board.edit(TASK, "story: MA-2", "story: MA-5");
     board.wait("the refusal", |board| {
-        board.problems().contains("story: says MA-5")
+        board.problems().contains("story: is MA-5")
     });
     let tasks = board.path("my-app/epics/MA-1/stories/MA-5/tasks");
     fs::create_dir(&tasks).expect("makes");

@@ -3,6 +3,7 @@
 mod damaged;
 mod linked;
 mod removed;
+mod repository;
 mod restored;
 
 use std::error::Error as _;

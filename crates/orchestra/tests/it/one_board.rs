@@ -348,6 +348,22 @@ fn board_of_an_archive_is_read_and_not_changed_until_it_is_accepted() {
 }
 
 #[test]
+fn bare_repository_is_refused_as_a_workspace() {
+    let repository = Repository::new(DEFAULT);
+    repository.fill();
+    let main = repository.main();
+    let bare = main.with_file_name("hub.git");
+    let path = bare.to_str().unwrap();
+    git(&main, &["clone", "--quiet", "--bare", ".", path]);
+    for words in [&["tool", "call", "list_projects"][..], &["init"]] {
+        let refused = repository.run(&bare, words);
+        assert_eq!(refused.code, Some(2), "{refused:?}");
+        assert!(refused.err.contains("is a git directory"), "{refused:?}");
+    }
+    assert!(!bare.join(".projects").exists() && !bare.join(".orchestra").exists());
+}
+
+#[test]
 fn second_up_in_another_worktree_says_where_the_first_is() {
     let repository = Repository::new(DEFAULT);
     repository.fill();

@@ -68,7 +68,7 @@ impl Writing<'_> {
             )?;
             if elsewhere.is_some() {
                 let what = format!(
-                    "{} stands in another file of remembered texts as well; remove it from one of them",
+                    "{} is in another file of memories as well; remove it from one of them",
                     chunk.id
                 );
                 return Err(ActionError::Invalid(what));
@@ -83,7 +83,10 @@ impl Writing<'_> {
                 .map(ChunkId::new)
                 .or_else(|| texts.insert(chunk.content.as_str(), chunk.id));
             if let Some(other) = same {
-                let what = format!("{} says the same as {other}; remove one of them", chunk.id);
+                let what = format!(
+                    "{} has the same text as {other}; remove one of them",
+                    chunk.id
+                );
                 return Err(ActionError::Invalid(what));
             }
         }

@@ -145,7 +145,7 @@ fn words(plan: &Plan, paused: bool, repeated: bool) -> String {
         (status, _) => format!("; it is {status}."),
     };
     let known = match repeated {
-        true => " was made before under this key",
+        true => " was already created with this key",
         false => "",
     };
     format!("Plan `{}` of {jobs}{known}{next}", plan.name())

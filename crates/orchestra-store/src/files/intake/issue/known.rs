@@ -82,7 +82,7 @@ fn base_to_merge(
     };
     let moved = moved || past.as_ref().is_some_and(Past::is_moved);
     if given.candidate.elsewhere && !moved {
-        return Err(refusal::twin(given.fields, place, "stands in two places").into());
+        return Err(refusal::twin(given.fields, place, "has files in two places").into());
     }
     if other && place.story.is_some() {
         let error = refusal::twin(given.fields, place, "is another issue on the board");

@@ -45,7 +45,7 @@ pub(super) fn another(
     let id = &given.place.id;
     let uid = board.uid.map(|uid| uid.to_string()).unwrap_or_default();
     let what = format!(
-        "is of another issue than {id} on the board, whose uid is {uid}; both stay as they are, and {}",
+        "belongs to another issue than {id} on the board, whose uid is {uid}; both stay unchanged, and {}",
         apart(&given.fields.path)
     );
     let error = wrong_field(&given.fields.path, text, UID_FIELD, what);
@@ -66,7 +66,9 @@ pub(super) fn check_twins_above(
         let file = Place::Issue(above, Part::Fields).path();
         let problem = ledger::problem(reader.connection(), &file)?;
         if problem.is_some_and(|(field, _)| field == UID_FIELD) {
-            let what = format!("stands below {file}, which is of another issue than the board's");
+            let what = format!(
+                "is below {file}, which belongs to another issue than the one on the board"
+            );
             return Err(FileError::whole(path, FileFault::Place(what)).into());
         }
     }
@@ -76,7 +78,7 @@ pub(super) fn check_twins_above(
 /// What is told of a file below a parent that the board has elsewhere, `there`.
 pub(in crate::files) fn below_another(there: &IssuePlace) -> String {
     format!(
-        "stands below another {} than the board has, which is in {}; `orchestra doctor --fix` tells two of one id apart",
+        "is below another {} than the one on the board, which is in {}; `orchestra doctor --fix` gives one of them a new id",
         there.id,
         Place::Issue(there.clone(), Part::Fields).path()
     )
@@ -142,7 +144,7 @@ pub(super) fn check_said_parent(
             let said = said.as_deref().unwrap_or_default();
             let epic = shown(place.epic.as_ref());
             let what = format!(
-                "says {}, but the epic of a task is that of its story, {epic}; write {epic} here again",
+                "is {}, but a task has the epic of its story, {epic}; write {epic} here again",
                 brief(said)
             );
             ("epic", what)
@@ -174,7 +176,7 @@ fn other_parent(
     };
     let Some(target) = target.filter(|target| target.issue.kind == kind) else {
         return Ok(format!(
-            "says {}, which is no {kind} of this project; the file stands below {here}: write {here} here again",
+            "is {}, which is not a {kind} of this project; the file is below {here}: write {here} here again",
             brief(said)
         ));
     };
@@ -184,7 +186,7 @@ fn other_parent(
         _ => ("the file".to_owned(), "tasks"),
     };
     Ok(format!(
-        "says {}, but the file stands below {here}, and the directory decides; move {what} to {}/{below}/ instead, or write {here} here again",
+        "is {}, but the file is below {here}, and the directory decides; move {what} to {}/{below}/ instead, or write {here} here again",
         brief(said),
         directory(&parent)
     ))

@@ -64,7 +64,7 @@ pub(super) fn take_in(
         if !entry.is_some_and(|entry| entry.is(&content_hash(&content.bytes))) {
             // A person has written it, and there is nothing it could be taken in for.
             let what = format!(
-                "stands without {}; put that back, or remove this",
+                "belongs to {}, which is missing; restore that file, or remove this one",
                 candidate.first().path
             );
             let error = FileError::whole(&found.path, FileFault::Place(what));

@@ -173,6 +173,15 @@ impl Connectors {
         }
     }
 
+    /// Compares the files that the approval of a server covers before each start of its program.
+    fn check(&self, config: &ServerConfig) -> client_http::Check {
+        let (config, scope) = (Arc::new(config.clone()), self.scope.clone());
+        Arc::new(move || {
+            let (config, scope) = (Arc::clone(&config), scope.clone());
+            Box::pin(blocking(move || compare(&config, &scope)))
+        })
+    }
+
     /// The roots that are configured for a server.
     fn roots(&self, config: &ServerConfig) -> Result<Vec<Root>, ExpandError> {
         let mut paths = Vec::with_capacity(config.roots.len());
@@ -213,6 +222,8 @@ impl Connectors {
             Some(Auth::Command { command, args }) => client_http::Auth::Command {
                 program: self.scope.expand(command, config).map_err(invalid)?,
                 args: self.scope.all(args, config).map_err(invalid)?,
+                directory: config.directory().clone(),
+                check: self.check(config),
             },
         };
         reached.ca_file = endpoint.ca_file;

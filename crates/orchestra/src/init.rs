@@ -11,6 +11,7 @@ mod steps;
 
 use std::{
     io,
+    ops::Range,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -20,6 +21,7 @@ use orchestra_fs::{Access, Lock};
 use crate::{
     board,
     bundle::{self, Kind, Resource, Selection},
+    config,
     files::{FileError, Root},
     workspace::{has_board, run_directory_of},
 };
@@ -83,6 +85,8 @@ pub(crate) enum InitError {
 #[derive(Debug)]
 pub(crate) struct Installer {
     root: Root,
+    /// Ports at which this program may listen.
+    ports: Range<u16>,
     effect: Effect,
     before: Manifest,
     manifest: Manifest,
@@ -114,12 +118,20 @@ impl Installer {
         let manifest = before.clone();
         Ok(Self {
             root,
+            ports: config::usual_ports(),
             effect,
             before,
             manifest,
             steps: Vec::new(),
             _lock: lock,
         })
+    }
+
+    /// Accepts entries of clients that reach this program over HTTP at these ports.
+    #[must_use]
+    pub(crate) fn with_ports(mut self, ports: Range<u16>) -> Self {
+        self.ports = ports;
+        self
     }
 
     /// The clients for which a workspace was set up.
@@ -178,10 +190,10 @@ impl Installer {
         };
         let (skills, agents) = (selected(Kind::Skill), selected(Kind::Agent));
         self.manifest.select(skills, agents);
-        let workspace = self.root.path().to_owned();
+        let (workspace, ports) = (self.root.path().to_owned(), self.ports.clone());
         for client in clients {
             self.edit(client.path(), |text, manifest| {
-                client.add(text, manifest, &workspace)
+                client.add(text, manifest, &workspace, &ports)
             })?;
         }
         let with_hooks = clients.contains(&Client::Claude);
@@ -208,10 +220,10 @@ impl Installer {
     }
 
     fn uninstall_all(&mut self, clients: &[Client]) -> Result<(), FileError> {
-        let workspace = self.root.path().to_owned();
+        let (workspace, ports) = (self.root.path().to_owned(), self.ports.clone());
         for client in clients {
             self.edit_existing(client.path(), |text, manifest| {
-                client.remove(text, manifest, &workspace)
+                client.remove(text, manifest, &workspace, &ports)
             })?;
         }
         if clients.contains(&Client::Claude) {

@@ -1,15 +1,17 @@
 //! Files of the workspace that decide what a server runs.
 //!
 //! Covered are the files that the command line of a server or its environment names, and the package manifests and
-//! lock files nearest to them and to its directory. Of a directory it is the main file, and the code where a virtual
+//! lock files beside and above them, its directory and the members that it names. Of a directory it is the main file, and the code where a virtual
 //! machine loads classes from it. Files that the covered ones load by themselves are not covered.
 
 mod manifests;
+mod members;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fmt, iter,
+    fmt, fs, iter,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 pub use orchestra_fs::Content;
@@ -19,6 +21,7 @@ use crate::{
     config::{Auth, Sandbox, ServerConfig, Template, Transport, loads_code},
     expand::{Scope, variables_of},
 };
+use members::{Packages, has_program};
 
 /// Maximum number of words of a server that is approved, their parts included.
 const MAX_WORDS: usize = 512;
@@ -34,6 +37,9 @@ const MAX_EFFORT: usize = 10 * Tree::MAX_PATHS;
 
 /// Maximum effort for the code of a server before the last directory. It exceeds that for any single directory.
 const MAX_CODE_EFFORT: usize = 4 * Tree::MAX_PATHS;
+
+/// Maximum number of names of a directory that are listed.
+const MAX_NAMES: usize = 4_096;
 
 /// Ends of the names of files that hold data. Variables name such files, which servers write while they run.
 const DATA: [&str; 16] = [
@@ -58,6 +64,8 @@ pub(crate) struct SharedWork {
     effort: usize,
     /// Code by its directory, with the effort of reading it.
     code: BTreeMap<PathBuf, (Code, usize)>,
+    /// Packages by the name of their manifests.
+    packages: BTreeMap<&'static str, Arc<Packages>>,
 }
 
 /// Reason for which files of a server are not covered.
@@ -286,7 +294,10 @@ impl Search<'_> {
         for (part, used) in &parts {
             self.part(part, *used)?;
         }
-        self.manifests(&line[0])?;
+        let words = members::tokens(line);
+        self.members(&words);
+        self.runs_all(&words)?;
+        self.manifests(&line[0], &words)?;
         match self.tree.is_exhausted() {
             true => Err(Gap::Paths),
             false => Ok(()),
@@ -467,22 +478,103 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// Covers the manifests and lock files that are nearest to the directories of the server.
-    fn manifests(&mut self, program: &str) -> Result<(), Gap> {
-        let starts = std::mem::take(&mut self.starts);
-        for name in manifests::of(program) {
-            let mut searched = BTreeSet::new();
-            for start in &starts {
-                // From a directory that was searched before, the nearest file is the same.
-                let directories = start.ancestors();
-                for directory in directories.take_while(|directory| searched.insert(*directory)) {
-                    match self.tree.find(directory, Path::new(name)) {
-                        Some(Entry::File(below)) => self.cover(below)?,
-                        Some(Entry::Closed(below, why)) => self.insert(below, why)?,
-                        Some(Entry::Directory(_)) | None => continue,
-                    }
-                    break;
+    /// Looks for manifests also in the directories of the members that a command line names.
+    fn members(&mut self, words: &[&str]) {
+        for member in members::of(words) {
+            let Some(name) = member.name else {
+                self.covered.is_unclear = true;
+                continue;
+            };
+            let manifest = member.manifest;
+            let mut directories = Vec::new();
+            for base in self.bases.clone() {
+                if let Some(Entry::Directory(below)) = self.tree.find(&base, Path::new(name))
+                    && self.tree.find(&below, Path::new(manifest)).is_some()
+                {
+                    directories.push(below);
                 }
+            }
+            let packages = self.packages(manifest);
+            directories.extend(packages.named(name, manifest).cloned());
+            self.covered.is_unclear |= packages.is_partial || directories.is_empty();
+            self.starts.extend(directories);
+        }
+    }
+
+    /// Returns the packages of the workspace, which are found for the first server that needs them.
+    fn packages(&mut self, manifest: &'static str) -> Arc<Packages> {
+        if let Some(known) = self.shared.packages.get(manifest) {
+            return Arc::clone(known);
+        }
+        let Ok(mut tree) = Tree::open(self.tree.top()) else {
+            return Arc::new(Packages::unknown(0));
+        };
+        let packages = Arc::new(Packages::of(&mut tree, manifest));
+        self.shared.effort += packages.effort() + tree.effort();
+        let known = Arc::clone(&packages);
+        self.shared.packages.insert(manifest, known);
+        packages
+    }
+
+    /// Covers the files of the directories that `run-parts` runs.
+    fn runs_all(&mut self, words: &[&str]) -> Result<(), Gap> {
+        if !has_program(words, &["run-parts"]) {
+            return Ok(());
+        }
+        for word in words {
+            for base in self.bases.clone() {
+                if let Some(Entry::Directory(below)) = self.tree.find(&base, Path::new(word)) {
+                    self.all_of(&below, |_| true)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Covers the files of a directory that have certain names.
+    fn all_of(&mut self, below: &Path, is_named: impl Fn(&Path) -> bool) -> Result<(), Gap> {
+        // direct: names alone; contents are opened below the open top.
+        let Ok(entries) = fs::read_dir(self.tree.top().join(below)) else {
+            self.covered.is_unclear = true;
+            return Ok(());
+        };
+        let mut names = Vec::new();
+        for entry in entries.take(MAX_NAMES + 1) {
+            match entry {
+                Ok(entry) => names.push(PathBuf::from(entry.file_name())),
+                Err(_) => self.covered.is_unclear = true,
+            }
+        }
+        if names.len() > MAX_NAMES {
+            self.covered.is_unclear = true;
+            return Ok(());
+        }
+        for name in names.iter().filter(|name| is_named(name)) {
+            match self.tree.find(below, name) {
+                Some(Entry::File(below)) => self.cover(below)?,
+                Some(Entry::Closed(below, why)) => self.insert(below, why)?,
+                Some(Entry::Directory(_)) | None => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Covers the manifests and lock files in the directories of the server, and in all directories above them.
+    fn manifests(&mut self, program: &str, words: &[&str]) -> Result<(), Gap> {
+        let starts = std::mem::take(&mut self.starts);
+        let directories = starts.iter().flat_map(|start| start.ancestors());
+        let directories: BTreeSet<&Path> = directories.collect();
+        let has_projects = has_program(words, &["dotnet", "msbuild"]);
+        for directory in directories {
+            for name in manifests::of(program) {
+                match self.tree.find(directory, Path::new(name)) {
+                    Some(Entry::File(below)) => self.cover(below)?,
+                    Some(Entry::Closed(below, why)) => self.insert(below, why)?,
+                    Some(Entry::Directory(_)) | None => {}
+                }
+            }
+            if has_projects {
+                self.all_of(directory, manifests::is_project)?;
             }
             if self.tree.is_exhausted() {
                 return Err(Gap::Paths);

@@ -153,7 +153,7 @@ impl Places {
         let asks = origin.trust == Trust::Ask;
         let trusted_by = self.trusted_by.clone().filter(|_| asks);
         let identity = match &config {
-            Ok(config) if asks => identify(config),
+            Ok(config) if asks => identify(config, &self.ports),
             _ => Identity::Other,
         };
         let is_disabled = |config: &ServerConfig| by_hand.map_or(config.disabled, |is_on| !is_on);

@@ -3,10 +3,11 @@
 
 use std::{
     env::consts::EXE_SUFFIX,
+    ops::Range,
     path::{Component, Path, PathBuf},
 };
 
-use crate::config::{ServerConfig, StdioConfig, Template, Transport, loads_code};
+use crate::config::{HttpConfig, ServerConfig, StdioConfig, Template, Transport};
 
 /// Result of comparing an entry with the entry that `orchestra init` writes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,34 +32,26 @@ const OPTIONS: [&str; 5] = ["--workspace", "--tools", "--format", "--engine", "-
 /// The same, without a value.
 const SWITCHES: [&str; 1] = ["--only-servers"];
 
-/// Variables that decide where this program looks for what its user allowed, beside those that
-/// [load code](loads_code).
-const VARIABLES: [&str; 4] = [
-    "HOME",
-    "ORCHESTRA_MCP_PATH",
-    "SDEK_MCP_PATH",
-    "ORCHESTRA_SYSTEM",
-];
+/// Variables that an entry may set: they change logs and colours. The program reads other variables as decisions of its
+/// user, and passes some on to servers.
+const VARIABLES: [&str; 2] = ["NO_COLOR", "RUST_LOG"];
 
-/// Beginning of the names of such variables.
-const VARIABLE_START: &str = "XDG_";
-
-/// Variables that name the workspace.
-const WORKSPACE_VARIABLES: [&str; 2] = ["ORCHESTRATOR_WORKSPACE", "CLAUDE_PROJECT_DIR"];
+/// Values of the header `Authorization` that name the token of the user, as `orchestra up` shows them.
+const TOKENS: [&str; 2] = ["Bearer ${env:ORCHESTRA_TOKEN}", "Bearer ${ORCHESTRA_TOKEN}"];
 
 /// Texts that clients replace by the path of the workspace.
 const PLACEHOLDERS: [&str; 2] = ["${workspaceFolder}", "${CLAUDE_PROJECT_DIR}"];
 
-/// Compares a server of a file that other people may have written with this program.
+/// Compares a server of a file that other people may have written with this program, which may listen at `ports`.
 #[must_use]
-pub fn identify(config: &ServerConfig) -> Identity {
+pub fn identify(config: &ServerConfig, ports: &Range<u16>) -> Identity {
     let is_named = NAMES.contains(&config.name.as_str());
     match &config.transport {
         Transport::Stdio(stdio) if serves(stdio) => match difference(stdio, config.directory()) {
             None => Identity::Own,
             Some(why) => Identity::Impostor(why),
         },
-        Transport::Http(http) if is_named && is_here(http.url.written()) => Identity::Own,
+        Transport::Http(http) if is_named && is_own_address(http, ports) => Identity::Own,
         _ if is_named => Identity::Namesake,
         _ => Identity::Other,
     }
@@ -67,10 +60,7 @@ pub fn identify(config: &ServerConfig) -> Identity {
 /// Returns whether an entry may set a variable for this program.
 #[must_use]
 pub fn is_harmless_variable(name: &str) -> bool {
-    let is_listed = VARIABLES.iter().any(|one| one.eq_ignore_ascii_case(name));
-    let beginning = name.get(..VARIABLE_START.len());
-    let starts = beginning.is_some_and(|start| start.eq_ignore_ascii_case(VARIABLE_START));
-    !is_listed && !starts && !loads_code(name)
+    VARIABLES.contains(&name)
 }
 
 /// Whether a program has the name of this one, and is started as a server.
@@ -95,13 +85,10 @@ fn difference(stdio: &StdioConfig, workspace: &Path) -> Option<String> {
     if !has_own_name(command) {
         return Some(format!("it starts `{command}`, which is another program"));
     }
-    let mut directories = match workspaces(&stdio.args) {
+    let directories = match workspaces(&stdio.args) {
         Ok(directories) => directories,
         Err(option) => return Some(format!("it passes `{option}`, which only you may do")),
     };
-    directories.extend(stdio.cwd.as_ref().map(Template::written));
-    let variables = WORKSPACE_VARIABLES.iter();
-    directories.extend(variables.filter_map(|name| stdio.env.get(*name).map(Template::written)));
     if let Some(directory) = directories
         .iter()
         .find(|named| !is_within(named, workspace))
@@ -109,6 +96,10 @@ fn difference(stdio: &StdioConfig, workspace: &Path) -> Option<String> {
         return Some(format!(
             "it serves `{directory}`, which is not in this workspace"
         ));
+    }
+    let cwd = stdio.cwd.as_ref().map(Template::written);
+    if let Some(cwd) = cwd.filter(|cwd| !is_workspace(cwd, workspace)) {
+        return Some(format!("it starts in `{cwd}`, which is not this workspace"));
     }
     let mut names = stdio.env.keys();
     if let Some(name) = names.find(|name| !is_harmless_variable(name)) {
@@ -170,6 +161,18 @@ fn workspaces(args: &[Template]) -> Result<Vec<&str>, &str> {
 
 /// Whether a directory that an entry names is the workspace, or in the workspace.
 fn is_within(named: &str, workspace: &Path) -> bool {
+    let named = named_directory(named, workspace).zip(real(workspace));
+    named.is_some_and(|(named, workspace)| named.starts_with(workspace))
+}
+
+/// Whether a directory that an entry names is the workspace.
+fn is_workspace(named: &str, workspace: &Path) -> bool {
+    let named = named_directory(named, workspace);
+    named.is_some() && named == real(workspace)
+}
+
+/// Returns the directory that an entry names, as [`real`] has it; `None` where it has variables or parents.
+fn named_directory(named: &str, workspace: &Path) -> Option<PathBuf> {
     let rest = PLACEHOLDERS
         .iter()
         .find_map(|start| named.strip_prefix(start))
@@ -179,8 +182,7 @@ fn is_within(named: &str, workspace: &Path) -> bool {
         && Path::new(path)
             .components()
             .all(|part| !matches!(part, Component::ParentDir));
-    let named = real(&workspace.join(path)).zip(real(workspace));
-    is_plain && named.is_some_and(|(named, workspace)| named.starts_with(workspace))
+    is_plain.then(|| real(&workspace.join(path))).flatten()
 }
 
 /// Returns a path without symbolic links, as far as it exists; `None` where it is too long, or a link leads nowhere or
@@ -205,13 +207,28 @@ fn existing(path: &Path) -> Option<&Path> {
         .find(|above| above.symlink_metadata().is_ok())
 }
 
+/// Whether a server on the network is this program on this machine, and gets nothing but a token for it.
+fn is_own_address(http: &HttpConfig, ports: &Range<u16>) -> bool {
+    let has_own_headers = match &http.headers[..] {
+        [] => true,
+        [(name, value)] => {
+            let value = value.written();
+            let is_token = TOKENS.contains(&value) || !value.contains("${");
+            name.eq_ignore_ascii_case("authorization") && is_token
+        }
+        _ => false,
+    };
+    has_own_headers && http.auth.is_none() && is_here(http.url.written(), ports)
+}
+
 /// Whether an address is one where this program may listen on this machine.
-fn is_here(url: &str) -> bool {
+fn is_here(url: &str, ports: &Range<u16>) -> bool {
     let starts = ["http://127.0.0.1:", "http://localhost:", "http://[::1]:"];
     let port = starts.iter().find_map(|start| url.strip_prefix(start));
     let port = port.and_then(|rest| rest.strip_suffix("/mcp"));
     port.is_some_and(|port| {
-        port.bytes().all(|byte| byte.is_ascii_digit()) && port.parse::<u16>().is_ok()
+        port.bytes().all(|byte| byte.is_ascii_digit())
+            && port.parse().is_ok_and(|port| ports.contains(&port))
     })
 }
 
@@ -231,7 +248,7 @@ mod tests {
         };
         let text = format!("{{\"mcpServers\": {{\"orchestra\": {entry}}}}}");
         let written = file.understand(&text).servers.remove(0);
-        identify(&written.config.unwrap())
+        identify(&written.config.unwrap(), &(7420..7422))
     }
 
     #[test]
@@ -240,11 +257,13 @@ mod tests {
             r#"{"command": "orchestra", "args": ["stdio"]}"#,
             r#"{"command": "/usr/bin/orchestra", "args": ["stdio", "--tools=lean", "--workspace", "."]}"#,
             r#"{"command": "orchestra", "args": ["stdio", "--workspace=${workspaceFolder}/a"], "cwd": "${workspaceFolder}"}"#,
-            r#"{"command": "orchestra", "args": ["stdio"], "cwd": "a", "env": {"CLAUDE_PROJECT_DIR": "/work/space"}}"#,
+            r#"{"command": "orchestra", "args": ["stdio"], "cwd": "/work/space", "env": {"NO_COLOR": "1"}}"#,
             r#"{"command": "orchestra-mcp"}"#,
             r#"{"command": "orchestra-mcp", "args": ["--workspace", "/work/space"]}"#,
-            r#"{"command": "orchestra", "args": ["stdio"], "env": {"RUST_LOG": "info", "A_TOKEN": "x"}}"#,
+            r#"{"command": "orchestra", "args": ["stdio"], "env": {"RUST_LOG": "info"}}"#,
             r#"{"url": "http://localhost:7420/mcp"}"#,
+            r#"{"url": "http://127.0.0.1:7421/mcp", "headers": {"authorization": "Bearer ${env:ORCHESTRA_TOKEN}"}}"#,
+            r#"{"url": "http://127.0.0.1:7421/mcp", "headers": {"Authorization": "Bearer 0123456789"}}"#,
         ] {
             assert_eq!(identity(entry), Identity::Own, "{entry}");
         }
@@ -314,8 +333,8 @@ mod tests {
                 "`${env:HOME}/x`",
             ),
             (
-                r#"{"command": "orchestra", "args": ["stdio"], "env": {"ORCHESTRATOR_WORKSPACE": "/other"}}"#,
-                "`/other`",
+                r#"{"command": "orchestra", "args": ["stdio"], "cwd": "sub"}"#,
+                "starts in `sub`",
             ),
             (
                 r#"{"command": "/usr/bin/orchestra.sh", "args": ["stdio"]}"#,
@@ -326,6 +345,32 @@ mod tests {
                 Identity::Impostor(reason) => assert!(reason.contains(why), "{entry}: {reason}"),
                 other => panic!("{entry}: {other:?}"),
             }
+        }
+    }
+
+    #[test]
+    fn variable_that_changes_more_than_logs_makes_an_impostor() {
+        for name in [
+            "ANTHROPIC_BASE_URL",
+            "CLAUDE_CONFIG_DIR",
+            "GOOGLE_APPLICATION_CREDENTIALS",
+            "HTTPS_PROXY",
+            "NO_color",
+            "ORCHESTRATOR_STORAGE",
+            "ORCHESTRATOR_WORKSPACE",
+            "ORCHESTRA_ENGINE",
+            "ORCHESTRA_TOKEN",
+            "SSL_CERT_FILE",
+            "TMPDIR",
+            "UNKNOWN",
+            "XDG_STATE_HOME",
+            "https_proxy",
+        ] {
+            let entry = format!(
+                r#"{{"command": "orchestra", "args": ["stdio"], "env": {{"{name}": "/work/space"}}}}"#
+            );
+            let expected = format!("it sets the variable {name}, which only you may do");
+            assert_eq!(identity(&entry), Identity::Impostor(expected));
         }
     }
 
@@ -396,6 +441,12 @@ mod tests {
             r#"{"url": "https://example.com/mcp"}"#,
             r#"{"url": "http://127.0.0.1:80@example.com/mcp", "allowInsecure": true}"#,
             r#"{"url": "http://localhost:/mcp"}"#,
+            r#"{"url": "http://localhost:7419/mcp"}"#,
+            r#"{"url": "http://localhost:7422/mcp"}"#,
+            r#"{"url": "http://localhost:7420/mcp", "headers": {"X": "y"}}"#,
+            r#"{"url": "http://localhost:7420/mcp", "headers": {"Authorization": "Bearer ${AWS_SECRET}"}}"#,
+            r#"{"url": "http://localhost:7420/mcp", "headers": {"Authorization": "Bearer x", "X": "y"}}"#,
+            r#"{"url": "http://localhost:7420/mcp", "auth": {"type": "command", "command": "x"}}"#,
         ] {
             assert_eq!(identity(entry), Identity::Namesake, "{entry}");
         }

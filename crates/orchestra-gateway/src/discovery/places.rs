@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeSet,
     fs,
+    ops::Range,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -55,6 +56,8 @@ pub struct Places {
     pub only_named: bool,
     /// The directory of the user's `trusted_directories` that the workspace is in: its servers need no approval.
     pub trusted_by: Option<Arc<Path>>,
+    /// Ports at which this program may listen. A server at another port is another program.
+    pub ports: Range<u16>,
 }
 
 impl Places {

@@ -27,6 +27,7 @@ impl World {
         let places = Places {
             workspace,
             user: Some(user),
+            ports: 7420..7421,
             ..Places::default()
         };
         Self { directory, places }

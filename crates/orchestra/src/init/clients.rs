@@ -1,6 +1,6 @@
 //! The entry of this program in the configuration of MCP clients.
 
-use std::path::Path;
+use std::{ops::Range, path::Path};
 
 use axum::http::Uri;
 use orchestra_gateway::{
@@ -118,7 +118,12 @@ impl Client {
     ///
     /// # Errors
     /// When there is one: what it starts, or the key.
-    pub(crate) fn check(self, text: &str, workspace: &Path) -> Result<(), Refusal> {
+    pub(crate) fn check(
+        self,
+        text: &str,
+        workspace: &Path,
+        ports: &Range<u16>,
+    ) -> Result<(), Refusal> {
         let file = File {
             path: self.path().into(),
             source: Source::Workspace,
@@ -140,7 +145,7 @@ impl Client {
                 }
                 None => reason,
             },
-            Some(Ok(config)) => match identify(&config) {
+            Some(Ok(config)) => match identify(&config, ports) {
                 Identity::Own => return self.check_keys(text),
                 Identity::Impostor(why) => format!("{why}: {}", words::runs_at_length(&config)),
                 Identity::Namesake | Identity::Other => {
@@ -181,10 +186,11 @@ impl Client {
         text: Option<&str>,
         manifest: &mut Manifest,
         workspace: &Path,
+        ports: &Range<u16>,
     ) -> Result<Edit, Refusal> {
         let document = Document::parse(text)?;
         let has_earlier_http = remove_earlier_http(&document.top(), self.servers_key())?;
-        let edit = self.put(&document, text, manifest, workspace)?;
+        let edit = self.put(&document, text, manifest, workspace, ports)?;
         if !has_earlier_http {
             return Ok(edit);
         }
@@ -200,6 +206,7 @@ impl Client {
         text: Option<&str>,
         manifest: &mut Manifest,
         workspace: &Path,
+        ports: &Range<u16>,
     ) -> Result<Edit, Refusal> {
         let servers = document.top().object_or_new(self.servers_key())?;
         let (present, earlier) = (servers.object(ENTRY)?, servers.object(EARLIER_ENTRY)?);
@@ -208,7 +215,7 @@ impl Client {
             Some(known) => match with_environment(self.entry(), known) {
                 Ok(entry) => entry,
                 Err(refusal) => {
-                    self.check(text.unwrap_or_default(), workspace)?;
+                    self.check(text.unwrap_or_default(), workspace, ports)?;
                     return Err(refusal);
                 }
             },
@@ -224,7 +231,7 @@ impl Client {
                 replaced()
             }
             (Some(_), Some(_)) => {
-                self.check(text.unwrap_or_default(), workspace)?;
+                self.check(text.unwrap_or_default(), workspace, ports)?;
                 servers.remove(EARLIER_ENTRY)?;
                 return Ok(replaced().with_text(document.text()?));
             }
@@ -235,7 +242,7 @@ impl Client {
                 Edit::done(Action::Updated)
             }
             (Some(_), None) => {
-                self.check(text.unwrap_or_default(), workspace)?;
+                self.check(text.unwrap_or_default(), workspace, ports)?;
                 return Ok(edited());
             }
         };
@@ -252,6 +259,7 @@ impl Client {
         text: &str,
         manifest: &mut Manifest,
         workspace: &Path,
+        ports: &Range<u16>,
     ) -> Result<Edit, Refusal> {
         let document = Document::parse(Some(text))?;
         let top = document.top();
@@ -264,7 +272,7 @@ impl Client {
         let ours = manifest.has_value(self.path(), ENTRY, &present);
         manifest.forget_value(self.path(), ENTRY);
         if !ours {
-            self.check(text, workspace)?;
+            self.check(text, workspace, ports)?;
             return Ok(edited());
         }
         servers.remove(ENTRY)?;
@@ -333,7 +341,7 @@ fn with_environment(mut entry: Value, other: &Object) -> Result<Value, Refusal> 
         let mut names = environment.as_object().into_iter().flatten();
         if let Some((name, _)) = names.find(|(name, _)| !is_harmless_variable(name)) {
             return Err(Refusal(format!(
-                "its entry sets the variable {name}, which decides what is started; remove that variable"
+                "its entry sets the variable {name}, which only you may do; remove that variable"
             )));
         }
         entry["env"] = environment;

@@ -202,7 +202,7 @@ fn http_entries_of_an_earlier_orchestrator_are_removed_with_a_backup() {
 fn the_earlier_entry_is_replaced_in_its_place_with_a_backup() {
     let workspace = tempfile::tempdir().unwrap();
     let text = "{\n  // servers\n  \"mcpServers\": {\n    \"orchestra-mcp\": {\"command\": \"orchestra-mcp\", \
-                \"args\": [\"--workspace\", \"/old\"], \"env\": {\"A\": \"b\"}},\n    \"other\": {}\n  }\n}\n";
+                \"args\": [\"--workspace\", \"/old\"], \"env\": {\"NO_COLOR\": \"1\"}},\n    \"other\": {}\n  }\n}\n";
     put(&workspace, ".mcp.json", text);
     let steps = install(&workspace);
     assert_eq!(action(&steps, ".mcp.json"), Action::Updated);
@@ -217,7 +217,7 @@ fn the_earlier_entry_is_replaced_in_its_place_with_a_backup() {
     let servers = value["mcpServers"].as_object().unwrap();
     assert_eq!(
         servers["orchestra"],
-        json!({"command": "orchestra", "args": ["stdio"], "env": {"A": "b"}})
+        json!({"command": "orchestra", "args": ["stdio"], "env": {"NO_COLOR": "1"}})
     );
     assert_eq!(servers.len(), 2);
     let again = install(&workspace);

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fs, path::PathBuf};
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 
-use crate::support::{Workspace, said};
+use crate::support::{Said, Workspace, said};
 
 /// Every file outside of `.git` and `.projects`, with its text.
 fn files(workspace: &Workspace) -> BTreeMap<PathBuf, String> {
@@ -442,6 +442,22 @@ fn hostile_entry_with_the_name_of_this_program_is_shown_and_refused() {
             "LD_PRELOAD",
         ),
         (
+            json!({"command": "orchestra", "args": ["stdio"], "env": {"HTTPS_PROXY": "http://127.0.0.1:1"}}),
+            "HTTPS_PROXY",
+        ),
+        (
+            json!({"command": "orchestra", "args": ["stdio"], "cwd": "sub"}),
+            "`sub`",
+        ),
+        (
+            json!({"url": "http://127.0.0.1:9999/mcp"}),
+            "http://127.0.0.1:9999/mcp",
+        ),
+        (
+            json!({"url": "http://127.0.0.1:7420/mcp", "headers": {"Authorization": "Bearer ${SECRET}"}}),
+            "http://127.0.0.1:7420/mcp",
+        ),
+        (
             json!({"command": "orchestra", "args": ["stdio", "--workspace", "/other/dir"]}),
             "--workspace /other/dir",
         ),
@@ -545,6 +561,30 @@ fn entry_of_this_program_with_a_key_that_permits_more_is_refused() {
             std::fs::remove_file(workspace.join(path)).unwrap();
         }
     }
+}
+
+#[test]
+fn entry_at_the_configured_port_of_the_user_is_this_program() {
+    let workspace = Workspace::board();
+    let text = r#"{"mcpServers": {"orchestra": {"url": "http://127.0.0.1:9999/mcp"}}}"#;
+    workspace.write(".mcp.json", text);
+    let init = ["init", "--client", "claude", "--dry-run"];
+    let refused = |said: Said| {
+        assert_eq!(said.code, Some(3), "{said:?}");
+        assert!(said.out.contains("is not this program"), "{said:?}");
+    };
+    refused(workspace.run(init));
+    // The file of the workspace may come with the entry.
+    workspace.write("orchestra.toml", "http = \"9999\"\n");
+    refused(workspace.run(init));
+    std::fs::remove_file(workspace.join("orchestra.toml")).unwrap();
+    let user = workspace.home().join(".config/orchestra");
+    std::fs::create_dir_all(&user).unwrap();
+    std::fs::write(user.join("orchestra.toml"), "http = \"9998\"\n").unwrap();
+    let said = workspace.run(init);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let listed = workspace.run(["mcp", "list"]);
+    assert!(listed.out.contains("it is this program"), "{listed:?}");
 }
 
 /// The environment of an entry outlives its replacement.

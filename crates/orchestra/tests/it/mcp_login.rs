@@ -261,3 +261,31 @@ fn server_that_names_metadata_elsewhere_leads_there_only_during_a_sign_in() {
     assert_eq!(login.code, Some(5), "{login:?}");
     assert!(login.err.contains(&metadata), "{login:?}");
 }
+
+#[test]
+fn program_that_prints_a_token_is_the_one_that_was_approved() {
+    let workspace = Workspace::board();
+    let far = json!({"url": "http://127.0.0.1:1/mcp", "auth": {"type": "command", "command": "./token.sh"}});
+    workspace.write(
+        ".mcp.json",
+        &json!({"mcpServers": {"far": far}}).to_string(),
+    );
+    for directory in ["", "other/"] {
+        let path = format!("{directory}token.sh");
+        workspace.write(&path, "#!/bin/sh\nenv >\"$0.ran\"\necho abcdefgh\n");
+        let executable = fs::Permissions::from_mode(0o755);
+        fs::set_permissions(workspace.join(&path), executable).unwrap();
+    }
+    let approved = workspace.run(["mcp", "approve", "far", "--yes"]);
+    assert_eq!(approved.code, Some(0), "{approved:?}");
+    let here = workspace.path().display().to_string();
+    let mut test = workspace.command(["mcp", "test", "far", "--workspace", &here]);
+    test.current_dir(workspace.join("other"))
+        .env("SECRET", "s3cret");
+    let tested = said(test, "");
+    assert!(workspace.join("token.sh.ran").exists(), "{tested:?}");
+    assert!(!workspace.join("other/token.sh.ran").exists(), "{tested:?}");
+    let variables = workspace.read("token.sh.ran");
+    assert!(variables.contains("HOME="), "{variables}");
+    assert!(!variables.contains("SECRET"), "{variables}");
+}

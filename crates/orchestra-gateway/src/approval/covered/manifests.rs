@@ -10,6 +10,7 @@ const NODE: &[&str] = &[
     "pnpm-workspace.yaml",
     ".pnpmfile.cjs",
     "yarn.lock",
+    ".yarnrc",
     ".yarnrc.yml",
     ".npmrc",
     "bun.lock",
@@ -18,6 +19,8 @@ const NODE: &[&str] = &[
     "deno.json",
     "deno.jsonc",
     "deno.lock",
+    "ecosystem.config.cjs",
+    "ecosystem.config.js",
 ];
 
 const PYTHON: &[&str] = &[
@@ -31,13 +34,17 @@ const PYTHON: &[&str] = &[
     "Pipfile.lock",
     "setup.py",
     "setup.cfg",
+    "noxfile.py",
+    "tox.ini",
 ];
 
 const RUST: &[&str] = &[
     "Cargo.toml",
     "Cargo.lock",
     "build.rs",
+    ".cargo/config",
     ".cargo/config.toml",
+    "rust-toolchain",
     "rust-toolchain.toml",
 ];
 
@@ -65,7 +72,50 @@ const OTHER: &[&str] = &[
     "compose.yml",
     "docker-compose.yaml",
     "docker-compose.yml",
+    "settings.gradle",
+    "settings.gradle.kts",
+    "gradle.properties",
+    "gradle/wrapper/gradle-wrapper.jar",
+    "gradle/wrapper/gradle-wrapper.properties",
+    "mix.exs",
+    "mix.lock",
+    "flake.nix",
+    "flake.lock",
+    "Package.swift",
+    "Package.resolved",
+    "deps.edn",
+    "pubspec.yaml",
+    "pubspec.lock",
+    "build.zig",
+    "build.zig.zon",
+    "mise.toml",
+    ".mise.toml",
+    ".tool-versions",
+    ".envrc",
 ];
+
+/// Files that belong to projects of .NET, beside those with one of [`PROJECT_ENDS`].
+const PROJECT_FILES: [&str; 5] = [
+    "Directory.Build.props",
+    "Directory.Build.targets",
+    "Directory.Packages.props",
+    "global.json",
+    "nuget.config",
+];
+
+/// Ends of the names of projects of .NET.
+const PROJECT_ENDS: [&str; 5] = ["csproj", "fsproj", "sln", "slnx", "vbproj"];
+
+/// Returns whether a file belongs to projects of .NET, by its name.
+pub(super) fn is_project(name: &Path) -> bool {
+    let has_end = name
+        .extension()
+        .is_some_and(|end| PROJECT_ENDS.iter().any(|one| end.eq_ignore_ascii_case(one)));
+    has_end
+        || PROJECT_FILES
+            .iter()
+            .any(|one| name.as_os_str().eq_ignore_ascii_case(one))
+}
 
 /// Names of the files that belong to a program: those of its language where it is known, else all.
 pub(super) fn of(program: &str) -> impl Iterator<Item = &'static str> + use<> {

@@ -88,7 +88,7 @@ fn files_of_the_command_line_and_their_manifests_are_covered() {
         ),
         (
             json!({"command": "npx", "args": ["-y", "thing"], "cwd": "sub"}),
-            vec!["sub/package.json"],
+            vec!["package.json", "sub/package.json"],
         ),
         (
             json!({"command": "uv", "args": ["--directory", "sub", "run", "main.py"]}),
@@ -557,4 +557,129 @@ fn link_that_changes_what_a_sandbox_reaches_changes_the_fingerprint() {
         fs::create_dir(at(name)).unwrap();
     }
     assert_eq!(workspace.fingerprint(&server), approved);
+}
+
+/// Checks that a file changes the approval of a server when it appears, and when it changes, and that the approval does
+/// not report unknown files.
+fn check_appears(server: &serde_json::Value, files: &[(&str, &str)], new: &str) {
+    let workspace = Workspace::new();
+    for (path, text) in files {
+        workspace.write(path, text);
+    }
+    let changes = [("1", "is new"), ("2", "changed")].map(|(text, change)| {
+        let before = workspace.fingerprint(server);
+        workspace.write(new, text);
+        let changes = before.changes(&workspace.fingerprint(server));
+        (changes, [format!("the file {new} {change}")])
+    });
+    for (changes, expected) in changes {
+        assert_eq!(changes, expected, "{server}");
+    }
+    assert!(!workspace.covered(server).is_unclear(), "{server}");
+}
+
+#[test]
+fn configuration_in_each_directory_above_is_covered_when_it_appears() {
+    let files = [
+        ("a/b/Cargo.toml", "[package]\nname = \"x\"\n"),
+        ("a/b/package.json", "{}"),
+        ("a/b/.cargo/config.toml", ""),
+    ];
+    for (program, new) in [
+        ("cargo", ".cargo/config"),
+        ("cargo", ".cargo/config.toml"),
+        ("cargo", "a/.cargo/config"),
+        ("cargo", "a/.cargo/config.toml"),
+        ("cargo", "a/b/.cargo/config"),
+        ("cargo", "Cargo.toml"),
+        ("cargo", "rust-toolchain"),
+        ("npm", "package.json"),
+        ("yarn", ".yarnrc"),
+        ("yarn", "a/.yarnrc.yml"),
+        ("mix", "a/b/mix.exs"),
+        ("nix", "flake.nix"),
+        ("swift", "Package.swift"),
+        ("clj", "deps.edn"),
+        ("dart", "pubspec.yaml"),
+        ("zig", "build.zig"),
+        ("gradle", "settings.gradle.kts"),
+        ("gradle", "gradle/wrapper/gradle-wrapper.properties"),
+        ("mise", "mise.toml"),
+        ("direnv", ".envrc"),
+        ("nox", "noxfile.py"),
+        ("pm2", "ecosystem.config.js"),
+        ("dotnet", "a/b/server.csproj"),
+        ("dotnet", "a/Directory.Build.props"),
+    ] {
+        let server = json!({"command": program, "args": ["run"], "cwd": "a/b"});
+        check_appears(&server, &files, new);
+    }
+}
+
+#[test]
+fn manifests_of_the_member_that_a_command_line_names_are_covered() {
+    let files = [
+        ("package.json", r#"{"workspaces": ["packages/*"]}"#),
+        ("packages/one/package.json", r#"{"name": "@a/server"}"#),
+        ("packages/two/package.json", r#"{"name": "other"}"#),
+        ("Cargo.toml", "[workspace]\nmembers = [\"crates/*\"]\n"),
+        ("crates/one/Cargo.toml", "[package]\nname = \"server\"\n"),
+        ("py/one/pyproject.toml", "[project]\nname = \"My_Server\"\n"),
+    ];
+    for (line, new) in [
+        ("npm start -w @a/server", "packages/one/package-lock.json"),
+        ("npm start -w packages/two", "packages/two/.npmrc"),
+        (
+            "npm start --workspace=./packages/two/",
+            "packages/two/.npmrc",
+        ),
+        ("pnpm --filter @a/server... start", "packages/one/.npmrc"),
+        ("yarn workspace other start", "packages/two/.yarnrc"),
+        ("cargo run -q -p server", "crates/one/build.rs"),
+        ("uv run --package my-server serve", "py/one/setup.py"),
+        (
+            "sh -c exec#cargo#run#--package=server",
+            "crates/one/build.rs",
+        ),
+    ] {
+        let words: Vec<String> = line.split(' ').map(|word| word.replace('#', " ")).collect();
+        let server = json!({"command": words[0], "args": words[1..]});
+        check_appears(&server, &files, new);
+    }
+}
+
+#[test]
+fn member_that_is_not_found_is_unclear() {
+    let workspace = Workspace::new();
+    workspace.write("packages/one/package.json", r#"{"name": "server"}"#);
+    let is_unclear = |line: &str| {
+        let words: Vec<&str> = line.split(' ').collect();
+        let server = json!({"command": words[0], "args": words[1..]});
+        workspace.covered(&server).is_unclear()
+    };
+    for line in [
+        "npm start -w absent",
+        "npm start -w packages",
+        "npm start --workspaces",
+        "pnpm --filter ./packages/* start",
+        "cargo run -p server",
+        "uv run --package server serve",
+    ] {
+        assert!(is_unclear(line), "{line}");
+    }
+    assert!(!is_unclear("npm start -w server"));
+    workspace.write("packages/broken/package.json", "{");
+    assert!(is_unclear("npm start -w server"));
+}
+
+#[test]
+fn files_of_the_directory_of_run_parts_are_covered() {
+    let files = [("hooks.d/a", "x")];
+    for line in [
+        &["run-parts", "hooks.d"][..],
+        &["sh", "-c", "run-parts --verbose hooks.d"],
+    ] {
+        let server = json!({"command": line[0], "args": line[1..]});
+        check_appears(&server, &files, "hooks.d/b");
+    }
 }

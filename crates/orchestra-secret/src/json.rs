@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use crate::{
     MASK, Masker,
     name::{Strength, strength},
-    value::is_reference,
+    value::{is_code, is_identifier, is_random, is_reference},
 };
 
 /// Members that hold JSON Schema. Its properties are names without values.
@@ -13,6 +13,9 @@ const SCHEMAS: [&str; 4] = ["inputSchema", "outputSchema", "requestedSchema", "s
 
 /// Members whose value is the name of the value beside it.
 const NAMES: [&str; 5] = ["name", "key", "header", "field", "variable"];
+
+/// Minimum length of a token in a list of tokens, which may be those of a language.
+const MIN_TOKEN: usize = 16;
 
 /// Number of levels of JSON in strings of JSON.
 const MAX_NESTING: usize = 4;
@@ -52,9 +55,9 @@ impl Masker {
             Value::Array(items) => self.items(items, place, nesting),
             Value::Object(members) => {
                 let mut any = false;
-                let is_named = NAMES.iter().any(|name| {
-                    let name = members.get(*name).and_then(Value::as_str);
-                    name.is_some_and(|name| self.is_certain(name))
+                let is_named = members.iter().any(|(member, name)| {
+                    let is_name = NAMES.iter().any(|name| member.eq_ignore_ascii_case(name));
+                    is_name && name.as_str().is_some_and(|name| self.is_certain(name))
                 });
                 for (name, member) in &mut *members {
                     let below = match is_named && name.eq_ignore_ascii_case("value") {
@@ -65,6 +68,9 @@ impl Masker {
                         && place == Place::Open
                         && is_description(name, member);
                     any |= self.clean(member, if is_description { place } else { below }, nesting);
+                    if name.to_ascii_lowercase().ends_with("tokens") {
+                        any |= mask_tokens(member);
+                    }
                 }
                 any | self.clean_names(members)
             }
@@ -77,6 +83,14 @@ impl Masker {
             .filter(|words| place == Place::Open && words.len() > 1)
             .map(|words| self.arguments(&words));
         let mut any = false;
+        // A row of a table: `["password", "…"]`.
+        if let [Value::String(name), Value::String(value)] = &mut *items
+            && self.is_certain(name)
+            && is_literal(value)
+        {
+            MASK.clone_into(value);
+            any = true;
+        }
         for (index, item) in items.iter_mut().enumerate() {
             any |= self.clean(item, place, nesting);
             if let Some(argument) = arguments.as_ref().map(|arguments| &arguments[index])
@@ -151,6 +165,26 @@ impl Masker {
         }
         !secret.is_empty()
     }
+}
+
+/// Masks the tokens in a list of tokens. Returns whether there were any.
+fn mask_tokens(list: &mut Value) -> bool {
+    let mut any = false;
+    for item in list.as_array_mut().into_iter().flatten() {
+        if let Value::String(text) = item
+            && text.len() >= MIN_TOKEN
+            && is_literal(text)
+        {
+            MASK.clone_into(text);
+            any = true;
+        }
+    }
+    any
+}
+
+/// Returns whether a text is a secret and no name, path or reference.
+fn is_literal(text: &str) -> bool {
+    is_random(text) && !is_identifier(text) && !is_code(text) && !is_reference(text)
 }
 
 /// Returns whether a member with the name of a secret describes one: `"auth": {"type": "bearer"}`.

@@ -48,6 +48,13 @@ const LINES: &[&str] = &[
     "Authorization: token V", "authorization: ApiKey V", "Proxy-Authorization: Basic V", "Cookie: session=V; theme=dark", "Set-Cookie: sid=V; Path=/; HttpOnly", "X-Api-Key: V", "Private-Token: V", "bearer V",
     "git clone https://me:V@host.example/x.git", "https://V@host.example/x.git", "https_proxy=http://me:V@proxy:3128", "amqp://me:V@mq:5672/", "https://host.example/cb?code=V&x=1", "https://host.example/x?sig=V",
     "https://host.example/x?a=1&X-Amz-Signature=V", "//registry.example/:_authToken=V", "_auth=V", "login = me, password = V", "failed: password=V host=db", "msg=\"bad token\" token=V", "{'password': 'V'}",
+    "curl -su me:V https://host.example", "curl -sSLu me:V https://host.example", "curl -sume:V https://host.example", "curl -b 'sessionid=V' https://host.example", "curl -E cert.pem:V https://host.example",
+    "zip -eP V x.zip y", "sshpass -vp V ssh me@host", "ldapsearch -xw V -D cn=admin", "echo V | sudo -SH make", "echo V | sudo -HS make", "(echo V; cat) | sudo -S make", "{ echo V; } | sudo -S make",
+    "yes V | sudo -S make", "cat <<< V | sudo -S make", "sudo -Sp '' make <<< V", "sudo -S make < <(echo V)", "https://V:x-oauth-basic@host.example/x", "https://V:@host.example/x", "root:V@tcp(db:3306)/shop",
+    "sqlplus me/V@orcl", "jdbc:oracle:thin:me/V@db:1521:x", "db:5432:shop:me:V", "*:*:*:me:V", "setenv DB_PASSWORD V", "setx DB_PASSWORD V", "set -gx DB_PASSWORD V", "SET PASSWORD FOR me = 'V'",
+    "CREATE USER me IDENTIFIED WITH mysql_native_password BY 'V'", "ALTER LOGIN me WITH PASSWORD = N'V'", "AUTH me V", "ACL SETUSER me on >V ~*", "{\"name\":\"DB_PASSWORD\",\"value\":\"V\"}",
+    "{\"value\": \"V\", \"name\": \"DB_PASSWORD\"}", "{\"password\": {\"value\": \"V\"}}", "{\"tokens\":[\"V\"]}", "[[\"password\",\"V\"]]", "password: \"horse V battery\"", "<password><![CDATA[V]]></password>",
+    "<entry key=\"password\">V</entry>", "[sudo] password for me: V", "Enter password: V", "| password | V |", "Authorization: Digest username=\"me\", response=\"V\"",
 ];
 
 /// Texts with a secret that is derived from `seed`, for every token form, name and command line of the samples.

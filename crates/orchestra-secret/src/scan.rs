@@ -3,8 +3,10 @@
 
 mod address;
 mod assignment;
+mod beside;
 mod command;
 mod credential;
+mod statement;
 mod token;
 
 use std::{cmp::Reverse, ops::Range, sync::LazyLock};
@@ -53,16 +55,29 @@ enum Trigger {
     Pem,
     /// Name of a program.
     Program,
-    /// Program that prints its arguments.
+    /// Program that prints its arguments, or a sign before its input.
     Echo,
     /// Option whose value is `name=secret`.
     Literal,
     /// Words before a quoted password in SQL.
     Sql,
+    /// Words before the name of the user whose password follows.
+    PasswordFor,
+    /// Command that sets the password of a user of Redis.
+    SetUser,
+    /// End of the login of a database.
+    Login,
+    /// Beginning of a URL of Oracle.
+    Thin,
+    /// Host and port of a line of a password file.
+    PasswordFile,
+    /// End of a token, and what precedes it.
+    Suffix(Alphabet, usize),
     /// Option whose value is `user:secret` with many programs.
     User,
 }
 
+/// Triggers and the automaton that finds them.
 struct Triggers {
     automaton: Option<AhoCorasick>,
     kinds: Vec<Trigger>,
@@ -111,11 +126,24 @@ impl Triggers {
         programs
             .iter()
             .for_each(|program| add(program, Trigger::Program));
-        ["echo", "printf"]
+        ["echo", "printf", "yes", "<<<"]
             .iter()
             .for_each(|program| add(program, Trigger::Echo));
         add("from-literal", Trigger::Literal);
-        add("identified by", Trigger::Sql);
+        ["identified by", "identified with"]
+            .iter()
+            .for_each(|words| add(words, Trigger::Sql));
+        add("password for", Trigger::PasswordFor);
+        add("setuser", Trigger::SetUser);
+        ["@tcp(", "@unix("]
+            .iter()
+            .for_each(|address| add(address, Trigger::Login));
+        add("jdbc:oracle:thin:", Trigger::Thin);
+        ["*:*:", ":5432:"]
+            .iter()
+            .for_each(|host| add(host, Trigger::PasswordFile));
+        add("-us", Trigger::Suffix(Alphabet::Hex, 32));
+        add("_mmk", Trigger::Suffix(Alphabet::Word, 36));
         [" -u", "--user", "--creds"]
             .iter()
             .for_each(|option| add(option, Trigger::User));
@@ -188,6 +216,8 @@ struct Scanner<'t> {
     token_done: [usize; Alphabet::COUNT],
     command_done: usize,
     nested_done: usize,
+    /// End of the last command that reads a secret from its input.
+    input_done: usize,
     /// Beginnings of the words of the last command.
     words: Vec<usize>,
     /// Last run of bytes without an end of a value.
@@ -207,6 +237,7 @@ impl<'t> Scanner<'t> {
                 scanner.at(kind, hit.start(), hit.end());
             }
         }
+        scanner.discord();
         scanner
     }
 
@@ -229,6 +260,7 @@ impl<'t> Scanner<'t> {
             token_done: [0; Alphabet::COUNT],
             command_done: 0,
             nested_done: 0,
+            input_done: 0,
             words: Vec::new(),
             run: 0..0,
             #[cfg(test)]
@@ -248,7 +280,13 @@ impl<'t> Scanner<'t> {
             Trigger::Program => self.program(start, end),
             Trigger::Echo => self.echo(start, end),
             Trigger::Literal => self.literal(end),
-            Trigger::Sql => self.sql(end),
+            Trigger::Sql => self.sql(start, end),
+            Trigger::PasswordFor => self.password_for(end),
+            Trigger::SetUser => self.set_user(end),
+            Trigger::Login => self.login(start),
+            Trigger::Thin => self.thin(end),
+            Trigger::PasswordFile => self.password_file(end),
+            Trigger::Suffix(alphabet, length) => self.suffix(alphabet, length, start, end),
             Trigger::User => self.user(start, end),
         }
     }

@@ -2,13 +2,17 @@
 
 use std::ops::Range;
 
-use crate::{MASK, Masker};
+use crate::{MASK, Masker, is_secret_name};
 
 /// Number of bytes of a line that are held until its end arrives.
 const MAX_HELD_BYTES: usize = 64 * 1024;
 
 /// Number of bytes of a longer line that are held, and remain known after they were given away.
 const CONTEXT_BYTES: usize = 4 * 1024;
+
+/// Number of lines, and of their bytes, that are read again with the next line because it continues them.
+const MAX_CONTINUED_LINES: usize = 4;
+const MAX_CONTINUED_BYTES: usize = 1024;
 
 /// Number of lines of a private key.
 const MAX_KEY_LINES: usize = 200;
@@ -25,6 +29,8 @@ pub struct Stream {
     given: usize,
     /// Number of lines that may still belong to a private key.
     key_lines: usize,
+    /// Number of pending lines that were given away and that the next line continues.
+    continued: usize,
     /// Whether the bytes given away last end inside of a secret.
     is_inside: bool,
 }
@@ -72,12 +78,23 @@ impl Stream {
     fn give_line(&mut self, out: &mut Vec<u8>) {
         let line = readable(&self.pending);
         let mut ranges = self.masker.ranges(&line);
-        self.key_line(&line, &mut ranges);
+        // Lines before the last are known already.
+        let from = if self.continued > 0 { self.given } else { 0 };
+        self.key_line(&line, from, &mut ranges);
         self.rest_of_secret(&mut ranges);
         self.give(&ranges, self.pending.len(), out);
         self.is_inside = false;
-        self.pending.clear();
-        self.given = 0;
+        if self.continued < MAX_CONTINUED_LINES
+            && line.len() <= MAX_CONTINUED_BYTES
+            && is_continued(&line[from..])
+        {
+            self.continued += 1;
+            self.given = self.pending.len();
+        } else {
+            self.continued = 0;
+            self.pending.clear();
+            self.given = 0;
+        }
     }
 
     /// Gives the part of a long line away that no later byte changes.
@@ -141,7 +158,8 @@ impl Stream {
     }
 
     /// Adds the ranges of a private key whose lines arrive one by one.
-    fn key_line(&mut self, line: &str, ranges: &mut Vec<Range<usize>>) {
+    fn key_line(&mut self, text: &str, from: usize, ranges: &mut Vec<Range<usize>>) {
+        let line = &text[from..];
         if line.contains("-----END") {
             self.key_lines = 0;
         } else if line.contains("-----BEGIN") && line.contains("PRIVATE KEY") {
@@ -153,7 +171,7 @@ impl Stream {
                 text.bytes()
                     .all(|byte| byte.is_ascii_alphanumeric() || b"+/=".contains(&byte))
             };
-            let at = line.len() - line.trim_start().len();
+            let at = from + line.len() - line.trim_start().len();
             match is_body(text) {
                 true => ranges.push(at..at + text.len()),
                 false => {
@@ -172,8 +190,34 @@ impl Stream {
     }
 }
 
+/// Returns whether the value of a name, or the rest of a command, may be on the line after a text.
+fn is_continued(text: &str) -> bool {
+    let text = text.trim_end();
+    let head = text.trim_end_matches(['{', '[', '|', '>', '-', '+', ' ']);
+    if text.ends_with('\\') {
+        return true;
+    }
+    if head.ends_with(':') {
+        let name = head.trim_end_matches(|char: char| !char.is_ascii_alphanumeric());
+        let is_name = |char: char| char.is_ascii_alphanumeric() || matches!(char, '_' | '-' | '.');
+        return name
+            .rsplit(|char| !is_name(char))
+            .next()
+            .is_some_and(is_secret_name);
+    }
+    let first = text.trim_start_matches(['{', '-', '"', '\'', ' ', '\t']);
+    let is_member = |name: &str| {
+        let start = first.get(..name.len());
+        start.is_some_and(|start| start.eq_ignore_ascii_case(name))
+    };
+    is_member("name") || is_member("key") || text.contains("<<")
+}
+
 /// Text with the same length as some bytes, in which `?` replaces every byte that is no UTF-8.
 fn readable(bytes: &[u8]) -> String {
+    if let Ok(text) = str::from_utf8(bytes) {
+        return text.to_owned();
+    }
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
         text.push_str(chunk.valid());

@@ -363,6 +363,7 @@ pub const TOKENS: &[Token] = &[
     distinct("glimt-", Word, 10), distinct("glagent-", Word, 10), distinct("gloas-", Word, 10), distinct("glptt-", Word, 10), distinct("glrt-", Dotted, 10),
     distinct("glrtr-", Dotted, 10), distinct("glsoat-", Word, 10), distinct("glwt-", Word, 10), distinct("GR1348941", Word, 10),
     distinct("ATATT3", Base64, 20), distinct("ATCTT3", Base64, 20), distinct("ATBB", Alnum, 20), distinct("sgp_", Word, 16),
+    distinct("bkua_", Hex, 16), distinct("CCIPAT_", Word, 20), distinct("CCIPRJ_", Word, 20),
     // Package registries.
     distinct("npm_", Alnum, 12), distinct("pypi-", Word, 12), distinct("rubygems_", Hex, 16), distinct("CLOJARS_", Alnum, 20), word("cio", Alnum, 32),
     distinct("dckr_pat_", Word, 10), distinct("dckr_oat_", Word, 10), distinct("oy2", Alnum, 43), distinct("AKCp", Alnum, 30), distinct("cmVmd", Alnum, 30),
@@ -370,7 +371,7 @@ pub const TOKENS: &[Token] = &[
     word("sk-", Word, 12), distinct("sk-ant-", Word, 10), distinct("sk-proj-", Word, 10), distinct("sk-svcacct-", Word, 10), distinct("sk-admin-", Word, 10),
     distinct("sk-or-", Word, 10), distinct("sk-lf-", Word, 10), word("hf_", Alnum, 12), distinct("api_org_", Alnum, 20), word("gsk_", Alnum, 16), word("xai-", Alnum, 16),
     word("r8_", Alnum, 16), distinct("nvapi-", Word, 16), word("pplx-", Alnum, 16), distinct("lsv2_pt_", Word, 16), distinct("lsv2_sk_", Word, 16), distinct("pcsk_", Word, 16),
-    word("tvly-", Word, 12), word("csk-", Alnum, 16), word("jina_", Alnum, 16), word("fw_", Alnum, 16), distinct("AIza", Word, 20), distinct("tgp_v1_", Word, 16),
+    word("tvly-", Word, 12), word("csk-", Alnum, 16), word("jina_", Alnum, 16), word("fw_", Alnum, 16), distinct("AIza", Word, 20), distinct("tgp_v1_", Word, 16), word("sess-", Alnum, 36),
     // Clouds.
     word("AKIA", Alnum, 12), word("ASIA", Alnum, 12), word("ABIA", Alnum, 12), word("ACCA", Alnum, 12), word("ABSK", Base64, 40),
     distinct("bedrock-api-key-", Base64, 16), word("ya29.", Word, 16), distinct("GOCSPX-", Word, 16), word("1//0", Word, 20), distinct("8Q~", Dotted, 24), distinct("7Q~", Dotted, 24),
@@ -381,6 +382,7 @@ pub const TOKENS: &[Token] = &[
     distinct("dapi", Hex, 32), distinct("sha256~", Word, 30), distinct("dt0c01.", Dotted, 40), word("hvs.", Word, 20), word("hvb.", Word, 20), word("hvr.", Word, 20),
     distinct(".atlasv1.", Word, 40), distinct("pul-", Hex, 30), distinct("dp.pt.", Alnum, 20), distinct("dp.st.", Dotted, 20), distinct("dp.ct.", Alnum, 20), distinct("dp.sa.", Alnum, 20),
     distinct("pat.", Dotted, 60), distinct("sat.", Dotted, 60), distinct("API-", Alnum, 26), distinct("pnu_", Alnum, 30),
+    distinct("vercel_blob_rw_", Word, 16), distinct("essu_", Base64, 20), word("4/0A", Word, 40), distinct("amzn.mws.", Word, 30), word("4b1d", Alnum, 38), distinct("napi_", Alnum, 40),
     // Payment and shops.
     distinct("sk_live_", Alnum, 10), distinct("sk_test_", Alnum, 10), distinct("sk_prod_", Alnum, 10), distinct("rk_live_", Alnum, 10), distinct("rk_test_", Alnum, 10),
     distinct("rk_prod_", Alnum, 10), distinct("whsec_", Base64, 16), distinct("shpat_", Alnum, 16), distinct("shpca_", Alnum, 16), distinct("shppa_", Alnum, 16),
@@ -392,8 +394,9 @@ pub const TOKENS: &[Token] = &[
     distinct("xoxe-", Word, 10), distinct("xoxc-", Word, 10), distinct("xoxd-", Base64, 10), distinct("xoxe.xoxb-", Word, 10), distinct("xoxe.xoxp-", Word, 10), distinct("xapp-", Word, 12),
     distinct("hooks.slack.com/services/", Path, 12), distinct("hooks.slack.com/workflows/", Path, 12), distinct("hooks.slack.com/triggers/", Path, 12),
     distinct("discord.com/api/webhooks/", Path, 20), distinct("discordapp.com/api/webhooks/", Path, 20), distinct("webhook.office.com/webhookb2/", Path, 36),
+    distinct("outlook.office.com/webhook/", Path, 36), distinct("hooks.zapier.com/hooks/catch/", Path, 10), word("re_", Word, 30),
     distinct("api.telegram.org/bot", Path, 20), word("SG.", Dotted, 24), distinct("xkeysib-", Word, 20), distinct("xsmtpsib-", Word, 20), word("SK", Hex, 32), word("key-", Hex, 32),
-    Token { prefix: ":AA", alphabet: Word, min: 30, before: Before::Digits },
+    Token { prefix: ":AA", alphabet: Word, min: 30, before: Before::Digits }, Token { prefix: "|", alphabet: Word, min: 26, before: Before::Digits },
     // Tools and services.
     distinct("lin_api_", Alnum, 16), distinct("lin_oauth_", Alnum, 16), distinct("ntn_", Alnum, 20), word("secret_", Alnum, 40), distinct("glsa_", Word, 20), distinct("glc_", Base64, 24),
     distinct("NRAK-", Alnum, 16), distinct("NRII-", Word, 16), distinct("NRJS-", Alnum, 16), distinct("PMAK-", Word, 24), distinct("rdme_", Alnum, 30), distinct("sntrys_", Base64, 24),
@@ -401,4 +404,10 @@ pub const TOKENS: &[Token] = &[
     distinct("figo_", Word, 16), distinct("phx_", Alnum, 20), distinct("apify_api_", Alnum, 16), distinct("fio-u-", Base64, 20), distinct("squ_", Hex, 24), distinct("sqp_", Hex, 24),
     distinct("sqa_", Hex, 24), word("pat", Dotted, 70), distinct("p8e-", Alnum, 24), distinct("ops_eyJ", Base64, 40), word("A3-", Word, 26), distinct("AGE-SECRET-KEY-1", Alnum, 20),
     distinct("dnkey-", Word, 30), distinct("EAAM", Alnum, 80), distinct("EAAC", Alnum, 80), distinct("eyJrIjoi", Base64, 40), distinct("e2b_", Hex, 24), distinct("ddp_", Alnum, 24),
+    distinct("CFPAT-", Word, 20), distinct("esecret_", Alnum, 16), distinct("pat-na1-", Word, 30), distinct("pat-eu1-", Word, 30),
+    word("v1.local.", Word, 40), word("v2.local.", Word, 40), word("v3.local.", Word, 40), word("v4.local.", Word, 40),
+    word("v1.public.", Word, 40), word("v2.public.", Word, 40), word("v3.public.", Word, 40), word("v4.public.", Word, 40),
 ];
+
+#[cfg(test)]
+mod tests;

@@ -45,6 +45,8 @@ pub fn url_passwords(value: &str) -> impl Iterator<Item = &str> {
         let end = rest.find(|char: char| matches!(char, '/' | '?' | '#') || char.is_whitespace());
         let (who, _) = rest[..end.unwrap_or(rest.len())].rsplit_once('@')?;
         let (password, least) = match who.split_once(':') {
+            // A token with a word in the place of the password.
+            Some((user, "" | "x-oauth-basic")) => (user, MIN_USER_TOKEN_BYTES),
             Some((_, password)) => (password, MIN_SECRET_BYTES),
             None => (who, MIN_USER_TOKEN_BYTES),
         };
@@ -180,9 +182,20 @@ pub(crate) fn is_random(value: &str) -> bool {
         )
     });
     has_letter && (has_digit || has_symbol)
+        || is_mixed(value)
         || (has_digit
             && value.len() >= 2 * MIN_RANDOM_BYTES
             && value.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+/// Returns whether a value is letters of both cases in an order that no name has.
+fn is_mixed(value: &str) -> bool {
+    let upper = value.bytes().filter(u8::is_ascii_uppercase).count();
+    let lower = value.bytes().filter(u8::is_ascii_lowercase).count();
+    upper + lower == value.len()
+        && value.len() >= 2 * MIN_RANDOM_BYTES
+        && lower >= 4
+        && 5 * upper >= 2 * value.len()
 }
 
 /// Returns whether an unquoted value is an expression of a program, such as a path of names or a call.
@@ -257,7 +270,13 @@ mod tests {
             of("http://u:first@a,https://u:second@b:1"),
             ["first", "second"]
         );
-        assert_eq!(of("https://0123456789abcdef@host/x"), ["0123456789abcdef"]);
+        for url in [
+            "https://0123456789abcdef@host/x",
+            "https://0123456789abcdef:@host/x",
+            "https://0123456789abcdef:x-oauth-basic@host/x",
+        ] {
+            assert_eq!(of(url), ["0123456789abcdef"], "{url}");
+        }
         assert_eq!(of("ssh://git@host x://"), [""; 0]);
     }
 

@@ -139,6 +139,18 @@ fn members_are_masked_by_name_and_by_neighbour() {
             json!(["mysql", "-pabc", "--password", "two words"]),
             json!(["mysql", "-p***", "--password", "***"]),
         ),
+        (
+            json!({"Value": "abc", "Name": "API_KEY"}),
+            json!({"Value": "***", "Name": "API_KEY"}),
+        ),
+        (
+            json!({"rows": [["password", "kR7vQ2mZx9"], ["user", "me"]]}),
+            json!({"rows": [["password", "***"], ["user", "me"]]}),
+        ),
+        (
+            json!({"tokens": ["kR7vQ2mZx9kR7vQ2mZx9"]}),
+            json!({"tokens": ["***"]}),
+        ),
         (json!("tok-123 C.UTF-8 x"), json!("*** C.UTF-8 x")),
         (
             json!("407 for pr0xy@pw, pr0xy%40pw"),
@@ -157,6 +169,7 @@ fn members_are_masked_by_name_and_by_neighbour() {
         json!({"text": "{\"a\": 1}", "n": 1.5, "total_tokens": 12}),
         json!({"auth": {"type": "bearer"}, "password": null, "pass": 12, "key": "ORC-1"}),
         json!({"password": "${DB_PASSWORD}"}),
+        json!({"required": ["password", "username"], "tokens": ["hello", "world2go"]}),
     ] {
         assert!(!masker.json(&mut plain.clone()), "{plain}");
     }
@@ -310,11 +323,34 @@ fn hostile_texts_are_masked_in_linear_time() {
         "Authorization: Digest ",
         "Authorization:",
         "from-literal=",
+        "AUTH ",
+        "password for ",
+        "setuser >",
+        "\"name\":\"password\",\"value",
+        "\"value\":\"name\":\"password\"",
+        "password: {",
+        "password: |\n",
+        "<password><![CDATA[",
+        "a:b@tcp(",
+        ":5432:a:",
+        "jdbc:oracle:thin:a/",
+        "MTA4oAtz4TFbY3pflkwyla4s.",
+        "sudo -S <<a\n",
+        "(echo a;",
+        "yes ",
+        "curl -su ",
+        "identified with ",
+        "Authorization: Digest a=\"b\",",
     ];
     for piece in pieces {
         let hostile = piece.repeat(HOSTILE_BYTES / piece.len());
         let masked = text(&hostile);
         assert!(masked.len() <= hostile.len() * 4);
+        // Lines that continue each other are read again.
+        if piece.contains('\n') {
+            let streamed = Masker::default().stream().text(&hostile);
+            assert!(streamed.len() <= hostile.len() * 4);
+        }
     }
 }
 

@@ -9,6 +9,9 @@ const MAX_PASSWORD: usize = 256;
 /// Minimum length of a user name that is a token.
 const MIN_USER_TOKEN: usize = 12;
 
+/// Maximum number of bytes of a part of a login that is read.
+const MAX_PART: usize = 128;
+
 impl Scanner<'_> {
     /// Reads the authority of a URL whose `://` is given.
     pub(super) fn address(&mut self, start: usize, end: usize) {
@@ -40,6 +43,12 @@ impl Scanner<'_> {
         let is_secret = |value: &str| !is_reference(value) && !is_plain_value(value);
         match self.text[end..at].find(':') {
             Some(colon) => {
+                // A token with a word in the place of the password: `https://TOKEN:x-oauth-basic@host`.
+                let user = &self.text[end..end + colon];
+                let is_token = user.len() >= MIN_USER_TOKEN && token::is_random(user.as_bytes());
+                if is_token && is_secret(user) {
+                    self.mask(end..end + colon);
+                }
                 let password = end + colon + 1..at;
                 if is_secret(&self.text[password.clone()]) {
                     self.mask(password);
@@ -58,6 +67,72 @@ impl Scanner<'_> {
                 }
             }
         }
+    }
+
+    /// Reads the login before the address of a database, `user:secret@tcp(`, of which the `@` is given.
+    pub(super) fn login(&mut self, at: usize) {
+        let lowest = self
+            .text
+            .ceil_char_boundary(at.saturating_sub(2 * MAX_PART));
+        let before = &self.text[lowest..at];
+        let is_outside =
+            |char: char| char.is_whitespace() || matches!(char, '"' | '\'' | '`' | '=' | '/');
+        self.examined(before.len());
+        let from = before.rfind(is_outside).map_or(0, |outside| outside + 1);
+        if let Some((_, password)) = before[from..].split_once(':')
+            && !is_reference(password)
+            && !is_plain_value(password)
+        {
+            self.mask(at - password.len()..at);
+        }
+    }
+
+    /// Reads the login of a URL of Oracle, `jdbc:oracle:thin:user/secret@host`, which begins at `from`.
+    pub(super) fn thin(&mut self, from: usize) {
+        let user = self.skip_at_most(from, |byte| {
+            byte.is_ascii_alphanumeric() || b"_$".contains(&byte)
+        });
+        if self.byte(user) != Some(b'/') {
+            return;
+        }
+        let to = self.skip_at_most(user + 1, |byte| {
+            byte.is_ascii_graphic() && byte != b'@' && !is_quote(byte)
+        });
+        let password = &self.text[user + 1..to];
+        if self.byte(to) == Some(b'@') && !is_reference(password) && !is_plain_value(password) {
+            self.mask(user + 1..to);
+        }
+    }
+
+    /// Reads the rest of a line of `.pgpass`, `database:user:secret`, which begins at `from`.
+    pub(super) fn password_file(&mut self, from: usize) {
+        let is_part = |byte: u8| byte.is_ascii_graphic() && !is_quote(byte) && byte != b':';
+        let database = self.skip_at_most(from, is_part);
+        if self.byte(database) != Some(b':') || database == from {
+            return;
+        }
+        let user = self.skip_at_most(database + 1, is_part);
+        if self.byte(user) != Some(b':') || user == database + 1 {
+            return;
+        }
+        let to = self.skip_at_most(user + 1, |byte| is_part(byte) && byte != b'/');
+        let password = &self.text[user + 1..to];
+        if !is_reference(password)
+            && !is_plain_value(password)
+            && self
+                .byte(to)
+                .is_none_or(|byte| !byte.is_ascii_graphic() || is_quote(byte))
+        {
+            self.mask(user + 1..to);
+        }
+    }
+
+    /// First position from `at` on whose byte is not accepted, or the position after the longest part of a login.
+    fn skip_at_most(&self, at: usize, accepts: impl Fn(u8) -> bool) -> usize {
+        let rest = &self.bytes[at..self.bytes.len().min(at + MAX_PART)];
+        let end = at + rest.iter().take_while(|byte| accepts(**byte)).count();
+        self.examined(end - at + 1);
+        end
     }
 
     /// Reads the value of a parameter that is a secret in the query of a URL.

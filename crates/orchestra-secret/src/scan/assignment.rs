@@ -16,16 +16,25 @@ const MAX_SIDE: usize = 64;
 
 /// Minimum lengths of a value that is a word: in quotes, and at the end of a line.
 const MIN_QUOTED_WORD: usize = 4;
-const MIN_LINE_WORD: usize = 6;
+pub(super) const MIN_LINE_WORD: usize = 6;
 
 /// Minimum length of a word that is assigned without quotes. Shorter words are variables.
 const MIN_ASSIGNED_WORD: usize = 10;
+
+/// Minimum length of a value that is a token.
+const MIN_TOKEN: usize = 16;
 
 /// Minimum length of the value of an option that is a word at the end of a line.
 const MIN_OPTION_WORD: usize = 3;
 
 /// Number of bytes of a value by which it is judged.
-const MAX_JUDGED: usize = 512;
+pub(super) const MAX_JUDGED: usize = 512;
+
+/// Number of bytes on each side of a name in which the value beside it is looked for.
+pub(super) const MAX_BESIDE: usize = 160;
+
+/// Minimum length of a word that is a secret beside other words.
+const MIN_MIXED: usize = 10;
 
 /// Number of brackets and full stops that end a value without being part of it.
 const MAX_CLOSING: usize = 16;
@@ -51,7 +60,7 @@ const COPULAS: [&str; 3] = ["is ", "was ", "to "];
 
 /// Text between a name and its value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Separator {
+pub(super) enum Separator {
     /// `NAME=value`
     Equals,
     /// `name = value`, `name := value`, `name => value`
@@ -80,23 +89,38 @@ enum Separator {
 
 /// Readiness to take a value for a secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Judgement {
+pub(super) enum Judgement {
     /// Everything but references and placeholders.
     Certain,
     /// Values that no program text has there.
     Likely,
     /// Random values.
     Cautious,
+    /// Random values that are as long as a token.
+    Long,
 }
 
 /// Value as it is written.
-struct Written {
-    range: Range<usize>,
+pub(super) struct Written {
+    pub(super) range: Range<usize>,
     is_quoted: bool,
     /// Byte after the value, without its quote.
     next: Option<u8>,
     /// Position after the value and its quote.
-    end: usize,
+    pub(super) end: usize,
+}
+
+impl Written {
+    /// Text that its surroundings delimit as quotes do.
+    const fn line(range: Range<usize>) -> Self {
+        let end = range.end;
+        Self {
+            range,
+            is_quoted: true,
+            next: None,
+            end,
+        }
+    }
 }
 
 impl Scanner<'_> {
@@ -132,11 +156,23 @@ impl Scanner<'_> {
             return;
         }
         let name = &self.text[left..right];
+        if name == "AUTH" {
+            self.redis(right);
+        }
+        self.beside(left, right, name);
         let Some((separator, from)) = self.separator(left, right, name) else {
             return;
         };
-        let Some(strength) = strength(name.trim_start_matches('-')) else {
-            return;
+        let is_tokens = || {
+            let is_list = self.byte(self.skip_blanks(from)) == Some(b'[');
+            is_list && name.to_ascii_lowercase().ends_with("tokens")
+        };
+        let strength = match strength(name.trim_start_matches('-')) {
+            Some(strength) => strength,
+            None if is_tokens() => {
+                return self.values(from, separator, Judgement::Long, Strength::Weak);
+            }
+            None => return,
         };
         let lower = name.to_ascii_lowercase();
         let is_header = matches!(
@@ -197,6 +233,14 @@ impl Scanner<'_> {
             b'>' if self.before(left) == Some(b'<') && at == right => {
                 Some((Separator::Element, at + 1))
             }
+            b'>' if is_closed && at == named && self.is_key(left) => {
+                Some((Separator::Element, at + 1))
+            }
+            // An assignment in R.
+            b'<' if next == Some(b'-') => Some((Separator::Assigns, at + 2)),
+            b'|' if at > right && self.text[..left].ends_with("| ") => {
+                Some((Separator::Prose, self.skip_blanks(at + 1)))
+            }
             b',' if is_closed => {
                 let value = self.skip_blanks(at + 1);
                 let quote = self.skip(value, |byte| byte == b'\\');
@@ -214,7 +258,9 @@ impl Scanner<'_> {
                 let value = self.text[at..].strip_prefix("value=")?;
                 Some((Separator::Attribute, self.bytes.len() - value.len()))
             }
-            _ if is_option && at > right && !is_closed => Some((Separator::Blank, at)),
+            _ if at > right && !is_closed && (is_option || self.is_variable(left, name)) => {
+                Some((Separator::Blank, at))
+            }
             b'\x1f' if is_option => Some((Separator::Blank, at + 1)),
             _ if at > named
                 && !is_closed
@@ -242,6 +288,28 @@ impl Scanner<'_> {
     fn is_attribute(&self, left: usize) -> bool {
         self.before(left).is_some_and(is_quote)
             && left.checked_sub(1).and_then(|quote| self.before(quote)) == Some(b'=')
+    }
+
+    /// Returns whether a quoted name is the value of the attribute `key` or `name`.
+    fn is_key(&self, left: usize) -> bool {
+        let from = self.text.floor_char_boundary(left.saturating_sub(6));
+        let before = &self.text[from..left.saturating_sub(1).max(from)];
+        self.is_attribute(left) && (before.ends_with("key=") || before.ends_with("name="))
+    }
+
+    /// Returns whether a command that sets a variable precedes its name: `ENV`, `setenv`, `setx`, `set -x`.
+    fn is_variable(&self, left: usize, name: &str) -> bool {
+        let from = self.text.floor_char_boundary(left.saturating_sub(12));
+        let mut words = self.text[from..left].split_ascii_whitespace().rev();
+        let word = words.next().unwrap_or_default();
+        let is_upper = !name.bytes().any(|byte| byte.is_ascii_lowercase());
+        let is_command = ["ENV", "setenv", "setx"]
+            .iter()
+            .any(|command| word.ends_with(command));
+        let is_set = word.starts_with('-')
+            && word.contains('x')
+            && words.next().is_some_and(|word| word.ends_with("set"));
+        is_upper && self.before(left).is_some_and(is_blank) && (is_command || is_set)
     }
 
     /// Position of the value on the line after `name: NAME`, where it is `value: …`.
@@ -291,7 +359,7 @@ impl Scanner<'_> {
     }
 
     /// Masks the value, or the values of a list, that begins at `from`.
-    fn values(
+    pub(super) fn values(
         &mut self,
         from: usize,
         separator: Separator,
@@ -303,7 +371,14 @@ impl Scanner<'_> {
             _ => self.skip_blanks(self.skip_colours(from)),
         };
         if separator == Separator::Element {
+            let section = "<![CDATA[";
+            let is_section = self.text[from..].starts_with(section);
+            let from = from + if is_section { section.len() } else { 0 };
             let to = self.skip(from, |byte| byte != b'<' && byte != b'\n');
+            if is_section {
+                let to = from + self.text[from..to].find("]]>").unwrap_or(0);
+                return self.judge(&Written::line(from..to), separator, judgement, strength);
+            }
             let value = self.text[from..to].trim();
             if self.byte(to) == Some(b'<') && is_secret_literal(value, judgement) {
                 self.mask(from..to);
@@ -326,6 +401,31 @@ impl Scanner<'_> {
             self.list_done = self.list_done.max(at);
             return;
         }
+        if separator == Separator::Colon && self.byte(from) == Some(b'{') {
+            let highest = self.text.floor_char_boundary(from + MAX_BESIDE);
+            let close = self.text[from..highest]
+                .find('}')
+                .map_or(highest, |at| from + at);
+            self.examined(close - from);
+            if let Some(at) = self.member(from..close)
+                && let Some((begin, delimiter)) = self.opens(at)
+            {
+                let value = self.quoted(begin, &delimiter);
+                self.judge(&value, separator, judgement, strength);
+            }
+            return;
+        }
+        // A block of YAML.
+        if separator == Separator::Colon && matches!(self.byte(from), Some(b'|' | b'>')) {
+            let indicator = self.skip(from + 1, |byte| {
+                matches!(byte, b'-' | b'+') || byte.is_ascii_digit()
+            });
+            let line = self.skip(indicator, |byte| byte.is_ascii_whitespace());
+            if self.text[indicator..line].contains('\n') {
+                let to = self.skip(line, |byte| !matches!(byte, b'\n' | b'\r'));
+                return self.judge(&Written::line(line..to), separator, judgement, strength);
+            }
+        }
         let mut from = from;
         let is_below = separator == Separator::Colon
             && strength == Strength::Strong
@@ -345,9 +445,9 @@ impl Scanner<'_> {
     }
 
     /// Position after an opening quote at `at`, and the text that closes it.
-    fn opens(&self, at: usize) -> Option<(usize, String)> {
-        // A prefix of a literal: `b"…"`, `$'…'`.
-        let is_prefix = self.byte(at).is_some_and(|byte| b"bfru$".contains(&byte))
+    pub(super) fn opens(&self, at: usize) -> Option<(usize, String)> {
+        // A prefix of a literal: `b"…"`, `$'…'`, `N'…'`.
+        let is_prefix = self.byte(at).is_some_and(|byte| b"bfru$N".contains(&byte))
             && self.byte(at + 1).is_some_and(is_quote);
         let at = at + usize::from(is_prefix);
         let quote = self.skip(at, |byte| byte == b'\\');
@@ -358,7 +458,7 @@ impl Scanner<'_> {
     }
 
     /// Value from `begin` to the text that closes it, or to the end of the line.
-    fn quoted(&self, begin: usize, delimiter: &str) -> Written {
+    pub(super) fn quoted(&self, begin: usize, delimiter: &str) -> Written {
         let quote = delimiter.as_bytes().last().copied();
         let mut at = begin;
         let (to, end) = loop {
@@ -386,7 +486,7 @@ impl Scanner<'_> {
         }
     }
 
-    fn unquoted(&mut self, from: usize) -> Written {
+    pub(super) fn unquoted(&mut self, from: usize) -> Written {
         let is_end = |byte: u8| {
             byte.is_ascii_whitespace()
                 || is_quote(byte)
@@ -416,7 +516,7 @@ impl Scanner<'_> {
         }
     }
 
-    fn judge(
+    pub(super) fn judge(
         &mut self,
         value: &Written,
         separator: Separator,
@@ -531,86 +631,6 @@ impl Scanner<'_> {
                 .byte(next + 1)
                 .is_some_and(|byte| byte == b'-' || byte.is_ascii_alphabetic())
     }
-
-    /// Reads the value of `name=secret` after an option such as `--from-literal`.
-    pub(super) fn literal(&mut self, end: usize) {
-        if end < self.literal_done {
-            return;
-        }
-        let from = self.skip(end, |byte| {
-            matches!(byte, b'=' | b' ' | b'\x1f') || is_quote(byte) || byte == b'\\'
-        });
-        if from == end {
-            return;
-        }
-        let name = self.skip(from, |byte| is_name_byte(byte) || byte == b'/');
-        if self.byte(name) != Some(b'=') {
-            return;
-        }
-        let value = match self.before(from).filter(|byte| is_quote(*byte)) {
-            Some(quote) => self.quoted(name + 1, &char::from(quote).to_string()),
-            None => match self.opens(name + 1) {
-                Some((begin, delimiter)) => self.quoted(begin, &delimiter),
-                None => self.unquoted(name + 1),
-            },
-        };
-        self.literal_done = value.range.end;
-        if !is_reference(&self.text[value.range.clone()]) {
-            self.mask(value.range);
-        }
-    }
-
-    /// Reads the quoted password after `IDENTIFIED BY`.
-    pub(super) fn sql(&mut self, end: usize) {
-        let mut from = self.skip_blanks(end);
-        if from == end {
-            return;
-        }
-        if self.text[from..]
-            .get(..8)
-            .is_some_and(|word| word.eq_ignore_ascii_case("password"))
-        {
-            from = self.skip_blanks(from + 8);
-        }
-        // Prose that names an identifier: "the node identified by `nodeId`".
-        if self.byte(from) == Some(b'`') {
-            return;
-        }
-        if let Some((begin, delimiter)) = self.opens(from) {
-            let value = self.quoted(begin, &delimiter);
-            let text = &self.text[value.range.clone()];
-            if !is_reference(text) && !is_plain_value(text) {
-                self.mask(value.range);
-            }
-        }
-    }
-
-    /// Reads the value of an option `-u user:secret`.
-    pub(super) fn user(&mut self, start: usize, end: usize) {
-        let is_option = self.byte(start) == Some(b' ')
-            || self
-                .before(start)
-                .is_none_or(|byte| byte.is_ascii_whitespace() || is_quote(byte));
-        let from = self.skip(end, |byte| {
-            is_blank(byte) || is_quote(byte) || matches!(byte, b'=' | b'\\' | b'\x1f')
-        });
-        if !is_option || from == end {
-            return;
-        }
-        let value = self.unquoted(from);
-        if let Some((user, secret)) = self.text[value.range.clone()].split_once(':')
-            && !user.is_empty()
-            && !is_code(user)
-            && !secret.contains(['/', ':'])
-            && secret != user
-            && secret.len() >= MIN_LINE_WORD
-            && !secret.bytes().all(|byte| byte.is_ascii_digit())
-            && !is_plain_value(secret)
-            && !is_reference(secret)
-        {
-            self.mask(value.range.end - secret.len()..value.range.end);
-        }
-    }
 }
 
 /// Returns whether a quoted value, or the text of an element, is a secret.
@@ -621,7 +641,7 @@ fn is_secret_literal(text: &str, judgement: Judgement) -> bool {
     if judgement == Judgement::Certain {
         return !text.contains(['{', '}']) || is_random(text);
     }
-    if judgement == Judgement::Likely && is_phrase(text) {
+    if judgement == Judgement::Likely && (is_phrase(text) || has_mixed_word(text)) {
         return true;
     }
     if text.contains(char::is_whitespace)
@@ -640,8 +660,28 @@ fn is_secret_literal(text: &str, judgement: Judgement) -> bool {
                 && !text.contains(['/', '.', '_', ':', '%']);
             (is_random(text) && !text.starts_with(['/', '.'])) || is_word
         }
-        _ => is_random(text) && !is_code(text) && !is_identifier(text) && !text.contains("://"),
+        _ => {
+            let is_long = judgement != Judgement::Long || text.len() >= MIN_TOKEN;
+            is_random(text)
+                && is_long
+                && !is_code(text)
+                && !is_identifier(text)
+                && !text.contains("://")
+        }
     }
+}
+
+/// Returns whether a text of several words has one of letters of both cases and digits.
+fn has_mixed_word(text: &str) -> bool {
+    let is_mixed = |word: &str| {
+        word.len() >= MIN_MIXED
+            && word.bytes().all(|byte| byte.is_ascii_alphanumeric())
+            && is_random(word)
+            && !is_identifier(word)
+            && word.bytes().any(|byte| byte.is_ascii_uppercase())
+            && word.bytes().any(|byte| byte.is_ascii_lowercase())
+    };
+    text.contains(' ') && text.split(' ').any(is_mixed)
 }
 
 /// Returns whether a name is written as those of HTTP headers are: `X-Auth`.
@@ -653,6 +693,6 @@ fn is_header(name: &str) -> bool {
     name.contains('-') && name.split('-').all(is_word)
 }
 
-fn is_name_byte(byte: u8) -> bool {
+pub(super) fn is_name_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.')
 }

@@ -14,6 +14,21 @@ const MAX_PIPELINE: usize = 4;
 /// Number of bytes of a word in which the drive of a path is looked for.
 const MAX_DRIVE: usize = 64;
 
+/// Number of bytes in which the end of a group of commands is looked for.
+const MAX_GROUP: usize = 128;
+
+/// Number of lines of a here-document that are secrets.
+const MAX_DOCUMENT_LINES: usize = 8;
+
+/// Maximum length of a word of options of one letter.
+const MAX_OPTIONS: usize = 8;
+
+/// Options of one letter without a value, which may precede `-u` in one word.
+const FLAGS: &str = "sSfLkvigGINnaqZjJlRO";
+
+/// Answers to questions, which are piped into programs as passwords are.
+const ANSWERS: [&str; 4] = ["y", "yes", "n", "no"];
+
 /// Progress of a form through the words of a command.
 struct State {
     form: &'static Form,
@@ -37,7 +52,7 @@ impl Scanner<'_> {
             }
             let (words, end) = self.words(start);
             self.nested_done = end;
-            self.run(&words);
+            self.command(&words, end);
             return;
         }
         let (words, end) = self.words(start);
@@ -48,47 +63,112 @@ impl Scanner<'_> {
             .iter()
             .filter(|word| !self.text[(*word).clone()].contains(' '));
         self.words = single.map(|word| word.start).collect();
-        self.run(&words);
+        self.command(&words, end);
+    }
+
+    /// Masks the secrets among the words of a command, and in its here-document, which begins behind `end`.
+    fn command(&mut self, words: &[Range<usize>], end: usize) {
+        if !self.run(words) {
+            return;
+        }
+        self.input_done = self.input_done.max(end);
+        let is_document = |word: &Range<usize>| matches!(&self.text[word.clone()], "<<" | "<<-");
+        let Some(at) = words.iter().position(is_document) else {
+            return;
+        };
+        let Some(delimiter) = words.get(at + 1).map(|word| &self.text[word.clone()]) else {
+            return;
+        };
+        let mut at = end;
+        for _ in 0..MAX_DOCUMENT_LINES {
+            let from = match (self.byte(at), self.byte(at + 1)) {
+                (Some(b'\r'), Some(b'\n')) => at + 2,
+                (Some(b'\n'), _) => at + 1,
+                _ => return,
+            };
+            at = self.skip(from, |byte| !matches!(byte, b'\n' | b'\r'));
+            let line = self.text[from..at].trim();
+            if line == delimiter {
+                return;
+            }
+            // A command for a shell is no secret: `su me <<EOF`.
+            if !line.contains(' ') {
+                self.value(from..at);
+            }
+        }
     }
 
     /// Reads the arguments of a program that prints them, when they are the input of a program that reads a secret.
     pub(super) fn echo(&mut self, start: usize, end: usize) {
-        if !self.is_command(start, end) {
+        let is_here = &self.text[start..end] == "<<<";
+        if start < self.echo_done || !is_here && !self.is_command(start, end) {
             return;
         }
-        if start < self.echo_done {
-            return;
-        }
-        let (printed, mut at) = self.words(start);
+        let (printed, at) = self.words(start);
         self.echo_done = at;
+        let is_substitution = start < self.input_done && self.before(start) == Some(b'(');
+        if !is_substitution && !self.is_input(self.group_end(at)) {
+            return;
+        }
+        let is_format =
+            |word: &Range<usize>| self.text[word.clone()].contains('%') && printed.len() > 2;
+        let arguments: Vec<Range<usize>> = match is_here {
+            true => self.here_strings(&printed),
+            false => {
+                let arguments = printed.iter().skip(1).filter(|word| {
+                    let text = &self.text[(*word).clone()];
+                    !text.starts_with('-') && !is_format(word) && !ANSWERS.contains(&text)
+                });
+                arguments.cloned().collect()
+            }
+        };
+        arguments
+            .into_iter()
+            .for_each(|argument| self.value(argument));
+    }
+
+    /// Returns whether a pipe at a position leads to a program that reads a secret.
+    fn is_input(&mut self, mut at: usize) -> bool {
         for _ in 0..MAX_PIPELINE {
             if self.byte(at) != Some(b'|') || self.byte(at + 1) == Some(b'|') {
-                return;
+                return false;
             }
             let next = self.skip(at + 1, |byte| {
                 byte == b' ' || byte == b'\t' || byte == b'\n' || byte == b'\\'
             });
             let (words, end) = self.words(next);
             if self.run(&words) {
-                let is_format = |word: &Range<usize>| {
-                    self.text[word.clone()].contains('%') && printed.len() > 2
-                };
-                let arguments: Vec<Range<usize>> = printed
-                    .iter()
-                    .skip(1)
-                    .filter(|word| !self.text[(*word).clone()].starts_with('-') && !is_format(word))
-                    .cloned()
-                    .collect();
-                arguments
-                    .into_iter()
-                    .for_each(|argument| self.value(argument));
-                return;
+                return true;
             }
             if end <= at {
-                return;
+                return false;
             }
             at = end;
         }
+        false
+    }
+
+    /// Position after the group of commands that the command before `at` belongs to: `(echo X; cat)`, `{ echo X; }`.
+    fn group_end(&self, at: usize) -> usize {
+        if !matches!(self.byte(at), Some(b';' | b')' | b'&')) {
+            return at;
+        }
+        let rest = &self.bytes[at..self.bytes.len().min(at + MAX_GROUP)];
+        self.examined(rest.len());
+        let close = rest
+            .iter()
+            .position(|byte| matches!(byte, b')' | b'}' | b'|' | b'\n' | b'(' | b'{'));
+        match close.filter(|close| matches!(rest[*close], b')' | b'}')) {
+            Some(close) => self.skip_blanks(at + close + 1),
+            None => at,
+        }
+    }
+
+    /// Words after `<<<`.
+    fn here_strings(&self, words: &[Range<usize>]) -> Vec<Range<usize>> {
+        let pairs = words.iter().zip(words.iter().skip(1));
+        let strings = pairs.filter(|(sign, _)| &self.text[(*sign).clone()] == "<<<");
+        strings.map(|(_, string)| string.clone()).collect()
     }
 
     /// Returns whether the name of a program is where a command may begin.
@@ -222,16 +302,10 @@ impl Scanner<'_> {
     fn run(&mut self, words: &[Range<usize>]) -> bool {
         let mut states: Vec<State> = Vec::new();
         let mut here = false;
-        let mut strings = Vec::new();
         for word in words {
             let text = &self.text[word.clone()];
-            if here {
-                here = false;
-                strings.push(word.clone());
-                continue;
-            }
-            if text == "<<<" {
-                here = true;
+            let is_string = std::mem::replace(&mut here, text == "<<<");
+            if is_string || here {
                 continue;
             }
             let program = text.rsplit('/').next().unwrap_or(text);
@@ -243,8 +317,14 @@ impl Scanner<'_> {
                 && !is_subcommand(&states, program)
             {
                 let forms = FORMS.iter().filter(|form| form.programs.contains(&program));
-                // Forms that read the input remain: `sudo -S mysql`.
-                states.retain(|state| matches!(state.form.take, Take::Stdin) && state.is_ready);
+                // Forms that read the input remain (`sudo -S mysql`), and those in which the name of a program may be an
+                // argument (`wpa_passphrase net …`).
+                states.retain(|state| match state.form.take {
+                    Take::Stdin => state.is_ready,
+                    Take::Positional(_) => state.form.after.is_empty(),
+                    _ => false,
+                });
+                states.iter_mut().for_each(|state| state.positional += 1);
                 states.extend(forms.map(|form| State {
                     form,
                     is_ready: form.after.is_empty(),
@@ -266,6 +346,7 @@ impl Scanner<'_> {
             .iter()
             .any(|state| state.is_ready && matches!(state.form.take, Take::Stdin));
         if reads {
+            let strings = self.here_strings(words);
             strings.into_iter().for_each(|string| self.value(string));
         }
         reads
@@ -328,7 +409,8 @@ impl State {
         };
         // `//registry.example/:_authToken`
         let last = text.rsplit([':', '/']).next().unwrap_or_default();
-        if self.form.after.contains(&text) || self.form.after.contains(&last) {
+        let mut after = self.form.after.iter();
+        if after.any(|word| precedes(word, text) || *word == last) {
             self.is_ready = true;
             self.positional = 0;
         } else if self.is_ready
@@ -354,13 +436,14 @@ impl State {
         };
         if std::mem::take(&mut self.is_pending) {
             return match self.form.take {
-                Take::Pair(_) => pair(text, word),
+                Take::Pair(_) => pair(text, word, [':', '%', ',']),
+                Take::Named(_) => pair(text, word, ['=']),
                 _ => (!text.starts_with('-')).then(|| word.clone()),
             };
         }
         match self.form.take {
             Take::Value(options) => {
-                self.is_pending = options.contains(&text);
+                self.is_pending = is_option(options, text);
                 behind(options, true)
             }
             Take::Next(options) => {
@@ -369,9 +452,35 @@ impl State {
             }
             Take::Glued(options) => behind(options, true),
             Take::Pair(options) => {
-                self.is_pending = options.contains(&text);
+                self.is_pending = is_option(options, text);
+                let flags = text.get(1..).unwrap_or_default();
+                let flags =
+                    flags.len() - flags.trim_start_matches(|flag| FLAGS.contains(flag)).len();
+                let is_bundled = options.iter().any(|option| {
+                    option.len() == 2
+                        && text.starts_with('-')
+                        && text[1 + flags..].starts_with(&option[1..])
+                });
+                let range = match is_bundled {
+                    true => from(flags + 2)?,
+                    false => behind(options, true)?,
+                };
+                pair(&text[range.start - word.start..], &range, [':', '%', ','])
+            }
+            Take::Named(options) => {
+                self.is_pending = is_option(options, text);
                 let range = behind(options, true)?;
-                pair(&text[range.start - word.start..], &range)
+                pair(&text[range.start - word.start..], &range, ['='])
+            }
+            Take::Login => {
+                let login_at = text.len() - text.strip_prefix("userid=").unwrap_or(text).len();
+                let range = login(&text[login_at..])?;
+                let at = word.start + login_at;
+                Some(at + range.start..at + range.end)
+            }
+            Take::Host => {
+                self.is_pending = is_host(text);
+                None
             }
             Take::Prefixed(prefixes) => prefixes.iter().find_map(|prefix| {
                 text.strip_prefix(prefix)
@@ -390,10 +499,51 @@ impl State {
     }
 }
 
+/// Returns whether `word` of [`Form::after`] accepts a word of a command.
+fn precedes(word: &str, text: &str) -> bool {
+    let is_bundled =
+        word.len() == 2 && word.starts_with('-') && is_bundle(text) && text.contains(&word[1..]);
+    text == word || is_bundled || word.ends_with('.') && text.starts_with(word)
+}
+
+/// Returns whether a word is one of some options, or several options of one letter of which the last is one: `-sSu`.
+fn is_option(options: &[&str], text: &str) -> bool {
+    options.iter().any(|option| {
+        *option == text || option.len() == 2 && is_bundle(text) && text.ends_with(&option[1..])
+    })
+}
+
+/// Returns whether a word may be several options of one letter.
+fn is_bundle(text: &str) -> bool {
+    let letters = text.strip_prefix('-').unwrap_or_default();
+    (2..MAX_OPTIONS).contains(&letters.len())
+        && letters.bytes().all(|byte| byte.is_ascii_alphabetic())
+}
+
+/// Returns whether a word of `bundle config` names a host: `gems.example`, but not `build.nokogiri`.
+fn is_host(text: &str) -> bool {
+    let is_setting = ["build.", "local.", "mirror.", "-"]
+        .iter()
+        .any(|prefix| text.starts_with(prefix));
+    text.contains('.') && !text.contains('/') && !is_setting
+}
+
 /// Range of the secret of `user:secret`.
-fn pair(text: &str, word: &Range<usize>) -> Option<Range<usize>> {
-    let at = text.find([':', '%', ','])?;
+fn pair<const N: usize>(text: &str, word: &Range<usize>, parts: [char; N]) -> Option<Range<usize>> {
+    let at = text.find(parts)?;
     (at + 1 < text.len()).then_some(word.start + at + 1..word.end)
+}
+
+/// Range of the password in the login of Oracle, `user/password@database`.
+fn login(text: &str) -> Option<Range<usize>> {
+    let (user, rest) = text.split_once('/')?;
+    let password = rest.split('@').next().unwrap_or_default();
+    let is_user = !user.is_empty()
+        && user
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"_$#".contains(&byte));
+    let from = user.len() + 1;
+    (is_user && !password.is_empty() && !rest.contains('/')).then_some(from..from + password.len())
 }
 
 /// Range without the quotes around its text.

@@ -71,12 +71,14 @@ impl Scanner<'_> {
                 if second < self.digest_done {
                     return;
                 }
-                let line = trimmed(second, self.skip(second, |byte| !is_end(byte)));
-                self.digest_done = line;
-                if self.text[second..line].contains('=') {
-                    self.mask(second..line);
+                let end = self.parameters(second);
+                self.digest_done = end;
+                if end > second {
+                    self.mask(second..end);
                 }
-                return;
+                if end > second || is_scheme {
+                    return;
+                }
             }
             let end = trimmed(
                 second,
@@ -97,6 +99,29 @@ impl Scanner<'_> {
             is_random(value) && !is_code(value) && !is_identifier(value) && !is_reference(value);
         if is_secret && !is_scheme {
             self.mask(from..from + value.len());
+        }
+    }
+
+    /// Position after a list of parameters, `name=value, name="value"`, that begins at `at`.
+    fn parameters(&self, mut at: usize) -> usize {
+        let mut end = at;
+        loop {
+            let name = self.skip(at, |byte| {
+                byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_')
+            });
+            if name == at || self.byte(name) != Some(b'=') {
+                return end;
+            }
+            end = match self.opens(name + 1) {
+                Some((begin, delimiter)) => self.quoted(begin, &delimiter).end,
+                None => self.skip(name + 1, |byte| {
+                    byte.is_ascii_graphic() && !is_quote(byte) && !matches!(byte, b',' | b'\\')
+                }),
+            };
+            at = self.skip(end, |byte| is_blank(byte) || byte == b',');
+            if at == end {
+                return end;
+            }
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::{STEMS, Scanner, TRIGGERS};
 use crate::table::{SECRET_ENDS, SECRET_LAST_WORDS, SECRET_PARTS, SECRET_WORDS};
-use crate::{is_secret_name, text};
+use crate::{Masker, is_secret_name, text};
 
 fn check(cases: &[(&str, &str)]) {
     for (given, expected) in cases {
@@ -140,8 +140,120 @@ fn arguments_of_programs_are_masked() {
 }
 
 #[test]
+fn value_on_the_next_line_is_masked_in_a_text_and_in_a_stream() {
+    for (given, expected) in [
+        (
+            "password: |\n  kR7vQ2mZx9\nuser: me",
+            "password: |\n  ***\nuser: me",
+        ),
+        ("token: >-\r\n  kR7vQ2mZx9\r\n", "token: >-\r\n  ***\r\n"),
+        (
+            "sudo -S make <<EOF\nswordfish\nEOF\n",
+            "sudo -S make <<EOF\n***\nEOF\n",
+        ),
+        (
+            "docker login --password-stdin <<'EOF'\nswordfish\nEOF\nls\n",
+            "docker login --password-stdin <<'EOF'\n***\nEOF\nls\n",
+        ),
+        (
+            "- name: DB_PASSWORD\n  value: hunter2\n",
+            "- name: DB_PASSWORD\n  value: ***\n",
+        ),
+        (
+            "curl -s \\\n  -u me:swordfish https://x\n",
+            "curl -s \\\n  -u me:*** https://x\n",
+        ),
+        (
+            "{\n  \"name\": \"DB_PASSWORD\",\n  \"value\": \"hunter2\"\n}\n",
+            "{\n  \"name\": \"DB_PASSWORD\",\n  \"value\": \"***\"\n}\n",
+        ),
+        (
+            "\"password\": {\n  \"value\": \"hunter2\"\n}\n",
+            "\"password\": {\n  \"value\": \"***\"\n}\n",
+        ),
+    ] {
+        assert_eq!(text(given), expected, "{given}");
+        assert_eq!(Masker::table().stream().text(given), expected, "{given}");
+        assert_eq!(Masker::table().stream().text(expected), expected);
+    }
+    for plain in [
+        "password: |\n  The password of the account.\n",
+        "sudo -S make <<EOF\n$PASSWORD\nEOF\n",
+        "sudo tee x <<EOF\nplain text\nEOF\n",
+        "su - postgres <<EOF\ncreatedb shop\nEOF\n",
+        "files:\n  x1y2z3\n",
+        "- name: \"DB_PASSWORD\"\n  valueFrom: x\n- name: \"x\"\n  value: \"hunter2\"\n",
+    ] {
+        assert_eq!(text(plain), plain);
+        assert_eq!(Masker::table().stream().text(plain), plain);
+    }
+}
+
+#[test]
+fn value_after_a_command_that_sets_a_variable_is_masked() {
+    check(&[
+        ("ENV DB_PASSWORD hunter2", "ENV DB_PASSWORD ***"),
+        ("setx DB_PASSWORD hunter2", "setx DB_PASSWORD ***"),
+        ("set -Ux API_TOKEN hunter2", "set -Ux API_TOKEN ***"),
+    ]);
+}
+
+#[test]
+fn tokens_without_a_prefix_are_masked() {
+    let digest = "0123456789abcdef0123456789abcdef";
+    let parts = [
+        "MTA4oAtz4TFbY3pflkwyla4s",
+        "zJxhvI",
+        "3yvzPe9hB06wJpymDswpBcrQbvZjpT",
+    ];
+    for (given, expected) in [
+        (format!("got {digest}-us12 here"), "got *** here"),
+        (format!("got {}_mmk", "a7B2c9".repeat(6)), "got ***"),
+        (format!("got {}.", parts.join(".")), "got ***."),
+    ] {
+        assert_eq!(text(&given), expected);
+    }
+    for plain in [
+        format!("{digest}-user12"),
+        format!("{digest}-us"),
+        "MTA4oAtz4TFbY3pflkwyla4s.zip.3yvzPe9hB06wJpymDswpBcrQbvZjpT".to_owned(),
+        format!("4b1d{}", "0c9e".repeat(15)),
+    ] {
+        assert_eq!(text(&plain), plain);
+    }
+}
+
+#[test]
 fn plain_text_is_not_changed() {
     for plain in [
+        "setx PATH \"C:\\x1y2z3;C:\\tools2go\"",
+        "ENV PATH /usr/local/x1y2z3/bin",
+        "set -x EDITOR vim2go",
+        "commit 4b1d0f3c5a7b9d1e3f5a7b9d1e3f5a7b9d1e3f5a",
+        "id 4ea38b7b-f563-7709-4bae-87aea2b2c3d4",
+        "echo y | sudo pacman -Syu vim2go",
+        "{\"name\": \"password\", \"type\": \"string\", \"value\": \"required\"}",
+        "{\"name\": \"sort_key\", \"value\": \"x1y2z3w4\"}",
+        "{\"password\": {\"type\": \"string\", \"minLength\": 12}}",
+        "\"tokens\": [\"hello\", \"world2go\"]",
+        "\"required\": [\"password\", \"username\"]",
+        "bundle config path vendor/bundle2go",
+        "bundle config build.nokogiri --use-system-libraries",
+        "curl -sSL https://host:8080/x1y2z3 -o out:file",
+        "docker run -p 5432:5432 -p 127.0.0.1:5432:5432 image",
+        "if a | b { c }",
+        "| password | string | yes |",
+        "password for the account: unknown",
+        "the password for the user is x",
+        "sqlplus / as sysdba",
+        "sqlplus me@orcl @scripts/x1y2z3.sql",
+        "cat notes2go.txt | sudo -S tee x",
+        "(cd x1y2z3; echo done); sudo -S make",
+        "<label name=\"password\">Password</label>",
+        "re_compile_the_pattern_of_the_lexer_in_unicode",
+        "Auth methods: AUTH PLAIN",
+        "CREATE USER me IDENTIFIED WITH auth_socket",
+        "https://username:password@host",
         "the token was lost",
         "cargo test -p wire",
         "Überraschung: 12 €",

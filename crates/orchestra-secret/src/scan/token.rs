@@ -9,6 +9,9 @@ const MIN_RUN: usize = 6;
 /// Minimum lengths of the first two parts of a JSON Web Token.
 const MIN_JWT_PARTS: [usize; 2] = [8, 8];
 
+/// Minimum and maximum lengths of the parts of a token of Discord.
+const DISCORD_PARTS: [(usize, usize); 3] = [(23, 28), (6, 6), (27, 40)];
+
 /// Maximum length of the label of a PEM block.
 const MAX_LABEL: usize = 80;
 
@@ -34,12 +37,77 @@ impl Scanner<'_> {
             + self.text[end..rest]
                 .trim_end_matches(['.', '-', ':', '@'])
                 .len();
-        if rest - end >= token.min && is_random(&self.bytes[end..rest]) {
+        // A digest may begin with any hexadecimal digits.
+        let is_hex =
+            |from: usize, to: usize| self.bytes[from..to].iter().all(u8::is_ascii_hexdigit);
+        let is_digest = token.alphabet != Alphabet::Hex && is_hex(start, rest);
+        if rest - end >= token.min && !is_digest && is_random(&self.bytes[end..rest]) {
             self.mask_token(start, end, rest);
         }
         if rest - end >= token.min {
             // A prefix within it begins no other secret.
             self.token_done[token.alphabet as usize] = rest;
+        }
+    }
+
+    /// Reads the tokens of Discord: the number of a user, a time, and a signature, joined by full stops. A full stop
+    /// occurs less often than the beginnings of such a number.
+    pub(super) fn discord(&mut self) {
+        let [user, time, signature] = DISCORD_PARTS;
+        let count = |bytes: &mut dyn Iterator<Item = &u8>| {
+            bytes.take_while(|byte| Alphabet::Word.has(**byte)).count()
+        };
+        if self.bytes.len() < user.0 + time.0 + signature.0 {
+            return;
+        }
+        for (first, _) in self.text.match_indices('.') {
+            let second = first + time.0 + 1;
+            if self.byte(second) != Some(b'.') {
+                continue;
+            }
+            let between = &self.bytes[first + 1..second];
+            let lowest = first.saturating_sub(user.1 + 1);
+            let before = count(&mut self.bytes[lowest..first].iter().rev());
+            let after = count(&mut self.bytes[second + 1..].iter().take(signature.1 + 1));
+            self.examined(before + after);
+            let (start, end) = (first - before, second + 1 + after);
+            if (user.0..=user.1).contains(&before)
+                && (signature.0..=signature.1).contains(&after)
+                && count(&mut between.iter()) == between.len()
+                && matches!(self.bytes[start], b'M' | b'N' | b'O')
+                && is_random(&self.bytes[start..end])
+            {
+                self.found.push(start..end);
+            }
+        }
+    }
+
+    /// Reads a token that is recognised by its end: `…-us12`, `…_mmk`.
+    pub(super) fn suffix(&mut self, alphabet: Alphabet, length: usize, start: usize, end: usize) {
+        let Some(from) = start.checked_sub(length) else {
+            return;
+        };
+        let is_part = self.bytes[from..start]
+            .iter()
+            .all(|byte| alphabet.has(*byte));
+        let to = match alphabet {
+            Alphabet::Hex => {
+                end + self.bytes[end..]
+                    .iter()
+                    .take(2)
+                    .take_while(|byte| byte.is_ascii_digit())
+                    .count()
+            }
+            _ => end,
+        };
+        let is_whole =
+            self.is_boundary(from) && self.byte(to).is_none_or(|byte| !Alphabet::Word.has(byte));
+        if is_part
+            && is_whole
+            && (alphabet != Alphabet::Hex || to > end)
+            && is_random(&self.bytes[from..start])
+        {
+            self.mask(from..to);
         }
     }
 

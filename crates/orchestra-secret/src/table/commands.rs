@@ -14,6 +14,12 @@ pub enum Take {
     Glued(&'static [&'static str]),
     /// The part after the first `:`, `%` or `,` of the value of one of these options: `-u user:X`.
     Pair(&'static [&'static str]),
+    /// The part after the first `=` of the value of one of these options: `-b name=X`.
+    Named(&'static [&'static str]),
+    /// The part between `/` and `@` of the login of Oracle: `user/X@database`.
+    Login,
+    /// The word after the name of a host.
+    Host,
     /// The rest of a word behind one of these prefixes: `pass:X`.
     Prefixed(&'static [&'static str]),
     /// The positional argument with this index, counted from the last word of [`Form::after`].
@@ -29,7 +35,8 @@ pub enum Take {
 pub struct Form {
     /// Names of the programs.
     pub programs: &'static [&'static str],
-    /// Words of which one precedes the secret; none is required when this is empty.
+    /// Words of which one precedes the secret; none is required when this is empty. A word that ends with `.` is the
+    /// beginning of a longer one, and an option of one letter may be among other such options.
     pub after: &'static [&'static str],
     /// Position of the secret.
     pub take: Take,
@@ -47,7 +54,7 @@ const fn form(
     }
 }
 
-use Take::{Assigned, Glued, Next, Pair, Positional, Prefixed, Stdin, Value};
+use Take::{Assigned, Glued, Host, Login, Named, Next, Pair, Positional, Prefixed, Stdin, Value};
 
 /// Command-line forms. A program may have several.
 #[rustfmt::skip]
@@ -63,7 +70,10 @@ pub const FORMS: &[Form] = &[
     form(&["ldapsearch", "ldapadd", "ldapmodify", "ldapdelete", "ldapwhoami", "ldappasswd"], &[], Value(&["-w"])),
     form(&["ldappasswd"], &[], Value(&["-s", "-a"])),
     form(&["rabbitmqctl"], &["add_user", "change_password", "authenticate_user"], Positional(1)),
-    form(&["rabbitmqadmin"], &[], Value(&["-p"])),
+    form(&["rabbitmqadmin", "beeline"], &[], Value(&["-p"])),
+    form(&["mosquitto_pub", "mosquitto_sub", "mosquitto_rr", "ipmitool"], &[], Value(&["-P"])),
+    form(&["snmpget", "snmpset", "snmpwalk", "snmpbulkwalk"], &[], Value(&["-A", "-X"])),
+    form(&["sqlplus", "sqlldr", "expdp", "impdp", "rman"], &[], Login),
     // Remote shells and file transfer.
     form(&["sshpass"], &[], Value(&["-p"])),
     form(&["plink", "pscp", "psftp", "putty"], &[], Next(&["-pw"])),
@@ -74,17 +84,20 @@ pub const FORMS: &[Form] = &[
     // HTTP clients.
     form(&["curl", "wget", "wget2", "aria2c"], &[], Pair(&["-u", "--user", "-U", "--proxy-user"])),
     form(&["curl"], &[], Value(&["--oauth2-bearer", "--pass", "--proxy-pass", "--tlspassword"])),
+    form(&["curl"], &[], Pair(&["-E", "--cert"])),
+    form(&["curl"], &[], Named(&["-b", "--cookie"])),
     form(&["http", "https", "httpie", "xh", "xhs", "ab", "siege"], &[], Pair(&["-a", "--auth", "-A"])),
     // Users of the machine.
-    form(&["sudo"], &["-S", "--stdin", "-kS", "-SE", "-nS", "-Sk", "-ES", "-Sv", "-vS"], Stdin),
+    form(&["sudo"], &["-S", "--stdin"], Stdin),
     form(&["chpasswd", "passwd", "smbpasswd", "kinit", "su", "cryptsetup", "vncpasswd"], &[], Stdin),
     form(&["net"], &["user"], Positional(1)),
     form(&["ssh-keygen"], &[], Value(&["-N", "-P"])),
     form(&["usermod", "useradd"], &[], Value(&["-p"])),
-    form(&["htpasswd"], &["-b", "-bc", "-cb", "-nb", "-nbB", "-bB", "-Bb", "-bnB", "-Bbn", "-nbm", "-bBc", "-cbB", "-bm"], Positional(2)),
-    form(&["htpasswd"], &["-nb", "-nbB", "-bn", "-bnB", "-Bbn", "-nbm"], Positional(1)),
+    form(&["htpasswd", "mosquitto_passwd"], &["-b"], Positional(2)),
+    form(&["htpasswd"], &["-n"], Positional(1)),
     form(&["wpa_passphrase"], &[], Positional(1)),
     form(&["nmcli"], &["password"], Positional(0)),
+    form(&["wpa_cli"], &["psk", "password"], Positional(0)),
     form(&["security"], &["add-generic-password", "add-internet-password", "unlock-keychain"], Value(&["-w", "-p"])),
     // Archives and cryptography.
     form(&["7z", "7za", "7zr", "7zz", "rar", "unrar"], &[], Glued(&["-p", "-hp"])),
@@ -96,6 +109,8 @@ pub const FORMS: &[Form] = &[
     form(&["keytool", "jarsigner", "apksigner"], &[], Next(&["-storepass", "-keypass", "-srcstorepass", "-deststorepass", "-srckeypass", "-destkeypass", "-new"])),
     form(&["apksigner"], &[], Prefixed(&["pass:"])),
     form(&["gpg", "gpg2"], &["--passphrase-fd"], Stdin),
+    form(&["ansible-vault"], &["encrypt_string"], Positional(0)),
+    form(&["signtool"], &["sign"], Next(&["/p"])),
     form(&["pdftk", "qpdf"], &["owner_pw", "user_pw", "input_pw", "--encrypt"], Positional(0)),
     // Containers and clusters.
     form(&["docker", "podman", "nerdctl", "buildah", "helm", "oras", "crane", "skopeo", "oc", "az", "regctl"], &["login"], Value(&["-p"])),
@@ -116,13 +131,23 @@ pub const FORMS: &[Form] = &[
     form(&["aws"], &["create-secret", "put-secret-value", "update-secret"], Value(&["--secret-string"])),
     form(&["aws"], &["aws_secret_access_key", "aws_session_token", "aws_access_key_id"], Positional(0)),
     form(&["az"], &["secret"], Value(&["--value"])),
-    form(&["twine"], &["upload"], Value(&["-p"])),
+    form(&["consul"], &["put"], Positional(1)),
+    form(&["rclone"], &["secret_access_key", "access_key_id", "client_secret", "pass", "token", "key"], Positional(0)),
+    form(&["twine", "poetry"], &["upload", "publish"], Value(&["-p"])),
+    form(&["gem", "nuget"], &["push"], Value(&["-k"])),
+    form(&["dotnet"], &["user-secrets"], Positional(2)),
+    form(&["bundle"], &["config"], Host),
+    form(&["glab", "fly", "flyctl", "doctl"], &["login", "auth"], Value(&["-t"])),
+    form(&["flyctl", "vercel"], &[], Value(&["-t"])),
+    form(&["kaggle"], &["set"], Value(&["-v"])),
+    form(&["cloudflared"], &["install"], Positional(0)),
+    form(&["terraform", "tofu", "hcloud"], &["login", "create"], Stdin),
     form(&["cargo"], &["login"], Positional(0)),
     form(&["cargo", "npm", "yarn"], &["login"], Stdin),
     form(&["npm", "pnpm", "yarn", "bun"], &["_authToken", "npmAuthToken", "_auth", "_password"], Positional(0)),
-    form(&["poetry"], &["pypi-token.pypi"], Positional(0)),
-    form(&["poetry", "composer"], &["http-basic.pypi", "http-basic"], Positional(1)),
-    form(&["composer"], &["github-oauth.github.com", "gitlab-token.gitlab.com"], Positional(0)),
+    form(&["poetry"], &["pypi-token."], Positional(0)),
+    form(&["poetry", "composer"], &["http-basic."], Positional(1)),
+    form(&["composer"], &["github-oauth.", "gitlab-token.", "gitlab-oauth.", "bearer."], Positional(0)),
     form(&["snyk"], &["auth"], Positional(0)),
     form(&["ngrok"], &["authtoken", "add-authtoken"], Positional(0)),
     form(&["grafana-cli", "grafana"], &["reset-admin-password"], Positional(0)),

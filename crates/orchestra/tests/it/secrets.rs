@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use crate::{
     plans::{git, plan},
-    support::{Running, Workspace, get, said},
+    support::{Running, Said, Workspace, get, said},
 };
 
 /// Secret of a variable of the environment. No form of the table matches it.
@@ -71,6 +71,7 @@ fn planted(samples: &[Sample]) -> String {
 /// Asserts that a place contains a text that is not secret, and no secret.
 fn assert_masked(samples: &[Sample], place: &str, control: &str, bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
+    assert!(!control.is_empty(), "no control for {place}");
     assert!(text.contains(control), "no {control:?} in {place}: {text}");
     assert_free(samples, place, bytes);
 }
@@ -116,6 +117,46 @@ while read -r line; do
 done
 "#
     )
+}
+
+/// Stores an event of a hook with some samples on the board, in its tool's input under this name.
+fn store_event(workspace: &Workspace, samples: &[Sample], member: &str) {
+    let texts: Vec<&str> = samples.iter().map(|sample| sample.text.as_str()).collect();
+    let text = format!("{CONTROL}\nvalue: {KNOWN}\n{}", texts.join("\n"));
+    let event = json!({"hook_event_name": "PostToolUse", "session_id": "s", "tool_name": "Bash",
+        "tool_input": {member: text}, "message": texts[0], "title": texts[texts.len() - 1]});
+    let mut hook = workspace.command(["--log", "trace", "hook"]);
+    hook.env("DB_PASSPHRASE", KNOWN);
+    let hook = said(hook, &event.to_string());
+    assert_eq!(hook.code, Some(0), "{hook:?}");
+    assert_free(samples, "standard error", hook.err.as_bytes());
+}
+
+/// Runs a plan `leaky` whose job prints [`planted`] and fails.
+fn run_leaky_plan(workspace: &Workspace, samples: &[Sample]) -> Said {
+    git(
+        workspace,
+        &[
+            "-c",
+            "user.name=t",
+            "-c",
+            "user.email=t@t",
+            "commit",
+            "--allow-empty",
+            "-qm",
+            "first",
+        ],
+    );
+    let print = printer(workspace, samples);
+    let text = format!(
+        "name: leaky\njobs:\n- producerId: prints\n  task: Print\n  env: {{DB_PASSPHRASE: $DB_PASSPHRASE}}\n  autoHeal: false\n  work: |\n    {print}; {print} >&2; echo \"$DB_PASSPHRASE\"; exit 3\n"
+    );
+    workspace.write("leaky.yml", &text);
+    let mut command = workspace.command(["--log", "trace", "plan", "run", "leaky.yml"]);
+    command.env("DB_PASSPHRASE", KNOWN);
+    let run = said(command, "");
+    assert_eq!(run.code, Some(6), "{run:?}");
+    run
 }
 
 /// Removes the files from which the programs of a test read secrets.
@@ -199,15 +240,7 @@ fn samples_in_events_of_hooks_are_masked() {
         for member in ["command", "url"] {
             // An event is cut: each member has few samples.
             for samples in samples.chunks(20) {
-                let texts: Vec<&str> = samples.iter().map(|sample| sample.text.as_str()).collect();
-                let text = format!("{CONTROL}\nvalue: {KNOWN}\n{}", texts.join("\n"));
-                let event = json!({"hook_event_name": "PostToolUse", "session_id": "s", "tool_name": "Bash",
-                    "tool_input": {member: text}, "message": texts[0], "title": texts[texts.len() - 1]});
-                let mut hook = workspace.command(["--log", "trace", "hook"]);
-                hook.env("DB_PASSPHRASE", KNOWN);
-                let hook = said(hook, &event.to_string());
-                assert_eq!(hook.code, Some(0), "{hook:?}");
-                assert_free(samples, "standard error", hook.err.as_bytes());
+                store_event(&workspace, samples, member);
             }
         }
     }
@@ -225,29 +258,8 @@ fn samples_in_events_of_hooks_are_masked() {
 #[test]
 fn samples_in_the_output_of_a_plan_are_masked() {
     let workspace = Workspace::git();
-    git(
-        &workspace,
-        &[
-            "-c",
-            "user.name=t",
-            "-c",
-            "user.email=t@t",
-            "commit",
-            "--allow-empty",
-            "-qm",
-            "first",
-        ],
-    );
     let samples = samples("plan");
-    let print = printer(&workspace, &samples);
-    let text = format!(
-        "name: leaky\njobs:\n- producerId: prints\n  task: Print\n  env: {{DB_PASSPHRASE: $DB_PASSPHRASE}}\n  autoHeal: false\n  work: |\n    {print}; {print} >&2; echo \"$DB_PASSPHRASE\"; exit 3\n"
-    );
-    workspace.write("leaky.yml", &text);
-    let mut command = workspace.command(["--log", "trace", "plan", "run", "leaky.yml"]);
-    command.env("DB_PASSPHRASE", KNOWN);
-    let run = said(command, "");
-    assert_eq!(run.code, Some(6), "{run:?}");
+    let run = run_leaky_plan(&workspace, &samples);
     assert_free(&samples, "standard error", run.err.as_bytes());
     assert_masked(&samples, "standard output", "leaky", run.out.as_bytes());
     remove_plants(&workspace);

@@ -7,13 +7,27 @@ use rustix::process::Signal;
 use serde_json::{Map, Value, json};
 
 use super::{
-    AT_ONCE, CONTROL, KNOWN, assert_free, assert_masked, bytes_below, remove_plants, server,
+    AT_ONCE, CONTROL, KNOWN, assert_free, assert_masked, bytes_below, remove_plants,
+    run_leaky_plan, server, store_event,
 };
 use crate::{
     dashboard::Stream,
     models::{Fake, Say},
     support::{Running, Workspace, get, post_to, until},
 };
+
+/// Workspace whose board has a project and events of hooks with every thirtieth sample, and whose plan printed all of
+/// them and failed.
+fn workspace_with_board_and_plan(samples: &[Sample]) -> Workspace {
+    let workspace = Workspace::board();
+    workspace.call("create_project", &json!({"name": "Shop"}));
+    let some: Vec<Sample> = samples.iter().step_by(30).cloned().collect();
+    for some in some.chunks(10) {
+        store_event(&workspace, some, "command");
+    }
+    run_leaky_plan(&workspace, samples);
+    workspace
+}
 
 /// Runs `up` with logs at level trace, a recording and a server until the server is ready. Returns it and its address.
 fn up(workspace: &Workspace) -> (Running, String) {
@@ -66,13 +80,24 @@ fn check(workspace: &Workspace, samples: &[Sample], mut up: Running, address: &s
         ("/api/mcp/servers", "leaky"),
         ("/api/servers/leaky/log", in_log),
         ("/api/servers/leaky/definition", "leaky"),
-        ("/api/board", ""),
-        ("/api/plans", ""),
+        ("/api/board", "Shop"),
+        ("/api/board/shop", "Shop"),
+        ("/api/plans", "leaky"),
+        ("/api/plans/leaky/jobs/prints/failure", CONTROL),
         ("/metrics", "leaky"),
     ] {
-        let shown = get(address, path).body;
-        assert_masked(samples, path, control, shown.as_bytes());
+        let shown = get(address, path);
+        assert_eq!(shown.status, 200, "{path}: {shown:?}");
+        assert_masked(samples, path, control, shown.body.as_bytes());
     }
+    let events = workspace.call("get_hook_events", &json!({"limit": 500}));
+    let events = events.to_string();
+    assert_masked(
+        samples,
+        "the events of the board",
+        CONTROL,
+        events.as_bytes(),
+    );
     up.signal(Signal::TERM);
     assert!(up.wait().success());
     let log = fs::read(workspace.home().join("up.log")).unwrap();
@@ -91,8 +116,8 @@ fn check(workspace: &Workspace, samples: &[Sample], mut up: Running, address: &s
 
 #[test]
 fn samples_of_a_server_are_masked_in_logs_the_audit_and_the_dashboard() {
-    let workspace = Workspace::new();
     let samples = samples("up");
+    let workspace = workspace_with_board_and_plan(&samples);
     let text = super::planted(&samples);
     let result =
         json!({"content": [{"type": "text", "text": text}], "structuredContent": {"env": text}});
@@ -149,8 +174,8 @@ fn remote() -> Fake {
 
 #[test]
 fn headers_of_a_server_are_masked_wherever_it_repeats_them() {
-    let workspace = Workspace::new();
     let samples = samples("http");
+    let workspace = workspace_with_board_and_plan(&samples);
     let remote = remote();
     // Values that no form of the table matches.
     let headers = json!({"Authorization": "Bearer ${DB_PASSPHRASE}", "X-Shop": KNOWN});
@@ -165,7 +190,7 @@ fn headers_of_a_server_are_masked_wherever_it_repeats_them() {
         .any(|asked| asked.head.contains(KNOWN));
     assert!(sent, "the header arrives at the server");
     assert_masked(&samples, "the traffic", CONTROL, traffic.as_bytes());
-    check(&workspace, &samples, up, &address, "");
+    check(&workspace, &samples, up, &address, "lines");
 }
 
 #[test]

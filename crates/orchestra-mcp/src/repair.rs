@@ -96,8 +96,8 @@ struct Notes<'c> {
     path: Vec<String>,
     repairs: Vec<String>,
     unreported: usize,
-    /// References of the schema at hand that lead nowhere.
-    dangling: HashSet<String>,
+    /// References of the schema at hand that lead nowhere, and names in it that validators refuse.
+    unresolved: HashSet<String>,
     /// Whether clients compile it.
     is_compiled: bool,
 }
@@ -109,7 +109,7 @@ impl<'c> Notes<'c> {
             path: Vec::new(),
             repairs: Vec::new(),
             unreported: 0,
-            dangling: HashSet::new(),
+            unresolved: HashSet::new(),
             is_compiled: false,
         }
     }

@@ -5,7 +5,9 @@ use std::{fmt, time::Duration};
 use bytes::Bytes;
 use reqwest::{
     Client, Method, Response, Url,
-    header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue},
+    header::{
+        ACCEPT_ENCODING, AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue,
+    },
     redirect,
 };
 use tokio::time::timeout;
@@ -67,6 +69,9 @@ pub enum Fault {
     /// It answered more than may be.
     #[error("more than {0} bytes")]
     TooLong(usize),
+    /// Its answer is compressed, although the request asked for an answer that is not.
+    #[error("the answer has the content coding {0:?}; switch compression off at the server")]
+    Compressed(String),
 }
 
 /// An answer, piece by piece.
@@ -105,6 +110,8 @@ impl Endpoint {
         let key = key.filter(|key| !key.is_empty());
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        // Without the header, a server may choose any coding.
+        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         if let Some(key) = key {
             if address.scheme() == "http" && !is_local(&address) {
                 return Err(refused(format!(
@@ -163,6 +170,9 @@ impl Endpoint {
         let response = response.map_err(|error| Fault::Unreachable(told(error)))?;
         let status = response.status();
         if status.is_success() {
+            if let Some(coding) = coding(response.headers()) {
+                return Err(Fault::Compressed(self.masked(&coding)));
+            }
             let next = limits.next;
             return Ok(Answer { response, next });
         }
@@ -216,6 +226,14 @@ impl Answer {
         }
         Ok(all)
     }
+}
+
+/// The coding of an answer that has one.
+fn coding(headers: &HeaderMap) -> Option<String> {
+    let values = headers.get_all(CONTENT_ENCODING).into_iter();
+    let names = values.flat_map(|value| value.to_str().unwrap_or("unknown").split(','));
+    let mut names = names.map(|name| name.trim().to_ascii_lowercase());
+    names.find(|name| !name.is_empty() && name != "identity")
 }
 
 fn told(error: reqwest::Error) -> String {

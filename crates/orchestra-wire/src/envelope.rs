@@ -287,7 +287,9 @@ impl<'a> Parts<'a> {
     }
 
     fn classify_written(self, text: &'a str) -> Result<Message<'a>, Malformed> {
-        if let Some(key) = self.duplicate {
+        let is_response = self.method.is_none() && (self.result.is_some() || self.error.is_some());
+        // The last one counts in a response: its request must not wait in vain.
+        if let Some(key) = self.duplicate.filter(|_| !is_response) {
             let id = self
                 .id
                 .filter(|_| key != "id")
@@ -298,6 +300,8 @@ impl<'a> Parts<'a> {
             None => None,
             Some(Ok(id)) => Some(id),
             Some(Err(_)) if self.is_null_id() && self.may_lack_id() => None,
+            // An error of a peer that could not read the id.
+            Some(Err(_)) if is_response && self.error.is_some() => None,
             Some(Err(error)) => return Err(invalid(None, format!("invalid request: {error}"))),
         };
         let is_2 = self.jsonrpc.map(RawValue::get) == Some("\"2.0\"");

@@ -25,7 +25,9 @@ impl Found {
     #[must_use]
     pub fn answered(&self) -> Option<&RequestId> {
         match &self.ids[..] {
-            [id] if self.has_outcome && !self.has_method => Some(id),
+            [id, again @ ..] if self.has_outcome && !self.has_method => {
+                again.iter().all(|other| other == id).then_some(id)
+            }
             _ => None,
         }
     }
@@ -169,6 +171,7 @@ mod tests {
             (b"{\"id\":7,\"result\":{\"a\":\"cut o", Some("7")),
             (&deep, Some("7")),
             (b"{\"id\":7,\"id\":8,\"result\":NaN}", None),
+            (b"{\"id\":7,\"id\":7,\"result\":NaN}", Some("7")),
             (b"{\"id\":7,\"method\":\"m\",\"result\":NaN}", None),
             (b"{\"id\":7,\"params\":NaN}", None),
             (b"{\"id\":{},\"result\":NaN}", None),

@@ -18,6 +18,7 @@
 
 mod auth;
 mod chores;
+mod coding;
 mod config;
 mod core;
 mod events;
@@ -60,7 +61,7 @@ pub use reqwest::Url;
 
 pub use self::{
     auth::{AuthHeaders, AuthRequest, Authorizer, Refusal},
-    config::{Auth, Flavour, HttpConfig, HttpTimeouts, is_private},
+    config::{Auth, Check, Flavour, HttpConfig, HttpTimeouts, is_private},
     mirrored::{InvalidAnnotation, MirroredParams},
     names::header_text,
     template::{Environment, Secrets, Template, TemplateError},

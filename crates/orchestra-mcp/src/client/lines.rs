@@ -90,6 +90,8 @@ type Outcome = Result<Answer, ClientError>;
 
 struct Open {
     requests: Pending<oneshot::Sender<Outcome>>,
+    /// A notification was sent after the last answer: an error without an id may be about that.
+    has_notified: bool,
     ended: Option<ClientError>,
 }
 
@@ -116,6 +118,7 @@ impl LinesLink {
             open: Mutex::new(Open {
                 // How many may be open at once is bounded by who calls.
                 requests: Pending::new(usize::MAX),
+                has_notified: false,
                 ended: None,
             }),
             counters: Arc::default(),
@@ -183,9 +186,19 @@ impl Core {
         let waiting = {
             let mut open = self.open();
             let exact = open.requests.close(id);
-            exact.or_else(|| open.requests.close(&id.other_form()?))
+            let waiting = exact.or_else(|| open.requests.close(&id.other_form()?));
+            open.has_notified &= waiting.is_none();
+            waiting
         };
         waiting.is_some_and(|waiting| waiting.send(outcome).is_ok())
+    }
+
+    /// The request that an error without an id is about, if it can be about one only.
+    fn sole_request(&self) -> Option<RequestId> {
+        let open = self.open();
+        let mut ids = open.requests.iter().map(|(id, _)| id);
+        let sole = ids.next().filter(|_| !open.has_notified)?;
+        ids.next().is_none().then(|| sole.clone())
     }
 
     /// The link is no more. The first reason counts.
@@ -318,7 +331,10 @@ impl Link for LinesLink {
             }
         }
         message.push_byte(b'}');
-        Box::pin(async move { core.send(message).await })
+        Box::pin(async move {
+            core.open().has_notified = true;
+            core.send(message).await
+        })
     }
 
     fn respond(&self, id: RequestId, answer: Answer) -> BoxFuture<Result<(), ClientError>> {

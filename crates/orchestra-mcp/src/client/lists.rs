@@ -31,7 +31,7 @@ fn page(result: &RawJson, kind: ListKind) -> Option<(Vec<RawJson>, Option<RawJso
             // Items by their names.
             Some(members) => members.map(|member| member.value).collect(),
             None => {
-                let all: Vec<&RawValue> = items.parse().ok()?;
+                let all: Vec<&RawValue> = items.parse().unwrap_or_default();
                 all.into_iter().map(RawJson::from_raw).collect()
             }
         },
@@ -85,6 +85,11 @@ pub(super) async fn fetch(
         let (listed, next) = page(&result, kind).ok_or_else(|| ClientError::InvalidMessage {
             what: format!("the answer to {} has no known form", method(kind)),
         })?;
+        let is_list = |list: &RawJson| list.as_str().starts_with(['[', '{', 'n']);
+        if result.member(key(kind)).is_some_and(|list| !is_list(&list)) {
+            let (server, method) = (&session.config.name, method(kind));
+            tracing::warn!(%server, method, "the answer has no list: it counts as empty");
+        }
         bytes += result.as_bytes().len();
         items.extend(listed);
         if items.len() > ITEMS || bytes > BYTES {
@@ -194,7 +199,8 @@ mod tests {
                 Some((0, Some("\"x\"".to_owned()))),
             ),
             (r#"{"tools":[],"nextCursor":{}}"#, Some((0, None))),
-            (r#"{"tools":7}"#, None),
+            (r#"{"tools":7}"#, Some((0, None))),
+            (r#"{"tools":"x"}"#, Some((0, None))),
             ("[]", None),
         ] {
             assert_eq!(read(text), expected, "{text}");

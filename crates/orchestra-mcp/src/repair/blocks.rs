@@ -161,12 +161,15 @@ fn block(value: &RawJson, notes: &mut Notes<'_>) -> Fixed {
             (Cow::Owned(value.clone()), Fixed::Other(value))
         }
     };
-    let is_link = kind == "resource_link";
-    let named = is_link.then(|| named(&value, "uri", notes)).flatten();
-    let value = match named {
-        Some(named) => {
-            fixed = Fixed::Other(named.clone());
-            Cow::Owned(named)
+    let other = match &*kind {
+        "resource_link" => named(&value, "uri", notes),
+        "image" | "audio" => with_mime_type(&value, notes),
+        _ => None,
+    };
+    let value = match other {
+        Some(other) => {
+            fixed = Fixed::Other(other.clone());
+            Cow::Owned(other)
         }
         None => value,
     };
@@ -203,6 +206,19 @@ fn named(value: &RawJson, key: &str, notes: &mut Notes<'_>) -> Option<RawJson> {
     Some(with_member(value, "name", &uri))
 }
 
+/// A block or contents with the member `mime_type`, with `mimeType` in its place.
+fn with_mime_type(value: &RawJson, notes: &mut Notes<'_>) -> Option<RawJson> {
+    if value.member("mimeType").is_some() {
+        return None;
+    }
+    let kind = value.member("mime_type").filter(is_text)?;
+    notes.within("mimeType", |notes| {
+        notes.add("was written as mime_type: renamed");
+    });
+    let value = without_member(value, "mime_type");
+    Some(with_member(&value, "mimeType", &kind))
+}
+
 pub(super) fn resource(value: &RawJson, notes: &mut Notes<'_>) -> Fixed {
     definition(&shapes::RESOURCE, "uri", value, notes)
 }
@@ -225,6 +241,7 @@ fn definition(shape: &Shape, key: &str, value: &RawJson, notes: &mut Notes<'_>) 
 fn kind_of(value: &RawJson) -> &'static str {
     let has = |key: &str| value.member(key).is_some();
     let mime = value.member("mimeType");
+    let mime = mime.or_else(|| value.member("mime_type"));
     let mime = mime.as_ref().and_then(text).unwrap_or_default();
     match () {
         () if has("text") && !has("uri") => "text",
@@ -299,6 +316,7 @@ pub(super) fn contents(value: &RawJson, notes: &mut Notes<'_>) -> Fixed {
         }
         _ => Cow::Borrowed(value),
     };
+    let value = with_mime_type(&value, notes).map_or(value, Cow::Owned);
     let fixed = match (value.member("text"), value.member("blob")) {
         (Some(text), _) if text.as_str() != "null" => fix(&shapes::TEXT_CONTENTS, &value, notes),
         (_, Some(blob)) => match fix(&shapes::BLOB_CONTENTS, &value, notes) {

@@ -1,7 +1,7 @@
 //! JSON Schemas of tools. Clients check the root of each schema, and compile the one of results:
 //! one keyword of the wrong form, or a reference that leads nowhere, and the tool cannot be used.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use orchestra_wire::RawJson;
 use percent_encoding::percent_decode_str;
@@ -19,6 +19,19 @@ const TYPES: [&str; 7] = [
 
 /// Keywords whose values are data, in which nothing is a reference.
 const DATA: [&str; 4] = ["const", "enum", "default", "examples"];
+
+/// Keywords whose values are schemas by name.
+const BY_NAME: [&str; 6] = [
+    "properties",
+    "patternProperties",
+    "$defs",
+    "definitions",
+    "dependencies",
+    "dependentSchemas",
+];
+
+/// Maximum number of references that lead to one another before a schema; more count as a cycle.
+const MAX_CHAIN: usize = 64;
 
 const fn keyword(name: &'static str, shape: Shape) -> Member {
     let need = Need::Optional;
@@ -51,8 +64,9 @@ static STRUCTURE: &[Member] = &[
 static COMPILED: &[Member] = &[
     keyword("$dynamicRef", Shape::By(reference)),
     keyword("$recursiveRef", Shape::By(reference)),
-    keyword("$id", Shape::Text),
-    keyword("$anchor", Shape::Text),
+    keyword("$id", Shape::By(reference)),
+    keyword("$anchor", Shape::By(anchor)),
+    keyword("$dynamicAnchor", Shape::By(anchor)),
     keyword("format", Shape::Text),
     keyword("pattern", Shape::By(pattern)),
     keyword("minLength", Shape::By(count)),
@@ -81,10 +95,12 @@ static COMPILED: &[Member] = &[
     keyword("unevaluatedProperties", Shape::By(nested)),
     keyword("dependentSchemas", Shape::Map(&NESTED)),
     keyword("dependentRequired", Shape::Map(&REQUIRED)),
+    keyword("dependencies", Shape::Map(&DEPENDENCY)),
 ];
 
 static NESTED: Shape = Shape::By(nested);
 static REQUIRED: Shape = Shape::By(required);
+static DEPENDENCY: Shape = Shape::By(dependency);
 static PROPERTY: Shape = Shape::By(property);
 
 /// The properties of a root, whose schemas must be objects.
@@ -129,12 +145,43 @@ pub(super) fn not_null(value: &RawJson, _: &mut Notes<'_>) -> Fixed {
 
 fn root(value: &RawJson, notes: &mut Notes<'_>, is_compiled: bool) -> Fixed {
     notes.is_compiled = is_compiled;
-    notes.dangling = dangling(value, is_compiled);
+    notes.unresolved = unresolved(value, is_compiled);
     let groups: &[&[Member]] = match is_compiled {
         true => &[ROOT, STRUCTURE, COMPILED],
         false => &[ROOT, STRUCTURE],
     };
-    object(groups, value, notes)
+    keywords(groups, value, notes)
+}
+
+/// Fits the keywords of a schema. Where it is compiled, `nullable` goes with a type, and is not `false` beside `null`.
+fn keywords(groups: &[&[Member]], value: &RawJson, notes: &mut Notes<'_>) -> Fixed {
+    let fixed = object(groups, value, notes);
+    let result = match &fixed {
+        Fixed::Same => value,
+        Fixed::Other(other) => other,
+        Fixed::Gone => return fixed,
+    };
+    let Some(nullable) = result.member("nullable").filter(|_| notes.is_compiled) else {
+        return fixed;
+    };
+    let allows_null = |kind: &RawJson| match items(kind) {
+        Some(kinds) => kinds.iter().any(|kind| kind.as_str() == "\"null\""),
+        None => kind.as_str() == "\"null\"",
+    };
+    let what = match result.member("type") {
+        None => "has no type beside it: dropped",
+        Some(kind) if nullable.as_str() == "false" && allows_null(&kind) => {
+            "contradicts the type null: dropped"
+        }
+        Some(_) => return fixed,
+    };
+    notes.within("nullable", |notes| notes.add(what));
+    let mut written = Object::default();
+    let members = result.members().into_iter().flatten();
+    for member in members.filter(|member| member.key != "nullable") {
+        written.put(member.key, &member.value, Fixed::Same);
+    }
+    Fixed::Other(written.finish())
 }
 
 /// A schema within another one.
@@ -146,7 +193,7 @@ fn nested(value: &RawJson, notes: &mut Notes<'_>) -> Fixed {
                 true => &[STRUCTURE, COMPILED],
                 false => &[STRUCTURE],
             };
-            object(groups, value, notes)
+            keywords(groups, value, notes)
         }
         _ => {
             notes.add("was no schema: made one that permits everything");
@@ -295,61 +342,140 @@ fn by_pattern(value: &RawJson, notes: &mut Notes<'_>) -> Fixed {
     }
 }
 
-/// A reference that leads somewhere.
+/// A schema that applies where a property is present, or the names of the properties that are then required.
+fn dependency(value: &RawJson, notes: &mut Notes<'_>) -> Fixed {
+    match items(value) {
+        Some(_) => required(value, notes),
+        None => nested(value, notes),
+    }
+}
+
+/// A reference to a schema, or the identifier of one.
 fn reference(value: &RawJson, notes: &mut Notes<'_>) -> Fixed {
     match text(value) {
-        Some(target) if !notes.dangling.contains(&*target) => Fixed::Same,
+        Some(target) if !notes.unresolved.contains(&*target) => Fixed::Same,
         _ => Fixed::Gone,
     }
 }
 
-/// References that lead nowhere within a schema. Those to other documents count where the schema
-/// is compiled: nothing is fetched for it.
-fn dangling(value: &RawJson, is_compiled: bool) -> HashSet<String> {
-    if memchr::memmem::find(value.as_bytes(), b"Ref\"").is_none()
-        && memchr::memmem::find(value.as_bytes(), b"$ref").is_none()
-    {
+/// A name of a schema within its document.
+fn anchor(value: &RawJson, notes: &mut Notes<'_>) -> Fixed {
+    match text(value) {
+        Some(name) if !notes.unresolved.contains(&to_anchor(&name)) => Fixed::Same,
+        _ => Fixed::Gone,
+    }
+}
+
+/// References of a schema that do not lead to one schema. Where the schema is compiled, names that validators refuse
+/// count as such, and so do references to other documents: nothing is fetched for it.
+fn unresolved(value: &RawJson, is_compiled: bool) -> HashSet<String> {
+    let has = |part: &str| memchr::memmem::find(value.as_bytes(), part.as_bytes()).is_some();
+    let has_names = is_compiled && (has("nchor\"") || has("\"$id\""));
+    if !has("\"$ref\"") && !has("Ref\"") && !has_names {
         return HashSet::new();
     }
     let Ok(root) = value.parse_lossy::<Value>() else {
         return HashSet::new();
     };
-    let (mut references, mut names) = (HashSet::new(), HashSet::new());
-    walk(&root, &mut references, &mut names);
-    references.retain(|reference| {
+    let mut names = Names::default();
+    names.walk(&root, "");
+    let mut unresolved = match is_compiled {
+        true => names.refused,
+        false => HashSet::new(),
+    };
+    for reference in names.references {
+        let is_known = names.known.contains_key(reference) && !unresolved.contains(reference);
         let resolves = match reference.strip_prefix('#') {
             Some("") => true,
-            Some(pointer) if pointer.starts_with('/') => {
-                let decoded = percent_decode_str(pointer).decode_utf8_lossy();
-                let target = root.pointer(&decoded);
-                target.is_some_and(|target| target.is_object() || target.is_boolean())
-            }
-            Some(anchor) => names.contains(anchor),
-            None => !is_compiled || names.contains(reference),
+            Some(pointer) if pointer.starts_with('/') => leads_to_schema(&root, pointer),
+            Some(_) => is_known,
+            None => !is_compiled || is_known,
         };
-        !resolves
-    });
-    references
+        if !resolves {
+            unresolved.insert(reference.to_owned());
+        }
+    }
+    unresolved
 }
 
-/// Collects references, and names by which schemas can be referred to.
-fn walk(value: &Value, references: &mut HashSet<String>, names: &mut HashSet<String>) {
-    match value {
-        Value::Array(all) => all.iter().for_each(|one| walk(one, references, names)),
-        Value::Object(members) => {
-            for (key, value) in members {
-                match (key.as_str(), value) {
-                    ("$ref" | "$dynamicRef" | "$recursiveRef", Value::String(target)) => {
-                        references.insert(target.clone());
-                    }
-                    ("$id" | "id" | "$anchor" | "$dynamicAnchor", Value::String(name)) => {
-                        names.insert(name.trim_start_matches('#').to_owned());
-                    }
-                    (key, _) if DATA.contains(&key) => {}
-                    _ => walk(value, references, names),
+/// Returns whether a pointer leads to a schema that does not lead back to itself.
+fn leads_to_schema(root: &Value, pointer: &str) -> bool {
+    let mut pointer = pointer;
+    for step in 0..MAX_CHAIN {
+        let decoded = percent_decode_str(pointer).decode_utf8_lossy();
+        let target = root.pointer(&decoded);
+        if !target.is_some_and(|target| target.is_object() || target.is_boolean()) {
+            // A later reference that leads nowhere is dropped itself.
+            return step > 0;
+        }
+        let next = target.and_then(|target| target["$ref"].as_str()?.strip_prefix('#'));
+        match next.filter(|next| next.starts_with('/')) {
+            Some(next) => pointer = next,
+            None => return true,
+        }
+    }
+    false
+}
+
+/// References in a schema, and the names by which schemas in it can be referred to.
+#[derive(Default)]
+struct Names<'v> {
+    references: HashSet<&'v str>,
+    /// Each name as a reference to it, and the identifiers of the schemas in which it is defined.
+    known: HashMap<String, HashSet<&'v str>>,
+    /// Names that are not valid, or defined twice.
+    refused: HashSet<String>,
+}
+
+impl<'v> Names<'v> {
+    /// Collects those of a schema within the schema `base`.
+    fn walk(&mut self, value: &'v Value, base: &'v str) {
+        let members = match value {
+            Value::Array(all) => return all.iter().for_each(|one| self.walk(one, base)),
+            Value::Object(members) => members,
+            _ => return,
+        };
+        let id = members.get("$id").and_then(Value::as_str);
+        let inner = id.filter(|id| !id.starts_with('#')).unwrap_or(base);
+        for (key, value) in members {
+            match (key.as_str(), value) {
+                ("$ref" | "$dynamicRef" | "$recursiveRef", Value::String(target)) => {
+                    self.references.insert(target);
                 }
+                ("$id", Value::String(id)) => self.add(id.clone(), "", true),
+                // The identifier before draft 6.
+                ("id", Value::String(id)) => {
+                    self.known.entry(id.clone()).or_default();
+                }
+                ("$anchor" | "$dynamicAnchor", Value::String(name)) => {
+                    self.add(to_anchor(name), inner, is_anchor(name));
+                }
+                (key, Value::Object(schemas)) if BY_NAME.contains(&key) => {
+                    schemas.values().for_each(|schema| self.walk(schema, inner));
+                }
+                (key, _) if DATA.contains(&key) => {}
+                _ => self.walk(value, inner),
             }
         }
-        _ => {}
     }
+
+    fn add(&mut self, name: String, base: &'v str, is_valid: bool) {
+        let is_new = { self.known.entry(name.clone()).or_default() }.insert(base);
+        if !is_new || !is_valid {
+            self.refused.insert(name);
+        }
+    }
+}
+
+/// A reference to an anchor, which some servers write as the reference.
+fn to_anchor(name: &str) -> String {
+    format!("#{}", name.trim_start_matches('#'))
+}
+
+/// Returns whether a text may be an anchor.
+fn is_anchor(name: &str) -> bool {
+    let is_rest = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._".contains(byte);
+    let first = name.as_bytes().first();
+    first.is_some_and(|byte| byte.is_ascii_alphabetic() || *byte == b'_')
+        && name.as_bytes().iter().all(is_rest)
 }

@@ -479,6 +479,24 @@ fn contents_that_no_client_knows_become_text() {
     );
 }
 
+#[test]
+fn media_type_under_another_name_is_taken() {
+    let image = json!({"type": "image", "data": "QUI=", "mime_type": "image/png"});
+    let untyped = json!({"data": "QUI=", "mime_type": "audio/wav"});
+    let resource =
+        json!({"type": "resource", "resource": {"uri": "a:b", "blob": "QUI=", "mime_type": "x/y"}});
+    let result = json!({"content": [image, untyped, resource]});
+    let (value, _) = repaired(Repairable::ToolResult, &result).unwrap();
+    assert_eq!(
+        value["content"],
+        json!([
+            {"type": "image", "data": "QUI=", "mimeType": "image/png"},
+            {"type": "audio", "data": "QUI=", "mimeType": "audio/wav"},
+            {"type": "resource", "resource": {"uri": "a:b", "blob": "QUI=", "mimeType": "x/y"}},
+        ])
+    );
+}
+
 fn value() -> impl Strategy<Value = Value> {
     let words = [
         "type",
@@ -613,4 +631,72 @@ fn a_member_that_is_replaced_is_not_reported_as_missing() {
         repairs,
         ["inputSchema is not of a form that clients accept: replaced"]
     );
+}
+
+#[test]
+fn output_schema_loses_the_keywords_that_validators_refuse() {
+    let schema = |properties: Value| json!({"type": "object", "properties": properties});
+    for (given, expected) in [
+        (
+            json!({"a": {"nullable": true}, "b": {"nullable": false, "anyOf": [{}]}}),
+            json!({"a": {}, "b": {"anyOf": [{}]}}),
+        ),
+        (
+            json!({"a": {"nullable": true, "type": "any"}, "b": {"nullable": true, "type": "STRING"}}),
+            json!({"a": {}, "b": {"nullable": true, "type": "string"}}),
+        ),
+        (
+            json!({"a": {"nullable": false, "type": ["null", "string"]}, "b": {"nullable": false, "type": "string"}}),
+            json!({"a": {"type": ["null", "string"]}, "b": {"nullable": false, "type": "string"}}),
+        ),
+        (
+            json!({"a": {"$anchor": "#bad"}, "b": {"$dynamicAnchor": "1"}, "c": {"$ref": "#bad"}}),
+            json!({"a": {}, "b": {}, "c": {}}),
+        ),
+        (
+            json!({"a": {"$anchor": "m"}, "b": {"$anchor": "m"}, "c": {"$ref": "#m"}, "d": {"$anchor": "n"}}),
+            json!({"a": {}, "b": {}, "c": {}, "d": {"$anchor": "n"}}),
+        ),
+        (
+            json!({"a": {"$anchor": "m"}, "b": {"$id": "#m"}, "c": {"$id": "u"}, "d": {"$id": "u"}, "e": {"$ref": "u"}}),
+            json!({"a": {}, "b": {}, "c": {}, "d": {}, "e": {}}),
+        ),
+        (
+            json!({"a": {"$ref": "#/properties/a"}, "b": {"$ref": "#/properties/c"}, "c": {"$ref": "#/properties/b"}}),
+            json!({"a": {}, "b": {}, "c": {}}),
+        ),
+        (
+            json!({"default": {"$ref": "#/nowhere"}, "b": {"default": {"$ref": "#/nowhere"}}}),
+            json!({"default": {}, "b": {"default": {"$ref": "#/nowhere"}}}),
+        ),
+        (
+            json!({"a": {"dependencies": {"x": {"type": "any"}, "y": ["z", "z"]}}}),
+            json!({"a": {"dependencies": {"x": {}, "y": ["z"]}}}),
+        ),
+    ] {
+        let given =
+            json!({"name": "t", "inputSchema": schema(json!({})), "outputSchema": schema(given)});
+        let (tool, repairs) = repaired(Repairable::Tool, &given).unwrap();
+        assert_eq!(tool["outputSchema"], schema(expected), "{given}");
+        assert!(!repairs.is_empty());
+    }
+}
+
+#[test]
+fn output_schema_with_names_that_validators_know_is_unchanged() {
+    let schema = json!({
+        "$id": "https://a.example/s", "type": "object", "nullable": false,
+        "properties": {
+            "a": {"$ref": "#/$defs/A%20B"}, "b": {"$ref": "#m"}, "c": {"$ref": "inner"},
+            "d": {"type": "string", "nullable": true}, "$anchor": {"type": "string"},
+            "e": {"$dynamicRef": "#n"}, "f": {"$ref": "#/$defs/Chain"},
+        },
+        "$defs": {
+            "A B": {"$anchor": "m", "type": "string"}, "Chain": {"$ref": "#/$defs/A%20B"},
+            "I": {"$id": "inner", "$anchor": "m", "properties": {"x": {"$ref": "#m"}}},
+            "N": {"$dynamicAnchor": "n", "properties": {"next": {"$ref": "#/$defs/N"}}},
+        },
+    });
+    let tool = json!({"name": "t", "inputSchema": {"type": "object"}, "outputSchema": schema});
+    assert_eq!(repaired(Repairable::Tool, &tool), Some((tool, Vec::new())));
 }

@@ -89,6 +89,55 @@ async fn ids_of_every_form_are_matched_exactly() {
     }
 }
 
+#[tokio::test]
+async fn last_of_repeated_keys_of_an_answer_counts() {
+    let mut ends = ends(1 << 16);
+    for answer in [
+        r#"{"jsonrpc":"2.0","id":3,"id":3,"result":{}}"#,
+        r#"{"jsonrpc":"2.0","jsonrpc":"2.0","id":3,"result":{}}"#,
+        r#"{"jsonrpc":"2.0","id":3,"result":[],"result":{}}"#,
+    ] {
+        let call = tokio::spawn(ends.link.request(request("3", &json!({}))));
+        ends.read().await;
+        ends.say(answer).await;
+        let result = timeout(PATIENCE, call).await.expect("an answer").unwrap();
+        assert_eq!(result.unwrap().unwrap().as_str(), "{}", "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn error_without_an_id_answers_the_sole_request() {
+    let mut ends = ends(1 << 16);
+    for id in [r#""id":null,"#, "", r#""id":[3],"#] {
+        let call = tokio::spawn(ends.link.request(request("3", &json!({}))));
+        ends.read().await;
+        let error = format!(r#"{{"jsonrpc":"2.0",{id}"error":{{"code":-1,"message":"m"}}}}"#);
+        ends.say(&error).await;
+        let answer = timeout(PATIENCE, call).await.expect("an answer").unwrap();
+        assert_eq!(answer.unwrap().unwrap_err().message, "m");
+    }
+    // It may be about the notification, or about either request.
+    let error = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-1,"message":"m"}}"#;
+    ends.link.notify("test/notice", None).await.unwrap();
+    ends.read().await;
+    for ids in [&["4"][..], &["5", "6"]] {
+        let calls: Vec<_> = { ids.iter() }
+            .map(|id| tokio::spawn(ends.link.request(request(id, &json!({})))))
+            .collect();
+        for _ in ids {
+            ends.read().await;
+        }
+        ends.say(error).await;
+        for id in ids {
+            ends.say(&format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#))
+                .await;
+        }
+        for call in calls {
+            call.await.unwrap().unwrap().unwrap();
+        }
+    }
+}
+
 /// A stream that takes little at a time loses nothing, mixes nothing, and makes callers wait.
 #[tokio::test]
 async fn a_server_that_reads_slowly_makes_callers_wait_and_loses_nothing() {

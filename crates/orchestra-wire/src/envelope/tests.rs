@@ -309,6 +309,34 @@ fn duplicate_keys_of_the_envelope_are_refused() {
 }
 
 #[test]
+fn last_of_duplicate_keys_counts_in_a_response() {
+    for (text, expected) in [
+        (
+            r#"{"jsonrpc":"2.0","id":1,"id":3,"result":{}}"#,
+            "result of 3: {}",
+        ),
+        (
+            r#"{"jsonrpc":"2.0","jsonrpc":"2.0","id":3,"result":{},"result":{"a":1}}"#,
+            r#"result of 3: {"a":1}"#,
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":3,"error":{"code":1},"error":{"code":2}}"#,
+            r#"error of 3: {"code":2}"#,
+        ),
+    ] {
+        check(text.as_bytes(), expected);
+    }
+}
+
+#[test]
+fn error_with_an_id_that_cannot_be_read_has_none() {
+    for id in ["[3]", "{}", "true", "null"] {
+        let text = format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":1}}}}"#);
+        check(text.as_bytes(), r#"error of null: {"code":1}"#);
+    }
+}
+
+#[test]
 fn batches_are_recognised() {
     check(b"[]", "batch of 0");
     check(

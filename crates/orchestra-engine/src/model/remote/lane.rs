@@ -89,7 +89,7 @@ impl Lane {
                 status,
                 said,
             },
-            fault @ Fault::TooLong(_) => EmbedError::Answer {
+            fault @ (Fault::TooLong(_) | Fault::Compressed(_)) => EmbedError::Answer {
                 server: self.server().to_owned(),
                 fault: fault.to_string(),
             },

@@ -1,6 +1,6 @@
 //! How a request says who sends it, and what is done when that is not enough.
 
-use std::sync::Arc;
+use std::{path::PathBuf, sync::Arc};
 
 use orchestra_hub::BoxFuture;
 use orchestra_process::Launcher;
@@ -11,7 +11,7 @@ use reqwest::{
 use tokio::{sync::Mutex, time::Instant};
 
 use super::{
-    config::{Auth, HttpConfig, sensitive},
+    config::{Auth, Check, HttpConfig, sensitive},
     oauth::{OAuth, OAuthConfig, Tokens},
     program,
     template::{self, Secrets, Template},
@@ -79,6 +79,8 @@ enum Way {
     Command {
         program: String,
         args: Vec<String>,
+        directory: PathBuf,
+        check: Check,
         launcher: Option<Launcher>,
         /// Held while the program runs, so that one has it run for all.
         printed: Box<Mutex<Printed>>,
@@ -108,9 +110,16 @@ impl Authorization {
                 // Such a name belongs to no variable; asking for it says so.
                 Err(_) => Way::Template(Template::verbatim("")),
             },
-            Auth::Command { program, args } => Way::Command {
+            Auth::Command {
+                program,
+                args,
+                directory,
+                check,
+            } => Way::Command {
                 program: program.clone(),
                 args: args.clone(),
+                directory: directory.clone(),
+                check: Arc::clone(check),
                 launcher: config.launcher.clone(),
                 printed: Box::default(),
             },
@@ -143,6 +152,8 @@ impl Authorization {
             Way::Command {
                 program,
                 args,
+                directory,
+                check,
                 launcher,
                 printed,
             } => {
@@ -156,7 +167,11 @@ impl Authorization {
                     {
                         return Err(failed.clone());
                     }
-                    match program::token(program, args, launcher.as_ref()).await {
+                    let token = async {
+                        check().await?;
+                        program::token(program, args, directory, launcher.as_ref()).await
+                    };
+                    match token.await {
                         Ok(token) => printed.token = Some(token),
                         Err(error) => {
                             printed.failed = Some((Instant::now(), error.clone()));

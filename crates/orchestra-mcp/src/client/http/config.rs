@@ -2,6 +2,7 @@
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
+use orchestra_hub::BoxFuture;
 use orchestra_process::Launcher;
 use reqwest::{
     Url,
@@ -43,6 +44,9 @@ pub enum Flavour {
     Auto,
 }
 
+/// Check that precedes the start of a program.
+pub type Check = Arc<dyn Fn() -> BoxFuture<Result<(), ClientError>> + Send + Sync>;
+
 /// How the server is told who calls.
 #[derive(Clone, Default)]
 pub enum Auth {
@@ -53,13 +57,17 @@ pub enum Auth {
     Bearer(Template),
     /// A variable with a token in it.
     Env(String),
-    /// A program that prints a token on the first line of its output. It has our environment, and
-    /// ends with what it has started when it is done or its time is over.
+    /// A program that prints a token on the first line of its output. It inherits the same variables as a server that
+    /// is a process, and ends with what it has started when it is done or its time is over.
     Command {
         /// The program.
         program: String,
         /// Its arguments.
         args: Vec<String>,
+        /// Its working directory, from which a relative path of the program starts.
+        directory: PathBuf,
+        /// Runs before each start of the program, which its error prevents.
+        check: Check,
     },
     /// Tokens of an authorization server, as MCP describes it.
     OAuth(Box<OAuthConfig>),

@@ -1,7 +1,7 @@
 //! A program of the user that prints a token. It is a child like any other: guarded, bounded in time
 //! and in what is read of it, and ended with all that it has started.
 
-use std::{io, time::Duration};
+use std::{io, path::Path, time::Duration};
 
 use orchestra_process::{Child, Command, Environment, Exit, Launcher};
 use reqwest::header::HeaderValue;
@@ -23,7 +23,8 @@ const MAX_OUTPUT_BYTES: usize = 16 * 1024;
 /// How much of what it complains of is kept.
 const MAX_COMPLAINT_BYTES: usize = 4 * 1024;
 
-/// Runs it, and answers the first line of its output as the value of `Authorization`.
+/// Runs a program in a directory, and returns the first line of its output as the value of `Authorization`. The program
+/// inherits the same variables as a server that is a process.
 ///
 /// # Errors
 /// [`ClientError::NeedsAuth`] when it cannot be started, fails, takes too long, or prints too much
@@ -31,6 +32,7 @@ const MAX_COMPLAINT_BYTES: usize = 4 * 1024;
 pub(super) async fn token(
     program: &str,
     args: &[String],
+    directory: &Path,
     launcher: Option<&Launcher>,
 ) -> Result<HeaderValue, ClientError> {
     let failed = |what: String| ClientError::NeedsAuth {
@@ -39,7 +41,8 @@ pub(super) async fn token(
     // direct: it is the command of a guarded child.
     let mut command = Command::new(program)
         .args(args)
-        .environment(Environment::All);
+        .directory(directory)
+        .environment(Environment::Default);
     if let Some(launcher) = launcher {
         command = command.launcher(launcher.clone());
     }

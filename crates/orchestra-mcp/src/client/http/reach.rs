@@ -2,7 +2,11 @@
 
 use std::{path::Path, sync::Arc};
 
-use reqwest::{Client, redirect};
+use reqwest::{
+    Client,
+    header::{ACCEPT_ENCODING, HeaderMap, HeaderValue},
+    redirect,
+};
 use rustls_platform_verifier::Verifier;
 use tokio_rustls::rustls::{
     self, ClientConfig, RootCertStore,
@@ -21,7 +25,10 @@ const MAX_PEM_BYTES: u64 = 4 * 1024 * 1024;
 /// # Errors
 /// When a file cannot be used, or there are no certificates to know the server by.
 pub(super) fn client(config: &HttpConfig) -> Result<Client, ClientError> {
+    // Without the header, a server may choose any coding.
+    let plain = (ACCEPT_ENCODING, HeaderValue::from_static("identity"));
     let mut builder = Client::builder()
+        .default_headers(HeaderMap::from_iter([plain]))
         .tls_backend_preconfigured(tls(config)?)
         .connect_timeout(config.timeouts.connect)
         .pool_max_idle_per_host(config.max_idle_connections)

@@ -16,6 +16,7 @@ use tokio::time::timeout;
 
 use super::{
     auth::{AuthRequest, Refusal},
+    coding,
     config::same_origin,
     core::Core,
     failure,
@@ -137,7 +138,7 @@ impl Core {
             *request.body_mut() = load.as_ref().map(Load::body);
             let wait = self.config.timeouts.connect + self.config.timeouts.first_byte;
             let response = match timeout(wait, self.client.execute(request)).await {
-                Ok(Ok(response)) => response,
+                Ok(Ok(response)) => coding::decoded(response)?,
                 Ok(Err(error)) => return Err(failure::unsent(&error.without_url())),
                 Err(_) => return Err(ClientError::Timeout { after: wait }),
             };

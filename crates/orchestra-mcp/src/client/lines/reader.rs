@@ -120,9 +120,9 @@ impl Reader {
             Reply::Result(result) => Ok(RawJson::from_frame(result, Some(frame))),
             Reply::Error(error) => Err(RpcError::from_raw(error)),
         };
-        let Some(id) = response.id else {
+        let Some(id) = response.id.or_else(|| self.core.sole_request()) else {
             let (server, error) = (&self.core.name, answer.err());
-            tracing::warn!(server, ?error, "cannot read the id of an outgoing message");
+            tracing::warn!(server, ?error, "ignored an error without an id");
             self.core.counters.count_unknown_id();
             return;
         };

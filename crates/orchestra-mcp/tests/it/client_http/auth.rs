@@ -1,8 +1,11 @@
 //! Who sends a request, and where that may be told.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    os::unix::fs::PermissionsExt,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 
 use axum::http::Method;
@@ -97,6 +100,8 @@ fn printed_by(server: &Scripted, script: &str, word: &std::path::Path) -> HttpCo
     config.auth = Auth::Command {
         program: "sh".into(),
         args: vec!["-c".into(), script.into(), word.to_str().unwrap().into()],
+        directory: word.parent().unwrap().to_owned(),
+        check: Arc::new(|| Box::pin(std::future::ready(Ok(())))),
     };
     config.launcher = Some(Launcher::new(example("faulty"), ["__child"]));
     config
@@ -116,6 +121,50 @@ async fn a_program_prints_the_token_and_is_asked_again_when_it_is_refused() {
         std::fs::read_to_string(&counter).unwrap().lines().count(),
         2
     );
+}
+
+#[tokio::test]
+async fn program_that_prints_a_token_runs_in_its_directory_with_the_variables_of_servers() {
+    let server = guarded().await;
+    let directory = tempfile::tempdir().unwrap();
+    let script = "#!/bin/sh\ntest -z \"$CARGO_MANIFEST_DIR\" && test -n \"$PATH\" && cat token\n";
+    let program = directory.path().join("token.sh");
+    std::fs::write(&program, script).unwrap();
+    std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
+    std::fs::write(directory.path().join("token"), "good\n").unwrap();
+    let mut config = printed_by(&server, "", &program);
+    config.auth = Auth::Command {
+        program: "./token.sh".into(),
+        args: Vec::new(),
+        directory: directory.path().to_owned(),
+        check: Arc::new(|| Box::pin(std::future::ready(Ok(())))),
+    };
+    let there = connected(config).await;
+    result(&*there.link, 1, "ping", &json!({})).await;
+}
+
+#[tokio::test]
+async fn program_whose_check_fails_is_not_started_again() {
+    let server = guarded().await;
+    let directory = tempfile::tempdir().unwrap();
+    let counter = directory.path().join("runs");
+    let mut config = printed_by(&server, "echo >>\"$0\"; echo bad", &counter);
+    let checks = Arc::<AtomicUsize>::default();
+    let Auth::Command { check, .. } = &mut config.auth else {
+        panic!("it is a program")
+    };
+    *check = Arc::new(move || {
+        let what = "the program changed".to_owned();
+        let is_first = checks.fetch_add(1, Ordering::SeqCst) == 0;
+        let checked = is_first
+            .then_some(())
+            .ok_or(ClientError::Unreachable { what });
+        Box::pin(std::future::ready(checked))
+    });
+    let there = connected(config).await;
+    let error = ask(&*there.link, 1, "ping", &json!({})).await.unwrap_err();
+    assert!(error.explain().contains("the program changed"), "{error:?}");
+    assert_eq!(std::fs::read_to_string(&counter).unwrap(), "\n");
 }
 
 #[tokio::test]

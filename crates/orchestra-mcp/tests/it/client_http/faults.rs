@@ -1,8 +1,9 @@
 //! Servers that fail, break off, flood or say nothing.
 
-use std::{sync::Arc, time::Duration};
+use std::{io::Write, sync::Arc, time::Duration};
 
 use axum::{body::Body, response::Response};
+use flate2::write::{DeflateEncoder, GzEncoder, ZlibEncoder};
 use orchestra_mcp::client::{ClientError, HttpFailure, MAX_MESSAGE_BYTES, Sent};
 use serde_json::json;
 use tokio::{
@@ -252,6 +253,104 @@ async fn an_answer_of_a_strange_form_is_understood() {
     }
     let error = ask(&*there.link, 1, "error", &json!({})).await.unwrap();
     assert_eq!(error.unwrap_err().message, "it broke");
+}
+
+/// Compresses a text as a server does, in more than one piece.
+fn compressed(coding: &str, text: &str) -> Vec<u8> {
+    let (first, rest) = text.split_at(text.len() / 2);
+    let level = flate2::Compression::best();
+    let written = |writer: &mut dyn Write, text: &str| writer.write_all(text.as_bytes()).unwrap();
+    match coding {
+        "deflate" => {
+            let mut encoder = ZlibEncoder::new(Vec::new(), level);
+            written(&mut encoder, text);
+            encoder.finish().unwrap()
+        }
+        "raw" => {
+            let mut encoder = DeflateEncoder::new(Vec::new(), level);
+            written(&mut encoder, text);
+            encoder.finish().unwrap()
+        }
+        _ => {
+            let mut all = Vec::new();
+            for part in [first, rest] {
+                let mut encoder = GzEncoder::new(all, level);
+                written(&mut encoder, part);
+                all = encoder.finish().unwrap();
+            }
+            all
+        }
+    }
+}
+
+#[tokio::test]
+async fn response_compressed_against_the_request_is_read() {
+    let server = Scripted::new(|seen| async move {
+        assert_eq!(seen.header("accept-encoding"), Some("identity"));
+        let id = seen.body["id"].clone();
+        let long = "x".repeat(100_000);
+        let answer = json!({"jsonrpc": "2.0", "id": id, "result": long}).to_string();
+        let (coding, form) = seen.rpc().split_once('/').unwrap();
+        let (kind, text) = match form {
+            "json" => ("application/json", answer),
+            _ => ("text/event-stream", format!("data: {answer}\n\n")),
+        };
+        let name = coding.replace("raw", "deflate");
+        let mut body = compressed(coding, &text);
+        if form == "cut" {
+            body.truncate(body.len() / 2);
+        }
+        let mut response = with(
+            200,
+            &[("content-type", kind), ("content-encoding", &name)],
+            "",
+        );
+        *response.body_mut() = Body::from(body);
+        response
+    });
+    let server = server.await;
+    let mut config = server.config("/mcp");
+    config.max_message_bytes = 200_000;
+    let there = connected(config).await;
+    for method in [
+        "gzip/json",
+        "x-gzip/json",
+        "GZIP/json",
+        "deflate/json",
+        "raw/json",
+        "gzip/events",
+        "deflate/events",
+    ] {
+        let got = result(&*there.link, 1, method, &json!({})).await;
+        assert_eq!(got.as_str().map(str::len), Some(100_000), "{method}");
+    }
+    let cut = ask(&*there.link, 1, "gzip/cut", &json!({})).await;
+    http(&cut.unwrap_err());
+    let unknown = ask(&*there.link, 1, "br/json", &json!({})).await;
+    let error = unknown.unwrap_err();
+    assert!(invalid(&error).contains("coding \"br\""), "{error:?}");
+}
+
+#[tokio::test]
+async fn compressed_response_is_read_up_to_the_bound() {
+    let server = Scripted::new(|_| async move {
+        let mut response = with(
+            200,
+            &[
+                ("content-type", "application/json"),
+                ("content-encoding", "gzip"),
+            ],
+            "",
+        );
+        *response.body_mut() = Body::from(compressed("gzip", &" ".repeat(50_000_000)));
+        response
+    });
+    let server = server.await;
+    let mut config = server.config("/mcp");
+    config.max_message_bytes = 100_000;
+    let there = connected(config).await;
+    let error = ask(&*there.link, 1, "a", &json!({})).await.unwrap_err();
+    assert!(invalid(&error).contains("larger than"), "{error:?}");
 }
 
 #[tokio::test]

@@ -14,7 +14,7 @@ use crate::{
     causes::with_causes,
     client::{
         ClientError,
-        http::{config::is_local, failure},
+        http::{coding, config::is_local, failure},
     },
 };
 
@@ -139,7 +139,8 @@ impl Asks {
         let url = request.url().clone();
         let asked = async {
             let response = self.client.execute(request).await;
-            let mut response = response.map_err(|error| unreached(&url, error))?;
+            let response = response.map_err(|error| unreached(&url, error))?;
+            let mut response = coding::decoded(response)?;
             let mut body = Vec::new();
             while let Some(chunk) = response
                 .chunk()

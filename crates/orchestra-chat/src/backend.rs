@@ -161,8 +161,8 @@ fn trouble_of(fault: Fault) -> Trouble {
             what: format!("{status}: {said}"),
         },
         Fault::Refused { status, said } => Trouble::Refused { status, said },
-        Fault::TooLong(most) => Trouble::Odd {
-            what: format!("more than {most} bytes"),
+        fault @ (Fault::TooLong(_) | Fault::Compressed(_)) => Trouble::Odd {
+            what: fault.to_string(),
         },
     }
 }

@@ -22,7 +22,7 @@ use std::{fmt, sync::Arc};
 
 use serde_json::{Map, Value};
 
-use crate::tool::Tool;
+use crate::{thinking, tool::Tool};
 
 /// Longest text in which calls are looked for.
 const MAX_BYTES: usize = 64 * 1024;
@@ -48,6 +48,8 @@ pub enum Fault {
     Quoted,
     /// Other text is behind the call, on its line, or around it.
     Surrounded,
+    /// The call is part of the thinking.
+    Thought,
 }
 
 impl fmt::Display for Fault {
@@ -64,6 +66,9 @@ impl fmt::Display for Fault {
             ),
             Self::Surrounded => f.write_str(
                 "other text is around the call, as around a quotation; repeat the call alone if you mean it",
+            ),
+            Self::Thought => f.write_str(
+                "the call is within the thinking, which is not part of the answer; call tools after the thinking",
             ),
         }
     }
@@ -127,6 +132,17 @@ pub struct Repaired {
     pub fault: Option<Fault>,
 }
 
+impl Repaired {
+    /// The same call as part of the thinking.
+    pub(crate) fn thought(self) -> Self {
+        Self {
+            arguments: Map::new(),
+            fault: Some(Fault::Thought),
+            ..self
+        }
+    }
+}
+
 /// What was found in a text.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Recognised {
@@ -143,7 +159,11 @@ pub fn recognised(text: &str, tools: &[Arc<Tool>]) -> Option<Recognised> {
         return None;
     }
     let found = marked::found(text, tools).or_else(|| plain::found(text, tools))?;
-    let calls = found.said.iter().map(|said| repaired_of(said, tools));
+    let is_thought = thinking::begins_with_fence(&marked::without_templates(text));
+    let calls = found.said.iter().map(|said| {
+        let call = repaired_of(said, tools);
+        if is_thought { call.thought() } else { call }
+    });
     let calls: Vec<Repaired> = calls.collect();
     (!calls.is_empty()).then_some(Recognised {
         calls,

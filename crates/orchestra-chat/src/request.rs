@@ -33,6 +33,8 @@ pub struct SaidCall {
     pub name: String,
     /// Its arguments: the JSON value that the server sent, or the text where that is not JSON.
     pub arguments: Value,
+    /// Whether it arrived within thinking in the text of the answer. Such a call is not made.
+    pub is_thought: bool,
 }
 
 /// What a model answered, whole.
@@ -53,6 +55,15 @@ pub struct Reply {
 }
 
 impl Reply {
+    /// Marks the calls that arrived within thinking. Each place holds the lengths of the text before the first and the
+    /// last piece of a call.
+    pub(crate) fn mark_thought(&mut self, places: impl IntoIterator<Item = (usize, usize)>) {
+        let split = Split::of(&self.text);
+        for (call, (first, last)) in self.calls.iter_mut().zip(places) {
+            call.is_thought = split.is_thinking(first, last);
+        }
+    }
+
     /// The calls that are printed in its answer, and the rest of that; `None` where there are none.
     pub(crate) fn printed(&self, tools: &[Arc<Tool>]) -> Option<Recognised> {
         let mut found = Recognised::default();

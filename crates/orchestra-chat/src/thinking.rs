@@ -3,6 +3,8 @@
 //! Servers that know the format of a model send its thinking in a field of its own. Other servers pass it on as the
 //! model wrote it, between tags such as `<think>` and `</think>`. Nothing between such tags is an answer or a call.
 
+use std::ops::Range;
+
 use crate::request::Piece;
 
 /// Parts of the names of elements that enclose thinking, in lower case: `<longcat_think>`, `<thought_process>`.
@@ -90,6 +92,10 @@ pub(crate) struct Splitter {
     pending: String,
     /// Kind and depth of the thinking that is open.
     open: Option<(Kind, usize)>,
+    /// Place of the tag that opened it.
+    opened: usize,
+    /// Length of the text before `pending`.
+    passed: usize,
     /// Last character before `pending`.
     before: Option<char>,
     split: Split,
@@ -102,6 +108,10 @@ pub(crate) struct Split {
     pub(crate) parts: Vec<String>,
     /// The thinking.
     pub(crate) thinking: String,
+    /// Places of the thinking in the text, tags included.
+    ranges: Vec<Range<usize>>,
+    /// End of the thinking that began before the text.
+    from_start: usize,
 }
 
 impl Split {
@@ -110,7 +120,16 @@ impl Split {
         let mut splitter = Splitter::default();
         splitter.take(text);
         splitter.end();
+        if splitter.open.is_some() {
+            splitter.split.ranges.push(splitter.opened..usize::MAX);
+        }
         splitter.split
+    }
+
+    /// Returns whether any of the text between two places is thinking. A place is a length of the text before it.
+    pub(crate) fn is_thinking(&self, first: usize, last: usize) -> bool {
+        let overlaps = |range: &Range<usize>| range.start < last && first < range.end;
+        first < self.from_start || self.ranges.iter().any(overlaps)
     }
 
     /// The whole answer.
@@ -124,6 +143,14 @@ impl Split {
         }
         self.parts.push(String::new());
     }
+}
+
+/// Returns whether a text begins with a fence of Markdown whose name is a name of thinking.
+pub(crate) fn begins_with_fence(text: &str) -> bool {
+    let line = text.trim_start().lines().next().unwrap_or_default();
+    let is_fence = line.starts_with("```") || line.starts_with("~~~");
+    let name = line.to_ascii_lowercase();
+    is_fence && STEMS.iter().any(|stem| name.contains(stem))
 }
 
 impl Splitter {
@@ -158,6 +185,7 @@ impl Splitter {
                     match &mut self.open {
                         None => {
                             self.open = Some((kind, 1));
+                            self.opened = self.passed + at;
                             self.split.begin_part();
                         }
                         Some((open, depth)) if *open == kind => *depth += 1,
@@ -174,6 +202,8 @@ impl Splitter {
                             *depth -= 1;
                             if *depth == 0 {
                                 self.open = None;
+                                let end = self.passed + at + length;
+                                self.split.ranges.push(self.opened..end);
                             }
                             from = at + length;
                         }
@@ -181,6 +211,7 @@ impl Splitter {
                             let before = std::mem::take(&mut self.split.parts).concat();
                             self.split.thinking.push_str(&before);
                             self.split.begin_part();
+                            self.split.from_start = self.passed + at + length;
                             from = at + length;
                         }
                         _ => {}
@@ -191,6 +222,7 @@ impl Splitter {
         }
         self.emit(&text[from..at], &mut pieces);
         self.before = text[..at].chars().next_back().or(self.before);
+        self.passed += at;
         text[at..].clone_into(&mut self.pending);
         pieces
     }
@@ -199,7 +231,9 @@ impl Splitter {
         if text.is_empty() {
             return;
         }
-        let Split { parts, thinking } = &mut self.split;
+        let Split {
+            parts, thinking, ..
+        } = &mut self.split;
         if self.open.is_some() {
             thinking.push_str(text);
             pieces.push(Piece::Thinking(text.to_owned()));

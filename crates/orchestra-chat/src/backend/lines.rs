@@ -3,6 +3,7 @@
 use orchestra_remote::{Answer, Fault};
 
 use super::{MAX_ANSWER, MAX_LINE};
+use crate::request::Trouble;
 
 /// The lines of an answer.
 #[derive(Debug)]
@@ -13,6 +14,8 @@ pub(super) struct Lines {
     /// Up to where of it no line ends.
     looked: usize,
     all: usize,
+    /// The first character that is no white space.
+    first: Option<char>,
     is_over: bool,
 }
 
@@ -23,8 +26,28 @@ impl Lines {
             left: Vec::new(),
             looked: 0,
             all: 0,
+            first: None,
             is_over: false,
         }
+    }
+
+    /// The fault of an answer that is none of a model, as far as its beginning shows one.
+    pub(super) fn fault(&self) -> Option<Trouble> {
+        match self.first {
+            None => Some(Trouble::Cut {
+                what: "its body is empty".to_owned(),
+            }),
+            Some('<') => Some(Trouble::Odd {
+                what: "it is an HTML page; check the URL of the server".to_owned(),
+            }),
+            Some(_) => None,
+        }
+    }
+
+    /// Notes how the answer begins.
+    fn noted(&mut self, line: String) -> Option<String> {
+        self.first = self.first.or(line.chars().next());
+        (!line.is_empty()).then_some(line)
     }
 
     /// The next line that is not empty, without its end or a byte-order mark; `None` behind the last one.
@@ -40,7 +63,7 @@ impl Lines {
                 let line: Vec<u8> = self.left.drain(..=end).collect();
                 self.looked = 0;
                 let line = text_of(&line);
-                if !line.is_empty() {
+                if let Some(line) = self.noted(line) {
                     return Ok(Some(line));
                 }
                 continue;
@@ -49,7 +72,7 @@ impl Lines {
             if self.is_over {
                 let line = text_of(&std::mem::take(&mut self.left));
                 self.looked = 0;
-                return Ok((!line.is_empty()).then_some(line));
+                return Ok(self.noted(line));
             }
             match self.answer.chunk().await? {
                 Some(chunk) => {

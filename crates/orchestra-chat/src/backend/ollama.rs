@@ -193,6 +193,8 @@ impl Inner {
         let answer = answer.map_err(|fault| self.trouble(fault))?;
         let mut lines = Lines::new(answer);
         let mut reply = Reply::default();
+        // Lengths of the text before each call.
+        let mut places = Vec::new();
         let failed = |trouble, reply: &Reply| Failure {
             trouble,
             said: reply.text.clone(),
@@ -202,7 +204,8 @@ impl Inner {
                 Ok(Some(line)) => line,
                 Ok(None) => {
                     let what = "it ended before it was done".to_owned();
-                    return Err(failed(Trouble::Cut { what }, &reply));
+                    let trouble = lines.fault().unwrap_or(Trouble::Cut { what });
+                    return Err(failed(trouble, &reply));
                 }
                 Err(fault) => return Err(failed(self.trouble(fault), &reply)),
             };
@@ -219,7 +222,8 @@ impl Inner {
                 Ok(part) => part,
                 Err(error) => {
                     let what = format!("a line of its answer is no part of one: {error}");
-                    return Err(failed(Trouble::Odd { what }, &reply));
+                    let trouble = lines.fault().unwrap_or(Trouble::Odd { what });
+                    return Err(failed(trouble, &reply));
                 }
             };
             if let Some(error) = part.error {
@@ -232,7 +236,9 @@ impl Inner {
             }
             let is_done = part.done == Some(true);
             take(part, &mut reply, &pieces).await;
+            places.resize(reply.calls.len(), (reply.text.len(), reply.text.len()));
             if is_done {
+                reply.mark_thought(places);
                 return Ok(reply);
             }
         }
@@ -266,6 +272,7 @@ async fn take(part: Part, reply: &mut Reply, pieces: &mpsc::Sender<Piece>) {
                     .function
                     .arguments
                     .map_or(Value::Null, |raw| exact::value_or_text(raw.get())),
+                is_thought: false,
             });
         }
     }

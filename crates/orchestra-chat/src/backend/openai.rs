@@ -11,12 +11,13 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
+    time::Duration,
 };
 
 use orchestra_remote::{Endpoint, EndpointError, Fault};
 use orchestra_wire::without_mark;
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
+use tokio::{sync::mpsc, time::timeout};
 
 use super::{
     About, Backend, BoxFuture, Failure, MAX_ANSWER, MAX_CALLS, Manner, lines::Lines, ollama::shown,
@@ -30,6 +31,9 @@ use crate::{
 };
 
 use events::{Choice, Events, Part, Taken, ToldCall};
+
+/// How long more of an answer is waited for after the reason for which it ended.
+const LAST_PARTS: Duration = Duration::from_secs(1);
 
 /// Values of `finish_reason` of an answer for which there was no more room.
 const CUT: [&str; 3] = ["length", "max_tokens", "model_length"];
@@ -191,7 +195,12 @@ impl Inner {
         let mut lines = Lines::new(answer);
         let mut events = Events::default();
         loop {
-            let line = match lines.next().await {
+            let line = match reading.is_done {
+                // Usage may follow, and some servers leave the connection open without `[DONE]`.
+                true => { timeout(LAST_PARTS, lines.next()).await }.unwrap_or(Ok(None)),
+                false => lines.next().await,
+            };
+            let line = match line {
                 Ok(line) => line,
                 // All of it has come.
                 Err(_) if reading.is_done => break,
@@ -205,14 +214,16 @@ impl Inner {
                     break;
                 }
                 Taken::Part(part) => reading.take(*part, &pieces).await,
-                Taken::Trouble(trouble) => return Err(reading.failed(trouble)),
+                Taken::Trouble(trouble) => {
+                    return Err(reading.failed(lines.fault().unwrap_or(trouble)));
+                }
             }
         }
         match reading.is_done && !events.is_within() {
             true => Ok(reading.reply()),
             false => {
                 let what = "it ended before it was done".to_owned();
-                Err(reading.failed(Trouble::Cut { what }))
+                Err(reading.failed(lines.fault().unwrap_or(Trouble::Cut { what })))
             }
         }
     }
@@ -252,6 +263,8 @@ struct SaidPieces {
     id: Option<String>,
     name: String,
     arguments: String,
+    /// Lengths of the text of the answer before its first and its last piece.
+    place: (usize, usize),
 }
 
 impl SaidPieces {
@@ -304,7 +317,7 @@ impl Reading {
         let thinking = { thinking }.find(|thinking| !thinking.is_empty());
         let thinking = thinking.map(|thinking| Piece::Thinking(thinking.to_owned()));
         let mut parts: Vec<Piece> = thinking.into_iter().collect();
-        parts_of(&said.content, &mut parts);
+        parts_of(&said.content, false, &mut parts);
         for part in parts {
             match &part {
                 Piece::Text(text) => self.reply.text.push_str(text),
@@ -376,7 +389,11 @@ impl Reading {
             return;
         }
         if place == self.calls.len() {
-            self.calls.push(SaidPieces::default());
+            let at = self.reply.text.len();
+            self.calls.push(SaidPieces {
+                place: (at, at),
+                ..SaidPieces::default()
+            });
         }
         if let Some(index) = call.index {
             self.places.insert(index, place);
@@ -392,12 +409,13 @@ impl Reading {
             }
         }
         begun.arguments.push_str(&more);
+        begun.place.1 = self.reply.text.len();
     }
 
     fn reply(self) -> Reply {
         let Self {
             mut reply,
-            calls,
+            mut calls,
             has_called,
             is_finished,
             is_broken,
@@ -405,8 +423,9 @@ impl Reading {
         } = self;
         reply.is_broken = is_broken || !(is_finished || reply.is_cut);
         let is_empty = |call: &SaidPieces| call.name.is_empty() && call.arguments.is_empty();
-        let calls = calls.into_iter().filter(|call| !is_empty(call));
-        let calls = calls.map(|call| SaidCall {
+        calls.retain(|call| !is_empty(call));
+        let places: Vec<(usize, usize)> = calls.iter().map(|call| call.place).collect();
+        let calls = calls.into_iter().map(|call| SaidCall {
             id: call.id,
             name: call.name,
             arguments: match call.arguments.trim().is_empty() && has_called {
@@ -414,8 +433,10 @@ impl Reading {
                 true => Value::Null,
                 false => exact::value_or_text(&call.arguments),
             },
+            is_thought: false,
         });
         reply.calls = calls.collect();
+        reply.mark_thought(places);
         reply
     }
 
@@ -438,18 +459,24 @@ pub(super) fn is_of_model(role: &Value) -> bool {
     }
 }
 
-/// The parts of a content: one text, or a list of texts and thinking.
-fn parts_of(content: &Value, parts: &mut Vec<Piece>) {
+/// The parts of a content: one text, or a list of parts. A part of a type that is neither text nor thinking is dropped.
+fn parts_of(content: &Value, is_thinking: bool, parts: &mut Vec<Piece>) {
     match content {
-        Value::String(text) if !text.is_empty() => parts.push(Piece::Text(text.clone())),
+        Value::String(text) if text.is_empty() => {}
+        Value::String(text) if is_thinking => parts.push(Piece::Thinking(text.clone())),
+        Value::String(text) => parts.push(Piece::Text(text.clone())),
         Value::Array(list) => {
             for part in list {
-                parts_of(&part["text"], parts);
-                let mut thinking = Vec::new();
-                parts_of(&part["thinking"], &mut thinking);
-                parts.extend(thinking.into_iter().map(|part| match part {
-                    Piece::Text(text) | Piece::Thinking(text) => Piece::Thinking(text),
-                }));
+                let kind = match &part["type"] {
+                    Value::Null => "text".to_owned(),
+                    kind => kind.as_str().unwrap_or_default().to_ascii_lowercase(),
+                };
+                let is_thinking = is_thinking || kind.contains("think") || kind.contains("reason");
+                if is_thinking || kind == "text" || kind == "output_text" {
+                    parts_of(&part["text"], is_thinking, parts);
+                    parts_of(&part["thinking"], true, parts);
+                    parts_of(&part["reasoning"], true, parts);
+                }
             }
         }
         _ => {}

@@ -166,19 +166,23 @@ async fn followed(
         id: None,
         name: call.name,
         arguments: call.arguments,
+        is_thought: false,
     });
     let usage = Usage {
         input: request.estimate as u64,
         output: tokens::estimate(&text) as u64,
     };
-    Ok(Reply {
+    let places = std::iter::repeat((text.len(), text.len()));
+    let mut reply = Reply {
         text,
         thinking: step.thinking,
         calls: calls.collect(),
         usage,
         is_cut: false,
         is_broken: false,
-    })
+    };
+    reply.mark_thought(places);
+    Ok(reply)
 }
 
 impl Backend for Scripted {

@@ -30,7 +30,9 @@ fn left_out(reply: &Reply, faults: &[Option<Fault>]) -> Option<&'static str> {
             "Not called: the answer broke off before its end was reported. Make the calls again.",
         );
     }
-    let has_fault = faults.iter().any(Option::is_some);
+    // The calls behind the thinking do not depend on a call in it.
+    let mut faults = faults.iter().flatten();
+    let has_fault = faults.any(|fault| *fault != Fault::Thought);
     has_fault.then_some(
         "Not called: another call of the same answer is incomplete or cannot be read. Make all calls again.",
     )
@@ -261,6 +263,9 @@ fn understood(reply: &Reply, offered: &[Arc<Tool>], tools: &Tools) -> Understood
         let exact = tools.named(&call.name).or_else(|| tools.shown(&call.name));
         let among = exact.map_or(offered, std::slice::from_ref);
         let found = repair::repaired(&call.name, &call.arguments, among);
+        if call.is_thought {
+            return found.thought();
+        }
         let shown = tools.named(&found.tool).map(|tool| tool.shown());
         let has_other_name = shown.is_some_and(|shown| shown != call.name);
         let own = call.arguments.as_object();

@@ -156,6 +156,8 @@ pub(super) struct SaidLine {
     id: Option<String>,
     name: String,
     arguments: Value,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    thought: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -13,10 +13,10 @@ use crate::{
     support::{Held, tools},
 };
 
-const VERSION: &str = "0.12.6";
+pub(crate) const VERSION: &str = "0.12.6";
 
 /// Streams for each backend and kind of call.
-const STREAMS: u32 = 200;
+pub(crate) const STREAMS: u32 = 200;
 
 /// A call of a model: tool and arguments.
 pub(crate) type Made = (String, Value);
@@ -61,7 +61,7 @@ pub(crate) fn openai(events: Vec<String>) -> (Vec<Made>, Held) {
     played(&OpenAi::new(&address, None, "tiny", manner()).unwrap())
 }
 
-fn ollama(lines: Vec<String>) -> (Vec<Made>, Held) {
+pub(crate) fn ollama(lines: Vec<String>) -> (Vec<Made>, Held) {
     let fake = Fake::ollama(VERSION, vec![Say::Stream(lines)]);
     played(&Ollama::new(&fake.address, None, "tiny", manner()).unwrap())
 }
@@ -109,7 +109,7 @@ fn lines_of_text(text: &str, size: usize) -> Vec<String> {
 }
 
 /// A line with a call whose arguments are this text, as it is.
-fn line_of_call(name: &str, arguments: &str) -> String {
+pub(crate) fn line_of_call(name: &str, arguments: &str) -> String {
     format!(
         "{{\"message\":{{\"role\":\"assistant\",\"content\":\"\",\"tool_calls\":[{{\"function\":\
          {{\"name\":\"{name}\",\"arguments\":{arguments}}}}}]}},\"done\":false}}\n"

@@ -41,6 +41,8 @@ pub(crate) enum Say {
     Hang(Vec<String>),
     /// Pieces, each so long after the other.
     Slowly(Duration, Vec<String>),
+    /// An answer of this content coding.
+    Coded(&'static str),
     /// The connection breaks before anything is said.
     Nothing,
 }
@@ -288,6 +290,12 @@ fn serve(stream: TcpStream, seen: &Mutex<Vec<Asked>>, answer: &dyn Fn(&Asked, us
                     body.len()
                 );
                 stream.write_all(format!("{head}{body}").as_bytes()).is_ok()
+            }
+            Say::Coded(coding) => {
+                let head = format!(
+                    "HTTP/1.1 200 OK\r\ncontent-encoding: {coding}\r\ncontent-length: 1\r\n\r\n\x1f"
+                );
+                stream.write_all(head.as_bytes()).is_ok()
             }
             Say::Stream(pieces) => {
                 said(stream, &pieces, Duration::ZERO) && stream.write_all(b"0\r\n\r\n").is_ok()

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use orchestra_chat::{
-    Budget, Context, End, Manner, Message, Note, Ollama, OpenAi, Outcome, Patience, Settings,
-    Spent, Trouble,
+    Backend, Budget, Context, End, Manner, Message, Note, Ollama, OpenAi, Outcome, Patience,
+    Settings, Spent, Trouble,
 };
 use serde_json::json;
+use tokio::time::timeout;
 
 use crate::{
     fake::{Fake, Ollama as Shapes, OpenAi as OpenAiShapes, Say},
@@ -489,4 +490,38 @@ async fn an_answer_of_more_than_may_be_is_refused() {
         matches!(ending.how, End::Failed(Trouble::Odd { .. })),
         "{ending:?}"
     );
+}
+
+#[tokio::test]
+async fn answer_that_is_not_of_a_model_is_reported_with_its_cause() {
+    let page = Say::Bytes(vec![b"<!DOCTYPE html>\n<p>Sign in</p>\n".to_vec()]);
+    for (say, expected) in [
+        (page, "it is an HTML page"),
+        (Say::Bytes(Vec::new()), "its body is empty"),
+        (Say::Coded("br"), "the content coding \"br\""),
+    ] {
+        let says = || vec![say.clone(); 3];
+        let fakes = [Fake::ollama(VERSION, says()), Fake::openai(says())];
+        let backends: [Box<dyn Backend>; 2] =
+            [Box::new(ollama(&fakes[0])), Box::new(openai(&fakes[1]))];
+        for (fake, backend) in fakes.iter().zip(backends) {
+            let mut held = Held::new(Settings::default());
+            let ending = held.say(&*backend, "Hello?").await;
+            let why = ending.how.why().unwrap();
+            assert!(why.contains(expected), "{why}");
+            let asked = &fake.chats()[0].head;
+            assert!(asked.contains("accept-encoding: identity"), "{asked}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn answer_with_a_reason_for_its_end_is_not_waited_for() {
+    let mut events = OpenAiShapes.words(&["Hello."]);
+    events.retain(|event| !event.contains("[DONE]"));
+    let fake = Fake::openai(vec![Say::Hang(events)]);
+    let mut held = Held::new(Settings::default());
+    let ending = timeout(Duration::from_secs(60), held.say(&openai(&fake), "Hello?")).await;
+    let ending = ending.expect("the answer ends while the connection is open");
+    assert!(matches!(ending.how, End::Answered), "{ending:?}");
 }

@@ -12,4 +12,5 @@ mod parts;
 mod quoted;
 mod sessions;
 mod support;
+mod thought;
 mod turns;

@@ -42,6 +42,7 @@ impl Loop {
             id: None,
             name: (*name).to_owned(),
             arguments: arguments.clone(),
+            is_thought: false,
         });
         self.tell(Event::Replied(Reply {
             text: text.to_owned(),
@@ -289,6 +290,7 @@ fn answer_that_was_cut_off_makes_none_of_its_calls() {
         id: None,
         name: name.to_owned(),
         arguments,
+        is_thought: false,
     };
     let wants = held.tell(Event::Replied(Reply {
         calls: vec![

@@ -150,3 +150,50 @@ fn thinking_in_the_text_is_no_part_of_the_answer_and_not_sent_back() {
         }
     }
 }
+
+#[test]
+fn call_sent_while_the_text_is_thinking_makes_no_call_and_the_model_receives_an_error() {
+    let workspace = Workspace::board();
+    let arguments = json!({"name": "Shop"});
+    for [before, after] in [
+        ["<think>Perhaps ", ""],
+        ["<think>Perhaps ", " no, better not.</think>Fine."],
+        ["Perhaps ", "</think>Fine."],
+    ] {
+        let sent = json!({"tool_calls": [{"index": 0, "id": "a",
+            "function": {"name": "create_project", "arguments": arguments.to_string()}}]});
+        let text = |text: &str| json!({"content": text});
+        let messages = [text(before), sent, text(after)];
+        let mut events: Vec<String> = { messages.iter() }
+            .map(|message| OpenAi.event(message, None))
+            .collect();
+        events.push(OpenAi.event(&json!({}), Some("tool_calls")));
+        events.extend(OpenAi.end());
+        let openai = vec![Say::Stream(events), Say::Stream(OpenAi.words(&["Fine."]))];
+        let sent = json!({"content": "", "tool_calls": [{
+            "function": {"name": "create_project", "arguments": arguments}}]});
+        let messages = [text(before), sent, text(after)];
+        let mut pieces: Vec<String> = messages
+            .iter()
+            .map(|message| SHAPES.line(message))
+            .collect();
+        pieces.push(SHAPES.last(None));
+        let ollama = vec![Say::Stream(pieces), Say::Stream(SHAPES.words(&["Fine."]))];
+        for (backend, model) in [
+            ("openai", Fake::openai(openai)),
+            ("ollama", Fake::ollama("0.12.6", ollama)),
+        ] {
+            let (answered, messages) = asked(&workspace, &model, backend);
+            assert_eq!(answered["answer"], "Fine.", "{backend}: {before}{after}");
+            assert!(
+                messages.contains("within the thinking"),
+                "{backend}: {messages}"
+            );
+            assert_eq!(
+                projects(&workspace),
+                json!([]),
+                "{backend}: {before}{after}"
+            );
+        }
+    }
+}

@@ -96,10 +96,12 @@ impl Line {
                              id,
                              name,
                              arguments,
+                             is_thought,
                          }| SaidLine {
                             id,
                             name,
                             arguments,
+                            thought: is_thought,
                         },
                     )
                     .collect(),
@@ -165,10 +167,12 @@ impl Line {
                          id,
                          name,
                          arguments,
+                         thought,
                      }| SaidCall {
                         id,
                         name,
                         arguments,
+                        is_thought: thought,
                     },
                 );
                 let reply = Reply {

@@ -68,6 +68,18 @@ const SHARED_OBJECTS: [i64; 16] = [
     libc::SYS_keyctl,
 ];
 
+/// System calls on the limits and the scheduling of the process whose number is the first argument; 0 is the caller.
+/// `sched_setaffinity` is permitted: programs bind their threads to processors, by their numbers.
+const BY_NUMBER: [i64; 4] = [
+    libc::SYS_prlimit64,
+    libc::SYS_sched_setparam,
+    libc::SYS_sched_setscheduler,
+    libc::SYS_sched_setattr,
+];
+
+/// First argument of `ioprio_set` for a process.
+const IOPRIO_WHO_PROCESS: u64 = 1;
+
 /// x32 calls are those of x86-64 with this bit.
 #[cfg(target_arch = "x86_64")]
 const X32: i64 = 0x4000_0000;
@@ -365,6 +377,12 @@ fn restrict_calls() -> Result<(), Box<dyn std::error::Error>> {
         &unbound_pairs()?,
     )?;
     refuse(&SHARED_OBJECTS, libc::EPERM, &[])?;
+    // The kernel permits these on every process of the user.
+    refuse(&BY_NUMBER, libc::EPERM, &[unlike(0, 0)?])?;
+    let only_own = [unlike(0, libc::PRIO_PROCESS.into())?, unlike(1, 0)?];
+    refuse(&[libc::SYS_setpriority], libc::EPERM, &only_own)?;
+    let only_own = [unlike(0, IOPRIO_WHO_PROCESS)?, unlike(1, 0)?];
+    refuse(&[libc::SYS_ioprio_set], libc::EPERM, &only_own)?;
     // A user namespace would give all capabilities in it, and with them much more of the kernel.
     let creates = [libc::SYS_clone, libc::SYS_unshare];
     refuse(&creates, libc::EPERM, &[new_user_namespace()?])?;
@@ -418,6 +436,13 @@ fn unbound_pairs() -> Result<Vec<SeccompRule>, seccompiler::BackendError> {
         SeccompRule::new(vec![condition])
     });
     rules.collect()
+}
+
+/// Calls of which an argument is another value.
+fn unlike(argument: u8, value: u64) -> Result<SeccompRule, seccompiler::BackendError> {
+    let (length, is) = (SeccompCmpArgLen::Dword, SeccompCmpOp::Ne);
+    let condition = SeccompCondition::new(argument, length, is, value)?;
+    SeccompRule::new(vec![condition])
 }
 
 /// Calls whose flags, the first argument, ask for a user namespace.

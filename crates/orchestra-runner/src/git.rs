@@ -26,6 +26,7 @@ mod identity;
 mod integrate;
 mod kept;
 mod leftovers;
+mod lfs;
 mod links;
 mod lock;
 mod marker;

@@ -33,6 +33,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 pub use entry::{Fresh, Kept, OnceKey, PlanKey, PlanKeyError};
 pub use error::{AppendError, Fault};
+pub(crate) use export::shown_number;
 pub use export::{EVENTS_FILE, Exported, PLAN_FILE, Readable, read_export};
 pub use id::{DatabaseId, Identity};
 pub use import::{ImportError, Original, OriginalJob, OriginalPlan, originals, read_original};

@@ -23,6 +23,34 @@ for call in sys.argv[1:]:
     print(ctypes.get_errno())
 ";
 
+/// Makes calls on another process that change nothing in it if they succeed, and prints the error number of each.
+const REACH: &str = "
+import ctypes, os, sys
+libc = ctypes.CDLL(None, use_errno=True)
+pid, getfd, send, move, kcmp = (int(word) for word in sys.argv[1:])
+class Vector(ctypes.Structure):
+    _fields_ = [('base', ctypes.c_void_p), ('length', ctypes.c_size_t)]
+piece = ctypes.create_string_buffer(8)
+vector = Vector(ctypes.cast(piece, ctypes.c_void_p), 8)
+pidfd = os.pidfd_open(pid)
+def call(name, function, *words):
+    ctypes.set_errno(0)
+    words = [ctypes.c_long(word) if isinstance(word, int) else word for word in words]
+    result = function(*words)
+    print(name, ctypes.get_errno() if result == -1 else 0)
+pointer = ctypes.byref(vector)
+call('process_vm_readv', libc.process_vm_readv, pid, pointer, 1, pointer, 1, 0)
+call('process_vm_writev', libc.process_vm_writev, pid, pointer, 1, pointer, 1, 0)
+call('pidfd_getfd', libc.syscall, getfd, pidfd, 0, 0)
+call('pidfd_send_signal', libc.syscall, send, pidfd, 0, 0, 0)
+call('ptrace', libc.ptrace, 0x4206, pid, 0, 0)
+call('kill', libc.kill, pid, 0)
+call('sigqueue', libc.sigqueue, pid, 0, 0)
+call('setns', libc.setns, pidfd, 0x40000000)
+call('move_pages', libc.syscall, move, pid, 0, 0, 0, 0, 0)
+call('kcmp', libc.syscall, kcmp, pid, os.getpid(), 2, 0, 0)
+";
+
 /// Starts a thread and two processes, and prints a word from each.
 const STARTS: &str = "
 import os, subprocess, threading
@@ -290,13 +318,21 @@ fn system(program: &str, words: &[&str]) -> Command {
 
 /// Each of these calls fails without a sandbox as well, with another error: its arguments are invalid.
 #[tokio::test]
-async fn shared_objects_keys_and_user_namespaces_are_refused() {
+async fn shared_objects_keys_namespaces_and_limits_of_other_processes_are_refused() {
     if !Path::new(PYTHON).exists() {
         eprintln!("SKIPPED: there is no `{PYTHON}`");
         return;
     }
     let (user, none) = (libc::CLONE_NEWUSER, -1);
     let calls = [
+        (libc::SYS_prlimit64, vec![none, 0, 0, 0]),
+        (libc::SYS_sched_setparam, vec![none, 0]),
+        (libc::SYS_sched_setscheduler, vec![none, 0, 0]),
+        (libc::SYS_sched_setattr, vec![none, 0, 0]),
+        (libc::SYS_setpriority, vec![0, none, 0]),
+        (libc::SYS_setpriority, vec![3, 0, 0]),
+        (libc::SYS_ioprio_set, vec![1, none, 0]),
+        (libc::SYS_ioprio_set, vec![4, 0, 0]),
         (libc::SYS_shmget, vec![0, 0, 0]),
         (libc::SYS_shmat, vec![none, 0, 0]),
         (libc::SYS_shmctl, vec![none, 0, 0]),
@@ -348,6 +384,60 @@ async fn shared_objects_keys_and_user_namespaces_are_refused() {
     let refused = libc::EPERM.to_string();
     let refused: Vec<&str> = invalid.filter(|error| *error == refused).collect();
     assert!(refused.is_empty(), "{said} {told}");
+}
+
+#[tokio::test]
+async fn confined_child_changes_its_own_limits_and_priorities() {
+    if !Path::new(PYTHON).exists() {
+        eprintln!("SKIPPED: there is no `{PYTHON}`");
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let calls = [
+        [libc::SYS_prlimit64, 0, 7, 0, 0],
+        [libc::SYS_setpriority, 0, 0, 19, 0],
+        [libc::SYS_ioprio_set, 1, 0, 0, 0],
+    ];
+    let calls = calls.map(|call| call.map(|word| word.to_string()).join(","));
+    let words: Vec<&str> = ["-c", CALLS]
+        .into_iter()
+        .chain(calls.iter().map(String::as_str))
+        .collect();
+    let own = system(PYTHON, &words).directory(directory.path());
+    let (said, told, _) = run(&own.sandbox(workspace())).await;
+    assert_eq!(said, "0\n0\n0\n", "{told}");
+}
+
+/// The kernel refuses these calls, by the rules for files or for signals.
+#[tokio::test]
+async fn confined_child_reaches_no_process_outside_in_other_ways() {
+    if !Path::new(PYTHON).exists() {
+        eprintln!("SKIPPED: there is no `{PYTHON}`");
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let words = [
+        i64::from(std::process::id()),
+        libc::SYS_pidfd_getfd,
+        libc::SYS_pidfd_send_signal,
+        libc::SYS_move_pages,
+        libc::SYS_kcmp,
+    ];
+    let words = words.map(|word| word.to_string());
+    let words: Vec<&str> = ["-c", REACH]
+        .into_iter()
+        .chain(words.iter().map(String::as_str))
+        .collect();
+    let reach = system(PYTHON, &words).directory(directory.path());
+    let (said, told, _) = run(&reach.sandbox(workspace())).await;
+    let refused = libc::EPERM.to_string();
+    let lines: Vec<&str> = said.lines().collect();
+    assert_eq!(lines.len(), 10, "{said} {told}");
+    for line in lines {
+        let (call, error) = line.split_once(' ').unwrap();
+        let is_missing = error == libc::ENOSYS.to_string();
+        assert!(error == refused || is_missing, "{call}: {said} {told}");
+    }
 }
 
 /// A sandbox with a mount namespace, where the system allows one.

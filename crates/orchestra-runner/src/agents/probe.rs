@@ -1,6 +1,6 @@
 //! Asking a program what it can do: its version, the options that its help names, its models.
 //!
-//! It is called for a moment, in the directory for temporary files, without a key, and what it prints
+//! It is called for a moment, in an empty directory that only the user can write, without a key, and what it prints
 //! is bounded.
 //! What was found is kept as long as its file stays the same, models for half an hour.
 
@@ -10,15 +10,20 @@ use std::{
     collections::{BTreeSet, HashMap},
     ffi::OsString,
     fmt,
+    fs::Permissions,
+    io,
+    os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, SystemTime},
 };
 
+use orchestra_fs::Directory;
 use orchestra_plan::work::ProfileName;
 use orchestra_process::{Child, Command, Launcher};
 use rustix::fs::{Access, access};
 use serde::Serialize;
+use tempfile::TempDir;
 use tokio::{
     io::{AsyncRead, AsyncReadExt},
     time::{Instant, timeout},
@@ -117,6 +122,7 @@ pub struct Prober {
     path: OsString,
     own_program: PathBuf,
     launcher: Option<Launcher>,
+    state: Option<PathBuf>,
     user_file: String,
     kept: Mutex<HashMap<Key, Kept>>,
 }
@@ -137,6 +143,7 @@ impl Prober {
             path,
             own_program,
             launcher: None,
+            state: None,
             user_file: "orchestra.toml".to_owned(),
             kept: Mutex::default(),
         }
@@ -146,6 +153,14 @@ impl Prober {
     #[must_use]
     pub fn launcher(mut self, launcher: Launcher) -> Self {
         self.launcher = Some(launcher);
+        self
+    }
+
+    /// Sets the directory of the user's state: programs are asked in an empty directory below it. Without one, they are
+    /// asked in `/`.
+    #[must_use]
+    pub fn with_state(mut self, state: PathBuf) -> Self {
+        self.state = Some(state);
         self
     }
 
@@ -283,14 +298,14 @@ impl Prober {
             command: format!("{} {}", program.display(), arguments.join(" ")),
             what,
         };
-        let place = std::env::temp_dir()
-            .canonicalize()
-            .map_err(|error| fault(format!("has no place: {error}")))?;
+        let place = self.state.as_deref().map(empty_directory).transpose();
+        let place = place.map_err(|error| fault(format!("has no directory: {error}")))?;
+        let directory = place.as_ref().map_or(Path::new("/"), TempDir::path);
         let variables = [("CI", "1"), ("NO_COLOR", "1"), ("TERM", "dumb")];
         // direct: it is the command of a guarded child.
         let mut command = Command::new(program)
             .args(arguments)
-            .directory(place)
+            .directory(directory)
             .variables(variables)
             .name(format!("probe of {agent}"));
         if let Some(launcher) = &self.launcher {
@@ -340,6 +355,16 @@ impl Prober {
             (true, None) => "printed nothing and was ended".to_owned(),
         }))
     }
+}
+
+/// Makes an empty directory below the user's state. The directories above it are the user's as well: programs such as
+/// `npx` look for files there. It is removed with the value.
+fn empty_directory(state: &Path) -> io::Result<TempDir> {
+    Directory::private(state).map_err(orchestra_fs::Error::into_cause)?;
+    let mut directory = tempfile::Builder::new();
+    directory.prefix("probe-");
+    directory.permissions(Permissions::from_mode(0o700));
+    directory.tempdir_in(state)
 }
 
 async fn bounded(stream: impl AsyncRead + Unpin) -> String {

@@ -4,7 +4,7 @@ use orchestra_plan::ids::Commit;
 
 use super::{GitError, Repository, call::Call, names};
 
-/// Who commits where the repository's configuration names nobody.
+/// Author and committer where neither the environment nor the configuration names one.
 const NAME: &str = "Orchestra";
 const ADDRESS: &str = "orchestra@localhost";
 
@@ -82,7 +82,7 @@ impl Repository {
         identity.get_or_try_init(|| self.read_identity()).await
     }
 
-    /// A call that commits in the name of whoever the configuration names.
+    /// A call that commits with the author and the committer that the environment or the configuration names.
     pub(super) async fn signed(&self, call: Call) -> Result<Call, GitError> {
         let identity = self.identity().await?;
         Ok(call
@@ -113,12 +113,17 @@ impl Repository {
                 found.insert(key.to_owned(), value.to_owned());
             }
         }
+        let inner = &self.git().0;
         let look = |who: &str, what: &str, otherwise: &str| {
-            let own = found.get(&format!("{who}.{what}"));
-            let all = || found.get(&format!("user.{what}"));
-            own.or_else(all)
-                .cloned()
-                .unwrap_or_else(|| otherwise.to_owned())
+            let variable = format!("git_{who}_{what}").to_uppercase();
+            let set = inner.variable(&variable).and_then(|value| value.to_str());
+            let set = set.filter(|value| value.chars().any(char::is_alphanumeric));
+            let own = || found.get(&format!("{who}.{what}")).map(String::as_str);
+            let all = || found.get(&format!("user.{what}")).map(String::as_str);
+            set.or_else(own)
+                .or_else(all)
+                .unwrap_or(otherwise)
+                .to_owned()
         };
         let who = |who| (look(who, "name", NAME), look(who, "email", ADDRESS));
         Ok(Identity {

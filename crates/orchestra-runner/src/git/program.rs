@@ -29,8 +29,8 @@ const OUTPUT: usize = 64 << 20;
 
 /// What git gets of our environment: its way to programs, to the user's configuration, and to a remote
 /// from which a partial clone fetches what it lacks. Nothing that begins with `GIT_` but where the
-/// configuration is.
-const INHERITED: [&str; 19] = [
+/// configuration is, and the author and the committer.
+const INHERITED: [&str; 23] = [
     "HOME",
     "PATH",
     "USER",
@@ -50,6 +50,10 @@ const INHERITED: [&str; 19] = [
     "GIT_CONFIG_GLOBAL",
     "GIT_CONFIG_SYSTEM",
     "GIT_CONFIG_NOSYSTEM",
+    "GIT_AUTHOR_NAME",
+    "GIT_AUTHOR_EMAIL",
+    "GIT_COMMITTER_NAME",
+    "GIT_COMMITTER_EMAIL",
 ];
 
 /// How git is to be run.
@@ -99,6 +103,15 @@ pub(super) struct Inner {
     version: (u32, u32),
     processes: AtomicU64,
     nanoseconds: AtomicU64,
+}
+
+impl Inner {
+    /// Value of a variable of every call.
+    pub(super) fn variable(&self, name: &str) -> Option<&OsStr> {
+        let mut environment = self.environment.iter();
+        let (_, value) = environment.rfind(|(known, _)| known == name)?;
+        Some(value)
+    }
 }
 
 impl Git {

@@ -164,6 +164,7 @@ impl Worktree {
         self.give_up()?;
         self.unlock().await?;
         self.remove_foreign_repositories().await?;
+        self.remove_lfs_settings().await?;
         self.undo_half_done().await?;
         self.reset(commit).await?;
         let mut call = self.call(

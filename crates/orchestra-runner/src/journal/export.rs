@@ -45,6 +45,8 @@ const SHARE: u32 = 20;
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Events that are read at a time.
 const PAGE: u32 = 500;
+/// A file that is larger than any plan's is none.
+const MAX_BYTES: u64 = 1 << 30;
 /// What stands before the name of a directory that is being removed.
 const GONE: &str = ".gone-";
 
@@ -188,7 +190,11 @@ impl Exporter {
         };
         let end = end.filter(|end| end.number <= number);
         let shown = directory.join(PLAN_FILE);
-        if end.is_some_and(|end| end.number == number) && shown.exists() {
+        let is_shown = || match self.ends.contains_key(plan) {
+            true => shown.exists(),
+            false => shown_number(&shown, plan) == Some(number),
+        };
+        if end.is_some_and(|end| end.number == number) && is_shown() {
             return Ok(());
         }
         let failed = |path: &Path| {
@@ -207,15 +213,15 @@ impl Exporter {
             orchestra_fs::write(&shown, &text, Access::Private).map_err(failed(&shown))?;
         }
         let end = match end {
-            Some(end) => self.append(plan, &events, end),
-            None => self.make(plan, &events),
+            Some(end) => self.append(plan, &events, end, number),
+            None => self.make(plan, &events, number),
         };
         let end = end.map_err(|error| Fault::io("write", &events, error))?;
         self.ends.insert(plan.clone(), end);
         Ok(())
     }
 
-    fn append(&self, plan: &PlanKey, path: &Path, end: End) -> io::Result<End> {
+    fn append(&self, plan: &PlanKey, path: &Path, end: End, number: u64) -> io::Result<End> {
         let mut file = orchestra_fs::open_or_create(path, Access::Private)?;
         if file.metadata()?.len() < end.bytes {
             return Err(io::ErrorKind::NotFound.into());
@@ -223,10 +229,10 @@ impl Exporter {
         // What comes after the last whole line was never finished.
         file.set_len(end.bytes)?;
         file.seek(SeekFrom::Start(end.bytes))?;
-        self.fill(plan, &mut file, end)
+        self.fill(plan, &mut file, end, number)
     }
 
-    fn make(&self, plan: &PlanKey, path: &Path) -> io::Result<End> {
+    fn make(&self, plan: &PlanKey, path: &Path, number: u64) -> io::Result<End> {
         let header = line::header(plan);
         let mut end = End {
             number: 0,
@@ -234,18 +240,20 @@ impl Exporter {
         };
         let mut staged = orchestra_fs::stage(path, Access::Private)?;
         staged.write_all(header.as_bytes())?;
-        end = self.fill(plan, staged.file(), end)?;
+        end = self.fill(plan, staged.file(), end, number)?;
         staged.publish(EVENTS_FILE)?;
         Ok(end)
     }
 
-    /// Writes the events after `end`, durably.
-    fn fill(&self, plan: &PlanKey, file: &mut File, mut end: End) -> io::Result<End> {
+    /// Writes the events after `end`, durably. Those after `number` came since `plan.json` was written: they wait until it
+    /// is written again.
+    fn fill(&self, plan: &PlanKey, file: &mut File, mut end: End, number: u64) -> io::Result<End> {
         let mut writer = BufWriter::new(file);
         loop {
             let page = self.reader.events(plan, end.number, PAGE);
             let page = page.map_err(io::Error::other)?;
-            for event in &page.events {
+            let all = page.events.iter();
+            for event in all.take_while(|event| event.number <= number) {
                 let line = self.line(event)?;
                 writer.write_all(line.as_bytes())?;
                 end.number = event.number;
@@ -254,7 +262,8 @@ impl Exporter {
             if let Some(damage) = page.damage {
                 return Err(io::Error::other(damage));
             }
-            if !page.is_more {
+            let last = page.events.last().map(|event| event.number);
+            if !page.is_more || last.is_none_or(|last| last >= number) {
                 break;
             }
         }
@@ -310,6 +319,14 @@ impl Exporter {
             }
         }
     }
+}
+
+/// Number of the last event in a `plan.json`; `None` where it is none of this plan.
+pub(crate) fn shown_number(path: &Path, plan: &PlanKey) -> Option<u64> {
+    let text = orchestra_fs::read_own(path, MAX_BYTES).ok()??;
+    let value: Value = serde_json::from_slice(&text).ok()?;
+    let is_whole = value["id"] == plan.as_str() && value["plan"].is_object();
+    is_whole.then(|| value["events"].as_u64())?
 }
 
 fn is_long(path: &Path, bytes: u64) -> bool {

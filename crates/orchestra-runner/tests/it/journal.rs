@@ -4,7 +4,7 @@ use std::{
     fs,
     os::unix::fs::PermissionsExt as _,
     path::Path,
-    sync::Arc,
+    sync::{Arc, Mutex, mpsc},
     time::{Duration, Instant},
 };
 
@@ -485,6 +485,71 @@ async fn the_readable_files_say_what_happened_without_secrets() {
             .unwrap()
             .starts_with(&text)
     );
+}
+
+/// Shows plans when the test permits it.
+struct Gate {
+    asked: mpsc::SyncSender<()>,
+    permits: Mutex<mpsc::Receiver<()>>,
+}
+
+impl Readable for Gate {
+    fn plan(&self, _: &PlanKey) -> Option<Value> {
+        self.asked.send(()).ok()?;
+        let permits = self.permits.lock().ok()?;
+        permits.recv().ok()?;
+        Some(json!({}))
+    }
+
+    fn event(&self, event: Value) -> Value {
+        event
+    }
+}
+
+#[tokio::test]
+async fn event_that_comes_while_the_state_is_written_is_in_both_files_afterwards() {
+    let root = tempfile::tempdir().unwrap();
+    let ((asked, asks), (permit, permits)) = (mpsc::sync_channel(9), mpsc::channel());
+    let permits = Mutex::new(permits);
+    let options = Options {
+        readable: Some(Arc::new(Gate { asked, permits })),
+        ..Options::default()
+    };
+    let journal = Journal::open(root.path(), options).unwrap();
+    add(&journal, "a", 0, json!(1)).await;
+    asks.recv().unwrap();
+    add(&journal, "a", 1, json!(2)).await;
+    for _ in 0..9 {
+        permit.send(()).unwrap();
+    }
+    journal.flush_files().await;
+    assert_eq!(events_shown(root.path()), 2);
+    let events = read_export(&root.path().join("a").join(EVENTS_FILE), &plan("a"));
+    assert_eq!(events.unwrap().unwrap().events.len(), 2);
+}
+
+#[tokio::test]
+async fn state_that_is_behind_the_events_is_written_again_at_the_next_start() {
+    let root = tempfile::tempdir().unwrap();
+    let journal = Journal::open(root.path(), with_files()).unwrap();
+    add(&journal, "a", 0, json!(1)).await;
+    add(&journal, "a", 1, json!(2)).await;
+    journal.close().await;
+    let file = root.path().join("a").join(PLAN_FILE);
+    let text = fs::read_to_string(&file).unwrap();
+    let behind = text.replace("\"events\": 2", "\"events\": 1");
+    assert_ne!(behind, text);
+    fs::write(&file, behind).unwrap();
+    let journal = Journal::open(root.path(), with_files()).unwrap();
+    journal.close().await;
+    assert_eq!(events_shown(root.path()), 2);
+}
+
+/// Number of the last event in the state of plan `a`.
+fn events_shown(root: &Path) -> u64 {
+    let text = fs::read(root.join("a").join(PLAN_FILE)).unwrap();
+    let shown: Value = serde_json::from_slice(&text).unwrap();
+    shown["events"].as_u64().unwrap()
 }
 
 #[tokio::test]

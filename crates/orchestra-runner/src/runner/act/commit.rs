@@ -1,12 +1,13 @@
 //! commit: what a job has left in its worktree.
 
 use orchestra_plan::event::{Failure, FailureKind, WorkSummary};
+use orchestra_process::Sandbox;
 
 use super::{Cx, Done};
 use crate::{
     agents::{forget_evidence, read_evidence},
     cause::chain,
-    git::{ChangeKind, Committed},
+    git::{ChangeKind, Committed, Worktree},
     runner::host::git_failure,
 };
 
@@ -18,6 +19,7 @@ pub(super) async fn commit(cx: &Cx<'_>, expects_no_changes: bool) -> Result<Done
         let words = "the starting point of the job is not known";
         return Err(Failure::new(FailureKind::Internal, words));
     };
+    check_lfs_settings(cx, &worktree).await?;
     let committed = worktree
         .commit(base, &assignment.message())
         .await
@@ -53,6 +55,26 @@ pub(super) async fn commit(cx: &Cx<'_>, expects_no_changes: bool) -> Result<Done
         summary: Some(summary),
         ..Done::default()
     })
+}
+
+/// Checks that a job in a sandbox has not left settings of git-lfs, with which the next checkout would contact addresses
+/// that the sandbox closes.
+pub(super) async fn check_lfs_settings(cx: &Cx<'_>, worktree: &Worktree) -> Result<(), Failure> {
+    if cx.host.options.sandbox == Sandbox::None {
+        return Ok(());
+    }
+    let settings = worktree.lfs_settings().await;
+    match settings.map_err(|error| git_failure(&error))? {
+        None => Ok(()),
+        Some(path) => {
+            let words = format!(
+                "the job left `{}`, which names the servers of git-lfs; a plan with a sandbox does not use such a \
+                 file of a job: remove it from the worktree, and commit it yourself before the plan",
+                path.display()
+            );
+            Err(Failure::new(FailureKind::Git, words))
+        }
+    }
 }
 
 /// Forgets what an earlier attempt left that excuses a lack of changes: it is none of this one's.

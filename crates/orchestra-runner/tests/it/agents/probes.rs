@@ -155,6 +155,31 @@ async fn no_key_is_given_to_a_program_that_is_asked() {
 }
 
 #[tokio::test]
+async fn program_is_asked_in_an_empty_directory_of_the_user() {
+    use std::{collections::BTreeMap, fs, os::unix::fs::PermissionsExt as _};
+
+    let programs = Programs::new().with(
+        "shows",
+        "echo \"$PWD $(stat -c %a .) $(ls -A | wc -l)\"; echo > left",
+    );
+    let state = programs.path().join("state");
+    let prober = programs.prober().with_state(state.clone());
+    let shows = super::profile_of(&json!({"program": "shows", "arguments": [["{prompt}"]]}));
+    let name = orchestra_plan::work::ProfileName::parse("shows").unwrap();
+    let agents = orchestra_runner::agents::Agents::new(BTreeMap::from([(name, shows)]), prober);
+    let chosen = agents.choose("shows").await.unwrap();
+    let shown = chosen.able.version.clone().unwrap();
+    let state = state.canonicalize().unwrap();
+    assert!(
+        shown.starts_with(&format!("{}/probe-", state.display())) && shown.ends_with(" 700 0"),
+        "{shown}"
+    );
+    let mode = fs::metadata(&state).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o700);
+    assert_eq!(fs::read_dir(&state).unwrap().count(), 0);
+}
+
+#[tokio::test]
 async fn the_scripted_agent_is_always_there() {
     let chosen = Programs::new()
         .agents(&[])

@@ -2,7 +2,7 @@
 
 use std::{fs, os::unix::fs::symlink, path::PathBuf};
 
-use orchestra_runner::git::{ChangeKind, CommitRefusal, HalfDone};
+use orchestra_runner::git::{ChangeKind, CommitRefusal, Git, HalfDone, Repository};
 
 use super::kit::{World, commit, git_in, job, prepare, write};
 
@@ -175,6 +175,78 @@ async fn repositories_inside_are_refused_by_name() {
             paths: vec![PathBuf::from("in side/nested")]
         }
     );
+}
+
+#[tokio::test]
+async fn author_and_committer_of_the_environment_come_before_the_configuration() {
+    let world = World::new();
+    let head = world.rev("HEAD");
+    let mut settings = world.settings();
+    for (name, value) in [
+        ("GIT_AUTHOR_NAME", "An Author"),
+        ("GIT_AUTHOR_EMAIL", "author@example.org"),
+        ("GIT_COMMITTER_NAME", "A Committer"),
+        ("GIT_COMMITTER_EMAIL", " "),
+    ] {
+        settings.environment.push((name.into(), value.into()));
+    }
+    let git = Git::find(settings).await.unwrap();
+    let repository = Repository::open(&git, &world.root).await.unwrap();
+    let worktree = prepare(&repository, 1, &head).await;
+    write(worktree.path(), "new", "new\n");
+    let committed = worktree.commit(&head, "m").await.unwrap().unwrap();
+    let format = "--format=%an <%ae>, %cn <%ce>";
+    let shown = world.git(&["log", "-1", format, committed.commit.as_str()]);
+    assert_eq!(
+        shown.trim(),
+        "An Author <author@example.org>, A Committer <user@example.org>"
+    );
+    assert_eq!(repository.author().await.unwrap(), "An Author");
+}
+
+/// A job in a sandbox cannot commit, so these are among the changes that are not committed.
+#[tokio::test]
+async fn settings_of_git_lfs_that_were_not_committed_before_are_found() {
+    let world = World::new();
+    let repository = world.open().await;
+    let base = world.save(
+        "settings",
+        &[(".lfsconfig", "[lfs]\n"), ("sub/.lfsconfig", "[lfs]\n")],
+    );
+    let worktree = prepare(&repository, 1, &base).await;
+    let found = async || worktree.lfs_settings().await.unwrap();
+    let at = |path: &str| Some(PathBuf::from(path));
+    assert_eq!(found().await, None);
+    write(worktree.path(), "sub/.lfsconfig", "[lfs]\nurl = x\n");
+    assert_eq!(found().await, None);
+    write(worktree.path(), ".lfsconfig", "[lfs]\nurl = x\n");
+    assert_eq!(found().await, at(".lfsconfig"));
+    write(worktree.path(), ".lfsconfig", "[lfs]\n");
+    assert_eq!(found().await, None);
+    let other = worktree.path().join(".LfsConfig");
+    symlink("README", &other).unwrap();
+    assert_eq!(found().await, at(".LfsConfig"));
+    // No commit has an ignored file, but a checkout into the same worktree reads it.
+    write(worktree.path(), ".gitignore", ".LfsConfig\n");
+    assert_eq!(found().await, at(".LfsConfig"));
+    fs::remove_file(&other).unwrap();
+    assert_eq!(found().await, None);
+    // A link to a file that the job changes.
+    let linked = worktree.path().join(".lfsconfig");
+    fs::remove_file(&linked).unwrap();
+    symlink("sub/.lfsconfig", &linked).unwrap();
+    git_in(
+        world.directory.path(),
+        worktree.path(),
+        &["add", ".lfsconfig"],
+    );
+    let commit = ["commit", "-q", "-m", "link"];
+    git_in(world.directory.path(), worktree.path(), &commit);
+    assert_eq!(found().await, at("sub/.lfsconfig"));
+    symlink("README", &other).unwrap();
+    worktree.restart(&base).await.unwrap();
+    assert_eq!(found().await, None);
+    assert!(other.symlink_metadata().is_err());
 }
 
 #[tokio::test]

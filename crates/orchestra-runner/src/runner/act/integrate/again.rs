@@ -4,7 +4,10 @@
 use orchestra_plan::{event::Act, ids::Commit, phase::Phase};
 
 use super::{Cx, Stopped, Together, link, merge_message, words};
-use crate::git::{Forward, GitError, Merging, Repository, Worktree};
+use crate::{
+    git::{Forward, GitError, Merging, Repository, Worktree},
+    runner::act::commit::check_lfs_settings,
+};
 
 /// The worktree of an earlier attempt, with what has come since.
 pub(super) async fn again(
@@ -34,6 +37,8 @@ pub(super) async fn again(
             fresh: false,
         });
     }
+    let checked = check_lfs_settings(cx, &worktree).await;
+    checked.map_err(Stopped::Failed)?;
     if validates && commits {
         // What was mended is committed before it is verified, and so before something else comes beside it.
         let mended = worktree.commit(&base, &cx.assignment.message()).await?;

@@ -20,7 +20,7 @@ PROJECT = pathlib.Path(__file__).resolve().parents[2]
 NAMES = re.compile(r"\b(orchestra|jujutsu|jj|uvx?|cargo-nextest|nextest)\b", re.I)
 LITERAL = re.compile(r'"((?:[^"\\]|\\.)*)"', re.S)
 LEFT_OUT = re.compile(r"(^|/)(tests?|testing|testutils|fixtures?|fixture-data|benches|examples|target|node_modules|fuzz|workspace-hack|xtask|uv-dev|internal-tools)(/|$)")
-NO_PAGE = re.compile(r"(^|/)(internal|reference|includes|CHANGELOG|SUMMARY|architecture|development|contributing|technical|design)", re.I)
+NO_PAGE = re.compile(r"(^|/)(internal|reference(?!/rest\.md$)|includes|CHANGELOG|SUMMARY|architecture|development|contributing|technical|design)", re.I)
 KINDS = ["error", "help", "message", "description", "sentence"]
 TITLES = {"message": "message", "description": "message"}
 

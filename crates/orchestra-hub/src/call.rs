@@ -165,7 +165,9 @@ impl Call {
                     && let Some(bill) = &self.bill
                     && let Some(silent) = bill.hub.never_reached()
                 {
-                    *name = format!("{name}, unless it is of one that was never reached: {silent}");
+                    *name = format!(
+                        "{name}; a server that has never been reached may have it: {silent}"
+                    );
                 }
                 State::Settled(Err(error), end)
             }

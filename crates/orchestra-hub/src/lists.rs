@@ -105,7 +105,7 @@ impl Inner {
             ListKind::Templates => "resource templates",
         };
         Some(format!(
-            "no {what} are known: {named}. Ask again in a moment; `orchestra mcp test` tells more"
+            "no {what} are known: {named}. Retry in a moment; `orchestra mcp test` shows the cause"
         ))
     }
 

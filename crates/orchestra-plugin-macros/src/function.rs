@@ -43,32 +43,28 @@ impl Function {
     /// Reads a function that is to be a `what`.
     pub(crate) fn parse(item: TokenStream, what: &str) -> Result<Self> {
         let mut item: ItemFn = syn::parse2(item).map_err(|error| {
-            let text = format!("a {what} is made from an async fn: {error}");
+            let text = format!("a {what} must be an `async fn`: {error}");
             Error::new(error.span(), text)
         })?;
         let signature = &item.sig;
         if signature.asyncness.is_none() {
-            let text = format!(
-                "a {what} is an `async fn`: many run at once, and none may hold the others up"
-            );
+            let text =
+                format!("a {what} must be an `async fn`, because many calls run at the same time");
             return Err(Error::new(signature.fn_token.span(), text));
         }
         if !signature.generics.params.is_empty() {
-            let text =
-                format!("a {what} has no generics: its arguments are of types that are known");
+            let text = format!("a {what} cannot be generic: its arguments need concrete types");
             return Err(Error::new(signature.generics.span(), text));
         }
         if let ReturnType::Default = signature.output
             && what == "prompt"
         {
-            let text = "a prompt returns `Messages`, or a `Result` of them";
+            let text = "a prompt must return `Messages`, or a `Result` of them";
             return Err(Error::new(signature.span(), text));
         }
         let description = documentation(&item.attrs);
         if description.is_empty() {
-            let text = format!(
-                "say in a doc comment (`///`) what this {what} is for: it is what a model reads"
-            );
+            let text = format!("describe this {what} in a doc comment (`///`), which models read");
             return Err(Error::new(item.sig.ident.span(), text));
         }
         let parameters = item.sig.inputs.iter_mut();
@@ -100,12 +96,12 @@ impl Parameter {
             _ => {}
         }
         if let Type::Reference(reference) = &**ty {
-            let text = "an argument is owned, since nobody else keeps it: take a `String` rather \
-                        than a `&str`";
+            let text = "an argument cannot be a reference: take an owned type, such as `String` \
+                        instead of `&str`";
             return Err(Error::new(reference.span(), text));
         }
         if let Type::ImplTrait(of) = &**ty {
-            let text = "an argument is of a type that is known";
+            let text = "an argument needs a concrete type, not `impl Trait`";
             return Err(Error::new(of.span(), text));
         }
         if attributes.iter().any(|one| one.path().is_ident(WHOLE)) {

@@ -180,33 +180,29 @@ mod tests {
     fn mistakes_are_told() {
         let doc = "/// Does it.\n";
         for (options, item, wanted) in [
+            ("", "struct A;".to_owned(), "a tool must be an `async fn`: "),
             (
                 "",
-                "struct A;".to_owned(),
-                "a tool is made from an async fn",
+                format!("{doc}fn a() {{}}"),
+                "a tool must be an `async fn`, because",
             ),
-            ("", format!("{doc}fn a() {{}}"), "a tool is an `async fn`"),
-            ("", "async fn a() {}".to_owned(), "say in a doc comment"),
-            (
-                "",
-                "///  \nasync fn a() {}".to_owned(),
-                "say in a doc comment",
-            ),
+            ("", "async fn a() {}".to_owned(), "in a doc comment"),
+            ("", "///  \nasync fn a() {}".to_owned(), "in a doc comment"),
             (
                 "",
                 format!("{doc}async fn a<T>(a: T) {{}}"),
-                "has no generics",
+                "cannot be generic",
             ),
             ("", format!("{doc}async fn a(&self) {{}}"), "has no `self`"),
             (
                 "",
                 format!("{doc}async fn a(a: &str) {{}}"),
-                "take a `String`",
+                "take an owned type",
             ),
             (
                 "",
                 format!("{doc}async fn a(a: impl Copy) {{}}"),
-                "a type that is known",
+                "needs a concrete type",
             ),
             (
                 "",

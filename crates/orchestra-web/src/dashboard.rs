@@ -152,16 +152,16 @@ fn compression() -> CompressionLayer {
     CompressionLayer::new().quality(CompressionLevel::Fastest)
 }
 
-/// The projects.
+/// Lists the projects.
 #[utoipa::path(
     get, path = "/api/board", tag = "board",
-    responses((status = 200, description = "The projects.", body = Value), Guarded, ThingRefusals)
+    responses((status = 200, description = "List of projects.", body = Value), Guarded, ThingRefusals)
 )]
 async fn projects(State(site): State<Arc<Site>>) -> Result<Response, Refusal> {
     show(&site, |source| source.projects()).await
 }
 
-/// A project with all of its issues.
+/// Returns a project with its issues.
 #[utoipa::path(
     get, path = "/api/board/{project}", tag = "board",
     params(
@@ -176,14 +176,14 @@ async fn board(
     show(&site, |source| source.board(project)).await
 }
 
-/// From which day to which.
+/// Range of days.
 #[derive(Deserialize)]
 struct Days {
     from: Option<String>,
     to: Option<String>,
 }
 
-/// What models cost from one day to another.
+/// Returns the cost of models in a range of days.
 #[utoipa::path(
     get, path = "/api/usage", tag = "usage",
     params(

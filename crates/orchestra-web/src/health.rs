@@ -1,4 +1,4 @@
-//! Whether the program lives, and whether it can be asked. Nobody has to show who they are for that.
+//! Health and readiness of the program. Both are served without authentication.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -23,41 +23,43 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Site>> {
         .routes(routes!(ready))
 }
 
-/// That the program lives.
+/// Health of the program.
 #[derive(Serialize, ToSchema)]
 struct Health {
-    /// `ok`.
+    /// Always `ok`.
     status: &'static str,
-    /// Providers that can be called now: built-in ones, and plugins and upstream servers that run.
+    /// Number of available providers: built-in providers, running plugins and running upstream servers.
     plugins: usize,
-    /// The version of the program.
+    /// Version of the program.
     version: String,
-    /// For how long it has been up, in seconds.
+    /// Time since the start of the program, in seconds.
     uptime_s: u64,
-    /// The revisions of MCP that are served, oldest first.
+    /// Supported revisions of MCP, oldest first.
     mcp_revisions: Vec<&'static str>,
-    /// Servers of others that cannot be used now, and should be. Why not, `/api/mcp/servers` tells.
+    /// Enabled upstream servers that are unavailable. `/api/mcp/servers` lists the reasons.
     failed: Vec<Failed>,
-    /// Files of servers of others that cannot be read or understood now. What they said before holds.
+    /// Unreadable or invalid configuration files of upstream servers. Their last valid content remains in effect.
     unread_files: Vec<String>,
-    /// What is served beside MCP and has a life of its own, such as the plans.
+    /// State of the plan runner and of the board synchronization.
     parts: Vec<Part>,
 }
 
-/// What has a life of its own.
+/// State of a component of the program.
 #[derive(Serialize, ToSchema)]
 struct Part {
+    /// Name of the component.
     name: &'static str,
-    /// `connected`, `available`, `stopped` or `error`. Why it is an error, the log tells.
+    /// `connected`, `available`, `stopped` or `error`. The log contains the cause of an error.
     status: &'static str,
-    /// What it waits for.
+    /// Condition that the component waits for.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<&'static str>,
 }
 
-/// A server of others that cannot be used now.
+/// An enabled upstream server that is unavailable.
 #[derive(Serialize, ToSchema)]
 struct Failed {
+    /// Name of the server.
     name: String,
     /// `restarting`, `offline`, `needs_auth` or `invalid`.
     status: &'static str,
@@ -73,7 +75,7 @@ fn failed(hub: &Hub) -> Vec<Failed> {
     hub.peers().into_iter().filter_map(failed).collect()
 }
 
-/// Number of providers that can be called now.
+/// Number of available providers.
 fn alive(hub: &Hub) -> usize {
     let peers: HashMap<ProviderId, PeerReport> = hub.peers().into_iter().collect();
     let runs = |id: &ProviderId| {
@@ -84,34 +86,35 @@ fn alive(hub: &Hub) -> usize {
     providers.filter(|(id, _)| runs(id)).count()
 }
 
-/// Whether the program can be asked.
+/// Readiness of the program for requests.
 #[derive(Serialize, ToSchema)]
 struct Readiness {
+    /// Current phase.
     status: Stage,
-    /// Providers that do not know yet what they offer.
+    /// Providers that have not reported their catalog yet.
     waiting_for: Vec<String>,
-    /// Servers of others that cannot be used now, and should be. Nobody waits for them.
+    /// Enabled upstream servers that are unavailable. They do not delay readiness.
     failed: Vec<Failed>,
-    /// Files of servers of others that cannot be read or understood now. What they said before holds.
+    /// Unreadable or invalid configuration files of upstream servers. Their last valid content remains in effect.
     unread_files: Vec<String>,
 }
 
-/// Where the program stands.
+/// Phase of the program between its start and its stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 enum Stage {
-    /// Nobody is registered, or somebody does not know yet what they offer.
+    /// No provider is registered, or a provider has not reported its catalog yet.
     Starting,
-    /// It can be asked.
+    /// The program accepts requests.
     Ready,
-    /// It is about to end.
+    /// The program is shutting down.
     Stopping,
 }
 
-/// Whether the program lives.
+/// Reports the health of the program.
 #[utoipa::path(
     get, path = "/health", tag = "service",
-    responses((status = 200, description = "It lives.", body = Health), Refusals)
+    responses((status = 200, description = "The program is running.", body = Health), Refusals)
 )]
 async fn health(State(site): State<Arc<Site>>) -> Response {
     let server = site.face.server();
@@ -134,7 +137,7 @@ async fn health(State(site): State<Arc<Site>>) -> Response {
     Json(health).into_response()
 }
 
-/// Whether the program can be asked: every provider that is registered knows what it offers.
+/// Reports the readiness of the program. The program is ready when each registered provider has reported its catalog.
 #[utoipa::path(
     get, path = "/ready", tag = "service",
     responses(

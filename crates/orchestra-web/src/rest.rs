@@ -54,7 +54,7 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Site>> {
         .routes(routes!(document))
 }
 
-/// All tools.
+/// Lists all tools.
 #[utoipa::path(
     get, path = "/api/mcp/tools", tag = "tools",
     responses((status = 200, description = "Tools in catalog order.", body = ToolList), Guarded)
@@ -63,7 +63,7 @@ async fn list_tools(State(site): State<Arc<Site>>) -> Answer {
     site.list("tools", ListKind::Tools).await
 }
 
-/// Calls a tool. One that fails at its work answers 200 with `isError`.
+/// Calls a tool. If the tool fails, the status is 200 and the result contains `isError`.
 #[utoipa::path(
     post, path = "/api/mcp/tools/call", tag = "tools",
     request_body(content = ToolCall, description = "Name of the tool and its arguments."),
@@ -76,7 +76,7 @@ async fn call_tool(State(site): State<Arc<Site>>, headers: HeaderMap, body: Body
     site.call(Method::ToolsCall, &headers, body).await
 }
 
-/// All resources, and the templates of further ones.
+/// Lists all resources and resource templates.
 #[utoipa::path(
     get, path = "/api/mcp/resources", tag = "resources",
     responses(
@@ -100,7 +100,7 @@ async fn read_resource(State(site): State<Arc<Site>>, headers: HeaderMap, body: 
     site.call(Method::ResourcesRead, &headers, body).await
 }
 
-/// All prompts.
+/// Lists all prompts.
 #[utoipa::path(
     get, path = "/api/mcp/prompts", tag = "prompts",
     responses((status = 200, description = "Prompts in catalog order.", body = PromptList), Guarded)
@@ -109,7 +109,7 @@ async fn list_prompts(State(site): State<Arc<Site>>) -> Answer {
     site.list("prompts", ListKind::Prompts).await
 }
 
-/// Fills a prompt in.
+/// Returns the messages of a prompt for given arguments.
 #[utoipa::path(
     post, path = "/api/mcp/prompts/get", tag = "prompts",
     request_body(content = Prompt, description = "Name of the prompt and its arguments."),
@@ -119,7 +119,7 @@ async fn get_prompt(State(site): State<Arc<Site>>, headers: HeaderMap, body: Bod
     site.call(Method::PromptsGet, &headers, body).await
 }
 
-/// This document.
+/// Returns this OpenAPI document.
 #[utoipa::path(
     get, path = "/api/openapi.json", tag = "service",
     responses((status = 200, description = "An OpenAPI 3.1 document.", body = Value), Guarded)
@@ -146,8 +146,8 @@ async fn document(State(site): State<Arc<Site>>, OriginalUri(uri): OriginalUri) 
 #[openapi(paths(open_stream, post_message))]
 struct Pair;
 
-/// Opens a stream of events (MCP 2024-11-05). The first event, `endpoint`, names where messages are
-/// posted to; each answer is an event `message`.
+/// Opens a stream of events (MCP 2024-11-05). The first event, `endpoint`, contains the address for messages of the
+/// client. Each response is an event `message`.
 #[utoipa::path(
     get, path = "/api/mcp/sse", tag = "MCP 2024-11-05",
     responses(
@@ -159,7 +159,7 @@ struct Pair;
 #[expect(dead_code, reason = "describes a route of MCP")]
 fn open_stream() {}
 
-/// Takes a JSON-RPC message for a stream, where its answer comes (MCP 2024-11-05).
+/// Accepts a JSON-RPC message of a client. The response is sent on the client's stream (MCP 2024-11-05).
 #[utoipa::path(
     post, path = "/api/mcp/messages", tag = "MCP 2024-11-05",
     params(("sessionId" = String, Query, description = "Session id from the first event of the stream.")),

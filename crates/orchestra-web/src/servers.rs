@@ -1,4 +1,4 @@
-//! The servers of others, and the figures of the program, for people and for what watches over it.
+//! State of the upstream servers, and metrics of the program.
 
 use std::{
     sync::Arc,
@@ -29,101 +29,103 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Site>> {
         .routes(routes!(metrics))
 }
 
-/// The servers.
+/// List of upstream servers.
 #[derive(Serialize, ToSchema)]
 struct Servers {
     servers: Vec<Server>,
-    /// How many there are.
+    /// Number of servers.
     count: usize,
 }
 
-/// How one server is. Counters begin with its provider.
+/// State and counters of an upstream server. Counters start at zero when the server is registered.
 #[derive(Clone, PartialEq, Serialize, ToSchema)]
 struct Server {
+    /// Name of the server.
     name: String,
-    /// `stdio`, `http` or `quic`, unless its definition cannot be read.
+    /// `stdio`, `http` or `quic`. Absent if the definition is unreadable.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     transport: Option<&'static str>,
-    /// The revision of MCP that it speaks, once it was greeted.
+    /// Negotiated revision of MCP. Absent before the first connection.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     protocol: Option<&'static str>,
     /// `idle`, `starting`, `ready`, `degraded`, `restarting`, `offline`, `needs_auth`, `invalid`,
     /// `needs_approval`, `disabled` or `closed`.
     status: &'static str,
-    /// Why, where that is not as it should be.
+    /// Reason for the status. Absent if the server works as configured.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     reason: Option<String>,
     calls: Calls,
-    /// Starts after the first.
+    /// Number of starts after the first start.
     restarts: u64,
-    /// Starts that failed, the tries to reach it over a network included.
+    /// Number of failed starts and failed attempts to connect.
     failed_starts: u64,
-    /// Lines that it printed on standard output and that are no messages.
+    /// Number of lines on standard output that are not messages.
     junk_lines: u64,
-    /// Another one when its definition is another: of the definition by which it runs.
+    /// Fingerprint of the definition in use.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     fingerprint: Option<String>,
-    /// Processes that run for it.
+    /// Number of running processes of the server.
     processes: usize,
-    /// Bytes of parameters sent.
+    /// Number of bytes of parameters sent to the server.
     bytes_out: u64,
-    /// Bytes of results received.
+    /// Number of bytes of results received from the server.
     bytes_in: u64,
     latency_ms: Latency,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     last_error: Option<LastError>,
-    /// For how long it has been ready without a break, in seconds.
+    /// Time since the server last became ready, in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     uptime_s: Option<u64>,
 }
 
-/// Calls by their end.
+/// Number of calls by outcome.
 #[derive(Clone, PartialEq, Serialize, ToSchema)]
 struct Calls {
-    /// They brought a result.
+    /// Calls that returned a result.
     answered: u64,
-    /// They brought an error.
+    /// Calls that returned a JSON-RPC error.
     refused: u64,
-    /// They failed.
+    /// Calls without a valid response, for example because of a timeout or a lost connection.
     failed: u64,
-    /// They were not sent, or cancelled.
+    /// Calls that were cancelled or not sent.
     aside: u64,
-    /// They run.
+    /// Calls in progress.
     in_flight: usize,
 }
 
-/// Milliseconds that calls took.
+/// Duration of calls, in milliseconds.
 #[derive(Clone, PartialEq, Serialize, ToSchema)]
 struct Latency {
-    /// Mean of the last 100.
+    /// Mean of the last 100 calls.
     mean: f64,
-    /// Half of the last 1 024 took at most this long.
+    /// Median of the last 1 024 calls.
     p50: f64,
-    /// Nine of ten did.
+    /// 90th percentile of the last 1 024 calls.
     p90: f64,
-    /// 99 of 100 did.
+    /// 99th percentile of the last 1 024 calls.
     p99: f64,
-    /// The mean wait of the last 100 before they were sent.
+    /// Mean wait of the last 100 calls before they were sent.
     queue: f64,
-    /// Each of the last 60, oldest first.
+    /// Duration of each of the last 60 calls, oldest first.
     recent: Vec<f64>,
 }
 
-/// What failed last.
+/// Last error of a server.
 #[derive(Clone, PartialEq, Serialize, ToSchema)]
 struct LastError {
-    /// Milliseconds since 1970.
+    /// Time of the error, in milliseconds since 1970-01-01 UTC.
     unix_ms: u64,
+    /// Text of the error.
     text: String,
 }
 
-/// The servers of others: how each is, what it did, how long its calls took.
+/// Lists the upstream servers with state, counters and durations of calls.
 #[utoipa::path(
     get, path = "/api/mcp/servers", tag = "service",
     responses((status = 200, description = "Servers in configured order.", body = Servers), Guarded)
@@ -133,7 +135,7 @@ async fn servers(State(site): State<Arc<Site>>) -> Answer {
     site.answer(serde_json::to_vec(&servers).expect("the report has a JSON form"))
 }
 
-/// The servers as they are now.
+/// Current state of the servers.
 fn now(hub: &Hub) -> Servers {
     let peers = hub.peers().into_iter();
     let servers: Vec<Server> = peers.map(|(id, report)| shown(&id, report)).collect();
@@ -171,11 +173,11 @@ pub(crate) fn told(hub: &Hub) -> Told {
     Told(now(hub))
 }
 
-/// The figures of the program, in the format of OpenMetrics, which Prometheus reads.
+/// Returns the metrics of the program in the OpenMetrics format, for example for Prometheus.
 #[utoipa::path(
     get, path = "/metrics", tag = "service",
     responses(
-        (status = 200, description = "The figures.", body = String,
+        (status = 200, description = "Metrics in the OpenMetrics format.", body = String,
             content_type = "application/openmetrics-text"),
         Guarded
     )

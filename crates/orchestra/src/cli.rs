@@ -178,8 +178,8 @@ pub(crate) fn help(words: &[&str]) -> String {
 pub(crate) fn tools_help() -> String {
     let groups: Vec<&str> = orchestra_tools::group_names().collect();
     format!(
-        "Built-in tools to offer: all, lean (those for daily work), search (two tools, which find and \
-         call all others), or a comma-separated list of groups: {}. The tools of all upstream MCP servers are \
+        "Built-in tools to offer: all, lean (the tools for daily work), search (two tools, which find and \
+         call the rest), or a comma-separated list of groups: {}. The tools of all upstream MCP servers are \
          offered as well; with server:NAME in the list, only the tools of the named servers are",
         groups.join(", ")
     )

@@ -19,6 +19,7 @@ mod sync;
 use std::{
     fmt,
     net::SocketAddr,
+    ops::Range,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -36,6 +37,7 @@ use crate::{
     env::Variable,
     exit::Failure,
     files::Root,
+    http::PORTS_TRIED,
     logging, output,
     servers::ServerFlags,
     workspace,
@@ -186,6 +188,16 @@ pub(crate) struct Config {
 
 const DEFAULT_HTTP: SocketAddr =
     SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 7420);
+
+/// Ports at which `up` may listen without settings.
+pub(crate) const fn usual_ports() -> Range<u16> {
+    ports_from(DEFAULT_HTTP.port())
+}
+
+/// The port of a setting, and the ports that `up` tries if that one is taken.
+const fn ports_from(first: u16) -> Range<u16> {
+    first..first.saturating_add(PORTS_TRIED)
+}
 
 /// Far longer than any built-in tool takes, and short enough that what hangs ends some day.
 const DEFAULT_CALL_TIMEOUT: Duration = Duration::from_secs(15 * 60);
@@ -342,6 +354,16 @@ impl Config {
     /// The files of the workspace.
     pub(crate) fn root(&self) -> Root {
         Root::of(&self.workspace, self.owners.clone())
+    }
+
+    /// Ports at which `up` may listen by the settings of the user. The file of the workspace does not count.
+    pub(crate) fn own_ports(&self) -> Range<u16> {
+        let of_workspace = Origin::File(self.workspace.join(FILE));
+        match self.http.value.port() {
+            0 => usual_ports(),
+            _ if self.http.origin == of_workspace => usual_ports(),
+            first => ports_from(first),
+        }
     }
 
     /// Refuses what no command could work with.

@@ -15,6 +15,9 @@ use tokio::sync::watch;
 
 pub(crate) use orchestra_mcp::http::{Limits, MCP_PATH};
 
+/// Number of ports that `up` tries, if those before are taken.
+pub(crate) const PORTS_TRIED: u16 = 100;
+
 /// Text that is no address to listen on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(

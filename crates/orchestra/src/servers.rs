@@ -169,6 +169,7 @@ pub(crate) fn places(config: &Config, flags: &ServerFlags) -> Places {
         system: system_directory(),
         only_named: flags.only_named,
         trusted_by: config.trusted_by().map(Arc::from),
+        ports: config.own_ports(),
     }
 }
 

@@ -478,7 +478,12 @@ impl Round<'_> {
             self.receive(&after, &merged);
             after = merged;
         } else if self.store.is_none() {
-            workspace::check_board(&self.config.workspace)?;
+            let checked = workspace::check_board(&self.config.workspace);
+            checked.map_err(|error| match error {
+                // The remote has none.
+                WorkspaceError::NoBoardInClone(path) => WorkspaceError::NoBoard(path),
+                error => error,
+            })?;
         }
         let known = match found {
             Some(_) => published,

@@ -20,9 +20,9 @@ const INTRODUCTION: &str = "\
 curl http://127.0.0.1:7420/api/openapi.json
 ```
 
-The routes of `orchestra up` beside MCP itself, which is at `/mcp`. A running program serves their OpenAPI
-document at `/api/openapi.json`. Where a token is required, send it as `Authorization: Bearer TOKEN`. A refusal has
-a body `{\"error\": text}`.
+HTTP routes of `orchestra up`, without MCP, which is at `/mcp`. A running program serves the OpenAPI document of
+the routes at `/api/openapi.json`. If a token is required, send it as `Authorization: Bearer TOKEN`. The body of a
+refusal is `{\"error\": text}`.
 ";
 
 /// The methods, in the order in which they are shown.

@@ -77,8 +77,9 @@ const PATTERNS: [Pattern; 14] = [
 /// Texts of a file that belong to a place; none of most files.
 type Texts = fn(&File) -> Vec<String>;
 
-const PLACES: [(&str, Texts); 6] = [
+const PLACES: [(&str, Texts); 7] = [
     ("prose", prose),
+    ("rest", rest),
     ("help", help),
     ("errors", errors),
     ("tools", tools),
@@ -93,6 +94,14 @@ fn prose(file: &File) -> Vec<String> {
         .iter()
         .any(|directory| file.path.starts_with(directory));
     match file.path.ends_with(".md") && is_page && !is_left_out {
+        true => paragraphs(&file.text),
+        false => Vec::new(),
+    }
+}
+
+/// The generated page of the REST routes. Its texts are doc comments of the routes and their bodies.
+fn rest(file: &File) -> Vec<String> {
+    match file.path == "docs/reference/rest.md" {
         true => paragraphs(&file.text),
         false => Vec::new(),
     }
@@ -417,6 +426,8 @@ fn texts_of_each_place_are_found() {
     let texts: Vec<&str> = texts.into_iter().filter(|text| !text.is_empty()).collect();
     assert_eq!(texts, ["What", "One line. `how`", "Why", "Who"]);
     assert!(prose(&file("docs/reference/page.md", page)).is_empty());
+    assert!(rest(&file("docs/reference/page.md", page)).is_empty());
+    assert!(!rest(&file("docs/reference/rest.md", page)).is_empty());
 
     let code = "/// No help.\nstruct A;\n/// Show it\n#[derive(Debug, Args)]\nstruct B {\n    /// Its\n    /// name\n    \
                 c: u8,\n}\n/// Neither.\nstruct D;\n";

@@ -281,7 +281,7 @@ impl Reader<'_> {
         let spot = self.first.clone()?;
         (is_noted && !self.is_first_seen).then(|| Misfit {
             spot,
-            reason: "does not follow what is noted as the beginning: lines before it were removed"
+            reason: "does not follow the recorded beginning: lines before it were removed"
                 .to_owned(),
         })
     }
@@ -298,8 +298,8 @@ impl Reader<'_> {
                 let spot = self.behind.clone();
                 // Whoever is killed while they write leaves lines that are not noted yet.
                 let spot = spot.filter(|_| self.is_still && note.is_settled())?;
-                let reason = "stands behind the line that was noted as the last one: it was put in, \
-                              or the machine lost power before that was on the disk";
+                let reason = "follows the line that is recorded as the last one: it was inserted, \
+                              or the machine lost power before its record was on the disk";
                 return Some(Misfit {
                     spot,
                     reason: reason.to_owned(),
@@ -307,7 +307,7 @@ impl Reader<'_> {
             }
             Some(_) => (
                 self.last.as_ref(),
-                "is not the line that was noted as the last one: it was changed, or those behind \
+                "is not the line that is recorded as the last one: it was changed, or lines after \
                  it were removed, or the machine lost power before they were on the disk"
                     .to_owned(),
             ),
@@ -315,7 +315,7 @@ impl Reader<'_> {
                 let head = self.directory.join(place.head_name());
                 let head = head.display();
                 let reason = format!(
-                    "is the last one, and {head} does not say that: it was removed or changed"
+                    "is the last one, but {head} does not record it: that file was removed or changed"
                 );
                 (self.last.as_ref(), reason)
             }

@@ -213,8 +213,8 @@ fn address(said: &str) -> Result<SocketAddr, ClientError> {
         .filter(|address: &SocketAddr| address.ip().is_loopback() && address.port() != 0)
         .ok_or_else(|| ClientError::Handshake {
             what: format!(
-                "the plugin says that it is ready at \"{}\"; it must listen on a loopback address, \
-                 such as 127.0.0.1, and name it with its port",
+                "the plugin reported the address \"{}\"; it must listen on a loopback address, \
+                 such as 127.0.0.1, and report that address with its port",
                 orchestra_wire::shown(said)
             ),
         })

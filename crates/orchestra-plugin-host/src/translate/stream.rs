@@ -108,7 +108,7 @@ impl Chunks {
         rope.push_byte(b'}');
         match RawJson::checked(rope.into_vec().into()) {
             Ok(params) => Piece::Progress(params),
-            Err(_) => lost("a chunk cannot be told"),
+            Err(_) => lost("a chunk cannot be forwarded as progress"),
         }
     }
 

@@ -105,6 +105,6 @@ impl Chunks {
         if sent.is_ok() {
             self.sent.fetch_add(1, Ordering::Relaxed);
         }
-        sent.map_err(|_| ToolError::new("cancelled", "nobody reads on"))
+        sent.map_err(|_| ToolError::new("cancelled", "the caller no longer reads the chunks"))
     }
 }

@@ -77,10 +77,10 @@ impl<T: IntoAnswer, E: Into<ToolError>> IntoAnswer for Result<T, E> {
 
 /// Becomes the messages of a prompt.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no prompt",
+    message = "`{Self}` cannot be the result of a prompt",
     label = "this is what the function returns",
-    note = "return `Messages`, a `String` that the user says, or a `Result` of one of them whose \
-            error is an error or a `ToolError`"
+    note = "return `Messages`, a `String` for a message of the user, or a `Result` of one of them \
+            whose error is an error or a `ToolError`"
 )]
 pub trait IntoMessages {
     /// The messages.

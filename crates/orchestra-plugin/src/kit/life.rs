@@ -269,7 +269,7 @@ fn dial(client: &Endpoint, target: Target, id: &PluginId, topics: &Arc<Topics>) 
 /// Says where the plugin listens, in the one line that orchestrators wait for.
 fn ready(endpoint: &Endpoint, log_file: Option<&Path>) -> Result<(), StartError> {
     let mut address = endpoint.address().map_err(|source| StartError::System {
-        attempt: "tell the address",
+        attempt: "determine its address",
         source,
     })?;
     if address.ip().is_unspecified() {

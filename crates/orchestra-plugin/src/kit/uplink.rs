@@ -364,7 +364,7 @@ async fn connected(link: &mut watch::Receiver<Link>) -> Option<Connection> {
 fn why_down(link: &Link) -> String {
     match link {
         Link::Waiting { error, .. } | Link::Dialing { last: Some(error) } => error.to_string(),
-        Link::Dialing { last: None } => "nobody answers".to_owned(),
+        Link::Dialing { last: None } => "no answer".to_owned(),
         Link::Up(_) | Link::Closed => "the connection was closed".to_owned(),
     }
 }

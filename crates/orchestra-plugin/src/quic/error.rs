@@ -67,7 +67,7 @@ pub enum ConnectError {
         source: ConnectionError,
     },
     /// Somebody else answered.
-    #[error("{address} is {}, not {expected}", .found.as_ref().map_or("nobody we can name", CertName::as_str))]
+    #[error("{address} is {}, not {expected}", .found.as_ref().map_or("a peer without a valid name", CertName::as_str))]
     WrongPeer {
         /// The address.
         address: SocketAddr,

@@ -260,7 +260,7 @@ async fn serve_calls(connection: &Connection, calls: Arc<Calls>) {
             _ = stopped.wait_for(|stopped| *stopped), if !stopping => stopping = true,
             () = &mut killed => {
                 tracing::debug!(peer = %calls.peer.name(), "the process of the peer was killed");
-                connection.close(codes::CLOSED, b"nobody is there");
+                connection.close(codes::CLOSED, b"the process of the peer was killed");
                 break;
             }
         }

@@ -1,4 +1,4 @@
-//! What happens, as events that a client may miss for a while and catch up with.
+//! Stream of changes. A client that reconnects receives the events that it missed.
 
 use std::{convert::Infallible, sync::Arc};
 
@@ -29,23 +29,23 @@ pub(super) fn routes() -> OpenApiRouter<Arc<Site>> {
 
 #[derive(Deserialize)]
 struct From {
-    /// The id of the last event that was seen, for clients that cannot send it as a header.
+    /// Id of the last received event, for clients that cannot send it as a header.
     after: Option<String>,
 }
 
-/// The first event of each connection.
+/// First event of each connection.
 #[derive(Serialize)]
 struct Hello<'a> {
     boot: &'a str,
-    /// Whether more was missed than can be told; what is shown is to be asked for anew.
+    /// Whether missed events are no longer available, so that the client must reload its data.
     missed: bool,
-    /// The version of the page that fits.
+    /// Version of the page that this program serves.
     assets: &'a str,
     version: &'a str,
     workspace: String,
 }
 
-/// What happens, as events that can be resumed.
+/// Streams changes of the board, the plans and the servers. A client can resume after the last received event.
 #[utoipa::path(
     get, path = "/api/events", tag = "events",
     params(

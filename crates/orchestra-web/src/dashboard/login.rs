@@ -27,11 +27,11 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Site>> {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct Login {
-    /// One of the tokens that the program admits.
+    /// A token that the program accepts.
     token: String,
 }
 
-/// Gives a browser a cookie for a token.
+/// Creates a session for a browser. The token is exchanged for a cookie.
 #[utoipa::path(
     post, path = "/api/login", tag = "login",
     request_body(content = Login, description = "The token."),
@@ -61,7 +61,7 @@ async fn login(
     Err(reason)
 }
 
-/// Ends the login: its cookie is admitted no longer.
+/// Ends the session and invalidates its cookie.
 #[utoipa::path(
     post, path = "/api/logout", tag = "login",
     responses((status = 204, description = "The session ended."), Refusals)

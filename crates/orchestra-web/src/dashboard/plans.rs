@@ -1,4 +1,4 @@
-//! Plans, and what one of their jobs changed and prints.
+//! Plans, and the changes and output of their jobs.
 
 use std::sync::Arc;
 
@@ -32,16 +32,16 @@ pub(super) fn streams() -> OpenApiRouter<Arc<Site>> {
     OpenApiRouter::default().routes(routes!(log))
 }
 
-/// The plans.
+/// Lists the plans.
 #[utoipa::path(
     get, path = "/api/plans", tag = "plans",
-    responses((status = 200, description = "The plans.", body = Value), Guarded, ThingRefusals)
+    responses((status = 200, description = "List of plans.", body = Value), Guarded, ThingRefusals)
 )]
 async fn plans(State(site): State<Arc<Site>>) -> Result<Response, Refusal> {
     show(&site, |source| source.plans()).await
 }
 
-/// A plan with all of its jobs.
+/// Returns a plan with its jobs.
 #[utoipa::path(
     get, path = "/api/plans/{plan}", tag = "plans",
     params(
@@ -59,18 +59,19 @@ async fn plan(
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct Seen {
-    /// The fingerprint of what was shown of the agent.
+    /// Fingerprint of the agent's definition that the user reviewed.
     fingerprint: String,
 }
 
 #[derive(Serialize, ToSchema)]
 struct Approved {
+    /// Name of the agent.
     agent: String,
-    /// Sentence for people about the action.
+    /// Confirmation of the action, for display.
     told: String,
 }
 
-/// Approves an agent that a plan asks for, as it was shown, for this workspace.
+/// Approves an agent of a plan for this workspace. The approval applies to the reviewed definition.
 #[utoipa::path(
     post, path = "/api/agents/{agent}/approve", tag = "plans",
     params(
@@ -89,7 +90,7 @@ async fn approve(
     Ok(axum::Json(Approved { agent, told }).into_response())
 }
 
-/// What a job changed.
+/// Returns the changes that a job made to the repository.
 #[utoipa::path(
     get, path = "/api/plans/{plan}/jobs/{job}/diff", tag = "plans",
     params(
@@ -105,7 +106,7 @@ async fn diff(
     show(&site, |source| source.diff(plan, job)).await
 }
 
-/// What is asked of a log. Pages send names without values, too.
+/// Query parameters of a log. Pages also send names without values.
 #[derive(Deserialize)]
 struct Asked {
     #[serde(default)]
@@ -116,7 +117,7 @@ struct Asked {
     after: String,
 }
 
-/// What a job prints, as events.
+/// Streams the output of a job.
 #[utoipa::path(
     get, path = "/api/plans/{plan}/jobs/{job}/log", tag = "plans",
     params(

@@ -1,4 +1,4 @@
-//! Servers of others: what may be done with them, what they write, and what is said to them.
+//! Upstream servers: actions, logs and message traffic.
 
 use std::{sync::Arc, time::Duration};
 
@@ -22,59 +22,59 @@ use crate::{
     servers,
 };
 
-/// The most lines of a log that are shown at once.
+/// Maximum number of lines of a log in one response.
 const MOST_LINES: usize = 5_000;
-/// How many are shown unless said.
+/// Default number of lines.
 const USUAL_LINES: usize = 200;
 
-/// How often it is looked, while somebody watches, whether a server is other than it was told to be.
+/// Interval between two comparisons of the servers with their last reported state.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// What is done with a server.
+/// Action on a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Act {
-    /// Whoever runs it starts it anew.
+    /// Restart the server.
     Restart,
-    /// It is switched on.
+    /// Enable the server.
     Enable,
-    /// It is switched off.
+    /// Disable the server.
     Disable,
-    /// What waits to be approved of it is.
+    /// Approve the definition that waits for approval.
     Approve {
-        /// Tells what was looked at from anything else, as the definition said it.
+        /// Fingerprint of the reviewed definition.
         seen: String,
     },
 }
 
-/// Why something was not done.
+/// Reason why an action failed.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum NotDone {
     /// There is no such server.
     #[error("{0}")]
     Unknown(String),
-    /// It cannot be done with this one, or not now.
+    /// The action is not possible for this server or in its current state.
     #[error("{0}")]
     Refused(String),
-    /// Something broke.
+    /// An internal error occurred.
     #[error("{0}")]
     Broke(String),
 }
 
-/// The servers of others that a dashboard shows.
+/// Upstream servers that the dashboard shows.
 pub trait Servers: Send + Sync + 'static {
-    /// Does something with a server, and says in a sentence what.
+    /// Performs an action on a server. Returns a sentence that confirms it.
     fn act(&self, name: String, act: Act) -> BoxFuture<Result<String, NotDone>>;
 
-    /// What a server would run and what of it waits to be approved, as an object of JSON.
+    /// Definition of a server and the changes that wait for approval, as a JSON object.
     fn definition(&self, name: String) -> BoxFuture<Shown>;
 
     /// The last lines that a server wrote to standard error, as `{"lines": […]}`.
     fn log(&self, name: String, lines: usize) -> BoxFuture<Shown>;
 
-    /// What it writes there from now on, as events `line` `{text}`.
+    /// New lines on standard error, as events `line` `{text}`.
     fn follow_log(&self, name: String) -> BoxFuture<Result<Telling, NotShown>>;
 
-    /// What is said to servers and what they say, from now on, as events `message` and `dropped`.
+    /// New messages between the program and the servers, as events `message` and `dropped`.
     fn traffic(&self) -> Telling;
 }
 
@@ -91,7 +91,7 @@ pub(super) fn streams() -> OpenApiRouter<Arc<Site>> {
         .routes(routes!(traffic))
 }
 
-/// Tells how the servers are whenever one is other, until it is dropped.
+/// Reports the state of the servers after each change, until the future is dropped.
 pub(super) async fn follow(hub: Hub, tell: Tell) {
     let mut told = servers::told(&hub);
     loop {
@@ -108,19 +108,21 @@ pub(super) async fn follow(hub: Hub, tell: Tell) {
 #[derive(Deserialize, Default, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 struct Given {
-    /// For an approval: which definition was looked at, as it says itself.
+    /// Fingerprint of the reviewed definition. Required for `approve`, not allowed for other actions.
     fingerprint: Option<String>,
 }
 
 #[derive(Serialize, ToSchema)]
 struct Done {
+    /// Name of the server.
     name: String,
+    /// Performed action.
     verb: String,
-    /// What was done, for people.
+    /// Confirmation of the action, for display.
     told: String,
 }
 
-/// Does something with a server of others: `restart`, `enable`, `disable` or `approve`.
+/// Performs an action on an upstream server: `restart`, `enable`, `disable` or `approve`.
 #[utoipa::path(
     post, path = "/api/servers/{name}/{act}", tag = "servers",
     params(
@@ -158,7 +160,7 @@ async fn act(
     Ok(axum::Json(Done { name, verb, told }).into_response())
 }
 
-/// The refusal of something that was not done.
+/// Refusal for a failed action.
 pub(super) fn not_done(error: NotDone) -> Refusal {
     let reason = match error {
         NotDone::Unknown(_) => Reason::Unknown,
@@ -168,7 +170,7 @@ pub(super) fn not_done(error: NotDone) -> Refusal {
     Refusal::new(reason, error.to_string())
 }
 
-/// What a server of others would run, and what waits to be approved.
+/// Returns the definition of an upstream server, and the changes that wait for approval.
 #[utoipa::path(
     get, path = "/api/servers/{name}/definition", tag = "servers",
     params(
@@ -188,7 +190,7 @@ struct Lines {
     lines: Option<usize>,
 }
 
-/// The last lines that a server of others wrote to standard error.
+/// Returns the last lines of an upstream server's standard error.
 #[utoipa::path(
     get, path = "/api/servers/{name}/log", tag = "servers",
     params(
@@ -206,7 +208,7 @@ async fn log(
     show(&site, |source| source.servers().log(name, lines)).await
 }
 
-/// What a server of others writes to standard error from now on, as events.
+/// Streams new lines of an upstream server's standard error.
 #[utoipa::path(
     get, path = "/api/servers/{name}/log/follow", tag = "servers",
     params(
@@ -226,7 +228,7 @@ async fn follow_log(
     Ok(sse::telling(telling, stop, share))
 }
 
-/// What is said to servers of others and what they say, as events.
+/// Streams the messages between the program and the upstream servers.
 #[utoipa::path(
     get, path = "/api/traffic", tag = "servers",
     responses((status = 200, description = "Events `message` and `dropped`.", body = String, content_type = "text/event-stream"), Guarded)

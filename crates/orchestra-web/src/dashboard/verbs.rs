@@ -87,8 +87,8 @@ async fn delete(
     called(&site, "delete_copilot_plan", said, &headers).await
 }
 
-/// Does something with a plan, by the tool of that name: `pause`, `resume`, `cancel`, `retry`,
-/// `finalize`, `archive`, `recover`, `clone` or `reshape`.
+/// Performs an action on a plan: `pause`, `resume`, `cancel`, `retry`, `finalize`, `archive`, `recover`, `clone` or
+/// `reshape`. Each action calls the tool `ACTION_copilot_plan`.
 #[utoipa::path(
     post, path = "/api/plans/{plan}/{verb}", tag = "plans",
     params(
@@ -130,7 +130,7 @@ async fn act(
     changed(&site, tool, [(named, plan)], &headers, body).await
 }
 
-/// How the jobs of a plan depend on each other: `get_copilot_plan_graph`.
+/// Returns the dependency graph of the jobs of a plan: `get_copilot_plan_graph`.
 #[utoipa::path(
     get, path = "/api/plans/{plan}/graph", tag = "plans",
     params(("plan" = String, Path, description = "Identifier of the plan.")),
@@ -152,7 +152,7 @@ async fn graph(
     .await
 }
 
-/// How far a plan is: `get_copilot_plan_status`.
+/// Returns the progress of a plan: `get_copilot_plan_status`.
 #[utoipa::path(
     get, path = "/api/plans/{plan}/summary", tag = "plans",
     params(("plan" = String, Path, description = "Identifier of the plan.")),
@@ -174,7 +174,7 @@ async fn summary(
     .await
 }
 
-/// The jobs of a plan: `list_copilot_jobs`, whose further arguments stand in the query.
+/// Lists the jobs of a plan: `list_copilot_jobs`. Further arguments of the tool are query parameters.
 #[utoipa::path(
     get, path = "/api/plans/{plan}/jobs", tag = "plans",
     params(("plan" = String, Path, description = "Identifier of the plan.")),
@@ -219,7 +219,7 @@ async fn add_job(
     .await
 }
 
-/// A job: `get_copilot_job`.
+/// Returns a job: `get_copilot_job`.
 #[utoipa::path(
     get, path = "/api/plans/{plan}/jobs/{job}", tag = "plans",
     params(
@@ -263,7 +263,7 @@ async fn update_job(
     .await
 }
 
-/// The attempts at a job: `get_copilot_job_attempts`.
+/// Lists the attempts of a job: `get_copilot_job_attempts`.
 #[utoipa::path(
     get, path = "/api/plans/{plan}/jobs/{job}/attempts", tag = "plans",
     params(
@@ -288,7 +288,7 @@ async fn attempts(
     .await
 }
 
-/// Why a job failed: `get_copilot_job_failure_context`.
+/// Returns the cause of a job's failure: `get_copilot_job_failure_context`.
 #[utoipa::path(
     get, path = "/api/plans/{plan}/jobs/{job}/failure", tag = "plans",
     params(
@@ -313,7 +313,7 @@ async fn failure(
     .await
 }
 
-/// What a job printed: `get_copilot_job_logs`, whose further arguments stand in the query.
+/// Returns the output of a job: `get_copilot_job_logs`. Further arguments of the tool are query parameters.
 #[utoipa::path(
     get, path = "/api/plans/{plan}/jobs/{job}/logs", tag = "plans",
     params(
@@ -331,7 +331,7 @@ async fn logs(
     asked(&site, "get_copilot_job_logs", of_job(path), query, &headers).await
 }
 
-/// Does something with a job: `retry` is `retry_copilot_job`, `force-fail` is
+/// Performs an action on a job: `retry` calls `retry_copilot_job`, and `force-fail` calls
 /// `force_fail_copilot_job`.
 #[utoipa::path(
     post, path = "/api/plans/{plan}/jobs/{job}/{verb}", tag = "plans",
@@ -374,7 +374,7 @@ fn unknown(text: &str) -> Refusal {
     Refusal::new(Reason::Unknown, text.to_owned())
 }
 
-/// Calls a tool with what stands in the path and in the query.
+/// Calls a tool with the parameters of the path and the query.
 async fn asked<const N: usize>(
     site: &Site,
     tool: &str,
@@ -397,7 +397,7 @@ async fn asked<const N: usize>(
     called(site, tool, said, headers).await
 }
 
-/// Calls a tool with what stands in the path and in the body. Where nothing is sent, the path is all.
+/// Calls a tool with the parameters of the path and the members of the body. The body may be empty.
 async fn changed<const N: usize>(
     site: &Site,
     tool: &str,

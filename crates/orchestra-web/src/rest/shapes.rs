@@ -1,5 +1,5 @@
-//! The shapes of requests and answers, for the OpenAPI document. Both are read and written by the
-//! code of MCP; tests hold answers against these shapes.
+//! Schemas of requests and responses for the OpenAPI document. The code of MCP reads and writes the bodies; tests
+//! compare the responses with these schemas.
 #![expect(dead_code, reason = "they only describe")]
 
 use std::collections::BTreeMap;
@@ -8,15 +8,15 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-/// The tools.
+/// List of tools.
 #[derive(ToSchema)]
 pub(super) struct ToolList {
     tools: Vec<Tool>,
-    /// How many there are.
+    /// Number of tools.
     count: u64,
 }
 
-/// One tool.
+/// A tool.
 #[derive(ToSchema)]
 #[schema(rename_all = "camelCase")]
 struct Tool {
@@ -40,45 +40,46 @@ struct Tool {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ToolCall {
-    /// Which tool.
+    /// Name of the tool.
     name: String,
-    /// Its arguments, as its schema has them; none by default.
+    /// Arguments according to the input schema of the tool. Default: no arguments.
     #[schema(value_type = Option<Object>)]
     arguments: Option<Map<String, Value>>,
 }
 
-/// What a tool answers.
+/// Result of a tool.
 #[derive(ToSchema)]
 #[schema(rename_all = "camelCase")]
 pub(super) struct ToolAnswer {
     content: Vec<Block>,
-    /// The result for programs, as the tool's output schema has it.
+    /// Structured result according to the output schema of the tool.
     #[schema(value_type = Option<Object>, nullable = false)]
     structured_content: Option<Map<String, Value>>,
-    /// True when the tool failed; it is left out otherwise.
+    /// `true` if the tool failed, otherwise absent.
     #[schema(nullable = false)]
     is_error: Option<bool>,
 }
 
-/// A content block of MCP: text, an image, audio, a resource or a link to one.
+/// Content block of MCP.
 #[derive(ToSchema)]
 struct Block {
+    /// `text`, `image`, `audio`, `resource` or `resource_link`.
     r#type: String,
     #[schema(nullable = false)]
     text: Option<String>,
 }
 
-/// The resources.
+/// List of resources and resource templates.
 #[derive(ToSchema)]
 #[schema(rename_all = "camelCase")]
 pub(super) struct ResourceList {
     resources: Vec<Resource>,
     resource_templates: Vec<Template>,
-    /// How many resources there are.
+    /// Number of resources.
     count: u64,
 }
 
-/// One resource.
+/// A resource.
 #[derive(ToSchema)]
 #[schema(rename_all = "camelCase")]
 struct Resource {
@@ -92,7 +93,7 @@ struct Resource {
     mime_type: Option<String>,
 }
 
-/// The template of resources: `{name}` stands for one segment of a path.
+/// Template for the URIs of resources. `{name}` is a placeholder for one path segment.
 #[derive(ToSchema)]
 #[schema(rename_all = "camelCase")]
 struct Template {
@@ -106,20 +107,21 @@ struct Template {
     mime_type: Option<String>,
 }
 
-/// Which resource to read.
+/// Request for a resource.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ResourceRead {
+    /// URI of the resource.
     uri: String,
 }
 
-/// What a resource holds.
+/// Contents of a resource.
 #[derive(ToSchema)]
 pub(super) struct ResourceAnswer {
     contents: Vec<Contents>,
 }
 
-/// One content of a resource.
+/// Content of a resource: text or binary data.
 #[derive(ToSchema)]
 #[schema(rename_all = "camelCase")]
 struct Contents {
@@ -128,20 +130,20 @@ struct Contents {
     mime_type: Option<String>,
     #[schema(nullable = false)]
     text: Option<String>,
-    /// Base64, instead of `text`.
+    /// Binary data in Base64, instead of `text`.
     #[schema(nullable = false)]
     blob: Option<String>,
 }
 
-/// The prompts.
+/// List of prompts.
 #[derive(ToSchema)]
 pub(super) struct PromptList {
     prompts: Vec<PromptEntry>,
-    /// How many there are.
+    /// Number of prompts.
     count: u64,
 }
 
-/// One prompt.
+/// A prompt.
 #[derive(ToSchema)]
 struct PromptEntry {
     name: String,
@@ -153,7 +155,7 @@ struct PromptEntry {
     arguments: Option<Vec<PromptArgument>>,
 }
 
-/// One argument of a prompt.
+/// An argument of a prompt.
 #[derive(ToSchema)]
 struct PromptArgument {
     name: String,
@@ -162,17 +164,17 @@ struct PromptArgument {
     required: bool,
 }
 
-/// A prompt that is to be filled in.
+/// Request for the messages of a prompt.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Prompt {
-    /// Which prompt.
+    /// Name of the prompt.
     name: String,
-    /// Its arguments; none by default.
+    /// Arguments of the prompt. Default: no arguments.
     arguments: Option<BTreeMap<String, String>>,
 }
 
-/// A prompt that is filled in.
+/// Messages of a prompt.
 #[derive(ToSchema)]
 pub(super) struct PromptAnswer {
     #[schema(nullable = false)]
@@ -180,7 +182,7 @@ pub(super) struct PromptAnswer {
     messages: Vec<PromptMessage>,
 }
 
-/// One message of a prompt.
+/// A message of a prompt.
 #[derive(ToSchema)]
 struct PromptMessage {
     /// `user` or `assistant`.

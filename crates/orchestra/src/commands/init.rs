@@ -103,7 +103,9 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
         steps.push(make_board(&config, effect)?);
         steps.extend(ignore_mirror(&config, arguments.shared, effect)?);
     }
-    let installer = Installer::open(config.root(), effect).map_err(failure)?;
+    let installer = Installer::open(config.root(), effect)
+        .map_err(failure)?
+        .with_ports(config.own_ports());
     let done = if arguments.uninstall {
         installer.uninstall(clients)
     } else {

@@ -92,8 +92,8 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
         ];
         if let Some(flag) = ours.into_iter().flatten().chain(servers.given()).next() {
             return Err(Failure::usage_text(format!(
-                "{flag} and --orchestrator-addr do not go together: what a bridge offers is for its \
-                 orchestrator to say"
+                "{flag} cannot be used with --orchestrator-addr: the orchestrator decides which tools the \
+                 bridge lists"
             )));
         }
         return bridge::run(common, &address, quic);

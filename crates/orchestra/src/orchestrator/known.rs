@@ -121,8 +121,7 @@ impl Plugins {
             return Ok(Permissions::all());
         };
         let approved = file.and_then(|file| file.announce(needs).map_err(|e| e.to_string()));
-        let approved = approved
-            .map_err(|why| format!("it is not known what was approved of its needs: {why}"))?;
+        let approved = approved.map_err(|why| format!("cannot read its approved needs: {why}"))?;
         for (kind, more) in needs.beyond(&approved).by_kind() {
             if !more.is_empty() {
                 let more = orchestra_wire::shown(&more.join(", ")).into_owned();

@@ -126,7 +126,7 @@ async fn start(
 
 /// What plugins for orchestrators of the past need.
 const LEGACY: &str = "it seems to be written for an orchestrator whose plugins sign their certificates \
-    themselves; `certs = \"legacy\"` in its configuration lets it";
+    themselves; `certs = \"legacy\"` in its configuration permits this";
 
 /// The outcome of a start, with what to do where a plugin makes an authority of its own, or misses the
 /// key of ours.

@@ -39,7 +39,10 @@ const LOOK: Duration = Duration::from_secs(5);
 pub(crate) fn options(config: &Config, workspace: &Path, name: &str) -> Options {
     let own = env::current_exe().unwrap_or_else(|_| PathBuf::from("orchestra"));
     let path = Variable::Path.read().unwrap_or_default();
-    let prober = Prober::new(path, own.clone()).with_user_file(config::user_file());
+    let mut prober = Prober::new(path, own.clone()).with_user_file(config::user_file());
+    if let Ok(state) = servers::state_directory() {
+        prober = prober.with_state(state);
+    }
     let agents =
         Agents::new(config.plans.profiles(), prober).of_workspace(config.plans.shared_profiles());
     let mut options = Options::with_agents(workspace, &config.plans.storage.value, agents);

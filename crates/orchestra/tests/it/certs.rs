@@ -271,7 +271,7 @@ fn a_rotation_at_once_trusts_nothing_that_was() {
     assert_eq!(rows[1]["trusted"], false);
     let shown = workspace.run(["certs", "show"]);
     assert!(shown.out.contains("not trusted"), "{shown:?}");
-    let told = "tools.a is of no authority here";
+    let told = "no authority of this directory signed the certificate of tools.a";
     assert!(shown.out.contains(told), "{shown:?}");
     assert!(shown.out.contains("with --out DIR"), "{shown:?}");
     let notes = rotated["notes"].to_string();

@@ -306,7 +306,7 @@ fn a_script_is_run_by_its_extension_and_its_arguments_are_its_own() {
             [json!(["--config", "config.json", "--yes", "-x"])],
             "{script}"
         );
-        let hint = "--yes stands behind";
+        let hint = "--yes is passed to the server";
         assert!(said.err.contains(hint), "{script}: {said:?}");
     }
 }

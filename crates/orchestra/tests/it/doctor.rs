@@ -303,6 +303,21 @@ fn readable_files_of_plans_that_are_damaged_are_told_and_written_anew() {
     assert!(mended.out.contains("written again"), "{mended:?}");
     assert_eq!(read(), before);
     assert_eq!(workspace.run(["doctor"]).code, Some(0));
+    // Files with the state at an earlier event are not damaged.
+    let text = fs::read_to_string(&shown).unwrap();
+    let mut lines = text.lines();
+    let number = lines
+        .find(|line| line.starts_with("  \"events\":"))
+        .unwrap();
+    let behind = text.replacen(number, "  \"events\": 1,", 1);
+    assert_ne!(behind, text);
+    for arguments in [&["doctor"][..], &["doctor", "--fix"]] {
+        fs::write(&shown, &behind).unwrap();
+        let said = workspace.run(arguments);
+        assert_eq!(said.code, Some(0), "{said:?}");
+        assert!(!said.out.contains("plan.json"), "{said:?}");
+    }
+    assert_eq!(read(), before);
 }
 
 #[test]
@@ -323,8 +338,7 @@ fn plans_that_are_under_way_and_that_nobody_runs_are_told() {
     let told = workspace.run(["doctor"]);
     assert_eq!(told.code, Some(4), "{told:?}");
     assert!(
-        told.out
-            .contains("nobody runs what is under way: plan Left"),
+        told.out.contains("no process runs these plans: plan Left"),
         "{told:?}"
     );
     assert!(!told.out.contains("Waits"), "{told:?}");
@@ -404,7 +418,8 @@ fn file_of_another_clones_issue_is_reported_and_fixed_without_loss() {
     let said = workspace.run(["doctor"]);
     assert_eq!(said.code, Some(4), "{said:?}");
     assert!(
-        said.out.contains("is of another issue than MA-1") && said.out.contains("doctor --fix"),
+        said.out.contains("belongs to another issue than MA-1")
+            && said.out.contains("doctor --fix"),
         "{said:?}"
     );
     assert_eq!(workspace.read(path), theirs);

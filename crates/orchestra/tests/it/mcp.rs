@@ -85,7 +85,7 @@ fn approval_shows_first_and_asks_again_after_a_change() {
       in WORKSPACE
       with KEY=${HOME}
       with TOKEN=…
-      gets to know HOME
+      receives the values of HOME
     docs: waits
       reaches https://example.com/mcp
       sends Authorization=…

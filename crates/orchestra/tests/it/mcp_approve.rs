@@ -38,8 +38,8 @@ fn approval_shows_what_a_server_may_do_beside_what_it_runs() {
       in WORKSPACE
       with TOKEN=…
       with the variables of .env
-      gets to know HOME, ORCHESTRA_INPUT_I
-      where ${input:i} is "--from-file" when nobody sets it
+      receives the values of HOME, ORCHESTRA_INPUT_I
+      where ${input:i} is "--from-file" by default
       in a sandbox: its directory, no network
       that may also read "${HOME}"
       that may also write "/"
@@ -52,13 +52,13 @@ fn approval_shows_what_a_server_may_do_beside_what_it_runs() {
       sends X-Home=${HOME}
       trusts the certificates of ca.pem
       signs in with the certificate "me.pem"
-      also without encryption
-      gets to know HOME
+      also connects without encryption
+      receives the values of HOME
     tame: waits
       runs "x"
       in WORKSPACE
       has at most 1073741824 bytes of address space, 10 calls a day
-      does not offer drop
+      does not offer the tools drop
       rule: calls of write_* with path="/etc/*" are denied
     `orchestra mcp approve NAME` approves one
     "#);
@@ -110,15 +110,15 @@ fn a_file_writes_no_lines_of_its_own_into_what_is_shown() {
         "runs \"x\"",
         "in ",
         "with ",
-        "gets to know ",
-        "offers of its tools only ",
-        "does not offer ",
+        "receives the values of ",
+        "offers only the tools ",
+        "does not offer the tools ",
         "rule: ",
         "reaches ",
         "sends ",
         "trusts the certificates ",
         "signs in ",
-        "shows what is in ",
+        "sends the secret in ",
     ];
     for line in shown.out.lines().filter(|line| line.starts_with(' ')) {
         let line = line.trim_start();
@@ -137,7 +137,7 @@ fn a_file_writes_no_lines_of_its_own_into_what_is_shown() {
         r"\u{1b}[2J",
         r"\u{202e}",
         "characters more",
-        r"shows what is in -\n",
+        r"sends the secret in -\n",
     ] {
         assert!(shown.out.contains(told), "{told}: {shown:?}");
     }
@@ -165,7 +165,7 @@ fn that_rules_of_a_workspace_are_laxer_than_the_user_is_said_and_does_not_count(
     let approved = workspace.run(["mcp", "approve", "lax", "--yes"]);
     for told in [
         "rule: calls of * are allowed",
-        "your own `default` holds where that is laxer: its calls are denied",
+        "your own `default` applies where it is stricter: calls are then denied",
     ] {
         assert!(approved.out.contains(told), "{approved:?}");
     }
@@ -357,7 +357,7 @@ fn default_of_a_secret_input_is_shown_where_it_may_run() {
         ("path", r#""./none""#),
         ("secret", "…"),
     ] {
-        let line = format!("where ${{input:{id}}} is {shown} when nobody sets it");
+        let line = format!("where ${{input:{id}}} is {shown} by default");
         assert!(out.contains(&line), "{line}: {out}");
     }
     assert!(!out.contains("s3cret"), "{out}");

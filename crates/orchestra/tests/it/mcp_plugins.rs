@@ -82,9 +82,9 @@ fn approval_shows_what_a_plugin_runs_and_is_told() {
       as the plugin tools.features, from WORKSPACE
       in WORKSPACE
       with HOME_TOO="${HOME}"
-      is told key=…
+      with the setting key=…
       is started after storage.markdown
-      gets to know HOME
+      receives the values of HOME
       its tools have no prefix, so their names may resemble those of other servers
     storage.markdown: waits
       runs "bin/storage-markdown" "--workspace=WORKSPACE"
@@ -92,8 +92,8 @@ fn approval_shows_what_a_plugin_runs_and_is_told() {
       in WORKSPACE
       with API_TOKEN=…
       with all of your environment
-      signs for itself, by a key that plugins of the past share
-      keeps what is stored as markdown
+      has the key of the certificate authority that old plugins share
+      stores documents of kind markdown
       its tools have no prefix, so their names may resemble those of other servers
     `orchestra mcp approve NAME` approves one
     "#);

@@ -29,7 +29,7 @@ fn servers_that_claude_code_keeps_for_a_project_are_taken_over_there() {
         let words = ["mcp", "import", "claude-code", "--json", "--scope", scope];
         let said = workspace.run(words);
         assert_eq!(said.code, Some(0), "{said:?}");
-        assert!(said.err.contains("servers of 1 other projects"), "{said:?}");
+        assert!(said.err.contains("servers of 1 other project;"), "{said:?}");
         let rows = json(&said);
         let rows = rows.as_array().unwrap().iter();
         let told = rows.map(|row| format!("{} {}", row["name"], row["result"]).replace('"', ""));

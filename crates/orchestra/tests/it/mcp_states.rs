@@ -74,6 +74,25 @@ fn a_tool_that_changed_is_not_called_from_the_shell_before_that_is_approved() {
 }
 
 #[test]
+fn empty_list_is_a_sentence() {
+    let workspace = workspace();
+    for kind in ["prompts", "resources"] {
+        let listed = workspace.run(["mcp", kind]);
+        let sentence = format!("no {kind}; the servers offer none\n");
+        assert_eq!(
+            (listed.code, &*listed.out),
+            (Some(0), &*sentence),
+            "{listed:?}"
+        );
+        let listed = workspace.run(["mcp", kind, "--json"]);
+        assert_eq!(out(&listed)["servers"][0]["items"], json!([]));
+    }
+    assert_eq!(workspace.run(["mcp", "disable", "shell"]).code, Some(0));
+    let listed = workspace.run(["mcp", "prompts"]);
+    assert!(listed.out.contains("no server is enabled"), "{listed:?}");
+}
+
+#[test]
 fn a_server_that_is_switched_off_is_not_called() {
     let workspace = workspace();
     assert_eq!(workspace.run(["mcp", "disable", "shell"]).code, Some(0));

@@ -232,6 +232,17 @@ fn an_export_is_imported_whole_and_again_without_change() {
     let again = answer(&workspace, &["import", &file]);
     assert_eq!((&again["saved"], &again["known"]), (&json!(0), &json!(4)));
     assert_eq!(done(&workspace, &["export"]), lines, "nothing has changed");
+    let again = workspace.run(["memory", "import", &file]);
+    let counts = "imported 0 memories and 0 sessions; skipped 4 duplicates and 0 expired";
+    assert!(again.out.starts_with(counts), "{again:?}");
+    let (line, _) = lines.split_once('\n').unwrap();
+    let again = workspace.run_with_input(["memory", "import", "-"], line);
+    assert!(again.out.contains("skipped 1 duplicate and"), "{again:?}");
+    let refused = workspace.run_with_input(["memory", "import", "-"], "no JSON");
+    assert!(
+        refused.err.contains("error: 1 line was refused"),
+        "{refused:?}"
+    );
 
     let other = board("My App");
     other.write("in.jsonl", &lines);

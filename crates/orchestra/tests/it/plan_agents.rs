@@ -431,6 +431,27 @@ fn program_of_the_workspace_is_agreed_to_with_its_content() {
 }
 
 #[test]
+fn question_to_an_agent_runs_no_file_of_the_temporary_directory() {
+    let rig = Rig::new();
+    let temporary = rig.workspace.home().join("temporary");
+    fs::create_dir(&temporary).unwrap();
+    let planted = format!("echo planted >> '{}'\n", rig.marker().display());
+    fs::write(temporary.join("run.sh"), planted).unwrap();
+    rig.own(
+        "[agents.plain]\nprogram = \"sh\"\narguments = [[\"run.sh\", \"{prompt}\"]]\n\
+         [agents.plain.probe]\nversion = [\"run.sh\", \"--version\"]\nhelp = []\n",
+    );
+    let work = "name: Plan\njobs:\n- producerId: one\n  task: One\n  autoHeal: false\n  work: {type: agent, agent: plain, instructions: Do it.}\n";
+    rig.workspace.write("plan.yaml", work);
+    let mut run = rig.command(&["plan", "run", "plan.yaml"]);
+    run.env("TMPDIR", &temporary);
+    let ran = said(run, "");
+    assert_eq!(ran.code, Some(6), "{ran:?}");
+    assert!(ran.out.contains("sh run.sh --version"), "{ran:?}");
+    assert!(rig.started().is_empty(), "{:?}", rig.started());
+}
+
+#[test]
 fn agent_runs_no_file_that_a_job_changed_after_the_agreement() {
     let rig = Rig::new();
     let marker = rig.marker().display().to_string();

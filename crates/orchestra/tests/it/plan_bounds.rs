@@ -212,6 +212,31 @@ fn filter_of_the_user_stores_what_a_sandboxed_job_has_written() {
 
 #[test]
 #[cfg(target_os = "linux")]
+fn settings_of_git_lfs_that_a_sandboxed_job_leaves_are_refused() {
+    let workspace = Workspace::git();
+    workspace.write("seen.txt", "seen\n");
+    save(&workspace);
+    for line in [
+        "echo '[lfs]' > .lfsconfig",
+        "echo '[lfs]' > seen.txt; ln -s seen.txt .LFSCONFIG",
+        "echo '[lfs]' > .lfsconfig; echo .lfsconfig > .gitignore",
+    ] {
+        let said = run_confined(&workspace, line);
+        assert_eq!(said.code, Some(6), "{line}: {said:?}");
+        let state = state(&workspace, "inside");
+        let error = state["error"].as_str().unwrap_or_default().to_lowercase();
+        let is_named = error.contains("the job left `.lfsconfig`");
+        assert!(is_named && error.contains("commit it yourself"), "{state}");
+        ok(&workspace, &["delete", "bounds"]);
+    }
+    workspace.write(".lfsconfig", "[lfs]\n");
+    save(&workspace);
+    let said = run_confined(&workspace, "echo other > seen.txt");
+    assert_eq!(said.code, Some(0), "{said:?}");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
 fn git_directory_is_read_only_for_a_sandboxed_job() {
     let workspace = Workspace::git();
     workspace.write("seen.txt", "seen\n");

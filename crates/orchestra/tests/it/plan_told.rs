@@ -19,11 +19,11 @@ fn what_is_made_again_under_a_key_is_said_to_be_and_refused_where_it_is_somethin
     workspace.write("keyed.yaml", &text);
     let ran = plan(&workspace, &["run", "keyed.yaml"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
-    assert!(!ran.err.contains("made before"), "{ran:?}");
+    assert!(!ran.err.contains("already created"), "{ran:?}");
     let again = plan(&workspace, &["run", "keyed.yaml"]);
     assert_eq!(again.code, Some(0), "{again:?}");
     assert!(
-        again.err.contains("was made before under this key"),
+        again.err.contains("was already created with this key"),
         "{again:?}"
     );
     // What the plan has become since is no difference.
@@ -36,7 +36,11 @@ fn what_is_made_again_under_a_key_is_said_to_be_and_refused_where_it_is_somethin
     for command in ["run", "create"] {
         let other = plan(&workspace, &[command, "keyed.yaml"]);
         assert_eq!(other.code, Some(3), "{other:?}");
-        for named in ["work of job `one`", "job `two` is new", "Nothing was made"] {
+        for named in [
+            "work of job `one`",
+            "job `two` is new",
+            "Nothing was created",
+        ] {
             assert!(other.err.contains(named), "{other:?}");
         }
     }
@@ -58,7 +62,7 @@ fn a_plan_that_waits_for_another_starts_by_itself_and_says_for_which() {
         file
     };
     let made = plan(&workspace, &["create", &then("Second")]);
-    let expected = format!("starts by itself when plan First ({after}) has succeeded");
+    let expected = format!("starts when plan First ({after}) has succeeded");
     assert!(made.out.contains(&expected), "{made:?}");
     assert!(!made.out.contains("plan resume"), "{made:?}");
     let named = format!("after    plan First ({after}), which is running");

@@ -546,10 +546,7 @@ fn commands_that_look_create_nothing_and_start_no_runner() {
         assert_eq!(said.code, Some(0), "{said:?}");
     }
     let told = workspace.run(["doctor"]);
-    assert!(
-        told.out.contains("nobody runs what is under way"),
-        "{told:?}"
-    );
+    assert!(told.out.contains("no process runs these plans"), "{told:?}");
     // It shows what another process does.
     let fixed = workspace.run(["doctor", "--fix"]);
     assert_eq!(fixed.code, Some(0), "{fixed:?}");

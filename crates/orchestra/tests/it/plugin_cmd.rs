@@ -228,7 +228,7 @@ fn what_cannot_be_made_is_refused_before_anything_is_written() {
     let refused = workspace.run(["plugin", "new", "hello"]);
     assert_eq!(refused.code, Some(3), "{refused:?}");
     assert!(
-        refused.err.contains("orchestra.toml was left alone"),
+        refused.err.contains("orchestra.toml was not changed"),
         "{refused:?}"
     );
     assert_eq!(workspace.read("orchestra.toml"), "plugins = {}\n");

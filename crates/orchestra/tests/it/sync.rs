@@ -526,6 +526,23 @@ fn sync_without_remote_names_the_next_step() {
 }
 
 #[test]
+fn command_in_a_clone_without_a_board_names_sync() {
+    let clones = Clones::new();
+    let two = clones.clone_as("two");
+    let list = ["tool", "call", "list_projects"];
+    let refused = clones.run(&two, &list);
+    assert_ne!(refused.code, Some(0), "{refused:?}");
+    assert!(refused.err.contains("`orchestra sync`"), "{refused:?}");
+    // The remote has no board either.
+    let refused = clones.run(&two, &["sync"]);
+    assert!(refused.err.contains("no board in"), "{refused:?}");
+    assert!(!refused.err.contains("`orchestra sync`"), "{refused:?}");
+    git(&two, &["remote", "remove", "origin"]);
+    let refused = clones.run(&two, &list);
+    assert!(!refused.err.contains("`orchestra sync`"), "{refused:?}");
+}
+
+#[test]
 fn board_of_a_checkout_travels_with_its_commits() {
     let repository = Repository::new("board = \"checkout\"\n");
     repository.fill();

@@ -172,13 +172,13 @@ pub(super) fn notes(rows: &[Row]) -> Vec<String> {
             "ca" => "the authority expires soon; `orchestra certs rotate` replaces it".to_owned(),
             authority if is_authority(authority) => continue,
             _ if !row.trusted => format!(
-                "{name} is of no authority here, so nobody lets it in: a program that may read ca.key \
-                 renews its own, `orchestra certs issue {name}` (with --out DIR if it was handed out) \
-                 any"
+                "no authority of this directory signed the certificate of {name}, so its connections are \
+                 refused: a program that may read ca.key renews its certificate itself; to renew any other \
+                 certificate, run `orchestra certs issue {name}`, with --out DIR if it was handed out"
             ),
             _ => format!(
-                "{name} is renewed when its program starts and may read ca.key, or by `orchestra certs \
-                 issue {name}`, with --out DIR if it was handed out"
+                "the certificate of {name} is renewed when its program starts, if the program may read \
+                 ca.key; otherwise run `orchestra certs issue {name}`, with --out DIR if it was handed out"
             ),
         });
     }

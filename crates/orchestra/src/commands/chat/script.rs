@@ -68,8 +68,8 @@ pub(super) fn named(arguments: &Talk) -> Result<Option<ServerConfig>, Failure> {
         // A flag that is none of ours is no script.
         if script.as_encoded_bytes().starts_with(b"-") {
             return Err(Failure::usage_text(format!(
-                "unexpected argument `{}`; `orchestra chat --help` lists those that there are, and a script \
-                 whose name begins so is written ./{}",
+                "unexpected argument `{}`; `orchestra chat --help` lists the options; to run a script of this \
+                 name, write ./{}",
                 script.display(),
                 script.display()
             )));
@@ -80,7 +80,7 @@ pub(super) fn named(arguments: &Talk) -> Result<Option<ServerConfig>, Failure> {
             .find(|word| OURS.iter().any(|own| *own == word.as_os_str()))
         {
             output::complain(&format!(
-                "{} stands behind {}, so it goes to that server; flags of orchestra chat stand before it",
+                "{} is passed to the server, because it follows {}; put flags of `orchestra chat` before the script",
                 flag.display(),
                 script.display()
             ));

@@ -15,8 +15,7 @@ use tokio::time::Instant;
 
 use crate::{config::Config, exit::Failure, output, serving};
 
-/// For how long the readable files may be behind while somebody runs the plans, and how often they are
-/// looked at.
+/// Time for which readable files may be missing while a process runs the plans, and time between two looks at them.
 const WRITING: Duration = Duration::from_secs(7);
 const LOOK: Duration = Duration::from_millis(100);
 
@@ -97,7 +96,7 @@ pub(super) fn examine(config: &Config, mends: bool) -> Result<Found, Failure> {
             kept(config, &mut found)?;
         }
         Err(error) if is_damage(&error) => found.still(format!(
-            "plans: {}; `orchestra doctor --fix` makes their database anew from what can be read and \
+            "plans: {}; `orchestra doctor --fix` rebuilds their database from its readable parts and \
              from the readable files beside it",
             error.whole()
         )),
@@ -204,7 +203,7 @@ fn files(storage: &Path, mends: bool, found: &mut Found) {
         .collect();
     let more = if damaged.len() > NAMED { ", …" } else { "" };
     let finding = format!(
-        "readable files of plans are damaged or out of date: {}{more}",
+        "readable files of plans are missing or damaged: {}{more}",
         named.join(", ")
     );
     match mended {
@@ -249,14 +248,14 @@ fn attended(config: &Config, mends: bool, found: &mut Found) -> Result<(), Failu
     match looked {
         Ok(live) if live.is_empty() => {}
         Ok(live) => {
-            let finding = format!("nobody runs what is under way: {}", live.join(", "));
+            let finding = format!("no process runs these plans: {}", live.join(", "));
             match mends {
                 true => found.findings.push(format!(
-                    "{finding}; now a program in the background does"
+                    "{finding}; a program in the background runs them now"
                 )),
                 false => found.still(format!(
-                    "{finding}; `orchestra doctor --fix` has a program in the background do it, and so \
-                     does any program that serves the workspace"
+                    "{finding}; `orchestra doctor --fix` starts a program in the background that runs them; \
+                     so does any program that serves the workspace"
                 )),
             }
         }

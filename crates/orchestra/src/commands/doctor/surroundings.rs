@@ -68,7 +68,7 @@ fn clients(config: &Config, found: &mut Found) {
             )),
             Ok(_) => {}
         }
-        if let Err(refusal) = client.check(&text, workspace) {
+        if let Err(refusal) = client.check(&text, workspace, &config.own_ports()) {
             found.still(format!(
                 "{path}: {}",
                 output::in_a_line(&refusal.to_string())
@@ -103,7 +103,7 @@ fn look(config: &Config, mends: bool, found: &mut Found) -> Result<(), InitError
         return Ok(());
     }
     let mut stale = Vec::new();
-    let installer = Installer::open(config.root(), Effect::DryRun)?;
+    let installer = Installer::open(config.root(), Effect::DryRun)?.with_ports(config.own_ports());
     for step in installer.install(&present, Choices::default())? {
         let path = Path::new(&step.path);
         let resource = RESOURCES.iter().find(|one| one.path() == path);

@@ -159,7 +159,7 @@ pub(super) fn approve(here: &Here, arguments: &Approve) -> Result<Exit, Failure>
                     (true, _) => None,
                     (false, Some(seen)) if fingerprint.as_ref() != Some(seen) => {
                         return Err(Failure::denied(format!(
-                            "{} is other than what was shown with this fingerprint, and is not approved; look at \
+                            "{} has changed since this fingerprint was shown, and is not approved; run \
                              `orchestra mcp approve` again",
                             server.name
                         )));

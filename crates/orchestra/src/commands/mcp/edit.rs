@@ -91,7 +91,7 @@ impl Target {
     pub(super) fn cut(&self, here: &Here, server: &Server) -> Result<(), Failure> {
         let refused = |error: anyhow::Error| {
             let path = self.path();
-            Failure::Refused(error.context(format!("{} was left alone", path.display())))
+            Failure::Refused(error.context(format!("{} was not changed", path.display())))
         };
         let text = self.root.read(&self.relative).context("read the file");
         let text = text.map_err(refused)?.unwrap_or_default();
@@ -124,7 +124,7 @@ impl Target {
     ) -> Result<T, Failure> {
         let refused = |error: anyhow::Error| {
             let path = self.path();
-            Failure::Refused(error.context(format!("{} was left alone", path.display())))
+            Failure::Refused(error.context(format!("{} was not changed", path.display())))
         };
         let text = self.root.read(&self.relative).context("read the file");
         let text = text.map_err(refused)?;

@@ -269,8 +269,9 @@ fn project_servers(here: &Here, path: &Path) -> Vec<Written> {
     }
     if others > 0 {
         output::complain(&format!(
-            "{}: servers of {others} other projects are left alone; import them there",
-            path.display()
+            "{}: skipped the servers of {}; import them there",
+            path.display(),
+            output::counted(others, "other project")
         ));
     }
     found

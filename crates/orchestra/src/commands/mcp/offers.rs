@@ -107,7 +107,7 @@ pub(super) fn run(here: &Here, kind: ListKind, arguments: Arguments) -> Result<E
         notes(&servers, &listing);
     }
     let verbose = arguments.verbose;
-    Format::of_flag(arguments.json).print(&listing, |listing| text(listing, verbose))?;
+    Format::of_flag(arguments.json).print(&listing, |listing| text(listing, kind, verbose))?;
     // Of all that there are, one bad server is no failure as long as another answers.
     let is_named = !names.is_empty();
     match listing.errors.first() {
@@ -146,7 +146,7 @@ fn notes(servers: &[&Server], listing: &Listing) {
     }
 }
 
-fn text(listing: &Listing, verbose: bool) -> String {
+fn text(listing: &Listing, kind: ListKind, verbose: bool) -> String {
     let mut rows = Vec::new();
     for offered in &listing.servers {
         for item in &offered.shown {
@@ -162,9 +162,19 @@ fn text(listing: &Listing, verbose: bool) -> String {
             rows.push(vec![offered.server.clone(), id, description]);
         }
     }
-    match rows.is_empty() {
-        true => String::new(),
-        false => table::lines(&["SERVER", "NAME", "DESCRIPTION"], &rows),
+    let what = match kind {
+        ListKind::Tools => "tools",
+        ListKind::Prompts => "prompts",
+        ListKind::Resources | ListKind::Templates => "resources",
+    };
+    match (rows.is_empty(), listing.servers.is_empty()) {
+        (false, _) => table::lines(&["SERVER", "NAME", "DESCRIPTION"], &rows),
+        (true, false) => format!("no {what}; the servers offer none"),
+        // The errors name the reasons.
+        (true, true) if !listing.errors.is_empty() => String::new(),
+        (true, true) => {
+            format!("no {what}; no server is enabled, and `orchestra mcp list` shows all servers")
+        }
     }
 }
 

@@ -102,9 +102,14 @@ impl<'s> Pending<'s> {
                     }
                 }
                 if let Some(damage) = damage {
-                    lines.push(format!("what was approved of its tools is lost: {damage}"));
+                    lines.push(format!(
+                        "the record of its approved tools is damaged: {damage}"
+                    ));
                     if changes.is_empty() {
-                        lines.push("they are hidden, and shown here once it has run".into());
+                        lines.push(
+                            "its tools are hidden, and are listed here once the server has run"
+                                .into(),
+                        );
                     }
                 }
                 for change in changes {

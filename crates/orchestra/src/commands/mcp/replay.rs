@@ -67,10 +67,10 @@ pub(crate) struct Arguments {
     command: Vec<OsString>,
 }
 
-/// What is said where nobody is named to say it to.
-const NOBODY: &str = "to whom is it to be said? Name a configured server (--server NAME), an address \
-                      (--url URL), or a command that starts one, behind -- as the last: \
-                      orchestra mcp replay FILE -- COMMAND";
+/// Error without a server to send the requests to.
+const NO_SERVER: &str = "missing the server to send the requests to: pass a configured server (--server NAME), \
+                         an address (--url URL), or the command that starts a server: `orchestra mcp replay \
+                         FILE -- COMMAND`";
 
 /// What came of it, for programs.
 #[derive(Serialize)]
@@ -179,7 +179,7 @@ fn connector(arguments: &Arguments) -> Result<Arc<dyn Connector>, Failure> {
     let (program, rest) = arguments
         .command
         .split_first()
-        .ok_or_else(|| Failure::usage_text(NOBODY))?;
+        .ok_or_else(|| Failure::usage_text(NO_SERVER))?;
     let name = Path::new(program).file_name().unwrap_or(program);
     let mut config = ChildConfig::new(name.to_string_lossy(), program);
     config.args = rest.to_vec();

@@ -201,7 +201,7 @@ pub(super) fn reason(why: &Waits) -> Option<String> {
             Some(format!("it changed since it was approved: {changes}"))
         }
         Waits::OlderForm => Some(
-            "it is asked for once more: it was approved by a version that did not cover files of the workspace"
+            "it needs a new approval: it was approved by a version that did not cover files of the workspace"
                 .to_owned(),
         ),
         Waits::OtherDirectory => Some(
@@ -269,13 +269,13 @@ fn started(lines: &mut Vec<String>, config: &ServerConfig, plugin: &PluginConfig
         lines.push("with all of your environment".into());
     }
     if plugin.is_legacy {
-        lines.push("signs for itself, by a key that plugins of the past share".into());
+        lines.push("has the key of the certificate authority that old plugins share".into());
     }
-    let told = plugin.config.iter();
-    lines.extend(told.map(|(name, value)| format!("is told {}", hidden(name, value))));
+    let settings = plugin.config.iter();
+    lines.extend(settings.map(|(name, value)| format!("with the setting {}", hidden(name, value))));
     for (what, names) in [
-        ("keeps what is stored as", &plugin.provides_storage),
-        ("stands for the models of", &plugin.provides_ai),
+        ("stores documents of kind", &plugin.provides_storage),
+        ("provides the models of", &plugin.provides_ai),
     ] {
         if !names.is_empty() {
             lines.push(format!("{what} {}", names.join(", ")));
@@ -286,7 +286,7 @@ fn started(lines: &mut Vec<String>, config: &ServerConfig, plugin: &PluginConfig
             [] => "none".to_owned(),
             names => names.join(", "),
         };
-        lines.push(format!("may use of {kind}, if it needs them: {names}"));
+        lines.push(format!("permitted {kind}: {names}"));
     }
     let needed: Vec<&str> = plugin.depends_on.iter().map(PluginId::as_str).collect();
     if !needed.is_empty() {
@@ -315,7 +315,7 @@ fn reached(lines: &mut Vec<String>, config: &ServerConfig, http: &HttpConfig) {
         lines.push(format!("signs in with the certificate {files}"));
     }
     if http.allow_insecure {
-        lines.push("also without encryption".into());
+        lines.push("also connects without encryption".into());
     }
 }
 
@@ -326,12 +326,12 @@ fn signs_in(lines: &mut Vec<String>, oauth: &OAuth) {
         Grant::Workload { .. } => "signs in as the workload that it runs in".into(),
         Grant::Enterprise(enterprise) => {
             let idp = enterprise.token_endpoint.written();
-            format!("signs in as whom the enterprise has signed in at {idp}")
+            format!("signs in as the user of the identity provider {idp}")
         }
     });
     for secret in oauth.secrets() {
         if let SecretSource::File(path) = &secret.source {
-            lines.push(format!("shows what is in {}", path.written()));
+            lines.push(format!("sends the secret in {}", path.written()));
         }
     }
 }
@@ -341,7 +341,7 @@ fn known(lines: &mut Vec<String>, config: &ServerConfig) {
     let references = expand::references(config);
     let variables: Vec<String> = references.iter().filter_map(Reference::variable).collect();
     if !variables.is_empty() {
-        lines.push(format!("gets to know {}", variables.join(", ")));
+        lines.push(format!("receives the values of {}", variables.join(", ")));
     }
     let texts = command(config).into_iter();
     let in_command = texts.flat_map(|text| text.split("${input:").skip(1));
@@ -360,9 +360,7 @@ fn known(lines: &mut Vec<String>, config: &ServerConfig) {
                 true => "…".into(),
                 false => format!("{default:?}"),
             };
-            lines.push(format!(
-                "where ${{input:{id}}} is {default} when nobody sets it"
-            ));
+            lines.push(format!("where ${{input:{id}}} is {default} by default"));
         }
     }
 }
@@ -398,10 +396,10 @@ fn limits(lines: &mut Vec<String>, limits: &Limits) {
 fn tools(lines: &mut Vec<String>, config: &ServerConfig) {
     let ToolFilter { allow, deny } = &config.tools;
     if !allow.is_empty() {
-        lines.push(format!("offers of its tools only {}", allow.join(", ")));
+        lines.push(format!("offers only the tools {}", allow.join(", ")));
     }
     if !deny.is_empty() {
-        lines.push(format!("does not offer {}", deny.join(", ")));
+        lines.push(format!("does not offer the tools {}", deny.join(", ")));
     }
     for rule in &config.rules {
         let effect = done(rule.effect);
@@ -416,7 +414,7 @@ fn tools(lines: &mut Vec<String>, config: &ServerConfig) {
         lines.push(format!("rule: calls of {}{with} are {effect}", rule.tool));
     }
     if let Some(default) = config.default {
-        lines.push(format!("calls that no rule is about are {}", done(default)));
+        lines.push(format!("calls without a rule are {}", done(default)));
     }
     let effects = config.rules.iter().map(|rule| rule.effect);
     if effects
@@ -425,7 +423,7 @@ fn tools(lines: &mut Vec<String>, config: &ServerConfig) {
     {
         let usual = done(config.usual);
         lines.push(format!(
-            "but your own `default` holds where that is laxer: its calls are {usual}"
+            "but your own `default` applies where it is stricter: calls are then {usual}"
         ));
     }
 }

@@ -95,13 +95,13 @@ fn configured(
     };
     if let Transport::Plugin(_) = config.transport {
         return Err(Failure::usage_text(format!(
-            "{name} is a plugin, which says nothing on its standard output"
+            "{name} is a plugin, so it exchanges no messages on its standard input and output"
         )));
     }
     let connectors = live::connectors(here)?;
     let child: ChildConfig = connectors.child(&config).map_err(|error| {
         Failure::usage_text(format!(
-            "{name}: {}; what a server on the network says is recorded by \
+            "{name}: {}; to record the messages of a server on the network, run \
              `orchestra mcp test {name} --trace-file FILE`",
             error.explain()
         ))

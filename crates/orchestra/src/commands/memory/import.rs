@@ -105,7 +105,7 @@ pub(super) fn run(
             import.supersede()?;
             bar.finish_and_clear();
             return Err(Failure::refused(format!(
-                "line {number} is longer than {MAX_LINE_BYTES} bytes; what stood before it was imported"
+                "line {number} is longer than {MAX_LINE_BYTES} bytes; the lines before it were imported"
             )));
         }
         if !bytes.trim_ascii().is_empty() {
@@ -130,16 +130,21 @@ fn tell(report: &Report, format: Format) -> Result<Exit, Failure> {
         "refused": refused, "reasons": told});
     format.print(&answer, |_| {
         format!(
-            "imported {} and {}; skipped {known} duplicates and {expired} expired\n",
+            "imported {} and {}; skipped {} and {expired} expired\n",
             counted(*saved, "memory"),
-            counted(*sessions, "session")
+            counted(*sessions, "session"),
+            counted(*known, "duplicate")
         )
     })?;
     if *refused > 0 && format == Format::Text {
         for reason in told {
             output::complain(&output::printable(reason));
         }
-        output::complain(&format!("error: {refused} lines were refused"));
+        let were = if *refused == 1 { "was" } else { "were" };
+        output::complain(&format!(
+            "error: {} {were} refused",
+            counted(*refused, "line")
+        ));
     }
     Ok(desk::exit_of(*refused))
 }

@@ -35,9 +35,9 @@ pub(super) async fn made(desk: &Desk, asked: &PlanSpec, plan: &Plan) -> Result<(
     }
     Err(Failure::refused(
         printable(&format!(
-            "plan {} ({id}) was made before under this key, and not of this: {named}. Nothing was made or \
-             run now; give it a key of its own to make another plan, or look at the one there is with \
-             `orchestra plan show {id}`",
+            "plan {} ({id}) was already created with this key, from a plan file with other values: {named}. \
+             Nothing was created or run now; to create another plan, give it its own key; `orchestra plan show \
+             {id}` shows the existing plan",
             output::in_a_line(plan.name()),
             id = plan.id(),
         ))

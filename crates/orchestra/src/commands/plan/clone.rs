@@ -38,7 +38,7 @@ pub(super) async fn run(
     format.print(&answer, |answer| {
         let (name, id) = (output::in_a_line(plan.name()), answer.plan);
         match answer.repeated {
-            true => format!("plan {name} ({id}) was made before under this key"),
+            true => format!("plan {name} ({id}) was already created with this key"),
             false => format!(
                 "plan {name} ({id}) has the jobs of {}; `orchestra plan finalize {id}` completes it",
                 output::in_a_line(source.name())

@@ -74,7 +74,7 @@ pub(super) fn read_file(file: &Path, said: Option<Language>) -> Result<PlanSpec,
     let language = language.unwrap_or_else(|| guessed(&text));
     understood(&text, language).map_err(|error| {
         wrong(match is_guessed {
-            true => format!("{error} (taken for {language:?}; `--format` says otherwise)"),
+            true => format!("{error} (read as {language:?}; `--format` sets another format)"),
             false => error,
         })
     })

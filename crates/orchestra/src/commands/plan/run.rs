@@ -67,17 +67,17 @@ pub(super) async fn create(
         let name = output::in_a_line(plan.name());
         let id = answer.plan;
         match (awaited, starts) {
-            _ if answer.repeated => format!("plan {name} ({id}) was made before under this key"),
+            _ if answer.repeated => format!("plan {name} ({id}) was already created with this key"),
             (Some(awaited), _) => format!(
-                "plan {name} ({id}) is made, and starts by itself when {} has succeeded; `orchestra plan \
+                "plan {name} ({id}) is created, and starts when {} has succeeded; `orchestra plan \
                  watch {id}`",
                 chain::named(&awaited)
             ),
             (None, true) => {
-                format!("plan {name} ({id}) is made and starts; `orchestra plan watch {id}`")
+                format!("plan {name} ({id}) is created and starts; `orchestra plan watch {id}`")
             }
             (None, false) => {
-                format!("plan {name} ({id}) is made; `orchestra plan resume {id}` starts it")
+                format!("plan {name} ({id}) is created; `orchestra plan resume {id}` starts it")
             }
         }
     })?;
@@ -99,8 +99,7 @@ pub(super) async fn run(desk: &Desk, given: &Given, format: Format) -> Result<Ex
     }
     if answer.repeated {
         output::complain(&format!(
-            "plan {} ({}) was made before under this key: nothing is made or run anew; this is how it \
-             stands",
+            "plan {} ({}) was already created with this key: no other plan is created; this is its state",
             output::in_a_line(plan.name()),
             answer.plan
         ));

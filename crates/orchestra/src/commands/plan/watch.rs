@@ -158,7 +158,7 @@ fn told(plan: &Plan, awaited: Option<&Plan>) -> Result<(), Failure> {
         PlanStatus::Failed => format!("plan {name} failed{took}\n"),
         PlanStatus::Paused | PlanStatus::PendingStart => match awaited {
             Some(awaited) => format!(
-                "plan {name} waits for {}, which is {}: it starts by itself when that one has succeeded; \
+                "plan {name} waits for {}, which is {}: it starts when that plan has succeeded; \
                  `orchestra plan resume {id}` starts it without that\n",
                 chain::named(awaited),
                 awaited.status()

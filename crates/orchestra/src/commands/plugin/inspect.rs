@@ -271,7 +271,7 @@ fn permitted(manifest: &Manifest, permit: &Permit) -> Vec<String> {
         })
         .collect();
     if lines.is_empty() {
-        lines.push("to call nobody: it says of nothing that it needs it".to_owned());
+        lines.push("nothing: its manifest names no needs".to_owned());
     }
     lines
 }

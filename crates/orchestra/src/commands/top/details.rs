@@ -136,7 +136,10 @@ pub(super) fn of_server(model: &Model, name: Option<&str>) -> Vec<Fact> {
     }
     facts.add(
         "starts",
-        format!("{} anew, {} failed", server.restarts, server.failed_starts),
+        format!(
+            "{} restarts, {} failed",
+            server.restarts, server.failed_starts
+        ),
     );
     let last = server.last_error.as_ref();
     facts.add(

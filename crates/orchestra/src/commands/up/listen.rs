@@ -6,12 +6,9 @@ use axum::http::Uri;
 use orchestra_mcp::http::{Listeners, ServiceUrl};
 
 use crate::{
-    http::{Limits, MCP_PATH},
+    http::{Limits, MCP_PATH, PORTS_TRIED},
     stopping,
 };
-
-/// How many ports after one that is taken are tried.
-const PORTS_TRIED: u16 = 100;
 
 /// Files that are left for others than connections: the database on each thread, files of the
 /// board, what tools read; connections that make room for others and are not closed yet, and those

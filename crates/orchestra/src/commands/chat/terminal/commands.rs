@@ -32,7 +32,7 @@ impl Command {
         (
             "tools",
             "[WORDS]",
-            "list the tools, or those that match words",
+            "list the tools, or only the tools that match words",
         ),
         ("servers", "", "list the servers and their states"),
         ("enable", "NAME", "enable a server or a tool"),

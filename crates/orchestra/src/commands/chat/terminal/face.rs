@@ -190,7 +190,7 @@ fn question(due: &Due) -> String {
         .map_or_else(String::new, |server| format!(" of {server}"));
     let tool = output::in_a_line(&due.call.tool);
     let why = match &due.rule {
-        Some(rule) => format!("{} wants somebody asked", output::in_a_line(rule)),
+        Some(rule) => format!("{} requires your consent", output::in_a_line(rule)),
         None => "it may change something".to_owned(),
     };
     let arguments = serde_json::to_string_pretty(&due.call.arguments).unwrap_or_default();

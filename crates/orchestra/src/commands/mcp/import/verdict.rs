@@ -40,7 +40,7 @@ impl Verdict {
 
     /// Whether a server is taken, beside those that were chosen before it.
     pub(super) fn of(here: &Here, chosen: &[Written], config: &ServerConfig, is_dry: bool) -> Self {
-        match identify(config) {
+        match identify(config, &here.places.ports) {
             Identity::Own => {
                 return Self {
                     result: "own",

@@ -62,7 +62,7 @@ fn alone<E: Into<anyhow::Error>>(workspace: &Path) -> impl Fn(E) -> Failure {
     let path = workspace.join(FILE);
     move |error| {
         let error: anyhow::Error = error.into();
-        Failure::Refused(error.context(format!("{} was left alone", path.display())))
+        Failure::Refused(error.context(format!("{} was not changed", path.display())))
     }
 }
 

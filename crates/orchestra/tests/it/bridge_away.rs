@@ -244,11 +244,11 @@ fn flags_that_do_not_go_together_are_told() {
         (&["--orchestrator-addr", ":7421"], "HOST:PORT"),
         (
             &["--orchestrator-addr", "127.0.0.1:1", "--tools", "lean"],
-            "--tools and --orchestrator-addr",
+            "--tools cannot be used with --orchestrator-addr",
         ),
         (
             &["--orchestrator-addr", "127.0.0.1:1", "--only-servers"],
-            "--only-servers and --orchestrator-addr",
+            "--only-servers cannot be used with --orchestrator-addr",
         ),
     ] {
         let said = workspace.run([&["stdio"], flags].concat());

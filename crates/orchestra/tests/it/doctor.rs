@@ -309,7 +309,7 @@ fn readable_files_of_plans_that_are_damaged_are_told_and_written_anew() {
     let number = lines
         .find(|line| line.starts_with("  \"events\":"))
         .unwrap();
-    let behind = text.replacen(number, "  \"events\": 1,", 1);
+    let behind = text.replacen(number, "  \"events\": 0,", 1);
     assert_ne!(behind, text);
     for arguments in [&["doctor"][..], &["doctor", "--fix"]] {
         fs::write(&shown, &behind).unwrap();

@@ -111,7 +111,7 @@ fn check(workspace: &Workspace, samples: &[Sample], mut up: Running, address: &s
     assert_free(samples, "the workspace", &stored);
     stored.clear();
     bytes_below(&workspace.home(), &mut stored);
-    assert_masked(samples, "the state directory", "leaky__leak", &stored);
+    assert_masked(samples, "the state directory", "leaky", &stored);
 }
 
 #[test]

@@ -86,7 +86,8 @@ impl Stream {
         self.is_inside = false;
         if self.continued < MAX_CONTINUED_LINES
             && line.len() <= MAX_CONTINUED_BYTES
-            && is_continued(&line[from..])
+            // A line may end with two bytes.
+            && (is_continued(&line[from..]) || (self.continued > 0 && line[from..].trim().is_empty()))
         {
             self.continued += 1;
             self.given = self.pending.len();

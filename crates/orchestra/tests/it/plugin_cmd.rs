@@ -158,8 +158,7 @@ fn a_tool_of_a_plugin_that_is_not_built_is_told_with_the_plugin() {
         let answer = session.request("tools/call", &params);
         assert_eq!(answer["error"]["code"], -32602, "{answer}");
         let told = answer["error"]["message"].as_str().unwrap().to_owned();
-        told.contains("may have it: tools-foo is ")
-            .then_some(told)
+        told.contains("may have it: tools-foo is ").then_some(told)
     });
     assert!(
         told.starts_with("unknown tool: foo_greet; a server that has never been reached"),

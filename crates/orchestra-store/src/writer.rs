@@ -216,11 +216,14 @@ impl Writer {
         let mut removed = Vec::new();
         loop {
             match self.open_newest(end, &mut removed) {
-                Err(Fault::Removed(_)) if Instant::now() < end => thread::sleep(RESCUE_LOOK),
+                Err(Fault::Removed(_)) if Instant::now() < end => {
+                    self.unlock_all(&mut removed);
+                    thread::sleep(RESCUE_LOOK);
+                }
                 Err(fault) => return Err(fault),
                 // It may have been removed before other programs could see that this one has it open.
                 Ok(()) if self.shared.is_current() || Instant::now() >= end => break,
-                Ok(()) => self.unlock(),
+                Ok(()) => self.unlock_all(&mut removed),
             }
         }
         let settled = match &self.connection {
@@ -244,7 +247,7 @@ impl Writer {
             // The database may have been removed once more while the lock was waited for.
             let is_late = Instant::now() >= end && self.state() == State::Earlier;
             match self.awaits_database() {
-                Ok(true) if !is_late => self.unlock(),
+                Ok(true) if !is_late => self.unlock_all(removed),
                 Ok(_) => break,
                 Err(fault) => {
                     self.unlock();
@@ -347,6 +350,12 @@ impl Writer {
                 Err(fault)
             }
         }
+    }
+
+    /// Also gives back the locks of directories that were removed: the program that is waited for may need them.
+    fn unlock_all(&self, removed: &mut Vec<File>) {
+        self.unlock();
+        removed.clear();
     }
 
     fn unlock(&self) {

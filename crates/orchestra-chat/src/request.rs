@@ -33,7 +33,7 @@ pub struct SaidCall {
     pub name: String,
     /// Its arguments: the JSON value that the server sent, or the text where that is not JSON.
     pub arguments: Value,
-    /// Whether it arrived within thinking in the text of the answer. Such a call is not made.
+    /// True if the call arrived inside thinking in the text of the answer. Such a call is not made.
     pub is_thought: bool,
 }
 

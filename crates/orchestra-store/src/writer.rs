@@ -56,7 +56,7 @@ pub(crate) struct Writer {
     alive: Option<Lock>,
     /// Shows the program that put the open database back that this one still has it open.
     held: Option<Lock>,
-    /// Locks of removed databases that this program has put back, for a look whether others have them open.
+    /// Locks of removed databases that this program has put back. They show whether other programs have them open.
     removed: Vec<Lock>,
     words: KnownWords,
     log: LogSync,
@@ -172,8 +172,8 @@ impl Writer {
         }
     }
 
-    /// Puts the database back once more if it is removed again, until the other programs have the one that this program
-    /// has put back open as well. Bounded: another program may hang.
+    /// Repairs the board again if it is removed again, until the other programs have also opened the database that this
+    /// program has put back. Bounded: another program may hang.
     fn stay(&mut self) {
         let end = Instant::now() + RESCUE_PATIENCE;
         loop {
@@ -193,7 +193,7 @@ impl Writer {
     }
 
     /// Refuses a board that was moved, belongs elsewhere, or whose git directory was removed. Other programs do not wait
-    /// for one that leaves a new directory at the path of a moved one alone.
+    /// for this program if another directory is at the path of the moved one.
     fn check_place(&mut self) -> Result<(), Fault> {
         let checked = self.shared.place_check.check();
         let Home::Shared(home) = &self.shared.options.home else {
@@ -268,8 +268,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Opens the database that is there now, after that which was open is back if it was removed. That stays open until
-    /// then: there may be no other copy.
+    /// Opens the database that is there now. A removed database is put back before that, and stays open until then: there
+    /// may be no other copy.
     fn reopen(&mut self) -> Result<(), Fault> {
         let (removed, is_put_back) = self.rescue()?;
         self.words.forget();

@@ -32,7 +32,7 @@ use crate::{
 
 use events::{Choice, Events, Part, Taken, ToldCall};
 
-/// How long more of an answer is waited for after the reason for which it ended.
+/// Maximum time to wait for usage and the end of the stream after a reason for the end of the answer.
 const LAST_PARTS: Duration = Duration::from_secs(1);
 
 /// Values of `finish_reason` of an answer for which there was no more room.

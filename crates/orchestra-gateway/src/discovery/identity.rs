@@ -165,7 +165,7 @@ fn is_within(named: &str, workspace: &Path) -> bool {
     named.is_some_and(|(named, workspace)| named.starts_with(workspace))
 }
 
-/// Whether a directory that an entry names is the workspace.
+/// Returns whether a directory that an entry names is the workspace.
 fn is_workspace(named: &str, workspace: &Path) -> bool {
     let named = named_directory(named, workspace);
     named.is_some() && named == real(workspace)
@@ -207,7 +207,7 @@ fn existing(path: &Path) -> Option<&Path> {
         .find(|above| above.symlink_metadata().is_ok())
 }
 
-/// Whether a server on the network is this program on this machine, and gets nothing but a token for it.
+/// Returns whether the address of an entry is that of this program, and its only header, if any, a token for it.
 fn is_own_address(http: &HttpConfig, ports: &Range<u16>) -> bool {
     let has_own_headers = match &http.headers[..] {
         [] => true,

@@ -65,7 +65,7 @@ impl Worktree {
         let answer = call.run().await?;
         let changed = answer.fields().filter_map(|field| field.get(3..));
         let changed = changed.map(|path| PathBuf::from(OsStr::from_bytes(path)));
-        // The file itself, rather than one that it leads to.
+        // The file itself, before the target of a link.
         Ok(changed.min_by_key(|path| !path.as_os_str().eq_ignore_ascii_case(NAME)))
     }
 

@@ -1,4 +1,4 @@
-//! Literal samples: one of each row, program, word and option of the tables, so that one that is lost is noticed.
+//! Literal samples: one of each row, program, word and option of the tables, so that a lost row fails a test.
 
 use super::{
     TOKENS,

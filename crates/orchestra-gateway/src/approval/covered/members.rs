@@ -159,7 +159,7 @@ impl Runner {
 pub(super) struct Packages {
     /// Their directories by their names.
     directories: BTreeMap<String, BTreeSet<PathBuf>>,
-    /// Whether there may be packages that are not known.
+    /// True if the list may lack packages.
     pub(super) is_partial: bool,
     /// Number of entries that were looked at.
     entries: usize,

@@ -29,7 +29,7 @@ use crate::{
 use server::{LetIn, SERVERS, Server, Workspace, free_origin, serve};
 
 /// Far more than any judge needs, so that one that hangs is seen as such.
-const LIMIT: Duration = Duration::from_secs(120);
+const LIMIT: Duration = Duration::from_secs(600);
 
 const SESSION_ERA: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
 const EVERY: [&str; 5] = [

@@ -21,6 +21,8 @@ const DEBIAN: &[(&str, &[&str])] = &[
     ("git", &["git"]),
     ("npm", &["nodejs", "npm"]),
     ("python3", &["python3", "python3-venv"]),
+    ("strace", &["strace"]),
+    ("openssl", &["openssl"]),
     ("wrk", &["wrk"]),
     ("chromium-headless-shell", &["chromium-headless-shell"]),
 ];
@@ -208,6 +210,8 @@ pub(crate) fn runtimes() -> Result<()> {
     let all = [
         ("servers in Node.js", node().map(drop)),
         ("servers in Python", program("python3")),
+        ("traces of system calls", program("strace")),
+        ("checks of certificates", program("openssl")),
         ("embedding models", models().map(drop)),
         (
             "plugins in JavaScript",

@@ -39,7 +39,7 @@ pub enum Fault {
     Sandboxed(PathBuf),
     /// The database was not created by programs of this user.
     #[error(
-        "the board in {} was not created by your programs: it can be read, and no claim in it counts; accept it by `orchestra board trust`, or remove that directory", .0.display()
+        "the board in {} was not created by you on this machine: it is read-only and its claims are ignored; run `orchestra board trust` to accept it, or remove that directory", .0.display()
     )]
     Untrusted(PathBuf),
     /// The directory of the board was removed, and the program that still has it open does not put it back.

@@ -20,7 +20,7 @@ export async function page(root, { parts, query }, signal) {
   const [asked, kind, id] = parts;
   const known = projects.find((project) => project.slug === asked);
   if (asked && !known) {
-    replace(root, h("div.empty", {}, h("h1", {}, "Project not found"), h("p", {}, "No project has the name ", h("code", {}, asked), ". There are:"), h("ul.plain-list", {}, projects.map(({ slug, name }) => h("li", {}, link(`/memory/${encodeURIComponent(slug)}`, {}, name))))));
+    replace(root, h("div.empty", {}, h("h1", {}, "Project not found"), h("p", {}, "No project is named ", h("code", {}, asked), ". The board has these projects:"), h("ul.plain-list", {}, projects.map(({ slug, name }) => h("li", {}, link(`/memory/${encodeURIComponent(slug)}`, {}, name))))));
     return;
   }
   if (!known) {

@@ -320,7 +320,7 @@ fn system(program: &str, words: &[&str]) -> Command {
 #[tokio::test]
 async fn shared_objects_keys_namespaces_and_limits_of_other_processes_are_refused() {
     if !Path::new(PYTHON).exists() {
-        eprintln!("SKIPPED: there is no `{PYTHON}`");
+        crate::skip::skip(&format!("there is no `{PYTHON}`"));
         return;
     }
     let (user, none) = (libc::CLONE_NEWUSER, -1);
@@ -389,7 +389,7 @@ async fn shared_objects_keys_namespaces_and_limits_of_other_processes_are_refuse
 #[tokio::test]
 async fn confined_child_changes_its_own_limits_and_priorities() {
     if !Path::new(PYTHON).exists() {
-        eprintln!("SKIPPED: there is no `{PYTHON}`");
+        crate::skip::skip(&format!("there is no `{PYTHON}`"));
         return;
     }
     let directory = tempfile::tempdir().unwrap();
@@ -412,7 +412,7 @@ async fn confined_child_changes_its_own_limits_and_priorities() {
 #[tokio::test]
 async fn confined_child_reaches_no_process_outside_in_other_ways() {
     if !Path::new(PYTHON).exists() {
-        eprintln!("SKIPPED: there is no `{PYTHON}`");
+        crate::skip::skip(&format!("there is no `{PYTHON}`"));
         return;
     }
     let directory = tempfile::tempdir().unwrap();
@@ -452,7 +452,7 @@ fn with_protected(directory: &Path) -> Sandbox {
 #[tokio::test]
 async fn threads_and_processes_start_in_the_sandbox() {
     if !Path::new(PYTHON).exists() {
-        eprintln!("SKIPPED: there is no `{PYTHON}`");
+        crate::skip::skip(&format!("there is no `{PYTHON}`"));
         return;
     }
     let directory = tempfile::tempdir().unwrap();

@@ -6,4 +6,6 @@ mod ending;
 mod limits;
 mod mounts;
 mod program;
+#[path = "../../../orchestra-runner/tests/it/skip.rs"]
+mod skip;
 mod starting;

@@ -35,15 +35,15 @@ const MAX_WAITING: usize = 4 * MAX_IN_FLIGHT;
 /// Why there is no connection to a holder.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ConnectError {
-    #[error("the endpoint file of the process that holds their lock contains no address")]
+    #[error("the endpoint file of the process that runs the plans contains no address")]
     Silent,
     #[error(
-        "the process that holds their lock has version {0}, whose protocol this program does not support: end that process, or use the program of that version"
+        "the process that runs the plans has version {0}, whose protocol this program does not support: end that process, or use the program of that version"
     )]
     Version(String),
-    #[error("a process other than the one that holds their lock listens on its socket")]
+    #[error("a process other than the one that runs the plans listens on its socket")]
     Foreign,
-    #[error("cannot connect to the process that holds their lock")]
+    #[error("cannot connect to the program that runs the plans")]
     Io(#[from] io::Error),
 }
 

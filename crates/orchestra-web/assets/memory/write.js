@@ -22,7 +22,7 @@ export function writeDialog(project, before, done) {
     [
       field("Summary", summary, "One line that identifies the memory."),
       field("Text", content),
-      field("Source", source, "Origin, for example decision, chat or review. Optional."),
+      field("Source", source, "Optional. Where the text comes from, for example decision, chat or review."),
       field("Tags", tags, "Separated by commas."),
       field("Days until it expires", days, before?.expires_at ? `It expires ${before.expires_at}; leave this empty to preserve the date.` : "Empty: it does not expire."),
       before?.expires_at && h("div.check", {}, h("label", {}, forever, " Remove the expiry")),

@@ -179,6 +179,6 @@ class PlanPage {
     keys("-", "Farther", camera("farther"), signal);
     keys("0", "Fit the graph to the view", camera("fit"), signal);
     // The graph hears these itself; they are here for the list of keys alone.
-    keys("Arrow keys", "In the graph: along edges, up and down; Enter opens, f folds", () => {}, signal);
+    keys("Arrow keys", "In the graph: move between jobs; Enter opens a job, f collapses a group", () => {}, signal);
   }
 }

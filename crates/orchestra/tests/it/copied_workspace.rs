@@ -405,7 +405,6 @@ pub(crate) fn read_only_command(
 
 /// Runs the program in the directory `here`, where a directory is mounted read-only; `None` where the system mounts
 /// nothing.
-#[expect(clippy::print_stderr, reason = "a skipped test is reported")]
 pub(crate) fn read_only(
     workspace: &Workspace,
     here: &Path,
@@ -415,7 +414,7 @@ pub(crate) fn read_only(
     let said = said(read_only_command(workspace, here, mounted, words), "");
     let is_unsupported = said.code == Some(NOT_MOUNTED) || said.err.starts_with("unshare:");
     if is_unsupported {
-        eprintln!("not checked, this system mounts nothing here: {}", said.err);
+        crate::skip::skip(&format!("this system mounts nothing here: {}", said.err));
     }
     (!is_unsupported).then_some(said)
 }

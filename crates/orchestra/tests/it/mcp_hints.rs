@@ -450,7 +450,6 @@ fn server_in_a_sandbox_changes_no_protected_file_under_another_name() {
 
 /// Has a server in a sandbox try all of [`CHANGES`], as the tester or as another user.
 #[cfg(target_os = "linux")]
-#[expect(clippy::print_stderr, reason = "a skipped test is reported")]
 fn changes_no_settings(user: Option<u32>) {
     let workspace = nested();
     let attempts =
@@ -473,7 +472,7 @@ fn changes_no_settings(user: Option<u32>) {
     };
     let listed = run(&["list"]);
     if listed.out.contains("not in a mount namespace") {
-        eprintln!("SKIPPED: this system allows no mounts: {listed:?}");
+        crate::skip::skip(&format!("this system allows no mounts: {listed:?}"));
         return;
     }
     let tested = run(&["test", "a"]);

@@ -32,7 +32,7 @@ pub(super) fn tools() -> Vec<Tool> {
             "update_copilot_plan_job",
             "Update job",
             Effect::Set,
-            "Change a job that neither runs nor has succeeded.",
+            "Change a job that is not running and has not succeeded.",
             update_job,
         )
         .starting(),

@@ -38,7 +38,7 @@ pub(super) enum FetchError {
     Status { url: Url, status: StatusCode },
     #[error("the response of {0} exceeds {MOST_BYTES} bytes")]
     Long(Url),
-    #[error("the response of {url} is not issuer metadata")]
+    #[error("the response of {url} is not metadata of an authorization server (RFC 8414)")]
     Description {
         url: Url,
         #[source]

@@ -9,7 +9,7 @@
     reason = "the suite shows what a client writes there when it fails"
 )]
 
-use std::{env, error::Error, sync::Arc};
+use std::{env, error::Error, sync::Arc, time::Duration};
 
 use orchestra_hub::{Answers, Cx, InputRequired, ListKind};
 use orchestra_mcp::client::{
@@ -47,7 +47,12 @@ async fn main() -> Outcome<()> {
         config.auth = Auth::OAuth(Box::new(signs_in(&scenario, &context)?));
     }
     let connector = Arc::new(HttpConnector::new(config)?);
-    let client = Client::new(connector, ClientConfig::default());
+    let config = ClientConfig {
+        // The suite answers, however busy the machine is.
+        probe_timeout: Duration::from_secs(30),
+        ..ClientConfig::default()
+    };
+    let client = Client::new(connector, config);
     let played = Player { client }.play(&scenario, &context).await;
     if let Err(error) = &played
         && let Some(error) = error.downcast_ref::<ClientError>()

@@ -79,6 +79,7 @@ impl Mailbox {
     }
 
     fn hand_on(&self, session: &Arc<Session>, Incoming { message, related }: Incoming) {
+        session.link.observe(&message);
         match message {
             ServerMessage::Notification { method, params } => {
                 notified(session, &method, params, related.as_ref());

@@ -88,6 +88,10 @@ pub trait Link: Send + Sync + 'static {
     /// When the link has ended.
     fn respond(&self, id: RequestId, answer: Answer) -> BoxFuture<Result<(), ClientError>>;
 
+    /// Observes a message of [`Connected::incoming`]. The receiver passes each message here before it acts on it, so that
+    /// a link can record messages without changing their order. Does nothing by default.
+    fn observe(&self, _message: &ServerMessage) {}
+
     /// The handshake is over. HTTP puts the revision into its headers from now on and, for a
     /// session, opens the stream for what the server says by itself; this goes on without the
     /// future, which resolves when the server can be heard or it was waited for long enough.

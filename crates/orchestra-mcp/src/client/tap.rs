@@ -18,11 +18,11 @@ use std::{sync::Arc, time::Duration};
 use orchestra_hub::BoxFuture;
 use orchestra_secret::Masker;
 use orchestra_wire::{RawJson, RequestId};
-use tokio::{sync::mpsc, time::Instant};
+use tokio::time::Instant;
 
 use super::{
-    Agreed, Answer, ClientError, Connected, Connector, Incoming, LINK_QUEUE, Link, LinkCounters,
-    Outgoing, ServerMessage, TransportType,
+    Agreed, Answer, ClientError, Connected, Connector, Link, LinkCounters, Outgoing, ServerMessage,
+    TransportType,
 };
 pub use file::TapFile;
 pub use record::Direction;
@@ -78,13 +78,11 @@ impl Connector for TapConnector {
             masks: self.masks.clone(),
         };
         Box::pin(async move {
-            let Connected { link, incoming } = connecting.await?;
-            let (sender, tapped) = mpsc::channel(LINK_QUEUE);
-            // It ends with the link, or with whoever listens.
-            tokio::spawn(listen(tap.clone(), incoming, sender));
+            let connected = connecting.await?;
+            let inner = connected.link;
             Ok(Connected {
-                link: Arc::new(TapLink { inner: link, tap }),
-                incoming: tapped,
+                link: Arc::new(TapLink { inner, tap }),
+                incoming: connected.incoming,
             })
         })
     }
@@ -112,32 +110,6 @@ impl Tapped {
         if self.tap.is_wanted() {
             let masks = self.masks.as_ref();
             self.tap.note(&self.server, direction, seen(), masks);
-        }
-    }
-}
-
-async fn listen(
-    tap: Tapped,
-    mut incoming: mpsc::Receiver<Incoming>,
-    sender: mpsc::Sender<Incoming>,
-) {
-    while let Some(said) = incoming.recv().await {
-        match &said.message {
-            ServerMessage::Request { id, method, params } => tap.received(|| Seen::Request {
-                id: id.clone(),
-                method: method.clone(),
-                params: params.clone(),
-            }),
-            ServerMessage::Notification { method, params } => {
-                tap.received(|| Seen::Notification {
-                    method: method.clone(),
-                    params: params.clone(),
-                });
-            }
-            ServerMessage::Missed => {}
-        }
-        if sender.send(said).await.is_err() {
-            return;
         }
     }
 }
@@ -181,6 +153,24 @@ impl Link for TapLink {
             answer: answer.clone(),
         });
         self.inner.respond(id, answer)
+    }
+
+    fn observe(&self, message: &ServerMessage) {
+        match message {
+            ServerMessage::Request { id, method, params } => self.tap.received(|| Seen::Request {
+                id: id.clone(),
+                method: method.clone(),
+                params: params.clone(),
+            }),
+            ServerMessage::Notification { method, params } => {
+                self.tap.received(|| Seen::Notification {
+                    method: method.clone(),
+                    params: params.clone(),
+                });
+            }
+            ServerMessage::Missed => {}
+        }
+        self.inner.observe(message);
     }
 
     fn agreed(&self, agreed: Agreed) -> BoxFuture<()> {

@@ -167,6 +167,7 @@ async fn record(path: &Path, masker: Masker) {
     let asked = async {
         let said = incoming.recv().await.unwrap();
         assert!(matches!(said.message, ServerMessage::Request { .. }));
+        link.observe(&said.message);
         let roots = RawJson::of(&json!({"roots": [{"uri": "file:///a"}]})).unwrap();
         link.respond(RequestId::from_number(77), Ok(roots))
             .await

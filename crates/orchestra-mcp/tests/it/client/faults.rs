@@ -2,17 +2,32 @@
 
 use std::{sync::Arc, time::Duration};
 
-use orchestra_hub::{ProgressListener, ProgressSink};
+use orchestra_hub::{LogLevel, ProgressListener, ProgressSink};
 use orchestra_mcp::client::{
-    ClientConfig, ClientError, ClientStatus, HttpFailure, Reply, Sent, ServerCall, TransportType,
+    Client, ClientConfig, ClientError, ClientStatus, HttpFailure, Reply, Sent, ServerCall,
+    TransportType,
+    tap::{Tap, TapConfig, TapConnector, TapFile},
 };
+use orchestra_wire::RawJson;
 use serde_json::{Value, json};
+use tokio::sync::watch;
 
 use super::{
     client_of, config,
-    played::{Greets, Played, Said},
+    played::{Greets, Handle, Played, Said},
     result, safe, tool,
 };
+
+/// Progress that a client reported.
+#[derive(Default)]
+struct Reports(std::sync::Mutex<Vec<f64>>);
+
+impl ProgressListener for Reports {
+    fn progress(&self, progress: f64, _: Option<f64>, _: Option<&str>) {
+        self.0.lock().unwrap().push(progress);
+    }
+    fn log(&self, _: LogLevel, _: Option<&str>, _: &RawJson) {}
+}
 
 fn down() -> ClientError {
     ClientError::Unreachable {
@@ -160,13 +175,6 @@ async fn a_call_without_an_answer_is_cancelled_and_the_server_is_asked_whether_i
 
 #[tokio::test(start_paused = true)]
 async fn reports_keep_a_call_alive_but_not_beyond_its_deadline() {
-    struct Heard(std::sync::Mutex<Vec<f64>>);
-    impl ProgressListener for Heard {
-        fn progress(&self, progress: f64, _: Option<f64>, _: Option<&str>) {
-            self.0.lock().unwrap().push(progress);
-        }
-        fn log(&self, _: orchestra_hub::LogLevel, _: Option<&str>, _: &orchestra_wire::RawJson) {}
-    }
     let played = Played::session(|asked| {
         let (link, token) = (
             Arc::clone(&asked.link),
@@ -185,11 +193,39 @@ async fn reports_keep_a_call_alive_but_not_beyond_its_deadline() {
         Said::after(Duration::from_secs(25), json!({"done": true}))
     });
     let client = client_of(&played, config());
-    let heard = Arc::new(Heard(std::sync::Mutex::default()));
+    let heard = Arc::new(Reports::default());
     let mut call = tool("t");
     call.cx.progress = ProgressSink::new(heard.clone());
     assert_eq!(result(&client, call).await["done"], true);
     assert_eq!(heard.0.lock().unwrap().len(), 8);
+}
+
+#[tokio::test]
+async fn reports_right_before_the_answer_arrive_in_order_through_a_tap() {
+    let played = Played::session(|asked| {
+        let token = &asked.params["_meta"]["progressToken"];
+        for step in 1..=3 {
+            let params = json!({"progressToken": token, "progress": step});
+            asked.link.say("notifications/progress", params, None);
+        }
+        // No other task runs between the reports and the answer.
+        Said::When(watch::channel(true).1, json!({"done": true}))
+    });
+    let directory = tempfile::tempdir().unwrap();
+    let file = TapFile::at(directory.path().join("tap.jsonl"));
+    let tap = Tap::open(TapConfig {
+        file: Some(file),
+        trace: None,
+        ..TapConfig::default()
+    });
+    let connector = Arc::new(Handle(Arc::clone(&played)));
+    let tapped = TapConnector::new(connector, tap.unwrap(), "played");
+    let client = Client::new(Arc::new(tapped), config());
+    let reports = Arc::new(Reports::default());
+    let mut call = tool("t");
+    call.cx.progress = ProgressSink::new(reports.clone());
+    assert_eq!(result(&client, call).await["done"], true);
+    assert_eq!(*reports.0.lock().unwrap(), [1.0, 2.0, 3.0]);
 }
 
 #[tokio::test]

@@ -1,8 +1,13 @@
 //! The suite as a client: its scenarios for servers.
 
-use std::{path::PathBuf, process::Command};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
+use serde_json::Value;
 
 use super::LIMIT;
 use crate::{
@@ -73,7 +78,11 @@ impl Suite {
     /// # Errors
     /// When the suite cannot be run, or plays nothing.
     pub(super) fn counted(what: &str, command: &mut Command, tally: &mut Tally) -> Result<()> {
-        let ended = run::run_within(command, LIMIT)?;
+        let name = what.replace(|c: char| !c.is_ascii_alphanumeric(), "-");
+        let results = run::target().join("conformance").join(name);
+        // Results of an earlier run.
+        let _ = fs::remove_dir_all(&results);
+        let ended = run::run_within(command.arg("--output-dir").arg(&results), LIMIT)?;
         let before = (tally.passed, tally.failed);
         for line in ended.out.lines() {
             if let Some(passed) = line.strip_prefix("✓ ") {
@@ -86,7 +95,9 @@ impl Suite {
                 tally.passed += 1;
                 run::say(&format!("conformance {what} {passed}"));
             } else if let Some(failed) = line.strip_prefix("✗ ") {
-                tally.fail(&format!("conformance {what} {failed} ... FAILED"));
+                let scenario = failed.split(':').next().unwrap_or_default();
+                let why = reasons(&results, scenario)?;
+                tally.fail(&format!("conformance {what} {failed} ... FAILED\n{why}"));
             }
         }
         if !ended.success && tally.failed == before.1 {
@@ -137,6 +148,26 @@ impl Suite {
         anyhow::ensure!(tally.passed > before, "the suite knows no extensions");
         Ok(())
     }
+}
+
+/// Returns the failed checks of a scenario, as the suite recorded them in a directory per scenario.
+fn reasons(results: &Path, scenario: &str) -> Result<String> {
+    let mut reasons = String::new();
+    for entry in fs::read_dir(results).context("listing the results")? {
+        let directory = entry.context("listing the results")?;
+        let name = directory.file_name();
+        let name = name.to_string_lossy();
+        let name = name.strip_prefix("server-").unwrap_or(&name);
+        if !name.starts_with(&format!("{scenario}-")) {
+            continue;
+        }
+        let checks =
+            fs::read(directory.path().join("checks.json")).context("reading the checks")?;
+        let checks: Vec<Value> = serde_json::from_slice(&checks).context("parsing the checks")?;
+        let failed = checks.iter().filter(|check| check["status"] == "FAILURE");
+        failed.for_each(|check| reasons.push_str(&format!("{check}\n")));
+    }
+    Ok(reasons)
 }
 
 /// The fixture itself.

@@ -127,6 +127,8 @@ impl Stream {
         let forget = cut.saturating_sub(CONTEXT_BYTES);
         self.pending.drain(..forget);
         self.given = cut - forget;
+        // A line that long continues none.
+        self.continued = 0;
     }
 
     /// Adds the rest of a secret of which only the beginning was known: everything up to a blank or a quote.

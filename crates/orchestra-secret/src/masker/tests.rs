@@ -253,6 +253,14 @@ fn long_word_after_a_blank_at_any_offset_passes_a_stream() {
 }
 
 #[test]
+fn long_line_of_long_characters_behind_a_continued_line_passes_a_stream() {
+    for before in ["password:\n", "my password:\n", "a\\\n", "ab\\\n"] {
+        let text = format!("{before}{}\nend\n", "é".repeat(70_000));
+        assert_eq!(Masker::default().stream().text(&text), text);
+    }
+}
+
+#[test]
 fn installed_value_is_known_to_every_masker() {
     Masker::new(["installed-1f9c"]).install();
     assert_eq!(text("an installed-1f9c text"), "an *** text");
@@ -341,6 +349,12 @@ fn hostile_texts_are_masked_in_linear_time() {
         "curl -su ",
         "identified with ",
         "Authorization: Digest a=\"b\",",
+        "étoken\">",
+        "\u{3000}a:b@tcp(",
+        "ACL SETUSER me >",
+        "chpasswd <<a\nb:c\n",
+        "mysql <a",
+        "set --export PASSWORD ",
     ];
     for piece in pieces {
         let hostile = piece.repeat(HOSTILE_BYTES / piece.len());

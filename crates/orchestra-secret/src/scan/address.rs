@@ -75,11 +75,11 @@ impl Scanner<'_> {
             .text
             .ceil_char_boundary(at.saturating_sub(2 * MAX_PART));
         let before = &self.text[lowest..at];
-        let is_outside =
-            |char: char| char.is_whitespace() || matches!(char, '"' | '\'' | '`' | '=' | '/');
         self.examined(before.len());
-        let from = before.rfind(is_outside).map_or(0, |outside| outside + 1);
-        if let Some((_, password)) = before[from..].split_once(':')
+        let is_outside = |char: char| char.is_whitespace() || matches!(char, '"' | '\'' | '`');
+        let login = before.rsplit(is_outside).next().unwrap_or_default();
+        let login = login.rsplit_once("://").map_or(login, |(_, login)| login);
+        if let Some((_, password)) = login.split_once(':')
             && !is_reference(password)
             && !is_plain_value(password)
         {

@@ -292,9 +292,12 @@ impl Scanner<'_> {
 
     /// Returns whether a quoted name is the value of the attribute `key` or `name`.
     fn is_key(&self, left: usize) -> bool {
-        let from = self.text.floor_char_boundary(left.saturating_sub(6));
-        let before = &self.text[from..left.saturating_sub(1).max(from)];
-        self.is_attribute(left) && (before.ends_with("key=") || before.ends_with("name="))
+        if !self.is_attribute(left) {
+            return false;
+        }
+        // The byte before the name is a quote.
+        let before = &self.bytes[..left - 1];
+        before.ends_with(b"key=") || before.ends_with(b"name=")
     }
 
     /// Returns whether a command that sets a variable precedes its name: `ENV`, `setenv`, `setx`, `set -x`.

@@ -278,7 +278,12 @@ impl Scanner<'_> {
                 || plain - at == 2;
             match close {
                 Some(close) if is_value => {
-                    let inner = inside..close - (opening.len() - 1).min(close - inside);
+                    let own = self.bytes[inside..close]
+                        .iter()
+                        .rev()
+                        .take(opening.len() - 1);
+                    let slashes = own.take_while(|byte| **byte == b'\\').count();
+                    let inner = inside..close - slashes;
                     if plain == at
                         && self.skip(close + 1, |byte| {
                             !byte.is_ascii_whitespace() && byte != b'\x1f' && !is_quote(byte)

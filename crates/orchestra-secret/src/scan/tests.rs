@@ -1,6 +1,11 @@
 //! Forms of secrets in texts, and texts without secrets.
 
+use std::{collections::HashMap, mem::discriminant};
+
+use proptest::prelude::*;
+
 use super::{STEMS, Scanner, TRIGGERS};
+use crate::sample::samples;
 use crate::table::{SECRET_ENDS, SECRET_LAST_WORDS, SECRET_PARTS, SECRET_WORDS};
 use crate::{Masker, is_secret_name, text};
 
@@ -380,5 +385,91 @@ fn values_that_look_like_words_are_masked_under_strong_names() {
         "- name: DB_PASSWORD\n  value: $DB_PASSWORD",
     ] {
         assert_eq!(text(plain), plain);
+    }
+}
+
+/// Characters of two to four bytes.
+const LONG: &[&str] = &["é", "\u{a0}", "\u{3000}", "🚀"];
+
+/// Signs that begin, part or end values.
+const SIGNS: &[&str] = &[
+    "", " ", "\n", "=", ":", "'", "\"", "\\", "\\\"", "\\n", "<", ">", "/", "@", "|", ";", "(", "-",
+];
+
+/// Reads a text in every way.
+fn read(given: &str) {
+    let masker = Masker::table();
+    let _ = masker.text(given);
+    let _ = masker.stream().text(given);
+    let words: Vec<&str> = given.split(' ').collect();
+    let _ = masker.arguments(&words);
+}
+
+#[test]
+fn secret_among_long_characters_is_masked() {
+    check(&[("mysql \\\"é\" -pswordfish7", "mysql \\\"é\" -p***")]);
+    for plain in [
+        "<input placeholder=\"请输入token\">",
+        "größepass'>",
+        "主key\">",
+    ] {
+        assert_eq!(text(plain), plain);
+    }
+}
+
+#[test]
+fn long_characters_around_triggers_of_each_kind_never_panic() {
+    let mut count = HashMap::new();
+    for (trigger, kind) in TRIGGERS.texts.iter().zip(&TRIGGERS.kinds) {
+        let seen = count.entry(discriminant(kind)).or_insert(0);
+        *seen += 1;
+        if *seen > 3 {
+            continue;
+        }
+        for before in ["é", "=\"é", "\u{3000}a:b"] {
+            for (one, two) in SIGNS
+                .iter()
+                .flat_map(|one| SIGNS.iter().map(move |two| (one, two)))
+            {
+                for end in ["", " ", "\"", "\\\"", ">"] {
+                    let _ = text(&format!("{before}{trigger}{one}{two}é{end}"));
+                    let _ = text(&format!("{before}{trigger}{one}{two}{end}é"));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn samples_with_a_long_character_at_any_place_never_panic() {
+    for sample in samples("long") {
+        for at in 0..=sample.text.len() {
+            for long in LONG {
+                let (head, tail) = sample.text.split_at(at);
+                let _ = text(&format!("{head}{long}{tail}"));
+                // In the place of a character.
+                let rest = tail.get(1..).unwrap_or_default();
+                let _ = text(&format!("{head}{long}{rest}"));
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1_000))]
+
+    #[test]
+    fn triggers_among_signs_and_long_characters_never_panic(parts in prop::collection::vec(
+        (any::<prop::sample::Index>(), prop::collection::vec(prop_oneof![
+            prop::sample::select(SIGNS),
+            prop::sample::select(LONG),
+            Just("x1y2z3"),
+        ], 0..5)),
+        1..8,
+    )) {
+        let text = parts.iter().map(|(trigger, signs)| {
+            format!("{}{}", trigger.get(&TRIGGERS.texts), signs.concat())
+        });
+        read(&text.collect::<String>());
     }
 }

@@ -148,6 +148,14 @@ fn members_are_masked_by_name_and_by_neighbour() {
             json!({"rows": [["password", "***"], ["user", "me"]]}),
         ),
         (
+            json!(["wpa_passphrase", "net", "swordfish7"]),
+            json!(["wpa_passphrase", "net", "***"]),
+        ),
+        (
+            json!(["C:/tools/mysql.exe", "-pswordfish7"]),
+            json!(["C:/tools/mysql.exe", "-p***"]),
+        ),
+        (
             json!({"tokens": ["kR7vQ2mZx9kR7vQ2mZx9"]}),
             json!({"tokens": ["***"]}),
         ),

@@ -388,6 +388,78 @@ fn values_that_look_like_words_are_masked_under_strong_names() {
     }
 }
 
+#[test]
+fn logins_of_databases_with_any_characters_are_masked() {
+    check(&[
+        (
+            "root:Ab3/x9Kq@tcp(db:3306)/shop",
+            "root:***@tcp(db:3306)/shop",
+        ),
+        (
+            "DSN=root:Ab3/x9Kq==@tcp(db:3306)/shop",
+            "DSN=root:***@tcp(db:3306)/shop",
+        ),
+        (
+            "mysql://root:Ab3/x9Kq@tcp(db:3306)/shop",
+            "mysql://root:***@tcp(db:3306)/shop",
+        ),
+        (
+            "数据库\u{3000}root:x9Kq2b@unix(/run/db)/shop",
+            "数据库\u{3000}root:***@unix(/run/db)/shop",
+        ),
+        (
+            "sqlplus scott/tiger7@//db:1521/orcl",
+            "sqlplus scott/***@//db:1521/orcl",
+        ),
+        (
+            "expdp scott/tiger7@db:1521/orclpdb directory=x",
+            "expdp scott/***@db:1521/orclpdb directory=x",
+        ),
+        (
+            "rman target sys/tiger7@a catalog me/tiger8@b",
+            "rman target sys/***@a catalog me/***@b",
+        ),
+        (
+            "sqlplus me/tiger7@db < sql/setup.sql > logs/out.log",
+            "sqlplus me/***@db < sql/setup.sql > logs/out.log",
+        ),
+        (
+            "sqlplus -s < sql/setup.sql me/tiger7@db 2>&1",
+            "sqlplus -s < sql/setup.sql me/***@db 2>&1",
+        ),
+        ("sqlplus scott/tiger7", "sqlplus scott/***"),
+    ]);
+    for plain in ["sqlplus me@orcl", "sqlldr data/rows.json", "sqlplus a/b/c"] {
+        assert_eq!(text(plain), plain);
+    }
+}
+
+#[test]
+fn secret_behind_a_placeholder_is_masked() {
+    check(&[
+        (
+            "docker login -u <user> -p swordfish7",
+            "docker login -u <user> -p ***",
+        ),
+        (
+            "mysql -u <my user> -pswordfish7",
+            "mysql -u <my user> -p***",
+        ),
+        (
+            "<b>docker login</b> -p swordfish7",
+            "<b>docker login</b> -p ***",
+        ),
+        (
+            "wpa_passphrase <ssid> swordfish7",
+            "wpa_passphrase <ssid> ***",
+        ),
+        (
+            "docker login >log -p swordfish7",
+            "docker login >log -p ***",
+        ),
+    ]);
+}
+
 /// Characters of two to four bytes.
 const LONG: &[&str] = &["é", "\u{a0}", "\u{3000}", "🚀"];
 

@@ -75,28 +75,35 @@ impl Scanner<'_> {
             return;
         }
         self.input_done = self.input_done.max(end);
-        let is_document = |word: &Range<usize>| matches!(&self.text[word.clone()], "<<" | "<<-");
-        let Some(at) = words.iter().position(is_document) else {
+        let text = self.text;
+        let mut words = words.iter().map(|word| &text[word.clone()]);
+        if !words.any(|word| word == "<<") {
             return;
-        };
-        let Some(delimiter) = words.get(at + 1).map(|word| &self.text[word.clone()]) else {
+        }
+        // `<<EOF`, `<<-EOF`, `<<-'EOF'`, `<<\EOF`
+        let mut delimiters = words.map(|word| word.trim_start_matches(['-', '\\']));
+        let Some(delimiter) = delimiters.find(|word| !word.is_empty()) else {
             return;
         };
         let mut at = end;
         for _ in 0..MAX_DOCUMENT_LINES {
             let from = match (self.byte(at), self.byte(at + 1)) {
                 (Some(b'\r'), Some(b'\n')) => at + 2,
-                (Some(b'\n'), _) => at + 1,
+                (Some(b'\r'), None) | (Some(b'\n'), _) => at + 1,
                 _ => return,
             };
+            if from == self.bytes.len() {
+                self.is_open = true;
+                return;
+            }
             at = self.skip(from, |byte| !matches!(byte, b'\n' | b'\r'));
-            let line = self.text[from..at].trim();
-            if line == delimiter {
+            let line = text[from..at].trim_start();
+            if line.trim_end() == delimiter {
                 return;
             }
             // A command for a shell is no secret: `su me <<EOF`.
             if !line.contains(' ') {
-                self.value(from..at);
+                self.value(at - line.len()..at);
             }
         }
     }

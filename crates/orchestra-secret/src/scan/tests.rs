@@ -460,6 +460,47 @@ fn secret_behind_a_placeholder_is_masked() {
     ]);
 }
 
+#[test]
+fn here_document_is_masked_to_its_end_in_a_text_and_in_a_stream() {
+    for (given, expected) in [
+        (
+            "chpasswd <<EOF\nann:pw1x\nbob:pw2x\nkim:pw3x\nEOF\nls\n",
+            "chpasswd <<EOF\n***\n***\n***\nEOF\nls\n",
+        ),
+        (
+            "chpasswd <<EOF\r\nann:pw1x\r\nbob:pw2x\r\nkim:pw3x\r\nEOF\r\nls\r\n",
+            "chpasswd <<EOF\r\n***\r\n***\r\n***\r\nEOF\r\nls\r\n",
+        ),
+        (
+            "chpasswd <<EOF\nann:two words\n$USER:$PW\nbob:pw2x\nEOF\n",
+            "chpasswd <<EOF\nann:two words\n***\n***\nEOF\n",
+        ),
+        (
+            "chpasswd <<EOF\na:1\nb:2\nc:3\nd:4\ne:5\nf:6\ng:7\nh:8\ni:9\n",
+            "chpasswd <<EOF\n***\n***\n***\n***\n***\n***\n***\n***\ni:9\n",
+        ),
+        (
+            "sudo -S make <<-EOF\n\tswordfish\n\tEOF\nfi\ndone\n",
+            "sudo -S make <<-EOF\n\t***\n\tEOF\nfi\ndone\n",
+        ),
+        (
+            "sudo -S make <<-'EOF'\n\tswordfish\n\tEOF\nfi\n",
+            "sudo -S make <<-'EOF'\n\t***\n\tEOF\nfi\n",
+        ),
+        (
+            "sudo -S make <<\\EOF\nswordfish\nEOF\nfi\n",
+            "sudo -S make <<\\EOF\n***\nEOF\nfi\n",
+        ),
+        (
+            "docker login \\\n  --password-stdin <<EOF\nswordfish\nEOF\nfi\n",
+            "docker login \\\n  --password-stdin <<EOF\n***\nEOF\nfi\n",
+        ),
+    ] {
+        assert_eq!(text(given), expected, "{given}");
+        assert_eq!(Masker::table().stream().text(given), expected, "{given}");
+    }
+}
+
 /// Characters of two to four bytes.
 const LONG: &[&str] = &["é", "\u{a0}", "\u{3000}", "🚀"];
 

@@ -302,10 +302,10 @@ impl<'t> Scanner<'t> {
             Trigger::Literal => self.literal(end),
             Trigger::Sql => self.sql(start, end),
             Trigger::PasswordFor => self.password_for(end),
-            Trigger::SetUser => self.set_user(end),
+            Trigger::SetUser => self.set_user(start, end),
             Trigger::Login => self.login(start),
             Trigger::Thin => self.thin(end),
-            Trigger::PasswordFile => self.password_file(end),
+            Trigger::PasswordFile => self.password_file(start, end),
             Trigger::Suffix(alphabet, length) => self.suffix(alphabet, length, start, end),
             Trigger::User => self.user(start, end),
         }

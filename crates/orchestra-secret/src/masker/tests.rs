@@ -178,6 +178,8 @@ fn members_are_masked_by_name_and_by_neighbour() {
         json!({"auth": {"type": "bearer"}, "password": null, "pass": 12, "key": "ORC-1"}),
         json!({"password": "${DB_PASSWORD}"}),
         json!({"required": ["password", "username"], "tokens": ["hello", "world2go"]}),
+        json!({"inputSchema": {"required": ["apiKey", "s3Bucket"], "x": [["apiKey", "s3Bucket"]]}}),
+        json!({"required": ["password", "md5sum1"]}),
     ] {
         assert!(!masker.json(&mut plain.clone()), "{plain}");
     }

@@ -104,8 +104,14 @@ impl Scanner<'_> {
         }
     }
 
-    /// Reads the rest of a line of `.pgpass`, `database:user:secret`, which begins at `from`.
-    pub(super) fn password_file(&mut self, from: usize) {
+    /// Reads the rest of a line of `.pgpass`, `database:user:secret`, which begins at `from`. The host and the port are
+    /// before it.
+    pub(super) fn password_file(&mut self, start: usize, from: usize) {
+        // Part of a longer list: `arn:aws:lambda:*:*:function:name`.
+        let is_line = self.is_boundary(start) && self.before(start) != Some(b':');
+        if self.byte(start) == Some(b'*') && !is_line {
+            return;
+        }
         let is_part = |byte: u8| byte.is_ascii_graphic() && !is_quote(byte) && byte != b':';
         let database = self.skip_at_most(from, is_part);
         if self.byte(database) != Some(b':') || database == from {

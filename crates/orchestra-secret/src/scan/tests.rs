@@ -501,6 +501,63 @@ fn here_document_is_masked_to_its_end_in_a_text_and_in_a_stream() {
     }
 }
 
+#[test]
+fn identifiers_of_records_are_not_masked() {
+    let digest = "b82548c31e5f7a9b0c2d4e6f8a1b3c5d7e9f0a2b";
+    let id = "550e8400-e29b-41d4-a716-446655440000";
+    for plain in [
+        format!("1764482078|{digest}|web: add a page"),
+        format!("1764482078000000|{digest}|web: add a page"),
+        format!("20251128|{id}"),
+        format!("20251128123045678|{id}"),
+    ] {
+        assert_eq!(text(&plain), plain);
+    }
+    check(&[(
+        "123456789012345|a7B2c9FuR59kD1nhyD162dWWBwQ",
+        "123456789012345|***",
+    )]);
+}
+
+#[test]
+fn code_that_resembles_a_statement_is_not_masked() {
+    for plain in [
+        "<button onClick={() => setUser(null)} className=\"btn\">Logout</button>",
+        "ceph-osd --setuser ceph >/var/log/x",
+        "redis: setuser me >x1y2z3",
+        "arn:aws:lambda:*:*:function:my-func:prod",
+        "arn:aws:lambda:*:*:layer:base:x1y2z3",
+        "influx -host db.example -format json",
+        "influx -port 8086 -import x1y2z3",
+        "rclone copy ./keys/token remote:x",
+    ] {
+        assert_eq!(text(plain), plain);
+    }
+    check(&[
+        (
+            "redis-cli acl setuser me on '>swordfish7'",
+            "redis-cli acl setuser me on '>***'",
+        ),
+        (
+            "\"ACL\", \"SETUSER\", \"me\", \">swordfish7\"",
+            "\"ACL\", \"SETUSER\", \"me\", \">***\"",
+        ),
+        ("*:*:shop:me:swordfish7", "*:*:shop:me:***"),
+        ("(*:*:*:me:swordfish7", "(*:*:*:me:***"),
+        ("influx -t swordfish7 ping", "influx -t *** ping"),
+        (
+            "rclone config create x s3 token swordfish7",
+            "rclone config create x s3 token ***",
+        ),
+        ("zip -qrP swordfish7 x.zip y", "zip -qrP *** x.zip y"),
+        (
+            "security add-generic-password -Uw swordfish7",
+            "security add-generic-password -Uw ***",
+        ),
+        ("ldapsearch -LLLxw swordfish7", "ldapsearch -LLLxw ***"),
+    ]);
+}
+
 /// Characters of two to four bytes.
 const LONG: &[&str] = &["é", "\u{a0}", "\u{3000}", "🚀"];
 

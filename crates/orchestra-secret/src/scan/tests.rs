@@ -558,6 +558,45 @@ fn code_that_resembles_a_statement_is_not_masked() {
     ]);
 }
 
+#[test]
+fn section_of_xml_with_signs_and_line_ends_is_masked() {
+    check(&[
+        (
+            "<password><![CDATA[ab<7Q2x]]></password>",
+            "<password><![CDATA[***]]></password>",
+        ),
+        (
+            "<password><![CDATA[\n  hunter2x>\n]]></password>",
+            "<password><![CDATA[\n  ***\n]]></password>",
+        ),
+    ]);
+    for plain in [
+        "<password><![CDATA[<password>]]></password>",
+        "<password><![CDATA[Password]]></password>",
+        "<password><![CDATA[ab7Q2x",
+    ] {
+        assert_eq!(text(plain), plain);
+    }
+}
+
+#[test]
+fn exported_variable_of_fish_is_masked() {
+    check(&[
+        (
+            "set --export DB_PASSWORD x1",
+            "set --export DB_PASSWORD ***",
+        ),
+        (
+            "set --universal --export DB_PASSWORD x1",
+            "set --universal --export DB_PASSWORD ***",
+        ),
+        ("set -x -g DB_PASSWORD x1", "set -x -g DB_PASSWORD ***"),
+    ]);
+    for plain in ["set -g DB_PASSWORD x1", "export --x DB_PASSWORD x1"] {
+        assert_eq!(text(plain), plain);
+    }
+}
+
 /// Characters of two to four bytes.
 const LONG: &[&str] = &["é", "\u{a0}", "\u{3000}", "🚀"];
 

@@ -52,7 +52,7 @@ impl Masker {
                 }
                 None => false,
             },
-            Value::Array(items) => self.items(items, place, nesting),
+            Value::Array(items) => self.items(items, place, nesting, false),
             Value::Object(members) => {
                 let mut any = false;
                 let is_named = members.iter().any(|(member, name)| {
@@ -77,14 +77,16 @@ impl Masker {
         }
     }
 
-    fn items(&self, items: &mut [Value], place: Place, nesting: usize) -> bool {
+    fn items(&self, items: &mut [Value], place: Place, nesting: usize, is_row: bool) -> bool {
         let words: Option<Vec<&str>> = items.iter().map(Value::as_str).collect();
         let arguments = words
             .filter(|words| place == Place::Open && words.len() > 1)
             .map(|words| self.arguments(&words));
         let mut any = false;
-        // A row of a table: `["password", "…"]`.
-        if let [Value::String(name), Value::String(value)] = &mut *items
+        // A row of a table: `[["password", "…"]]`.
+        if is_row
+            && place == Place::Open
+            && let [Value::String(name), Value::String(value)] = &mut *items
             && self.is_certain(name)
             && is_literal(value)
         {
@@ -92,7 +94,10 @@ impl Masker {
             any = true;
         }
         for (index, item) in items.iter_mut().enumerate() {
-            any |= self.clean(item, place, nesting);
+            any |= match &mut *item {
+                Value::Array(row) => self.items(row, place, nesting, true),
+                item => self.clean(item, place, nesting),
+            };
             if let Some(argument) = arguments.as_ref().map(|arguments| &arguments[index])
                 && let Value::String(text) = item
                 && argument.ends_with(MASK)

@@ -6,7 +6,7 @@ use crate::{
     MASK,
     known::Known,
     name::is_secret_name,
-    scan,
+    scan::{self, Secrets},
     stream::Stream,
     table::SCHEMES,
     value::{is_reference, url_passwords},
@@ -127,7 +127,7 @@ impl Masker {
     /// Masks the secrets in a text.
     #[must_use]
     pub fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        let ranges = self.ranges(text);
+        let (ranges, _) = self.ranges(text);
         if ranges.is_empty() {
             return Cow::Borrowed(text);
         }
@@ -181,11 +181,16 @@ impl Masker {
         Stream::new(self.clone())
     }
 
-    /// Ranges of the secrets in a text, in order, without overlap. The prefix of a token is not part of its range.
-    pub(crate) fn ranges(&self, text: &str) -> Vec<Range<usize>> {
-        let (mut ranges, tokens) = scan::secrets(text);
-        ranges.extend(self.known.ranges(text));
-        let mut ranges = scan::merged(ranges);
+    /// Ranges of the secrets in a text, in order, without overlap, and whether a here-document of secrets continues
+    /// behind the text. The prefix of a token is not part of its range.
+    pub(crate) fn ranges(&self, text: &str) -> (Vec<Range<usize>>, bool) {
+        let Secrets {
+            mut found,
+            tokens,
+            is_open,
+        } = scan::secrets(text);
+        found.extend(self.known.ranges(text));
+        let mut ranges = scan::merged(found);
         for range in &mut ranges {
             if let Ok(at) = tokens.binary_search_by_key(&range.start, |token| token.start)
                 && tokens[at].end == range.end
@@ -193,7 +198,7 @@ impl Masker {
                 range.start = tokens[at].rest;
             }
         }
-        ranges
+        (ranges, is_open)
     }
 }
 

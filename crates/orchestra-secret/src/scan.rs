@@ -172,15 +172,32 @@ pub(crate) struct FoundToken {
     pub(crate) end: usize,
 }
 
-/// Ranges of the secrets in a text, and the tokens among them in the order of their beginnings.
-pub(crate) fn secrets(text: &str) -> (Vec<Range<usize>>, Vec<FoundToken>) {
+/// Secrets in a text.
+pub(crate) struct Secrets {
+    /// Ranges in any order.
+    pub(crate) found: Vec<Range<usize>>,
+    /// Tokens among them, in the order of their beginnings.
+    pub(crate) tokens: Vec<FoundToken>,
+    /// Whether a here-document of secrets continues behind the text.
+    pub(crate) is_open: bool,
+}
+
+/// Searches a text for secrets.
+pub(crate) fn secrets(text: &str) -> Secrets {
     let Scanner {
-        found, mut tokens, ..
+        found,
+        mut tokens,
+        is_open,
+        ..
     } = Scanner::of(text);
     // Of the prefixes of one token, the longest counts.
     tokens.sort_unstable_by_key(|token| (token.start, Reverse(token.end), Reverse(token.rest)));
     tokens.dedup_by_key(|token| token.start);
-    (found, tokens)
+    Secrets {
+        found,
+        tokens,
+        is_open,
+    }
 }
 
 /// Ranges in order, with overlapping ranges joined.
@@ -218,6 +235,8 @@ struct Scanner<'t> {
     nested_done: usize,
     /// End of the last command that reads a secret from its input.
     input_done: usize,
+    /// Whether a here-document of secrets continues behind the text.
+    is_open: bool,
     /// Beginnings of the words of the last command.
     words: Vec<usize>,
     /// Last run of bytes without an end of a value.
@@ -261,6 +280,7 @@ impl<'t> Scanner<'t> {
             command_done: 0,
             nested_done: 0,
             input_done: 0,
+            is_open: false,
             words: Vec::new(),
             run: 0..0,
             #[cfg(test)]
@@ -282,10 +302,10 @@ impl<'t> Scanner<'t> {
             Trigger::Literal => self.literal(end),
             Trigger::Sql => self.sql(start, end),
             Trigger::PasswordFor => self.password_for(end),
-            Trigger::SetUser => self.set_user(end),
+            Trigger::SetUser => self.set_user(start, end),
             Trigger::Login => self.login(start),
             Trigger::Thin => self.thin(end),
-            Trigger::PasswordFile => self.password_file(end),
+            Trigger::PasswordFile => self.password_file(start, end),
             Trigger::Suffix(alphabet, length) => self.suffix(alphabet, length, start, end),
             Trigger::User => self.user(start, end),
         }

@@ -14,6 +14,10 @@ const CONTEXT_BYTES: usize = 4 * 1024;
 const MAX_CONTINUED_LINES: usize = 4;
 const MAX_CONTINUED_BYTES: usize = 1024;
 
+/// Number of lines of a command and its here-document that are read again. A line may end with two bytes, each of which
+/// ends one.
+const MAX_DOCUMENT_LINES: usize = 20;
+
 /// Number of lines of a private key.
 const MAX_KEY_LINES: usize = 200;
 
@@ -77,18 +81,23 @@ impl Stream {
 
     fn give_line(&mut self, out: &mut Vec<u8>) {
         let line = readable(&self.pending);
-        let mut ranges = self.masker.ranges(&line);
+        let (mut ranges, is_open) = self.masker.ranges(&line);
         // Lines before the last are known already.
         let from = if self.continued > 0 { self.given } else { 0 };
         self.key_line(&line, from, &mut ranges);
         self.rest_of_secret(&mut ranges);
         self.give(&ranges, self.pending.len(), out);
         self.is_inside = false;
-        if self.continued < MAX_CONTINUED_LINES
-            && line.len() <= MAX_CONTINUED_BYTES
+        let last = &line[from..];
+        let is_continued = match is_open {
+            true => self.continued < MAX_DOCUMENT_LINES,
             // A line may end with two bytes.
-            && (is_continued(&line[from..]) || (self.continued > 0 && line[from..].trim().is_empty()))
-        {
+            false => {
+                self.continued < MAX_CONTINUED_LINES
+                    && (is_continued(last) || self.continued > 0 && last.trim().is_empty())
+            }
+        };
+        if is_continued && line.len() <= MAX_CONTINUED_BYTES {
             self.continued += 1;
             self.given = self.pending.len();
         } else {
@@ -101,7 +110,7 @@ impl Stream {
     /// Gives the part of a long line away that no later byte changes.
     fn give_part(&mut self, out: &mut Vec<u8>) {
         let line = readable(&self.pending);
-        let mut ranges = self.masker.ranges(&line);
+        let (mut ranges, _) = self.masker.ranges(&line);
         self.rest_of_secret(&mut ranges);
         let last = self
             .pending
@@ -127,6 +136,8 @@ impl Stream {
         let forget = cut.saturating_sub(CONTEXT_BYTES);
         self.pending.drain(..forget);
         self.given = cut - forget;
+        // A line that long continues none.
+        self.continued = 0;
     }
 
     /// Adds the rest of a secret of which only the beginning was known: everything up to a blank or a quote.
@@ -211,7 +222,7 @@ fn is_continued(text: &str) -> bool {
         let start = first.get(..name.len());
         start.is_some_and(|start| start.eq_ignore_ascii_case(name))
     };
-    is_member("name") || is_member("key") || text.contains("<<")
+    is_member("name") || is_member("key")
 }
 
 /// Text with the same length as some bytes, in which `?` replaces every byte that is no UTF-8.

@@ -316,8 +316,8 @@ pub enum Before {
     Any,
     /// No letter or digit.
     Boundary,
-    /// At least eight digits.
-    Digits,
+    /// At least this number of digits.
+    Digits(usize),
 }
 
 /// Form of a well-known token: a prefix, which remains visible, and a random rest.
@@ -396,7 +396,7 @@ pub const TOKENS: &[Token] = &[
     distinct("discord.com/api/webhooks/", Path, 20), distinct("discordapp.com/api/webhooks/", Path, 20), distinct("webhook.office.com/webhookb2/", Path, 36),
     distinct("outlook.office.com/webhook/", Path, 36), distinct("hooks.zapier.com/hooks/catch/", Path, 10), word("re_", Word, 30),
     distinct("api.telegram.org/bot", Path, 20), word("SG.", Dotted, 24), distinct("xkeysib-", Word, 20), distinct("xsmtpsib-", Word, 20), word("SK", Hex, 32), word("key-", Hex, 32),
-    Token { prefix: ":AA", alphabet: Word, min: 30, before: Before::Digits }, Token { prefix: "|", alphabet: Word, min: 26, before: Before::Digits },
+    Token { prefix: ":AA", alphabet: Word, min: 30, before: Before::Digits(8) }, Token { prefix: "|", alphabet: Word, min: 27, before: Before::Digits(15) },
     // Tools and services.
     distinct("lin_api_", Alnum, 16), distinct("lin_oauth_", Alnum, 16), distinct("ntn_", Alnum, 20), word("secret_", Alnum, 40), distinct("glsa_", Word, 20), distinct("glc_", Base64, 24),
     distinct("NRAK-", Alnum, 16), distinct("NRII-", Word, 16), distinct("NRJS-", Alnum, 16), distinct("PMAK-", Word, 24), distinct("rdme_", Alnum, 30), distinct("sntrys_", Base64, 24),

@@ -148,6 +148,14 @@ fn members_are_masked_by_name_and_by_neighbour() {
             json!({"rows": [["password", "***"], ["user", "me"]]}),
         ),
         (
+            json!(["wpa_passphrase", "net", "swordfish7"]),
+            json!(["wpa_passphrase", "net", "***"]),
+        ),
+        (
+            json!(["C:/tools/mysql.exe", "-pswordfish7"]),
+            json!(["C:/tools/mysql.exe", "-p***"]),
+        ),
+        (
             json!({"tokens": ["kR7vQ2mZx9kR7vQ2mZx9"]}),
             json!({"tokens": ["***"]}),
         ),
@@ -170,6 +178,8 @@ fn members_are_masked_by_name_and_by_neighbour() {
         json!({"auth": {"type": "bearer"}, "password": null, "pass": 12, "key": "ORC-1"}),
         json!({"password": "${DB_PASSWORD}"}),
         json!({"required": ["password", "username"], "tokens": ["hello", "world2go"]}),
+        json!({"inputSchema": {"required": ["apiKey", "s3Bucket"], "x": [["apiKey", "s3Bucket"]]}}),
+        json!({"required": ["password", "md5sum1"]}),
     ] {
         assert!(!masker.json(&mut plain.clone()), "{plain}");
     }
@@ -249,6 +259,14 @@ fn long_word_after_a_blank_at_any_offset_passes_a_stream() {
     ]) {
         let line = format!("{} {}\n", "x".repeat(offset), "y".repeat(70_000));
         assert_eq!(Masker::default().stream().text(&line), line, "{offset}");
+    }
+}
+
+#[test]
+fn long_line_of_long_characters_behind_a_continued_line_passes_a_stream() {
+    for before in ["password:\n", "my password:\n", "a\\\n", "ab\\\n"] {
+        let text = format!("{before}{}\nend\n", "é".repeat(70_000));
+        assert_eq!(Masker::default().stream().text(&text), text);
     }
 }
 
@@ -341,6 +359,12 @@ fn hostile_texts_are_masked_in_linear_time() {
         "curl -su ",
         "identified with ",
         "Authorization: Digest a=\"b\",",
+        "étoken\">",
+        "\u{3000}a:b@tcp(",
+        "ACL SETUSER me >",
+        "chpasswd <<a\nb:c\n",
+        "mysql <a",
+        "set --export PASSWORD ",
     ];
     for piece in pieces {
         let hostile = piece.repeat(HOSTILE_BYTES / piece.len());

@@ -75,11 +75,11 @@ impl Scanner<'_> {
             .text
             .ceil_char_boundary(at.saturating_sub(2 * MAX_PART));
         let before = &self.text[lowest..at];
-        let is_outside =
-            |char: char| char.is_whitespace() || matches!(char, '"' | '\'' | '`' | '=' | '/');
         self.examined(before.len());
-        let from = before.rfind(is_outside).map_or(0, |outside| outside + 1);
-        if let Some((_, password)) = before[from..].split_once(':')
+        let is_outside = |char: char| char.is_whitespace() || matches!(char, '"' | '\'' | '`');
+        let login = before.rsplit(is_outside).next().unwrap_or_default();
+        let login = login.rsplit_once("://").map_or(login, |(_, login)| login);
+        if let Some((_, password)) = login.split_once(':')
             && !is_reference(password)
             && !is_plain_value(password)
         {
@@ -104,8 +104,14 @@ impl Scanner<'_> {
         }
     }
 
-    /// Reads the rest of a line of `.pgpass`, `database:user:secret`, which begins at `from`.
-    pub(super) fn password_file(&mut self, from: usize) {
+    /// Reads the rest of a line of `.pgpass`, `database:user:secret`, which begins at `from`. The host and the port are
+    /// before it.
+    pub(super) fn password_file(&mut self, start: usize, from: usize) {
+        // Part of a longer list: `arn:aws:lambda:*:*:function:name`.
+        let is_line = self.is_boundary(start) && self.before(start) != Some(b':');
+        if self.byte(start) == Some(b'*') && !is_line {
+            return;
+        }
         let is_part = |byte: u8| byte.is_ascii_graphic() && !is_quote(byte) && byte != b':';
         let database = self.skip_at_most(from, is_part);
         if self.byte(database) != Some(b':') || database == from {

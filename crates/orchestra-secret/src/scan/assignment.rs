@@ -27,17 +27,23 @@ const MIN_TOKEN: usize = 16;
 /// Minimum length of the value of an option that is a word at the end of a line.
 const MIN_OPTION_WORD: usize = 3;
 
-/// Number of bytes of a value by which it is judged.
+/// Number of bytes of a value by which it is judged, and in which a section of XML ends.
 pub(super) const MAX_JUDGED: usize = 512;
 
 /// Number of bytes on each side of a name in which the value beside it is looked for.
 pub(super) const MAX_BESIDE: usize = 160;
+
+/// Number of bytes before a name in which the command that sets a variable is looked for.
+const MAX_COMMAND: usize = 40;
 
 /// Minimum length of a word that is a secret beside other words.
 const MIN_MIXED: usize = 10;
 
 /// Number of brackets and full stops that end a value without being part of it.
 const MAX_CLOSING: usize = 16;
+
+/// Beginning of a section of XML whose text has no elements.
+const SECTION: &str = "<![CDATA[";
 
 /// Names that precede their value without a separator: `set password X`.
 const PROSE: [&str; 9] = [
@@ -292,24 +298,34 @@ impl Scanner<'_> {
 
     /// Returns whether a quoted name is the value of the attribute `key` or `name`.
     fn is_key(&self, left: usize) -> bool {
-        let from = self.text.floor_char_boundary(left.saturating_sub(6));
-        let before = &self.text[from..left.saturating_sub(1).max(from)];
-        self.is_attribute(left) && (before.ends_with("key=") || before.ends_with("name="))
+        if !self.is_attribute(left) {
+            return false;
+        }
+        // The byte before the name is a quote.
+        let before = &self.bytes[..left - 1];
+        before.ends_with(b"key=") || before.ends_with(b"name=")
     }
 
-    /// Returns whether a command that sets a variable precedes its name: `ENV`, `setenv`, `setx`, `set -x`.
+    /// Returns whether a command that sets a variable precedes its name: `ENV`, `setenv`, `setx`, `set -g -x`.
     fn is_variable(&self, left: usize, name: &str) -> bool {
-        let from = self.text.floor_char_boundary(left.saturating_sub(12));
-        let mut words = self.text[from..left].split_ascii_whitespace().rev();
-        let word = words.next().unwrap_or_default();
         let is_upper = !name.bytes().any(|byte| byte.is_ascii_lowercase());
-        let is_command = ["ENV", "setenv", "setx"]
-            .iter()
-            .any(|command| word.ends_with(command));
-        let is_set = word.starts_with('-')
-            && word.contains('x')
-            && words.next().is_some_and(|word| word.ends_with("set"));
-        is_upper && self.before(left).is_some_and(is_blank) && (is_command || is_set)
+        if !is_upper || !self.before(left).is_some_and(is_blank) {
+            return false;
+        }
+        let from = self
+            .text
+            .floor_char_boundary(left.saturating_sub(MAX_COMMAND));
+        let mut is_export = false;
+        for word in self.text[from..left].split_ascii_whitespace().rev() {
+            if !word.starts_with('-') {
+                let is_command = ["ENV", "setenv", "setx"]
+                    .iter()
+                    .any(|command| word.ends_with(command));
+                return is_command || is_export && word.ends_with("set");
+            }
+            is_export |= word.contains('x');
+        }
+        false
     }
 
     /// Position of the value on the line after `name: NAME`, where it is `value: …`.
@@ -371,14 +387,10 @@ impl Scanner<'_> {
             _ => self.skip_blanks(self.skip_colours(from)),
         };
         if separator == Separator::Element {
-            let section = "<![CDATA[";
-            let is_section = self.text[from..].starts_with(section);
-            let from = from + if is_section { section.len() } else { 0 };
-            let to = self.skip(from, |byte| byte != b'<' && byte != b'\n');
-            if is_section {
-                let to = from + self.text[from..to].find("]]>").unwrap_or(0);
-                return self.judge(&Written::line(from..to), separator, judgement, strength);
+            if self.text[from..].starts_with(SECTION) {
+                return self.section(from + SECTION.len(), judgement);
             }
+            let to = self.skip(from, |byte| byte != b'<' && byte != b'\n');
             let value = self.text[from..to].trim();
             if self.byte(to) == Some(b'<') && is_secret_literal(value, judgement) {
                 self.mask(from..to);
@@ -442,6 +454,23 @@ impl Scanner<'_> {
             false => judgement,
         };
         self.judge(&value, separator, judgement, strength);
+    }
+
+    /// Masks the text of a CDATA section, which begins at `from`. It may contain `<` and `>`.
+    fn section(&mut self, from: usize, judgement: Judgement) {
+        let highest = self.text.floor_char_boundary(from + MAX_JUDGED);
+        let window = &self.text[from..highest];
+        let close = window.find("]]>");
+        self.examined(close.unwrap_or(window.len()));
+        let value = window[..close.unwrap_or(0)].trim();
+        let is_secret = || {
+            is_secret_literal(value, judgement)
+                || is_secret_literal(&value.replace(['<', '>'], ""), judgement)
+        };
+        if !is_reference(value) && is_secret() {
+            let from = from + (window.len() - window.trim_start().len());
+            self.mask(from..from + value.len());
+        }
     }
 
     /// Position after an opening quote at `at`, and the text that closes it.

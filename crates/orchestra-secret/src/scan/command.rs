@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
-use super::{Scanner, is_quote};
+use super::{Scanner, assignment::is_name_byte, is_quote};
 use crate::{
     table::commands::{FORMS, Form, Take},
-    value::is_reference,
+    value::{is_file, is_reference},
 };
 
 /// Number of programs of a pipeline that are considered after a printing program.
@@ -25,6 +25,9 @@ const MAX_OPTIONS: usize = 8;
 
 /// Options of one letter without a value, which may precede `-u` in one word.
 const FLAGS: &str = "sSfLkvigGINnaqZjJlRO";
+
+/// Options of one letter without a value, which may precede the option of a secret in one word: `zip -qrP`.
+const BUNDLED: &str = "sSfLkvigGINnaqZjJlROexrdmMU";
 
 /// Answers to questions, which are piped into programs as passwords are.
 const ANSWERS: [&str; 4] = ["y", "yes", "n", "no"];
@@ -72,28 +75,35 @@ impl Scanner<'_> {
             return;
         }
         self.input_done = self.input_done.max(end);
-        let is_document = |word: &Range<usize>| matches!(&self.text[word.clone()], "<<" | "<<-");
-        let Some(at) = words.iter().position(is_document) else {
+        let text = self.text;
+        let mut words = words.iter().map(|word| &text[word.clone()]);
+        if !words.any(|word| word == "<<") {
             return;
-        };
-        let Some(delimiter) = words.get(at + 1).map(|word| &self.text[word.clone()]) else {
+        }
+        // `<<EOF`, `<<-EOF`, `<<-'EOF'`, `<<\EOF`
+        let mut delimiters = words.map(|word| word.trim_start_matches(['-', '\\']));
+        let Some(delimiter) = delimiters.find(|word| !word.is_empty()) else {
             return;
         };
         let mut at = end;
         for _ in 0..MAX_DOCUMENT_LINES {
             let from = match (self.byte(at), self.byte(at + 1)) {
                 (Some(b'\r'), Some(b'\n')) => at + 2,
-                (Some(b'\n'), _) => at + 1,
+                (Some(b'\r'), None) | (Some(b'\n'), _) => at + 1,
                 _ => return,
             };
+            if from == self.bytes.len() {
+                self.is_open = true;
+                return;
+            }
             at = self.skip(from, |byte| !matches!(byte, b'\n' | b'\r'));
-            let line = self.text[from..at].trim();
-            if line == delimiter {
+            let line = text[from..at].trim_start();
+            if line.trim_end() == delimiter {
                 return;
             }
             // A command for a shell is no secret: `su me <<EOF`.
             if !line.contains(' ') {
-                self.value(from..at);
+                self.value(at - line.len()..at);
             }
         }
     }
@@ -209,6 +219,16 @@ impl Scanner<'_> {
             if is_end || self.is_escaped_line_end(at, at) {
                 break;
             }
+            // A placeholder is a word: `-u <user>`.
+            let close = match byte {
+                b'<' => self.skip(at + 1, is_name_byte),
+                _ => at,
+            };
+            if close > at + 1 && self.byte(close) == Some(b'>') {
+                words.push(at..close + 1);
+                at = close + 1;
+                continue;
+            }
             if byte == b'<' || byte == b'>' {
                 let end = self.skip(at, |byte| matches!(byte, b'<' | b'>' | b'&'));
                 words.push(at..end);
@@ -278,7 +298,12 @@ impl Scanner<'_> {
                 || plain - at == 2;
             match close {
                 Some(close) if is_value => {
-                    let inner = inside..close - (opening.len() - 1).min(close - inside);
+                    let own = self.bytes[inside..close]
+                        .iter()
+                        .rev()
+                        .take(opening.len() - 1);
+                    let slashes = own.take_while(|byte| **byte == b'\\').count();
+                    let inner = inside..close - slashes;
                     if plain == at
                         && self.skip(close + 1, |byte| {
                             !byte.is_ascii_whitespace() && byte != b'\x1f' && !is_quote(byte)
@@ -301,36 +326,20 @@ impl Scanner<'_> {
     /// Masks the secrets among the words of a command. Returns whether it reads a secret from its input.
     fn run(&mut self, words: &[Range<usize>]) -> bool {
         let mut states: Vec<State> = Vec::new();
-        let mut here = false;
+        let mut is_target = false;
         for word in words {
             let text = &self.text[word.clone()];
-            let is_string = std::mem::replace(&mut here, text == "<<<");
-            if is_string || here {
+            let is_sign = !text.is_empty() && text.bytes().all(|byte| b"<>&".contains(&byte));
+            // The file or the text of a redirection is no argument. A sign behind other text may belong to an element:
+            // `<b>docker login</b>`.
+            let is_apart = |byte: u8| byte.is_ascii_whitespace() || byte.is_ascii_digit();
+            let is_redirect =
+                is_sign && (text.len() > 1 || self.before(word.start).is_some_and(is_apart));
+            if std::mem::replace(&mut is_target, is_redirect) || is_sign {
+                states.iter_mut().for_each(|state| state.is_pending = false);
                 continue;
             }
-            let program = text.rsplit('/').next().unwrap_or(text);
-            let program = program.strip_suffix(".exe").unwrap_or(program);
-            let is_pending = states.iter().any(|state| state.is_pending);
-            if !is_pending
-                && FORMS.iter().any(|form| form.programs.contains(&program))
-                && !text.starts_with('-')
-                && !is_subcommand(&states, program)
-            {
-                let forms = FORMS.iter().filter(|form| form.programs.contains(&program));
-                // Forms that read the input remain (`sudo -S mysql`), and those in which the name of a program may be an
-                // argument (`wpa_passphrase net …`).
-                states.retain(|state| match state.form.take {
-                    Take::Stdin => state.is_ready,
-                    Take::Positional(_) => state.form.after.is_empty(),
-                    _ => false,
-                });
-                states.iter_mut().for_each(|state| state.positional += 1);
-                states.extend(forms.map(|form| State {
-                    form,
-                    is_ready: form.after.is_empty(),
-                    positional: 0,
-                    is_pending: false,
-                }));
+            if begin(&mut states, text) {
                 continue;
             }
             for state in &mut states {
@@ -364,22 +373,7 @@ pub(crate) fn arguments(words: &[&str]) -> Vec<Option<Range<usize>>> {
     let mut secrets: Vec<Option<Range<usize>>> = vec![None; words.len()];
     let mut states: Vec<State> = Vec::new();
     for (index, text) in words.iter().enumerate() {
-        let program = text.rsplit('/').next().unwrap_or(text);
-        let is_pending = states.iter().any(|state| state.is_pending);
-        if !is_pending
-            && !text.starts_with('-')
-            && FORMS.iter().any(|form| form.programs.contains(&program))
-            && !is_subcommand(&states, program)
-        {
-            let forms = FORMS.iter().filter(|form| form.programs.contains(&program));
-            states = forms
-                .map(|form| State {
-                    form,
-                    is_ready: form.after.is_empty(),
-                    positional: 0,
-                    is_pending: false,
-                })
-                .collect();
+        if begin(&mut states, text) {
             continue;
         }
         for state in &mut states {
@@ -391,6 +385,36 @@ pub(crate) fn arguments(words: &[&str]) -> Vec<Option<Range<usize>>> {
         }
     }
     secrets
+}
+
+/// Begins the forms of a program. Returns whether a word is the name of one.
+fn begin(states: &mut Vec<State>, text: &str) -> bool {
+    let program = text.rsplit('/').next().unwrap_or(text);
+    let program = program.strip_suffix(".exe").unwrap_or(program);
+    let is_pending = states.iter().any(|state| state.is_pending);
+    if is_pending
+        || text.starts_with('-')
+        || !FORMS.iter().any(|form| form.programs.contains(&program))
+        || is_subcommand(states, program)
+    {
+        return false;
+    }
+    // Forms that read the input remain (`sudo -S mysql`), and those in which the name of a program may be an argument
+    // (`wpa_passphrase net …`).
+    states.retain(|state| match state.form.take {
+        Take::Stdin => state.is_ready,
+        Take::Positional(_) => state.form.after.is_empty(),
+        _ => false,
+    });
+    states.iter_mut().for_each(|state| state.positional += 1);
+    let forms = FORMS.iter().filter(|form| form.programs.contains(&program));
+    states.extend(forms.map(|form| State {
+        form,
+        is_ready: form.after.is_empty(),
+        positional: 0,
+        is_pending: false,
+    }));
+    true
 }
 
 /// Returns whether a word that is also the name of a program is a subcommand here: `docker login`, `net user`.
@@ -408,9 +432,12 @@ impl State {
             false => None,
         };
         // `//registry.example/:_authToken`
-        let last = text.rsplit([':', '/']).next().unwrap_or_default();
+        let member = text
+            .strip_prefix("//")
+            .and_then(|registry| registry.rsplit_once(':'))
+            .map(|(_, member)| member);
         let mut after = self.form.after.iter();
-        if after.any(|word| precedes(word, text) || *word == last) {
+        if after.any(|word| precedes(word, text) || Some(*word) == member) {
             self.is_ready = true;
             self.positional = 0;
         } else if self.is_ready
@@ -506,11 +533,18 @@ fn precedes(word: &str, text: &str) -> bool {
     text == word || is_bundled || word.ends_with('.') && text.starts_with(word)
 }
 
-/// Returns whether a word is one of some options, or several options of one letter of which the last is one: `-sSu`.
+/// Returns whether a word is one of some options, or several options of one letter of which the last is one: `-sSu`. A
+/// long option with one dash is none: `-format`.
 fn is_option(options: &[&str], text: &str) -> bool {
-    options.iter().any(|option| {
-        *option == text || option.len() == 2 && is_bundle(text) && text.ends_with(&option[1..])
-    })
+    let is_bundled = |option: &str| {
+        is_bundle(text)
+            && text
+                .strip_suffix(&option[1..])
+                .is_some_and(|flags| flags[1..].chars().all(|flag| BUNDLED.contains(flag)))
+    };
+    options
+        .iter()
+        .any(|option| *option == text || option.len() == 2 && is_bundled(option))
 }
 
 /// Returns whether a word may be several options of one letter.
@@ -537,13 +571,18 @@ fn pair<const N: usize>(text: &str, word: &Range<usize>, parts: [char; N]) -> Op
 /// Range of the password in the login of Oracle, `user/password@database`.
 fn login(text: &str) -> Option<Range<usize>> {
     let (user, rest) = text.split_once('/')?;
-    let password = rest.split('@').next().unwrap_or_default();
+    // The address may have a `/`: `user/password@//host/name`.
+    let (password, is_address) = rest
+        .split_once('@')
+        .map_or((rest, false), |(password, _)| (password, true));
     let is_user = !user.is_empty()
         && user
             .bytes()
             .all(|byte| byte.is_ascii_alphanumeric() || b"_$#".contains(&byte));
     let from = user.len() + 1;
-    (is_user && !password.is_empty() && !rest.contains('/')).then_some(from..from + password.len())
+    let is_password =
+        !password.is_empty() && !password.contains('/') && (is_address || !is_file(password));
+    (is_user && is_password).then_some(from..from + password.len())
 }
 
 /// Range without the quotes around its text.

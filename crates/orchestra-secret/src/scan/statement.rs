@@ -15,6 +15,9 @@ use crate::{
 /// Number of bytes in which the end of the name of a user or of a plugin is looked for.
 const MAX_USER: usize = 64;
 
+/// Number of bytes before `SETUSER` in which `ACL` is looked for.
+const MAX_ACL: usize = 16;
+
 impl Scanner<'_> {
     /// Masks the password of `AUTH password` and `AUTH user password`.
     pub(super) fn redis(&mut self, at: usize) {
@@ -37,8 +40,22 @@ impl Scanner<'_> {
         found.into_iter().for_each(|range| self.mask(range));
     }
 
-    /// Masks the passwords of `ACL SETUSER user on >password`.
-    pub(super) fn set_user(&mut self, end: usize) {
+    /// Masks the passwords of `ACL SETUSER user on >password`, of which `SETUSER` is given.
+    pub(super) fn set_user(&mut self, start: usize, end: usize) {
+        let before = &self.bytes[start.saturating_sub(MAX_ACL)..start];
+        let is_part = |byte: u8| is_blank(byte) || is_quote(byte) || matches!(byte, b',' | b'\\');
+        let parts = before
+            .iter()
+            .rev()
+            .take_while(|byte| is_part(**byte))
+            .count();
+        let acl = before[..before.len() - parts].last_chunk::<3>();
+        if parts == 0
+            || !acl.is_some_and(|acl| acl.eq_ignore_ascii_case(b"acl"))
+            || !self.byte(end).is_some_and(is_part)
+        {
+            return;
+        }
         let highest = self.text.floor_char_boundary(end + MAX_BESIDE);
         let line = self.text[end..highest]
             .split(['\n', '\r'])

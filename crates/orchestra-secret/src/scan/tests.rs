@@ -1,6 +1,11 @@
 //! Forms of secrets in texts, and texts without secrets.
 
+use std::{collections::HashMap, mem::discriminant};
+
+use proptest::prelude::*;
+
 use super::{STEMS, Scanner, TRIGGERS};
+use crate::sample::samples;
 use crate::table::{SECRET_ENDS, SECRET_LAST_WORDS, SECRET_PARTS, SECRET_WORDS};
 use crate::{Masker, is_secret_name, text};
 
@@ -380,5 +385,300 @@ fn values_that_look_like_words_are_masked_under_strong_names() {
         "- name: DB_PASSWORD\n  value: $DB_PASSWORD",
     ] {
         assert_eq!(text(plain), plain);
+    }
+}
+
+#[test]
+fn logins_of_databases_with_any_characters_are_masked() {
+    check(&[
+        (
+            "root:Ab3/x9Kq@tcp(db:3306)/shop",
+            "root:***@tcp(db:3306)/shop",
+        ),
+        (
+            "DSN=root:Ab3/x9Kq==@tcp(db:3306)/shop",
+            "DSN=root:***@tcp(db:3306)/shop",
+        ),
+        (
+            "mysql://root:Ab3/x9Kq@tcp(db:3306)/shop",
+            "mysql://root:***@tcp(db:3306)/shop",
+        ),
+        (
+            "数据库\u{3000}root:x9Kq2b@unix(/run/db)/shop",
+            "数据库\u{3000}root:***@unix(/run/db)/shop",
+        ),
+        (
+            "sqlplus scott/tiger7@//db:1521/orcl",
+            "sqlplus scott/***@//db:1521/orcl",
+        ),
+        (
+            "expdp scott/tiger7@db:1521/orclpdb directory=x",
+            "expdp scott/***@db:1521/orclpdb directory=x",
+        ),
+        (
+            "rman target sys/tiger7@a catalog me/tiger8@b",
+            "rman target sys/***@a catalog me/***@b",
+        ),
+        (
+            "sqlplus me/tiger7@db < sql/setup.sql > logs/out.log",
+            "sqlplus me/***@db < sql/setup.sql > logs/out.log",
+        ),
+        (
+            "sqlplus -s < sql/setup.sql me/tiger7@db 2>&1",
+            "sqlplus -s < sql/setup.sql me/***@db 2>&1",
+        ),
+        ("sqlplus scott/tiger7", "sqlplus scott/***"),
+    ]);
+    for plain in ["sqlplus me@orcl", "sqlldr data/rows.json", "sqlplus a/b/c"] {
+        assert_eq!(text(plain), plain);
+    }
+}
+
+#[test]
+fn secret_behind_a_placeholder_is_masked() {
+    check(&[
+        (
+            "docker login -u <user> -p swordfish7",
+            "docker login -u <user> -p ***",
+        ),
+        (
+            "mysql -u <my user> -pswordfish7",
+            "mysql -u <my user> -p***",
+        ),
+        (
+            "<b>docker login</b> -p swordfish7",
+            "<b>docker login</b> -p ***",
+        ),
+        (
+            "wpa_passphrase <ssid> swordfish7",
+            "wpa_passphrase <ssid> ***",
+        ),
+        (
+            "docker login >log -p swordfish7",
+            "docker login >log -p ***",
+        ),
+    ]);
+}
+
+#[test]
+fn here_document_is_masked_to_its_end_in_a_text_and_in_a_stream() {
+    for (given, expected) in [
+        (
+            "chpasswd <<EOF\nann:pw1x\nbob:pw2x\nkim:pw3x\nEOF\nls\n",
+            "chpasswd <<EOF\n***\n***\n***\nEOF\nls\n",
+        ),
+        (
+            "chpasswd <<EOF\r\nann:pw1x\r\nbob:pw2x\r\nkim:pw3x\r\nEOF\r\nls\r\n",
+            "chpasswd <<EOF\r\n***\r\n***\r\n***\r\nEOF\r\nls\r\n",
+        ),
+        (
+            "chpasswd <<EOF\nann:two words\n$USER:$PW\nbob:pw2x\nEOF\n",
+            "chpasswd <<EOF\nann:two words\n***\n***\nEOF\n",
+        ),
+        (
+            "chpasswd <<EOF\na:1\nb:2\nc:3\nd:4\ne:5\nf:6\ng:7\nh:8\ni:9\n",
+            "chpasswd <<EOF\n***\n***\n***\n***\n***\n***\n***\n***\ni:9\n",
+        ),
+        (
+            "sudo -S make <<-EOF\n\tswordfish\n\tEOF\nfi\ndone\n",
+            "sudo -S make <<-EOF\n\t***\n\tEOF\nfi\ndone\n",
+        ),
+        (
+            "sudo -S make <<-'EOF'\n\tswordfish\n\tEOF\nfi\n",
+            "sudo -S make <<-'EOF'\n\t***\n\tEOF\nfi\n",
+        ),
+        (
+            "sudo -S make <<\\EOF\nswordfish\nEOF\nfi\n",
+            "sudo -S make <<\\EOF\n***\nEOF\nfi\n",
+        ),
+        (
+            "docker login \\\n  --password-stdin <<EOF\nswordfish\nEOF\nfi\n",
+            "docker login \\\n  --password-stdin <<EOF\n***\nEOF\nfi\n",
+        ),
+    ] {
+        assert_eq!(text(given), expected, "{given}");
+        assert_eq!(Masker::table().stream().text(given), expected, "{given}");
+    }
+}
+
+#[test]
+fn identifiers_of_records_are_not_masked() {
+    let digest = "b82548c31e5f7a9b0c2d4e6f8a1b3c5d7e9f0a2b";
+    let id = "550e8400-e29b-41d4-a716-446655440000";
+    for plain in [
+        format!("1764482078|{digest}|web: add a page"),
+        format!("1764482078000000|{digest}|web: add a page"),
+        format!("20251128|{id}"),
+        format!("20251128123045678|{id}"),
+    ] {
+        assert_eq!(text(&plain), plain);
+    }
+    check(&[(
+        "123456789012345|a7B2c9FuR59kD1nhyD162dWWBwQ",
+        "123456789012345|***",
+    )]);
+}
+
+#[test]
+fn code_that_resembles_a_statement_is_not_masked() {
+    for plain in [
+        "<button onClick={() => setUser(null)} className=\"btn\">Logout</button>",
+        "ceph-osd --setuser ceph >/var/log/x",
+        "redis: setuser me >x1y2z3",
+        "arn:aws:lambda:*:*:function:my-func:prod",
+        "arn:aws:lambda:*:*:layer:base:x1y2z3",
+        "influx -host db.example -format json",
+        "influx -port 8086 -import x1y2z3",
+        "rclone copy ./keys/token remote:x",
+    ] {
+        assert_eq!(text(plain), plain);
+    }
+    check(&[
+        (
+            "redis-cli acl setuser me on '>swordfish7'",
+            "redis-cli acl setuser me on '>***'",
+        ),
+        (
+            "\"ACL\", \"SETUSER\", \"me\", \">swordfish7\"",
+            "\"ACL\", \"SETUSER\", \"me\", \">***\"",
+        ),
+        ("*:*:shop:me:swordfish7", "*:*:shop:me:***"),
+        ("(*:*:*:me:swordfish7", "(*:*:*:me:***"),
+        ("influx -t swordfish7 ping", "influx -t *** ping"),
+        (
+            "rclone config create x s3 token swordfish7",
+            "rclone config create x s3 token ***",
+        ),
+        ("zip -qrP swordfish7 x.zip y", "zip -qrP *** x.zip y"),
+        (
+            "security add-generic-password -Uw swordfish7",
+            "security add-generic-password -Uw ***",
+        ),
+        ("ldapsearch -LLLxw swordfish7", "ldapsearch -LLLxw ***"),
+    ]);
+}
+
+#[test]
+fn section_of_xml_with_signs_and_line_ends_is_masked() {
+    check(&[
+        (
+            "<password><![CDATA[ab<7Q2x]]></password>",
+            "<password><![CDATA[***]]></password>",
+        ),
+        (
+            "<password><![CDATA[\n  hunter2x>\n]]></password>",
+            "<password><![CDATA[\n  ***\n]]></password>",
+        ),
+    ]);
+    for plain in [
+        "<password><![CDATA[<password>]]></password>",
+        "<password><![CDATA[Password]]></password>",
+        "<password><![CDATA[ab7Q2x",
+    ] {
+        assert_eq!(text(plain), plain);
+    }
+}
+
+#[test]
+fn exported_variable_of_fish_is_masked() {
+    check(&[
+        (
+            "set --export DB_PASSWORD x1",
+            "set --export DB_PASSWORD ***",
+        ),
+        (
+            "set --universal --export DB_PASSWORD x1",
+            "set --universal --export DB_PASSWORD ***",
+        ),
+        ("set -x -g DB_PASSWORD x1", "set -x -g DB_PASSWORD ***"),
+    ]);
+    for plain in ["set -g DB_PASSWORD x1", "export --x DB_PASSWORD x1"] {
+        assert_eq!(text(plain), plain);
+    }
+}
+
+/// Characters of two to four bytes.
+const LONG: &[&str] = &["é", "\u{a0}", "\u{3000}", "🚀"];
+
+/// Signs that begin, part or end values.
+const SIGNS: &[&str] = &[
+    "", " ", "\n", "=", ":", "'", "\"", "\\", "\\\"", "\\n", "<", ">", "/", "@", "|", ";", "(", "-",
+];
+
+/// Reads a text in every way.
+fn read(given: &str) {
+    let masker = Masker::table();
+    let _ = masker.text(given);
+    let _ = masker.stream().text(given);
+    let words: Vec<&str> = given.split(' ').collect();
+    let _ = masker.arguments(&words);
+}
+
+#[test]
+fn secret_among_long_characters_is_masked() {
+    check(&[("mysql \\\"é\" -pswordfish7", "mysql \\\"é\" -p***")]);
+    for plain in [
+        "<input placeholder=\"请输入token\">",
+        "größepass'>",
+        "主key\">",
+    ] {
+        assert_eq!(text(plain), plain);
+    }
+}
+
+#[test]
+fn long_characters_around_triggers_of_each_kind_never_panic() {
+    let mut count = HashMap::new();
+    for (trigger, kind) in TRIGGERS.texts.iter().zip(&TRIGGERS.kinds) {
+        let seen = count.entry(discriminant(kind)).or_insert(0);
+        *seen += 1;
+        if *seen > 3 {
+            continue;
+        }
+        for before in ["é", "=\"é", "\u{3000}a:b"] {
+            for (one, two) in SIGNS
+                .iter()
+                .flat_map(|one| SIGNS.iter().map(move |two| (one, two)))
+            {
+                for end in ["", " ", "\"", "\\\"", ">"] {
+                    let _ = text(&format!("{before}{trigger}{one}{two}é{end}"));
+                    let _ = text(&format!("{before}{trigger}{one}{two}{end}é"));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn samples_with_a_long_character_at_any_place_never_panic() {
+    for sample in samples("long") {
+        for at in 0..=sample.text.len() {
+            for long in LONG {
+                let (head, tail) = sample.text.split_at(at);
+                let _ = text(&format!("{head}{long}{tail}"));
+                // In the place of a character.
+                let rest = tail.get(1..).unwrap_or_default();
+                let _ = text(&format!("{head}{long}{rest}"));
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1_000))]
+
+    #[test]
+    fn triggers_among_signs_and_long_characters_never_panic(parts in prop::collection::vec(
+        (any::<prop::sample::Index>(), prop::collection::vec(prop_oneof![
+            prop::sample::select(SIGNS),
+            prop::sample::select(LONG),
+            Just("x1y2z3"),
+        ], 0..5)),
+        1..8,
+    )) {
+        let text = parts.iter().map(|(trigger, signs)| {
+            format!("{}{}", trigger.get(&TRIGGERS.texts), signs.concat())
+        });
+        read(&text.collect::<String>());
     }
 }

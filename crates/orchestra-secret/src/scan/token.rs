@@ -41,7 +41,13 @@ impl Scanner<'_> {
         let is_hex =
             |from: usize, to: usize| self.bytes[from..to].iter().all(u8::is_ascii_hexdigit);
         let is_digest = token.alphabet != Alphabet::Hex && is_hex(start, rest);
-        if rest - end >= token.min && !is_digest && is_random(&self.bytes[end..rest]) {
+        // A digest or a UUID behind a number: `1764482078000000|550e8400-e29b-…`.
+        let is_id = || {
+            let mut parts = self.bytes[end..rest].split(|byte| *byte == b'-');
+            matches!(token.before, Before::Digits(_))
+                && parts.all(|part| part.iter().all(u8::is_ascii_hexdigit))
+        };
+        if rest - end >= token.min && !is_digest && !is_id() && is_random(&self.bytes[end..rest]) {
             self.mask_token(start, end, rest);
         }
         if rest - end >= token.min {
@@ -115,10 +121,9 @@ impl Scanner<'_> {
         match before {
             Before::Any => true,
             Before::Boundary => self.is_boundary(start),
-            Before::Digits => {
-                let from = start.saturating_sub(8);
-                start >= 8 && self.bytes[from..start].iter().all(u8::is_ascii_digit)
-            }
+            Before::Digits(count) => start
+                .checked_sub(count)
+                .is_some_and(|from| self.bytes[from..start].iter().all(u8::is_ascii_digit)),
         }
     }
 

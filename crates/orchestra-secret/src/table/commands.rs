@@ -66,7 +66,9 @@ pub const FORMS: &[Form] = &[
     form(&["redis-cli", "valkey-cli", "redis-benchmark"], &[], Value(&["-a"])),
     form(&["redis-cli", "valkey-cli"], &["auth", "AUTH", "requirepass", "masterauth"], Positional(0)),
     form(&["sqlcmd", "bcp", "osql"], &[], Value(&["-P"])),
-    form(&["influx", "clickhouse-client", "cqlsh", "cypher-shell", "tsql"], &[], Value(&["-t", "-p", "-P"])),
+    // Its long options have one dash too: `-host`.
+    form(&["influx"], &[], Next(&["-t", "-p", "-P"])),
+    form(&["clickhouse-client", "cqlsh", "cypher-shell", "tsql"], &[], Value(&["-t", "-p", "-P"])),
     form(&["ldapsearch", "ldapadd", "ldapmodify", "ldapdelete", "ldapwhoami", "ldappasswd"], &[], Value(&["-w"])),
     form(&["ldappasswd"], &[], Value(&["-s", "-a"])),
     form(&["rabbitmqctl"], &["add_user", "change_password", "authenticate_user"], Positional(1)),

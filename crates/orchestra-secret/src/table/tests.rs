@@ -63,7 +63,7 @@ const TOKEN_SAMPLES: &[(&str, &str)] = &[
     ("outlook.office.com/webhook/", "a7B2c9CZ3wBy2T7QSrBKZqt40JpDCH9vQrA6"), ("hooks.zapier.com/hooks/catch/", "a7B2c95GvdY9F0s00JH7"),
     ("re_", "a7B2c9V5dW78v1hMBftMNb3oQNLKV9"), ("api.telegram.org/bot", "a7B2c9MP5iFALwuHXgZ3"), ("SG.", "a7B2c9L2030XGJTE5pjjMDaW"),
     ("xkeysib-", "a7B2c9UwD3koBMtvJa9S"), ("xsmtpsib-", "a7B2c97oGaFSrvpQRthR"), ("SK", "a7b2c9a981a049d7ccc7e90a88d51944"),
-    ("key-", "a7b2c98fb2fc6791ce680ce2b27c8af6"), (":AA", "a7B2c9cdc5bSKioBBnqQyV9f2woW6o"), ("|", "a7B2c9FuR59kD1nhyD162dWWBw"),
+    ("key-", "a7b2c98fb2fc6791ce680ce2b27c8af6"), (":AA", "a7B2c9cdc5bSKioBBnqQyV9f2woW6o"), ("|", "a7B2c9FuR59kD1nhyD162dWWBwQ"),
     ("lin_api_", "a7B2c9CBdgQhs6tQCTD8"), ("lin_oauth_", "a7B2c9gU2mcbp5132AoW"), ("ntn_", "a7B2c9LuwVZY4WDFq7L5"),
     ("secret_", "a7B2c9gkBeG5ZHxqbtVaofMeb2gn3YAY1UZ3gRxL"), ("glsa_", "a7B2c9NGPv369kP0cJNj"), ("glc_", "a7B2c9CCtPG6vkogp7ovpatf"),
     ("NRAK-", "a7B2c9S9ZJY0uLZcS2aU"), ("NRII-", "a7B2c9e4EWoXN8Qt6pU1"), ("NRJS-", "a7B2c9F4tmkTev7Fo9me"), ("PMAK-", "a7B2c9N3bLtAX9tW9hrrf91h"),
@@ -98,7 +98,8 @@ const COMMAND_SAMPLES: &[(&[&str], &[&str])] = &[
     (&["redis-cli", "valkey-cli", "redis-benchmark"], &["{} -a swordfish7"]),
     (&["redis-cli", "valkey-cli"], &["{} auth swordfish7", "{} AUTH swordfish7", "{} requirepass swordfish7", "{} masterauth swordfish7"]),
     (&["sqlcmd", "bcp", "osql"], &["{} -P swordfish7"]),
-    (&["influx", "clickhouse-client", "cqlsh", "cypher-shell", "tsql"], &["{} -t swordfish7", "{} -p swordfish7", "{} -P swordfish7"]),
+    (&["influx"], &["{} -t swordfish7", "{} -p swordfish7", "{} -P swordfish7"]),
+    (&["clickhouse-client", "cqlsh", "cypher-shell", "tsql"], &["{} -t swordfish7", "{} -p swordfish7", "{} -P swordfish7"]),
     (&["ldapsearch", "ldapadd", "ldapmodify", "ldapdelete", "ldapwhoami", "ldappasswd"], &["{} -w swordfish7"]),
     (&["ldappasswd"], &["{} -s swordfish7", "{} -a swordfish7"]),
     (&["rabbitmqctl"], &["{} add_user one swordfish7", "{} change_password one swordfish7", "{} authenticate_user one swordfish7"]),
@@ -199,7 +200,7 @@ fn each_token_form_has_a_sample_that_is_masked() {
     for (prefix, rest) in TOKEN_SAMPLES {
         // These follow the number of a bot or of an app.
         let before = match *prefix {
-            ":AA" | "|" => "0123456789",
+            ":AA" | "|" => "012345678901234",
             _ => "",
         };
         let token = format!("got {before}{prefix}{rest} here");

@@ -150,14 +150,22 @@ pub(crate) fn run(word: Option<&str>) -> Result<()> {
 /// When a check panics. A check that fails is counted.
 pub(crate) fn all(word: Option<&str>) -> Result<Tally> {
     run::say("== judges");
-    // Two lanes, because most checks wait for other processes.
-    let (single, clients) = thread::scope(|scope| {
-        let single = scope.spawn(|| single(word));
-        (single.join(), clients(word))
-    });
-    let mut tally = single.map_err(|_| anyhow!("an external check panicked"))?;
-    tally.add(clients);
-    Ok(tally)
+    let lanes: [fn(Option<&str>) -> Tally; 4] = [
+        single,
+        |word| clients(word, Face::Stdio),
+        |word| clients(word, Face::Http),
+        others::all,
+    ];
+    let mut tally = Tally::default();
+    // Several lanes, because most checks wait for other processes.
+    thread::scope(|scope| {
+        let lanes = lanes.map(|lane| scope.spawn(move || lane(word)));
+        for lane in lanes {
+            let ended = lane.join();
+            tally.add(ended.map_err(|_| anyhow!("an external check panicked"))?);
+        }
+        Ok(tally)
+    })
 }
 
 /// An external check that runs once: its name and the function that runs it.
@@ -185,29 +193,24 @@ fn single(word: Option<&str>) -> Tally {
     tally
 }
 
-/// Runs the SDK clients and the upstream servers whose name contains `word`.
-fn clients(word: Option<&str>) -> Tally {
+/// Runs the SDK clients over one transport whose name contains `word`.
+fn clients(word: Option<&str>, face: Face) -> Tally {
     let mut tally = Tally::default();
-    for face in [Face::Stdio, Face::Http] {
-        for (judge_name, judge, revisions) in JUDGES {
-            for revision in *revisions {
-                for server in SERVERS {
-                    if !face.is_spoken(*judge, revision, server) {
-                        continue;
-                    }
-                    let over = match face {
-                        Face::Stdio => "",
-                        Face::Http => " over http",
-                    };
-                    let name = format!("{judge_name} {revision} {}{over}", server.name);
-                    if word.is_none_or(|word| name.contains(word)) {
-                        report(&name, sit(*judge, revision, server, face), &mut tally);
-                    }
+    let over = match face {
+        Face::Stdio => "",
+        Face::Http => " over http",
+    };
+    for (judge_name, judge, revisions) in JUDGES {
+        for revision in *revisions {
+            let spoken = |server: &&Server| face.is_spoken(*judge, revision, server);
+            for server in SERVERS.iter().filter(spoken) {
+                let name = format!("{judge_name} {revision} {}{over}", server.name);
+                if word.is_none_or(|word| name.contains(word)) {
+                    report(&name, sit(*judge, revision, server, face), &mut tally);
                 }
             }
         }
     }
-    others::all(word, &mut tally);
     tally
 }
 

@@ -20,7 +20,9 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 
-use super::{Absent, Judge, LIMIT, NEWEST_OF_EACH_ERA, client, debug, renew, report};
+use super::{
+    Absent, Judge, LIMIT, NEWEST_OF_EACH_ERA, client, debug, renew, report, workspace_of_check,
+};
 use crate::{
     run::{self, Ended},
     served::{Served, Told},
@@ -71,7 +73,8 @@ pub(super) struct Listening {
 }
 
 /// Runs the judges whose name holds `word`, or all.
-pub(super) fn all(word: Option<&str>, tally: &mut Tally) {
+pub(super) fn all(word: Option<&str>) -> Tally {
+    let mut tally = Tally::default();
     for through in [Through::Stdio, Through::Up] {
         for (judge_name, judge, revisions) in JUDGES {
             for revision in revisions {
@@ -81,12 +84,13 @@ pub(super) fn all(word: Option<&str>, tally: &mut Tally) {
                 };
                 let name = format!("{judge_name} {revision} others{over}");
                 if word.is_none_or(|word| name.contains(word)) {
-                    report(&name, sit(judge, revision, through), tally);
+                    report(&name, sit(judge, revision, through), &mut tally);
                 }
             }
         }
     }
-    both::all(word, tally);
+    both::all(word, &mut tally);
+    tally
 }
 
 fn sit(judge: Judge, revision: &str, through: Through) -> Result<Result<Ended>, Absent> {
@@ -101,7 +105,7 @@ fn hear(
     through: Through,
     installed: &Installed,
 ) -> Result<Ended> {
-    let directory = run::target().join(format!("judges/{}", std::process::id()));
+    let directory = workspace_of_check();
     renew(&directory)?;
     let directory = directory.canonicalize().context("the judge's workspace")?;
     fs::create_dir(directory.join("home")).context("creating a home directory")?;

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::{Installed, Through, run_through};
 use crate::{
-    judges::{Absent, Judge, LIMIT, NEWEST_OF_EACH_ERA, client, renew, report},
+    judges::{Absent, Judge, LIMIT, NEWEST_OF_EACH_ERA, client, renew, report, workspace_of_check},
     run::{self, Ended},
     test::Tally,
 };
@@ -80,7 +80,7 @@ fn hear(
         client.arg(server.get_program()).args(server.get_args());
         return run::run_within(&mut client, LIMIT);
     };
-    let directory = run::target().join(format!("judges/{}", std::process::id()));
+    let directory = workspace_of_check();
     renew(&directory)?;
     let directory = directory.canonicalize().context("the judge's workspace")?;
     fs::create_dir(directory.join("home")).context("creating a home directory")?;

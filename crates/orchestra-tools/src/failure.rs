@@ -81,7 +81,8 @@ impl Failure {
     }
 }
 
-/// Replaces the path of the workspace by `.`, also before a path below it. A longer name is that of another directory.
+/// Replaces the path of the workspace by `.`, also before a path below it. A full stop behind the path is left out, since
+/// `..` means another directory. A longer name is that of another directory.
 fn without_path(text: &str, workspace: &str) -> String {
     if workspace.len() <= 1 {
         return text.to_owned();
@@ -90,9 +91,17 @@ fn without_path(text: &str, workspace: &str) -> String {
     let mut parts = text.split(workspace);
     let mut shown = parts.next().unwrap_or_default().to_owned();
     for part in parts {
-        let is_whole = !shown.ends_with(is_of_name) && !part.starts_with(is_of_name);
-        shown.push_str(if is_whole { "." } else { workspace });
-        shown.push_str(part);
+        let rest = match part.trim_start_matches('.') {
+            rest if rest.starts_with('/') || rest.starts_with(is_of_name) => part,
+            rest => rest,
+        };
+        let is_whole = !shown.ends_with(is_of_name) && !rest.starts_with(is_of_name);
+        let (path, rest) = match is_whole {
+            true => (".", rest),
+            false => (workspace, part),
+        };
+        shown.push_str(path);
+        shown.push_str(rest);
     }
     shown
 }
@@ -181,6 +190,12 @@ mod tests {
                 ". was moved to /t/a.old: go",
             ),
             ("/s/t/a and /t/a, /t/ab", "/s/t/a and ., /t/ab"),
+            ("it is not in /t/a.", "it is not in ."),
+            (
+                "it is in `/t/a`. See /t/a. Or in /s/t/a.",
+                "it is in `.`. See . Or in /s/t/a.",
+            ),
+            ("/t/a./b, /t/a.b", "/t/a./b, /t/a.b"),
         ] {
             assert_eq!(without_path(text, "/t/a"), shown);
         }

@@ -152,6 +152,16 @@ impl Covered {
         search.covered
     }
 
+    /// Returns the part that an approval is for. Left out are doubts about further files, which come and go with the
+    /// directories that other programs write, and the variables, whose file is covered.
+    pub(crate) fn approved(&self) -> Self {
+        Self {
+            variables: Vec::new(),
+            is_unclear: false,
+            ..self.clone()
+        }
+    }
+
     /// The files, by their paths below the workspace.
     pub fn files(&self) -> impl Iterator<Item = (&Path, &Content)> {
         let files = self.files.iter();
@@ -534,9 +544,12 @@ impl Search<'_> {
     /// Covers the files of a directory that have certain names.
     fn all_of(&mut self, below: &Path, is_named: impl Fn(&Path) -> bool) -> Result<(), Gap> {
         // direct: names alone; contents are opened below the open top.
-        let Ok(entries) = fs::read_dir(self.tree.top().join(below)) else {
-            self.covered.is_unclear = true;
-            return Ok(());
+        let entries = match fs::read_dir(self.tree.top().join(below)) {
+            Ok(entries) => entries,
+            Err(error) => {
+                self.covered.is_unclear |= !members::is_gone(&error);
+                return Ok(());
+            }
         };
         let mut names = Vec::new();
         for entry in entries.take(MAX_NAMES + 1) {

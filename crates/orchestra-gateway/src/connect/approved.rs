@@ -1,6 +1,6 @@
 //! Files that an approval covers, compared directly before each start.
 
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 use orchestra_hub::BoxFuture;
 use orchestra_mcp::client::{ClientError, Connected, Connector, TransportType};
@@ -14,14 +14,17 @@ use crate::{
 /// Compares the files that the approval of a server covers with what was approved. Reads them.
 ///
 /// # Errors
-/// When one of them differs.
+/// When one of them differs, or they cannot be compared.
 pub(super) fn compare(config: &ServerConfig, scope: &Scope) -> Result<(), ClientError> {
     let Some(approved) = &config.covered else {
         return Ok(());
     };
-    let now = Covered::of(config, scope);
+    let now = Covered::of(config, scope).approved();
     if now == **approved {
         return Ok(());
+    }
+    if let Some(gap) = now.gap() {
+        return Err(incomparable(&gap));
     }
     let before = Fingerprint::of(config, approved);
     let changes = before.changes(&Fingerprint::of(config, &now)).join(", ");
@@ -41,10 +44,13 @@ pub(super) async fn blocking<T: Send + 'static>(
     read: impl FnOnce() -> Result<T, ClientError> + Send + 'static,
 ) -> Result<T, ClientError> {
     let read = tokio::task::spawn_blocking(read).await;
-    read.unwrap_or_else(|error| {
-        let what = format!("the files that its approval covers cannot be compared: {error}");
-        Err(ClientError::Unreachable { what })
-    })
+    read.unwrap_or_else(|error| Err(incomparable(&error)))
+}
+
+fn incomparable(why: &dyn fmt::Display) -> ClientError {
+    ClientError::Unreachable {
+        what: format!("the files that its approval covers cannot be compared: {why}"),
+    }
 }
 
 /// Connector of an approved server that is no process of its own, such as one on the network with a program that
@@ -67,5 +73,52 @@ impl Connector for Compared {
             blocking(move || compare(&config, &scope)).await?;
             inner.connect().await
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::config::{File, FileKind, Source};
+
+    #[test]
+    fn approved_server_starts_until_a_covered_file_changes() {
+        let workspace = tempfile::tempdir().unwrap();
+        let write = |path: &str, text: &str| {
+            let path = workspace.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        write("one/Cargo.toml", "[package]\nname = \"server\"\n");
+        let file = File {
+            path: workspace.path().join(".mcp.json").into(),
+            source: Source::Workspace,
+            trust: Source::Workspace.trust(),
+            directory: workspace.path().to_owned(),
+            kind: FileKind::Servers,
+            owners: None,
+        };
+        let server = json!({"command": "cargo", "args": ["run", "-p", "server"]});
+        let text = json!({"mcpServers": {"a": server}}).to_string();
+        let config = file.understand(&text).servers.remove(0).config;
+        let mut config = ServerConfig::clone(&config.unwrap());
+        let scope = Scope::new(workspace.path(), None, |_| None);
+        config.covered = Some(Arc::new(Covered::of(&config, &scope).approved()));
+        let refusal = || match compare(&config, &scope) {
+            Ok(()) => String::new(),
+            Err(error) => error.explain(),
+        };
+        assert_eq!(refusal(), "");
+        // A manifest that cannot be parsed may be one of another package with the same name.
+        write("two/Cargo.toml", "[");
+        assert_eq!(refusal(), "");
+        write("one/build.rs", "");
+        assert!(refusal().contains("one/build.rs is new"), "{}", refusal());
+        fs::remove_dir_all(workspace.path()).unwrap();
+        assert!(refusal().contains("cannot be compared"), "{}", refusal());
     }
 }

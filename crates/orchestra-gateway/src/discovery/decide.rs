@@ -212,7 +212,7 @@ impl Places {
                         config.named = scope.named_files(&config);
                         files = named(&config);
                         let is_approved = asks && trusted_by.is_none();
-                        config.covered = is_approved.then(|| Arc::clone(&covered));
+                        config.covered = is_approved.then(|| Arc::new(covered.approved()));
                         if asks && decisions.follows(workspace, &name) {
                             config.pins = Pins::Follow;
                         }

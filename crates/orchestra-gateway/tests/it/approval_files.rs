@@ -104,3 +104,19 @@ fn file_is_covered_in_each_spelling_of_its_path() {
     let shell = json!({"command": "sh", "args": ["-c", "sh 'a b'"]});
     check(&shell, &[], "a b");
 }
+
+#[test]
+fn manifest_of_another_package_that_cannot_be_parsed_does_not_change_the_server() {
+    let world = World::new();
+    let manifest = "[package]\nname = \"server\"\n";
+    world.write("workspace/one/Cargo.toml", manifest);
+    let servers = json!({"mcpServers": {"a": server("cargo run -p server")}});
+    world.write(FILE, &servers.to_string());
+    world.approve("a");
+    let before = world.find();
+    world.write("workspace/two/Cargo.toml", "[");
+    let after = world.find();
+    assert_eq!(states(&after), [("a", "enabled")]);
+    let configs = [&before, &after].map(|found| found.usable().collect::<Vec<_>>());
+    assert_eq!(configs[0], configs[1]);
+}

@@ -89,10 +89,20 @@ struct Core {
 type Outcome = Result<Answer, ClientError>;
 
 struct Open {
-    requests: Pending<oneshot::Sender<Outcome>>,
-    /// A notification was sent after the last answer: an error without an id may be about that.
-    has_notified: bool,
+    requests: Pending<Sent>,
+    /// Number of requests that were entered so far.
+    entered: u64,
+    /// Number of requests that were entered before the last notification or response was sent. An error without an id
+    /// may be about that message until a later request is answered.
+    unanswered: Option<u64>,
     ended: Option<ClientError>,
+}
+
+/// A request that was sent.
+struct Sent {
+    /// Its number among the requests of the link, from 1.
+    number: u64,
+    sender: oneshot::Sender<Outcome>,
 }
 
 impl LinesLink {
@@ -118,7 +128,8 @@ impl LinesLink {
             open: Mutex::new(Open {
                 // How many may be open at once is bounded by who calls.
                 requests: Pending::new(usize::MAX),
-                has_notified: false,
+                entered: 0,
+                unanswered: None,
                 ended: None,
             }),
             counters: Arc::default(),
@@ -187,17 +198,25 @@ impl Core {
             let mut open = self.open();
             let exact = open.requests.close(id);
             let waiting = exact.or_else(|| open.requests.close(&id.other_form()?));
-            open.has_notified &= waiting.is_none();
+            if let Some(sent) = &waiting {
+                open.unanswered = open.unanswered.filter(|before| sent.number <= *before);
+            }
             waiting
         };
-        waiting.is_some_and(|waiting| waiting.send(outcome).is_ok())
+        waiting.is_some_and(|waiting| waiting.sender.send(outcome).is_ok())
+    }
+
+    /// Remembers that a message without an answer is sent.
+    fn note_unanswered(&self) {
+        let mut open = self.open();
+        open.unanswered = Some(open.entered);
     }
 
     /// The request that an error without an id is about, if it can be about one only.
     fn sole_request(&self) -> Option<RequestId> {
         let open = self.open();
         let mut ids = open.requests.iter().map(|(id, _)| id);
-        let sole = ids.next().filter(|_| !open.has_notified)?;
+        let sole = ids.next().filter(|_| open.unanswered.is_none())?;
         ids.next().is_none().then(|| sole.clone())
     }
 
@@ -213,7 +232,7 @@ impl Core {
         };
         for (_, waiting) in waiting.into_open() {
             // Who has given up is gone.
-            let _ = waiting.send(Err(reason.clone()));
+            let _ = waiting.sender.send(Err(reason.clone()));
         }
         self.ended.send_replace(Some(reason));
     }
@@ -265,7 +284,9 @@ impl Waiting {
             if let Some(reason) = &open.ended {
                 return Err(reason.clone());
             }
-            let entered = open.requests.accept(id.clone(), sender);
+            open.entered += 1;
+            let number = open.entered;
+            let entered = open.requests.accept(id.clone(), Sent { number, sender });
             entered.map_err(|error| ClientError::Busy {
                 what: error.to_string(),
             })?;
@@ -332,7 +353,7 @@ impl Link for LinesLink {
         }
         message.push_byte(b'}');
         Box::pin(async move {
-            core.open().has_notified = true;
+            core.note_unanswered();
             core.send(message).await
         })
     }
@@ -348,7 +369,10 @@ impl Link for LinesLink {
             }
             Err(error) => write::error(&mut message, Some(&id), error),
         }
-        Box::pin(async move { core.send(message).await })
+        Box::pin(async move {
+            core.note_unanswered();
+            core.send(message).await
+        })
     }
 
     fn agreed(&self, _: Agreed) -> BoxFuture<()> {

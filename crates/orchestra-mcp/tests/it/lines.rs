@@ -138,6 +138,34 @@ async fn error_without_an_id_answers_the_sole_request() {
     }
 }
 
+#[tokio::test]
+async fn late_error_about_a_message_without_an_answer_fails_no_later_request() {
+    let mut ends = ends(1 << 16);
+    let error = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-1,"message":"m"}}"#;
+    for message in ["notification", "response", "refusal"] {
+        let earlier = tokio::spawn(ends.link.request(request("1", &json!({}))));
+        ends.read().await;
+        match message {
+            "notification" => ends.link.notify("test/notice", None).await.unwrap(),
+            "response" => {
+                let id = request("7", &json!({})).id;
+                let answer = Ok(RawJson::of(&json!({})).unwrap());
+                ends.link.respond(id, answer).await.unwrap();
+            }
+            _ => ends.say(r#"{"jsonrpc":"2.0","id":7,"method":7}"#).await,
+        }
+        ends.read().await;
+        ends.say(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#).await;
+        earlier.await.unwrap().unwrap().unwrap();
+        let later = tokio::spawn(ends.link.request(request("2", &json!({}))));
+        ends.read().await;
+        ends.say(error).await;
+        ends.say(r#"{"jsonrpc":"2.0","id":2,"result":{}}"#).await;
+        let answer = later.await.unwrap().unwrap();
+        assert!(answer.is_ok(), "{message}: {answer:?}");
+    }
+}
+
 /// A stream that takes little at a time loses nothing, mixes nothing, and makes callers wait.
 #[tokio::test]
 async fn a_server_that_reads_slowly_makes_callers_wait_and_loses_nothing() {

@@ -3,7 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs::{self, File},
-    io::Read as _,
+    io::{self, ErrorKind, Read as _},
     path::{Path, PathBuf},
 };
 
@@ -17,6 +17,9 @@ const ENTRIES: usize = 16;
 
 /// Maximum number of bytes of a manifest.
 const MAX_BYTES: u64 = 1024 * 1024;
+
+/// Name of the file that marks a directory as a cache. Build tools write it into their output.
+const CACHE_TAG: &str = "CACHEDIR.TAG";
 
 const NODE: &str = "package.json";
 const PYTHON: &str = "pyproject.toml";
@@ -182,26 +185,39 @@ impl Packages {
         let mut waiting = vec![PathBuf::new()];
         while let Some(directory) = waiting.pop() {
             // direct: names alone; manifests are found below the open top.
-            let Ok(entries) = fs::read_dir(tree.top().join(&directory)) else {
-                packages.is_partial = true;
-                continue;
+            let entries = match fs::read_dir(tree.top().join(&directory)) {
+                Ok(entries) => entries,
+                Err(error) => {
+                    packages.is_partial |= !is_gone(&error);
+                    continue;
+                }
             };
+            let mut listed = Vec::new();
             for entry in entries {
                 packages.entries += 1;
-                if packages.entries > MAX_ENTRIES || tree.is_exhausted() {
+                if packages.entries > MAX_ENTRIES {
                     return Self::unknown(packages.entries);
                 }
-                let Ok(entry) = entry else {
-                    packages.is_partial = true;
-                    continue;
-                };
+                match entry {
+                    Ok(entry) => listed.push(entry),
+                    Err(error) => packages.is_partial |= !is_gone(&error),
+                }
+            }
+            let is_top = directory.as_os_str().is_empty();
+            if !is_top && listed.iter().any(|entry| entry.file_name() == CACHE_TAG) {
+                continue;
+            }
+            for entry in listed {
+                if tree.is_exhausted() {
+                    return Self::unknown(packages.entries);
+                }
                 let name = entry.file_name();
                 if name == manifest {
                     packages.add(tree, &directory, manifest);
                     continue;
                 }
-                // No member is in them: git writes the one, and package managers skip the other.
-                let is_skipped = name == ".git" || (name == "node_modules" && manifest == NODE);
+                // No member is in them: git writes the one, and package managers the other.
+                let is_skipped = name == ".git" || name == "node_modules";
                 let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
                 if is_skipped || is_file {
                     continue;
@@ -232,10 +248,11 @@ impl Packages {
 
     fn add(&mut self, tree: &mut Tree, directory: &Path, manifest: &str) {
         let name = match tree.find(directory, Path::new(manifest)) {
-            Some(Entry::File(below)) => {
-                let text = text(&tree.top().join(below));
-                text.and_then(|text| name_of(&text, directory, manifest))
-            }
+            Some(Entry::File(below)) => match text(&tree.top().join(below)) {
+                Ok(text) => name_of(&text, directory, manifest),
+                Err(error) if is_gone(&error) => return,
+                Err(_) => None,
+            },
             Some(Entry::Closed(..)) => None,
             Some(Entry::Directory(_)) | None => return,
         };
@@ -250,13 +267,21 @@ impl Packages {
     }
 }
 
-/// Returns the text of a manifest; `None` where it cannot be read.
-fn text(path: &Path) -> Option<String> {
+/// Returns whether an error means that a file or directory was removed after it was listed, as running builds do.
+pub(super) fn is_gone(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
+}
+
+/// Returns the text of a manifest.
+fn text(path: &Path) -> io::Result<String> {
     // direct: a file of the tree, whose links were followed inside the tree.
-    let file = File::open(path).ok()?;
+    let file = File::open(path)?;
     let mut text = String::new();
-    let length = file.take(MAX_BYTES + 1).read_to_string(&mut text).ok()?;
-    (length as u64 <= MAX_BYTES).then_some(text)
+    let length = file.take(MAX_BYTES + 1).read_to_string(&mut text)?;
+    match length as u64 <= MAX_BYTES {
+        true => Ok(text),
+        false => Err(ErrorKind::FileTooLarge.into()),
+    }
 }
 
 /// Returns the name of the package of a manifest, if there is one; `None` where the manifest cannot be parsed.

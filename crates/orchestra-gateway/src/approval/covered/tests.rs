@@ -2,7 +2,12 @@
 
 #[cfg(target_os = "linux")]
 use std::{ffi::OsStr, os::unix::ffi::OsStrExt as _};
-use std::{fs, os::unix::fs::symlink};
+use std::{
+    fs,
+    os::unix::fs::symlink,
+    sync::atomic::{AtomicBool, Ordering},
+    thread,
+};
 
 use serde_json::json;
 
@@ -670,6 +675,44 @@ fn member_that_is_not_found_is_unclear() {
     assert!(!is_unclear("npm start -w server"));
     workspace.write("packages/broken/package.json", "{");
     assert!(is_unclear("npm start -w server"));
+}
+
+#[test]
+fn output_of_build_tools_is_not_searched_for_members() {
+    let workspace = Workspace::new();
+    workspace.write("one/Cargo.toml", "[package]\nname = \"server\"\n");
+    workspace.write("CACHEDIR.TAG", "");
+    workspace.write("target/CACHEDIR.TAG", "");
+    for path in ["target/package/one", "one/node_modules/x"] {
+        workspace.write(&format!("{path}/Cargo.toml"), "[");
+    }
+    let server = json!({"command": "cargo", "args": ["run", "-p", "server"]});
+    assert!(!workspace.covered(&server).is_unclear());
+}
+
+#[test]
+fn search_for_members_during_a_build_is_complete() {
+    let workspace = Workspace::new();
+    workspace.write("one/Cargo.toml", "[package]\nname = \"server\"\n");
+    let server = json!({"command": "cargo", "args": ["run", "-p", "server"]});
+    let is_done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            for round in 0.. {
+                if is_done.load(Ordering::Relaxed) {
+                    break;
+                }
+                let out = format!("out{round}");
+                for number in 0..50 {
+                    workspace.write(&format!("{out}/{number}/Cargo.toml"), "");
+                }
+                fs::remove_dir_all(workspace.0.path().join(out)).unwrap();
+            }
+        });
+        let is_unclear = (0..200).any(|_| workspace.covered(&server).is_unclear());
+        is_done.store(true, Ordering::Relaxed);
+        assert!(!is_unclear);
+    });
 }
 
 #[test]

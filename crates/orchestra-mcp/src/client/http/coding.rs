@@ -16,6 +16,10 @@ use crate::client::ClientError;
 /// Maximum number of bytes that are decompressed at once: few compressed bytes can become very many.
 const PIECE: usize = 16 * 1024;
 
+/// Maximum number of codings of a response. Each of them wraps the body once more, and reading the body recurses
+/// through all of them.
+const MAX_CODINGS: usize = 2;
+
 /// A coding that is understood.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Coding {
@@ -26,27 +30,37 @@ enum Coding {
 /// Returns a response whose body is read without its content codings.
 ///
 /// # Errors
-/// When a successful response has a coding that is not supported.
+/// When a successful response has a coding that is not supported, or too many codings.
 pub(super) fn decoded(response: Response) -> Result<Response, ClientError> {
     let values = response.headers().get_all(CONTENT_ENCODING).into_iter();
     let names = values.flat_map(|value| value.to_str().unwrap_or("unknown").split(','));
     let names: Vec<String> = names.map(|name| name.trim().to_ascii_lowercase()).collect();
-    let mut codings = Vec::new();
+    let (mut codings, mut fault) = (Vec::new(), None);
     for name in names {
         codings.push(match &*name {
             "" | "identity" => continue,
             "gzip" | "x-gzip" => Coding::Gzip,
             "deflate" => Coding::Deflate,
-            _ if !response.status().is_success() => return Ok(response),
             _ => {
                 let name = name.escape_debug();
-                let what = format!(
-                    "the response has the content coding \"{name}\", which is not supported; \
-                     switch compression off at the server"
-                );
-                return Err(ClientError::InvalidMessage { what });
+                fault = Some(format!(
+                    "the content coding \"{name}\", which is not supported"
+                ));
+                break;
             }
         });
+        if codings.len() > MAX_CODINGS {
+            fault = Some(format!("more than {MAX_CODINGS} content codings"));
+            break;
+        }
+    }
+    if let Some(fault) = fault {
+        return match response.status().is_success() {
+            true => Err(ClientError::InvalidMessage {
+                what: format!("the response has {fault}; switch compression off at the server"),
+            }),
+            false => Ok(response),
+        };
     }
     if codings.is_empty() {
         return Ok(response);

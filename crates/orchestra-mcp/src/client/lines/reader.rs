@@ -263,6 +263,7 @@ impl Reader {
     fn refuse(&self, id: &RequestId, error: &RpcError) {
         let mut message = Rope::new();
         write::error(&mut message, Some(id), error);
+        self.core.note_unanswered();
         // When it does not read, it does not miss the refusal either.
         let _ = self.core.pipe.try_send(message, Pace::AtOnce);
     }

@@ -332,6 +332,35 @@ async fn response_compressed_against_the_request_is_read() {
 }
 
 #[tokio::test]
+async fn response_with_many_codings_is_refused() {
+    let server = Scripted::new(|seen| async move {
+        let (status, count) = seen.rpc().split_once('/').unwrap();
+        let coding = vec!["gzip"; count.parse().unwrap()].join(",");
+        let headers = [
+            ("content-type", "application/json"),
+            ("content-encoding", &*coding),
+        ];
+        let mut response = with(status.parse().unwrap(), &headers, "");
+        let text = seen.result(&json!({})).to_string();
+        let once = compressed("gzip", &text);
+        let mut encoder = GzEncoder::new(Vec::new(), flate2::Compression::best());
+        encoder.write_all(&once).unwrap();
+        *response.body_mut() = Body::from(encoder.finish().unwrap());
+        response
+    });
+    let server = server.await;
+    let there = connected(server.config("/mcp")).await;
+    result(&*there.link, 1, "200/2", &json!({})).await;
+    for method in ["200/3", "200/10000"] {
+        let error = ask(&*there.link, 1, method, &json!({})).await.unwrap_err();
+        let what = invalid(&error);
+        assert!(what.contains("more than 2 content codings"), "{what}");
+    }
+    let error = ask(&*there.link, 1, "503/10000", &json!({})).await;
+    assert_eq!(http(&error.unwrap_err()).status, 503);
+}
+
+#[tokio::test]
 async fn compressed_response_is_read_up_to_the_bound() {
     let server = Scripted::new(|_| async move {
         let mut response = with(

@@ -22,7 +22,7 @@ use std::{fmt, sync::Arc};
 
 use serde_json::{Map, Value};
 
-use crate::{thinking, tool::Tool};
+use crate::{thinking::Fence, tool::Tool};
 
 /// Longest text in which calls are looked for.
 const MAX_BYTES: usize = 64 * 1024;
@@ -159,10 +159,15 @@ pub fn recognised(text: &str, tools: &[Arc<Tool>]) -> Option<Recognised> {
         return None;
     }
     let found = marked::found(text, tools).or_else(|| plain::found(text, tools))?;
-    let is_thought = thinking::begins_with_fence(&marked::without_templates(text));
+    let fence = Fence::of(&marked::without_templates(text));
     let calls = found.said.iter().map(|said| {
         let call = repaired_of(said, tools);
-        if is_thought { call.thought() } else { call }
+        match fence {
+            Fence::No => call,
+            // It may be behind the fence, where it has the fault of what is before it.
+            Fence::Closed if call.fault.is_some() => call,
+            Fence::Closed | Fence::Whole => call.thought(),
+        }
     });
     let calls: Vec<Repaired> = calls.collect();
     (!calls.is_empty()).then_some(Recognised {

@@ -3,20 +3,15 @@
 //! Servers that know the format of a model send its thinking in a field of its own. Other servers pass it on as the
 //! model wrote it, between tags such as `<think>` and `</think>`. Nothing between such tags is an answer or a call.
 
-use std::ops::Range;
+use std::{collections::BTreeMap, ops::Range};
 
 use crate::request::Piece;
 
 /// Parts of the names of elements that enclose thinking, in lower case: `<longcat_think>`, `<thought_process>`.
-const STEMS: [&str; 7] = [
-    "think",
-    "thought",
-    "reason",
-    "reflect",
-    "monologue",
-    "scratchpad",
-    "analysis",
-];
+const STEMS: [&str; 5] = ["think", "thought", "reasoning", "monologue", "scratchpad"];
+
+/// Parts of such names that ordinary words contain as well, in lower case: `advance_task ID <reason>`.
+const WORDS: [&str; 3] = ["reason", "reflect", "analysis"];
 
 /// Marks of chat templates that enclose thinking, in lower case.
 const MARKS: [Mark; 9] = [
@@ -76,6 +71,45 @@ impl Kind {
     }
 }
 
+/// Certainty that a tag is one of thinking.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Certainty {
+    /// It is anywhere.
+    Certain,
+    /// It is at the beginning of the answer. Elsewhere it may be an ordinary word, such as `<reason>`.
+    Word,
+    /// It is written like a type or a component, such as `Option<Thought>` or `<AnalysisPanel>`.
+    Type,
+}
+
+impl Certainty {
+    /// The certainty of a tag, by its text and the character before it.
+    fn of(kind: &Kind, tag: &str, before: Option<char>) -> Self {
+        let Kind::Element(folded) = kind else {
+            return Self::Certain;
+        };
+        let name = &tag.trim_start_matches(['<', '/', ' '])[..folded.len()];
+        let is_upper = |text: &str| text.starts_with(|c: char| c.is_ascii_uppercase());
+        let mut pairs = name.as_bytes().windows(2);
+        let is_component = is_upper(name)
+            && pairs.any(|pair| pair[0].is_ascii_lowercase() && pair[1].is_ascii_uppercase());
+        let is_behind_word = before.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == ':');
+        let is_parameter = is_behind_word && is_upper(&tag[1..]) && !folded.contains("think");
+        if is_component || is_parameter {
+            return Self::Type;
+        }
+        match contains(&STEMS, folded) {
+            true => Self::Certain,
+            false => Self::Word,
+        }
+    }
+}
+
+/// Returns whether a name contains one of these parts.
+fn contains(parts: &[&str], name: &str) -> bool {
+    parts.iter().any(|part| name.contains(part))
+}
+
 /// Result of looking for a tag at the start of a text.
 enum Tag {
     No,
@@ -98,6 +132,10 @@ pub(crate) struct Splitter {
     passed: usize,
     /// Last character before `pending`.
     before: Option<char>,
+    /// Whether a part of the answer is not blank.
+    has_answer: bool,
+    /// Places of the uncertain tags that were not closed, by name. They are part of the answer.
+    uncertain: BTreeMap<String, Vec<usize>>,
     split: Split,
 }
 
@@ -108,9 +146,10 @@ pub(crate) struct Split {
     pub(crate) parts: Vec<String>,
     /// The thinking.
     pub(crate) thinking: String,
-    /// Places of the thinking in the text, tags included.
+    /// Places in the text, tags included, in which no call is made: the thinking, and the content of uncertain
+    /// elements.
     ranges: Vec<Range<usize>>,
-    /// End of the thinking that began before the text.
+    /// The same for the thinking that began before the text: its end.
     from_start: usize,
 }
 
@@ -126,7 +165,7 @@ impl Split {
         splitter.split
     }
 
-    /// Returns whether any of the text between two places is thinking. A place is a length of the text before it.
+    /// Returns whether any of the text between two places may be thinking. A place is a length of the text before it.
     pub(crate) fn is_thinking(&self, first: usize, last: usize) -> bool {
         let overlaps = |range: &Range<usize>| range.start < last && first < range.end;
         first < self.from_start || self.ranges.iter().any(overlaps)
@@ -145,12 +184,39 @@ impl Split {
     }
 }
 
-/// Returns whether a text begins with a fence of Markdown whose name is a name of thinking.
-pub(crate) fn begins_with_fence(text: &str) -> bool {
-    let line = text.trim_start().lines().next().unwrap_or_default();
-    let is_fence = line.starts_with("```") || line.starts_with("~~~");
-    let name = line.to_ascii_lowercase();
-    is_fence && STEMS.iter().any(|stem| name.contains(stem))
+/// State of a fence of Markdown whose name is a name of thinking.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fence {
+    /// The text does not begin with one.
+    No,
+    /// It is the whole text.
+    Whole,
+    /// Other text is behind its end.
+    Closed,
+}
+
+impl Fence {
+    /// The state of the fence with which a text begins.
+    pub(crate) fn of(text: &str) -> Self {
+        let (line, behind) = text
+            .trim_start()
+            .split_once('\n')
+            .unwrap_or((text.trim(), ""));
+        let name = line.trim_start_matches(['`', '~']).to_ascii_lowercase();
+        let sign = &line[..line.len() - name.len()];
+        let is_fence = sign.starts_with("```") || sign.starts_with("~~~");
+        if !is_fence || !(contains(&STEMS, &name) || contains(&WORDS, &name)) {
+            return Self::No;
+        }
+        let mut lines = behind.lines().map(str::trim);
+        let is_end =
+            |line: &str| line.starts_with(sign) && line.trim_matches(['`', '~']).is_empty();
+        let is_closed = lines.any(is_end) && lines.any(|line| !line.is_empty());
+        match is_closed {
+            true => Self::Closed,
+            false => Self::Whole,
+        }
+    }
 }
 
 impl Splitter {
@@ -174,47 +240,24 @@ impl Splitter {
         while at < text.len() {
             let before = text[..at].chars().next_back().or(self.before);
             let step = folded[at..].chars().next().map_or(1, char::len_utf8);
-            let next = text[at + step..].chars().next();
-            let is_type = before.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == ':')
-                && next.is_some_and(char::is_uppercase);
-            match tag(&folded[at..], before, is_type, is_end) {
+            match tag(&folded[at..], before, is_end) {
                 Tag::No => at += step,
                 Tag::Undecided => break,
                 Tag::Open(kind, length) => {
                     self.emit(&text[from..at], &mut pieces);
-                    match &mut self.open {
-                        None => {
-                            self.open = Some((kind, 1));
-                            self.opened = self.passed + at;
-                            self.split.begin_part();
-                        }
-                        Some((open, depth)) if *open == kind => *depth += 1,
-                        Some(_) => self.emit(&text[at..at + length], &mut pieces),
+                    from = at;
+                    let certainty = Certainty::of(&kind, &text[at..at + length], before);
+                    if self.opens(kind, certainty, self.passed + at) {
+                        from += length;
                     }
                     at += length;
-                    from = at;
                 }
                 Tag::Close(kind, length) => {
                     self.emit(&text[from..at], &mut pieces);
                     from = at;
-                    match &mut self.open {
-                        Some((open, depth)) if *open == kind => {
-                            *depth -= 1;
-                            if *depth == 0 {
-                                self.open = None;
-                                let end = self.passed + at + length;
-                                self.split.ranges.push(self.opened..end);
-                            }
-                            from = at + length;
-                        }
-                        None if kind.closes_from_start() => {
-                            let before = std::mem::take(&mut self.split.parts).concat();
-                            self.split.thinking.push_str(&before);
-                            self.split.begin_part();
-                            self.split.from_start = self.passed + at + length;
-                            from = at + length;
-                        }
-                        _ => {}
+                    let certainty = Certainty::of(&kind, &text[at..at + length], before);
+                    if self.closes(&kind, certainty, self.passed + at + length) {
+                        from += length;
                     }
                     at += length;
                 }
@@ -225,6 +268,62 @@ impl Splitter {
         self.passed += at;
         text[at..].clone_into(&mut self.pending);
         pieces
+    }
+
+    /// Takes an opening tag at a place. Returns whether it is a tag of thinking; otherwise it is text.
+    fn opens(&mut self, kind: Kind, certainty: Certainty, place: usize) -> bool {
+        if let Some((open, depth)) = &mut self.open {
+            let is_same = *open == kind;
+            *depth += usize::from(is_same);
+            return is_same;
+        }
+        let is_thinking = match certainty {
+            Certainty::Certain => true,
+            Certainty::Word => !self.has_answer,
+            Certainty::Type => false,
+        };
+        match kind {
+            Kind::Element(name) if !is_thinking => {
+                self.uncertain.entry(name).or_default().push(place);
+            }
+            kind => {
+                self.open = Some((kind, 1));
+                self.opened = place;
+                self.split.begin_part();
+            }
+        }
+        is_thinking
+    }
+
+    /// Takes a closing tag that ends at a place. Returns whether it is a tag of thinking; otherwise it is text.
+    fn closes(&mut self, kind: &Kind, certainty: Certainty, end: usize) -> bool {
+        match (&mut self.open, kind) {
+            (Some((open, depth)), _) if *open == *kind => {
+                *depth -= 1;
+                if *depth == 0 {
+                    self.open = None;
+                    self.split.ranges.push(self.opened..end);
+                }
+                true
+            }
+            (None, Kind::Element(name)) if certainty != Certainty::Certain => {
+                match self.uncertain.get_mut(name).and_then(Vec::pop) {
+                    Some(begin) => self.split.ranges.push(begin..end),
+                    None if certainty == Certainty::Word => self.split.from_start = end,
+                    None => {}
+                }
+                false
+            }
+            (None, _) if kind.closes_from_start() => {
+                let before = std::mem::take(&mut self.split.parts).concat();
+                self.split.thinking.push_str(&before);
+                self.split.begin_part();
+                self.has_answer = false;
+                self.split.from_start = end;
+                true
+            }
+            _ => false,
+        }
     }
 
     fn emit(&mut self, text: &str, pieces: &mut Vec<Piece>) {
@@ -240,11 +339,12 @@ impl Splitter {
             return;
         }
         // The blank lines after a closing tag belong to neither.
-        let is_first = parts.len() > 1 && parts.iter().all(|part| part.trim().is_empty());
+        let is_first = parts.len() > 1 && !self.has_answer;
         let text = if is_first { text.trim_start() } else { text };
         if text.is_empty() {
             return;
         }
+        self.has_answer |= !text.trim().is_empty();
         match parts.last_mut() {
             Some(part) => part.push_str(text),
             None => parts.push(text.to_owned()),
@@ -254,11 +354,10 @@ impl Splitter {
 }
 
 /// Looks for a tag at the start of a text in lower case. A tag in backquotes is a mention.
-/// `is_type` means that it is written like the parameter of a type, as in `Option<Analysis>`.
-fn tag(text: &str, before: Option<char>, is_type: bool, is_end: bool) -> Tag {
+fn tag(text: &str, before: Option<char>, is_end: bool) -> Tag {
     let found = match text.chars().next() {
         Some('<' | '[' | '◁') => match mark(text) {
-            Tag::No => element(text, is_type),
+            Tag::No => element(text),
             found => found,
         },
         _ => return Tag::No,
@@ -296,7 +395,7 @@ fn mark(text: &str) -> Tag {
 }
 
 /// `<think>`, `</think >` or `<think type="x">`.
-fn element(text: &str, is_type: bool) -> Tag {
+fn element(text: &str) -> Tag {
     let Some(inner) = text.strip_prefix('<') else {
         return Tag::No;
     };
@@ -318,9 +417,7 @@ fn element(text: &str, is_type: bool) -> Tag {
             false => Tag::No,
         };
     }
-    let is_thinking = STEMS.iter().any(|stem| name.contains(stem));
-    let is_type = is_type && !name.contains("think");
-    if !is_thinking || is_type {
+    if !contains(&STEMS, name) && !contains(&WORDS, name) {
         return Tag::No;
     }
     if !behind.starts_with('>') && !behind.starts_with(char::is_whitespace) {
@@ -372,6 +469,7 @@ mod tests {
         check("< think >a</ think >b", "b", "a");
         check("< Think>a< / think >b", "b", "a");
         check("<think type=\"deep\">a</think>b", "b", "a");
+        check("<reason>a</reason>b", "b", "a");
         check("x <reasoning>a</reasoning> y", "x  y", "a");
         check("[THINK]a[/THINK]b", "b", "a");
         check("◁think▷a◁/think▷b", "b", "a");
@@ -387,8 +485,6 @@ mod tests {
             "thought_process",
             "inner_monologue",
             "reasoning_content",
-            "analysis",
-            "self-reflection",
             "scratchpad2",
             "think_v2.5",
             "Think-Step_1",
@@ -401,10 +497,71 @@ mod tests {
                 "",
             );
         }
-        check("word<analysis>a</analysis>b", "wordb", "a");
         check("word<Thinking>a", "word", "a");
         let long = format!("<think about=\"{}\">a</think>b", "x".repeat(200));
         check(&long, "b", "a");
+    }
+
+    #[test]
+    fn element_with_an_ordinary_name_encloses_thinking_at_the_beginning() {
+        for name in ["reason", "analysis", "self-reflection", "Reflection"] {
+            check(&format!("<{name}>a</{name}>b"), "b", "a");
+            check(&format!("<{name}>a"), "", "a");
+            check(&format!("<think>a</think><{name}>b"), "", "ab");
+            for text in [
+                format!("word <{name}>a"),
+                format!("word <{name}>a</{name}>b"),
+                format!("a</{name}>b"),
+            ] {
+                check(&text, &text, "");
+            }
+        }
+        check("a</think>\n<reason>b</reason>c", "c", "ab");
+        check("<reason>a<reason>b</reason>c</reason>d", "d", "abc");
+    }
+
+    #[test]
+    fn place_in_an_element_that_may_be_of_thinking_is_thinking() {
+        for (text, expected) in [
+            ("word <reason>a|</reason>b", true),
+            ("word <reason>a</reason>b|", false),
+            ("word <reason>a|", false),
+            ("word| <reason>a</reason>", false),
+            ("<reason>a|", true),
+            ("a|</reason>b", true),
+            ("a</reason>b|", false),
+            ("word <reason>a<reason>b</reason>c|</reason>", true),
+            ("word <reason>a|<reason>b</reason>c", false),
+            ("<AnalysisPanel>a|", false),
+            ("<AnalysisPanel>a|</AnalysisPanel>", true),
+            ("a|</AnalysisPanel>", false),
+            ("Option<Thought>a|", false),
+            ("<ThinkingPanel>a|", false),
+            ("word <think>a|", true),
+        ] {
+            let place = text.find('|').unwrap();
+            let split = Split::of(&text.replace('|', ""));
+            assert_eq!(split.is_thinking(place, place), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn fence_of_thinking_is_closed_where_text_is_behind_it() {
+        for (text, expected) in [
+            ("```thinking\na\n```\nb", Fence::Closed),
+            ("~~~ Analysis\na\n~~~~\n\nb", Fence::Closed),
+            ("```thinking\na\n```\n", Fence::Whole),
+            ("\n```thinking\na", Fence::Whole),
+            ("````thinking\na\n```\nb", Fence::Whole),
+            ("```thinking\na\n```b", Fence::Whole),
+            ("```thinking\na\n~~~\nb", Fence::Whole),
+            ("```thinking", Fence::Whole),
+            ("```json\na\n```\nb", Fence::No),
+            ("thinking\n```\na", Fence::No),
+            ("", Fence::No),
+        ] {
+            assert_eq!(Fence::of(text), expected, "{text:?}");
+        }
     }
 
     #[test]
@@ -517,6 +674,9 @@ mod tests {
             "<thin_king>a</thin_king>",
             "fn check() -> Option<Analysis> { None }",
             "let all: Vec<Reason> = Vec::<Reason>::new();",
+            "I use `advance_task MA-3 <reason>` now.",
+            "<AnalysisPanel> shows it",
+            "#include <reflection>",
             "<think",
             "<think/>a",
             "<|end|>",

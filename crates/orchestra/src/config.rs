@@ -19,7 +19,7 @@ mod sync;
 use std::{
     fmt,
     net::SocketAddr,
-    ops::Range,
+    ops::RangeInclusive,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -190,13 +190,13 @@ const DEFAULT_HTTP: SocketAddr =
     SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 7420);
 
 /// Ports at which `up` may listen without settings.
-pub(crate) const fn usual_ports() -> Range<u16> {
+pub(crate) const fn usual_ports() -> RangeInclusive<u16> {
     ports_from(DEFAULT_HTTP.port())
 }
 
 /// The port of a setting, and the ports that `up` tries if that one is taken.
-const fn ports_from(first: u16) -> Range<u16> {
-    first..first.saturating_add(PORTS_TRIED)
+const fn ports_from(first: u16) -> RangeInclusive<u16> {
+    first..=first.saturating_add(PORTS_TRIED - 1)
 }
 
 /// Far longer than any built-in tool takes, and short enough that what hangs ends some day.
@@ -357,7 +357,7 @@ impl Config {
     }
 
     /// Ports at which `up` may listen by the settings of the user. The file of the workspace does not count.
-    pub(crate) fn own_ports(&self) -> Range<u16> {
+    pub(crate) fn own_ports(&self) -> RangeInclusive<u16> {
         let of_workspace = Origin::File(self.workspace.join(FILE));
         match self.http.value.port() {
             0 => usual_ports(),
@@ -619,6 +619,18 @@ fn check_shared(path: &Path, file: &ConfigFile) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ports_from_a_high_port_include_every_port_tried() {
+        for (first, last) in [
+            (7420, 7519),
+            (65_436, 65_535),
+            (65_500, 65_535),
+            (65_535, 65_535),
+        ] {
+            assert_eq!(ports_from(first), first..=last, "{first}");
+        }
+    }
 
     #[test]
     fn the_strongest_source_wins_and_is_named() {

@@ -11,7 +11,7 @@ mod steps;
 
 use std::{
     io,
-    ops::Range,
+    ops::RangeInclusive,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -86,7 +86,7 @@ pub(crate) enum InitError {
 pub(crate) struct Installer {
     root: Root,
     /// Ports at which this program may listen.
-    ports: Range<u16>,
+    ports: RangeInclusive<u16>,
     effect: Effect,
     before: Manifest,
     manifest: Manifest,
@@ -129,7 +129,7 @@ impl Installer {
 
     /// Accepts entries of clients that reach this program over HTTP at these ports.
     #[must_use]
-    pub(crate) fn with_ports(mut self, ports: Range<u16>) -> Self {
+    pub(crate) fn with_ports(mut self, ports: RangeInclusive<u16>) -> Self {
         self.ports = ports;
         self
     }

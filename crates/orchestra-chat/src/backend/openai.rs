@@ -195,7 +195,8 @@ impl Inner {
         let mut lines = Lines::new(answer);
         let mut events = Events::default();
         loop {
-            let line = match reading.is_done {
+            let is_last = reading.end == End::Last;
+            let line = match is_last {
                 // Usage may follow, and some servers leave the connection open without `[DONE]`.
                 true => { timeout(LAST_PARTS, lines.next()).await }.unwrap_or(Ok(None)),
                 false => lines.next().await,
@@ -203,14 +204,14 @@ impl Inner {
             let line = match line {
                 Ok(line) => line,
                 // All of it has come.
-                Err(_) if reading.is_done => break,
+                Err(_) if is_last => break,
                 Err(fault) => return Err(reading.failed(self.trouble(fault))),
             };
             let Some(line) = line else { break };
             match events.take(&line) {
                 Taken::Nothing => {}
                 Taken::End => {
-                    reading.is_done = true;
+                    reading.end = End::Last;
                     break;
                 }
                 Taken::Part(part) => reading.take(*part, &pieces).await,
@@ -219,7 +220,8 @@ impl Inner {
                 }
             }
         }
-        match reading.is_done && !events.is_within() {
+        let is_done = matches!(reading.end, End::Possible | End::Last);
+        match is_done && !events.is_within() {
             true => Ok(reading.reply()),
             false => {
                 let what = "it ended before it was done".to_owned();
@@ -239,6 +241,20 @@ fn refuses_tools(said: &str) -> bool {
     said.contains("tool") && (any(&refuses) || (is_member && any(&is_unknown)))
 }
 
+/// End of an answer, as far as its reasons show it: some servers send one with each part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum End {
+    /// No reason has come.
+    #[default]
+    Unreported,
+    /// The first reason came in a part of the answer.
+    Possible,
+    /// The first reason came in an empty part behind the answer.
+    Last,
+    /// More of the answer came after a reason. Only `[DONE]` ends it.
+    Unknown,
+}
+
 /// What was read of an answer.
 #[derive(Default)]
 struct Reading {
@@ -248,10 +264,10 @@ struct Reading {
     calls: Vec<SaidPieces>,
     /// Where the call is that a server counts so.
     places: BTreeMap<usize, usize>,
-    is_done: bool,
+    end: End,
     /// Whether the server reported the end of the calls.
     has_called: bool,
-    /// Whether the server reported that the model finished.
+    /// Whether the server reported that the model finished what has come.
     is_finished: bool,
     /// Whether the server reported any other end, or a text that is not of the model.
     is_broken: bool,
@@ -318,6 +334,14 @@ impl Reading {
         let thinking = thinking.map(|thinking| Piece::Thinking(thinking.to_owned()));
         let mut parts: Vec<Piece> = thinking.into_iter().collect();
         parts_of(&said.content, false, &mut parts);
+        let is_empty =
+            parts.is_empty() && said.tool_calls.is_empty() && said.function_call.is_none();
+        if !is_empty {
+            self.is_finished = false;
+            if self.end != End::Unreported {
+                self.end = End::Unknown;
+            }
+        }
         for part in parts {
             match &part {
                 Piece::Text(text) => self.reply.text.push_str(text),
@@ -342,8 +366,8 @@ impl Reading {
             let reason = reason.trim();
             !reason.is_empty() && !reason.eq_ignore_ascii_case("null")
         });
-        self.is_done |= is_whole && part.is_whole;
-        self.is_finished |= is_whole && part.is_whole;
+        let is_whole = is_whole && part.is_whole;
+        self.is_finished |= is_whole;
         if let Some(reason) = reason.map(|reason| reason.trim().to_ascii_lowercase()) {
             let is_cut = CUT.contains(&reason.as_str());
             let is_finished = FINISHED.contains(&reason.as_str());
@@ -352,8 +376,21 @@ impl Reading {
             self.is_broken |= !is_cut && !is_finished;
             self.has_called = CALLED.contains(&reason.as_str());
             // Servers that send no `[DONE]` end with this.
-            self.is_done = true;
+            if self.end == End::Unreported {
+                self.end = match is_empty && self.has_begun() {
+                    true => End::Last,
+                    false => End::Possible,
+                };
+            }
         }
+        if is_whole {
+            self.end = End::Last;
+        }
+    }
+
+    /// Returns whether any text or call has come.
+    fn has_begun(&self) -> bool {
+        !self.reply.text.is_empty() || !self.calls.is_empty()
     }
 
     fn take_call(&mut self, call: ToldCall) {

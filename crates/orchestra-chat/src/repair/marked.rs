@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{Fault, Found, names, pieces::calls, plain::shows};
-use crate::tool::Tool;
+use crate::{thinking::Split, tool::Tool};
 
 /// A mark, and what ends what stands behind it; without any it goes on to the next mark or the end.
 struct Mark {
@@ -272,6 +272,11 @@ pub(super) fn found(text: &str, tools: &[Arc<Tool>]) -> Option<Found> {
             is_surrounded |= !is_closed && is_followed(inner);
             // A model that goes on behind it invents the result: more calls depend on the invention.
             is_over = mark.begin == ACTION && is_closed;
+            // The text behind it may show that the call is part of the thinking.
+            is_surrounded |= is_over && {
+                let rest = [&text[..at], &text[behind + after..]].concat();
+                Split::of(&rest).is_thinking(at, at)
+            };
             last = Some(before.len());
         }
         // Marks within an example are a part of it, but for a mark that is only mentioned.

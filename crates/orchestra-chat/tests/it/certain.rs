@@ -277,6 +277,8 @@ fn part() -> impl Strategy<Value = Part> {
         ("[THINK]", "[/THINK]"),
         ("<longcat_think>", "</longcat_think>"),
         ("<|inner_prefix|>", "<|inner_suffix|>"),
+        ("<reason>", "</reason>"),
+        ("<AnalysisPanel>", "</AnalysisPanel>"),
     ]);
     prop_oneof![
         Just(Part::Words),
@@ -415,6 +417,7 @@ fn call_in_thinking_is_not_made_and_call_after_it_is() {
         ("<inner_monologue>", "</inner_monologue>"),
         ("<reasoning_content>", "</reasoning_content>"),
         ("<analysis>", "</analysis>"),
+        ("<reason>", "</reason>"),
         ("<|inner_prefix|>", "<|inner_suffix|>"),
         ("<unused94>thought\n", "<unused95>"),
     ] {

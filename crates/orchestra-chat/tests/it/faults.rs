@@ -22,19 +22,26 @@ fn ollama(fake: &Fake) -> Ollama {
 }
 
 fn openai(fake: &Fake) -> OpenAi {
+    openai_with(fake, Manner::default())
+}
+
+fn openai_with(fake: &Fake, manner: Manner) -> OpenAi {
     let address = format!("{}/v1", fake.address);
-    OpenAi::new(&address, None, "tiny", Manner::default()).unwrap()
+    OpenAi::new(&address, None, "tiny", manner).unwrap()
 }
 
 fn hurried(fake: &Fake, patience: Duration) -> Ollama {
-    let manner = Manner {
+    Ollama::new(&fake.address, None, "tiny", manner(patience)).unwrap()
+}
+
+fn manner(patience: Duration) -> Manner {
+    Manner {
         patience: Patience {
             first: patience,
             next: patience,
         },
         ..Manner::default()
-    };
-    Ollama::new(&fake.address, None, "tiny", manner).unwrap()
+    }
 }
 
 fn weather() -> Say {
@@ -524,4 +531,50 @@ async fn answer_with_a_reason_for_its_end_is_not_waited_for() {
     let ending = timeout(Duration::from_secs(60), held.say(&openai(&fake), "Hello?")).await;
     let ending = ending.expect("the answer ends while the connection is open");
     assert!(matches!(ending.how, End::Answered), "{ending:?}");
+}
+
+#[tokio::test]
+async fn answer_whose_parts_all_have_a_reason_ends_only_with_done() {
+    let part = |delta| OpenAiShapes.event(&delta, Some("stop"));
+    let text = |text: &str| part(json!({"content": text}));
+    let begin = part(json!({"role": "assistant", "content": ""}));
+    let thinking = part(json!({"reasoning_content": "Hm."}));
+    let parts = vec![begin, thinking, text("Half "), text(""), text("of it.")];
+    for length in 1..=parts.len() {
+        let parts = parts[..length].to_vec();
+        let said = ["", "", "Half ", "Half ", "Half of it."][length - 1];
+        let mut says = vec![Say::Hang(parts.clone()), Say::Cut(parts.clone())];
+        if length > 1 {
+            says.push(Say::Stream(parts));
+        }
+        for say in says {
+            let fake = Fake::openai(vec![say.clone(); 3]);
+            let mut held = Held::new(Settings::default());
+            let backend = openai_with(&fake, manner(Duration::from_secs(1)));
+            let ending = held.say(&backend, "Hello?").await;
+            assert!(matches!(ending.how, End::Failed(_)), "{say:?}: {ending:?}");
+            assert_eq!(held.face.text, said, "{say:?}");
+        }
+    }
+    let whole: Vec<String> = parts.into_iter().chain(OpenAiShapes.end()).collect();
+    let fake = Fake::openai(vec![Say::Stream(whole)]);
+    let mut held = Held::new(Settings::default());
+    let ending = held.say(&openai(&fake), "Hello?").await;
+    assert_eq!(
+        (ending.how, ending.text.as_str()),
+        (End::Answered, "Half of it.")
+    );
+}
+
+#[tokio::test]
+async fn answer_whose_last_part_has_the_reason_ends_with_the_stream() {
+    let begin = OpenAiShapes.event(&json!({"content": "Hello "}), None);
+    let last = OpenAiShapes.event(&json!({"content": "there."}), Some("stop"));
+    let fake = Fake::openai(vec![Say::Stream(vec![begin, last])]);
+    let mut held = Held::new(Settings::default());
+    let ending = held.say(&openai(&fake), "Hello?").await;
+    assert_eq!(
+        (ending.how, ending.text.as_str()),
+        (End::Answered, "Hello there.")
+    );
 }

@@ -9,13 +9,32 @@ use crate::{
     support::Held,
 };
 
-/// Pairs of marks around thinking.
-const MARKS: [(&str, &str); 5] = [
-    ("<think>", "</think>"),
-    ("<Thinking>", "</Thinking>"),
-    ("<reasoning>", "</reasoning>"),
-    ("[THINK]", "[/THINK]"),
-    ("<|inner_prefix|>", "<|inner_suffix|>"),
+/// Meaning of a pair of marks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Meaning {
+    /// They are around thinking.
+    Thinking,
+    /// They are around thinking, or the opening one is an ordinary word in the answer.
+    Word,
+    /// They are the tags of a component, or a type.
+    Type,
+}
+
+use Meaning::{Type, Word};
+
+/// A pair of marks.
+type Marks = (&'static str, &'static str, Meaning);
+
+/// Pairs of marks that may be around thinking.
+const MARKS: [Marks; 8] = [
+    ("<think>", "</think>", Meaning::Thinking),
+    ("<Thinking>", "</Thinking>", Meaning::Thinking),
+    ("<reasoning>", "</reasoning>", Meaning::Thinking),
+    ("[THINK]", "[/THINK]", Meaning::Thinking),
+    ("<|inner_prefix|>", "<|inner_suffix|>", Meaning::Thinking),
+    ("<reason>", "</reason>", Word),
+    ("<reflection>", "</reflection>", Word),
+    ("<AnalysisPanel>", "</AnalysisPanel>", Type),
 ];
 
 /// A piece of a stream.
@@ -77,38 +96,63 @@ fn played(pieces: &[Piece]) -> [(Vec<Made>, Held); 2] {
     [openai(events), ollama(lines)]
 }
 
-/// The calls behind which no thinking is open, by a reading of the whole text.
+/// The calls that are outside of thinking, by a reading of the whole text. A word is thinking up to its closing mark;
+/// without one, it is thinking only where it begins the answer.
 fn strictly(pieces: &[Piece]) -> Vec<Made> {
     let whole: String = pieces.iter().map(words).collect();
     let mut is_thinking = vec![false; whole.len() + 1];
-    let mut open: Option<(&str, &str, usize)> = None;
+    let mut open: Option<(Marks, usize)> = None;
+    let mut has_answer = false;
+    // Opening marks of words and types in the answer, with their places.
+    let mut words_open: Vec<(Marks, usize)> = Vec::new();
     let mut at = 0;
     while let Some(next) = whole[at..].chars().next() {
         let begins = |mark: &str| whole[at..].starts_with(mark);
-        let opening = MARKS.into_iter().find(|(open, _)| begins(open));
-        let closing = MARKS.into_iter().find(|(_, close)| begins(close));
+        let opening = MARKS.into_iter().find(|(open, ..)| begins(open));
+        let closing = MARKS.into_iter().find(|(_, close, _)| begins(close));
         let from = at;
         at += match (opening, closing) {
-            (Some((mark, _)), _) | (_, Some((_, mark))) => mark.len(),
+            (Some((mark, ..)), _) | (_, Some((_, mark, _))) => mark.len(),
             _ => next.len_utf8(),
         };
-        // A place within a mark is one of thinking.
-        is_thinking[from + 1..at].fill(true);
-        open = match (open, opening, closing) {
-            (None, Some((mark, close)), _) => Some((mark, close, 1)),
-            (Some((mark, close, depth)), Some((other, _)), _) if mark == other => {
-                Some((mark, close, depth + 1))
+        let is_word = |(_, _, meaning): Marks| meaning == Type || (meaning == Word && has_answer);
+        match (&mut open, opening, closing) {
+            (Some((marks, depth)), Some(other), _) if *marks == other => *depth += 1,
+            (Some((marks, depth)), _, Some(other)) if *marks == other => {
+                *depth -= 1;
+                if *depth == 0 {
+                    open = None;
+                    // A place within a mark is one of thinking.
+                    is_thinking[from + 1..at].fill(true);
+                }
             }
-            (Some((mark, close, depth)), _, Some((_, other))) if close == other => {
-                (depth > 1).then(|| (mark, close, depth - 1))
+            (Some(_), ..) => {}
+            (None, Some(marks), _) if is_word(marks) => {
+                words_open.push((marks, from));
+                has_answer = true;
             }
-            (None, _, Some(_)) => {
+            (None, Some(marks), _) => {
+                open = Some((marks, 1));
+                is_thinking[from + 1..at].fill(true);
+            }
+            (None, _, Some(marks)) if marks.2 == Meaning::Thinking => {
                 is_thinking[..at].fill(true);
-                None
+                has_answer = false;
             }
-            (open, ..) => open,
-        };
-        is_thinking[at] = open.is_some();
+            (None, _, Some(marks)) => {
+                let begun = words_open.iter().rposition(|(other, _)| *other == marks);
+                match begun.map(|place| words_open.remove(place)) {
+                    Some((_, begin)) => is_thinking[begin + 1..at].fill(true),
+                    None if marks.2 == Word => is_thinking[..at].fill(true),
+                    None => {}
+                }
+                has_answer = true;
+            }
+            (None, ..) => has_answer |= !next.is_whitespace(),
+        }
+        if open.is_some() {
+            is_thinking[from + 1..=at].fill(true);
+        }
     }
     let mut at = 0;
     let mut made = Vec::new();
@@ -142,7 +186,7 @@ fn refusals(held: &Held) -> usize {
 /// Pieces of a text with marks, some of which end within a mark, with calls between them.
 fn stream() -> impl Strategy<Value = Vec<Piece>> {
     let pair = select(MARKS.to_vec());
-    let mark = (pair, any::<bool>()).prop_map(|((open, close), opens)| match opens {
+    let mark = (pair, any::<bool>()).prop_map(|((open, close, _), opens)| match opens {
         true => open,
         false => close,
     });
@@ -204,6 +248,11 @@ fn call_sent_while_the_text_is_thinking_is_refused() {
         vec![text("<think>a<think>b</think>"), call(), text("</think>")],
         vec![text("[THINK]Perhaps "), call(), text("[/THINK]Fine.")],
         vec![Thinking("Hm."), text("<think>Perhaps "), call()],
+        vec![text("Perhaps <think>"), call()],
+        vec![text(" <reason>Perhaps "), call()],
+        vec![text("Perhaps "), call(), text("</reason>Fine.")],
+        vec![text("So <analysis>Perhaps "), call(), text("</analysis>")],
+        vec![text("<AnalysisPanel>"), call(), text("</AnalysisPanel>")],
     ] {
         for (made, held) in played(&pieces) {
             assert!(made.is_empty(), "{pieces:?}: {made:?}");
@@ -232,6 +281,76 @@ fn call_sent_outside_of_thinking_is_made() {
             assert_eq!(made, rome, "{pieces:?}: {:?}", held.chat);
         }
     }
+}
+
+#[test]
+fn call_sent_beside_an_ordinary_word_in_angle_brackets_is_made() {
+    let rome = [("get_weather".to_owned(), arguments("Rome"))];
+    for words in [
+        "I use `advance_task MA-3 <reason>` now.",
+        "I'll render <AnalysisPanel>.",
+        "<AnalysisPanel> and <ThinkingPanel> show it.",
+        "The file begins with:\n```cpp\n#include <reflection>\n```",
+        "It gives an Option<Thought> for the <analysis>.",
+        "I use <reason>a</reason> and end with </AnalysisPanel>.",
+    ] {
+        for (made, held) in played(&[text(words), call()]) {
+            assert_eq!(made, rome, "{words}");
+            assert!(held.face.text.starts_with(words), "{}", held.face.text);
+        }
+        if !words.contains("</") {
+            for (made, _) in played(&[call(), text(words)]) {
+                assert_eq!(made, rome, "{words}");
+            }
+        }
+    }
+}
+
+#[test]
+fn printed_call_with_an_ordinary_word_in_angle_brackets_is_made() {
+    for title in [
+        "Show <AnalysisPanel>",
+        "Name a <reason>",
+        "<reason>a</reason>",
+        "Close </reflection>",
+    ] {
+        let made = [("create_task".to_owned(), json!({"title": title}))];
+        let call =
+            format!("{{\"name\": \"create_task\", \"arguments\": {{\"title\": \"{title}\"}}}}");
+        check_both(&format!("<tool_call>{call}</tool_call>"), &made, None);
+        check_both(&call, &made, None);
+        let tags = format!("<function=create_task><parameter=title>{title}</parameter></function>");
+        check_both(&tags, &made, None);
+    }
+}
+
+#[test]
+fn action_in_an_element_of_thinking_is_not_made() {
+    let action = "Action: list_issues\nAction Input: {}";
+    let made = [("list_issues".to_owned(), json!({}))];
+    for (open, close) in [
+        ("<analysis>", "</analysis>"),
+        ("<AnalysisPanel>", "</AnalysisPanel>"),
+    ] {
+        let thought = format!("Thought: I look. {open}");
+        check_both(&format!("{thought}\n{action}"), &made, None);
+        check_both(
+            &format!("{thought}\n{action}\nObservation: none"),
+            &made,
+            None,
+        );
+        for text in [
+            format!("{thought}\n{action}\nObservation: none{close}"),
+            format!("{thought}\n{action}\n{close}"),
+        ] {
+            check_both(&text, &[], Some("Not called"));
+        }
+    }
+    check_both(
+        &format!("Thought: I look.\n{action}\nObservation: none</reason>"),
+        &[],
+        Some("Not called"),
+    );
 }
 
 #[test]
@@ -318,4 +437,19 @@ fn printed_call_in_a_fence_of_thinking_is_refused() {
     check_both(&format!("```json\n{json}\n```"), &made, None);
     let (made, _) = openai(events_of_text(&format!("~~~thinking\n{json}\n~~~"), 5));
     assert!(made.is_empty());
+}
+
+#[test]
+fn printed_call_behind_a_closed_fence_of_thinking_is_asked_for_alone() {
+    let json = "{\"name\": \"list_issues\", \"arguments\": {}}";
+    for fence in ["```", "~~~", "````"] {
+        let text = format!("{fence}thinking\nI look.\n{fence}\n<tool_call>{json}</tool_call>");
+        check_both(&text, &[], Some("repeat the call alone"));
+    }
+    for text in [
+        format!("```thinking\n<tool_call>{json}\n```\n</tool_call>"),
+        format!("````thinking\n```\n<tool_call>{json}</tool_call>\n````"),
+    ] {
+        check_both(&text, &[], Some("within the thinking"));
+    }
 }

@@ -3,7 +3,7 @@
 
 use std::{
     env::consts::EXE_SUFFIX,
-    ops::Range,
+    ops::RangeInclusive,
     path::{Component, Path, PathBuf},
 };
 
@@ -44,7 +44,7 @@ const PLACEHOLDERS: [&str; 2] = ["${workspaceFolder}", "${CLAUDE_PROJECT_DIR}"];
 
 /// Compares a server of a file that other people may have written with this program, which may listen at `ports`.
 #[must_use]
-pub fn identify(config: &ServerConfig, ports: &Range<u16>) -> Identity {
+pub fn identify(config: &ServerConfig, ports: &RangeInclusive<u16>) -> Identity {
     let is_named = NAMES.contains(&config.name.as_str());
     match &config.transport {
         Transport::Stdio(stdio) if serves(stdio) => match difference(stdio, config.directory()) {
@@ -208,7 +208,7 @@ fn existing(path: &Path) -> Option<&Path> {
 }
 
 /// Returns whether the address of an entry is that of this program, and its only header, if any, a token for it.
-fn is_own_address(http: &HttpConfig, ports: &Range<u16>) -> bool {
+fn is_own_address(http: &HttpConfig, ports: &RangeInclusive<u16>) -> bool {
     let has_own_headers = match &http.headers[..] {
         [] => true,
         [(name, value)] => {
@@ -222,7 +222,7 @@ fn is_own_address(http: &HttpConfig, ports: &Range<u16>) -> bool {
 }
 
 /// Whether an address is one where this program may listen on this machine.
-fn is_here(url: &str, ports: &Range<u16>) -> bool {
+fn is_here(url: &str, ports: &RangeInclusive<u16>) -> bool {
     let starts = ["http://127.0.0.1:", "http://localhost:", "http://[::1]:"];
     let port = starts.iter().find_map(|start| url.strip_prefix(start));
     let port = port.and_then(|rest| rest.strip_suffix("/mcp"));
@@ -248,7 +248,7 @@ mod tests {
         };
         let text = format!("{{\"mcpServers\": {{\"orchestra\": {entry}}}}}");
         let written = file.understand(&text).servers.remove(0);
-        identify(&written.config.unwrap(), &(7420..7422))
+        identify(&written.config.unwrap(), &(7420..=7421))
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeSet,
     fs,
-    ops::Range,
+    ops::RangeInclusive,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -36,7 +36,7 @@ pub(super) const WORKSPACE_FILES: [&str; 4] = [
 ];
 
 /// Where servers are looked for.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Places {
     /// Files that the command line names, strongest first.
     pub command_line: Vec<PathBuf>,
@@ -57,7 +57,7 @@ pub struct Places {
     /// The directory of the user's `trusted_directories` that the workspace is in: its servers need no approval.
     pub trusted_by: Option<Arc<Path>>,
     /// Ports at which this program may listen. A server at another port is another program.
-    pub ports: Range<u16>,
+    pub ports: RangeInclusive<u16>,
 }
 
 impl Places {

@@ -25,10 +25,16 @@ impl World {
         let user = directory.path().join("home/.config/orchestra");
         fs::create_dir_all(&workspace).unwrap();
         let places = Places {
+            command_line: Vec::new(),
+            plugins: Vec::new(),
+            environment: Vec::new(),
             workspace,
+            owners: None,
             user: Some(user),
-            ports: 7420..7421,
-            ..Places::default()
+            system: None,
+            only_named: false,
+            trusted_by: None,
+            ports: 7420..=7420,
         };
         Self { directory, places }
     }

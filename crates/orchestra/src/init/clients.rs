@@ -1,6 +1,6 @@
 //! The entry of this program in the configuration of MCP clients.
 
-use std::{ops::Range, path::Path};
+use std::{ops::RangeInclusive, path::Path};
 
 use axum::http::Uri;
 use orchestra_gateway::{
@@ -122,7 +122,7 @@ impl Client {
         self,
         text: &str,
         workspace: &Path,
-        ports: &Range<u16>,
+        ports: &RangeInclusive<u16>,
     ) -> Result<(), Refusal> {
         let file = File {
             path: self.path().into(),
@@ -186,7 +186,7 @@ impl Client {
         text: Option<&str>,
         manifest: &mut Manifest,
         workspace: &Path,
-        ports: &Range<u16>,
+        ports: &RangeInclusive<u16>,
     ) -> Result<Edit, Refusal> {
         let document = Document::parse(text)?;
         let has_earlier_http = remove_earlier_http(&document.top(), self.servers_key())?;
@@ -206,7 +206,7 @@ impl Client {
         text: Option<&str>,
         manifest: &mut Manifest,
         workspace: &Path,
-        ports: &Range<u16>,
+        ports: &RangeInclusive<u16>,
     ) -> Result<Edit, Refusal> {
         let servers = document.top().object_or_new(self.servers_key())?;
         let (present, earlier) = (servers.object(ENTRY)?, servers.object(EARLIER_ENTRY)?);
@@ -259,7 +259,7 @@ impl Client {
         text: &str,
         manifest: &mut Manifest,
         workspace: &Path,
-        ports: &Range<u16>,
+        ports: &RangeInclusive<u16>,
     ) -> Result<Edit, Refusal> {
         let document = Document::parse(Some(text))?;
         let top = document.top();

@@ -97,6 +97,10 @@ impl Writer {
             (Home::Shared(home), Some(file)) => home.hold(file),
             _ => None,
         };
+        if let Some(held) = &held {
+            // A file gets the number of a removed one only after no program has that open any more.
+            self.removed.retain(|lock| lock.path() != held.path());
+        }
         if let Some(former) = std::mem::replace(&mut self.held, held) {
             home::release(&former);
         }
@@ -660,3 +664,6 @@ impl Writer {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -16,6 +16,11 @@ use crate::{
 /// Interval at which a lock that another process holds is tried again. A process that takes it again and again releases
 /// it only briefly.
 const PAUSE: Duration = Duration::from_millis(1);
+/// Maximum time that another process needs for [`is_shared`], which holds the lock alone for a moment.
+const LOOK_PATIENCE: Duration = Duration::from_millis(200);
+/// Number of times that a lock is found shared before it counts as that. Once is not enough: a process that held it alone
+/// can have released it between the two steps.
+const LOOKS: u32 = 3;
 
 /// A lock that this process holds, until it is dropped or the process ends.
 #[derive(Debug)]
@@ -138,12 +143,22 @@ pub fn is_locked(path: &Path) -> Result<bool> {
     is_refused(path, File::try_lock_shared)
 }
 
-/// Returns whether a process holds the lock, alone or shared. Creates nothing.
+/// Returns whether a process holds the lock, alone or shared. Creates nothing. Processes that call this at the same time
+/// do not see each other.
 ///
 /// # Errors
 /// Those of [`is_locked`].
 pub fn is_shared(path: &Path) -> Result<bool> {
-    is_refused(path, File::try_lock)
+    let end = Instant::now() + LOOK_PATIENCE;
+    let mut looks = 0;
+    while is_refused(path, File::try_lock)? {
+        looks += u32::from(!is_locked(path)?);
+        if looks == LOOKS || Instant::now() >= end {
+            return Ok(true);
+        }
+        thread::sleep(PAUSE);
+    }
+    Ok(false)
 }
 
 fn is_refused(

@@ -515,7 +515,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn file_system_without_shared_memory_is_named() {
+    fn file_system_without_shared_memory_is_refused_with_advice_for_each_place() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("board.db");
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
@@ -523,6 +523,8 @@ mod tests {
         let connection =
             Connection::open_with_flags_and_vfs(&path, flags, c"unix-dotfile").unwrap();
         let refused = use_log(&connection, &path).unwrap_err().to_string();
-        assert!(refused.contains("place = \"state\""), "{refused}");
+        for place in ["place = \"state\"", "XDG_STATE_HOME", "move the workspace"] {
+            assert!(refused.contains(place), "{refused}");
+        }
     }
 }

@@ -59,7 +59,7 @@ pub enum Fault {
     Replaced(PathBuf),
     /// The file system of the database has no memory that processes share.
     #[error(
-        "the file system of {} cannot share a database between programs, as some network file systems: set `place = \"state\"` in your own orchestra.toml, so that the board is in your state directory on a local disk", .0.display()
+        "the file system of {} cannot share a database between programs, as some network file systems; it has to be on a local disk: for a board in a git directory, set `place = \"state\"` in your own orchestra.toml; for one in your state directory, set `XDG_STATE_HOME`; for one in `.projects`, move the workspace", .0.display()
     )]
     NoLog(PathBuf),
     /// The list of known databases cannot be used.

@@ -427,10 +427,13 @@ impl SharedHome {
 }
 
 /// Gives back a lock of [`SharedHome::hold`], and removes its file unless another program has the database open. Returns
-/// whether none has.
+/// whether none has. A file that has replaced it stays.
 pub(crate) fn release(lock: &Lock) -> bool {
     let is_last = lock.file().try_lock().is_ok();
-    if is_last && let Err(error) = orchestra_fs::remove(lock.path()) {
+    if is_last
+        && lock.is_current()
+        && let Err(error) = orchestra_fs::remove(lock.path())
+    {
         tracing::debug!(%error, "cannot remove the lock of a database");
     }
     // A lock that cannot be given back goes with the file.

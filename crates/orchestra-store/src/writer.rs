@@ -58,6 +58,8 @@ pub(crate) struct Writer {
     held: Option<Lock>,
     /// Locks of removed databases that this program has put back. They show whether other programs have them open.
     removed: Vec<Lock>,
+    /// Whether this program has put the open database back and has not yet reopened it, which marks the removed one.
+    is_unmarked: bool,
     words: KnownWords,
     log: LogSync,
     /// Numbers of each project that the list of known databases has as given.
@@ -74,6 +76,7 @@ impl Writer {
             alive: None,
             held: None,
             removed: Vec::new(),
+            is_unmarked: false,
             words: KnownWords::default(),
             log,
             reserved: BTreeMap::new(),
@@ -94,6 +97,10 @@ impl Writer {
             (Home::Shared(home), Some(file)) => home.hold(file),
             _ => None,
         };
+        if let Some(held) = &held {
+            // A file gets the number of a removed one only after no program has that open any more.
+            self.removed.retain(|lock| lock.path() != held.path());
+        }
         if let Some(former) = std::mem::replace(&mut self.held, held) {
             home::release(&former);
         }
@@ -272,6 +279,7 @@ impl Writer {
     /// may be no other copy.
     fn reopen(&mut self) -> Result<(), Fault> {
         let (removed, is_put_back) = self.rescue()?;
+        self.is_unmarked |= is_put_back;
         self.words.forget();
         self.reserved.clear();
         match self.shared.reopen() {
@@ -281,6 +289,7 @@ impl Writer {
                 return Err(fault);
             }
         }
+        let is_put_back = std::mem::take(&mut self.is_unmarked);
         if let Some(removed) = removed.filter(|_| is_put_back) {
             home::supersede(&removed);
             let held = self.held.take();
@@ -655,3 +664,6 @@ impl Writer {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

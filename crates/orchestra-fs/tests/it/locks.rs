@@ -32,6 +32,27 @@ fn shared_lock_excludes_exclusive_ones() {
     assert!(Lock::attempt(&path).unwrap().is_some());
 }
 
+/// As by another process that calls `is_shared`.
+#[test]
+fn lock_that_is_held_alone_for_a_moment_is_not_shared() {
+    let root = tempfile::tempdir().unwrap();
+    let path = root.path().join("lock");
+    for round in 0..50 {
+        let lock = Lock::wait(&path).unwrap();
+        let (sender, receiver) = mpsc::channel();
+        let is_shared = thread::scope(|scope| {
+            let looking = scope.spawn(|| {
+                sender.send(()).unwrap();
+                is_shared(&path).unwrap()
+            });
+            receiver.recv().unwrap();
+            drop(lock);
+            looking.join().unwrap()
+        });
+        assert!(!is_shared, "{round}");
+    }
+}
+
 #[test]
 fn replaced_lock_file_is_no_longer_current() {
     let root = tempfile::tempdir().unwrap();

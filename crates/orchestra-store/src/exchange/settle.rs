@@ -1,13 +1,13 @@
 //! Values that only one side changed since the base, brought to both sides before they are merged. The merge then finds
 //! differences only where both sides changed a value.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use orchestra_board::{PlanId, Slug, Timestamp, Uid};
 
 use crate::merge::{BoardContents, IssueContents, ProjectContents};
 use crate::toon::project::Tombstone;
-use crate::{Chunk, PlanRecord};
+use crate::{Chunk, ChunkId, PlanRecord};
 
 /// Settles documents, plans, remembered texts, sessions and texts of projects, with their removals. Issues are left to
 /// the merge, except that one that is gone from a side has a tombstone there.
@@ -127,8 +127,26 @@ fn settle_chunks(base: &ProjectContents, ours: &mut ProjectContents, theirs: &mu
     };
     let (mut one, mut other) = (by_number(ours), by_number(theirs));
     settle_map(&by_number(base), &mut one, &mut other);
-    ours.chunks = one.into_values().collect();
-    theirs.chunks = other.into_values().collect();
+    ours.chunks = with_own_marks(one, &ours.chunks);
+    theirs.chunks = with_own_marks(other, &theirs.chunks);
+}
+
+/// Settled texts of a side, superseded as before: the other side's numbers can be those of other texts here. The merge
+/// compares them.
+fn with_own_marks(settled: BTreeMap<u64, Chunk>, before: &[Chunk]) -> Vec<Chunk> {
+    let marks: HashMap<(u64, &str), Option<ChunkId>> = before
+        .iter()
+        .map(|chunk| {
+            let key = (chunk.id.number(), chunk.content.as_str());
+            (key, chunk.superseded_by)
+        })
+        .collect();
+    let settled = settled.into_values().map(|mut chunk| {
+        let mark = marks.get(&(chunk.id.number(), chunk.content.as_str()));
+        chunk.superseded_by = mark.copied().flatten();
+        chunk
+    });
+    settled.collect()
 }
 
 /// Removes tombstones of issues that one side has again since the base, as after a change that outweighed the deletion.

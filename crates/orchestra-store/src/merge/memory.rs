@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use orchestra_board::{Body, Label};
+use orchestra_board::{Body, Label, Slug};
 
 use super::issue::union;
 use super::{CONFLICT, Context, MAX_CHUNK, ProjectContents};
@@ -33,48 +33,42 @@ fn merge_chunks(
     theirs: &ProjectContents,
     cx: &Context<'_>,
 ) {
-    let base: HashMap<Vec<u8>, &Chunk> = base
+    let before: HashMap<&str, &Chunk> = base
         .into_iter()
         .flat_map(|base| &base.chunks)
-        .map(|chunk| (text_hash(chunk.content.as_str()), chunk))
+        .map(|chunk| (text(chunk), chunk))
         .collect();
-    let mut chunks: BTreeMap<u64, Chunk> = merged
-        .chunks
-        .drain(..)
-        .map(|chunk| (chunk.id.number(), chunk))
+    let ours = std::mem::take(&mut merged.chunks);
+    let known = numbers_by_text(&ours);
+    let mut alike = alike(&ours, &theirs.chunks);
+    let mut chunks: BTreeMap<u64, Chunk> = ours
+        .iter()
+        .map(|chunk| (chunk.id.number(), chunk.clone()))
         .collect();
-    let mut known: HashMap<Vec<u8>, u64> = HashMap::new();
-    for (number, chunk) in &chunks {
-        // Of texts with the same content, a current one is preferred.
-        let same = known.entry(text_hash(chunk.content.as_str()));
-        let same = same.or_insert(*number);
-        if chunks[&*same].superseded_by.is_some() && chunk.superseded_by.is_none() {
-            *same = *number;
-        }
-    }
     let first_free = merged.next_chunk;
     let last = theirs.chunks.iter().map(|chunk| chunk.id.number());
     let last = last.filter(|number| *number <= MAX_CHUNK).max();
     let mut next = first_free.max(last.map_or(1, |last| last + 1));
-    let mut numbers: HashMap<u64, u64> = HashMap::new();
+    let mut pairs = Vec::new();
+    let mut aside = Vec::new();
     for chunk in &theirs.chunks {
-        let hash = text_hash(chunk.content.as_str());
-        let their_number = chunk.id.number();
-        if let Some(number) = known.get(&hash) {
-            numbers.insert(their_number, *number);
-            if let Some(ours) = chunks.get_mut(number) {
-                merge_chunk(base.get(&hash).copied(), ours, chunk, cx);
-            }
+        let same = known.get(text(chunk)).copied();
+        let same = same.or_else(|| alike.remove(&text_hash(text(chunk))));
+        if let Some(number) = same
+            && let Some(ours) = chunks.get_mut(&number)
+        {
+            let base = before.get(text(chunk)).or_else(|| before.get(text(ours)));
+            let base = base.copied();
+            aside.extend(merge_chunk(base, ours, chunk, cx));
+            pairs.push((chunk, number, base));
             continue;
         }
         // An id that was not given here stays, unless it would use up the others.
-        let mut number = their_number;
+        let mut number = chunk.id.number();
         if number < first_free || number > MAX_CHUNK || chunks.contains_key(&number) {
             number = next;
         }
         next = next.max(number.saturating_add(1));
-        numbers.insert(their_number, number);
-        known.insert(hash, number);
         let arrived = Chunk {
             id: ChunkId::new(number),
             project: merged.project.slug.clone(),
@@ -82,19 +76,82 @@ fn merge_chunks(
             ..chunk.clone()
         };
         chunks.insert(number, arrived);
+        pairs.push((chunk, number, None));
     }
-    for chunk in &theirs.chunks {
-        let by = chunk.superseded_by.and_then(|by| numbers.get(&by.number()));
-        if let (Some(by), Some(number)) = (by, numbers.get(&chunk.id.number()))
-            && chunks[number].superseded_by.is_none()
-            && !leads_to(&chunks, *by, *number)
-            && let Some(ours) = chunks.get_mut(number)
-        {
-            ours.superseded_by = Some(ChunkId::new(*by));
+    merge_superseded(&mut chunks, &pairs);
+    for content in aside {
+        if chunks.values().all(|chunk| chunk.content != content) {
+            let id = ChunkId::new(next);
+            chunks.insert(next, conflict(id, &merged.project.slug, content, cx));
+            next += 1;
         }
     }
     merged.next_chunk = next;
     merged.chunks = chunks.into_values().collect();
+}
+
+fn text(chunk: &Chunk) -> &str {
+    chunk.content.as_str()
+}
+
+fn numbers_by_text(chunks: &[Chunk]) -> HashMap<&str, u64> {
+    let chunks = chunks.iter();
+    chunks
+        .map(|chunk| (text(chunk), chunk.id.number()))
+        .collect()
+}
+
+/// Numbers of our texts that the other side has not got word for word, by the hash that texts which look alike have in
+/// common.
+fn alike(ours: &[Chunk], theirs: &[Chunk]) -> HashMap<Vec<u8>, u64> {
+    let theirs = numbers_by_text(theirs);
+    let mut alike = HashMap::new();
+    for chunk in ours.iter().filter(|ours| !theirs.contains_key(text(ours))) {
+        let number = chunk.id.number();
+        alike.entry(text_hash(text(chunk))).or_insert(number);
+    }
+    alike
+}
+
+/// A text of the other side, its number in the result, and the text of the base, where ours comes from that as well.
+type Pair<'a> = (&'a Chunk, u64, Option<&'a Chunk>);
+
+/// Merges the texts that supersede texts. Where both sides changed it, our value stays.
+fn merge_superseded(chunks: &mut BTreeMap<u64, Chunk>, pairs: &[Pair<'_>]) {
+    let numbers: HashMap<u64, u64> = pairs
+        .iter()
+        .map(|(theirs, number, _)| (theirs.id.number(), *number))
+        .collect();
+    // Our numbers, which are also those of the base, and theirs. A text that was removed has none.
+    let by_ours = |chunk: &Chunk| {
+        let by = chunk.superseded_by.map(ChunkId::number);
+        by.map(|by| Some(by).filter(|by| chunks.contains_key(by)))
+    };
+    let by_theirs = |chunk: &Chunk| {
+        let by = chunk.superseded_by.map(ChunkId::number);
+        by.map(|by| numbers.get(&by).copied())
+    };
+    let changed: Vec<(u64, Option<u64>)> = pairs
+        .iter()
+        .filter_map(|(theirs, number, base)| {
+            let (was, now) = (base.and_then(by_ours), by_theirs(theirs));
+            let is_theirs = now != was && by_ours(&chunks[number]) == was;
+            is_theirs.then_some((*number, now.flatten()))
+        })
+        .collect();
+    for (number, _) in &changed {
+        if let Some(ours) = chunks.get_mut(number) {
+            ours.superseded_by = None;
+        }
+    }
+    for (number, by) in changed {
+        if let Some(by) = by
+            && !leads_to(chunks, by, number)
+            && let Some(ours) = chunks.get_mut(&number)
+        {
+            ours.superseded_by = Some(ChunkId::new(by));
+        }
+    }
 }
 
 /// Returns whether a text is, or was superseded by, another one.
@@ -114,8 +171,13 @@ fn leads_to(chunks: &BTreeMap<u64, Chunk>, from: u64, to: u64) -> bool {
 }
 
 /// Merges the other side's version of a text into ours, field by field. Of a field that both sides changed since the
-/// base, our value stays, and the other one is added to the summary.
-fn merge_chunk(base: Option<&Chunk>, ours: &mut Chunk, theirs: &Chunk, cx: &Context<'_>) {
+/// base, our value stays, and the other one is added to the summary. Returns the values for which there is no room.
+fn merge_chunk(
+    base: Option<&Chunk>,
+    ours: &mut Chunk,
+    theirs: &Chunk,
+    cx: &Context<'_>,
+) -> Vec<Body> {
     let mut conflicts = Vec::new();
     let origin = |chunk: &Chunk| (chunk.source.clone(), chunk.source_id.clone());
     if ours.summary != theirs.summary {
@@ -123,7 +185,7 @@ fn merge_chunk(base: Option<&Chunk>, ours: &mut Chunk, theirs: &Chunk, cx: &Cont
         if is_ours_old {
             ours.summary.clone_from(&theirs.summary);
         } else if base.is_some_and(|base| base.summary != theirs.summary) {
-            conflicts.push(format!("summary on {}: {}", cx.origin, theirs.summary));
+            conflicts.push(("summary", theirs.summary.to_string()));
         }
     }
     if origin(ours) != origin(theirs) {
@@ -132,12 +194,17 @@ fn merge_chunk(base: Option<&Chunk>, ours: &mut Chunk, theirs: &Chunk, cx: &Cont
             (ours.source, ours.source_id) = origin(theirs);
         } else if base.is_some_and(|base| origin(base) != origin(theirs)) {
             let (source, id) = origin(theirs);
-            let words = [source, id].into_iter().flatten();
-            let words: Vec<String> = words.map(|word| word.to_string()).collect();
-            conflicts.push(format!("source on {}: {}", cx.origin, words.join(" ")));
+            conflicts.push(("source", joined(source.iter().chain(&id), " ")));
         }
     }
-    ours.tags = union(base, ours, theirs, |chunk| &chunk.tags);
+    let mut tags = union(base, ours, theirs, |chunk| &chunk.tags);
+    // A file can have more of them.
+    let room = NewChunk::MAX_TAGS.max(ours.tags.len());
+    let excess = tags.split_off(room.min(tags.len()));
+    if !excess.is_empty() {
+        conflicts.push(("tags", joined(&excess, ", ")));
+    }
+    ours.tags = tags;
     ours.created_at = ours.created_at.min(theirs.created_at);
     ours.updated_at = ours.updated_at.max(theirs.updated_at);
     ours.expires_at = match base.map(|base| base.expires_at) {
@@ -149,23 +216,59 @@ fn merge_chunk(base: Option<&Chunk>, ours: &mut Chunk, theirs: &Chunk, cx: &Cont
             ends.map(|(one, other)| one.max(other))
         }
     };
-    for conflict in conflicts {
-        add_to_summary(ours, &conflict);
-    }
+    conflicts.retain(|(name, value)| {
+        !add_to_summary(ours, &format!("{name} on {}: {value}", cx.origin))
+    });
+    let without_room = conflicts.into_iter().filter_map(|(name, value)| {
+        let text = format!("{name} of {} on {}: {value}", ours.id, cx.origin);
+        // Longer summaries are in files alone.
+        let end = text.floor_char_boundary(NewChunk::MAX_BYTES);
+        Body::parse(&text[..end]).ok()
+    });
+    without_room.collect()
 }
 
-/// Adds a line to a summary, as far as it has room, unless it is there.
-fn add_to_summary(chunk: &mut Chunk, line: &str) {
+fn joined<'a>(labels: impl IntoIterator<Item = &'a Label>, between: &str) -> String {
+    let labels: Vec<&str> = labels.into_iter().map(Label::as_str).collect();
+    labels.join(between)
+}
+
+/// Adds a line to a summary, unless it is there, and the tag [`CONFLICT`]. Returns whether there is room for both.
+fn add_to_summary(chunk: &mut Chunk, line: &str) -> bool {
     if chunk.summary.as_str().contains(line) {
-        return;
+        return true;
     }
-    let text = format!("{}\n{line}", chunk.summary);
-    let end = text.floor_char_boundary(NewChunk::MAX_SUMMARY_BYTES);
-    if let (Ok(summary), Ok(tag)) = (Body::parse(&text[..end]), Label::parse(CONFLICT)) {
-        chunk.summary = summary;
-        if !chunk.tags.contains(&tag) {
-            chunk.tags.push(tag);
-        }
+    let summary = Body::parse(&format!("{}\n{line}", chunk.summary));
+    let (Ok(summary), Ok(tag)) = (summary, Label::parse(CONFLICT)) else {
+        return false;
+    };
+    let has_tag = chunk.tags.contains(&tag);
+    if summary.as_str().len() > NewChunk::MAX_SUMMARY_BYTES
+        || (!has_tag && chunk.tags.len() >= NewChunk::MAX_TAGS)
+    {
+        return false;
+    }
+    chunk.summary = summary;
+    if !has_tag {
+        chunk.tags.push(tag);
+    }
+    true
+}
+
+/// A text of its own with a value of the other side.
+fn conflict(id: ChunkId, project: &Slug, content: Body, cx: &Context<'_>) -> Chunk {
+    Chunk {
+        id,
+        project: project.clone(),
+        content,
+        summary: Body::default(),
+        source: None,
+        source_id: None,
+        tags: Label::parse(CONFLICT).into_iter().collect(),
+        created_at: cx.now,
+        updated_at: None,
+        expires_at: None,
+        superseded_by: None,
     }
 }
 

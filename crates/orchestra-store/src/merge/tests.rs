@@ -1,5 +1,7 @@
 //! Properties of merges, over boards that went apart in random steps.
 
+mod memory;
+
 use std::collections::BTreeSet;
 
 use orchestra_board::{

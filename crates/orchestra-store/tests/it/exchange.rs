@@ -1,18 +1,20 @@
 //! Exchange of boards with other clones. A commit is simulated by its files.
 
+mod memory;
+
 use std::collections::{BTreeMap, BTreeSet};
 
-use orchestra_board::{Command, IssuePatch, Kind, Slug, State, Timestamp, Uid};
+use orchestra_board::{Command, IssuePatch, Kind, Slug, State, Uid};
 use orchestra_store::{
-    Action, BoardFiles, ChunkId, ChunkPatch, Effect, ExchangeError, IssueFilter, IssueRecord,
-    NewChunk, changes_between, files_to_parse,
+    Action, BoardFiles, Effect, ExchangeError, IssueFilter, IssueRecord, changes_between,
+    files_to_parse,
 };
 use proptest::prelude::*;
 
 use crate::fixture::Workspace;
 use crate::words::{
     agent, body, chunk, comment, create, create_project, effort, id, label, new_issue, rename,
-    slug, target, update,
+    target, update,
 };
 
 /// A clone, with the files that it exchanged last.
@@ -516,50 +518,6 @@ fn preview_changes_nothing() {
 }
 
 #[test]
-fn fields_of_a_memory_that_two_clones_change_are_merged() {
-    let (mut one, mut two, mut remote) = pair();
-    let kept = NewChunk {
-        tags: ["first", "second"].map(label).to_vec(),
-        ..chunk("kept")
-    };
-    one.workspace.act(Action::SaveMemory(kept));
-    one.sync(&mut remote);
-    two.sync(&mut remote);
-    let end = Timestamp::from_unix_seconds(one.workspace.store.now().unix_seconds() + 86_400);
-    let change = |side: &Replica, change: &dyn Fn(&mut ChunkPatch)| {
-        let mut patch = ChunkPatch::of(slug(), ChunkId::new(1));
-        change(&mut patch);
-        side.workspace.act(Action::UpdateMemory(Box::new(patch)));
-    };
-    change(&one, &|patch| {
-        patch.tags = Some(vec![label("second")]);
-        patch.expires_at = Some(Some(end));
-        patch.summary = Some(body("from one"));
-    });
-    change(&two, &|patch| {
-        patch.tags = Some(["first", "second", "third"].map(label).to_vec());
-        patch.source = Some(Some(label("web")));
-        patch.summary = Some(body("from two"));
-    });
-    one.sync(&mut remote);
-    two.sync(&mut remote);
-    one.sync(&mut remote);
-    assert_eq!(one.files(), two.files());
-    let found = one
-        .workspace
-        .store
-        .read(|reader| reader.chunk(&slug(), ChunkId::new(1)));
-    let found = found.unwrap().unwrap();
-    assert_eq!(found.expires_at, Some(end));
-    assert_eq!(found.source, Some(label("web")));
-    let tags = ["second", "third", "merge-conflict"].map(label);
-    assert_eq!(found.tags, tags);
-    assert_eq!(found.summary.as_str(), "from one\nsummary on b: from two");
-    two.sync(&mut remote);
-    assert_eq!(one.files(), two.files());
-}
-
-#[test]
 fn issue_of_a_project_that_gets_another_key_is_found_by_its_earlier_id() {
     let (mut one, mut two, mut remote) = pair();
     one.workspace.run(create_project("Shop"));
@@ -599,7 +557,8 @@ enum Step {
     Move(usize, bool),
     Claim(usize),
     Delete(usize),
-    Remember,
+    Remember(usize),
+    Memory(usize, usize),
     Sync,
 }
 
@@ -614,8 +573,9 @@ fn steps() -> impl Strategy<Value = Vec<(usize, Step)>> {
         2 => (task.clone(), 0..8_usize).prop_map(|(task, on)| Step::Wait(task, on)),
         2 => (task.clone(), any::<bool>()).prop_map(|(task, other)| Step::Move(task, other)),
         1 => task.clone().prop_map(Step::Claim),
-        2 => task.prop_map(Step::Delete),
-        1 => Just(Step::Remember),
+        2 => task.clone().prop_map(Step::Delete),
+        1 => task.clone().prop_map(Step::Remember),
+        2 => (task.clone(), 0..16_usize).prop_map(|(which, to)| Step::Memory(which, to)),
         4 => Just(Step::Sync),
     ];
     prop::collection::vec((0..3_usize, step), 4..40)
@@ -644,10 +604,11 @@ impl Written {
                 self.created.extend(uid);
                 self.texts.insert(text, uid);
             }
-            Step::Remember => {
-                replica.workspace.act(Action::SaveMemory(chunk(&text)));
+            Step::Remember(superseded) => {
+                memory::remember(replica, &text, *superseded);
                 self.texts.insert(text, None);
             }
+            Step::Memory(which, to) => memory::change(replica, &text, *which, *to),
             Step::Sync => {}
             Step::Rename(which) => {
                 self.change(replica, pick(which), &text, |task| rename(task, &text))

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 
 use orchestra_board::Kind;
-use orchestra_store::{Action, Store};
+use orchestra_store::{Action, ActionError, Fault, Store};
 use rusqlite::Connection;
 
 use super::{Checkouts, SETTLE, add_task, fill, has, remove, run};
@@ -145,6 +145,36 @@ fn removed_database_that_cannot_be_copied_is_kept_open_until_it_can() {
     fs::remove_dir(&obstacle).unwrap();
     store.submit_blocking(None, task()).unwrap();
     assert!(has(&store, "MA-3") && has(&store, "MA-4"));
+}
+
+#[test]
+fn removed_database_is_marked_once_it_is_reopened_after_a_failure() {
+    let checkouts = Checkouts::new();
+    let store = checkouts.open_without_files("main");
+    fill(&store);
+    let removed = Connection::open(checkouts.home().directory().join("board.db")).unwrap();
+    let is_marked = || {
+        let sql = "SELECT EXISTS (SELECT 1 FROM counter WHERE name = 'superseded')";
+        removed.query_row(sql, [], |row| row.get::<_, bool>(0))
+    };
+    assert!(!is_marked().unwrap());
+    // A database that an earlier program has open in the checkout.
+    let former = checkouts.files().join(".store");
+    fs::create_dir_all(&former).unwrap();
+    super::set_version(&former.join("board.db"), 1);
+    let lock = fs::File::create(former.join("keeper.lock")).unwrap();
+    lock.lock().unwrap();
+    remove(&checkouts.home().directory());
+    let task = || Action::Board(create(Kind::Task, Some("MA-2"), "Next"));
+    let refused = store.submit_blocking(None, task()).unwrap_err();
+    assert!(
+        matches!(refused, ActionError::Fault(Fault::Held { .. })),
+        "{refused}"
+    );
+    assert!(checkouts.home().directory().join("board.db").exists());
+    fs::remove_dir_all(&former).unwrap();
+    store.submit_blocking(None, task()).unwrap();
+    assert!(is_marked().unwrap());
 }
 
 #[test]

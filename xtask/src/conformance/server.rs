@@ -6,7 +6,7 @@ use std::{
     process::Command,
 };
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Result, bail};
 use serde_json::Value;
 
 use super::LIMIT;
@@ -96,7 +96,10 @@ impl Suite {
                 run::say(&format!("conformance {what} {passed}"));
             } else if let Some(failed) = line.strip_prefix("✗ ") {
                 let scenario = failed.split(':').next().unwrap_or_default();
-                let why = reasons(&results, scenario)?;
+                let mut why = reasons(&results, scenario);
+                if why.is_empty() {
+                    why.clone_from(&ended.complaint);
+                }
                 tally.fail(&format!("conformance {what} {failed} ... FAILED\n{why}"));
             }
         }
@@ -150,24 +153,21 @@ impl Suite {
     }
 }
 
-/// Returns the failed checks of a scenario, as the suite recorded them in a directory per scenario.
-fn reasons(results: &Path, scenario: &str) -> Result<String> {
-    let mut reasons = String::new();
-    for entry in fs::read_dir(results).context("listing the results")? {
-        let directory = entry.context("listing the results")?;
-        let name = directory.file_name();
-        let name = name.to_string_lossy();
-        let name = name.strip_prefix("server-").unwrap_or(&name);
-        if !name.starts_with(&format!("{scenario}-")) {
-            continue;
-        }
-        let checks =
-            fs::read(directory.path().join("checks.json")).context("reading the checks")?;
-        let checks: Vec<Value> = serde_json::from_slice(&checks).context("parsing the checks")?;
-        let failed = checks.iter().filter(|check| check["status"] == "FAILURE");
-        failed.for_each(|check| reasons.push_str(&format!("{check}\n")));
-    }
-    Ok(reasons)
+/// Returns the failed checks of a scenario, as the suite recorded them in a directory per scenario. There are none if
+/// the scenario itself failed.
+fn reasons(results: &Path, scenario: &str) -> String {
+    let checks = |entry: fs::DirEntry| {
+        let name = entry.file_name();
+        let name = name.to_str()?;
+        let name = name.strip_prefix("server-").unwrap_or(name);
+        name.strip_prefix(scenario)?.strip_prefix('-')?;
+        let checks = fs::read(entry.path().join("checks.json")).ok()?;
+        serde_json::from_slice::<Vec<Value>>(&checks).ok()
+    };
+    let entries = fs::read_dir(results).into_iter().flatten().flatten();
+    let failed = entries.filter_map(checks).flatten();
+    let failed = failed.filter(|check| check["status"] == "FAILURE");
+    failed.map(|check| format!("{check}\n")).collect()
 }
 
 /// The fixture itself.

@@ -13,11 +13,12 @@ use std::{
     net::{SocketAddr, TcpListener, TcpStream},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
+    sync::atomic::{AtomicU16, Ordering},
     thread,
     time::{Duration, Instant},
 };
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::{Value, json};
 
 use super::{
@@ -49,6 +50,11 @@ const JUDGES: [(&str, Judge, &[&str]); 5] = [
     ("python-v1", Judge::PythonFirst, &["2025-11-25"]),
     ("python-v2", Judge::PythonSecond, &NEWEST_OF_EACH_ERA),
 ];
+
+/// First port of servers that need a fixed one, and the number of these ports: below the ranges from which systems
+/// assign ports.
+const FIRST_PORT: u16 = 20_000;
+const PORTS: u16 = 1_000;
 
 /// Through which command the servers are reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -271,10 +277,18 @@ impl Installed {
     }
 }
 
-/// Returns an address at which nothing listens now.
+/// Returns an address at which nothing listens now. Systems do not assign its port to other programs, and each call
+/// returns another one, so it stays free until the caller uses it.
 pub(super) fn free_address() -> Result<SocketAddr> {
-    let listener = TcpListener::bind("127.0.0.1:0").context("looking for a free port")?;
-    Ok(listener.local_addr()?)
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    for _ in 0..PORTS {
+        let port = FIRST_PORT + NEXT.fetch_add(1, Ordering::Relaxed) % PORTS;
+        let address = SocketAddr::from(([127, 0, 0, 1], port));
+        if TcpListener::bind(address).is_ok() {
+            return Ok(address);
+        }
+    }
+    bail!("none of the {PORTS} ports from {FIRST_PORT} on is free")
 }
 
 impl Listening {

@@ -54,6 +54,7 @@ const LINES: &[&str] = &[
     "sqlplus me/V@orcl", "jdbc:oracle:thin:me/V@db:1521:x", "db:5432:shop:me:V", "*:*:*:me:V", "setenv DB_PASSWORD V", "setx DB_PASSWORD V", "set -gx DB_PASSWORD V", "SET PASSWORD FOR me = 'V'",
     "CREATE USER me IDENTIFIED WITH mysql_native_password BY 'V'", "ALTER LOGIN me WITH PASSWORD = N'V'", "AUTH me V", "ACL SETUSER me on >V ~*", "{\"name\":\"DB_PASSWORD\",\"value\":\"V\"}",
     "{\"value\": \"V\", \"name\": \"DB_PASSWORD\"}", "{\"password\": {\"value\": \"V\"}}", "{\"tokens\":[\"V\"]}", "[[\"password\",\"V\"]]", "password: \"horse V battery\"", "<password><![CDATA[V]]></password>",
+    "unzip -oP V x.zip", "ssh-keygen -yP V -f k", "rdb.ACLSetUser(ctx, \"me\", \">V\")", "redis.acl('SETUSER', 'me', '>V')",
     "sqlplus me/V@//db:1521/orcl", "expdp me/V@db:1521/orclpdb", "root:Ab3/V@tcp(db:3306)/shop", "set --export DB_PASSWORD V", "zip -qrP V x.zip y",
     "<password><![CDATA[a<V]]></password>", "<entry key=\"password\">V</entry>", "[sudo] password for me: V", "Enter password: V", "| password | V |", "Authorization: Digest username=\"me\", response=\"V\"",
 ];

@@ -27,7 +27,7 @@ const MIN_TOKEN: usize = 16;
 /// Minimum length of the value of an option that is a word at the end of a line.
 const MIN_OPTION_WORD: usize = 3;
 
-/// Number of bytes of a value by which it is judged, and in which a section of XML ends.
+/// Number of bytes of a value by which it is judged, and in which a section of XML with signs or line ends is read.
 pub(super) const MAX_JUDGED: usize = 512;
 
 /// Number of bytes on each side of a name in which the value beside it is looked for.
@@ -462,13 +462,19 @@ impl Scanner<'_> {
         let window = &self.text[from..highest];
         let close = window.find("]]>");
         self.examined(close.unwrap_or(window.len()));
-        let value = window[..close.unwrap_or(0)].trim();
+        let close = close.or_else(|| {
+            // A long token is in one line.
+            let to = self.skip(from, |byte| byte != b'<' && byte != b'\n');
+            self.text[from..to].find("]]>")
+        });
+        let section = &self.text[from..from + close.unwrap_or(0)];
+        let value = section.trim();
         let is_secret = || {
             is_secret_literal(value, judgement)
                 || is_secret_literal(&value.replace(['<', '>'], ""), judgement)
         };
         if !is_reference(value) && is_secret() {
-            let from = from + (window.len() - window.trim_start().len());
+            let from = from + (section.len() - section.trim_start().len());
             self.mask(from..from + value.len());
         }
     }

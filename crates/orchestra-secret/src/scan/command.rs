@@ -26,9 +26,6 @@ const MAX_OPTIONS: usize = 8;
 /// Options of one letter without a value, which may precede `-u` in one word.
 const FLAGS: &str = "sSfLkvigGINnaqZjJlRO";
 
-/// Options of one letter without a value, which may precede the option of a secret in one word: `zip -qrP`.
-const BUNDLED: &str = "sSfLkvigGINnaqZjJlROexrdmMU";
-
 /// Answers to questions, which are piped into programs as passwords are.
 const ANSWERS: [&str; 4] = ["y", "yes", "n", "no"];
 
@@ -97,13 +94,15 @@ impl Scanner<'_> {
                 return;
             }
             at = self.skip(from, |byte| !matches!(byte, b'\n' | b'\r'));
-            let line = text[from..at].trim_start();
-            if line.trim_end() == delimiter {
+            let rest = text[from..at].trim_start();
+            let start = at - rest.len();
+            let line = rest.trim_end();
+            if line == delimiter {
                 return;
             }
             // A command for a shell is no secret: `su me <<EOF`.
             if !line.contains(' ') {
-                self.value(at - line.len()..at);
+                self.value(start..start + line.len());
             }
         }
     }
@@ -533,18 +532,11 @@ fn precedes(word: &str, text: &str) -> bool {
     text == word || is_bundled || word.ends_with('.') && text.starts_with(word)
 }
 
-/// Returns whether a word is one of some options, or several options of one letter of which the last is one: `-sSu`. A
-/// long option with one dash is none: `-format`.
+/// Returns whether a word is one of some options, or several options of one letter of which the last is one: `-sSu`.
 fn is_option(options: &[&str], text: &str) -> bool {
-    let is_bundled = |option: &str| {
-        is_bundle(text)
-            && text
-                .strip_suffix(&option[1..])
-                .is_some_and(|flags| flags[1..].chars().all(|flag| BUNDLED.contains(flag)))
-    };
-    options
-        .iter()
-        .any(|option| *option == text || option.len() == 2 && is_bundled(option))
+    options.iter().any(|option| {
+        *option == text || option.len() == 2 && is_bundle(text) && text.ends_with(&option[1..])
+    })
 }
 
 /// Returns whether a word may be several options of one letter.

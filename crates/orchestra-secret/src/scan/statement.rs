@@ -40,22 +40,26 @@ impl Scanner<'_> {
         found.into_iter().for_each(|range| self.mask(range));
     }
 
-    /// Masks the passwords of `ACL SETUSER user on >password`, of which `SETUSER` is given.
+    /// Masks the passwords of `ACL SETUSER user on >password` and `aclSetUser("user", "on", ">password")`, of which
+    /// `SETUSER` is given.
     pub(super) fn set_user(&mut self, start: usize, end: usize) {
         let before = &self.bytes[start.saturating_sub(MAX_ACL)..start];
-        let is_part = |byte: u8| is_blank(byte) || is_quote(byte) || matches!(byte, b',' | b'\\');
+        let is_part = |byte: u8| {
+            is_blank(byte) || is_quote(byte) || matches!(byte, b',' | b'\\' | b'(' | b'_')
+        };
         let parts = before
             .iter()
             .rev()
             .take_while(|byte| is_part(**byte))
             .count();
         let acl = before[..before.len() - parts].last_chunk::<3>();
-        if parts == 0
-            || !acl.is_some_and(|acl| acl.eq_ignore_ascii_case(b"acl"))
+        if !acl.is_some_and(|acl| acl.eq_ignore_ascii_case(b"acl"))
             || !self.byte(end).is_some_and(is_part)
         {
             return;
         }
+        // A `>` without a quote compares, in the code of a program.
+        let is_command = self.byte(end).is_some_and(is_blank);
         let highest = self.text.floor_char_boundary(end + MAX_BESIDE);
         let line = self.text[end..highest]
             .split(['\n', '\r'])
@@ -64,7 +68,9 @@ impl Scanner<'_> {
         self.examined(line.len());
         let mut at = end;
         for word in line.split_inclusive([' ', '"', '\'']) {
-            if let Some(password) = word.trim_end_matches([' ', '"', '\'']).strip_prefix('>')
+            let text = word.trim_end_matches([' ', '"', '\'', '\\']);
+            if let Some(password) = text.strip_prefix('>')
+                && (is_command || self.before(at).is_some_and(is_quote))
                 && !is_reference(password)
                 && !is_plain_value(password)
             {

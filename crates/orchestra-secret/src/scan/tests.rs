@@ -492,6 +492,10 @@ fn here_document_is_masked_to_its_end_in_a_text_and_in_a_stream() {
             "sudo -S make <<\\EOF\n***\nEOF\nfi\n",
         ),
         (
+            "chpasswd <<EOF\nann:pw1x \nbob:pw2x\t\r\nEOF \nls\n",
+            "chpasswd <<EOF\n*** \n***\t\r\nEOF \nls\n",
+        ),
+        (
             "docker login \\\n  --password-stdin <<EOF\nswordfish\nEOF\nfi\n",
             "docker login \\\n  --password-stdin <<EOF\n***\nEOF\nfi\n",
         ),
@@ -513,10 +517,16 @@ fn identifiers_of_records_are_not_masked() {
     ] {
         assert_eq!(text(&plain), plain);
     }
-    check(&[(
-        "123456789012345|a7B2c9FuR59kD1nhyD162dWWBwQ",
-        "123456789012345|***",
-    )]);
+    check(&[
+        (
+            "123456789012345|a7B2c9FuR59kD1nhyD162dWWBwQ",
+            "123456789012345|***",
+        ),
+        (
+            "123456789012345|b82548c31e5f7a9b0c2d4e6f8a1b3c5d",
+            "123456789012345|***",
+        ),
+    ]);
 }
 
 #[test]
@@ -530,6 +540,9 @@ fn code_that_resembles_a_statement_is_not_masked() {
         "influx -host db.example -format json",
         "influx -port 8086 -import x1y2z3",
         "rclone copy ./keys/token remote:x",
+        "if (ACLSetUser(u, op, len) >= limit2go) {",
+        "client.aclSetUser(\"me\", \">\" + password2go)",
+        "rdb.ACLSetUser(ctx, \"me\", fmt.Sprintf(\">%s\", pw2go))",
     ] {
         assert_eq!(text(plain), plain);
     }
@@ -559,6 +572,48 @@ fn code_that_resembles_a_statement_is_not_masked() {
 }
 
 #[test]
+fn option_of_a_secret_behind_other_letters_is_masked() {
+    check(&[
+        ("unzip -oP swordfish7 x.zip", "unzip -oP *** x.zip"),
+        ("unzip -joP swordfish7 x.zip", "unzip -joP *** x.zip"),
+        ("zip -ryP swordfish7 x.zip y", "zip -ryP *** x.zip y"),
+        ("ssh-keygen -yP swordfish7 -f k", "ssh-keygen -yP *** -f k"),
+        ("ldapadd -cxw swordfish7", "ldapadd -cxw ***"),
+        ("http -ba me:swordfish7 GET url", "http -ba me:*** GET url"),
+        (
+            "security add-generic-password -AUw swordfish7",
+            "security add-generic-password -AUw ***",
+        ),
+    ]);
+}
+
+#[test]
+fn password_of_a_redis_user_in_code_is_masked() {
+    check(&[
+        (
+            "rdb.ACLSetUser(ctx, \"me\", \"on\", \">swordfish7\")",
+            "rdb.ACLSetUser(ctx, \"me\", \"on\", \">***\")",
+        ),
+        (
+            "client.aclSetUser('me', ['on', '>swordfish7'])",
+            "client.aclSetUser('me', ['on', '>***'])",
+        ),
+        (
+            "redis.acl(\"SETUSER\", \"me\", \"on\", \">swordfish7\")",
+            "redis.acl(\"SETUSER\", \"me\", \"on\", \">***\")",
+        ),
+        (
+            "client.acl_setuser(\"me\", \">swordfish7\")",
+            "client.acl_setuser(\"me\", \">***\")",
+        ),
+        (
+            "{\"text\": \"redis.acl(\\\"SETUSER\\\", \\\"me\\\", \\\">swordfish7\\\")\"}",
+            "{\"text\": \"redis.acl(\\\"SETUSER\\\", \\\"me\\\", \\\">***\\\")\"}",
+        ),
+    ]);
+}
+
+#[test]
 fn section_of_xml_with_signs_and_line_ends_is_masked() {
     check(&[
         (
@@ -570,6 +625,13 @@ fn section_of_xml_with_signs_and_line_ends_is_masked() {
             "<password><![CDATA[\n  ***\n]]></password>",
         ),
     ]);
+    let token = "a7B2c9".repeat(100);
+    assert_eq!(
+        text(&format!(
+            "<refresh_token><![CDATA[ {token} ]]></refresh_token>"
+        )),
+        "<refresh_token><![CDATA[ *** ]]></refresh_token>"
+    );
     for plain in [
         "<password><![CDATA[<password>]]></password>",
         "<password><![CDATA[Password]]></password>",

@@ -41,10 +41,12 @@ impl Scanner<'_> {
         let is_hex =
             |from: usize, to: usize| self.bytes[from..to].iter().all(u8::is_ascii_hexdigit);
         let is_digest = token.alphabet != Alphabet::Hex && is_hex(start, rest);
-        // A digest or a UUID behind a number: `1764482078000000|550e8400-e29b-…`.
+        // A digest or a UUID behind a number: `1764482078000000|550e8400-e29b-…`. The secret of an app of
+        // Facebook has 32 digits.
         let is_id = || {
             let mut parts = self.bytes[end..rest].split(|byte| *byte == b'-');
             matches!(token.before, Before::Digits(_))
+                && rest - end != 32
                 && parts.all(|part| part.iter().all(u8::is_ascii_hexdigit))
         };
         if rest - end >= token.min && !is_digest && !is_id() && is_random(&self.bytes[end..rest]) {

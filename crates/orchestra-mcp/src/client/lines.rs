@@ -369,8 +369,12 @@ impl Link for LinesLink {
             }
             Err(error) => write::error(&mut message, Some(&id), error),
         }
+        // A server has no reason to refuse a result.
+        let may_be_refused = answer.is_err();
         Box::pin(async move {
-            core.note_unanswered();
+            if may_be_refused {
+                core.note_unanswered();
+            }
             core.send(message).await
         })
     }

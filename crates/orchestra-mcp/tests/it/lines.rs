@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use orchestra_mcp::client::{
     ClientError, Connected, LINK_QUEUE, LinesConfig, LinesLink, Link, Outgoing, ServerMessage,
 };
-use orchestra_wire::{RawJson, RequestId};
+use orchestra_wire::{ErrorCode, RawJson, RequestId, RpcError};
 use serde_json::{Value, json};
 use tokio::{
     io::{
@@ -149,8 +149,8 @@ async fn late_error_about_a_message_without_an_answer_fails_no_later_request() {
             "notification" => ends.link.notify("test/notice", None).await.unwrap(),
             "response" => {
                 let id = request("7", &json!({})).id;
-                let answer = Ok(RawJson::of(&json!({})).unwrap());
-                ends.link.respond(id, answer).await.unwrap();
+                let answer = RpcError::new(ErrorCode::INTERNAL_ERROR, "m");
+                ends.link.respond(id, Err(answer)).await.unwrap();
             }
             _ => ends.say(r#"{"jsonrpc":"2.0","id":7,"method":7}"#).await,
         }
@@ -164,6 +164,21 @@ async fn late_error_about_a_message_without_an_answer_fails_no_later_request() {
         let answer = later.await.unwrap().unwrap();
         assert!(answer.is_ok(), "{message}: {answer:?}");
     }
+}
+
+#[tokio::test]
+async fn error_without_an_id_after_a_result_of_ours_fails_the_only_request() {
+    let mut ends = ends(1 << 16);
+    let result = RawJson::of(&json!({})).unwrap();
+    let id = request("7", &json!({})).id;
+    ends.link.respond(id, Ok(result)).await.unwrap();
+    ends.read().await;
+    let waiting = tokio::spawn(ends.link.request(request("1", &json!({}))));
+    ends.read().await;
+    ends.say(r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"m"}}"#)
+        .await;
+    let answer = waiting.await.unwrap().unwrap();
+    assert_eq!(answer.unwrap_err().code, ErrorCode(-32_700));
 }
 
 /// A stream that takes little at a time loses nothing, mixes nothing, and makes callers wait.

@@ -249,6 +249,27 @@ fn directory_whose_code_is_not_told_is_unclear() {
 }
 
 #[test]
+fn directory_that_exceeds_a_limit_after_the_approval_changes_the_server() {
+    let workspace = Workspace::new();
+    fs::create_dir(workspace.0.path().join("many")).unwrap();
+    let servers = [
+        json!({"command": "java", "args": ["-cp", "many", "x"]}),
+        json!({"command": "run-parts", "args": ["many"]}),
+        json!({"command": "dotnet", "args": ["run"], "cwd": "many"}),
+    ];
+    let before = servers
+        .each_ref()
+        .map(|server| workspace.fingerprint(server));
+    for number in 0..=4_096 {
+        workspace.write(&format!("many/{number}.class"), "");
+    }
+    for (server, before) in servers.iter().zip(before) {
+        let changes = before.changes(&workspace.fingerprint(server));
+        assert_eq!(changes, ["the file many is new"], "{server}");
+    }
+}
+
+#[test]
 fn shared_code_is_read_once_and_covers_the_same() {
     let workspace = Workspace::new();
     for number in 0..100 {

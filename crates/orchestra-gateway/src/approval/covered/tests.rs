@@ -17,6 +17,9 @@ use crate::{
     config::{File, FileKind, Source},
 };
 
+/// Text of the file with which build tools mark a cache.
+const CACHE_TAG: &str = "Signature: 8a477f597d28d172789f06886806bc55\n# A cache.\n";
+
 struct Workspace(tempfile::TempDir);
 
 impl Workspace {
@@ -702,13 +705,38 @@ fn member_that_is_not_found_is_unclear() {
 fn output_of_build_tools_is_not_searched_for_members() {
     let workspace = Workspace::new();
     workspace.write("one/Cargo.toml", "[package]\nname = \"server\"\n");
-    workspace.write("CACHEDIR.TAG", "");
-    workspace.write("target/CACHEDIR.TAG", "");
-    for path in ["target/package/one", "one/node_modules/x"] {
-        workspace.write(&format!("{path}/Cargo.toml"), "[");
+    for output in ["target", ".venv"] {
+        workspace.write(&format!("{output}/CACHEDIR.TAG"), CACHE_TAG);
+        workspace.write(&format!("{output}/package/one/Cargo.toml"), "[");
     }
     let server = json!({"command": "cargo", "args": ["run", "-p", "server"]});
     assert!(!workspace.covered(&server).is_unclear());
+}
+
+#[test]
+fn directory_that_is_no_output_of_build_tools_is_searched_for_members() {
+    let cargo = json!({"command": "cargo", "args": ["run", "-p", "server"]});
+    let uv = json!({"command": "uv", "args": ["run", "--package", "server", "x"]});
+    let rust = ("Cargo.toml", "[package]\nname = \"server\"\n", "build.rs");
+    let python = (
+        "pyproject.toml",
+        "[project]\nname = \"server\"\n",
+        "setup.py",
+    );
+    for (directory, tag) in [
+        ("crates", CACHE_TAG),
+        ("crates", ""),
+        ("target", ""),
+        ("node_modules", ""),
+    ] {
+        for (server, (manifest, text, new)) in [(&cargo, rust), (&uv, python)] {
+            let files = [
+                (&*format!("{directory}/CACHEDIR.TAG"), tag),
+                (&*format!("{directory}/one/{manifest}"), text),
+            ];
+            check_appears(server, &files, &format!("{directory}/one/{new}"));
+        }
+    }
 }
 
 #[test]

@@ -9,7 +9,7 @@ mod members;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fmt, fs, iter,
+    fmt, fs, io, iter,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -153,7 +153,8 @@ impl Covered {
     }
 
     /// Returns the part that an approval is for. Left out are doubts about further files, which come and go with the
-    /// directories that other programs write, and the variables, whose file is covered.
+    /// directories that other programs write, and the variables, whose file is covered. A directory whose files are not
+    /// known is one of the files.
     pub(crate) fn approved(&self) -> Self {
         Self {
             variables: Vec::new(),
@@ -404,14 +405,9 @@ impl Search<'_> {
                 if !self.code.insert(below.clone()) {
                     continue;
                 }
-                let code = self.code_of(&below);
-                let name = match below.as_os_str().is_empty() {
-                    true => PathBuf::from("."),
-                    false => below,
-                };
-                match code {
-                    Code::Content(content) => self.insert(name, content)?,
-                    Code::Unknown(_) => self.covered.is_unclear = true,
+                match self.code_of(&below) {
+                    Code::Content(content) => self.insert(directory_name(below), content)?,
+                    Code::Unknown(why) => self.unknown(below, why.to_string())?,
                     Code::None => {}
                 }
             }
@@ -488,6 +484,12 @@ impl Search<'_> {
         Ok(())
     }
 
+    /// Covers the fact that files of a directory are not known, so that their number cannot grow past a limit unnoticed.
+    fn unknown(&mut self, below: PathBuf, why: String) -> Result<(), Gap> {
+        self.covered.is_unclear = true;
+        self.insert(directory_name(below), Content::Unreadable(why))
+    }
+
     /// Looks for manifests also in the directories of the members that a command line names.
     fn members(&mut self, words: &[&str]) {
         for member in members::of(words) {
@@ -544,24 +546,16 @@ impl Search<'_> {
     /// Covers the files of a directory that have certain names.
     fn all_of(&mut self, below: &Path, is_named: impl Fn(&Path) -> bool) -> Result<(), Gap> {
         // direct: names alone; contents are opened below the open top.
-        let entries = match fs::read_dir(self.tree.top().join(below)) {
-            Ok(entries) => entries,
-            Err(error) => {
-                self.covered.is_unclear |= !members::is_gone(&error);
-                return Ok(());
-            }
+        let listed = fs::read_dir(self.tree.top().join(below)).and_then(|entries| {
+            let names = entries.map(|entry| entry.map(|entry| PathBuf::from(entry.file_name())));
+            names.take(MAX_NAMES + 1).collect::<io::Result<Vec<_>>>()
+        });
+        let names = match listed {
+            Ok(names) if names.len() <= MAX_NAMES => names,
+            Ok(_) => return self.unknown(below.to_owned(), format!("more than {MAX_NAMES} names")),
+            Err(error) if members::is_gone(&error) => return Ok(()),
+            Err(error) => return self.unknown(below.to_owned(), error.kind().to_string()),
         };
-        let mut names = Vec::new();
-        for entry in entries.take(MAX_NAMES + 1) {
-            match entry {
-                Ok(entry) => names.push(PathBuf::from(entry.file_name())),
-                Err(_) => self.covered.is_unclear = true,
-            }
-        }
-        if names.len() > MAX_NAMES {
-            self.covered.is_unclear = true;
-            return Ok(());
-        }
         for name in names.iter().filter(|name| is_named(name)) {
             match self.tree.find(below, name) {
                 Some(Entry::File(below)) => self.cover(below)?,
@@ -594,6 +588,14 @@ impl Search<'_> {
             }
         }
         Ok(())
+    }
+}
+
+/// Returns the path by which a directory is one of the covered files.
+fn directory_name(below: PathBuf) -> PathBuf {
+    match below.as_os_str().is_empty() {
+        true => PathBuf::from("."),
+        false => below,
     }
 }
 

@@ -18,8 +18,14 @@ const ENTRIES: usize = 16;
 /// Maximum number of bytes of a manifest.
 const MAX_BYTES: u64 = 1024 * 1024;
 
+/// Names of directories into which build tools write their output.
+const OUTPUT: [&str; 4] = ["target", ".venv", "venv", ".tox"];
+
 /// Name of the file that marks a directory as a cache. Build tools write it into their output.
 const CACHE_TAG: &str = "CACHEDIR.TAG";
+
+/// Beginning of a file that marks a directory as a cache.
+const CACHE_SIGNATURE: &str = "Signature: 8a477f597d28d172789f06886806bc55";
 
 const NODE: &str = "package.json";
 const PYTHON: &str = "pyproject.toml";
@@ -184,6 +190,9 @@ impl Packages {
         let mut known = BTreeSet::from([PathBuf::new()]);
         let mut waiting = vec![PathBuf::new()];
         while let Some(directory) = waiting.pop() {
+            if is_output(tree, &directory) {
+                continue;
+            }
             // direct: names alone; manifests are found below the open top.
             let entries = match fs::read_dir(tree.top().join(&directory)) {
                 Ok(entries) => entries,
@@ -192,32 +201,25 @@ impl Packages {
                     continue;
                 }
             };
-            let mut listed = Vec::new();
             for entry in entries {
                 packages.entries += 1;
-                if packages.entries > MAX_ENTRIES {
+                if packages.entries > MAX_ENTRIES || tree.is_exhausted() {
                     return Self::unknown(packages.entries);
                 }
-                match entry {
-                    Ok(entry) => listed.push(entry),
-                    Err(error) => packages.is_partial |= !is_gone(&error),
-                }
-            }
-            let is_top = directory.as_os_str().is_empty();
-            if !is_top && listed.iter().any(|entry| entry.file_name() == CACHE_TAG) {
-                continue;
-            }
-            for entry in listed {
-                if tree.is_exhausted() {
-                    return Self::unknown(packages.entries);
-                }
+                let entry = match entry {
+                    Ok(entry) => entry,
+                    Err(error) => {
+                        packages.is_partial |= !is_gone(&error);
+                        continue;
+                    }
+                };
                 let name = entry.file_name();
                 if name == manifest {
                     packages.add(tree, &directory, manifest);
                     continue;
                 }
-                // No member is in them: git writes the one, and package managers the other.
-                let is_skipped = name == ".git" || name == "node_modules";
+                // No member is in them: git writes the one, and package managers skip the other.
+                let is_skipped = name == ".git" || (name == "node_modules" && manifest == NODE);
                 let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
                 if is_skipped || is_file {
                     continue;
@@ -272,7 +274,20 @@ pub(super) fn is_gone(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
 }
 
-/// Returns the text of a manifest.
+/// Returns whether a directory is the output of a build tool: it has the name of one, and is marked as a cache.
+fn is_output(tree: &mut Tree, directory: &Path) -> bool {
+    let name = directory.file_name();
+    if name.is_none_or(|name| OUTPUT.iter().all(|output| name != *output)) {
+        return false;
+    }
+    let Some(Entry::File(tag)) = tree.find(directory, Path::new(CACHE_TAG)) else {
+        return false;
+    };
+    let text = text(&tree.top().join(tag));
+    text.is_ok_and(|text| text.starts_with(CACHE_SIGNATURE))
+}
+
+/// Returns the text of a short file, such as a manifest.
 fn text(path: &Path) -> io::Result<String> {
     // direct: a file of the tree, whose links were followed inside the tree.
     let file = File::open(path)?;

@@ -17,6 +17,9 @@ use crate::{
     config::{File, FileKind, Source},
 };
 
+/// Text of the file with which build tools mark a cache.
+const CACHE_TAG: &str = "Signature: 8a477f597d28d172789f06886806bc55\n# A cache.\n";
+
 struct Workspace(tempfile::TempDir);
 
 impl Workspace {
@@ -245,6 +248,27 @@ fn directory_whose_code_is_not_told_is_unclear() {
         let server = json!({"command": words[0], "args": words[1..]});
         let covered = workspace.covered(&server);
         assert_eq!(covered.is_unclear(), is_unclear, "{words:?}");
+    }
+}
+
+#[test]
+fn directory_that_exceeds_a_limit_after_the_approval_changes_the_server() {
+    let workspace = Workspace::new();
+    fs::create_dir(workspace.0.path().join("many")).unwrap();
+    let servers = [
+        json!({"command": "java", "args": ["-cp", "many", "x"]}),
+        json!({"command": "run-parts", "args": ["many"]}),
+        json!({"command": "dotnet", "args": ["run"], "cwd": "many"}),
+    ];
+    let before = servers
+        .each_ref()
+        .map(|server| workspace.fingerprint(server));
+    for number in 0..=4_096 {
+        workspace.write(&format!("many/{number}.class"), "");
+    }
+    for (server, before) in servers.iter().zip(before) {
+        let changes = before.changes(&workspace.fingerprint(server));
+        assert_eq!(changes, ["the file many is new"], "{server}");
     }
 }
 
@@ -681,13 +705,38 @@ fn member_that_is_not_found_is_unclear() {
 fn output_of_build_tools_is_not_searched_for_members() {
     let workspace = Workspace::new();
     workspace.write("one/Cargo.toml", "[package]\nname = \"server\"\n");
-    workspace.write("CACHEDIR.TAG", "");
-    workspace.write("target/CACHEDIR.TAG", "");
-    for path in ["target/package/one", "one/node_modules/x"] {
-        workspace.write(&format!("{path}/Cargo.toml"), "[");
+    for output in ["target", ".venv"] {
+        workspace.write(&format!("{output}/CACHEDIR.TAG"), CACHE_TAG);
+        workspace.write(&format!("{output}/package/one/Cargo.toml"), "[");
     }
     let server = json!({"command": "cargo", "args": ["run", "-p", "server"]});
     assert!(!workspace.covered(&server).is_unclear());
+}
+
+#[test]
+fn directory_that_is_no_output_of_build_tools_is_searched_for_members() {
+    let cargo = json!({"command": "cargo", "args": ["run", "-p", "server"]});
+    let uv = json!({"command": "uv", "args": ["run", "--package", "server", "x"]});
+    let rust = ("Cargo.toml", "[package]\nname = \"server\"\n", "build.rs");
+    let python = (
+        "pyproject.toml",
+        "[project]\nname = \"server\"\n",
+        "setup.py",
+    );
+    for (directory, tag) in [
+        ("crates", CACHE_TAG),
+        ("crates", ""),
+        ("target", ""),
+        ("node_modules", ""),
+    ] {
+        for (server, (manifest, text, new)) in [(&cargo, rust), (&uv, python)] {
+            let files = [
+                (&*format!("{directory}/CACHEDIR.TAG"), tag),
+                (&*format!("{directory}/one/{manifest}"), text),
+            ];
+            check_appears(server, &files, &format!("{directory}/one/{new}"));
+        }
+    }
 }
 
 #[test]

@@ -76,7 +76,8 @@ impl Kind {
 enum Certainty {
     /// It is anywhere.
     Certain,
-    /// It is at the beginning of the answer. Elsewhere it may be an ordinary word, such as `<reason>`.
+    /// It is at the beginning of the answer. Elsewhere it may be an ordinary word, such as `<reason>`, or a component,
+    /// such as `<ThinkingPanel>`.
     Word,
     /// It is written like a type or a component, such as `Option<Thought>` or `<AnalysisPanel>`.
     Type,
@@ -95,10 +96,11 @@ impl Certainty {
             && pairs.any(|pair| pair[0].is_ascii_lowercase() && pair[1].is_ascii_uppercase());
         let is_behind_word = before.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == ':');
         let is_parameter = is_behind_word && is_upper(&tag[1..]) && !folded.contains("think");
-        if is_component || is_parameter {
+        let has_stem = contains(&STEMS, folded);
+        if is_parameter || (is_component && !has_stem) {
             return Self::Type;
         }
-        match contains(&STEMS, folded) {
+        match has_stem && !is_component {
             true => Self::Certain,
             false => Self::Word,
         }
@@ -504,7 +506,16 @@ mod tests {
 
     #[test]
     fn element_with_an_ordinary_name_encloses_thinking_at_the_beginning() {
-        for name in ["reason", "analysis", "self-reflection", "Reflection"] {
+        for name in [
+            "reason",
+            "analysis",
+            "self-reflection",
+            "Reflection",
+            "ThoughtProcess",
+            "ThinkingProcess",
+            "ChainOfThought",
+            "InnerMonologue",
+        ] {
             check(&format!("<{name}>a</{name}>b"), "b", "a");
             check(&format!("<{name}>a"), "", "a");
             check(&format!("<think>a</think><{name}>b"), "", "ab");
@@ -536,7 +547,9 @@ mod tests {
             ("<AnalysisPanel>a|</AnalysisPanel>", true),
             ("a|</AnalysisPanel>", false),
             ("Option<Thought>a|", false),
-            ("<ThinkingPanel>a|", false),
+            ("Option<ThoughtProcess>a|", false),
+            ("<ThinkingPanel>a|", true),
+            ("word <ThinkingPanel>a|", false),
             ("word <think>a|", true),
         ] {
             let place = text.find('|').unwrap();

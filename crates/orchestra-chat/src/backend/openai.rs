@@ -17,7 +17,10 @@ use std::{
 use orchestra_remote::{Endpoint, EndpointError, Fault};
 use orchestra_wire::without_mark;
 use serde_json::{Value, json};
-use tokio::{sync::mpsc, time::timeout};
+use tokio::{
+    sync::mpsc,
+    time::{Instant, timeout_at},
+};
 
 use super::{
     About, Backend, BoxFuture, Failure, MAX_ANSWER, MAX_CALLS, Manner, lines::Lines, ollama::shown,
@@ -194,11 +197,15 @@ impl Inner {
         let mut reading = Reading::default();
         let mut lines = Lines::new(answer);
         let mut events = Events::default();
+        let mut until: Option<Instant> = None;
         loop {
             let is_last = reading.end == End::Last;
             let line = match is_last {
                 // Usage may follow, and some servers leave the connection open without `[DONE]`.
-                true => { timeout(LAST_PARTS, lines.next()).await }.unwrap_or(Ok(None)),
+                true => {
+                    let until = *until.get_or_insert_with(|| Instant::now() + LAST_PARTS);
+                    timeout_at(until, lines.next()).await.unwrap_or(Ok(None))
+                }
                 false => lines.next().await,
             };
             let line = match line {
@@ -247,9 +254,9 @@ enum End {
     /// No reason has come.
     #[default]
     Unreported,
-    /// The first reason came in a part of the answer.
+    /// The first reason came with the first text or call.
     Possible,
-    /// The first reason came in an empty part behind the answer.
+    /// The first reason came after text or calls without one.
     Last,
     /// More of the answer came after a reason. Only `[DONE]` ends it.
     Unknown,
@@ -336,6 +343,7 @@ impl Reading {
         parts_of(&said.content, false, &mut parts);
         let is_empty =
             parts.is_empty() && said.tool_calls.is_empty() && said.function_call.is_none();
+        let had_begun = self.has_begun();
         if !is_empty {
             self.is_finished = false;
             if self.end != End::Unreported {
@@ -377,7 +385,7 @@ impl Reading {
             self.has_called = CALLED.contains(&reason.as_str());
             // Servers that send no `[DONE]` end with this.
             if self.end == End::Unreported {
-                self.end = match is_empty && self.has_begun() {
+                self.end = match had_begun {
                     true => End::Last,
                     false => End::Possible,
                 };

@@ -215,7 +215,7 @@ fn of_pairs(inner: &str, is_closed: bool) -> Vec<Said> {
                     said.push(last.with(Some(followed())));
                     said
                 }
-                None => tagged(inner).into_iter().collect(),
+                None => tagged(inner, is_closed).into_iter().collect(),
             };
         }
         let Some(read) = lenient::value(behind) else {
@@ -327,23 +327,31 @@ fn attribute(head: &str, name: &str) -> Option<String> {
 }
 
 /// `<name>NAME</name><arguments>…`, or `<NAME><city>Rome</city></NAME>`.
-fn tagged(inner: &str) -> Option<Said> {
+fn tagged(inner: &str, is_closed: bool) -> Option<Said> {
+    // The content of an element, and the text behind its end.
     let element = |name: &str| {
         let (_, behind) = inner.split_once(&format!("<{name}>"))?;
-        Some(until(behind, &format!("</{name}>")))
+        let end = behind.split_once(&format!("</{name}>"));
+        Some(end.map_or((behind, None), |(content, rest)| (content, Some(rest))))
+    };
+    let fault = |rest: Option<&str>| match rest {
+        Some(_) if is_closed => None,
+        Some(rest) => fault_of_rest(rest),
+        None => Some(Fault::Incomplete),
     };
     let names = ["name", "tool_name", "function_name"];
-    if let Some((name, has_name)) = names.iter().find_map(|name| element(name)) {
+    if let Some((name, behind_name)) = names.iter().find_map(|name| element(name)) {
         let bodies = ["arguments", "parameters", "args", "input"];
         let body = bodies.iter().find_map(|body| element(body));
-        let (body, is_closed) = body.unwrap_or_default();
-        let fault = unless_closed(has_name && is_closed);
+        let (body, behind_body) = body.unwrap_or_default();
+        let ends = behind_name.zip(behind_body);
+        let rest = ends.and_then(|(name, body)| [name, body].into_iter().min_by_key(|s| s.len()));
         let body = body.trim();
         let said = match body.starts_with(['{', '[']) {
             true => named(name, body, true)?,
             false => of_elements(name.trim(), body),
         };
-        return Some(said.with(fault));
+        return Some(said.with(fault(rest)));
     }
     let name = inner.trim().strip_prefix('<')?.split('>').next()?;
     let is_name = !name.is_empty()
@@ -351,8 +359,8 @@ fn tagged(inner: &str) -> Option<Said> {
             .chars()
             .all(|c| c.is_alphanumeric() || "_-.".contains(c));
     is_name.then_some(())?;
-    let (body, is_closed) = element(name)?;
-    Some(of_elements(name, body).with(unless_closed(is_closed)))
+    let (body, rest) = element(name)?;
+    Some(of_elements(name, body).with(fault(rest)))
 }
 
 /// A call whose arguments are elements, one beside the other.

@@ -416,6 +416,7 @@ fn call_in_thinking_is_not_made_and_call_after_it_is() {
         ("<thought_process>", "</thought_process>"),
         ("<inner_monologue>", "</inner_monologue>"),
         ("<reasoning_content>", "</reasoning_content>"),
+        ("<ThoughtProcess>", "</ThoughtProcess>"),
         ("<analysis>", "</analysis>"),
         ("<reason>", "</reason>"),
         ("<|inner_prefix|>", "<|inner_suffix|>"),

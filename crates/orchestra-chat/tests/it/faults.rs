@@ -534,6 +534,40 @@ async fn answer_with_a_reason_for_its_end_is_not_waited_for() {
 }
 
 #[tokio::test]
+async fn answer_whose_last_part_has_the_reason_is_not_waited_for() {
+    let begin = OpenAiShapes.event(&json!({"content": "Hello "}), None);
+    let last = OpenAiShapes.event(&json!({"content": "there."}), Some("stop"));
+    let parts = vec![begin, last];
+    let mut pings = parts.clone();
+    pings.resize(1_000, ": ping\n".to_owned());
+    let pause = Duration::from_millis(100);
+    for say in [
+        Say::Hang(parts.clone()),
+        Say::Cut(parts),
+        Say::Slowly(pause, pings),
+    ] {
+        let fake = Fake::openai(vec![say]);
+        let mut held = Held::new(Settings::default());
+        let ending = held.say(&openai(&fake), "Hello?").await;
+        assert_eq!(
+            (ending.how, ending.text.as_str()),
+            (End::Answered, "Hello there.")
+        );
+    }
+}
+
+#[tokio::test]
+async fn answer_whose_parts_have_a_reason_behind_an_empty_one_ends_only_with_done() {
+    let begin = OpenAiShapes.event(&json!({"role": "assistant", "content": ""}), None);
+    let half = OpenAiShapes.event(&json!({"content": "Half "}), Some("stop"));
+    let fake = Fake::openai(vec![Say::Cut(vec![begin, half]); 3]);
+    let mut held = Held::new(Settings::default());
+    let ending = held.say(&openai(&fake), "Hello?").await;
+    assert!(matches!(ending.how, End::Failed(_)), "{ending:?}");
+    assert_eq!(held.face.text, "Half ");
+}
+
+#[tokio::test]
 async fn answer_whose_parts_all_have_a_reason_ends_only_with_done() {
     let part = |delta| OpenAiShapes.event(&delta, Some("stop"));
     let text = |text: &str| part(json!({"content": text}));

@@ -26,7 +26,7 @@ use Meaning::{Type, Word};
 type Marks = (&'static str, &'static str, Meaning);
 
 /// Pairs of marks that may be around thinking.
-const MARKS: [Marks; 8] = [
+const MARKS: [Marks; 9] = [
     ("<think>", "</think>", Meaning::Thinking),
     ("<Thinking>", "</Thinking>", Meaning::Thinking),
     ("<reasoning>", "</reasoning>", Meaning::Thinking),
@@ -34,6 +34,7 @@ const MARKS: [Marks; 8] = [
     ("<|inner_prefix|>", "<|inner_suffix|>", Meaning::Thinking),
     ("<reason>", "</reason>", Word),
     ("<reflection>", "</reflection>", Word),
+    ("<ChainOfThought>", "</ChainOfThought>", Word),
     ("<AnalysisPanel>", "</AnalysisPanel>", Type),
 ];
 
@@ -351,6 +352,24 @@ fn action_in_an_element_of_thinking_is_not_made() {
         &[],
         Some("Not called"),
     );
+}
+
+#[test]
+fn printed_call_without_an_end_before_other_text_is_not_made() {
+    let made = [("list_issues".to_owned(), json!({}))];
+    for call in [
+        "<tool_use>\n<name>list_issues</name>\n<arguments>{}</arguments>\n",
+        "<tool_use>\n<arguments>{}</arguments>\n<name>list_issues</name>\n",
+        "<tool_call>\n<list_issues></list_issues>\n",
+    ] {
+        for close in ["</reason>", "</analysis>"] {
+            let text = format!("{call}{close}\nI do not need it.");
+            check_both(&text, &[], Some("other text follows it"));
+        }
+        for end in ["", "<|im_end|>", "</tool_use>", "</tool_call>"] {
+            check_both(&format!("{call}{end}"), &made, None);
+        }
+    }
 }
 
 #[test]

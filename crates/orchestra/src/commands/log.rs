@@ -61,7 +61,7 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
     })?;
     let Some(entries) = entries else {
         return Err(Failure::refused(
-            "the board has no commit yet; `orchestra sync` creates one",
+            "the board has no commit yet; `orchestra sync` creates one. For the history of one issue, run `orchestra tool call get_history project=PROJECT issue_id=ID`",
         ));
     };
     let entries: Vec<Entry> = entries

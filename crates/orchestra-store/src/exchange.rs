@@ -339,6 +339,7 @@ fn portable(contents: &BoardContents) -> BoardContents {
         ..BoardContents::default()
     };
     for project in portable.projects.values_mut() {
+        merge::fold_duplicates(project);
         project.project = project.counted();
         for issue in project.issues.values_mut() {
             issue.issue.claim = None;
@@ -371,3 +372,6 @@ fn retain_own(merged: &mut BoardContents, local: &BoardContents) {
     merged.usage.clone_from(&local.usage);
     merged.hook_events.clone_from(&local.hook_events);
 }
+
+#[cfg(test)]
+mod tests;

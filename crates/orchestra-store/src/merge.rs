@@ -18,6 +18,7 @@ use orchestra_board::{
 };
 
 use self::identity::Identities;
+pub(crate) use self::memory::fold_duplicates;
 use crate::document::DocumentBody;
 use crate::files::shorten_claim;
 use crate::toon::project::{MAX_NUMBER, Retired, Tombstone};

@@ -73,6 +73,8 @@ pub(crate) struct Writing<'a> {
     change: Option<i64>,
     /// Whether tallies are left alone because they are counted at the end.
     loading: bool,
+    /// Whether a project can have a remembered text under two ids.
+    accepts_duplicates: bool,
     /// Aliases whose issues were not there yet when they were loaded: project, old id, new id.
     aliases: Vec<(i64, IssueId, IssueId)>,
     /// The next rows of projects while all is loaded.
@@ -109,12 +111,18 @@ impl<'a> Writing<'a> {
             now,
             change: None,
             loading: false,
+            accepts_duplicates: false,
             aliases: Vec::new(),
             next_rows: BTreeMap::new(),
             late_indexes: Vec::new(),
             words_checked: false,
             ground: None,
         }
+    }
+
+    /// Accepts remembered texts that a project has under two ids.
+    pub(crate) const fn accept_duplicates(&mut self) {
+        self.accepts_duplicates = true;
     }
 
     /// Has new projects looked at where their readable files will be.

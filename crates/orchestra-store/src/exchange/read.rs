@@ -17,7 +17,7 @@ use crate::document::DocumentBody;
 use crate::files::place::Place;
 use crate::files::{FilesError, ledger, read_document, rebuild};
 use crate::io::{Entry, EntryKind, FileIo, Stat};
-use crate::merge::{BoardContents, MAX_CHUNK, ProjectContents};
+use crate::merge::{BoardContents, MAX_CHUNK, ProjectContents, fold_duplicates};
 use crate::reader::Reader;
 use crate::toon::project::MAX_NUMBER;
 use crate::writing::{KnownWords, Limits, Writing};
@@ -53,6 +53,7 @@ pub(super) fn contents(files: &BoardFiles, now: Timestamp) -> Result<BoardConten
     contents.documents = documents;
     for project in contents.projects.values_mut() {
         check_numbers(project)?;
+        fold_duplicates(project);
         project.project = project.counted();
         uncover(project);
         for issue in project.issues.values_mut() {
@@ -107,6 +108,8 @@ fn load(connection: &Connection, files: MemoryFiles, now: Timestamp) -> Result<(
         memory_bytes: u64::MAX,
     };
     let mut writing = Writing::new(connection, &mut words, limits, now);
+    // They are merged afterwards.
+    writing.accept_duplicates();
     writing.begin_loading().map_err(of_writing)?;
     let io: Arc<dyn FileIo> = Arc::new(files);
     rebuild(Path::new(ROOT), &io, &mut writing, now.unix_seconds()).map_err(

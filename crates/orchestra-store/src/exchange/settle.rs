@@ -7,7 +7,7 @@ use orchestra_board::{PlanId, Slug, Timestamp, Uid};
 
 use crate::merge::{BoardContents, IssueContents, ProjectContents};
 use crate::toon::project::Tombstone;
-use crate::{Chunk, ChunkId, PlanRecord};
+use crate::{Chunk, PlanRecord};
 
 /// Settles documents, plans, remembered texts, sessions and texts of projects, with their removals. Issues are left to
 /// the merge, except that one that is gone from a side has a tombstone there.
@@ -127,23 +127,41 @@ fn settle_chunks(base: &ProjectContents, ours: &mut ProjectContents, theirs: &mu
     };
     let (mut one, mut other) = (by_number(ours), by_number(theirs));
     settle_map(&by_number(base), &mut one, &mut other);
-    ours.chunks = with_own_marks(one, &ours.chunks);
-    theirs.chunks = with_own_marks(other, &theirs.chunks);
+    ours.chunks = settled_chunks(base, one, &ours.chunks);
+    theirs.chunks = settled_chunks(base, other, &theirs.chunks);
 }
 
-/// Settled texts of a side, superseded as before: the other side's numbers can be those of other texts here. The merge
-/// compares them.
-fn with_own_marks(settled: BTreeMap<u64, Chunk>, before: &[Chunk]) -> Vec<Chunk> {
-    let marks: HashMap<(u64, &str), Option<ChunkId>> = before
+/// Settled texts of a side, without those that the side still has under another number. They are superseded as before, or
+/// as in the base: the other side's numbers can be those of other texts here. The merge compares them.
+fn settled_chunks(
+    base: &ProjectContents,
+    mut settled: BTreeMap<u64, Chunk>,
+    before: &[Chunk],
+) -> Vec<Chunk> {
+    let own = before.iter().filter(|chunk| {
+        let now = settled.get(&chunk.id.number());
+        now.is_some_and(|now| now.content == chunk.content)
+    });
+    let own: HashMap<&str, &Chunk> = own.map(|chunk| (chunk.content.as_str(), chunk)).collect();
+    let mut duplicates = HashMap::new();
+    settled.retain(|_, chunk| match own.get(chunk.content.as_str()) {
+        Some(known) if known.id != chunk.id => {
+            duplicates.insert(chunk.id, known.id);
+            false
+        }
+        _ => true,
+    });
+    let base: HashMap<&str, &Chunk> = base
+        .chunks
         .iter()
-        .map(|chunk| {
-            let key = (chunk.id.number(), chunk.content.as_str());
-            (key, chunk.superseded_by)
-        })
+        .map(|chunk| (chunk.content.as_str(), chunk))
         .collect();
     let settled = settled.into_values().map(|mut chunk| {
-        let mark = marks.get(&(chunk.id.number(), chunk.content.as_str()));
-        chunk.superseded_by = mark.copied().flatten();
+        let text = chunk.content.as_str();
+        let known = own.get(text).or_else(|| base.get(text));
+        let by = known.and_then(|known| known.superseded_by);
+        let by = by.map(|by| duplicates.get(&by).copied().unwrap_or(by));
+        chunk.superseded_by = by.filter(|by| *by != chunk.id);
         chunk
     });
     settled.collect()

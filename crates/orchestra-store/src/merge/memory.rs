@@ -1,6 +1,6 @@
 //! Remembered texts, which are the same by content, and sessions, which are the same by id.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use orchestra_board::{Body, Label, Slug};
 
@@ -16,7 +16,7 @@ pub(super) fn merge(
     theirs: &ProjectContents,
     cx: &Context<'_>,
 ) {
-    merge_chunks(merged, base, theirs, cx);
+    merge_chunks(merged, base, &theirs.chunks, cx);
     for (id, session) in &theirs.sessions {
         let mut session = session.clone();
         session.project.clone_from(&merged.project.slug);
@@ -27,10 +27,31 @@ pub(super) fn merge(
     }
 }
 
+/// Merges texts that a project has more than once into the first one of each. Merges of earlier versions could add such
+/// duplicates. The result depends on the texts alone, so it is the same in each clone.
+pub(crate) fn fold_duplicates(project: &mut ProjectContents) {
+    let mut texts = HashSet::new();
+    if project.chunks.iter().all(|chunk| texts.insert(text(chunk))) {
+        return;
+    }
+    let all = std::mem::take(&mut project.chunks);
+    let mut texts = HashSet::new();
+    let first = all.iter().filter(|chunk| texts.insert(text(chunk)));
+    project.chunks = first.cloned().collect();
+    let newest = all.iter().map(|chunk| chunk.created_at).max();
+    let cx = Context {
+        base: None,
+        origin: "a duplicate",
+        now: newest.unwrap_or(project.project.created_at),
+        is_repeated: false,
+    };
+    merge_chunks(project, None, &all, &cx);
+}
+
 fn merge_chunks(
     merged: &mut ProjectContents,
     base: Option<&ProjectContents>,
-    theirs: &ProjectContents,
+    theirs: &[Chunk],
     cx: &Context<'_>,
 ) {
     let before: HashMap<&str, &Chunk> = base
@@ -40,18 +61,18 @@ fn merge_chunks(
         .collect();
     let ours = std::mem::take(&mut merged.chunks);
     let known = numbers_by_text(&ours);
-    let mut alike = alike(&ours, &theirs.chunks);
+    let mut alike = alike(&ours, theirs);
     let mut chunks: BTreeMap<u64, Chunk> = ours
         .iter()
         .map(|chunk| (chunk.id.number(), chunk.clone()))
         .collect();
     let first_free = merged.next_chunk;
-    let last = theirs.chunks.iter().map(|chunk| chunk.id.number());
+    let last = theirs.iter().map(|chunk| chunk.id.number());
     let last = last.filter(|number| *number <= MAX_CHUNK).max();
     let mut next = first_free.max(last.map_or(1, |last| last + 1));
     let mut pairs = Vec::new();
     let mut aside = Vec::new();
-    for chunk in &theirs.chunks {
+    for chunk in theirs {
         let same = known.get(text(chunk)).copied();
         let same = same.or_else(|| alike.remove(&text_hash(text(chunk))));
         if let Some(number) = same
@@ -122,21 +143,20 @@ fn merge_superseded(chunks: &mut BTreeMap<u64, Chunk>, pairs: &[Pair<'_>]) {
         .iter()
         .map(|(theirs, number, _)| (theirs.id.number(), *number))
         .collect();
-    // Our numbers, which are also those of the base, and theirs. A text that was removed has none.
-    let by_ours = |chunk: &Chunk| {
-        let by = chunk.superseded_by.map(ChunkId::number);
-        by.map(|by| Some(by).filter(|by| chunks.contains_key(by)))
-    };
-    let by_theirs = |chunk: &Chunk| {
-        let by = chunk.superseded_by.map(ChunkId::number);
-        by.map(|by| numbers.get(&by).copied())
-    };
+    let by = |chunk: &Chunk| chunk.superseded_by.map(ChunkId::number);
+    // A text that was removed has no number.
+    let by_ours = |chunk: &Chunk| by(chunk).filter(|by| chunks.contains_key(by));
+    let by_theirs = |chunk: &Chunk| numbers.get(&by(chunk)?).copied();
+    // Numbers of the base are ours, unless the text has another number here.
+    let by_base = |chunk: &Chunk| by_ours(chunk).or_else(|| by_theirs(chunk));
     let changed: Vec<(u64, Option<u64>)> = pairs
         .iter()
         .filter_map(|(theirs, number, base)| {
-            let (was, now) = (base.and_then(by_ours), by_theirs(theirs));
+            // A text can now have the number of the one that superseded it.
+            let other = |by: Option<u64>| by.filter(|by| by != number);
+            let (was, now) = (other(base.and_then(by_base)), other(by_theirs(theirs)));
             let is_theirs = now != was && by_ours(&chunks[number]) == was;
-            is_theirs.then_some((*number, now.flatten()))
+            is_theirs.then_some((*number, now))
         })
         .collect();
     for (number, _) in &changed {
@@ -151,6 +171,11 @@ fn merge_superseded(chunks: &mut BTreeMap<u64, Chunk>, pairs: &[Pair<'_>]) {
         {
             ours.superseded_by = Some(ChunkId::new(by));
         }
+    }
+    let numbers: BTreeSet<u64> = chunks.keys().copied().collect();
+    for chunk in chunks.values_mut() {
+        let by = chunk.superseded_by;
+        chunk.superseded_by = by.filter(|by| numbers.contains(&by.number()));
     }
 }
 
@@ -181,10 +206,14 @@ fn merge_chunk(
     let mut conflicts = Vec::new();
     let origin = |chunk: &Chunk| (chunk.source.clone(), chunk.source_id.clone());
     if ours.summary != theirs.summary {
-        let is_ours_old = base.map_or(ours.summary.is_empty(), |base| base.summary == ours.summary);
-        if is_ours_old {
+        // Without a base, a summary that is part of the other one is the older one.
+        let is_old = |summary: &Body, other: &Body| match base {
+            Some(base) => base.summary == *summary,
+            None => other.as_str().contains(summary.as_str()),
+        };
+        if is_old(&ours.summary, &theirs.summary) {
             ours.summary.clone_from(&theirs.summary);
-        } else if base.is_some_and(|base| base.summary != theirs.summary) {
+        } else if !is_old(&theirs.summary, &ours.summary) {
             conflicts.push(("summary", theirs.summary.to_string()));
         }
     }

@@ -65,6 +65,8 @@ impl Replica {
                 .merge(remote, Effect::Apply)
                 .expect("boards can be merged"),
         };
+        after.check().expect("other clones can read the result");
+        memory::check_unique(self);
         *remote = after.clone();
         self.base = Some(after);
         let store = &self.workspace.store;
@@ -557,7 +559,7 @@ enum Step {
     Move(usize, bool),
     Claim(usize),
     Delete(usize),
-    Remember(usize),
+    Remember(usize, usize),
     Memory(usize, usize),
     Sync,
 }
@@ -574,8 +576,8 @@ fn steps() -> impl Strategy<Value = Vec<(usize, Step)>> {
         2 => (task.clone(), any::<bool>()).prop_map(|(task, other)| Step::Move(task, other)),
         1 => task.clone().prop_map(Step::Claim),
         2 => task.clone().prop_map(Step::Delete),
-        1 => task.clone().prop_map(Step::Remember),
-        2 => (task.clone(), 0..16_usize).prop_map(|(which, to)| Step::Memory(which, to)),
+        2 => (task.clone(), 0..8_usize).prop_map(|(which, text)| Step::Remember(which, text)),
+        3 => (task.clone(), 0..24_usize).prop_map(|(which, to)| Step::Memory(which, to)),
         4 => Just(Step::Sync),
     ];
     prop::collection::vec((0..3_usize, step), 4..40)
@@ -585,6 +587,8 @@ fn steps() -> impl Strategy<Value = Vec<(usize, Step)>> {
 #[derive(Debug, Default)]
 struct Written {
     texts: BTreeMap<String, Option<Uid>>,
+    /// Texts that steps changed to other ones.
+    replaced: BTreeSet<String>,
     created: BTreeSet<Uid>,
     deleted: BTreeSet<Uid>,
 }
@@ -604,11 +608,17 @@ impl Written {
                 self.created.extend(uid);
                 self.texts.insert(text, uid);
             }
-            Step::Remember(superseded) => {
+            Step::Remember(superseded, which) => {
+                let text = memory::text(text, *which);
                 memory::remember(replica, &text, *superseded);
                 self.texts.insert(text, None);
             }
-            Step::Memory(which, to) => memory::change(replica, &text, *which, *to),
+            Step::Memory(which, to) => {
+                if let Some((old, new)) = memory::change(replica, &text, *which, *to) {
+                    self.texts.insert(new, None);
+                    self.replaced.insert(old);
+                }
+            }
             Step::Sync => {}
             Step::Rename(which) => {
                 self.change(replica, pick(which), &text, |task| rename(task, &text))
@@ -727,6 +737,7 @@ proptest! {
         for uid in written.created.difference(&written.deleted) {
             prop_assert!(is_there(uid), "an issue is lost: {}", uid);
         }
+        written.texts.retain(|text, _| !written.replaced.contains(text));
         for (text, about) in &written.texts {
             if about.as_ref().is_none_or(is_there) {
                 prop_assert!(whole.contains(text), "`{}` is lost", text);

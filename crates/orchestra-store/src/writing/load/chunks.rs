@@ -57,7 +57,7 @@ impl Writing<'_> {
         self.log_side("memory", None, Source::File, project, &id.to_string())
     }
 
-    /// Refuses texts that another file has under the same id, and the same text under two ids.
+    /// Refuses texts that another file has under the same id, and the same text under two ids unless that is accepted.
     fn check_segment(&self, project: i64, segment: u64, chunks: &[Chunk]) -> Write<()> {
         let mut texts = HashMap::new();
         for chunk in chunks {
@@ -72,6 +72,9 @@ impl Writing<'_> {
                     chunk.id
                 );
                 return Err(ActionError::Invalid(what));
+            }
+            if self.accepts_duplicates {
+                continue;
             }
             // What only looks alike may stand there twice: somebody wrote it so.
             let known = self.find_number(

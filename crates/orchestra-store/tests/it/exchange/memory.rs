@@ -1,9 +1,11 @@
 //! Exchange of memories.
 
-use orchestra_board::Timestamp;
-use orchestra_store::{Action, Chunk, ChunkId, ChunkPatch, NewChunk};
+use std::collections::BTreeSet;
 
-use super::{Replica, pair};
+use orchestra_board::Timestamp;
+use orchestra_store::{Action, BoardFiles, Chunk, ChunkId, ChunkPatch, NewChunk, PageRequest};
+
+use super::{Replica, pair, with};
 use crate::words::{body, chunk, label, slug};
 
 /// Saves a memory, which supersedes the one with a number, if there is one.
@@ -21,19 +23,57 @@ pub(super) fn remember(replica: &Replica, text: &str, superseded: usize) {
         .expect("it is saved");
 }
 
-/// Changes the memory with a number, if there is one.
-pub(super) fn change(replica: &Replica, text: &str, which: usize, to: usize) {
+/// A text of its own, or one of a few that clones have in common.
+pub(super) fn text(own: String, which: usize) -> String {
+    match which {
+        0..4 => format!("common {which}"),
+        _ => own,
+    }
+}
+
+/// Changes the memory with a number, if there is one. Returns its former and its new text, if that has changed.
+pub(super) fn change(
+    replica: &Replica,
+    text: &str,
+    which: usize,
+    to: usize,
+) -> Option<(String, String)> {
     let mut patch = ChunkPatch::of(slug(), id(which));
     match to {
         0..8 => patch.superseded_by = Some(Some(id(to))),
         8..11 => patch.superseded_by = Some(None),
         11 => patch.tags = Some(vec![label(text)]),
         12..14 => patch.summary = Some(body(&format!("{text} {}", "long ".repeat(700)))),
-        _ => patch.source = Some(Some(label(text))),
+        14..16 => patch.source = Some(Some(label(text))),
+        _ => patch.content = Some(body(&self::text(text.to_owned(), to - 16))),
     }
-    // There may be none.
+    let store = &replica.workspace.store;
+    let found = store.read(|reader| reader.chunk(&slug(), id(which)));
+    let before = found.expect("readable")?.content;
+    let content = patch.content.clone();
     let action = Action::UpdateMemory(Box::new(patch));
-    drop(replica.workspace.try_act(action));
+    // Another one can have the text.
+    replica.workspace.try_act(action).ok()?;
+    let after = content.filter(|content| *content != before)?;
+    Some((before.to_string(), after.to_string()))
+}
+
+/// All memories of a clone.
+fn all(side: &Replica) -> Vec<Chunk> {
+    let page = PageRequest::default();
+    let store = &side.workspace.store;
+    let found = store.read(|reader| match reader.project(&slug())? {
+        Some(_) => reader.chunks(&slug(), &page).map(|page| page.items),
+        None => Ok(Vec::new()),
+    });
+    found.expect("readable")
+}
+
+/// Checks that no two memories of a clone have the same text.
+pub(super) fn check_unique(side: &Replica) {
+    let all = all(side);
+    let texts: BTreeSet<&str> = all.iter().map(|chunk| chunk.content.as_str()).collect();
+    assert_eq!(texts.len(), all.len(), "{all:?}");
 }
 
 fn id(number: usize) -> ChunkId {
@@ -171,4 +211,178 @@ fn memory_stays_current_when_the_other_clone_changes_the_text_that_superseded_it
     one.sync(&mut remote);
     assert_eq!(one.files(), two.files());
     assert_eq!(find(&one, 1).superseded_by, None);
+}
+
+/// Two clones with a board that one of them has changed first.
+fn pair_after(steps: impl FnOnce(&Replica)) -> (Replica, Replica, BoardFiles) {
+    let (mut one, mut two, mut remote) = pair();
+    steps(&one);
+    one.sync(&mut remote);
+    two.sync(&mut remote);
+    (one, two, remote)
+}
+
+/// Exchanges two clones, the second one first if wanted, until both have the same board.
+fn exchange(sides: [&mut Replica; 2], mut remote: BoardFiles, is_second_first: bool) {
+    let [one, two] = sides;
+    let (first, second) = if is_second_first {
+        (two, one)
+    } else {
+        (one, two)
+    };
+    first.sync(&mut remote);
+    second.sync(&mut remote);
+    first.sync(&mut remote);
+    assert_eq!(first.files(), second.files());
+}
+
+fn save(side: &Replica, content: &str, supersedes: &[u64]) {
+    side.workspace.act(Action::SaveMemory(NewChunk {
+        supersedes: supersedes.iter().copied().map(ChunkId::new).collect(),
+        ..chunk(content)
+    }));
+}
+
+/// Each memory with the text of the one that supersedes it.
+fn texts(side: &Replica) -> Vec<(String, Option<String>)> {
+    let mut texts: Vec<_> = all(side)
+        .iter()
+        .map(|chunk| {
+            let by = chunk.superseded_by.map(|by| find(side, by.number()));
+            let by = by.map(|by| by.content.to_string());
+            (chunk.content.to_string(), by)
+        })
+        .collect();
+    texts.sort();
+    texts
+}
+
+fn expect(side: &Replica, expected: &[(&str, Option<&str>)]) {
+    let found = texts(side);
+    let found: Vec<_> = found
+        .iter()
+        .map(|(text, by)| (text.as_str(), by.as_deref()))
+        .collect();
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn text_that_one_clone_changes_to_and_another_saves_is_one_memory() {
+    for is_second_first in [false, true] {
+        let (mut one, mut two, remote) = pair_after(|one| {
+            save(one, "Use tabs", &[]);
+            save(one, "old", &[]);
+            update(one, 2, &|patch| {
+                patch.superseded_by = Some(Some(ChunkId::new(1)));
+            });
+        });
+        update(&one, 1, &|patch| patch.content = Some(body("Use spaces")));
+        save(&two, "Use spaces", &[]);
+        exchange([&mut one, &mut two], remote, is_second_first);
+        expect(&one, &[("Use spaces", None), ("old", Some("Use spaces"))]);
+    }
+}
+
+#[test]
+fn memory_that_a_clone_makes_current_stays_current_when_its_successor_gets_another_id() {
+    for is_second_first in [false, true] {
+        let (mut one, mut two, remote) = pair_after(|one| {
+            save(one, "old", &[]);
+            save(one, "Use tabs", &[1]);
+        });
+        update(&one, 2, &|patch| patch.content = Some(body("Use spaces")));
+        save(&two, "Use spaces", &[]);
+        update(&two, 1, &|patch| patch.superseded_by = Some(None));
+        exchange([&mut one, &mut two], remote, is_second_first);
+        expect(&one, &[("Use spaces", None), ("old", None)]);
+    }
+}
+
+#[test]
+fn text_that_two_clones_save_under_different_ids_is_one_memory() {
+    for is_second_first in [false, true] {
+        let (mut one, mut two, remote) = pair();
+        save(&one, "same", &[]);
+        save(&two, "another", &[]);
+        save(&two, "same", &[]);
+        exchange([&mut one, &mut two], remote, is_second_first);
+        expect(&one, &[("another", None), ("same", None)]);
+    }
+}
+
+#[test]
+fn supersession_by_a_new_text_is_merged_after_the_former_one_was_forgotten() {
+    for is_second_first in [false, true] {
+        let (mut one, mut two, remote) = pair_after(|one| {
+            save(one, "old", &[]);
+            save(one, "new", &[1]);
+        });
+        one.workspace.act(Action::ForgetMemory {
+            project: slug(),
+            id: ChunkId::new(2),
+        });
+        save(&two, "newest", &[1]);
+        exchange([&mut one, &mut two], remote, is_second_first);
+        expect(&one, &[("newest", None), ("old", Some("newest"))]);
+    }
+}
+
+#[test]
+fn memory_that_a_clone_forgets_and_saves_again_is_superseded_as_there() {
+    for is_second_first in [false, true] {
+        let (mut one, mut two, remote) = pair_after(|one| {
+            save(one, "old", &[]);
+            save(one, "new", &[1]);
+        });
+        one.workspace.act(Action::ForgetMemory {
+            project: slug(),
+            id: ChunkId::new(1),
+        });
+        save(&one, "old", &[]);
+        save(&one, "newest", &[3]);
+        update(&two, 2, &|patch| patch.summary = Some(body("from two")));
+        exchange([&mut one, &mut two], remote, is_second_first);
+        let expected = [("new", None), ("newest", None), ("old", Some("newest"))];
+        expect(&one, &expected);
+    }
+}
+
+#[test]
+fn summaries_of_a_text_that_two_clones_save_are_both_there() {
+    let (mut one, mut two, remote) = pair();
+    for side in [&one, &two] {
+        side.workspace.act(Action::SaveMemory(NewChunk {
+            summary: body(&format!("from {}", side.name)),
+            ..chunk("same")
+        }));
+    }
+    exchange([&mut one, &mut two], remote, false);
+    let summary = find(&one, 1).summary;
+    assert_eq!(summary.as_str(), "from a\nsummary on b: from b");
+}
+
+#[test]
+fn published_board_with_a_text_under_two_ids_is_merged_into_one() {
+    let (mut one, mut two, mut remote) = pair_after(|one| {
+        for (content, summary) in [("text-1", "one"), ("text-2", "two")] {
+            one.workspace.act(Action::SaveMemory(NewChunk {
+                summary: body(summary),
+                ..chunk(content)
+            }));
+        }
+        save(one, "old", &[]);
+        update(one, 3, &|patch| {
+            patch.superseded_by = Some(Some(ChunkId::new(2)));
+        });
+    });
+    remote = with(&remote, "my-app/.memory/chunks.toon", |text| {
+        text.replace("text-2", "text-1")
+    });
+    remote.check().expect("it can be read");
+    two.sync(&mut remote);
+    one.sync(&mut remote);
+    assert_eq!(one.files(), two.files());
+    expect(&one, &[("old", Some("text-1")), ("text-1", None)]);
+    let summary = find(&one, 1).summary;
+    assert_eq!(summary.as_str(), "one\nsummary on a duplicate: two");
 }

@@ -27,11 +27,8 @@ fn blocks(text: &str) -> Vec<&str> {
 
 /// Runs a block as a reader does: the first one in an empty directory, the rest in the repository that it creates.
 fn run(workspace: &Workspace, block: &str) -> Said {
-    let demo = workspace.join("demo");
-    let (directory, block) = match demo.exists() {
-        true => (demo, block.strip_prefix("cd demo\n").unwrap_or(block)),
-        false => (workspace.path(), block),
-    };
+    let demo = Some(workspace.home().join("demo")).filter(|demo| demo.exists());
+    let directory = demo.unwrap_or_else(|| workspace.path());
     let mut command = workspace.command_as(Path::new("sh"), ["-e", "-c", block]);
     command
         .current_dir(directory)

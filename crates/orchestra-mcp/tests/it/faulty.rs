@@ -165,6 +165,15 @@ impl Server {
     }
 }
 
+/// Waits until a condition holds.
+async fn until(what: &str, is_so: impl Fn() -> bool) {
+    let late = Instant::now() + PATIENCE;
+    while !is_so() {
+        assert!(Instant::now() < late, "{what} does not come");
+        sleep(Duration::from_millis(1)).await;
+    }
+}
+
 #[tokio::test]
 async fn answers_go_to_whom_they_are_for() {
     let server = Server::start(&[]).await;
@@ -174,8 +183,7 @@ async fn answers_go_to_whom_they_are_for() {
         .await
         .unwrap()
         .unwrap();
-    server.is_well().await;
-    assert_eq!(counters.unknown_ids(), 1, "the second of two answers");
+    until("the second of two answers", || counters.unknown_ids() == 1).await;
     // Nothing else here is called "2".
     let text = server.call(2, "string_id", json!({})).await;
     text.unwrap().unwrap();
@@ -184,11 +192,7 @@ async fn answers_go_to_whom_they_are_for() {
     assert_eq!(counters.unknown_ids(), 2);
     assert_eq!(counters.junk(), 1, "a result without an id is none");
     server.call_in_vain(4, "delay", json!({"ms": 300})).await;
-    let late = Instant::now() + PATIENCE;
-    while counters.unknown_ids() < 3 {
-        assert!(Instant::now() < late, "the late answer does not come");
-        sleep(Duration::from_millis(1)).await;
-    }
+    until("the late answer", || counters.unknown_ids() == 3).await;
     server.call_in_vain(5, "silence", json!({})).await;
     server.is_well().await;
     server.close().await;

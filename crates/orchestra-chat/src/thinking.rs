@@ -134,7 +134,7 @@ pub(crate) struct Splitter {
     passed: usize,
     /// Last character before `pending`.
     before: Option<char>,
-    /// Whether a part of the answer is not blank.
+    /// Set once the answer has a character that is not blank.
     has_answer: bool,
     /// Places of the uncertain tags that were not closed, by name. They are part of the answer.
     uncertain: BTreeMap<String, Vec<usize>>,

@@ -178,7 +178,7 @@ pub(crate) struct Secrets {
     pub(crate) found: Vec<Range<usize>>,
     /// Tokens among them, in the order of their beginnings.
     pub(crate) tokens: Vec<FoundToken>,
-    /// Whether a here-document of secrets continues behind the text.
+    /// Set if the text ends within a here-document of secrets.
     pub(crate) is_open: bool,
 }
 
@@ -235,7 +235,7 @@ struct Scanner<'t> {
     nested_done: usize,
     /// End of the last command that reads a secret from its input.
     input_done: usize,
-    /// Whether a here-document of secrets continues behind the text.
+    /// Set if the text ends within a here-document of secrets.
     is_open: bool,
     /// Beginnings of the words of the last command.
     words: Vec<usize>,

@@ -380,6 +380,23 @@ impl Census {
 }
 
 impl Chunk {
+    /// Creates a text without a summary, a source and tags.
+    pub(crate) fn new(id: ChunkId, project: Slug, content: Body, created_at: Timestamp) -> Self {
+        Self {
+            id,
+            project,
+            content,
+            summary: Body::default(),
+            source: None,
+            source_id: None,
+            tags: Vec::new(),
+            created_at,
+            updated_at: None,
+            expires_at: None,
+            superseded_by: None,
+        }
+    }
+
     /// The fingerprint of what this text says; when it was changed does not count.
     #[must_use]
     pub fn version(&self) -> Version {

@@ -58,7 +58,7 @@ pub(crate) struct Writer {
     held: Option<Lock>,
     /// Locks of removed databases that this program has put back. They show whether other programs have them open.
     removed: Vec<Lock>,
-    /// Whether this program has put the open database back and has not yet reopened it, which marks the removed one.
+    /// Set when this program puts the database back, until it has reopened the database and marked the removed file.
     is_unmarked: bool,
     words: KnownWords,
     log: LogSync,

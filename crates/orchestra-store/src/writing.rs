@@ -73,7 +73,7 @@ pub(crate) struct Writing<'a> {
     change: Option<i64>,
     /// Whether tallies are left alone because they are counted at the end.
     loading: bool,
-    /// Whether a project can have a remembered text under two ids.
+    /// Set to load projects that have a remembered text under two ids.
     accepts_duplicates: bool,
     /// Aliases whose issues were not there yet when they were loaded: project, old id, new id.
     aliases: Vec<(i64, IssueId, IssueId)>,

@@ -274,7 +274,7 @@ struct Reading {
     end: End,
     /// Whether the server reported the end of the calls.
     has_called: bool,
-    /// Whether the server reported that the model finished what has come.
+    /// Set when the server reports that the model finished; more text or another call clears it.
     is_finished: bool,
     /// Whether the server reported any other end, or a text that is not of the model.
     is_broken: bool,

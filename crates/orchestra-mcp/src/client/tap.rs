@@ -78,12 +78,9 @@ impl Connector for TapConnector {
             masks: self.masks.clone(),
         };
         Box::pin(async move {
-            let connected = connecting.await?;
-            let inner = connected.link;
-            Ok(Connected {
-                link: Arc::new(TapLink { inner, tap }),
-                incoming: connected.incoming,
-            })
+            let Connected { link, incoming } = connecting.await?;
+            let link = Arc::new(TapLink { inner: link, tap });
+            Ok(Connected { link, incoming })
         })
     }
 }

@@ -165,12 +165,12 @@ impl Server {
     }
 }
 
-/// Waits until a condition holds.
-async fn until(what: &str, is_so: impl Fn() -> bool) {
+/// Exchanges messages with the server until a condition holds.
+async fn until(server: &Server, what: &str, is_so: impl Fn() -> bool) {
     let late = Instant::now() + PATIENCE;
     while !is_so() {
         assert!(Instant::now() < late, "{what} does not come");
-        sleep(Duration::from_millis(1)).await;
+        server.is_well().await;
     }
 }
 
@@ -183,7 +183,10 @@ async fn answers_go_to_whom_they_are_for() {
         .await
         .unwrap()
         .unwrap();
-    until("the second of two answers", || counters.unknown_ids() == 1).await;
+    until(&server, "the second of two answers", || {
+        counters.unknown_ids() == 1
+    })
+    .await;
     // Nothing else here is called "2".
     let text = server.call(2, "string_id", json!({})).await;
     text.unwrap().unwrap();
@@ -192,7 +195,7 @@ async fn answers_go_to_whom_they_are_for() {
     assert_eq!(counters.unknown_ids(), 2);
     assert_eq!(counters.junk(), 1, "a result without an id is none");
     server.call_in_vain(4, "delay", json!({"ms": 300})).await;
-    until("the late answer", || counters.unknown_ids() == 3).await;
+    until(&server, "the late answer", || counters.unknown_ids() == 3).await;
     server.call_in_vain(5, "silence", json!({})).await;
     server.is_well().await;
     server.close().await;

@@ -41,7 +41,7 @@ pub(super) enum ConnectError {
         "the process that runs the plans has version {0}, whose protocol this program does not support: end that process, or use the program of that version"
     )]
     Version(String),
-    #[error("a process other than the one that runs the plans listens on its socket")]
+    #[error("another process listens on the socket of the process that runs the plans")]
     Foreign,
     #[error("cannot connect to the program that runs the plans")]
     Io(#[from] io::Error),

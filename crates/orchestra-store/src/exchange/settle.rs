@@ -131,8 +131,9 @@ fn settle_chunks(base: &ProjectContents, ours: &mut ProjectContents, theirs: &mu
     theirs.chunks = settled_chunks(base, other, &theirs.chunks);
 }
 
-/// Settled texts of a side, without those that the side still has under another number. They are superseded as before, or
-/// as in the base: the other side's numbers can be those of other texts here. The merge compares them.
+/// Returns the settled texts of a side. A text that the side still has under another number is left out. Each text is
+/// superseded as before, or as in the base, because a number of the other side can belong to another text here. The merge
+/// compares the sides.
 fn settled_chunks(
     base: &ProjectContents,
     mut settled: BTreeMap<u64, Chunk>,

@@ -42,19 +42,7 @@ fn now() -> Timestamp {
 }
 
 fn chunk(number: u64, content: Body) -> Chunk {
-    Chunk {
-        id: ChunkId::new(number),
-        project: slug(),
-        content,
-        summary: Body::default(),
-        source: None,
-        source_id: None,
-        tags: Vec::new(),
-        created_at: now(),
-        updated_at: None,
-        expires_at: None,
-        superseded_by: None,
-    }
+    Chunk::new(ChunkId::new(number), slug(), content, now())
 }
 
 fn text(number: u8) -> Body {
@@ -161,8 +149,8 @@ fn local_board_with_a_text_under_two_ids_is_merged_into_one() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Two clones that reuse texts have the same ones, whichever of them publishes first, and none that both have or
-    /// that one of them added is missing. Each text is there once, and other clones can read it.
+    /// Two clones that reuse texts end with the same texts, whichever clone publishes first. No text is missing that both
+    /// clones have or that one clone added. Each text is there once, and other clones can read the board.
     #[test]
     fn merged_memories_are_whole_unique_and_readable_in_either_order(
         (before, one, other) in (steps(), steps(), steps())

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use orchestra_board::{Body, Label, Slug};
+use orchestra_board::{Body, Label};
 
 use super::issue::union;
 use super::{CONFLICT, Context, MAX_CHUNK, ProjectContents};
@@ -102,8 +102,10 @@ fn merge_chunks(
     merge_superseded(&mut chunks, &pairs);
     for content in aside {
         if chunks.values().all(|chunk| chunk.content != content) {
-            let id = ChunkId::new(next);
-            chunks.insert(next, conflict(id, &merged.project.slug, content, cx));
+            let slug = merged.project.slug.clone();
+            let conflict = Chunk::new(ChunkId::new(next), slug, content, cx.now);
+            let tags = Label::parse(CONFLICT).into_iter().collect();
+            chunks.insert(next, Chunk { tags, ..conflict });
             next += 1;
         }
     }
@@ -152,7 +154,7 @@ fn merge_superseded(chunks: &mut BTreeMap<u64, Chunk>, pairs: &[Pair<'_>]) {
     let changed: Vec<(u64, Option<u64>)> = pairs
         .iter()
         .filter_map(|(theirs, number, base)| {
-            // A text can now have the number of the one that superseded it.
+            // A text can now have the number of the text that superseded it.
             let other = |by: Option<u64>| by.filter(|by| by != number);
             let (was, now) = (other(base.and_then(by_base)), other(by_theirs(theirs)));
             let is_theirs = now != was && by_ours(&chunks[number]) == was;
@@ -282,23 +284,6 @@ fn add_to_summary(chunk: &mut Chunk, line: &str) -> bool {
         chunk.tags.push(tag);
     }
     true
-}
-
-/// A text of its own with a value of the other side.
-fn conflict(id: ChunkId, project: &Slug, content: Body, cx: &Context<'_>) -> Chunk {
-    Chunk {
-        id,
-        project: project.clone(),
-        content,
-        summary: Body::default(),
-        source: None,
-        source_id: None,
-        tags: Label::parse(CONFLICT).into_iter().collect(),
-        created_at: cx.now,
-        updated_at: None,
-        expires_at: None,
-        superseded_by: None,
-    }
 }
 
 fn merge_session(ours: &mut SessionRecord, mut theirs: SessionRecord) {

@@ -242,18 +242,11 @@ impl Side {
                 {
                     return;
                 }
+                let (id, content) = (project.next_chunk, Body::parse(&content));
+                let content = content.expect("a text");
                 project.chunks.push(Chunk {
-                    id: ChunkId::new(project.next_chunk),
-                    project: slug(),
-                    content: Body::parse(&content).expect("a text"),
-                    summary: Body::default(),
-                    source: None,
-                    source_id: None,
                     tags: vec![Label::parse(&format!("tag {tag}")).expect("a label")],
-                    created_at: now,
-                    updated_at: None,
-                    expires_at: None,
-                    superseded_by: None,
+                    ..Chunk::new(ChunkId::new(id), slug(), content, now)
                 });
                 project.next_chunk += 1;
             }

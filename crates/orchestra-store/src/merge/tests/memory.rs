@@ -6,19 +6,12 @@ use super::{BoardContents, CONFLICT, Context, Side, at, context, merge, project,
 use crate::{Chunk, ChunkId, NewChunk};
 
 fn chunk(number: u64, content: &str) -> Chunk {
-    Chunk {
-        id: ChunkId::new(number),
-        project: slug(),
-        content: Body::parse(content).expect("a text"),
-        summary: Body::default(),
-        source: None,
-        source_id: None,
-        tags: Vec::new(),
-        created_at: at(super::START),
-        updated_at: None,
-        expires_at: None,
-        superseded_by: None,
-    }
+    Chunk::new(
+        ChunkId::new(number),
+        slug(),
+        body(content),
+        at(super::START),
+    )
 }
 
 fn board(chunks: Vec<Chunk>) -> BoardContents {

@@ -179,10 +179,7 @@ fn memory_whose_new_text_the_other_clone_has_forgotten_is_current() {
     }
     one.sync(&mut remote);
     two.sync(&mut remote);
-    one.workspace.act(Action::ForgetMemory {
-        project: slug(),
-        id: ChunkId::new(2),
-    });
+    forget(&one, 2);
     update(&two, 1, &|patch| {
         patch.superseded_by = Some(Some(ChunkId::new(2)));
     });
@@ -211,6 +208,21 @@ fn memory_stays_current_when_the_other_clone_changes_the_text_that_superseded_it
     one.sync(&mut remote);
     assert_eq!(one.files(), two.files());
     assert_eq!(find(&one, 1).superseded_by, None);
+}
+
+/// Lets two clones change a board that begins with some steps, and expects the same memories whichever clone exchanges
+/// first.
+fn expect_in_either_order(
+    before: impl Fn(&Replica),
+    changes: impl Fn(&Replica, &Replica),
+    expected: &[(&str, Option<&str>)],
+) {
+    for is_second_first in [false, true] {
+        let (mut one, mut two, remote) = pair_after(&before);
+        changes(&one, &two);
+        exchange([&mut one, &mut two], remote, is_second_first);
+        expect(&one, expected);
+    }
 }
 
 /// Two clones with a board that one of them has changed first.
@@ -243,7 +255,20 @@ fn save(side: &Replica, content: &str, supersedes: &[u64]) {
     }));
 }
 
-/// Each memory with the text of the one that supersedes it.
+/// Saves a text, and one that supersedes it.
+fn old_and_new(side: &Replica) {
+    save(side, "old", &[]);
+    save(side, "new", &[1]);
+}
+
+fn forget(side: &Replica, number: u64) {
+    side.workspace.act(Action::ForgetMemory {
+        project: slug(),
+        id: ChunkId::new(number),
+    });
+}
+
+/// Each memory with the text that supersedes it.
 fn texts(side: &Replica) -> Vec<(String, Option<String>)> {
     let mut texts: Vec<_> = all(side)
         .iter()
@@ -268,83 +293,72 @@ fn expect(side: &Replica, expected: &[(&str, Option<&str>)]) {
 
 #[test]
 fn text_that_one_clone_changes_to_and_another_saves_is_one_memory() {
-    for is_second_first in [false, true] {
-        let (mut one, mut two, remote) = pair_after(|one| {
+    expect_in_either_order(
+        |one| {
             save(one, "Use tabs", &[]);
             save(one, "old", &[]);
             update(one, 2, &|patch| {
                 patch.superseded_by = Some(Some(ChunkId::new(1)));
             });
-        });
-        update(&one, 1, &|patch| patch.content = Some(body("Use spaces")));
-        save(&two, "Use spaces", &[]);
-        exchange([&mut one, &mut two], remote, is_second_first);
-        expect(&one, &[("Use spaces", None), ("old", Some("Use spaces"))]);
-    }
+        },
+        |one, two| {
+            update(one, 1, &|patch| patch.content = Some(body("Use spaces")));
+            save(two, "Use spaces", &[]);
+        },
+        &[("Use spaces", None), ("old", Some("Use spaces"))],
+    );
 }
 
 #[test]
 fn memory_that_a_clone_makes_current_stays_current_when_its_successor_gets_another_id() {
-    for is_second_first in [false, true] {
-        let (mut one, mut two, remote) = pair_after(|one| {
-            save(one, "old", &[]);
-            save(one, "Use tabs", &[1]);
-        });
-        update(&one, 2, &|patch| patch.content = Some(body("Use spaces")));
-        save(&two, "Use spaces", &[]);
-        update(&two, 1, &|patch| patch.superseded_by = Some(None));
-        exchange([&mut one, &mut two], remote, is_second_first);
-        expect(&one, &[("Use spaces", None), ("old", None)]);
-    }
+    expect_in_either_order(
+        old_and_new,
+        |one, two| {
+            update(one, 2, &|patch| patch.content = Some(body("Use spaces")));
+            save(two, "Use spaces", &[]);
+            update(two, 1, &|patch| patch.superseded_by = Some(None));
+        },
+        &[("Use spaces", None), ("old", None)],
+    );
 }
 
 #[test]
 fn text_that_two_clones_save_under_different_ids_is_one_memory() {
-    for is_second_first in [false, true] {
-        let (mut one, mut two, remote) = pair();
-        save(&one, "same", &[]);
-        save(&two, "another", &[]);
-        save(&two, "same", &[]);
-        exchange([&mut one, &mut two], remote, is_second_first);
-        expect(&one, &[("another", None), ("same", None)]);
-    }
+    expect_in_either_order(
+        |_| {},
+        |one, two| {
+            save(one, "same", &[]);
+            save(two, "another", &[]);
+            save(two, "same", &[]);
+        },
+        &[("another", None), ("same", None)],
+    );
 }
 
 #[test]
 fn supersession_by_a_new_text_is_merged_after_the_former_one_was_forgotten() {
-    for is_second_first in [false, true] {
-        let (mut one, mut two, remote) = pair_after(|one| {
-            save(one, "old", &[]);
-            save(one, "new", &[1]);
-        });
-        one.workspace.act(Action::ForgetMemory {
-            project: slug(),
-            id: ChunkId::new(2),
-        });
-        save(&two, "newest", &[1]);
-        exchange([&mut one, &mut two], remote, is_second_first);
-        expect(&one, &[("newest", None), ("old", Some("newest"))]);
-    }
+    expect_in_either_order(
+        old_and_new,
+        |one, two| {
+            forget(one, 2);
+            save(two, "newest", &[1]);
+        },
+        &[("newest", None), ("old", Some("newest"))],
+    );
 }
 
 #[test]
 fn memory_that_a_clone_forgets_and_saves_again_is_superseded_as_there() {
-    for is_second_first in [false, true] {
-        let (mut one, mut two, remote) = pair_after(|one| {
+    expect_in_either_order(
+        old_and_new,
+        |one, two| {
+            forget(one, 1);
             save(one, "old", &[]);
-            save(one, "new", &[1]);
-        });
-        one.workspace.act(Action::ForgetMemory {
-            project: slug(),
-            id: ChunkId::new(1),
-        });
-        save(&one, "old", &[]);
-        save(&one, "newest", &[3]);
-        update(&two, 2, &|patch| patch.summary = Some(body("from two")));
-        exchange([&mut one, &mut two], remote, is_second_first);
-        let expected = [("new", None), ("newest", None), ("old", Some("newest"))];
-        expect(&one, &expected);
-    }
+            save(one, "newest", &[3]);
+            update(two, 2, &|patch| patch.summary = Some(body("from two")));
+        },
+        &[("new", None), ("newest", None), ("old", Some("newest"))],
+    );
 }
 
 #[test]

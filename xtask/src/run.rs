@@ -77,9 +77,10 @@ pub(crate) fn tool(program: impl AsRef<OsStr>) -> Command {
     command
 }
 
-/// Returns whether each build of the workspace also lints it, as `.ci/run` asks.
+/// Returns whether each build of the workspace also lints it and checks its documentation, as `.ci/run` asks.
 pub(crate) fn lints() -> bool {
-    std::env::var_os("RUSTC_WORKSPACE_WRAPPER").is_some_and(|wrapper| wrapper == "clippy-driver")
+    std::env::var_os("RUSTC_WORKSPACE_WRAPPER")
+        .is_some_and(|wrapper| Path::new(&wrapper).ends_with(".ci/lint"))
 }
 
 /// Builds every program that is judged or asked, and the fuzz targets, all at once: a package by itself would be built with fewer features, and

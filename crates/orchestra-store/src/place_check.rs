@@ -2,6 +2,7 @@
 //! it elsewhere.
 
 use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 
 use orchestra_fs::Directory;
@@ -57,29 +58,41 @@ impl PlaceCheck {
     /// # Errors
     /// [`Fault::DirectoryMoved`].
     pub(crate) fn check_directory(&self) -> Result<(), Fault> {
-        let mut moved = [&self.workspace, &self.anchor]
-            .into_iter()
-            .flatten()
-            .filter(|directory| !directory.is_in_place())
-            .filter_map(|directory| Some((directory.path(), directory.current_path()?)))
-            // Inode numbers change on some file systems without a move.
-            .filter(|(from, to)| from != to);
-        match moved.next() {
-            None => Ok(()),
-            Some((from, to)) => Err(Fault::DirectoryMoved {
-                from: from.to_owned(),
-                to,
-            }),
-        }
+        refuse_moved([&self.workspace, &self.anchor].into_iter().flatten())
+    }
+
+    /// As [`PlaceCheck::check_directory`], for a database that is still the file at its path: the directories above it
+    /// are in place then.
+    ///
+    /// # Errors
+    /// [`Fault::DirectoryMoved`].
+    pub(crate) fn check_directory_beside(&self, database: &Path) -> Result<(), Fault> {
+        let directories = [&self.workspace, &self.anchor].into_iter().flatten();
+        refuse_moved(directories.filter(|it| !database.starts_with(it.path())))
     }
 
     /// Refuses a board that the configuration places elsewhere by now.
     ///
     /// # Errors
     /// [`Fault::Reconfigured`].
-    fn check_configuration(&self) -> Result<(), Fault> {
+    pub(crate) fn check_configuration(&self) -> Result<(), Fault> {
         let objection = self.home.as_ref().and_then(|home| home.objection());
         objection.map_or(Ok(()), |objection| Err(Fault::Reconfigured(objection)))
+    }
+}
+
+fn refuse_moved<'a>(directories: impl Iterator<Item = &'a Directory>) -> Result<(), Fault> {
+    let mut moved = directories
+        .filter(|directory| !directory.is_in_place())
+        .filter_map(|directory| Some((directory.path(), directory.current_path()?)))
+        // Inode numbers change on some file systems without a move.
+        .filter(|(from, to)| from != to);
+    match moved.next() {
+        None => Ok(()),
+        Some((from, to)) => Err(Fault::DirectoryMoved {
+            from: from.to_owned(),
+            to,
+        }),
     }
 }
 

@@ -154,8 +154,8 @@ impl Shared {
         &self,
         work: impl FnOnce(&Reader<'_>) -> Result<T, ReadError>,
     ) -> Result<T, ReadError> {
-        self.place_check.check()?;
         let (connection, file) = self.take_reader()?;
+        self.place_check.check_configuration()?;
         connection
             .prepare_cached("BEGIN")
             .and_then(|mut begin| begin.execute([]))
@@ -263,8 +263,11 @@ impl Shared {
     }
 
     fn take_reader(&self) -> Result<(Connection, Option<FileId>), Fault> {
-        if !self.is_current() {
-            self.place_check.check_directory()?;
+        if self.is_current() {
+            self.place_check
+                .check_directory_beside(&self.paths.database)?;
+        } else {
+            self.place_check.check()?;
             if let Some(reader) = self.reader_of_replacement() {
                 return Ok(reader);
             }

@@ -94,8 +94,8 @@ pub(crate) enum ArgumentError {
         /// The names there are.
         known: Vec<String>,
     },
-    /// The tool needs them.
-    #[error("missing argument{} `{}`", plural(.0), .0.join("`, `"))]
+    /// Required arguments, each with its possible values if the schema lists them.
+    #[error("missing argument{} {}", plural(.0), .0.join(", "))]
     Missing(Vec<String>),
     /// It was given twice.
     #[error("`{0}` is given twice")]
@@ -126,12 +126,25 @@ pub(crate) fn check(arguments: &Map<String, Value>, schema: &Value) -> Result<()
     let required = required.into_iter().flatten().filter_map(Value::as_str);
     let missing: Vec<String> = required
         .filter(|name| !arguments.contains_key(*name))
-        .map(str::to_owned)
+        .map(|name| match possible_values(&schema["properties"][name]) {
+            Some(values) => format!("`{name}` (one of {values})"),
+            None => format!("`{name}`"),
+        })
         .collect();
     match missing.is_empty() {
         true => Ok(()),
         false => Err(ArgumentError::Missing(missing)),
     }
+}
+
+/// Values that a schema lists; `None` where it lists none.
+fn possible_values(property: &Value) -> Option<String> {
+    let values = property["enum"].as_array()?;
+    let shown = values.iter().map(|value| match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    });
+    Some(shown.collect::<Vec<_>>().join(", "))
 }
 
 fn plural(names: &[String]) -> &'static str {
@@ -309,11 +322,17 @@ mod tests {
     }
 
     #[test]
-    fn all_missing_arguments_are_named() {
-        let schema = json!({"required": ["project", "title", "type"]});
+    fn all_missing_arguments_are_named_with_their_values() {
+        let schema = json!({
+            "properties": {"project": {"type": "string"}, "type": {"enum": ["bug", "task"]}},
+            "required": ["project", "title", "type"],
+        });
         let given = Map::from_iter([("title".to_owned(), json!("a"))]);
         let error = check(&given, &schema).unwrap_err();
-        assert_eq!(error.to_string(), "missing arguments `project`, `type`");
+        assert_eq!(
+            error.to_string(),
+            "missing arguments `project`, `type` (one of bug, task)"
+        );
     }
 
     #[test]

@@ -218,7 +218,7 @@ async fn listen_for_plugins(
         Ok(bound) => {
             if bound.port() != address.port() && address.port() != 0 {
                 let what = "listening for plugins on";
-                output::complain(&format!("{address} is taken; {what} {bound}"));
+                output::complain(&format!("{address} is in use; {what} {bound}"));
             }
             Ok(Some(bound))
         }

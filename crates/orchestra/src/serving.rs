@@ -174,6 +174,12 @@ impl Serving {
     ) -> Result<Self, Failure> {
         if !has_board_at(&config.workspace, config.home().ok().as_ref()) {
             check_narrow(&config.workspace).map_err(Failure::usage)?;
+            if keeps {
+                output::complain(&format!(
+                    "creating a board in {}; --workspace names another directory",
+                    config.workspace.display()
+                ));
+            }
         }
         let options = config.memory.apply(options);
         // A scratch board is nobody's.

@@ -437,18 +437,21 @@ fn announce(
 /// Places for a token in the clients' files. The token itself is not printed there.
 struct TokenPlaces {
     claude: &'static str,
+    codex: &'static str,
     files: &'static str,
     meaning: &'static str,
 }
 
 const NO_TOKEN: TokenPlaces = TokenPlaces {
     claude: "",
+    codex: "",
     files: "",
     meaning: "",
 };
 
 const WITH_TOKEN: TokenPlaces = TokenPlaces {
     claude: " --header \"Authorization: Bearer $ORCHESTRA_TOKEN\"",
+    codex: " --bearer-token-env-var ORCHESTRA_TOKEN",
     files: ", \"headers\": {\"Authorization\": \"Bearer ${env:ORCHESTRA_TOKEN}\"}",
     meaning: "\nSet ORCHESTRA_TOKEN where the client starts; `orchestra token` prints a token.\n",
 };
@@ -481,13 +484,15 @@ fn others(servers: &[Shown]) -> String {
     text
 }
 
-/// Address of the dashboard, which shows the board and the plans, where those are served. With a
+/// Addresses of the dashboard and of the description of the REST routes, if the board and the plans are served. With a
 /// token behind it, the page logs in by itself; browsers send no server what is behind the `#`.
 fn dashboard(endpoint: &Endpoint, own_token: Option<&str>) -> String {
     let root = endpoint.mcp.strip_suffix(MCP_PATH);
     let token = own_token.map_or_else(String::new, |token| format!("#token={token}"));
     match root.filter(|_| endpoint.plans.is_some()) {
-        Some(root) => format!("  dashboard        {root}/{token}\n"),
+        Some(root) => format!(
+            "  dashboard        {root}/{token}\n  REST             {root}/api/openapi.json\n"
+        ),
         None => String::new(),
     }
 }
@@ -529,6 +534,7 @@ fn text(ready: &Ready<'_>) -> String {
     };
     let TokenPlaces {
         claude,
+        codex,
         files,
         meaning,
     } = match ready.endpoint {
@@ -555,6 +561,7 @@ fn text(ready: &Ready<'_>) -> String {
          To connect a client over HTTP instead:\n\
          \x20 Claude Code      claude mcp add --transport http orchestra {mcp}{claude}\n\
          \x20 VS Code          .vscode/mcp.json   {{\"servers\": {{\"orchestra\": {{\"type\": \"http\", \"url\": \"{mcp}\"{files}}}}}}}\n\
+         \x20 Codex            codex mcp add orchestra --url {mcp}{codex}\n\
          \x20 Cursor           .cursor/mcp.json   {{\"mcpServers\": {{\"orchestra\": {{\"url\": \"{mcp}\"{files}}}}}}}\n\
          {meaning}\
          \n\

@@ -34,6 +34,18 @@ fn call(id: u64, name: &str, arguments: &Value) -> String {
 }
 
 #[test]
+fn program_that_creates_a_board_reports_it_once() {
+    let workspace = Workspace::git();
+    let report = format!("creating a board in {}", workspace.path().display());
+    let input = call(1, "create_project", &json!({"name": "Shop"}));
+    for is_reported in [true, false] {
+        let stdio = said(workspace.command(["stdio"]), &format!("{input}\n"));
+        assert!(stdio.out.contains("shop"), "{stdio:?}");
+        assert_eq!(stdio.err.contains(&report), is_reported, "{stdio:?}");
+    }
+}
+
+#[test]
 fn an_address_may_be_localhost_or_a_port_alone() {
     let workspace = Workspace::git();
     for address in ["localhost:0", "0"] {

@@ -404,7 +404,10 @@ impl SharedHome {
                 needed.insert(slug, next);
             }
         }
-        let (false, Some(id)) = (needed.is_empty(), id_of(connection)?) else {
+        if needed.is_empty() {
+            return Ok(());
+        }
+        let Some(id) = id_of(connection)? else {
             return Ok(());
         };
         let list = self.list().read().map_err(listless)?;

@@ -1,7 +1,7 @@
 //! The log of the database (<https://sqlite.org/fileformat2.html#the_write_ahead_log>).
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{Read as _, Seek as _, SeekFrom};
+use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use super::{FileId, Paths, empty_log};
 use crate::{Fault, FileIo};
 
 /// Zeros that are added to the log when less than half of them are left.
-const ROOM_BYTES: u64 = 256 * 1024;
+const ROOM_BYTES: usize = 256 * 1024;
 /// Header of the log, of which bytes 8 to 11 are the size of a page.
 const HEADER_BYTES: usize = 32;
 /// Header of each frame, before its page.
@@ -108,7 +108,7 @@ impl LogSync {
         let page_bytes = u32::from_be_bytes([header[8], header[9], header[10], header[11]]);
         let frame_bytes = FRAME_HEADER_BYTES + u64::from(page_bytes);
         let frames = (length - HEADER_BYTES as u64) / frame_bytes;
-        let Some(looked_at) = frames.checked_sub(ROOM_BYTES / 2 / frame_bytes) else {
+        let Some(looked_at) = frames.checked_sub(ROOM_BYTES as u64 / 2 / frame_bytes) else {
             return add_room(log, *id, length);
         };
         let mut frame = [0; FRAME_HEADER_BYTES as usize];
@@ -146,8 +146,7 @@ fn add_room(log: &Path, id: FileId, length: u64) -> std::io::Result<()> {
         return Ok(());
     }
     file.seek(SeekFrom::Start(length))?;
-    std::io::copy(&mut std::io::repeat(0).take(ROOM_BYTES), &mut file)?;
-    Ok(())
+    file.write_all(&vec![0; ROOM_BYTES])
 }
 
 #[cfg(test)]
@@ -202,6 +201,10 @@ mod tests {
             commit(&mut log);
             assert_eq!(rows_after_crash(&paths), rows);
         }
-        assert!(length() <= full + ROOM_BYTES, "{} of {full}", length());
+        assert!(
+            length() <= full + ROOM_BYTES as u64,
+            "{} of {full}",
+            length()
+        );
     }
 }

@@ -72,7 +72,9 @@ impl Reader<'_> {
 
     /// Reads the issue in a row with its history.
     pub(crate) fn issue_with_history(&self, slug: &Slug, row: i64) -> Read<IssueContents> {
-        let issue = self.issue_at(slug, row)?.issue;
+        let issue = self
+            .issue_of(&mut self.statement_by_row()?, slug, row)?
+            .issue;
         let mut lines = self
             .connection
             .prepare_cached("SELECT body FROM event WHERE issue = ?1 ORDER BY seq")?;

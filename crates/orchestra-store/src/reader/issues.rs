@@ -1,7 +1,7 @@
 //! Projects and issues: one by one, and in lists.
 
 use orchestra_board::{AgentName, IssueId, Refusal, Slug, Timestamp, next_task};
-use rusqlite::{OptionalExtension, params};
+use rusqlite::{CachedStatement, OptionalExtension, params};
 
 use super::Reader;
 use super::filter::Listing;
@@ -13,7 +13,7 @@ use crate::{
     Census, Cursor, IssueFilter, IssueRecord, NextRecord, Page, PageRequest, ProjectRecord, Waiting,
 };
 
-impl Reader<'_> {
+impl<'a> Reader<'a> {
     /// All projects, by slug.
     ///
     /// # Errors
@@ -117,8 +117,9 @@ impl Reader<'_> {
         } else {
             self.gathered(id, filter, parent, epic, after.as_ref(), filling.wanted())?
         };
+        let mut statement = self.statement_by_row()?;
         for row in rows {
-            let item = self.issue_at(project, row)?;
+            let item = self.issue_of(&mut statement, project, row)?;
             let bytes = item.issue.description.as_str().len();
             if filling.push(item, bytes).is_break() {
                 break;
@@ -216,9 +217,21 @@ impl Reader<'_> {
 
     /// The issue with this rowid.
     pub(crate) fn row_at(&self, project: &Slug, row: i64) -> Read<Option<IssueRow>> {
-        let mut statement = self
-            .connection
-            .prepare_cached(&format!("{ISSUE} WHERE i.id = ?1"))?;
+        self.row_of(&mut self.statement_by_row()?, project, row)
+    }
+
+    /// Statement of [`Reader::row_of`]. A list prepares it once.
+    pub(super) fn statement_by_row(&self) -> Read<CachedStatement<'a>> {
+        let sql = format!("{ISSUE} WHERE i.id = ?1");
+        Ok(self.connection.prepare_cached(&sql)?)
+    }
+
+    fn row_of(
+        &self,
+        statement: &mut CachedStatement<'_>,
+        project: &Slug,
+        row: i64,
+    ) -> Read<Option<IssueRow>> {
         let mut rows = statement.query([row])?;
         let Some(row) = rows.next()? else {
             return Ok(None);
@@ -228,8 +241,14 @@ impl Reader<'_> {
         Ok(Some(found))
     }
 
-    pub(crate) fn issue_at(&self, project: &Slug, row: i64) -> Read<IssueRecord> {
-        let found = self.row_at(project, row)?;
+    /// The issue with this rowid, by [`Reader::statement_by_row`].
+    pub(super) fn issue_of(
+        &self,
+        statement: &mut CachedStatement<'_>,
+        project: &Slug,
+        row: i64,
+    ) -> Read<IssueRecord> {
+        let found = self.row_of(statement, project, row)?;
         found
             .map(|found| found.record)
             .ok_or_else(|| crate::rows::unknown("rowid of an issue"))

@@ -115,8 +115,9 @@ impl Reader<'_> {
             }
         };
         let mut filling = Filling::new(page);
+        let mut statement = self.statement_by_row()?;
         for (at, found) in (start..).zip(found.iter().skip(start)) {
-            let item = (at + 1, self.issue_at(project, found.row)?);
+            let item = (at + 1, self.issue_of(&mut statement, project, found.row)?);
             let bytes = item.1.issue.description.as_str().len();
             if filling.push(item, bytes).is_break() {
                 break;

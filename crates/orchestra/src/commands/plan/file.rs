@@ -12,7 +12,7 @@ use std::{
 use clap::ValueEnum;
 use orchestra_gateway::config::merged;
 use orchestra_plan::{spec::PlanSpec, work::WorkSpec};
-use serde::de::DeserializeOwned;
+use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
 use super::Given;
@@ -99,13 +99,8 @@ fn is_stdin(file: &Path) -> bool {
 pub(super) fn work(flag: &str, text: &str) -> Result<WorkSpec, Failure> {
     match text.trim_start().starts_with('{') {
         false => said(flag, text),
-        true => {
-            let mut reader = serde_json::Deserializer::from_str(text);
-            let work = serde_path_to_error::deserialize(&mut reader);
-            work.map_err(in_field).map_err(|error| {
-                Failure::usage_text(format!("{flag}: {}", output::printable(&error)))
-            })
-        }
+        true => of_json(text.as_bytes())
+            .map_err(|error| Failure::usage_text(format!("{flag}: {}", output::printable(&error)))),
     }
 }
 
@@ -170,16 +165,10 @@ fn understood(text: &str, language: Language) -> Result<PlanSpec, String> {
         orchestra_fs::check_yaml_depth(text).map_err(|error| error.to_string())?;
     }
     match language {
-        Language::Json => {
-            let mut reader = serde_json::Deserializer::from_str(text);
-            let plan = serde_path_to_error::deserialize(&mut reader).map_err(in_field)?;
-            reader.end().map_err(|error| error.to_string())?;
-            Ok(plan)
-        }
+        Language::Json => of_json(text.as_bytes()),
         Language::Yaml if text.contains("<<") => {
             let value = serde_norway::from_str(text).map_err(|error| error.to_string())?;
-            let value = merged(value).map_err(|error| error.to_string())?;
-            serde_path_to_error::deserialize(value).map_err(in_field)
+            of_value(&merged(value).map_err(|error| error.to_string())?)
         }
         Language::Yaml => {
             let reader = serde_norway::Deserializer::from_str(text);
@@ -199,9 +188,35 @@ fn understood(text: &str, language: Language) -> Result<PlanSpec, String> {
         Language::Toon => {
             let value: Value =
                 toon_format::decode_default(text).map_err(|error| error.to_string())?;
-            serde_path_to_error::deserialize(value).map_err(in_field)
+            of_value(&value)
         }
     }
+}
+
+/// Reads a text of JSON.
+///
+/// # Errors
+/// A message with the field, and its line and column.
+fn of_json<T: DeserializeOwned>(text: &[u8]) -> Result<T, String> {
+    // The reader of the arguments of tools: another one would generate the code of all types of plans again.
+    let mut reader = serde_json::Deserializer::from_slice(text);
+    let value = serde_path_to_error::deserialize(&mut reader).map_err(in_field)?;
+    reader.end().map_err(|error| error.to_string())?;
+    Ok(value)
+}
+
+/// Reads what another format contains, as JSON.
+///
+/// # Errors
+/// A message with the field. Its line in the JSON is not one of the file.
+fn of_value<T: DeserializeOwned>(value: &impl Serialize) -> Result<T, String> {
+    let json = serde_json::to_vec(value).map_err(|error| error.to_string())?;
+    let mut reader = serde_json::Deserializer::from_slice(&json);
+    serde_path_to_error::deserialize(&mut reader).map_err(|error| {
+        let what = error.inner().to_string();
+        let end = what.rfind(" at line ").unwrap_or(what.len());
+        words::at(&error.path().to_string(), &what[..end])
+    })
 }
 
 /// The line that a reader of YAML stopped at, or the one behind it, where a tab stands before its text.

@@ -324,7 +324,7 @@ mod tests {
     #[test]
     fn all_missing_arguments_are_named_with_their_values() {
         let schema = json!({
-            "properties": {"project": {"type": "string"}, "type": {"enum": ["bug", "task"]}},
+            "properties": {"project": {}, "title": {}, "type": {"enum": ["bug", "task"]}},
             "required": ["project", "title", "type"],
         });
         let given = Map::from_iter([("title".to_owned(), json!("a"))]);

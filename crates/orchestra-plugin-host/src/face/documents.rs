@@ -74,11 +74,6 @@ impl Turn<'_> {
         let routing = self.request.routing();
         let routing = routing.map_err(|error| Failure::invalid(&error))?;
         let storage_type = named(routing.storage_type.unwrap_or_default());
-        if !self.permissions.storage.allows(storage_type) {
-            let what = format!("the storage {:?}", orchestra_wire::shown(storage_type));
-            let refused = self.not_permitted(&what, "needs_storage");
-            return Ok(Err(StorageError::NotPermitted(refused.message)));
-        }
         let keeper = self.face.storage.keeper(storage_type);
         if keeper.is_some() && keeper.as_ref() == self.connected.who.plugin() {
             // It would be asked for what it asks, without end.
@@ -86,6 +81,11 @@ impl Turn<'_> {
                 "this plugin provides the storage {:?} itself and cannot request it",
                 orchestra_wire::shown(storage_type)
             ))));
+        }
+        if !self.permissions.storage.allows(storage_type) {
+            let what = format!("the storage {:?}", orchestra_wire::shown(storage_type));
+            let refused = self.not_permitted(&what, "needs_storage");
+            return Ok(Err(StorageError::NotPermitted(refused.message)));
         }
         // It may panic before it has a future to answer with.
         let answering = async { Ok(ask(&*self.face.storage)?.await) };

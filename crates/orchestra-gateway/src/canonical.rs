@@ -4,7 +4,7 @@ use orchestra_wire::RawJson;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use crate::names::hex;
+use crate::{names::hex, policy::Unique};
 
 /// A value with the members of its objects in the order of their names. Numbers stay as they are
 /// read.
@@ -16,9 +16,10 @@ pub(crate) fn text(value: &Value) -> String {
 
 /// The hash of a JSON text, whatever order the members of its objects came in.
 pub(crate) fn hash(raw: &RawJson) -> String {
-    let digest = match raw.parse::<Value>() {
+    let value = raw.parse::<Unique>().and_then(|_| raw.parse::<Value>());
+    let digest = match value {
         Ok(value) => Sha256::digest(text(&value).as_bytes()),
-        // Nested too deep to be read: as it came.
+        // Nested too deep to be read, or a name occurs twice, and clients differ in the value that counts: as it came.
         Err(_) => Sha256::digest(raw.as_bytes()),
     };
     hex(&digest)
@@ -66,5 +67,6 @@ mod tests {
             hash("{ \"a\": null,\n\"b\": [1, {\"c\":\"é\",\"d\":2}]}")
         );
         assert_ne!(hash("[1,2]"), hash("[2,1]"));
+        assert_ne!(hash(r#"{"a":1,"a":2}"#), hash(r#"{"a":2}"#));
     }
 }

@@ -142,7 +142,8 @@ impl Gateway {
                 state.ending.spawn(async move { downstream.close().await });
             }
         }
-        // In their order: of those that offer a resource under one URI, the first keeps that.
+        // In their order: of those that offer a tool or resource under one name, the first has it.
+        let order: Vec<ServerName> = configs.iter().map(|config| config.name.clone()).collect();
         for config in configs {
             let name = config.name.clone();
             match state.servers.get(&name) {
@@ -151,6 +152,11 @@ impl Gateway {
                 None => self.add(&mut state, name, config),
             }
         }
+        let order = order.iter().filter_map(|name| state.servers.get(name));
+        let order: Vec<_> = order
+            .map(|downstream| downstream.provider_id().clone())
+            .collect();
+        self.hub.arrange(&order);
         self.register_spill(&mut state);
         let mut all = state.servers.values();
         let only = match (all.next(), all.next()) {

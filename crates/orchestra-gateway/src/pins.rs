@@ -1,8 +1,8 @@
 //! What a server has offered, kept between runs: shown before it is started, or while it cannot be;
 //! and pinned, so that a tool that is told anew is not taken unseen.
 //!
-//! The first time a tool is seen, it is pinned as it is. When its description, schemas or hints
-//! change later, it is hidden until the change is approved. Where it is not known any more what was
+//! The first time a tool is seen, it is pinned as it is, with all of its members. When one of them
+//! changes later, the tool is hidden until the change is approved. Where it is not known any more what was
 //! approved, because the file is damaged, all are hidden until they are approved.
 
 mod known;

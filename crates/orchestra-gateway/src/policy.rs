@@ -1,6 +1,7 @@
 //! What may be asked of a server, and how often: rules over tools and arguments, a rate, a number
 //! at once, a number a day. What is refused here never leaves, and is no fault of the server.
 
+mod equal;
 mod quota;
 mod rate;
 mod unique;
@@ -14,7 +15,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use crate::config::{Budget, Effect, Rule, ServerConfig, ToolFilter, Trust};
 pub(crate) use quota::Quota;
 pub(crate) use rate::Rate;
-use unique::Unique;
+pub(crate) use unique::Unique;
 
 /// The rules and budgets of one server.
 #[derive(Debug)]
@@ -138,7 +139,9 @@ impl Policy {
                         };
                     }
                 };
-                let fits = |(path, pattern): &(String, String)| fits(arguments, path, pattern);
+                let fits = |(path, pattern): &(String, String)| {
+                    fits(arguments, path, pattern, rule.effect)
+                };
                 if !rule.arguments.iter().all(fits) {
                     continue;
                 }
@@ -235,8 +238,8 @@ const fn usual(default: Effect, nature: Nature) -> (Effect, &'static str) {
     }
 }
 
-/// Whether the value at a dotted path fits a pattern. What is no text is held against it as JSON.
-fn fits(arguments: &Value, path: &str, pattern: &str) -> bool {
+/// Returns whether the value at a dotted path fits the pattern of a rule. A value that is no text is compared as JSON.
+fn fits(arguments: &Value, path: &str, pattern: &str, effect: Effect) -> bool {
     let mut value = arguments;
     for key in path.split('.') {
         let next = match value {
@@ -248,7 +251,7 @@ fn fits(arguments: &Value, path: &str, pattern: &str) -> bool {
     }
     match value {
         Value::String(text) => matches(pattern, text),
-        value => matches(pattern, &value.to_string()),
+        value => equal::fits(value, pattern, effect),
     }
 }
 

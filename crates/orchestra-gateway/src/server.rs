@@ -56,6 +56,8 @@ pub(crate) struct Server {
     pub(crate) client: Client,
     pub(crate) pins: PinFile,
     policy: Policy,
+    /// Questions of rules that were asked, and consents that were not used.
+    consents: ask::Open,
     hints: Hints,
     cache: Option<Cache>,
     spill: Option<Spill>,
@@ -160,6 +162,7 @@ impl Server {
             is_repaired: AtomicBool::new(false),
             relisting: Relisting::default(),
             running: watch::Sender::new(0),
+            consents: ask::Open::default(),
             pins,
             hints,
             once,

@@ -255,7 +255,54 @@ impl Hub {
         if registry.reserved.servers == servers {
             return;
         }
-        registry.reserved = Arc::new(Reserved { servers });
+        registry.reserved = Arc::new(Reserved {
+            servers,
+            tools: registry.reserved.tools.clone(),
+        });
+        self.0.remerge(&mut registry);
+    }
+
+    /// Reserves the names of built-in tools, also where no provider has them: a call by one of these names never reaches
+    /// the tool that a server has under it. They replace the names of the call before.
+    pub fn reserve_tools(&self, tools: HashSet<String>) {
+        let mut registry = self.0.registry();
+        if registry.reserved.tools == tools {
+            return;
+        }
+        registry.reserved = Arc::new(Reserved {
+            servers: registry.reserved.servers.clone(),
+            tools,
+        });
+        self.0.remerge(&mut registry);
+    }
+
+    /// Arranges the providers of an order among themselves, so that the first of them gets a name that several have,
+    /// whenever they were registered. Other providers keep their places.
+    pub fn arrange(&self, order: &[ProviderId]) {
+        let mut registry = self.0.registry();
+        let place = |id: &ProviderId| order.iter().position(|other| other == id);
+        let found = registry.slots.iter().map(|(slot, _)| place(&slot.id));
+        let found: Vec<Option<usize>> = found.collect();
+        if found.iter().flatten().is_sorted() {
+            return;
+        }
+        let slots = std::mem::take(&mut registry.slots).into_iter().zip(found);
+        let (mut ordered, mut all) = (Vec::new(), Vec::new());
+        for (slot, place) in slots {
+            match place {
+                Some(place) => {
+                    ordered.push((place, slot));
+                    all.push(None);
+                }
+                None => all.push(Some(slot)),
+            }
+        }
+        ordered.sort_by_key(|(place, _)| *place);
+        let mut ordered = ordered.into_iter().map(|(_, slot)| slot);
+        let all = all.into_iter();
+        registry.slots = all
+            .filter_map(|slot| slot.or_else(|| ordered.next()))
+            .collect();
         self.0.remerge(&mut registry);
     }
 

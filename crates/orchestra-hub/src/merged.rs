@@ -255,6 +255,10 @@ impl Merged {
     }
 
     /// Returns the owner of a name that the server behind a provider must not use.
+    pub(crate) fn permits_bare(&self, name: &str) -> bool {
+        self.reserved.permits_bare(name)
+    }
+
     pub(crate) fn reserved_by(&self, slot: &Slot, name: &str) -> Option<ProviderId> {
         self.reserved.owner(slot, name)
     }

@@ -16,6 +16,9 @@ const BUILT_IN: &str = "builtin";
 pub(crate) struct Reserved {
     /// Names of the configured servers, in any state.
     pub(crate) servers: HashSet<String>,
+    /// Names of built-in tools, also where no provider has them: no tool of a server is called by one of these without
+    /// the prefix of its server.
+    pub(crate) tools: HashSet<String>,
 }
 
 impl Reserved {
@@ -32,8 +35,10 @@ impl Reserved {
     }
 }
 
-/// Returns whether a tool may be called by this name without the prefix of its server. A name with a
-/// separator may belong to a server that is unavailable or was removed.
-pub(crate) fn permits_bare(name: &str) -> bool {
-    !name.contains(SEPARATOR) && !search::TOOLS.contains(&name)
+impl Reserved {
+    /// Returns whether a tool may be called by this name without the prefix of its server. A name with a separator may
+    /// belong to a server that is unavailable or was removed.
+    pub(crate) fn permits_bare(&self, name: &str) -> bool {
+        !name.contains(SEPARATOR) && !search::TOOLS.contains(&name) && !self.tools.contains(name)
+    }
 }

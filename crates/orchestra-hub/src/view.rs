@@ -14,7 +14,7 @@ use crate::{
     Target, ToolDescriptor, ToolMetrics, Toolset,
     listing::{self, ListKind, Listing},
     merged::{At, Merged},
-    reserved, search,
+    search,
     slot::Slot,
 };
 
@@ -154,7 +154,7 @@ impl View {
 
     /// The name of the only tool that its server calls so.
     fn bare(&self, name: &str) -> Option<&str> {
-        if !reserved::permits_bare(name) {
+        if !self.merged.permits_bare(name) {
             return None;
         }
         let all = self.bare.get_or_init(|| {

@@ -1,6 +1,7 @@
 //! Questions of an upstream server to the user of its client: who asks, and what is not asked. Without the name
 //! of the server, every question would seem to come from this program.
 
+mod labels;
 mod objection;
 
 use std::{borrow::Cow, collections::HashMap};
@@ -133,8 +134,9 @@ fn in_lines(text: &str) -> String {
     lines
 }
 
-/// Whether a character controls a terminal, turns the direction of text or cannot be seen.
-pub(crate) fn is_deceptive(c: char) -> bool {
+/// Returns whether a character controls a terminal, turns the direction of text or cannot be seen.
+#[must_use]
+pub fn is_deceptive(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{2800}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}' | '\u{e0000}'..='\u{e007f}')
 }
@@ -177,6 +179,13 @@ fn named(params: &RawJson, key: &'static str, text: &str, server: &str) -> RawJs
     ];
     let rest = last_members(params).into_iter().flatten();
     let rest = rest.filter(|(name, _)| name != "_meta" && name != key);
+    let rest = rest.map(|(name, value)| match &*name {
+        "requestedSchema" => {
+            let value = labels::in_lines_of_form(&value).unwrap_or(value);
+            (name, value)
+        }
+        _ => (name, value),
+    });
     object(own.into_iter().chain(rest))
 }
 

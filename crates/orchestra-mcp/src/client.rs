@@ -18,6 +18,7 @@ mod latency;
 mod lines;
 mod link;
 mod lists;
+mod masked;
 mod member;
 mod open;
 mod params;
@@ -30,7 +31,7 @@ pub mod tap;
 mod tasks;
 mod watching;
 
-pub use crate::attribution::{Objection, attribute, attribute_error, objection};
+pub use crate::attribution::{Objection, attribute, attribute_error, is_deceptive, objection};
 pub use api::{
     ClientEvent, ClientStatus, Lists, Reply, ServerCall, ServerCan, ServerFacts, TransportMetadata,
 };

@@ -128,18 +128,13 @@ impl Masker {
     #[must_use]
     pub fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let (ranges, _) = self.ranges(text);
-        if ranges.is_empty() {
-            return Cow::Borrowed(text);
-        }
-        let mut masked = String::with_capacity(text.len());
-        let mut at = 0;
-        for range in ranges {
-            masked.push_str(&text[at..range.start]);
-            masked.push_str(MASK);
-            at = range.end;
-        }
-        masked.push_str(&text[at..]);
-        Cow::Owned(masked)
+        masked(text, ranges)
+    }
+
+    /// Masks the known values in a text, and nothing else: for a text that a program parses.
+    #[must_use]
+    pub fn known_values<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        masked(text, self.known.ranges(text))
     }
 
     /// Masks the secrets in the beginning of a text, and cuts it to at most `max` bytes.
@@ -200,6 +195,22 @@ impl Masker {
         }
         (ranges, is_open)
     }
+}
+
+/// Masks ranges of a text, which are in order and do not overlap.
+fn masked(text: &str, ranges: Vec<Range<usize>>) -> Cow<'_, str> {
+    if ranges.is_empty() {
+        return Cow::Borrowed(text);
+    }
+    let mut masked = String::with_capacity(text.len());
+    let mut at = 0;
+    for range in ranges {
+        masked.push_str(&text[at..range.start]);
+        masked.push_str(MASK);
+        at = range.end;
+    }
+    masked.push_str(&text[at..]);
+    Cow::Owned(masked)
 }
 
 /// Returns whether a value is one URL, of which only the password is secret.

@@ -15,6 +15,9 @@ const MIN_USER_TOKEN_BYTES: usize = 16;
 /// Minimum length of a random value.
 const MIN_RANDOM_BYTES: usize = 6;
 
+/// Minimum length of a token of letters alone.
+const MIN_SCRAMBLED_BYTES: usize = 16;
+
 /// Number with fewer digits is a count.
 const MIN_DIGITS: usize = 6;
 
@@ -240,7 +243,20 @@ pub(crate) fn is_identifier(value: &str) -> bool {
         let digits = word.len() - letters.len();
         !letters.is_empty() && digits <= 1 && letters.bytes().all(|byte| byte.is_ascii_alphabetic())
     };
-    value.trim_matches('_').split('_').all(is_word)
+    !is_scrambled(value) && value.trim_matches('_').split('_').all(is_word)
+}
+
+/// Returns whether a value is as long as a token and made of letters whose case changes more often than that of words
+/// does: `AbCdEfGhIjKlMnOp`.
+fn is_scrambled(value: &str) -> bool {
+    let bytes = value.as_bytes();
+    let changes = bytes.windows(2).filter(|pair| {
+        let [first, second] = [pair[0], pair[1]].map(|byte| byte.is_ascii_uppercase());
+        first != second
+    });
+    value.len() >= MIN_SCRAMBLED_BYTES
+        && bytes.iter().all(u8::is_ascii_alphabetic)
+        && 5 * changes.count() >= 2 * value.len()
 }
 
 /// Returns whether a value repeats the name of a secret: `password=new_password`.
@@ -278,6 +294,27 @@ mod tests {
             assert_eq!(of(url), ["0123456789abcdef"], "{url}");
         }
         assert_eq!(of("ssh://git@host x://"), [""; 0]);
+    }
+
+    #[test]
+    fn letters_of_a_token_are_no_identifier() {
+        for value in [
+            "AbCdEfGhIjKlMnOpQrStUvWx",
+            "qWmTzRbYkLpNcVxJ",
+            "kZbQwErTyUiOpAsD",
+        ] {
+            assert!(is_random(value) && !is_identifier(value), "{value}");
+        }
+        for value in [
+            "getHTTPURLForAPIToken",
+            "parseJSONFromHTTPResponse",
+            "accessTokenProvider",
+            "XMLHttpRequestUpload",
+            "MAXIMUM_TOKEN_BYTES",
+            "UserServiceClientId",
+        ] {
+            assert!(is_identifier(value), "{value}");
+        }
     }
 
     #[test]

@@ -111,6 +111,11 @@ pub fn group_names() -> impl Iterator<Item = &'static str> {
     GROUPS.iter().map(|group| group.name)
 }
 
+/// The names of all tools.
+pub fn tool_names() -> impl Iterator<Item = String> {
+    all().into_iter().map(|tool| tool.descriptor.name)
+}
+
 /// Whether the tool of a name leaves the board as it is; `None` when there is no such tool.
 #[must_use]
 pub fn only_reads(name: &str) -> Option<bool> {

@@ -30,7 +30,7 @@ mod wire;
 
 pub use builtin::{Builtin, Options};
 pub use bundle::{Bundle, BundleError, BundleKind, BundledSkill, EmptyBundle, InstallReport};
-pub use groups::{group_names, only_reads};
+pub use groups::{group_names, only_reads, tool_names};
 pub use live::{Live, LiveError, LogFrom, Tell};
 pub use plan_service::{Asking, Done, DoneItem, Make, PlanFault, PlanService, PutAway};
 pub use text::TextFormat;

@@ -223,6 +223,9 @@ impl Serving {
         if !config.servers.only_servers {
             let builtin = Builtin::new(store.clone(), options);
             hub.register(Arc::new(builtin))?;
+        } else {
+            // A call of a built-in tool does not reach a server that has a tool of its name.
+            hub.reserve_tools(tools::tool_names().collect());
         }
         // Which servers it may name is not known yet.
         let toolset = Toolset::parse(&config.tools.value).unwrap_or_default();

@@ -18,8 +18,8 @@ const VERSION: u32 = 1;
 /// them. If earlier pins were deleted for them, a changed tool would pass as a new one.
 const MAX_PINNED: usize = 20_000;
 
-/// What a model or a program goes by.
-const PINNED: [&str; 6] = [
+/// Members of a tool that pins of the first form covered; those of the second cover all.
+const FIRST_PINNED: [&str; 6] = [
     "name",
     "title",
     "description",
@@ -98,6 +98,9 @@ pub(super) struct OnDisk {
     pinned: BTreeMap<String, Box<RawValue>>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     lost: bool,
+    /// Whether the pins cover every member of a tool.
+    #[serde(default)]
+    whole: bool,
 }
 
 impl OnDisk {
@@ -121,7 +124,7 @@ impl Known {
     pub(crate) fn approves(&self, name: &str, definition: &RawJson) -> bool {
         let pinned = self.pinned.get(name);
         pinned.map_or(self.takes_new(), |pinned| {
-            pinned == definition || hash(pinned) == hash(definition)
+            pinned == definition || canonical::hash(pinned) == canonical::hash(definition)
         })
     }
 
@@ -243,6 +246,25 @@ impl Known {
                 .filter_map(|(name, raw)| Some((name.clone(), raw.parse().ok()?)))
                 .collect(),
             lost: self.is_lost,
+            whole: true,
+        }
+    }
+
+    /// Has pins of the first form cover every member. A listed tool was offered as it is listed, so that it is pinned as
+    /// it is listed, unless a member differs that the first form covered.
+    fn cover_all_members(&mut self) {
+        let mut seen = HashSet::new();
+        for definition in self.lists.tools.iter().chain(&self.of_clients) {
+            let Ok(name) = definitions::named(definition, "name") else {
+                continue;
+            };
+            // The usual definition of a name comes first.
+            if seen.insert(name.clone())
+                && let Some(pinned) = self.pinned.get_mut(&name)
+                && first_hash(pinned) == first_hash(definition)
+            {
+                pinned.clone_from(definition);
+            }
         }
     }
 }
@@ -253,8 +275,9 @@ impl From<OnDisk> for Known {
             let items = items.iter().map(|item| RawJson::from_raw(item));
             items.collect()
         };
+        let is_whole = kept.whole;
         let pinned = kept.pinned.iter();
-        Self {
+        let mut known = Self {
             pinned: pinned
                 .map(|(name, item)| (name.clone(), RawJson::from_raw(item)))
                 .collect(),
@@ -267,7 +290,11 @@ impl From<OnDisk> for Known {
                 templates: raw(kept.templates),
                 facts: kept.facts,
             },
+        };
+        if !is_whole {
+            known.cover_all_members();
         }
+        known
     }
 }
 
@@ -290,12 +317,12 @@ impl Lists {
     }
 }
 
-/// The hash of what is pinned of a definition.
-fn hash(definition: &RawJson) -> String {
+/// The hash of what pins of the first form cover of a definition.
+fn first_hash(definition: &RawJson) -> String {
     let mut rope = Rope::new();
     let mut separator = b'{';
     let members = definition.members().into_iter().flatten();
-    for member in members.filter(|member| PINNED.contains(&&*member.key)) {
+    for member in members.filter(|member| FIRST_PINNED.contains(&&*member.key)) {
         rope.push_byte(std::mem::replace(&mut separator, b','));
         write::string(&mut rope, &member.key);
         rope.push_byte(b':');

@@ -29,10 +29,10 @@ fn the_first_sight_is_pinned_and_a_change_is_hidden_until_it_is_approved() {
     assert_eq!(file.load().unwrap(), None);
     let known = file.learn(tools(&[OLD]), &[], Mode::Ask, None);
     assert!(known.approves("t", &json(OLD)) && file.changes().is_empty());
-    let same = r#"{"description":"reads","icons":[],"name":"t"}"#;
+    let same = r#"{"_meta":{"n":1},"description":"reads","name":"t"}"#;
     assert!(
         known.approves("t", &json(same)),
-        "nothing that counts differs"
+        "the order of members is no difference"
     );
     let known = file.learn(tools(&[NEW]), &[], Mode::Ask, None);
     assert!(!known.approves("t", &json(NEW)));
@@ -45,6 +45,56 @@ fn the_first_sight_is_pinned_and_a_change_is_hidden_until_it_is_approved() {
     assert_eq!(file.approve(&["other"]).unwrap(), Vec::<String>::new());
     assert_eq!(file.approve(&[]).unwrap(), ["t"]);
     assert!(file.load().unwrap().unwrap().approves("t", &json(NEW)));
+}
+
+#[test]
+fn every_member_of_a_tool_is_pinned() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = file(directory.path());
+    let known = file.learn(tools(&[OLD]), &[], Mode::Ask, None);
+    for changed in [
+        r#"{"name":"t","description":"reads"}"#,
+        r#"{"name":"t","description":"reads","_meta":{"n":2}}"#,
+        r#"{"name":"t","description":"reads","_meta":{"n":1},"icons":[{"src":"https://a.example/"}]}"#,
+        r#"{"name":"t","description":"reads","_meta":{"n":1},"execution":{"taskSupport":"required"}}"#,
+        r#"{"name":"t","description":"reads","_meta":{"n":1},"unknown":true}"#,
+        r#"{"name":"t","description":"evil","description":"reads","_meta":{"n":1}}"#,
+    ] {
+        assert!(!known.approves("t", &json(changed)), "{changed}");
+        assert_eq!(
+            file.notice(&[json(changed)], Mode::Ask).len(),
+            1,
+            "{changed}"
+        );
+    }
+}
+
+#[test]
+fn pins_of_the_first_form_ask_only_about_what_changes_after_the_last_look() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = file(directory.path());
+    std::fs::create_dir_all(file.path.parent().unwrap()).unwrap();
+    let listed = r#"{"name":"t","description":"reads","_meta":{"n":2}}"#;
+    let first = |listed: &str| {
+        let kept = format!(
+            r#"{{"version":1,"tools":[{listed}],"pinned":{{"t":{OLD},"gone":{{"name":"gone"}}}}}}"#
+        );
+        std::fs::write(&file.path, kept).unwrap();
+    };
+    first(listed);
+    assert_eq!(file.changes(), []);
+    assert_eq!(file.notice(&[json(listed)], Mode::Ask), []);
+    let known = file.learn(tools(&[listed]), &[], Mode::Ask, None);
+    assert!(known.approves("t", &json(listed)) && !known.approves("t", &json(OLD)));
+    // A change that waited still waits, and is shown against what was approved.
+    first(NEW);
+    let known = file.learn(tools(&[NEW]), &[], Mode::Ask, None);
+    assert!(!known.approves("t", &json(NEW)));
+    assert_eq!(file.changes()[0].before, Some(json(OLD)));
+    // The second form is not migrated again.
+    let known = file.learn(tools(&[listed]), &[], Mode::Ask, None);
+    assert!(!known.approves("t", &json(listed)));
+    assert_eq!(file.changes().len(), 1);
 }
 
 #[test]

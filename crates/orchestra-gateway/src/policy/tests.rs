@@ -81,6 +81,56 @@ fn arguments_that_read_in_two_ways_are_denied_where_a_rule_looks_at_them() {
 }
 
 #[test]
+fn numbers_are_compared_by_value_and_objects_in_any_order() {
+    let decide = |effect: Effect, pattern: &str, value: &str| {
+        let mut config = config();
+        config.rules = vec![rule(effect, "*", &[("n", pattern)])];
+        let other = match effect {
+            Effect::Deny => Effect::Allow,
+            _ => Effect::Deny,
+        };
+        config.default = Some(other);
+        let policy = Policy::new(&config, None);
+        let arguments = RawJson::checked(format!(r#"{{"n":{value}}}"#).into()).unwrap();
+        policy.decide("any", Nature::Unknown, &arguments).effect == effect
+    };
+    for effect in [Effect::Deny, Effect::Allow, Effect::Ask] {
+        for (pattern, value, expected) in [
+            ("5", "5", true),
+            ("5", "5.0", true),
+            ("5", "5e0", true),
+            ("5", "50e-1", true),
+            ("5", "0.5E1", true),
+            ("5.0", "5", true),
+            ("5e0", "5", true),
+            ("-0", "0", true),
+            ("1?0", "1e2", true),
+            ("0.5", "5e-1", true),
+            ("5", "6", false),
+            ("5", "5.5", false),
+            ("5", "-5", false),
+            ("5", "[5]", false),
+            ("5", r#""5""#, true),
+            ("[1,2]", "[1.0, 2e0]", true),
+            (r#"{"a":1,"b":[2]}"#, r#"{"b":[2.0],"a":1}"#, true),
+            (r#"{"a":1}"#, r#"{"a":1,"b":2}"#, false),
+            (r#"*"a":1*"#, r#"{"b":2,"a":1e0}"#, true),
+            ("true", "true", true),
+        ] {
+            assert_eq!(
+                decide(effect, pattern, value),
+                expected,
+                "{effect:?} {pattern} {value}"
+            );
+        }
+    }
+    // Equal for a server that reads floats.
+    let (id, next) = ("9007199254740992", "9007199254740993");
+    assert!(decide(Effect::Deny, id, next) && decide(Effect::Ask, next, id));
+    assert!(!decide(Effect::Allow, id, next) && decide(Effect::Allow, id, id));
+}
+
+#[test]
 fn the_first_rule_about_a_call_decides() {
     let mut config = config();
     config.rules = vec![

@@ -8,7 +8,7 @@ use serde::{
 };
 
 /// Any value of JSON; one with a name twice is none.
-pub(super) struct Unique;
+pub(crate) struct Unique;
 
 struct UniqueVisitor;
 

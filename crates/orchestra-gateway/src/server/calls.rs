@@ -12,7 +12,7 @@ use orchestra_wire::{INTERNAL, RawJson, RpcError};
 
 use super::{
     Running, Server,
-    ask::{self, Mind},
+    ask::{self, MAX_QUESTION_CHARS, Mind, TooLong},
     offered::{Offered, Tool},
     params::{params, text},
     relay,
@@ -84,7 +84,7 @@ impl Server {
                 };
                 let remark = cx.remark.clone();
                 let decision = self.policy.decide(&tool.theirs, tool.nature(), &arguments);
-                let mind = ask::unwrap(&mut cx);
+                let mind = ask::unwrap(&mut cx, &self.consents);
                 let done = match self.refused(&tool, &arguments, &decision, mind, &cx) {
                     Some(done) => done,
                     None => self.call_tool(&tool, arguments, mind, cx).await,
@@ -261,15 +261,20 @@ impl Server {
                 });
             }
             (Effect::Ask, Mind::Unasked) => {
-                return Some(Done {
-                    answer: Ok(Outcome::InputRequired(ask::question(
-                        server,
-                        &tool.theirs,
-                        arguments,
-                    ))),
-                    end: None,
-                    note: None,
-                });
+                let question = ask::question(server, &tool.theirs, arguments, &self.consents);
+                return match question {
+                    Ok(question) => Some(Done {
+                        answer: Ok(Outcome::InputRequired(question)),
+                        end: None,
+                        note: None,
+                    }),
+                    Err(TooLong { chars }) => denied(&format!(
+                        "the user is to be asked ({rule}), and a question that shows the whole \
+                         call would have {chars} characters, more than the \
+                         {MAX_QUESTION_CHARS} that a client is asked. The user can review and \
+                         approve the call at a terminal, with `orchestra mcp call {server}`"
+                    )),
+                };
             }
             (Effect::Allow, _) | (Effect::Ask, Mind::Yes) => {}
         }
@@ -344,7 +349,7 @@ impl Server {
                 }
             }
             Ok(Ok(Reply::InputRequired(mut input))) => {
-                ask::wrap(mind, &mut input);
+                ask::wrap(mind, &mut input, &self.consents);
                 Done {
                     answer: Ok(Outcome::InputRequired(input)),
                     end: None,

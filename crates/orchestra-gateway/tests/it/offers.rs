@@ -284,6 +284,26 @@ async fn reserved_name_of_a_server_without_prefix_is_not_called() {
 }
 
 #[tokio::test]
+async fn first_server_without_prefix_gets_its_names_back() {
+    let (one, two) = (Played::new(vec![tool("a")]), Played::new(vec![tool("a")]));
+    one.say(|_, _| said("one"));
+    two.say(|_, _| said("two"));
+    let bench = Bench::new(&[("one", &one), ("two", &two)]);
+    let configs = |is_disabled: bool| {
+        let mut configs = ["one", "two"].map(config);
+        configs.iter_mut().for_each(|config| config.prefix = false);
+        configs[0].disabled = is_disabled;
+        configs.to_vec()
+    };
+    for (is_disabled, expected) in [(false, "one"), (true, "two"), (false, "one")] {
+        bench.gateway.apply(configs(is_disabled));
+        bench.tools().await;
+        let (told, _) = text(bench.call("a", json!({})).await);
+        assert_eq!(told, expected, "{is_disabled}");
+    }
+}
+
+#[tokio::test]
 async fn a_changed_configuration_takes_over_without_a_gap() {
     let (old, new) = (
         Played::new(vec![tool("wait")]),

@@ -68,25 +68,28 @@ async fn rules_deny_and_ask() {
         ..Cx::default()
     };
     let call = || tool_call("s__write", &json!({"x": 1}));
-    let Outcome::InputRequired(input) = bench.ask(call(), cx(None)).await.unwrap() else {
-        panic!("a question")
-    };
-    let asked: Value = input.requests.parse().unwrap();
-    let (key, question) = asked.as_object().unwrap().iter().next().unwrap();
-    assert_eq!(question["method"], "elicitation/create");
-    assert!(server.heard("tools/call").is_empty());
     for (action, runs) in [("decline", 0), ("accept", 1)] {
-        let answers = Answers {
+        let Outcome::InputRequired(input) = bench.ask(call(), cx(None)).await.unwrap() else {
+            panic!("a question")
+        };
+        let asked: Value = input.requests.parse().unwrap();
+        let (key, question) = asked.as_object().unwrap().iter().next().unwrap();
+        assert_eq!(question["method"], "elicitation/create");
+        let answers = || Answers {
             responses: raw(&json!({key: {"action": action}})),
             state: input.state.clone(),
         };
-        let outcome = bench.ask(call(), cx(Some(answers))).await.unwrap();
+        let outcome = bench.ask(call(), cx(Some(answers()))).await.unwrap();
         assert_eq!(text(outcome).1, action == "decline");
+        assert_eq!(server.heard("tools/call").len(), runs);
+        // The answer is good for one call.
+        let outcome = bench.ask(call(), cx(Some(answers()))).await.unwrap();
+        assert!(matches!(outcome, Outcome::InputRequired(_)));
         assert_eq!(server.heard("tools/call").len(), runs);
     }
     // A yes that nobody asked for is none.
     let answers = Answers {
-        responses: raw(&json!({key: {"action": "accept"}})),
+        responses: raw(&json!({"orchestra-approval": {"action": "accept"}})),
         state: None,
     };
     let outcome = bench.ask(call(), cx(Some(answers))).await.unwrap();
@@ -102,6 +105,41 @@ async fn rules_deny_and_ask() {
     };
     assert!(!text(bench.ask(call(), agreed).await.unwrap()).1);
     assert_eq!(server.heard("tools/call").len(), 2);
+}
+
+#[tokio::test]
+async fn question_before_a_call_shows_all_of_it_or_the_call_is_refused() {
+    let server = Played::new(vec![tool("write")]);
+    let bench = Bench::new(&[("s", &server)]);
+    let mut config = config("s");
+    config.rules = vec![rule(Effect::Ask, "*")];
+    bench.gateway.apply(vec![config]);
+    bench.tools().await;
+    let cx = || Cx {
+        features: ClientFeatures {
+            elicitation: true,
+            ..ClientFeatures::default()
+        },
+        ..Cx::default()
+    };
+    let padded = json!({"a": "x".repeat(600), "b": "y\n\u{202e}\u{200b}z", "cmd": "rm -rf /"});
+    let call = tool_call("s__write", &padded);
+    let Outcome::InputRequired(input) = bench.ask(call, cx()).await.unwrap() else {
+        panic!("a question")
+    };
+    let asked: Value = input.requests.parse().unwrap();
+    let message = asked["orchestra-approval"]["params"]["message"].as_str();
+    let message = message.unwrap();
+    let shown = r#""b":"y\n\u202e\u200bz","cmd":"rm -rf /"}?"#;
+    assert!(message.ends_with(shown), "{message}");
+    let long = json!({"a": "x".repeat(2_000), "cmd": "rm -rf /"});
+    let outcome = bench.ask(tool_call("s__write", &long), cx()).await.unwrap();
+    let (told, is_error) = text(outcome);
+    assert!(
+        is_error && told.contains("at a terminal, with `orchestra mcp call s`"),
+        "{told}"
+    );
+    assert!(server.heard("tools/call").is_empty());
 }
 
 /// What no rule is about, and what the record says of each call.

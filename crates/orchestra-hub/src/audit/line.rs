@@ -2,7 +2,7 @@
 
 use std::{
     borrow::Cow,
-    io,
+    io::{self, Write as _},
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
@@ -98,9 +98,33 @@ pub(super) fn push(lines: &mut Vec<u8>, record: &Record, lost: u64, prev: Link) 
         lost,
         prev: prev.to_string(),
     };
-    serde_json::to_writer(&mut *lines, &row)?;
+    for c in serde_json::to_string(&row)?.chars() {
+        if is_hidden(c) {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                write!(lines, "\\u{unit:04x}")?;
+            }
+        } else {
+            lines.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+        }
+    }
     lines.push(b'\n');
     Ok(())
+}
+
+/// Returns whether a character that JSON does not escape controls a terminal, turns the direction of text or cannot be
+/// seen. All such characters are in strings.
+const fn is_hidden(c: char) -> bool {
+    matches!(
+        c,
+        '\u{7f}'..='\u{9f}'
+            | '\u{ad}'
+            | '\u{61c}'
+            | '\u{200b}'..='\u{200f}'
+            | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{feff}'
+            | '\u{e0000}'..='\u{e007f}'
+    )
 }
 
 /// The id of the trace in a `traceparent` (W3C Trace Context, 3.2): 32 small hexadecimal digits that

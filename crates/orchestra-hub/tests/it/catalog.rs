@@ -79,6 +79,28 @@ async fn a_change_shows_at_once_and_a_later_collision_hides_the_newcomer() {
 }
 
 #[tokio::test]
+async fn first_of_an_order_has_a_name_whenever_it_was_registered() {
+    let (board, first, second) = (
+        provider("board", tools(&["b"])),
+        provider("first", tools(&["same", "one"])),
+        provider("second", tools(&["same", "two"])),
+    );
+    let hub = hub(&[&second, &board]);
+    assert_eq!(call(&hub, "same").await.unwrap(), "second same {}");
+    hub.register_beside(first.clone()).unwrap();
+    assert_eq!(call(&hub, "same").await.unwrap(), "second same {}");
+    let order = [first.id().clone(), second.id().clone()];
+    hub.arrange(&order);
+    assert_eq!(call(&hub, "same").await.unwrap(), "first same {}");
+    assert_eq!(names(&hub), ["same", "one", "b", "two"]);
+    hub.remove(first.id());
+    assert_eq!(call(&hub, "same").await.unwrap(), "second same {}");
+    hub.register_beside(first.clone()).unwrap();
+    hub.arrange(&order);
+    assert_eq!(call(&hub, "same").await.unwrap(), "first same {}");
+}
+
+#[tokio::test]
 async fn a_removed_provider_is_gone() {
     let (first, second) = (
         provider("first", tools(&["a"])),

@@ -47,6 +47,27 @@ async fn a_name_that_only_one_may_know_is_for_it_to_answer() {
     assert_eq!(error.to_string(), "unknown tool: late__get");
 }
 
+#[tokio::test]
+async fn name_of_a_built_in_tool_reaches_no_server_where_there_are_no_built_in_tools() {
+    let server = provider("s", foreign("s", &["create_task", "own"]));
+    let hub = hub(&[&server]);
+    assert_eq!(
+        call(&hub, "create_task").await.unwrap(),
+        "s s__create_task {}"
+    );
+    hub.reserve_tools(["create_task".to_owned()].into());
+    let error = call(&hub, "create_task").await.unwrap_err();
+    assert_eq!(error.to_string(), "unknown tool: create_task");
+    assert_eq!(
+        call(&hub, "s__create_task").await.unwrap(),
+        "s s__create_task {}"
+    );
+    assert_eq!(call(&hub, "own").await.unwrap(), "s s__own {}");
+    // Servers that are reserved later change nothing.
+    hub.reserve_servers(["s".to_owned()].into());
+    assert!(call(&hub, "create_task").await.is_err());
+}
+
 /// A catalog of another server: names as they are shown, of names that it gave.
 fn foreign(server: &str, names: &[&str]) -> Catalog {
     let tools = names.iter().map(|name| {

@@ -257,8 +257,8 @@ impl Peer for Process {
         self.stderr.beside(line);
     }
 
-    fn masked(&self, text: &str) -> String {
-        self.masker.text(text).into_owned()
+    fn masker(&self) -> &Masker {
+        &self.masker
     }
 
     fn reason(self: Arc<Self>) -> BoxFuture<ClientError> {

@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use orchestra_hub::BoxFuture;
+use orchestra_secret::Masker;
 use orchestra_wire::{Era, ErrorCode, RawJson, Revision, Rope, shown, text_of};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -252,11 +253,15 @@ async fn initialize(session: &Arc<Session>) -> Result<ServerFacts, ClientError> 
     let result = answer.map_err(|error| ClientError::Handshake {
         what: format!("initialize: {}", in_a_line(&error.message)),
     })?;
-    initialized(&result, config.protocol)
+    initialized(&result, config.protocol, session.link.masker().as_ref())
 }
 
 /// The answer to `initialize`.
-fn initialized(result: &RawJson, choice: ProtocolChoice) -> Result<ServerFacts, ClientError> {
+fn initialized(
+    result: &RawJson,
+    choice: ProtocolChoice,
+    masker: Option<&Masker>,
+) -> Result<ServerFacts, ClientError> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Initialized<'a> {
@@ -291,11 +296,18 @@ fn initialized(result: &RawJson, choice: ProtocolChoice) -> Result<ServerFacts, 
     };
     let revision = Revision::parse(&version)
         .filter(|revision| revision.era() == Era::Session && choice.permits_revision(*revision));
-    let revision = revision.ok_or_else(|| ClientError::Handshake {
-        what: format!(
-            "the server answers with revision {}, which is not spoken here",
-            in_a_line(&shown(&version))
-        ),
+    let revision = revision.ok_or_else(|| {
+        // Masked before it is cut.
+        let version = match masker {
+            Some(masker) => masker.text(&version).into_owned(),
+            None => version.to_string(),
+        };
+        ClientError::Handshake {
+            what: format!(
+                "the server answers with revision {}, which is not spoken here",
+                in_a_line(&shown(&version))
+            ),
+        }
     })?;
     let capabilities = object(told.capabilities).unwrap_or_else(RawJson::empty_object);
     Ok(ServerFacts {
@@ -313,7 +325,7 @@ mod tests {
 
     fn greeted(text: &str) -> Result<ServerFacts, ClientError> {
         let result = RawJson::checked(text.to_owned().into()).unwrap();
-        initialized(&result, ProtocolChoice::Auto)
+        initialized(&result, ProtocolChoice::Auto, None)
     }
 
     #[test]

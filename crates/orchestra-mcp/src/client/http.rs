@@ -43,6 +43,7 @@ use std::{
 };
 
 use orchestra_hub::BoxFuture;
+use orchestra_secret::Masker;
 use orchestra_wire::{Era, RawJson, RequestId};
 use reqwest::{
     Client, Method,
@@ -117,7 +118,8 @@ impl Connector for HttpConnector {
                 core,
             };
             if link.core.config.flavour == Flavour::Sse {
-                let pair = OldPair::open(&link.core).await?;
+                let pair = OldPair::open(&link.core).await;
+                let pair = pair.map_err(|error| error.masked(&link.core.masker()))?;
                 drop(link.core.old.set(pair));
             }
             let link = Arc::new(link);
@@ -226,6 +228,10 @@ impl Link for HttpLink {
 
     fn ended(&self) -> BoxFuture<ClientError> {
         Box::pin(self.core.ending())
+    }
+
+    fn masker(&self) -> Option<Masker> {
+        Some(self.core.masker())
     }
 
     fn close(&self) -> BoxFuture<()> {

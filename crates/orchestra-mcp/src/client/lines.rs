@@ -15,6 +15,7 @@ use std::{
 };
 
 use orchestra_hub::BoxFuture;
+use orchestra_secret::Masker;
 use orchestra_wire::{Pending, RawJson, RequestId, Rope, write};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
@@ -55,8 +56,8 @@ pub(super) trait Peer: Send + Sync + 'static {
     fn stderr_tail(&self) -> String;
     /// It printed a line that is no message.
     fn printed(&self, line: &[u8]);
-    /// What it printed, without secrets.
-    fn masked(&self, text: &str) -> String;
+    /// Masks its secrets.
+    fn masker(&self) -> &Masker;
     /// Resolves when its process has ended, whoever else holds its streams open.
     fn gone(&self) -> BoxFuture<()>;
     /// Its streams or its process have ended: why?
@@ -408,6 +409,11 @@ impl Link for LinesLink {
     fn stderr_tail(&self) -> String {
         let peer = self.0.peer.as_ref();
         peer.map(|peer| peer.stderr_tail()).unwrap_or_default()
+    }
+
+    fn masker(&self) -> Option<Masker> {
+        let peer = self.0.peer.as_ref()?;
+        Some(peer.masker().clone())
     }
 
     fn counters(&self) -> Option<Arc<LinkCounters>> {

@@ -9,6 +9,7 @@ use std::{
 };
 
 use orchestra_hub::{Along, BoxFuture};
+use orchestra_secret::Masker;
 use orchestra_wire::{RawJson, RequestId, Revision, RpcError};
 use tokio::{sync::mpsc, time::Instant};
 
@@ -122,6 +123,11 @@ pub trait Link: Send + Sync + 'static {
     /// secrets.
     fn stderr_tail(&self) -> String {
         String::new()
+    }
+
+    /// Masks the secrets that the server was given, as the link knows them now. `None` where the link knows none.
+    fn masker(&self) -> Option<Masker> {
+        None
     }
 
     /// What was seen on it that was no answer to anybody, where that is counted.

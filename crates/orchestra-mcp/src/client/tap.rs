@@ -194,6 +194,10 @@ impl Link for TapLink {
         self.inner.stderr_tail()
     }
 
+    fn masker(&self) -> Option<Masker> {
+        self.inner.masker()
+    }
+
     fn counters(&self) -> Option<Arc<LinkCounters>> {
         self.inner.counters()
     }

@@ -4,7 +4,10 @@ use std::{
     fmt,
     fs::{self, File},
     io,
-    os::unix::{ffi::OsStrExt as _, fs::PermissionsExt as _},
+    os::unix::{
+        ffi::OsStrExt as _,
+        fs::{MetadataExt as _, PermissionsExt as _},
+    },
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -59,6 +62,12 @@ pub enum PlaceError {
         .0.display()
     )]
     TooLong(PathBuf),
+    /// Another user created the directory for sockets.
+    #[error(
+        "cannot use `{}` for a socket: it belongs to another user; set XDG_RUNTIME_DIR or TMPDIR to a directory of your own",
+        .0.display()
+    )]
+    Taken(PathBuf),
 }
 
 /// What proves that somebody may read this user's files.
@@ -122,7 +131,6 @@ pub(super) struct Home {
 impl Home {
     /// Whether it is still there, and not another of its name.
     pub(super) fn is_there(&self) -> bool {
-        use std::os::unix::fs::MetadataExt as _;
         let named = fs::symlink_metadata(&self.root);
         let (Ok(open), Ok(named)) = (self.directory.metadata(), named) else {
             return false;
@@ -275,9 +283,18 @@ impl Place {
         if short.as_os_str().len() > MAX_SOCKET_PATH {
             return Err(PlaceError::TooLong(short));
         }
-        orchestra_fs::make_private(&self.short)?;
-        Ok(short)
+        match orchestra_fs::make_private(&self.short) {
+            Ok(_) => Ok(short),
+            // Only its owner can remove it from a directory for temporary files.
+            Err(_) if is_of_another_user(&self.short) => Err(PlaceError::Taken(self.short.clone())),
+            Err(error) => Err(error.into()),
+        }
     }
+}
+
+fn is_of_another_user(directory: &Path) -> bool {
+    let found = fs::symlink_metadata(directory);
+    found.is_ok_and(|found| found.uid() != rustix::process::geteuid().as_raw())
 }
 
 fn failed(attempted: &'static str, path: &Path) -> impl Fn(io::Error) -> PlaceError {

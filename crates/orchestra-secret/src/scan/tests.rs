@@ -66,6 +66,11 @@ fn values_under_secret_names_are_masked() {
         ),
         ("login --password hunter2 now", "login --password *** now"),
         ("--token='hunter2'", "--token='***'"),
+        ("token=AbCdEfGhIjKlMnOpQrStUvWx", "token=***"),
+        (
+            "\"token\": \"AbCdEfGhIjKlMnOpQrStUvWx\"",
+            "\"token\": \"***\"",
+        ),
         ("Server=x;Uid=me;Pwd=hunter22;", "Server=x;Uid=me;Pwd=***;"),
         ("API-Key: abc123, b", "API-Key: ***, b"),
         ("password:\n  hunter2222", "password:\n  ***"),

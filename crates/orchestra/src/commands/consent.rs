@@ -26,6 +26,7 @@ pub(crate) fn ask(
     }
     // All of them: what is not shown is not agreed to.
     let arguments = Value::from(arguments.clone());
+    let arguments = output::in_a_line(&arguments.to_string());
     let question = format!("{rule} of the server {server}: call {tool} with {arguments}? [y/N]");
     output::complain(&output::printable(&question));
     let mut answer = String::new();

@@ -1,9 +1,12 @@
 //! What all of a connection share: what it sends with each request, what was agreed upon, who
 //! listens, and its end.
 
-use std::sync::{
-    Arc, Mutex, OnceLock, PoisonError, RwLock,
-    atomic::{AtomicBool, AtomicU64, Ordering},
+use std::{
+    collections::VecDeque,
+    sync::{
+        Arc, Mutex, OnceLock, PoisonError, RwLock,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
 };
 
 use orchestra_wire::{ErrorCode, Message, RawJson, RequestId, Revision, Rope, RpcError, write};
@@ -44,6 +47,8 @@ pub(super) struct Core {
     /// The old pair, where that is what the server knows.
     pub(super) old: OnceLock<OldPair>,
     chores: mpsc::Sender<Chore>,
+    /// Values of `Authorization` that were sent last, each once.
+    shown: Mutex<VecDeque<HeaderValue>>,
     /// Notifications that nobody took in time, and messages that belong to nobody.
     dropped: AtomicU64,
 }
@@ -111,6 +116,7 @@ impl Core {
             answered: AtomicBool::new(false),
             old: OnceLock::new(),
             chores,
+            shown: Mutex::default(),
             dropped: AtomicU64::new(0),
             config,
         };
@@ -143,6 +149,25 @@ impl Core {
             headers.insert(name.clone(), value);
         }
         Ok(())
+    }
+
+    /// Notes a value of `Authorization` that is sent.
+    pub(super) fn note_shown(&self, value: &HeaderValue) {
+        /// Number of values that are kept: requests on their way may have older tokens.
+        const KEPT: usize = 4;
+        let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        if !shown.contains(value) {
+            if shown.len() >= KEPT {
+                shown.pop_front();
+            }
+            shown.push_back(value.clone());
+        }
+    }
+
+    /// Values of `Authorization` that were sent last.
+    pub(super) fn last_shown(&self) -> Vec<HeaderValue> {
+        let shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        shown.iter().cloned().collect()
     }
 
     /// From now on requests say which revision is spoken.

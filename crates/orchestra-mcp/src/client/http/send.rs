@@ -8,6 +8,7 @@ use std::{
 
 use bytes::Bytes;
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
+use orchestra_secret::Masker;
 use reqwest::{
     Body, Method, Request, Response, StatusCode, Url,
     header::{AUTHORIZATION, HeaderMap, HeaderValue, LOCATION, WWW_AUTHENTICATE},
@@ -135,6 +136,9 @@ impl Core {
                 .add(&method, &url, request.headers_mut())
                 .await?;
             let shown = request.headers().get(AUTHORIZATION).cloned();
+            if let Some(shown) = &shown {
+                self.note_shown(shown);
+            }
             *request.body_mut() = load.as_ref().map(Load::body);
             let wait = self.config.timeouts.connect + self.config.timeouts.first_byte;
             let response = match timeout(wait, self.client.execute(request)).await {
@@ -249,18 +253,31 @@ impl Core {
         )
     }
 
+    /// Masks what a server was given and may repeat: configured headers, and the tokens that were shown last.
+    pub(super) fn masker(&self) -> Masker {
+        let mut secrets = self.secrets(None);
+        for shown in self.last_shown() {
+            secrets.extend(texts_of(&shown).map(str::to_owned));
+        }
+        Masker::new(secrets.iter().map(String::as_str))
+    }
+
     /// What a server could tell of what it was told, and nobody else may see.
     fn secrets(&self, shown: Option<&HeaderValue>) -> Vec<String> {
         let mut headers = HeaderMap::clone(&self.common().headers);
         // Where a variable is missing nothing was sent.
         drop(self.add_variable(&mut headers));
         let values = headers.values().filter(|value| value.is_sensitive());
-        let texts = values
-            .chain(shown)
-            .filter_map(|value| value.to_str().ok())
-            .flat_map(|text| [text, text.rsplit(' ').next().unwrap_or(text)]);
+        let texts = values.chain(shown).flat_map(texts_of);
         texts.map(str::to_owned).collect()
     }
+}
+
+/// The value of a header, and its credential without the scheme.
+fn texts_of(value: &HeaderValue) -> impl Iterator<Item = &str> {
+    let text = value.to_str().ok();
+    let texts = text.map(|text| [text, text.rsplit(' ').next().unwrap_or(text)]);
+    texts.into_iter().flatten()
 }
 
 /// The beginning of the body of a response that is no answer.

@@ -91,13 +91,6 @@ impl LinkCounters {
     }
 }
 
-/// The beginning of a line, fit to be shown.
-pub(super) fn excerpt(line: &[u8]) -> String {
-    shown_head(&String::from_utf8_lossy(
-        &line[..line.len().min(HEAD_BYTES)],
-    ))
-}
-
 /// How much of a line is looked at for its excerpt.
 pub(super) const HEAD_BYTES: usize = 1_024;
 

@@ -15,7 +15,7 @@ use tokio::{
 
 use super::{
     Core, Peer,
-    counters::{HEAD_BYTES, excerpt, shown_head},
+    counters::{HEAD_BYTES, shown_head},
     cut::{Cut, Cutter, TooLong},
     pipe::Pace,
 };
@@ -141,7 +141,7 @@ impl Reader {
             self.junk(line, &malformed.error.message);
             return self.refuse(id, &malformed.error);
         }
-        let what = format!("{}: {}", malformed.error.message, excerpt(line));
+        let what = format!("{}: {}", malformed.error.message, self.excerpt(line));
         if !self
             .core
             .answer(id, Err(ClientError::InvalidMessage { what }))
@@ -171,7 +171,10 @@ impl Reader {
             let fault = serde_json::from_slice::<&RawValue>(line).err();
             let fault = fault.map(|fault| format!(" ({fault})")).unwrap_or_default();
             let why = &malformed.error.message;
-            format!("the answer cannot be read: {why}{fault}: {}", excerpt(line))
+            format!(
+                "the answer cannot be read: {why}{fault}: {}",
+                self.excerpt(line)
+            )
         };
         let is_answer = found.answered().is_some_and(|id| {
             let error = ClientError::InvalidMessage { what: what() };
@@ -206,16 +209,21 @@ impl Reader {
         }
     }
 
+    /// The beginning of a line, fit to be shown. Secrets are masked before it is cut.
+    fn excerpt(&self, line: &[u8]) -> String {
+        let head = String::from_utf8_lossy(&line[..line.len().min(HEAD_BYTES)]);
+        match &self.peer {
+            Some(peer) => shown_head(&peer.masker().text(&head)),
+            None => shown_head(&head),
+        }
+    }
+
     /// The first of a process is told to people, all are kept where its standard error is.
     fn junk(&self, line: &[u8], why: &str) {
-        let head = String::from_utf8_lossy(&line[..line.len().min(HEAD_BYTES)]);
-        let line = match &self.peer {
-            Some(peer) => {
-                peer.printed(line);
-                shown_head(&peer.masked(&head))
-            }
-            None => shown_head(&head),
-        };
+        if let Some(peer) = &self.peer {
+            peer.printed(line);
+        }
+        let line = self.excerpt(line);
         let server = &self.core.name;
         match self.core.counters.count_junk(&line) {
             true => tracing::warn!(

@@ -15,7 +15,12 @@ use tokio::{
 };
 
 use super::Shared;
-use crate::client::{ClientError, profile::Profile, session::Session};
+use crate::client::{
+    ClientError,
+    masked::{MaskedLink, error_of},
+    profile::Profile,
+    session::Session,
+};
 
 /// How long a start keeps its place among those that go on at once.
 const CROWDING: Duration = Duration::from_secs(3);
@@ -44,7 +49,8 @@ pub(super) async fn start(
         .map_or(Duration::ZERO, |_| config.clients_wait);
     let reached = OnceLock::new();
     let began = async {
-        let connected = shared.connector.connect().await?;
+        let mut connected = shared.connector.connect().await?;
+        connected.link = MaskedLink::of(connected.link);
         let link = Arc::clone(&connected.link);
         let _first = reached.set(Arc::clone(&link));
         if let Some(counters) = link.counters() {
@@ -83,7 +89,8 @@ pub(super) async fn start(
                     error => error,
                 };
                 link.close().await;
-                Err(why)
+                // The greeting has more errors than its link.
+                Err(error_of(&*link, why))
             }
         }
     };

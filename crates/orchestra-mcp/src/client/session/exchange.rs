@@ -20,6 +20,7 @@ use super::{Session, spawn};
 use crate::client::{
     Answer, ClientError, ClientInfo, Departure, Outgoing, Reply, ServerCall, ServerFacts,
     TransportType,
+    masked::error_of,
     open::{Asked, OpenCall, Whose},
     params::Envelope,
     parking::{Parked, State, refuse},
@@ -39,7 +40,7 @@ impl Session {
         call: &ServerCall,
         place: Option<Place>,
     ) -> Result<Reply, ClientError> {
-        match self.call_once(call, place.clone()).await {
+        let reply = match self.call_once(call, place.clone()).await {
             Err(ClientError::Rpc(error)) if self.wants_task(call, &error) => {
                 let as_task = true;
                 let call = ServerCall {
@@ -49,7 +50,9 @@ impl Session {
                 self.call_once(&call, place).await
             }
             reply => reply,
-        }
+        };
+        // The state of a task has errors that its link does not know as such.
+        reply.map_err(|error| error_of(&*self.link, error))
     }
 
     /// Returns whether a call was refused because it must become a task, which its caller does not know.
@@ -128,8 +131,11 @@ impl Session {
         waiting: Waiting,
     ) -> Result<Reply, ClientError> {
         waiting.entered.open.renew(&call.cx);
-        let told = self.wait(call, waiting).await?;
-        self.take(call, told).await
+        let reply = match self.wait(call, waiting).await {
+            Ok(told) => self.take(call, told).await,
+            Err(error) => Err(error),
+        };
+        reply.map_err(|error| error_of(&*self.link, error))
     }
 
     /// What a result means for its caller.

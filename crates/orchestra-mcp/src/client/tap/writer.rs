@@ -517,13 +517,26 @@ fn shown(
         Direction::Sent => '>',
         Direction::Received => '<',
     };
-    let id = known.id.as_ref().map_or("-", RequestId::as_json);
+    // A server chooses the ids of its own requests.
+    let id = escaped(known.id.as_ref().map_or("-", RequestId::as_json));
     let method = known.method.as_deref().unwrap_or("-").escape_debug();
     let took = known
         .took
         .map(|took| format!(" {:.1} ms", took.as_secs_f64() * 1e3));
     let (clock, took) = (clock(time), took.unwrap_or_default());
     format!("{clock} {arrow} {server} {id} {method} {bytes} B{took}\n")
+}
+
+/// Text of a peer with the characters escaped that act on a terminal or hide.
+fn escaped(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        match is_deceptive(c) {
+            true => shown.extend(c.escape_unicode()),
+            false => shown.push(c),
+        }
+    }
+    shown
 }
 
 /// A whole message, in a line.
@@ -543,16 +556,7 @@ fn whole(
     };
     // What is within a text there moves nothing on a terminal.
     let message = message.map_or("more than a message may have", RawValue::get);
-    let message: String = message
-        .chars()
-        .flat_map(|c| {
-            let (plain, escaped) = match is_deceptive(c) {
-                true => (None, Some(c.escape_unicode())),
-                false => (Some(c), None),
-            };
-            plain.into_iter().chain(escaped.into_iter().flatten())
-        })
-        .collect();
+    let message = escaped(message);
     format!("{said}{whose}: {message}\n")
 }
 

@@ -1,13 +1,15 @@
 //! A sign-in: a person is sent to the authorization server, and comes back to this machine with a
 //! code (RFC 8252, section 7.3; RFC 9207).
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::VecDeque, sync::Arc, time::Duration};
 
+use orchestra_process::{PeerUser, PeerUsers};
 use reqwest::Url;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::{TcpListener, TcpStream},
-    time::{Instant, timeout, timeout_at},
+    task::{AbortHandle, JoinSet},
+    time::{Instant, sleep, sleep_until, timeout},
 };
 
 use super::{OAuth, OAuthConfig, SignIn, TokenStore, Wish, challenge::Challenge, discovery};
@@ -21,6 +23,13 @@ const PATIENCE: Duration = Duration::from_mins(5);
 
 /// How long a browser may take to say what it wants.
 const HEAD_TIME: Duration = Duration::from_secs(5);
+
+/// Maximum number of connections that are read at once. If there are more, one is closed: one of another user before one
+/// of an unknown user, and the oldest first.
+const MAX_CONNECTIONS: usize = 64;
+
+/// Pause after a connection could not be accepted.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// The longest request of a browser.
 const MAX_HEAD_BYTES: usize = 16 * 1024;
@@ -106,26 +115,47 @@ impl Callback {
         Ok(Self { listener, url })
     }
 
-    /// Waits for whoever comes back; answers the code. Others who come are sent away.
+    /// Waits for the browser that comes back, and returns the code. Other requests are refused. Connections are read
+    /// concurrently, so that one that sends nothing delays no other.
     ///
     /// # Errors
     /// When nobody comes in time, the sign-in was refused, or another server sent them.
     pub(super) async fn code(&self, expected: &Expected<'_>) -> Result<String, ClientError> {
         let until = Instant::now() + PATIENCE;
+        let mut users = PeerUsers::new();
+        let mut reading = Reading::default();
         loop {
-            let Ok(accepted) = timeout_at(until, self.listener.accept()).await else {
-                let minutes = PATIENCE.as_secs() / 60;
-                let what = format!("nobody came back from the sign-in within {minutes} minutes");
-                return Err(ClientError::NeedsAuth { what });
-            };
-            let Ok((mut stream, _)) = accepted else {
-                continue;
-            };
-            let Ok(Some(target)) = timeout(HEAD_TIME, target(&mut stream)).await else {
-                continue;
+            let (mut stream, target) = tokio::select! {
+                biased;
+                Some(read) = reading.next() => match read {
+                    Some(read) => read,
+                    None => continue,
+                },
+                accepted = self.listener.accept() => {
+                    match accepted {
+                        Ok((stream, peer)) => {
+                            let user = users.find(&stream, peer);
+                            reading.begin(user, read(stream));
+                        }
+                        // Without a free descriptor, none can be accepted before one is closed.
+                        Err(_) => {
+                            reading.close_one();
+                            sleep(ACCEPT_PAUSE).await;
+                        }
+                    }
+                    continue;
+                }
+                () = sleep_until(until) => {
+                    let minutes = PATIENCE.as_secs() / 60;
+                    let what = format!("nobody came back from the sign-in within {minutes} minutes");
+                    return Err(ClientError::NeedsAuth { what });
+                }
             };
             match returned(&target, expected) {
-                None => tell(&mut stream, "404 Not Found", "Nothing is here.").await,
+                None => reading.begin(PeerUser::Unknown, async move {
+                    tell(&mut stream, "404 Not Found", "Nothing is here.").await;
+                    None
+                }),
                 Some(Ok(code)) => {
                     let text = "Signed in. This page can be closed.";
                     tell(&mut stream, "200 OK", text).await;
@@ -139,6 +169,61 @@ impl Callback {
             }
         }
     }
+}
+
+/// A connection and the target of its request.
+type Asked = (TcpStream, String);
+
+/// Connections that are read, or answered that nothing is there. They end with this.
+#[derive(Default)]
+struct Reading {
+    tasks: JoinSet<(u64, Option<Asked>)>,
+    /// In the order in which they were accepted.
+    open: VecDeque<(u64, PeerUser, AbortHandle)>,
+    last: u64,
+}
+
+impl Reading {
+    fn begin(
+        &mut self,
+        user: PeerUser,
+        work: impl Future<Output = Option<Asked>> + Send + 'static,
+    ) {
+        self.last += 1;
+        let number = self.last;
+        let task = self.tasks.spawn(async move { (number, work.await) });
+        self.open.push_back((number, user, task));
+        if self.open.len() > MAX_CONNECTIONS {
+            self.close_one();
+        }
+    }
+
+    /// The next that has ended; `None` where none is open.
+    async fn next(&mut self) -> Option<Option<Asked>> {
+        // One that was closed is no longer among the open ones.
+        let Ok((number, asked)) = self.tasks.join_next().await? else {
+            return Some(None);
+        };
+        self.open.retain(|(open, ..)| *open != number);
+        Some(asked)
+    }
+
+    /// Closes the connection that is least likely to be the browser's.
+    fn close_one(&mut self) {
+        let of = |is: fn(&PeerUser) -> bool| self.open.iter().position(|(_, user, _)| is(user));
+        let place = of(|user| matches!(user, PeerUser::Other(_)))
+            .or_else(|| of(|user| *user == PeerUser::Unknown))
+            .unwrap_or(0);
+        if let Some((_, _, task)) = self.open.remove(place) {
+            task.abort();
+        }
+    }
+}
+
+/// Reads what a browser asks for; `None` when it does not say it in time.
+async fn read(mut stream: TcpStream) -> Option<Asked> {
+    let target = timeout(HEAD_TIME, target(&mut stream)).await.ok()??;
+    Some((stream, target))
 }
 
 /// What somebody brings; `None` for whoever was not sent by us.
@@ -203,6 +288,73 @@ async fn tell(stream: &mut TcpStream, status: &str, text: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn held_connections_delay_no_browser() {
+        for held in [1, MAX_CONNECTIONS, 3 * MAX_CONNECTIONS] {
+            let callback = Callback::open(0).await.unwrap();
+            let address = callback.listener.local_addr().unwrap();
+            let expected = Expected {
+                state: "s",
+                issuer: "i",
+                names_itself: false,
+            };
+            let browser = async {
+                let mut holders = Vec::new();
+                for _ in 0..held {
+                    let mut holder = TcpStream::connect(address).await.unwrap();
+                    // One that was closed meanwhile holds nothing.
+                    drop(holder.write_all(b"GET ").await);
+                    holders.push(holder);
+                }
+                let mut lost = TcpStream::connect(address).await.unwrap();
+                lost.write_all(b"GET /other HTTP/1.1\r\n\r\n")
+                    .await
+                    .unwrap();
+                let mut answer = String::new();
+                lost.read_to_string(&mut answer).await.unwrap();
+                assert!(answer.starts_with("HTTP/1.1 404 "), "{answer}");
+                let mut stream = TcpStream::connect(address).await.unwrap();
+                let request = b"GET /callback?code=c&state=s HTTP/1.1\r\n\r\n";
+                stream.write_all(request).await.unwrap();
+                let mut answer = String::new();
+                stream.read_to_string(&mut answer).await.unwrap();
+                answer
+            };
+            let began = Instant::now();
+            let (code, answer) = tokio::join!(callback.code(&expected), browser);
+            assert_eq!(code.unwrap(), "c");
+            assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
+            assert!(
+                began.elapsed() < HEAD_TIME,
+                "{held} held: {:?}",
+                began.elapsed()
+            );
+        }
+    }
+
+    #[tokio::test]
+    async fn connection_of_another_user_is_closed_before_one_of_the_same_user() {
+        let mut reading = Reading::default();
+        let users = [
+            PeerUser::Same,
+            PeerUser::Unknown,
+            PeerUser::Other(1),
+            PeerUser::Same,
+            PeerUser::Other(2),
+        ];
+        for user in users {
+            reading.begin(user, std::future::pending());
+        }
+        let mut left: Vec<Vec<u64>> = Vec::new();
+        while !reading.open.is_empty() {
+            reading.close_one();
+            left.push(reading.open.iter().map(|(number, ..)| *number).collect());
+        }
+        let expected: [Vec<u64>; 5] =
+            [vec![1, 2, 4, 5], vec![1, 2, 4], vec![1, 4], vec![4], vec![]];
+        assert_eq!(left, expected);
+    }
 
     #[test]
     fn who_comes_back_is_looked_at() {

@@ -194,6 +194,15 @@ fn question(due: &Due) -> String {
         None => "it may change something".to_owned(),
     };
     let arguments = serde_json::to_string_pretty(&due.call.arguments).unwrap_or_default();
+    let arguments: Vec<String> = arguments
+        .lines()
+        .map(|line| {
+            let text = line.trim_start_matches(' ');
+            let indent = &line[..line.len() - text.len()];
+            format!("{indent}{}", output::in_a_line(text))
+        })
+        .collect();
+    let arguments = arguments.join("\n");
     output::printable(&format!(
         "Call {tool}{}? ({why})\n{arguments}",
         output::in_a_line(&whose)

@@ -6,6 +6,15 @@ import sys
 
 OBJECT = {"type": "object"}
 
+# Placeholders of a number that no float holds, and of the name `title`.
+HUGE, TWICE = "HUGE", "TWICE"
+
+
+def nested(depth):
+    """A schema in so many others."""
+    return {"type": "object", "properties": {"a": nested(depth - 1)}} if depth else {}
+
+
 DEFINITIONS = {
     "properties_array": {"inputSchema": {"type": "object", "properties": []}},
     "properties_null": {"inputSchema": {"type": "object", "properties": None}},
@@ -41,8 +50,17 @@ DEFINITIONS = {
     "execution_null": {"inputSchema": OBJECT, "execution": None},
     "icon_without_src": {"inputSchema": OBJECT, "icons": [{"url": "x"}]},
     "icons_object": {"inputSchema": OBJECT, "icons": {"src": "x"}},
+    "icon_relative": {"inputSchema": OBJECT, "icons": [{"src": "icon.png"}, {"src": ""}, {"src": "https://example.com/i.png"}]},
+    "icon_sizes": {"inputSchema": OBJECT, "icons": [{"src": "https://example.com/i.png", "sizes": ["48", "16x16 32x32", "any", "48x48"]}]},
     "icon_theme": {"inputSchema": OBJECT, "icons": [{"src": "https://example.com/i.png", "theme": "blue", "sizes": "48x48"}]},
+    "header_number": {"inputSchema": {"type": "object", "properties": {"a": {"type": "string", "x-mcp-header": 7}}}},
+    "header_twice": {"inputSchema": {"type": "object", "properties": {"a": {"type": "string", "x-mcp-header": "A"}, "b": {"type": "string", "x-mcp-header": "a"}}}},
+    "half_description": {"inputSchema": OBJECT, "description": "fine \ud800"},
+    "half_key": {"inputSchema": {"type": "object", "properties": {"\udc00": {"default": "\ud83e"}}}},
+    "number_huge": {"inputSchema": {"type": "object", "properties": {"a": {"type": "number", "maximum": HUGE}}}},
+    "nested_deep": {"inputSchema": nested(50)},
     "meta_null": {"inputSchema": OBJECT, "_meta": None},
+    "title_twice": {"inputSchema": OBJECT, "title": "first", TWICE: "second"},
     "title_null": {"inputSchema": OBJECT, "title": None},
     "title_number": {"inputSchema": OBJECT, "title": 7},
     "description_null": {"inputSchema": OBJECT, "description": None},
@@ -58,6 +76,9 @@ RESULTS = {
     "structured": {"content": [{"type": "text", "text": "fine"}], "structuredContent": [1]},
     "error": {"content": [{"type": "text", "text": "fine"}], "isError": "false"},
     "text": {"content": "fine"},
+    "other_block": {"content": [{"type": "text", "text": "fine", "data": 5, "resource": "x"}]},
+    "half": {"content": [{"type": "text", "text": "fine \ud800"}]},
+    "number_huge": {"content": [{"type": "text", "text": "fine"}], "_meta": {"a": HUGE}},
     "null": None,
 }
 
@@ -78,7 +99,7 @@ def answer(method, params):
     if method == "prompts/list":
         return {"prompts": [
             {"name": "no_arguments", "arguments": None},
-            {"name": "required_text", "arguments": [{"name": "a", "required": "yes"}, {"description": "nameless"}]},
+            {"name": "required_text", "arguments": [{"name": "a", "required": "yes"}, {"description": "nameless"}, {"name": ""}]},
         ], "nextCursor": None}
     if method == "prompts/get":
         return {"description": None, "messages": [
@@ -90,6 +111,14 @@ def answer(method, params):
             {"uri": "odd://a", "name": "a", "size": "12", "mimeType": None},
             {"uri": "odd://b", "annotations": {"priority": 7, "audience": ["everyone"]}},
             {"uri": "relative", "name": "c"},
+            {"uri": "odd://size", "name": "", "size": 12.5, "icons": [{"src": "icon.png"}]},
+            {"uri": "odd://whole", "name": "w", "size": 12.0},
+        ]}
+    if method == "resources/templates/list":
+        return {"resourceTemplates": [
+            {"uriTemplate": "odd://{a}/b", "name": ""},
+            {"uriTemplate": "relative/{a}", "name": "r"},
+            {"uriTemplate": "odd://{a", "name": "open"},
         ]}
     if method == "resources/read":
         return {"contents": {"text": "fine", "mimeType": None}}
@@ -110,4 +139,4 @@ for line in sys.stdin:
         reply["result"] = answer(message["method"], message.get("params") or {})
     except KeyError:
         reply["error"] = {"code": "-32601", "message": "Method not found"}
-    print(json.dumps(reply), flush=True)
+    print(json.dumps(reply).replace(f'"{HUGE}"', "1e999").replace(TWICE, "title"), flush=True)

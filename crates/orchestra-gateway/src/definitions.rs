@@ -7,7 +7,10 @@ use orchestra_hub::{
     Annotations, Cost, ListKind, LongWork, PromptArgument, PromptDescriptor, ResourceDescriptor,
     TemplateDescriptor, ToolDescriptor,
 };
-use orchestra_mcp::repair::{Context, Repairable, Repaired, repair};
+use orchestra_mcp::{
+    client::http::{InvalidAnnotation, MirroredParams},
+    repair::{Context, Repairable, Repaired, repair},
+};
 use orchestra_wire::{RawJson, Rope, write};
 use serde::Deserialize;
 
@@ -38,6 +41,8 @@ pub(crate) struct ToolDefinition {
     pub(crate) descriptor: ToolDescriptor,
     /// Whether a server of 2025-11-25 wants its calls as tasks.
     pub(crate) wants_task: bool,
+    /// The arguments that the server wants in headers as well, or the rule that its definition breaks.
+    pub(crate) mirrored: Result<MirroredParams, InvalidAnnotation>,
 }
 
 /// A definition as it was read.
@@ -109,6 +114,10 @@ pub(crate) fn tool(item: &RawJson, group: &str) -> Result<Definition<ToolDefinit
         name,
         descriptor,
         wants_task: support.as_deref() == Some("required"),
+        mirrored: match item.member("inputSchema") {
+            Some(schema) => MirroredParams::of(&schema),
+            None => Ok(MirroredParams::default()),
+        },
     };
     Ok(Definition { item, repairs })
 }
@@ -177,9 +186,12 @@ pub(crate) fn resource(
 }
 
 /// Reads a resource template; `Err` says why it is left out.
-pub(crate) fn template(item: &RawJson) -> Result<Definition<TemplateDescriptor>, String> {
+pub(crate) fn template(
+    item: &RawJson,
+    base: &str,
+) -> Result<Definition<TemplateDescriptor>, String> {
     let (uri_template, Repaired { value, repairs }) =
-        read(Repairable::Template, item, "uriTemplate", "")?;
+        read(Repairable::Template, item, "uriTemplate", base)?;
     let item = TemplateDescriptor {
         name: text(&value, "name").unwrap_or_else(|| uri_template.clone()),
         title: text(&value, "title"),
@@ -410,6 +422,18 @@ mod tests {
         assert_eq!(read.item.name, "notes");
         let read = resource(&json(r#"{"uri":"a:b","name":"n"}"#), "mcp+s:").unwrap();
         assert_eq!((&*read.item.uri, read.repairs.len()), ("a:b", 0));
+        let read = template(&json(r#"{"uriTemplate":"notes/{id}"}"#), "mcp+s:").unwrap();
+        assert_eq!(read.item.uri_template, "mcp+s:notes/{id}");
+    }
+
+    #[test]
+    fn a_wrong_annotation_for_headers_is_dropped_but_remembered() {
+        let odd = r#"{"name":"t","inputSchema":{"type":"object","properties":{"a":{"type":"string","x-mcp-header":7}}}}"#;
+        let tool = tool(&json(odd), "s").unwrap().item;
+        let schema = tool.descriptor.input_schema.as_str().to_owned();
+        assert!(!schema.contains("x-mcp-header"), "{schema}");
+        // Over HTTP the server may require the header, so the tool is not offered.
+        assert!(tool.mirrored.is_err());
     }
 
     #[test]
@@ -423,7 +447,10 @@ mod tests {
             assert_eq!(tool(&json(text), "s").unwrap_err(), why);
         }
         assert_eq!(resource(&json("{}"), "").unwrap_err(), "it has no uri");
-        assert_eq!(template(&json("{}")).unwrap_err(), "it has no uriTemplate");
+        assert_eq!(
+            template(&json("{}"), "mcp+s:").unwrap_err(),
+            "it has no uriTemplate"
+        );
         let prompt = prompt(&json(
             r#"{"name":"p","arguments":[{"name":"a","required":"true"},{"name":"b","required":"yes"}]}"#,
         ));

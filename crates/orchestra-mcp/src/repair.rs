@@ -1,18 +1,23 @@
 //! Repair of definitions and results that servers send: a member that no client of the official
 //! SDKs accepts is corrected or left out, and everything else stays as it came.
 //!
-//! The SDKs for TypeScript and Python check a whole answer against the schema of the protocol, so
-//! one wrong member of one tool hides every tool. `shapes` holds the table of what they accept.
+//! The SDKs check a whole answer against the schema of the protocol, so one wrong member of one tool hides every tool.
+//! `shapes` holds the table of what they accept, and `plain` makes JSON that their parsers read.
 //! Nothing here logs or waits: the caller reports what was repaired.
 
 mod blocks;
+mod icons;
 mod pattern;
+mod plain;
 mod schema;
 mod shapes;
 #[cfg(test)]
 mod tests;
 
-use std::{borrow::Cow, collections::HashSet};
+use std::{
+    borrow::Cow,
+    collections::{HashMap, HashSet},
+};
 
 use orchestra_wire::{RawJson, Rope, write};
 use reqwest::Url;
@@ -69,6 +74,8 @@ pub struct Repaired {
 #[must_use]
 pub fn repair(kind: Repairable, value: &RawJson, context: Context<'_>) -> Option<Repaired> {
     let mut notes = Notes::new(context);
+    let plain = plain::plain(kind, value, &mut notes);
+    let value = plain.as_ref().unwrap_or(value);
     let value = match fix(shapes::of(kind), value, &mut notes) {
         Fixed::Same => value.clone(),
         Fixed::Other(value) => value,
@@ -100,6 +107,8 @@ struct Notes<'c> {
     unresolved: HashSet<String>,
     /// Whether clients compile it.
     is_compiled: bool,
+    /// Whether its annotations for headers break the rules.
+    has_wrong_headers: bool,
 }
 
 impl<'c> Notes<'c> {
@@ -111,6 +120,7 @@ impl<'c> Notes<'c> {
             unreported: 0,
             unresolved: HashSet::new(),
             is_compiled: false,
+            has_wrong_headers: false,
         }
     }
 
@@ -152,7 +162,7 @@ fn fix(shape: &Shape, value: &RawJson, notes: &mut Notes<'_>) -> Fixed {
         Shape::Flag => matches!(value.as_str(), "true" | "false"),
         Shape::Number => number(value).is_some(),
         Shape::Fraction => number(value).is_some_and(|number| (0.0..=1.0).contains(&number)),
-        Shape::Integer => is_integer(value),
+        Shape::Integer => return integer(value, notes),
         Shape::Token => is_text(value) || is_integer(value),
         Shape::Time => text(value).is_some_and(|text| is_time(&text)),
         Shape::Word(words) => text(value).is_some_and(|text| words.contains(&&*text)),
@@ -179,6 +189,21 @@ fn truth(value: &RawJson, notes: &mut Notes<'_>) -> Fixed {
     };
     notes.add("was no flag: rewritten");
     Fixed::Other(RawJson::from_static(flag))
+}
+
+/// Fits an integer. Some clients read no integer with a fraction or an exponent, even if its value is whole.
+fn integer(value: &RawJson, notes: &mut Notes<'_>) -> Fixed {
+    let Some(whole) = number(value).filter(|_| is_integer(value)) else {
+        return Fixed::Gone;
+    };
+    let digits = value.as_str();
+    if !digits.contains(['.', 'e', 'E']) && digits != "-0" {
+        return Fixed::Same;
+    }
+    notes.add("was not written as an integer: rewritten");
+    // Minus zero is zero.
+    let digits = format!("{:.0}", whole + 0.0);
+    Fixed::Other(RawJson::checked(digits.into()).unwrap_or_else(|_| RawJson::empty_object()))
 }
 
 /// Fits the flag of a failure.
@@ -258,11 +283,24 @@ fn object(groups: &[&[shapes::Member]], value: &RawJson, notes: &mut Notes<'_>) 
     };
     let mut object = Object::default();
     let (mut seen, mut replaced) = (HashSet::new(), HashSet::new());
-    for member in value.members().into_iter().flatten() {
+    let members: Vec<_> = value.members().into_iter().flatten().collect();
+    // rmcp refuses an object with two members of one name. Most other parsers take the last one.
+    let mut last = HashMap::new();
+    for (at, member) in members.iter().enumerate() {
+        if let Some(shape) = known().find(|known| known.name == member.key) {
+            last.insert(shape.name, at);
+        }
+    }
+    for (at, member) in members.into_iter().enumerate() {
         let Some(shape) = known().find(|known| known.name == member.key) else {
             object.put(member.key, &member.value, Fixed::Same);
             continue;
         };
+        if last.get(shape.name) != Some(&at) {
+            notes.within(shape.name, |notes| notes.add("occurs again: dropped"));
+            changed = true;
+            continue;
+        }
         let fixed = notes.within(shape.name, |notes| {
             match fix(&shape.shape, &member.value, notes) {
                 Fixed::Gone => {
@@ -414,7 +452,11 @@ fn is_integer(value: &RawJson) -> bool {
     number(value).is_some_and(|number| number.fract() == 0.0 && number.abs() <= MAX_SAFE_INTEGER)
 }
 
-/// Returns whether a text is a date and time with an offset, as the TypeScript SDK checks it.
+/// Maximum hours of an offset, and digits behind the point of a second, that .NET reads.
+const MAX_OFFSET: u32 = 14;
+const MAX_FRACTION: usize = 16;
+
+/// Returns whether a text is a date and time with an offset, as the TypeScript SDK checks it and .NET reads it.
 fn is_time(text: &str) -> bool {
     let two = |part: &str, max: u32| {
         part.len() == 2
@@ -439,12 +481,14 @@ fn is_time(text: &str) -> bool {
         "04" | "06" | "09" | "11" => 30,
         _ => 31,
     };
-    let is_date = is_year && two(month, 12) && month != "00" && two(day, days) && day != "00";
+    let is_date =
+        is_year && year > 0 && two(month, 12) && month != "00" && two(day, days) && day != "00";
     let time = match rest.strip_suffix('Z') {
         Some(time) => Some(time),
         None => rest.rfind(['+', '-']).and_then(|at| {
             let (hours, minutes) = rest[at + 1..].split_once(':')?;
-            (two(hours, 23) && two(minutes, 59)).then(|| &rest[..at])
+            let is_offset = two(hours, MAX_OFFSET) && two(minutes, 59);
+            (is_offset && (hours < "14" || minutes == "00")).then(|| &rest[..at])
         }),
     };
     let mut parts = time.unwrap_or_default().splitn(3, ':');
@@ -455,6 +499,7 @@ fn is_time(text: &str) -> bool {
         let (whole, fraction) = seconds.split_once('.').unwrap_or((seconds, "0"));
         let is_fraction =
             !fraction.is_empty() && fraction.bytes().all(|byte| byte.is_ascii_digit());
+        let is_fraction = is_fraction && fraction.len() <= MAX_FRACTION;
         two(whole, 59) && is_fraction
     });
     is_date && two(hours, 23) && two(minutes, 59) && seconds

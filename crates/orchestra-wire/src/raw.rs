@@ -1,7 +1,7 @@
 //! One JSON value kept as the text it arrived in, so that what we do not understand is passed on
 //! byte for byte. Parsing it into types is left to whoever needs the inside.
 
-use std::fmt;
+use std::{borrow::Cow, fmt};
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize, de::DeserializeOwned, de::IgnoredAny};
@@ -131,6 +131,16 @@ impl RawJson {
     pub fn parse_lossy<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
         self.parse()
             .or_else(|_| serde_json::from_str(&readable(self.as_str())))
+    }
+
+    /// The value that every JSON parser reads: U+FFFD takes the place of half of a surrogate pair, and the largest float
+    /// that of a number beyond it. `None` where there is neither.
+    #[must_use]
+    pub fn made_readable(&self) -> Option<Self> {
+        match readable(self.as_str()) {
+            Cow::Borrowed(_) => None,
+            Cow::Owned(text) => Self::checked(text.into()).ok(),
+        }
     }
 }
 

@@ -1,10 +1,16 @@
 //! JSON that no Rust type holds: halves of surrogate pairs and numbers beyond the range of floats. Both are JSON
-//! (RFC 8259, sections 6 and 8.2) and are passed on as they came. For a look at them they are replaced.
+//! (RFC 8259, sections 6 and 8.2), and requests are passed on with them as they came. They are replaced for a look at
+//! them, and in all that clients read, because the parsers of several SDKs refuse them.
 
 use std::borrow::Cow;
 
+use memchr::memchr2;
+
 /// Number of bytes of the escape of one unit of UTF-16.
 const ESCAPE: usize = r"\u0000".len();
+
+/// Number of digits of which each integer is a float, if only with rounding.
+const MAX_DIGITS: usize = 308;
 
 /// A JSON text whose strings are Unicode and whose numbers are finite: U+FFFD takes the place of half of a surrogate
 /// pair, and the largest float that of a number beyond it. A text that is no JSON is changed in no useful way.
@@ -16,12 +22,16 @@ pub(crate) fn readable(json: &str) -> Cow<'_, str> {
     let (mut at, mut in_string) = (0, false);
     while let Some(&byte) = bytes.get(at) {
         let (length, replacement) = match byte {
+            byte if in_string && !matches!(byte, b'"' | b'\\') => {
+                let length = memchr2(b'"', b'\\', &bytes[at..]);
+                (length.unwrap_or(bytes.len() - at), None)
+            }
             b'"' => {
                 in_string = !in_string;
                 (1, None)
             }
             b'\\' if in_string => escape(&json[at..]),
-            b'-' | b'0'..=b'9' if !in_string => number(&json[at..]),
+            b'-' | b'0'..=b'9' => number(&json[at..]),
             _ => (1, None),
         };
         if let Some(replacement) = replacement {
@@ -63,7 +73,10 @@ const fn is_second(unit: u16) -> bool {
 fn number(text: &str) -> (usize, Option<&'static str>) {
     let is_end = |byte: u8| !matches!(byte, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E');
     let length = text.bytes().position(is_end).unwrap_or(text.len());
-    let is_beyond = text[..length].parse().is_ok_and(f64::is_infinite);
+    let digits = &text[..length];
+    // Without an exponent, it takes many digits to reach the largest float.
+    let is_short = length <= MAX_DIGITS && !digits.contains(['e', 'E']);
+    let is_beyond = !is_short && digits.parse().is_ok_and(f64::is_infinite);
     let largest = match text.starts_with('-') {
         true => "-1.7976931348623157e308",
         false => "1.7976931348623157e308",

@@ -6,7 +6,10 @@ use std::{
 };
 
 use orchestra_hub::{Catalog, ClientCatalog, Cx, LongWork, PromptDescriptor, ToolDescriptor};
-use orchestra_mcp::client::{ServerCall, http::MirroredParams};
+use orchestra_mcp::client::{
+    ServerCall,
+    http::{InvalidAnnotation, MirroredParams},
+};
 use orchestra_wire::RawJson;
 
 use crate::{
@@ -106,6 +109,7 @@ impl Tool {
             name,
             descriptor,
             wants_task,
+            mirrored,
         } = definition;
         let hints = descriptor.annotations;
         let is_read_only = config.trust && hints.read_only == Some(true);
@@ -119,7 +123,7 @@ impl Tool {
             is_read_only,
             wants_task: *wants_task,
             lasts: descriptor.long != LongWork::Never,
-            mirrored: mirrored(config, descriptor)?,
+            mirrored: in_headers(config, mirrored)?,
             theirs: name.clone(),
         })
     }
@@ -180,7 +184,7 @@ impl Offered {
             config,
             "resource template",
             &known.lists.templates,
-            definitions::template,
+            |item| definitions::template(item, &base),
             |template| &template.name,
         );
         offered.catalog = Arc::new(catalog);
@@ -395,9 +399,12 @@ impl Offered {
 }
 
 /// The arguments that a server wants in headers as well.
-fn mirrored(config: &ServerConfig, tool: &ToolDescriptor) -> Result<MirroredParams, String> {
+fn in_headers(
+    config: &ServerConfig,
+    mirrored: &Result<MirroredParams, InvalidAnnotation>,
+) -> Result<MirroredParams, String> {
     match config.transport {
-        Transport::Http(_) => MirroredParams::of(&tool.input_schema).map_err(|why| why.to_string()),
+        Transport::Http(_) => mirrored.clone().map_err(|why| why.to_string()),
         Transport::Stdio(_) | Transport::Plugin(_) | Transport::Orchestrator(_) => {
             Ok(MirroredParams::default())
         }

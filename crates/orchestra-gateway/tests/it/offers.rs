@@ -12,7 +12,7 @@ use crate::played::{Bench, Played, config, said, text, tool, tools_changed, unti
 #[tokio::test]
 async fn servers_stand_side_by_side_under_their_names() {
     let mut odd = tool("do.it");
-    odd["icons"] = json!([{"src": "x"}]);
+    odd["icons"] = json!([{"src": "data:,x"}]);
     odd["annotations"] = json!({"readOnlyHint": true, "new": 1.5});
     let (one, two) = (
         Played::new(vec![odd.clone()]),

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use orchestra_wire::RawJson;
 
 use super::{
-    Fixed, Notes, Object, array, fix, is_absolute, is_integer, is_text, items, quoted,
+    Fixed, Notes, Object, array, fix, integer, is_absolute, is_text, items, quoted,
     shapes::{self, Shape},
     text,
 };
@@ -196,14 +196,26 @@ fn block(value: &RawJson, notes: &mut Notes<'_>) -> Fixed {
     }
 }
 
-/// A resource, template or link whose name is missing, with its URI as the name.
+/// A resource, template or link whose name is missing or empty, with its URI as the name.
 fn named(value: &RawJson, key: &str, notes: &mut Notes<'_>) -> Option<RawJson> {
-    if value.member("name").as_ref().is_some_and(is_text) {
+    if value.member("name").as_ref().is_some_and(is_filled) {
         return None;
     }
-    let uri = value.member(key).filter(is_text)?;
+    let uri = value.member(key).filter(is_filled)?;
     notes.within("name", |notes| notes.add("was missing: added"));
     Some(with_member(value, "name", &uri))
+}
+
+fn is_filled(value: &RawJson) -> bool {
+    is_text(value) && value.as_str() != "\"\""
+}
+
+/// A text that is not empty.
+pub(super) fn filled(value: &RawJson, _: &mut Notes<'_>) -> Fixed {
+    match is_filled(value) {
+        true => Fixed::Same,
+        false => Fixed::Gone,
+    }
 }
 
 /// A block or contents with the member `mime_type`, with `mimeType` in its place.
@@ -265,13 +277,17 @@ pub(super) fn textual(value: &RawJson, notes: &mut Notes<'_>) -> Fixed {
     Fixed::Other(quoted(&in_words(value)))
 }
 
-/// Base64 as `atob` of JavaScript reads it: padding may be missing, white space may be there.
+/// Base64. Some clients read none without its padding, or with white space in it, as `atob` of JavaScript does.
 pub(super) fn base64(value: &RawJson, notes: &mut Notes<'_>) -> Fixed {
     let Some(data) = text(value) else {
         return Fixed::Gone;
     };
     if is_base64(&data) {
-        return Fixed::Same;
+        if data.len().is_multiple_of(4) && !data.contains(WHITE_SPACE) {
+            return Fixed::Same;
+        }
+        notes.add("was not plain Base64: rewritten");
+        return Fixed::Other(quoted(&padded(&data)));
     }
     // A data URL, or the alphabet for URLs.
     let inner = match data.strip_prefix("data:") {
@@ -284,7 +300,19 @@ pub(super) fn base64(value: &RawJson, notes: &mut Notes<'_>) -> Fixed {
         return Fixed::Gone;
     }
     notes.add("was not plain Base64: rewritten");
-    Fixed::Other(quoted(&standard))
+    Fixed::Other(quoted(&padded(&standard)))
+}
+
+/// White space that Base64 may have.
+const WHITE_SPACE: [char; 5] = [' ', '\t', '\n', '\r', '\u{c}'];
+
+/// Base64 without white space and with its padding.
+fn padded(data: &str) -> String {
+    let mut padded = data.replace(WHITE_SPACE, "");
+    while !padded.len().is_multiple_of(4) {
+        padded.push('=');
+    }
+    padded
 }
 
 fn is_base64(data: &str) -> bool {
@@ -381,6 +409,38 @@ pub(super) fn uri(value: &RawJson, notes: &mut Notes<'_>) -> Fixed {
     }
 }
 
+/// A template of URIs. A relative one is put behind the same text as relative URIs are.
+pub(super) fn uri_template(value: &RawJson, notes: &mut Notes<'_>) -> Fixed {
+    let Some(template) = text(value).filter(|template| is_template(template)) else {
+        return Fixed::Gone;
+    };
+    match notes.context.base {
+        Some(base) if !has_scheme(&template) => {
+            notes.add("was no absolute URI: prefixed");
+            Fixed::Other(quoted(&format!("{base}{template}")))
+        }
+        _ => Fixed::Same,
+    }
+}
+
+/// Returns whether each brace of a text belongs to an expression that is not empty.
+fn is_template(text: &str) -> bool {
+    let mut parts = text.split('{');
+    let begins = parts.next().is_some_and(|part| !part.contains('}'));
+    let mut expressions = parts.map(|part| part.split_once('}'));
+    begins
+        && expressions.all(|parts| {
+            parts.is_some_and(|(inner, rest)| !inner.is_empty() && !rest.contains('}'))
+        })
+}
+
+/// Returns whether a template begins with the scheme of an absolute URI.
+fn has_scheme(template: &str) -> bool {
+    let scheme = template.split_once(':').map_or("", |(scheme, _)| scheme);
+    let is_rest = |byte: u8| byte.is_ascii_alphanumeric() || b"+.-".contains(&byte);
+    scheme.starts_with(|first: char| first.is_ascii_alphabetic()) && scheme.bytes().all(is_rest)
+}
+
 /// Messages of a prompt. Several contents in one message become several messages.
 pub(super) fn messages(value: &RawJson, notes: &mut Notes<'_>) -> Fixed {
     each(value, notes, |item, notes| {
@@ -467,10 +527,10 @@ pub(super) fn values(value: &RawJson, notes: &mut Notes<'_>) -> Fixed {
 }
 
 /// A time to live: an integer that is not negative.
-pub(super) fn time_to_live(value: &RawJson, _: &mut Notes<'_>) -> Fixed {
-    match is_integer(value) && !value.as_str().starts_with('-') {
-        true => Fixed::Same,
-        false => Fixed::Gone,
+pub(super) fn time_to_live(value: &RawJson, notes: &mut Notes<'_>) -> Fixed {
+    match value.as_str().starts_with('-') {
+        true => Fixed::Gone,
+        false => integer(value, notes),
     }
 }
 

@@ -7,6 +7,8 @@ use orchestra_wire::RawJson;
 use percent_encoding::percent_decode_str;
 use serde_json::Value;
 
+use crate::client::http::MirroredParams;
+
 use super::{
     Fixed, Notes, Object, array, fix, items, object, pattern, quoted,
     shapes::{Member, Need, Shape},
@@ -58,6 +60,7 @@ static STRUCTURE: &[Member] = &[
     keyword("anyOf", Shape::By(several)),
     keyword("oneOf", Shape::By(several)),
     keyword("not", Shape::By(nested)),
+    keyword("x-mcp-header", Shape::By(header)),
 ];
 
 /// Keywords that a validator compiles.
@@ -146,6 +149,7 @@ pub(super) fn not_null(value: &RawJson, _: &mut Notes<'_>) -> Fixed {
 fn root(value: &RawJson, notes: &mut Notes<'_>, is_compiled: bool) -> Fixed {
     notes.is_compiled = is_compiled;
     notes.unresolved = unresolved(value, is_compiled);
+    notes.has_wrong_headers = !is_compiled && MirroredParams::of(value).is_err();
     let groups: &[&[Member]] = match is_compiled {
         true => &[ROOT, STRUCTURE, COMPILED],
         false => &[ROOT, STRUCTURE],
@@ -320,6 +324,14 @@ fn pattern(value: &RawJson, _: &mut Notes<'_>) -> Fixed {
     match text(value).is_some_and(|text| pattern::compiles(&text)) {
         true => Fixed::Same,
         false => Fixed::Gone,
+    }
+}
+
+/// The annotation of an argument that is repeated in a header. Clients leave out a tool whose annotation is invalid.
+fn header(_: &RawJson, notes: &mut Notes<'_>) -> Fixed {
+    match notes.has_wrong_headers {
+        true => Fixed::Gone,
+        false => Fixed::Same,
     }
 }
 

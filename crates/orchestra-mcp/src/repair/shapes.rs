@@ -2,11 +2,12 @@
 //! check, with the form that all of them take.
 //!
 //! Sources: `src/types.ts` of the TypeScript SDK 1.29, `rev2025-11-25` and `rev2026-07-28` of its
-//! second generation, and the models of the Python SDK.
+//! second generation, the models of the Python SDK, and the types of the SDKs for Go, Java, Kotlin,
+//! C#, Swift, Ruby and PHP.
 
 use orchestra_wire::RawJson;
 
-use super::{Fixed, Notes, Repairable, blocks, schema};
+use super::{Fixed, Notes, Repairable, blocks, icons, schema};
 
 /// Form of a value.
 pub(super) enum Shape {
@@ -101,7 +102,6 @@ const fn defaulted(name: &'static str, shape: Shape, default: &'static str) -> M
 }
 
 static ANY: Shape = Shape::Any;
-static TEXT: Shape = Shape::Text;
 
 const META: Shape = Shape::Object(&[&[
     optional("progressToken", Shape::Token),
@@ -111,10 +111,12 @@ const META: Shape = Shape::Object(&[&[
     ),
 ]]);
 
+static ICON_SIZE: Shape = Shape::By(icons::size);
+
 static ICON: Shape = Shape::Object(&[&[
-    required("src", Shape::Text),
+    required("src", Shape::By(icons::source)),
     optional("mimeType", Shape::Text),
-    optional("sizes", Shape::List(&TEXT)),
+    optional("sizes", Shape::List(&ICON_SIZE)),
     optional("theme", Shape::Word(&["light", "dark"])),
 ]]);
 
@@ -163,7 +165,7 @@ static PROMPT: Shape = Shape::Object(&[
 ]);
 
 static PROMPT_ARGUMENT: Shape = Shape::Object(&[&[
-    required("name", Shape::Text),
+    required("name", Shape::By(blocks::filled)),
     optional("title", Shape::Text),
     optional("description", Shape::Text),
     optional("required", Shape::Truth),
@@ -171,7 +173,7 @@ static PROMPT_ARGUMENT: Shape = Shape::Object(&[&[
 
 /// Members that resources, their templates and links to them share.
 static RESOURCE_MEMBERS: &[Member] = &[
-    required("name", Shape::Text),
+    required("name", Shape::By(blocks::filled)),
     optional("mimeType", Shape::Text),
     optional("annotations", ANNOTATIONS),
 ];
@@ -181,14 +183,14 @@ pub(super) static RESOURCE: Shape = Shape::Object(&[
     RESOURCE_MEMBERS,
     &[
         required("uri", Shape::By(blocks::uri)),
-        optional("size", Shape::Number),
+        optional("size", Shape::Integer),
     ],
 ]);
 
 pub(super) static TEMPLATE: Shape = Shape::Object(&[
     SHOWN,
     RESOURCE_MEMBERS,
-    &[required("uriTemplate", Shape::Text)],
+    &[required("uriTemplate", Shape::By(blocks::uri_template))],
 ]);
 
 const ANNOTATIONS: Shape = Shape::Object(&[&[
@@ -205,12 +207,32 @@ static BLOCK: &[Member] = &[
     optional("_meta", Shape::Map(&ANY)),
 ];
 
+/// Members of other blocks than the one at hand. Some clients read every block as one type that has them all. Where a
+/// block has a member itself, the first entry counts.
+static OF_OTHER_BLOCKS: &[Member] = &[
+    optional("text", Shape::Text),
+    optional("data", Shape::By(blocks::base64)),
+    optional("mimeType", Shape::Text),
+    optional("resource", Shape::By(blocks::contents)),
+    optional("uri", Shape::Text),
+    optional("name", Shape::Text),
+    optional("title", Shape::Text),
+    optional("description", Shape::Text),
+    optional("icons", Shape::List(&ICON)),
+    optional("size", Shape::Integer),
+    optional("id", Shape::Text),
+    optional("toolUseId", Shape::Text),
+    optional("input", Shape::Map(&ANY)),
+    optional("isError", Shape::Flag),
+];
+
 pub(super) static TEXT_BLOCK: Shape = Shape::Object(&[
     BLOCK,
     &[
         required("type", Shape::Text),
         defaulted("text", Shape::By(blocks::textual), "\"\""),
     ],
+    OF_OTHER_BLOCKS,
 ]);
 
 pub(super) static MEDIA_BLOCK: Shape = Shape::Object(&[
@@ -220,6 +242,7 @@ pub(super) static MEDIA_BLOCK: Shape = Shape::Object(&[
         required("data", Shape::By(blocks::base64)),
         defaulted("mimeType", Shape::Text, "\"application/octet-stream\""),
     ],
+    OF_OTHER_BLOCKS,
 ]);
 
 pub(super) static RESOURCE_BLOCK: Shape = Shape::Object(&[
@@ -228,6 +251,7 @@ pub(super) static RESOURCE_BLOCK: Shape = Shape::Object(&[
         required("type", Shape::Text),
         required("resource", Shape::By(blocks::contents)),
     ],
+    OF_OTHER_BLOCKS,
 ]);
 
 pub(super) static LINK_BLOCK: Shape = Shape::Object(&[
@@ -236,8 +260,9 @@ pub(super) static LINK_BLOCK: Shape = Shape::Object(&[
     &[
         required("type", Shape::Text),
         required("uri", Shape::By(blocks::uri)),
-        optional("size", Shape::Number),
+        optional("size", Shape::Integer),
     ],
+    OF_OTHER_BLOCKS,
 ]);
 
 pub(super) static TEXT_CONTENTS: Shape =

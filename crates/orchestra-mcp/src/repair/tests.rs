@@ -1,5 +1,7 @@
-//! What a strict client accepts, written a second time: as the TypeScript SDK's zod schemas and the
-//! Python SDK's models check it.
+//! What a strict client accepts, written a second time: as the TypeScript SDK's zod schemas, the Python SDK's models
+//! and the types of the other official SDKs check it.
+
+mod strict;
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -18,12 +20,35 @@ fn one_of(value: &Value, words: &[&str]) -> bool {
     value.as_str().is_some_and(|text| words.contains(&text))
 }
 
+fn filled(value: &Value) -> bool {
+    value.as_str().is_some_and(|text| !text.is_empty())
+}
+
+/// An integer that is written as one.
+fn integer(value: &Value) -> bool {
+    value.is_i64() || value.is_u64()
+}
+
+fn size(value: &Value) -> bool {
+    let is_number = |part: &str| part.parse::<u32>().is_ok();
+    value.as_str().is_some_and(|size| {
+        let sides = size.split_once('x');
+        size == "any" || sides.is_some_and(|(one, other)| is_number(one) && is_number(other))
+    })
+}
+
+fn source(value: &Value) -> bool {
+    let schemes = ["http://", "https://", "data:"];
+    let text = value.as_str();
+    text.is_some_and(|text| schemes.iter().any(|scheme| text.starts_with(scheme)))
+}
+
 fn icons(value: &Value) -> bool {
     opt(value, "icons", |icons| {
         all(icons, |icon| {
-            icon["src"].is_string()
+            source(&icon["src"])
                 && opt(icon, "mimeType", Value::is_string)
-                && opt(icon, "sizes", |sizes| all(sizes, Value::is_string))
+                && opt(icon, "sizes", |sizes| all(sizes, size))
                 && opt(icon, "theme", |theme| one_of(theme, &["light", "dark"]))
         })
     })
@@ -94,7 +119,7 @@ fn prompt(value: &Value) -> bool {
         && value["name"].is_string()
         && opt(value, "arguments", |given| {
             all(given, |argument| {
-                argument["name"].is_string()
+                filled(&argument["name"])
                     && opt(argument, "description", Value::is_string)
                     && opt(argument, "required", Value::is_boolean)
             })
@@ -103,10 +128,10 @@ fn prompt(value: &Value) -> bool {
 
 fn resource(value: &Value, key: &str) -> bool {
     shown(value)
-        && value["name"].is_string()
+        && filled(&value["name"])
         && value[key].is_string()
         && opt(value, "mimeType", Value::is_string)
-        && opt(value, "size", Value::is_number)
+        && opt(value, "size", integer)
         && annotations(value)
 }
 
@@ -114,20 +139,10 @@ fn is_base64(value: &Value) -> bool {
     let Some(text) = value.as_str() else {
         return false;
     };
-    // `atob`: white space goes, then padding, and no single digit may be left.
-    let text: String = text
-        .chars()
-        .filter(|one| !" \t\n\r\u{c}".contains(*one))
-        .collect();
-    let digits = match text.len() % 4 {
-        0 => text
-            .strip_suffix("==")
-            .or(text.strip_suffix('='))
-            .unwrap_or(&text),
-        _ => &text,
-    };
+    // Go: padding must be there, and white space must not.
+    let digits = text.strip_suffix("==").or(text.strip_suffix('='));
     let is_digit = |one: u8| one.is_ascii_alphanumeric() || matches!(one, b'+' | b'/');
-    digits.len() % 4 != 1 && digits.bytes().all(is_digit)
+    text.len().is_multiple_of(4) && digits.unwrap_or(text).bytes().all(is_digit)
 }
 
 fn contents(value: &Value) -> bool {
@@ -146,7 +161,17 @@ fn block(value: &Value) -> bool {
         Some("resource_link") => resource(value, "uri"),
         _ => false,
     };
-    form && annotations(value) && opt(value, "_meta", Value::is_object)
+    // Go: one type for all blocks.
+    let is_text = |key: &str| opt(value, key, Value::is_string);
+    form && annotations(value)
+        && opt(value, "_meta", Value::is_object)
+        && ["text", "mimeType", "uri", "name", "title", "description"]
+            .into_iter()
+            .all(is_text)
+        && opt(value, "data", is_base64)
+        && opt(value, "resource", contents)
+        && opt(value, "size", integer)
+        && icons(value)
 }
 
 fn result(value: &Value) -> bool {
@@ -161,7 +186,7 @@ fn result(value: &Value) -> bool {
                 })
         })
         && opt(value, "ttlMs", |ttl| {
-            ttl.as_f64().is_some_and(|ttl| ttl >= 0.0)
+            integer(ttl) && ttl.as_f64().is_some_and(|ttl| ttl >= 0.0)
         })
         && opt(value, "cacheScope", |scope| {
             one_of(scope, &["public", "private"])
@@ -176,7 +201,10 @@ fn accepts(kind: Repairable, value: &Value) -> bool {
         Repairable::Resource => {
             resource(value, "uri") && value["uri"].as_str().is_some_and(is_absolute)
         }
-        Repairable::Template => resource(value, "uriTemplate"),
+        Repairable::Template => {
+            let template = value["uriTemplate"].as_str();
+            resource(value, "uriTemplate") && template.is_some_and(|text| text.contains(':'))
+        }
         Repairable::ToolResult => {
             result(value)
                 && all(&value["content"], block)
@@ -198,9 +226,7 @@ fn accepts(kind: Repairable, value: &Value) -> bool {
                 && completion["values"]
                     .as_array()
                     .is_some_and(|all| all.len() <= 100)
-                && opt(completion, "total", |total| {
-                    total.as_f64().is_some_and(|total| total.fract() == 0.0)
-                })
+                && opt(completion, "total", integer)
                 && opt(completion, "hasMore", Value::is_boolean)
         }
     }
@@ -242,7 +268,7 @@ fn whole(kind: Repairable) -> Value {
     let embedded = json!({"type": "resource", "resource": {"uri": "a:b", "mimeType": "t/p", "text": "t", "_meta": {}}});
     let link = json!({"type": "resource_link", "name": "n", "uri": "a:b", "size": 1, "icons": []});
     let image = json!({"type": "image", "data": "QUI=", "mimeType": "image/png"});
-    let icons = json!([{"src": "a:b", "mimeType": "image/png", "sizes": ["1x1"], "theme": "dark"}]);
+    let icons = json!([{"src": "data:,", "mimeType": "image/png", "sizes": ["1x1", "any"], "theme": "dark"}]);
     match kind {
         Repairable::Tool => json!({
             "name": "t", "title": "T", "description": "d", "icons": icons, "_meta": {"x": 1},
@@ -308,6 +334,10 @@ fn odd() -> Vec<Value> {
         json!({"type": "OBJECT", "properties": []}),
         json!({"$ref": "#/nope"}),
         json!([{"url": "x"}]),
+        json!([{"src": "icon.png"}, {"src": "https://a.example/i", "sizes": ["1", "2x2"]}]),
+        json!("QQ"),
+        json!("Q Q=="),
+        json!(2.0),
         json!([{"name": 7}]),
         json!([{"type": "text"}, {"type": "new", "x": 1}, "t", null]),
         json!([{"type": "image", "data": "%"}, {"type": "resource", "resource": {"uri": "b"}}]),

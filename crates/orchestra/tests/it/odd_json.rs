@@ -118,8 +118,9 @@ fn odd_arguments_reach_a_server_as_they_came_over_each_transport() {
     }
 }
 
+/// Parsers of several official clients refuse halves of surrogate pairs and numbers that no float holds.
 #[test]
-fn odd_results_reach_a_client_as_they_came_over_each_transport() {
+fn odd_results_reach_a_client_in_a_form_that_it_reads_over_each_transport() {
     let workspace = workspace();
     let mut transports = Transports::start(&workspace);
     let structured = format!(r#"{{"x":[1e400,"\udc00",{HUGE}],"y":1,"y":2}}"#);
@@ -128,8 +129,11 @@ fn odd_results_reach_a_client_as_they_came_over_each_transport() {
         "answer",
         &format!(r#"{{"content":[{content}],"structuredContent":{structured},"\ud800":1e400}}"#),
     );
+    let structured = structured.replace("1e400", "1.7976931348623157e308");
+    let structured = structured.replace("udc00", "ufffd");
+    let content = content.replace("ud800", "ufffd");
     for (transport, response) in transports.call(r#"{"name":"odd__ask"}"#) {
-        for part in [content, &structured] {
+        for part in [&content, &structured] {
             assert!(response.contains(part), "{transport}: {response}");
         }
     }

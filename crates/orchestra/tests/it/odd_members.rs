@@ -44,7 +44,7 @@ fn defined() -> Vec<String> {
     names.map(|name| format!("odd__{name}")).collect()
 }
 
-/// `ToolSchema` of the TypeScript SDK, as far as the server is odd.
+/// What the official SDKs check of a tool, as far as the server is odd.
 fn is_accepted(tool: &Value) -> bool {
     let is_schema = |schema: &Value| {
         let properties = schema.get("properties").is_none_or(|properties| {
@@ -71,9 +71,18 @@ fn is_accepted(tool: &Value) -> bool {
         && tool.get("annotations").is_none_or(Value::is_object)
         && are_hints
         && tool.get("execution").is_none_or(Value::is_object)
-        && !["Nope", "example.com/none", "[\\\\w-.]+(", "maybe", "blue"]
-            .iter()
-            .any(|odd| text.contains(odd))
+        && ![
+            "Nope",
+            "example.com/none",
+            "[\\\\w-.]+(",
+            "maybe",
+            "blue",
+            "icon.png",
+            "16x16 32x32",
+            "x-mcp-header",
+        ]
+        .iter()
+        .any(|odd| text.contains(odd))
         && ["title", "description"]
             .iter()
             .all(|key| tool.get(key).is_none_or(Value::is_string))
@@ -82,7 +91,7 @@ fn is_accepted(tool: &Value) -> bool {
             .as_array()
             .into_iter()
             .flatten()
-            .all(|icon| icon["src"].is_string())
+            .all(|icon| icon["src"] == "https://example.com/i.png")
         && tool.get("icons").is_none_or(Value::is_array)
 }
 
@@ -135,6 +144,9 @@ fn an_odd_result_is_answered_with_what_fits_of_it() {
         ("structured", json!([{"type": "text", "text": "fine"}])),
         ("error", json!([{"type": "text", "text": "fine"}])),
         ("text", json!([{"type": "text", "text": "fine"}])),
+        ("other_block", json!([{"type": "text", "text": "fine"}])),
+        ("half", json!([{"type": "text", "text": "fine \u{fffd}"}])),
+        ("number_huge", json!([{"type": "text", "text": "fine"}])),
         ("null", json!([])),
     ] {
         let call = json!({"name": "odd__result", "arguments": {"case": case}});
@@ -164,12 +176,36 @@ fn an_odd_result_is_answered_with_what_fits_of_it() {
         .iter()
         .map(|one| one["uri"].as_str().unwrap())
         .collect();
-    assert_eq!(uris, ["odd://a", "odd://b", "mcp+odd:relative"]);
+    assert_eq!(
+        uris,
+        [
+            "odd://a",
+            "odd://b",
+            "mcp+odd:relative",
+            "odd://size",
+            "odd://whole"
+        ]
+    );
+    assert_eq!(resources[3]["name"], "odd://size");
+    assert_eq!(resources[3].get("size"), None);
+    assert_eq!(resources[3]["icons"], json!([]));
+    assert_eq!(resources[4]["size"].to_string(), "12");
     for uri in uris {
         let read = session.request("resources/read", &json!({"uri": uri}));
         assert_eq!(read["result"]["contents"][0]["uri"], *uri, "{read}");
         assert_eq!(read["result"]["contents"][0]["text"], "fine", "{read}");
     }
+    let templates = session.request("resources/templates/list", &json!({}));
+    let templates = &templates["result"]["resourceTemplates"];
+    assert_eq!(
+        *templates,
+        json!([
+            {"uriTemplate": "odd://{a}/b", "name": "odd://{a}/b"},
+            {"uriTemplate": "mcp+odd:relative/{a}", "name": "r"},
+        ])
+    );
+    let read = session.request("resources/read", &json!({"uri": "mcp+odd:relative/1"}));
+    assert_eq!(read["result"]["contents"][0]["text"], "fine", "{read}");
 }
 
 #[test]

@@ -327,7 +327,7 @@ fn secret_that_a_server_repeats_in_an_error_is_masked_wherever_it_is_shown() {
     let listed = workspace.run(["mcp", "--mcp-config", "s.json", "list"]);
     let listed = format!("{listed:?}");
     assert!(!listed.contains(SECRET), "{listed}");
-    let called = workspace.run(["tool", "call", "leak__x", "--mcp-config", "s.json"]);
+    let called = workspace.run(["tool", "--mcp-config", "s.json", "call", "leak__x"]);
     let called = format!("{called:?}");
     assert!(!called.contains(SECRET), "{called}");
     assert!(up.end().success());

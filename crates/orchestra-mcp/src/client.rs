@@ -50,3 +50,5 @@ pub use link::{
 };
 /// What bounds a child, as [`ChildConfig`] takes it.
 pub use orchestra_process::{Environment, Launcher, Limit, Limits as ChildLimits, Sandbox};
+/// Masker of a link, as [`Link::masker`] returns it.
+pub use orchestra_secret::Masker;

@@ -122,7 +122,7 @@ impl Server {
                 let offered = self.offered();
                 let known = offered.tool(&name).map(Arc::clone);
                 let tool = known.unwrap_or_else(|| Arc::new(Tool::unlisted(&name)));
-                let mind = ask::unwrap(&mut cx);
+                let mind = ask::unwrap(&mut cx, &self.consents);
                 self.call_tool(&tool, arguments, mind, cx).await.answer
             }
             Target::Prompt { name, arguments } => {

@@ -101,6 +101,49 @@ async fn test_stdio_process_crash() {
     gone(second).await;
 }
 
+/// Repeats a variable of its environment in the answer to `$1`, as an error or as a revision.
+const REPEATS: &str = r#"while IFS= read -r line; do
+  id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9][0-9]*\).*/\1/p')
+  case "$line" in
+    *"\"method\":\"$1\""*)
+      case "$2" in
+        error) printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32000,"message":"no: %s","data":{"was":"%s"}}}\n' "$id" "$SHOP_PASSWORD" "$SHOP_PASSWORD" ;;
+        revision) printf '{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"no: %s","capabilities":{},"serverInfo":{"name":"s","version":"1"}}}\n' "$id" "$SHOP_PASSWORD" ;;
+      esac ;;
+    *'"method":"initialize"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}}\n' "$id" ;;
+    *'"id":'*) printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no"}}\n' "$id" ;;
+  esac
+done
+"#;
+
+#[tokio::test]
+async fn secrets_that_a_server_repeats_in_errors_are_masked() {
+    const SECRET: &str = "pwvalue5544332211";
+    for (method, how) in [
+        ("initialize", "error"),
+        ("initialize", "revision"),
+        ("tools/list", "error"),
+        ("tools/call", "error"),
+    ] {
+        let mut config = ChildConfig::new("repeats", "sh");
+        config.args = ["-c", REPEATS, "sh", method, how].map(Into::into).to_vec();
+        config.variables = vec![("SHOP_PASSWORD".into(), SECRET.into())];
+        let client = client(config);
+        let method = match method {
+            "tools/list" => method,
+            _ => "tools/call",
+        };
+        let error = invoke(&client, method, json!({"name": "x"})).await;
+        let error = error.unwrap_err();
+        let told = format!("{error} {error:?} {} {}", error.explain(), error.in_short());
+        let is_masked = told.contains("no: ***") && !told.contains(SECRET);
+        assert!(is_masked, "{method} {how}: {told}");
+        let status = format!("{:?} {:?}", *client.status().borrow(), client.stats());
+        assert!(!status.contains(SECRET), "{method} {how}: {status}");
+        client.close().await;
+    }
+}
+
 /// The end of a process is seen also when somebody else holds its pipes: here one that has left its
 /// session, after the guard that would have killed it was killed itself.
 #[cfg(target_os = "linux")]

@@ -9,7 +9,9 @@ use std::{
     time::Duration,
 };
 
-use orchestra_mcp::client::{ChildConfig, ClientError, Crash, Heard, Stderr, step_of_ending};
+use orchestra_mcp::client::{
+    ChildConfig, ClientError, Crash, Heard, Masker, Stderr, step_of_ending,
+};
 use orchestra_plugin::generated::ShutdownRequest;
 use orchestra_process::{Child, Exit, Handle, SpawnError};
 use tokio::{
@@ -105,6 +107,11 @@ impl Process {
 
     pub(super) fn id(&self) -> u32 {
         self.handle.id()
+    }
+
+    /// Masks the secrets that it was given.
+    pub(super) fn masker(&self) -> Masker {
+        self.config.masker()
     }
 
     /// The end of what it wrote to standard error.

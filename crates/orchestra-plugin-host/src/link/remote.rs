@@ -9,7 +9,9 @@ use std::{
 };
 
 use orchestra_hub::BoxFuture;
-use orchestra_mcp::client::{Agreed, Answer, ClientError, Incoming, Link, Outgoing, ServerMessage};
+use orchestra_mcp::client::{
+    Agreed, Answer, ClientError, Incoming, Link, Masker, Outgoing, ServerMessage,
+};
 use orchestra_plugin::{
     envelope::{Kind as _, Response},
     generated::StreamCancel,
@@ -322,6 +324,10 @@ impl Link for PluginLink {
     fn stderr_tail(&self) -> String {
         let process = self.0.process.as_ref();
         process.map(|process| process.said()).unwrap_or_default()
+    }
+
+    fn masker(&self) -> Option<Masker> {
+        Some(self.0.process.as_ref()?.masker())
     }
 
     fn process_id(&self) -> Option<u32> {

@@ -365,3 +365,35 @@ impl Leadership {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn directory_of_another_user_is_refused_with_variables_that_name_others() {
+        if !rustix::process::geteuid().is_root() {
+            assert!(
+                std::env::var_os("CI").is_none(),
+                "CI runs this test as root"
+            );
+            eprintln!("SKIPPED: only root can give a directory away");
+            return;
+        }
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path().join("d".repeat(MAX_SOCKET_PATH));
+        let short = directory.path().join("s");
+        fs::create_dir(&root).unwrap();
+        fs::create_dir(&short).unwrap();
+        std::os::unix::fs::chown(&short, Some(12_346), None).unwrap();
+        for mode in [0o755, 0o700] {
+            fs::set_permissions(&short, fs::Permissions::from_mode(mode)).unwrap();
+            let error = Place::new(&root, &short).socket().unwrap_err();
+            let error = error.to_string();
+            assert!(
+                error.ends_with("belongs to another user; set XDG_RUNTIME_DIR or TMPDIR to a directory of your own"),
+                "{error}"
+            );
+        }
+    }
+}

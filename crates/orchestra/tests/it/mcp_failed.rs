@@ -294,3 +294,41 @@ fn hostile_text_of_servers_forges_no_line_of_the_log() {
         assert!(!is_forged(&text), "{tested:?}");
     }
 }
+
+/// Refuses every request with a variable of its environment in the error.
+const REPEATS: &str = r#"while IFS= read -r line; do
+  id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9][0-9]*\).*/\1/p')
+  [ -z "$id" ] || printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32000,"message":"no: %s"}}\n' "$id" "$SHOP_PASSWORD"
+done
+"#;
+
+#[test]
+fn secret_that_a_server_repeats_in_an_error_is_masked_wherever_it_is_shown() {
+    const SECRET: &str = "pwvalue5544332211";
+    let workspace = Workspace::new();
+    workspace.write("repeats.sh", REPEATS);
+    let servers_file = json!({"mcpServers": {"leak": {
+        "command": "sh", "args": [workspace.join("repeats.sh")], "cwd": workspace.path(),
+        "env": {"SHOP_PASSWORD": SECRET},
+    }}});
+    workspace.write("s.json", &servers_file.to_string());
+    let tested = workspace.run(["mcp", "--mcp-config", "s.json", "test", "leak"]);
+    let tested = format!("{tested:?}");
+    assert!(
+        tested.contains("no: ***") && !tested.contains(SECRET),
+        "{tested}"
+    );
+    let (up, address) = up(&workspace, "s.json");
+    let told = until(|| {
+        let told = servers(&address).to_string();
+        told.contains("no: ***").then_some(told)
+    });
+    assert!(!told.contains(SECRET), "{told}");
+    let listed = workspace.run(["mcp", "--mcp-config", "s.json", "list"]);
+    let listed = format!("{listed:?}");
+    assert!(!listed.contains(SECRET), "{listed}");
+    let called = workspace.run(["tool", "--mcp-config", "s.json", "call", "leak__x"]);
+    let called = format!("{called:?}");
+    assert!(!called.contains(SECRET), "{called}");
+    assert!(up.end().success());
+}

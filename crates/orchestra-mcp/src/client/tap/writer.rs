@@ -572,3 +572,23 @@ fn clock(time: SystemTime) -> String {
     let (hours, minutes) = (seconds / 3_600, seconds / 60 % 60);
     format!("{hours:02}:{minutes:02}:{:02}.{ms:03}", seconds % 60)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn id_of_a_server_cannot_act_on_a_terminal() {
+        let id: Box<RawValue> = serde_json::from_str("\"x\u{9b}31m\u{202e}\u{200b}\"").unwrap();
+        let known = Known {
+            id: Some(RequestId::from_raw(&id).unwrap()),
+            method: Some("ping".to_owned()),
+            took: None,
+        };
+        let line = shown("s", Direction::Received, &known, 7, UNIX_EPOCH);
+        assert_eq!(
+            line,
+            "00:00:00.000 < s \"x\\u{9b}31m\\u{202e}\\u{200b}\" ping 7 B\n"
+        );
+    }
+}

@@ -1,7 +1,7 @@
 //! Asking the user, through the client, for agents that a plan asks for and that may not start yet.
 //!
 //! A client that cannot ask its user is not asked: the plan is made, its warnings name the setting, and jobs that
-//! need such an agent fail.
+//! need such an agent fail. The same holds for an agent whose question would be too long to be read to its end.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
@@ -17,6 +17,9 @@ use crate::tool::PlanCx;
 
 /// Prefix of the state of a call that waits for answers, and of the keys of its questions.
 const ASKED: &str = "orchestra-agents:";
+
+/// Maximum length of a question in characters. Some clients do not show the end of a longer one.
+const MAX_QUESTION_CHARS: usize = 8_000;
 
 /// Maximum number of declined questions that are remembered. Above it, users are asked again.
 const MAX_DECLINED: usize = 1_000;
@@ -45,7 +48,12 @@ fn declined_by(cx: &PlanCx, offer: &Offer) -> Declined {
 /// Stores what the user agreed to, or asks for it. Without an answer, and where the user declined, nothing is
 /// stored.
 pub(super) async fn to(cx: &PlanCx, offers: Vec<Offer>) -> Result<(), Failure> {
-    if offers.is_empty() || !cx.cx.features.elicitation {
+    if !cx.cx.features.elicitation {
+        return Ok(());
+    }
+    let is_short = |offer: &Offer| message(offer).chars().count() <= MAX_QUESTION_CHARS;
+    let offers: Vec<Offer> = offers.into_iter().filter(is_short).collect();
+    if offers.is_empty() {
         return Ok(());
     }
     // An answer is good for what was shown, and nothing else.
@@ -75,16 +83,8 @@ fn question(offers: &[Offer], state: String) -> InputRequired {
     let requests: Map<_, _> = offers
         .iter()
         .map(|offer| {
-            let mut message = format!(
-                "May plans start agent {} in this workspace?\n{}",
-                offer.name,
-                offer.lines.join("\n")
-            );
-            if let Some(choice) = offer.choice() {
-                message.push_str(&format!("\n{choice}"));
-            }
             let schema = json!({"type": "object", "properties": {}});
-            let params = json!({"message": message, "requestedSchema": schema});
+            let params = json!({"message": message(offer), "requestedSchema": schema});
             (
                 key(offer),
                 json!({"method": "elicitation/create", "params": params}),
@@ -95,6 +95,18 @@ fn question(offers: &[Offer], state: String) -> InputRequired {
         requests: RawJson::of(&requests).unwrap_or_else(|_| RawJson::empty_object()),
         state: Some(state),
     }
+}
+
+fn message(offer: &Offer) -> String {
+    let mut message = format!(
+        "May plans start agent {} in this workspace?\n{}",
+        offer.name,
+        offer.lines.join("\n")
+    );
+    if let Some(choice) = offer.choice() {
+        message.push_str(&format!("\n{choice}"));
+    }
+    message
 }
 
 fn decline(declined: Declined) {

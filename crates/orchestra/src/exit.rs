@@ -199,6 +199,12 @@ pub(crate) fn at_once() -> ! {
     std::process::exit(i32::from(Exit::Failed.code()))
 }
 
+/// Ends the program where it stands, after a signal.
+pub(crate) fn stopped() -> ! {
+    output::complain("stopped by a signal");
+    std::process::exit(i32::from(Exit::Failed.code()))
+}
+
 /// Lets clap say what is wrong with the command line; help and version go to stdout.
 pub(crate) fn report_usage(error: &clap::Error) -> ExitCode {
     let exit = if error.use_stderr() {

@@ -188,7 +188,9 @@ pub(crate) fn report(result: Result<Exit, Failure>) -> ExitCode {
     };
     if let Some(error) = error {
         let error = format!("{error:#}");
-        output::complain(&format!("error: {}", orchestra_secret::text(&error)));
+        // Files of a workspace and answers of servers are quoted in errors.
+        let error = orchestra_secret::text(&error);
+        output::complain(&format!("error: {}", output::printable(&error)));
     }
     ExitCode::from(exit.code())
 }

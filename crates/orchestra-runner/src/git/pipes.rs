@@ -20,7 +20,7 @@ use tokio::time::sleep;
 use super::{WORKTREES, files};
 
 /// Duration of a call after which its directories are searched, and the factor by which the pauses grow.
-const FIRST: Duration = Duration::from_secs(1);
+const FIRST: Duration = Duration::from_secs(2);
 const GROWTH: u32 = 8;
 
 /// Files of a working tree that git opens.

@@ -7,7 +7,8 @@ use super::Reader;
 use crate::document::DocumentBody;
 use crate::rows::{Read, unknown};
 use crate::{
-    Detail, Document, DocumentDirectory, DocumentEntry, DocumentPath, DocumentPathError, Glob, Metadata,
+    Detail, Document, DocumentDirectory, DocumentEntry, DocumentPath, DocumentPathError, Glob,
+    Metadata,
 };
 
 /// The most bytes of metadata on one page of a list.

@@ -175,6 +175,7 @@ fn link_in_a_git_directory_that_leads_out_of_it_is_refused() {
         "HEAD",
         "config",
         "index",
+        "info",
         "logs",
         "logs/refs",
         "objects",
@@ -182,6 +183,7 @@ fn link_in_a_git_directory_that_leads_out_of_it_is_refused() {
         "packed-refs",
         "refs",
         "refs/heads",
+        "shallow",
         "worktrees",
     ]
     .into_iter()

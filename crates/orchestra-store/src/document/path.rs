@@ -30,7 +30,7 @@ const BOARD: [&str; 8] = [
     ".memory",
 ];
 /// Names, in lower case, of files that agents and other programs take for instructions or settings in any directory, as
-/// they do with names that begin with a dot. Documents come from the boards of others.
+/// they do with names that begin with a dot. The author of a document may be another user of the board.
 const OF_PROGRAMS: [&str; 12] = [
     "agent.md",
     "agents.md",

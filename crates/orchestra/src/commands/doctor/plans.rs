@@ -19,6 +19,9 @@ use crate::{config::Config, exit::Failure, output, serving, stopping::Ending};
 const WRITING: Duration = Duration::from_secs(7);
 const LOOK: Duration = Duration::from_millis(100);
 
+/// Codes of faults of a git directory with which no plan starts, and that only a call of git finds.
+const STOPS_GIT: [&str; 2] = ["git-waits-for-pipe", "repository-elsewhere"];
+
 /// How many files are named.
 const NAMED: usize = 5;
 
@@ -143,9 +146,13 @@ fn misnamed(at: &At<'_>, found: &mut Found) -> Result<(), Failure> {
 /// Which worktrees stay after their plans.
 fn kept(at: &At<'_>, found: &mut Found) -> Result<(), Failure> {
     let kept = reading(at, async |plans| plans.kept_worktrees().await)?;
-    // Where the repository cannot be asked, there is more to worry about, which is said elsewhere.
-    for kept in kept.unwrap_or_default() {
-        found.still(kept.to_string());
+    match kept {
+        Ok(kept) => kept.iter().for_each(|kept| found.still(kept.to_string())),
+        Err(error) if STOPS_GIT.contains(&error.code()) => {
+            found.still(format!("plans: {}", error.whole()));
+        }
+        // Another finding reports a repository that git cannot read.
+        Err(_) => {}
     }
     Ok(())
 }

@@ -279,16 +279,19 @@ impl Call {
             false => self.git.0.timeout,
         };
         let input = std::mem::take(&mut self.input);
+        let watch = pipes::Watch::new(self.places());
         let ended = tokio::select! {
             biased;
-            ended = timeout(after, running.talk(&input, limit)) => Ok(ended),
-            pipe = pipes::appears(self.places()) => Err(pipe),
+            ended = timeout(after, running.talk(&input, limit)) => Some(ended),
+            () = watch.finds() => None,
         };
         let (operation, subject) = (self.operation, self.subject);
-        let ended = match ended {
-            Ok(ended) => ended,
-            Err(path) => {
+        // Git may have ended after the pipe was found.
+        let ended = match (ended, watch.found()) {
+            (Some(ended), None) => ended,
+            (_, path) => {
                 running.end().await;
+                let path = path.unwrap_or_default();
                 return Err(GitError::Pipe { operation, path });
             }
         };
@@ -339,12 +342,14 @@ impl Call {
         let (written, mut words) = words().map_err(failed)?;
         let mut child = self.start(Stdio::null(), Stdio::from(written))?;
         let ended = async {
+            let watch = pipes::Watch::new(self.places());
             loop {
                 tokio::select! {
                     biased;
                     ended = child.wait() => return ended,
                     // The pipe was empty for git, which continues.
-                    path = pipes::appears(self.places()) => {
+                    () = watch.finds() => {
+                        let path = watch.found().unwrap_or_default();
                         tracing::warn!(path = %path.display(), "git waited for a named pipe");
                     }
                 }

@@ -8,7 +8,7 @@ use std::{
     os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _},
     path::{Path, PathBuf},
     sync::{
-        Arc,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -58,33 +58,79 @@ impl Place {
     }
 }
 
-/// Ends a search when it is dropped.
-struct Stop(Arc<AtomicBool>);
+/// A look for a pipe during a call of git. It ends when it is dropped.
+#[derive(Debug)]
+pub(super) struct Watch {
+    places: Vec<Place>,
+    shared: Arc<Shared>,
+}
 
-impl Drop for Stop {
+#[derive(Debug, Default)]
+struct Shared {
+    /// The pipe. It is locked while a pipe is opened: git continues with an empty pipe, and may end before the look does.
+    found: Mutex<Option<PathBuf>>,
+    is_over: AtomicBool,
+}
+
+impl Drop for Watch {
     fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
+        self.shared.is_over.store(true, Ordering::Relaxed);
     }
 }
 
-/// Waits until a program is about to read from a pipe in these directories, and returns its path. The program finds the
-/// pipe empty.
-pub(super) async fn appears(places: Vec<Place>) -> PathBuf {
-    let stop = Stop(Arc::default());
-    let mut pause = FIRST;
-    loop {
-        sleep(pause).await;
-        pause = pause.saturating_mul(GROWTH);
-        let (places, is_over) = (places.clone(), Arc::clone(&stop.0));
-        let found = tokio::task::spawn_blocking(move || find(places, &is_over)).await;
-        if let Ok(Some(path)) = found {
-            return path;
+impl Watch {
+    pub(super) fn new(places: Vec<Place>) -> Self {
+        Self {
+            places,
+            shared: Arc::default(),
         }
     }
+
+    /// Waits until a program is about to read from a pipe in these directories. The program finds the pipe empty.
+    pub(super) async fn finds(&self) {
+        let mut pause = FIRST;
+        loop {
+            sleep(pause).await;
+            pause = pause.saturating_mul(GROWTH);
+            let (places, shared) = (self.places.clone(), Arc::clone(&self.shared));
+            let looked = tokio::task::spawn_blocking(move || find(places, &shared)).await;
+            if looked.is_ok_and(|is_found| is_found) {
+                return;
+            }
+        }
+    }
+
+    /// Takes the pipe that was found.
+    pub(super) fn found(&self) -> Option<PathBuf> {
+        self.shared.lock().take()
+    }
 }
 
-/// Finds a pipe that a program waits for. Links are not followed.
-fn find(places: Vec<Place>, is_over: &AtomicBool) -> Option<PathBuf> {
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Option<PathBuf>> {
+        self.found.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes a path if it leads to a pipe from which a program reads, or is about to. Returns whether it does.
+    fn note(&self, path: &Path) -> bool {
+        let is_pipe = fs::metadata(path).is_ok_and(|found| found.file_type().is_fifo());
+        if !is_pipe {
+            return false;
+        }
+        let mut found = self.lock();
+        // direct: a pipe that no program reads is not opened for writing, and nothing is written.
+        let mut options = OpenOptions::new();
+        options.write(true).custom_flags(NONBLOCK);
+        let is_awaited = options.open(path).is_ok();
+        if is_awaited {
+            *found = Some(path.to_owned());
+        }
+        is_awaited
+    }
+}
+
+/// Returns whether a program waits for a pipe, and notes it. Links to directories are not followed.
+fn find(places: Vec<Place>, shared: &Shared) -> bool {
     let (mut below, mut count) = (places.clone(), 0);
     for Place { path, .. } in places {
         below.extend(git_directories(&path));
@@ -92,8 +138,8 @@ fn find(places: Vec<Place>, is_over: &AtomicBool) -> Option<PathBuf> {
     while let Some(place) = below.pop() {
         for entry in fs::read_dir(&place.path).into_iter().flatten().flatten() {
             count += 1;
-            if count > MAX_ENTRIES || is_over.load(Ordering::Relaxed) {
-                return None;
+            if count > MAX_ENTRIES || shared.is_over.load(Ordering::Relaxed) {
+                return false;
             }
             let (path, name) = (entry.path(), entry.file_name());
             let Ok(kind) = entry.file_type() else {
@@ -108,21 +154,12 @@ fn find(places: Vec<Place>, is_over: &AtomicBool) -> Option<PathBuf> {
                 if !is_objects && name != WORKTREES {
                     below.push(Place { path, is_of_git });
                 }
-            } else if is_opened && is_awaited(&path) {
-                return Some(path);
+            } else if is_opened && shared.note(&path) {
+                return true;
             }
         }
     }
-    None
-}
-
-/// Returns whether a path leads to a pipe from which a program reads, or is about to.
-fn is_awaited(path: &Path) -> bool {
-    let is_pipe = fs::metadata(path).is_ok_and(|found| found.file_type().is_fifo());
-    // direct: a pipe that no program reads is not opened for writing, and nothing is written.
-    let mut options = OpenOptions::new();
-    options.write(true).custom_flags(NONBLOCK);
-    is_pipe && options.open(path).is_ok()
+    false
 }
 
 /// Returns the git directories of a linked worktree, or of a git directory that shares those of another.
@@ -164,7 +201,11 @@ mod tests {
         let admin = root.path().join("admin");
         let search = || {
             let places = vec![Place::working_tree(&tree)];
-            find(places, &AtomicBool::new(false))
+            let shared = Shared::default();
+            let is_found = find(places, &shared);
+            let found = shared.lock().take();
+            assert_eq!(found.is_some(), is_found);
+            found
         };
         for name in [
             "a/data",

@@ -144,8 +144,6 @@ async fn named_pipe_that_git_waits_for_is_reported_by_its_path() {
         (repository.uncommitted().await.map(drop), &own),
         (worktree.commit(&base, "work").await.map(drop), &of_job),
     ];
-    let removal = worktree.remove(&[]).await.unwrap();
-    assert_eq!(removal, Removal::Kept(Held::Pipe(of_job.clone())));
     for (error, pipe) in errors {
         let error = error.unwrap_err();
         assert_eq!(error.code(), "git-waits-for-pipe");
@@ -153,6 +151,8 @@ async fn named_pipe_that_git_waits_for_is_reported_by_its_path() {
         assert!(error.to_string().contains(&path), "{error}");
         assert!(error.hint().contains(&path), "{}", error.hint());
     }
+    let removal = worktree.remove(&[]).await.unwrap();
+    assert_eq!(removal, Removal::Kept(Held::Pipe(of_job.clone())));
     for pipe in [&own, &of_job] {
         fs::remove_file(pipe).unwrap();
     }

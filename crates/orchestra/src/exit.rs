@@ -202,7 +202,7 @@ pub(crate) fn at_once() -> ! {
 }
 
 /// Ends the program where it stands, after a signal.
-pub(crate) fn stopped() -> ! {
+pub(crate) fn stopped() {
     output::complain("stopped by a signal");
     std::process::exit(i32::from(Exit::Failed.code()))
 }

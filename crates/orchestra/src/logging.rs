@@ -29,7 +29,10 @@ pub(crate) fn check(filter: &str) -> anyhow::Result<()> {
 fn parse(filter: &str) -> anyhow::Result<EnvFilter> {
     let parsed = EnvFilter::builder()
         .parse(filter)
-        .map_err(|error| anyhow::Error::msg(output::in_a_line(&error.to_string())))
+        .map_err(|error| {
+            let text = format!("{:#}", anyhow::Error::new(error));
+            anyhow::Error::msg(output::in_a_line(&text))
+        })
         .and_then(|parsed| check_levels(filter).map(|()| parsed));
     // The configuration of a workspace can have it.
     parsed.with_context(|| format!("log filter `{}`", output::in_a_line(filter)))

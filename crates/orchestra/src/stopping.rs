@@ -225,7 +225,7 @@ impl Ending {
     /// When there was a signal, or no runtime can be created.
     pub(crate) fn run<T>(&self, work: impl Future<Output = T>) -> Result<T, Failure> {
         let runtime = serving::runtime()?;
-        let done = runtime.block_on(async {
+        let done: Result<T, Failure> = runtime.block_on(async {
             tokio::select! {
                 biased;
                 done = work => Ok(done),
